@@ -1,0 +1,61 @@
+/**
+ * Time and chance as values that are handed in, so that everything that waits can be tested in virtual time.
+ * Durations end in `Ms`, instants in `At`. Instants are monotonic unless a name says `wall`.
+ */
+
+/** Cancels a timer; calling it again, or after it fired, does nothing. */
+export type Cancel = () => void;
+
+/** A number in [0, 1), as Math.random gives. */
+export type Random = () => number;
+
+export interface Clock {
+  /** Monotonic milliseconds since an arbitrary start, with fractions. */
+  now(): number;
+  /** Milliseconds since the Unix epoch; may jump. */
+  wallNow(): number;
+  /** Runs `run` once after `delayMs`, never synchronously. Any finite delay is allowed; a negative one counts as 0. */
+  after(delayMs: number, run: () => void): Cancel;
+  /** As `after`, yet never early and as near after the instant `at` (of `now`) as the event loop allows. */
+  exactlyAt(at: number, run: () => void): Cancel;
+}
+
+/** The longest delay that Node's timers take; past it they fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** The process's own clock. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  wallNow: () => Date.now(),
+  after(delayMs, run) {
+    let timer: NodeJS.Timeout;
+    const arm = (leftMs: number): void => {
+      timer =
+        leftMs > LONGEST_TIMER_MS
+          ? setTimeout(() => {
+              arm(leftMs - LONGEST_TIMER_MS);
+            }, LONGEST_TIMER_MS)
+          : setTimeout(run, Math.max(0, leftMs));
+    };
+    arm(delayMs);
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+  exactlyAt(at, run) {
+    let immediate: NodeJS.Immediate | undefined;
+    let cancelTimer: Cancel | undefined;
+    // Node's timers have millisecond steps: what is left below one step is spent in turns of the event loop.
+    const approach = (): void => {
+      const leftMs = at - performance.now();
+      if (leftMs <= 0) run();
+      else if (leftMs < 1) immediate = setImmediate(approach);
+      else cancelTimer = systemClock.after(Math.floor(leftMs), approach);
+    };
+    immediate = setImmediate(approach);
+    return () => {
+      clearImmediate(immediate);
+      cancelTimer?.();
+    };
+  },
+};

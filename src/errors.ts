@@ -1,0 +1,70 @@
+/**
+ * The faults the sidecar answers for itself. Every one becomes a local reply in exactly one place
+ * (listener/local-reply), so that nobody mistakes it for an answer of the upstream.
+ * An answer of the upstream, whatever its status, is a value and never one of these.
+ */
+
+/** The closed set of `code` members of a local reply. */
+export const LOCAL_REPLY_CODES = [
+  'HOST_NOT_ALLOWED',
+  'ORIGIN_NOT_ALLOWED',
+  'REQUEST_NOT_ALLOWED',
+  'UPGRADE_NOT_ALLOWED',
+  'BAD_REQUEST',
+  'METHOD_NOT_ALLOWED',
+  'HEADERS_TOO_LARGE',
+  'REQUEST_TIMEOUT',
+  'QUEUE_FULL',
+  'QUEUE_TIMEOUT',
+  'DRAINING',
+  'TOKEN_REJECTED',
+  'TOKEN_UNAVAILABLE',
+  'UPSTREAM_UNREACHABLE',
+  'UPSTREAM_RESET',
+  'UPSTREAM_PROTOCOL_ERROR',
+  'UPSTREAM_TIMEOUT',
+] as const;
+
+export type LocalReplyCode = (typeof LOCAL_REPLY_CODES)[number];
+
+/** RFC 9209 §2.3 proxy error types that the sidecar uses. */
+export type ProxyStatusError =
+  | 'http_request_denied'
+  | 'http_request_error'
+  | 'connection_limit_reached'
+  | 'destination_unavailable'
+  | 'connection_refused'
+  | 'connection_timeout'
+  | 'connection_terminated'
+  | 'destination_ip_unroutable'
+  | 'dns_error'
+  | 'tls_certificate_error'
+  | 'tls_protocol_error'
+  | 'http_protocol_error'
+  | 'http_response_timeout';
+
+export interface SidecarErrorOptions {
+  /** Milliseconds until a new try makes sense; becomes `Retry-After` (whole seconds, rounded up, at least 1). */
+  readonly retryAfterMs?: number;
+  /** A nearer RFC 9209 error type than the code's own. */
+  readonly proxyStatus?: ProxyStatusError;
+  readonly cause?: unknown;
+}
+
+/**
+ * A fault of the sidecar's own. `message` is shown to the client as `detail`: it names what was wrong and what is
+ * expected, and never holds a secret, a token or a stack.
+ */
+export class SidecarError extends Error {
+  override readonly name = 'SidecarError';
+  readonly code: LocalReplyCode;
+  readonly retryAfterMs: number | undefined;
+  readonly proxyStatus: ProxyStatusError | undefined;
+
+  constructor(code: LocalReplyCode, message: string, options: SidecarErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retryAfterMs = options.retryAfterMs;
+    this.proxyStatus = options.proxyStatus;
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What the parts tell the outside: one closed union of events, spoken by everyone, heard by metrics and log.
+ * Parts never import a metrics or logging library. No event holds a token, a secret or a query string.
+ */
+import type { LocalReplyCode } from '../errors.ts';
+
+export type AttemptOutcome =
+  'ok' | 'rate_limited' | 'unauthorized' | 'error_status' | 'reset' | 'timeout' | 'unreachable';
+export type RetryReason = 'rate_limited' | 'unauthorized' | 'status' | 'reset' | 'connect';
+export type QueueRejection = 'full' | 'timeout' | 'expected_wait' | 'draining' | 'client_left';
+export type TokenOutcome = 'ok' | 'rejected' | 'unavailable' | 'malformed';
+
+/** One request of a client, told once when it has ended. */
+export interface RequestEnded {
+  readonly kind: 'request-ended';
+  readonly route: string;
+  /** As the client sent it; a label maker folds unknown ones into `other`. */
+  readonly method: string;
+  /** Path without its query. */
+  readonly path: string;
+  /** As sent; 499 when the client left before the answer had ended. */
+  readonly code: number;
+  readonly source: 'upstream' | 'sidecar';
+  /** Set when the sidecar answered for itself. */
+  readonly localReply?: LocalReplyCode;
+  readonly durationMs: number;
+  /** Time in the queue, all waits together. */
+  readonly queuedMs: number;
+  /** Attempts sent to the upstream. */
+  readonly attempts: number;
+  readonly requestBytes: number;
+  readonly responseBytes: number;
+  /** Why an answer that had begun was cut short, or an attempt failed. */
+  readonly fault?: string;
+}
+
+export type SidecarEvent =
+  | RequestEnded
+  | { readonly kind: 'local-reply'; readonly code: LocalReplyCode }
+  | {
+      readonly kind: 'attempt-ended';
+      readonly route: string;
+      readonly outcome: AttemptOutcome;
+      readonly durationMs: number;
+    }
+  | { readonly kind: 'retry'; readonly route: string; readonly reason: RetryReason }
+  | { readonly kind: 'retry-budget-exhausted'; readonly route: string; readonly reason: RetryReason }
+  | {
+      readonly kind: 'rate-limited';
+      readonly route: string;
+      readonly status: number;
+      /** How long new attempts are held back, milliseconds. */
+      readonly pauseMs: number;
+      /** True when the upstream stated the wait itself. */
+      readonly stated: boolean;
+      /** The rate-limit fields as received (Retry-After, RateLimit*, X-RateLimit-*). */
+      readonly fields: Readonly<Record<string, string>>;
+    }
+  | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number }
+  | { readonly kind: 'queue-rejected'; readonly route: string; readonly reason: QueueRejection }
+  | {
+      readonly kind: 'token-requested';
+      readonly credential: string;
+      readonly outcome: TokenOutcome;
+      readonly durationMs: number;
+      /** What went wrong, in words fit for a log: never the token, the secret or a raw body. */
+      readonly detail?: string;
+      /** Lifetime of the token obtained, milliseconds. */
+      readonly lifetimeMs?: number;
+      /** When the next request is due, milliseconds from now. */
+      readonly nextInMs?: number;
+    }
+  | { readonly kind: 'token-invalidated'; readonly credential: string; readonly reason: 'unauthorized' | 'rotated' }
+  | { readonly kind: 'authorization-overridden' }
+  | { readonly kind: 'listening'; readonly server: 'proxy' | 'admin'; readonly url: string }
+  | { readonly kind: 'draining'; readonly inFlight: number; readonly queued: number; readonly drainMs: number }
+  | { readonly kind: 'stopped'; readonly cut: number }
+  | { readonly kind: 'warning'; readonly message: string };
+
+/** Hears events. Must not throw and must not block. */
+export type Observe = (event: SidecarEvent) => void;

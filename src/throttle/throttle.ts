@@ -1,0 +1,94 @@
+/**
+ * The words that the throttle folder and its users share. One throttle stands before one upstream: it queues requests in
+ * order of arrival, grants in-flight slots and permits, pauses on rate-limit signals, and refuses what cannot be served in time.
+ */
+import type { RateLimitSignal } from './rate-limit-signal.ts';
+
+/** How an attempt that spent a permit ended, as the throttle needs to know it. */
+export type AttemptResult =
+  /** The upstream answered and did not complain of the rate; it may have said how much is left. */
+  | { readonly kind: 'accepted'; readonly hint?: RateLimitSignal }
+  /** The upstream refused for its rate limit (429), or says it may (503 with Retry-After: the governor judges). */
+  | { readonly kind: 'rate-limited'; readonly signal: RateLimitSignal }
+  /** Nothing learned: reset, time-out, unreachable, client left. */
+  | { readonly kind: 'unknown' };
+
+/** One permit spent, one in-flight slot held, from the grant until `release`. */
+export interface Permit {
+  /** Monotonic instant of the grant. */
+  readonly grantedAt: number;
+  /**
+   * The attempt has its response head: tell the governor what it showed (an accepted answer may carry hints as well).
+   * Called at most once, before `release`.
+   */
+  report(result: AttemptResult): void;
+  /** Frees the in-flight slot. Further calls do nothing. */
+  release(): void;
+  /** Gives the permit back unspent and frees the slot, as if it had never been granted. */
+  cancel(): void;
+  /**
+   * Moves this permit's slot from `maxInFlight` to `maxStreams` (event streams, upgraded connections);
+   * false when `maxStreams` are open: the slot then stays where it is.
+   */
+  becomeStream(): boolean;
+}
+
+/** One request's place in the queue, from arrival to its end. */
+export interface Ticket {
+  /**
+   * Resolves when this request's body may be read: it is among the first `maxInFlight` waiting, in order of arrival.
+   * @throws SidecarError QUEUE_TIMEOUT, DRAINING
+   */
+  admitted(): Promise<void>;
+  /**
+   * Resolves with a permit and a slot, in order of arrival among all that wait for one; called again for a retry, the
+   * ticket's age puts it at the head. Never grants after `leave()`, after the deadline or past the queue time-out.
+   * @throws SidecarError QUEUE_TIMEOUT, DRAINING
+   */
+  permit(): Promise<Permit>;
+  /** Milliseconds that a retry would wait as far as is known now (pause, pace); Infinity when it may not wait that long. */
+  retryWaitMs(): number;
+  /** Time spent waiting so far, all waits together. */
+  readonly waitedMs: number;
+  /** Ends the ticket: answered, failed or client gone. Pending promises reject with `reason` if given. O(1), further calls do nothing. */
+  leave(reason?: unknown): void;
+}
+
+export interface ThrottleState {
+  readonly route: string;
+  readonly mode: 'static' | 'auto';
+  /** Permits per second now; Infinity while unpaced. */
+  readonly rate: number;
+  /** Milliseconds left of the pause; 0 when not paused. */
+  readonly pausedMs: number;
+  /** Requests that wait: for their turn, for their body, or for a permit. */
+  readonly queued: number;
+  readonly inFlight: number;
+  readonly streams: number;
+  /** How many may be in flight now (grows from 4 under `auto`). */
+  readonly inFlightLimit: number;
+  /** The last rate-limit signals, newest first, at most 20. */
+  readonly recentSignals: readonly RecentSignal[];
+}
+
+export interface RecentSignal {
+  readonly wallAt: number;
+  readonly status: number;
+  readonly pauseMs: number;
+  readonly stated: boolean;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+export interface Throttle {
+  /**
+   * Takes a place in the queue.
+   * @param deadlineAt monotonic instant by which the response head must be there
+   * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is known to be too long; DRAINING
+   */
+  enter(deadlineAt: number): Ticket;
+  /** New arrivals are refused with DRAINING from now on; those inside go on. */
+  drain(): void;
+  /** Everything that still waits is refused with DRAINING at once. */
+  cut(): void;
+  state(): ThrottleState;
+}

@@ -1,0 +1,75 @@
+/**
+ * The words that the token folder and its users share: what a token is, and what a source of them promises.
+ */
+
+/** An access token in memory (RFC 6749 §1.4). Never logged, never put in an error. */
+export interface Token {
+  /** The bearer value, checked against RFC 6750 §2.1 `b68token`, so that it cannot break a field line. */
+  readonly value: string;
+  /** Rises with every token obtained by this source: the order of tokens, and a name for one that is safe to log. */
+  readonly serial: number;
+  /** Scope granted (RFC 6749 §5.1); undefined when absent or empty, which means unknown. */
+  readonly scope: string | undefined;
+  /** Monotonic instants: when it was obtained, and when its stated life ends. */
+  readonly obtainedAt: number;
+  readonly expiresAt: number;
+  /** The same end on the wall clock, epoch milliseconds. */
+  readonly expiresWallAt: number;
+}
+
+/** What a caller does after the upstream refused a token with 401. */
+export type UnauthorizedVerdict =
+  /** A newer token is held: send the request once more. */
+  | { readonly kind: 'replay' }
+  /** No newer token is to be had now: the 401 goes to the client. */
+  | { readonly kind: 'pass-through' };
+
+/** What the admin port and the metrics show of a source. Holds no secret. */
+export interface TokenState {
+  readonly credential: string;
+  /** `none`: never obtained or expired; `valid`; `suspect`: refused by the upstream, a refresh is under way or failed. */
+  readonly status: 'none' | 'valid' | 'suspect';
+  readonly serial: number;
+  readonly scope: string | undefined;
+  /** Epoch milliseconds; undefined without a token. */
+  readonly expiresWallAt: number | undefined;
+  /** Milliseconds of life left; undefined without a token. */
+  readonly validForMs: number | undefined;
+  /** Failures of the token endpoint in a row. */
+  readonly consecutiveFailures: number;
+  /** The last failure in words, cleared by a success. */
+  readonly lastFailure:
+    | { readonly outcome: 'rejected' | 'unavailable' | 'malformed'; readonly detail: string; readonly wallAt: number }
+    | undefined;
+  /** When the token endpoint is asked next, milliseconds from now; undefined when nothing is planned. */
+  readonly nextRequestInMs: number | undefined;
+  /** True once the first token was held, and from then on. */
+  readonly started: boolean;
+}
+
+export interface TokenSource {
+  /** Begins the first fetch and the refresh ahead of expiry. Does not wait, does not throw. */
+  start(): void;
+  /** Ends timers and the fetch under way; waiters are refused. */
+  stop(): void;
+  /**
+   * The token that may be sent at this very moment, or undefined: none held, or too near its end for a flight.
+   * A suspect token is given only when its refresh has failed.
+   */
+  current(): Token | undefined;
+  /**
+   * Resolves as soon as `current()` would give a token. Shares the one fetch under way; `signal` ends this wait only,
+   * never the shared fetch (rejecting with the signal's reason). While the token endpoint is known to fail it rejects at once.
+   * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE
+   */
+  usable(signal: AbortSignal): Promise<Token>;
+  /**
+   * The upstream answered 401 to exactly this token. Marks it suspect if it is still the current one and the cooldown
+   * allows, and waits for the one shared refresh; a late 401 for an older token changes nothing and says `replay`.
+   * `signal` ends this wait only (rejecting with the signal's reason).
+   */
+  unauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedVerdict>;
+  /** A replay with this token was not refused with 401: the cooldown goes back to its first value. */
+  accepted(token: Token): void;
+  state(): TokenState;
+}
