@@ -1,0 +1,116 @@
+/**
+ * A simulated OAuth 2.0 authorization server on loopback: `POST /oauth/token` for the client credentials grant
+ * (RFC 6749 §4.4), and `GET /.well-known/jwks.json` with the key of its tokens. It is strict where the real one is
+ * described, and invents the rest: the real one's error texts and token contents are unknown.
+ */
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { Clock } from '../clock.ts';
+import { systemClock } from '../clock.ts';
+import { jsonReply, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
+import type { LoopbackServer, Reply } from './loopback-server.ts';
+import { KNOWN_SCOPES } from './scopes.ts';
+import { TokenIssuer } from './token-issuer.ts';
+import type { TokenAuthority } from './token-issuer.ts';
+import { judgeTokenRequest } from './token-request.ts';
+import type { OAuthError, RegisteredClient } from './token-request.ts';
+
+export interface AuthorizationServerOptions {
+  /** Without a colon. */
+  readonly clientId: string;
+  /** Any text; compared byte by byte in UTF-8. */
+  readonly clientSecret: string;
+  /** Audiences that the client may ask for, the first one by default. At least one. */
+  readonly audiences: readonly string[];
+  /** Scopes that the client may have. Default: every known scope. */
+  readonly scopes?: readonly string[];
+  /** Life of a token; `expires_in` is its whole seconds. Default 3 600 000. */
+  readonly tokenLifeMs?: number;
+  /** Default: the process's clock. */
+  readonly clock?: Clock;
+}
+
+export interface AuthorizationServer extends LoopbackServer, TokenAuthority {
+  /** The full token endpoint. */
+  readonly tokenUrl: URL;
+  /** Tokens issued so far. */
+  issued(): number;
+}
+
+const TOKEN_PATH = '/oauth/token';
+const JWKS_PATH = '/.well-known/jwks.json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+const BODY_LIMIT_BYTES = 16 * 1024;
+const DEFAULT_LIFE_MS = 3_600_000;
+
+/**
+ * Starts it on 127.0.0.1, on a free port.
+ * @throws the listen error of node:net
+ */
+export async function startAuthorizationServer(options: AuthorizationServerOptions): Promise<AuthorizationServer> {
+  const { clock = systemClock, tokenLifeMs = DEFAULT_LIFE_MS, scopes = KNOWN_SCOPES, audiences } = options;
+  const client: RegisteredClient = { id: options.clientId, secret: options.clientSecret, audiences, scopes };
+  const issuer = new TokenIssuer(clock, tokenLifeMs);
+  const expiresInSeconds = Math.floor(tokenLifeMs / 1000);
+
+  const server = await serveOnLoopback(async (request) => {
+    switch (pathOf(request)) {
+      case TOKEN_PATH:
+        return request.method === 'POST'
+          ? answerTokenRequest(request, client, issuer, expiresInSeconds)
+          : refusal(405, 'invalid_request', 'The token endpoint takes POST only.', { allow: 'POST' });
+      case JWKS_PATH:
+        return request.method === 'GET'
+          ? jsonReply(200, { keys: [issuer.publicJwk] })
+          : refusal(405, 'invalid_request', 'The key set takes GET only.', { allow: 'GET' });
+      default:
+        return refusal(404, 'invalid_request', `Nothing here: the token endpoint is ${TOKEN_PATH}.`);
+    }
+  });
+  return {
+    ...server,
+    tokenUrl: new URL(TOKEN_PATH, server.url),
+    issued: () => issuer.issued,
+    verify: (token) => issuer.verify(token),
+    revokeAll: () => {
+      issuer.revokeAll();
+    },
+  };
+}
+
+async function answerTokenRequest(
+  request: IncomingMessage,
+  client: RegisteredClient,
+  issuer: TokenIssuer,
+  expiresInSeconds: number,
+): Promise<Reply> {
+  // The service is described with this type and no charset, so a parameter is a fault worth showing before going live.
+  if (request.headers['content-type']?.toLowerCase() !== FORM_TYPE)
+    return refusal(400, 'invalid_request', `Content-Type is not exactly ${FORM_TYPE}.`);
+  const body = await readBody(request, BODY_LIMIT_BYTES);
+  if (body.kind === 'too-large')
+    return refusal(413, 'invalid_request', 'The form is too large.', { connection: 'close' });
+  const form = new URLSearchParams(body.bytes.toString('utf8'));
+  const decision = judgeTokenRequest(client, request.headersDistinct['authorization'] ?? [], form);
+  switch (decision.kind) {
+    case 'granted': {
+      const { audience, scope } = decision;
+      const token = issuer.issue({ clientId: client.id, audience, scope });
+      return tokenReply(200, { access_token: token, token_type: 'Bearer', expires_in: expiresInSeconds, scope });
+    }
+    case 'refused':
+      return decision.error === 'invalid_client'
+        ? refusal(401, decision.error, decision.description, {
+            'www-authenticate': 'Basic realm="sandbox", charset="UTF-8"',
+          })
+        : refusal(400, decision.error, decision.description);
+  }
+}
+
+function refusal(status: number, error: OAuthError, description: string, fields: OutgoingHttpHeaders = {}): Reply {
+  return tokenReply(status, { error, error_description: description }, fields);
+}
+
+/** RFC 6749 §5.1 asks for `Pragma` next to `Cache-Control: no-store`. */
+function tokenReply(status: number, value: object, fields: OutgoingHttpHeaders = {}): Reply {
+  return jsonReply(status, value, { pragma: 'no-cache', ...fields });
+}

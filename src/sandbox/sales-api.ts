@@ -1,0 +1,180 @@
+/**
+ * A simulated Sales API on loopback: limits the rate, checks the bearer and its scope, validates input, answers JSON.
+ * Paths, payloads and error bodies are invented, for the real ones are unknown; every body says `"simulated": true`.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../clock.ts';
+import { systemClock } from '../clock.ts';
+import { checkBearer, refuseScope } from './bearer-check.ts';
+import { HiddenLimit } from './hidden-limit.ts';
+import type { HiddenLimitOptions } from './hidden-limit.ts';
+import { jsonReply, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
+import type { LoopbackServer, Reply } from './loopback-server.ts';
+import { problemReply } from './problem-reply.ts';
+import { SalesDesk } from './sales-desk.ts';
+import { salesEvents } from './sales-events.ts';
+import { checkPolicyRequest, checkQuoteRequest, parseJsonObject } from './sales-input.ts';
+import type { FieldFault } from './sales-input.ts';
+import { POLICIES_SCOPE, QUOTES_SCOPE } from './scopes.ts';
+import type { TokenAuthority } from './token-issuer.ts';
+
+export interface SalesApiOptions {
+  /** Who judges tokens, and revokes them. */
+  readonly tokens: TokenAuthority;
+  /** The audience that a token must be for. */
+  readonly audience: string;
+  /** The hidden rate limit. Default: 5 permits per second, 5 saved up, `Retry-After` on a 429. */
+  readonly limit?: HiddenLimitOptions;
+  /** All tokens are revoked again and again, this often. Default: never. */
+  readonly revokeEveryMs?: number;
+  /** Quotes and, separately, policies remembered. Default 1000. */
+  readonly recordsMax?: number;
+  /** Default: the process's clock. */
+  readonly clock?: Clock;
+}
+
+export interface SalesApi extends LoopbackServer {
+  /** Base of all resources, without a trailing slash: `http://127.0.0.1:<port>/v1`. */
+  readonly baseUrl: URL;
+}
+
+/** The limit of a sandbox that was told none: tight enough to be met by a shell loop, wide enough for a first try. */
+export const DEFAULT_LIMIT: HiddenLimitOptions = { permitsPerSecond: 5, burst: 5, hint: 'retry-after' };
+
+const DEFAULT_RECORDS_MAX = 1000;
+const BODY_LIMIT_BYTES = 64 * 1024;
+
+interface Desk {
+  readonly sales: SalesDesk;
+  readonly clock: Clock;
+}
+
+interface Call {
+  readonly request: IncomingMessage;
+  readonly gone: AbortSignal;
+  /** The last segment of the path, where the route has one to name a record. */
+  readonly id: string;
+}
+
+interface Route {
+  readonly method: 'GET' | 'POST';
+  readonly path: RegExp;
+  /** Undefined: any good token will do. */
+  readonly scope: string | undefined;
+  readonly serve: (desk: Desk, call: Call) => Reply | Promise<Reply>;
+}
+
+const ROUTES: readonly Route[] = [
+  { method: 'POST', path: /^\/v1\/quotes-requests$/, scope: QUOTES_SCOPE, serve: createQuote },
+  { method: 'POST', path: /^\/v1\/policies$/, scope: POLICIES_SCOPE, serve: createPolicy },
+  { method: 'GET', path: /^\/v1\/policies\/([^/]+)$/, scope: POLICIES_SCOPE, serve: showPolicy },
+  { method: 'GET', path: /^\/v1\/events$/, scope: undefined, serve: streamEvents },
+];
+
+/**
+ * Starts it on 127.0.0.1, on a free port.
+ * @throws the listen error of node:net
+ */
+export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi> {
+  const { tokens, audience, clock = systemClock, limit = DEFAULT_LIMIT, recordsMax = DEFAULT_RECORDS_MAX } = options;
+  const desk: Desk = { sales: new SalesDesk(recordsMax), clock };
+  const hiddenLimit = new HiddenLimit(clock, limit);
+
+  const server = await serveOnLoopback(async (request, gone) => {
+    const { allowed, fields } = hiddenLimit.take();
+    const reply = allowed
+      ? await serve(request, gone, desk, checkBearer(request, tokens, audience))
+      : problemReply(429, 'Too many calls.');
+    return { ...reply, fields: { ...reply.fields, ...fields } };
+  });
+  const stopRevoking = revokeEvery(options.revokeEveryMs, clock, tokens);
+  return {
+    ...server,
+    baseUrl: new URL('/v1', server.url),
+    close: () => {
+      stopRevoking();
+      return server.close();
+    },
+  };
+}
+
+async function serve(
+  request: IncomingMessage,
+  gone: AbortSignal,
+  desk: Desk,
+  bearer: ReturnType<typeof checkBearer>,
+): Promise<Reply> {
+  if (bearer.kind === 'refused') return bearer.reply;
+  const path = pathOf(request);
+  const there = ROUTES.filter((route) => route.path.test(path));
+  const route = there.find(({ method }) => method === request.method);
+  if (there.length === 0) return problemReply(404, 'There is no such resource.');
+  if (route === undefined) {
+    const allow = there.map(({ method }) => method).join(', ');
+    return problemReply(405, `This resource takes ${allow} only.`, {}, { allow });
+  }
+  const id = route.path.exec(path)?.[1] ?? '';
+  return refuseScope(bearer.scopes, route.scope) ?? (await route.serve(desk, { request, gone, id }));
+}
+
+async function createQuote({ sales }: Desk, { request }: Call): Promise<Reply> {
+  const input = await readInput(request);
+  if (input.kind === 'refused') return input.reply;
+  const checked = checkQuoteRequest(input.value);
+  return checked.kind === 'faulty' ? refuseFields(checked.faults) : jsonReply(201, sales.quote(checked.value));
+}
+
+async function createPolicy({ sales }: Desk, { request }: Call): Promise<Reply> {
+  const input = await readInput(request);
+  if (input.kind === 'refused') return input.reply;
+  const checked = checkPolicyRequest(input.value);
+  if (checked.kind === 'faulty') return refuseFields(checked.faults);
+  const decision = sales.issue(checked.value);
+  if (decision.kind === 'refused') return refuseFields([decision.fault]);
+  // Absolute, as many APIs send it: a client behind the sidecar must not be led around it.
+  const location = `http://${request.headers.host ?? ''}/v1/policies/${decision.policy.policyId}`;
+  return jsonReply(201, decision.policy, { location });
+}
+
+function showPolicy({ sales }: Desk, { id }: Call): Reply {
+  const policy = sales.policy(id);
+  return policy === undefined ? problemReply(404, 'There is no such policy.') : jsonReply(200, policy);
+}
+
+function streamEvents({ clock }: Desk, { gone }: Call): Reply {
+  const fields = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
+  return { status: 200, fields, body: salesEvents(clock, gone) };
+}
+
+type Input =
+  | { readonly kind: 'read'; readonly value: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'refused'; readonly reply: Reply };
+
+async function readInput(request: IncomingMessage): Promise<Input> {
+  if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
+    return { kind: 'refused', reply: problemReply(415, 'Content-Type application/json is expected.') };
+  const body = await readBody(request, BODY_LIMIT_BYTES);
+  if (body.kind === 'too-large')
+    return { kind: 'refused', reply: problemReply(413, 'The body is too large.', {}, { connection: 'close' }) };
+  const value = parseJsonObject(body.bytes);
+  if (value === undefined) return { kind: 'refused', reply: problemReply(400, 'The body is not a JSON object.') };
+  return { kind: 'read', value };
+}
+
+function refuseFields(faults: readonly FieldFault[]): Reply {
+  const names = faults.map(({ field }) => field).join(', ');
+  return problemReply(422, `Fields are missing or wrong: ${names}.`, { errors: faults });
+}
+
+/** Returns what ends it. */
+function revokeEvery(intervalMs: number | undefined, clock: Clock, tokens: TokenAuthority): () => void {
+  if (intervalMs === undefined) return () => undefined;
+  let cancel = clock.after(intervalMs, revoke);
+  function revoke(): void {
+    tokens.revokeAll();
+    cancel = clock.after(intervalMs ?? 0, revoke);
+  }
+  return () => {
+    cancel();
+  };
+}

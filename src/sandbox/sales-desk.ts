@@ -1,0 +1,84 @@
+/**
+ * What the simulated insurer does once a call is allowed and its input is fine: prices quotes, issues policies,
+ * remembers a bounded number of both. Everything in its answers is invented.
+ */
+import { randomUUID } from 'node:crypto';
+import type { FieldFault, PolicyRequest, QuoteRequest } from './sales-input.ts';
+
+interface Premium {
+  readonly amount: number;
+  readonly currency: 'EUR';
+}
+
+export interface Quote {
+  readonly quoteRequestId: string;
+  readonly premium: Premium;
+  readonly simulated: true;
+}
+
+export interface Policy {
+  readonly policyId: string;
+  readonly quoteRequestId: string;
+  readonly status: 'issued';
+  readonly premium: Premium;
+  readonly simulated: true;
+}
+
+export type PolicyDecision =
+  { readonly kind: 'issued'; readonly policy: Policy } | { readonly kind: 'refused'; readonly fault: FieldFault };
+
+const CENTS_PER_TRAVELLER_AND_DAY = 349;
+
+export class SalesDesk {
+  readonly #quotes: BoundedRecords<Quote>;
+  readonly #policies: BoundedRecords<Policy>;
+
+  /** @param recordsMax quotes and, separately, policies remembered; the oldest are forgotten first */
+  constructor(recordsMax: number) {
+    this.#quotes = new BoundedRecords(recordsMax);
+    this.#policies = new BoundedRecords(recordsMax);
+  }
+
+  quote({ days, travellers }: QuoteRequest): Quote {
+    const amount = (days * travellers * CENTS_PER_TRAVELLER_AND_DAY) / 100;
+    const quote: Quote = { quoteRequestId: randomUUID(), premium: { amount, currency: 'EUR' }, simulated: true };
+    this.#quotes.add(quote.quoteRequestId, quote);
+    return quote;
+  }
+
+  issue({ quoteRequestId }: PolicyRequest): PolicyDecision {
+    const quote = this.#quotes.get(quoteRequestId);
+    if (quote === undefined)
+      return { kind: 'refused', fault: { field: 'quoteRequestId', message: 'must name a quote request made before' } };
+    const { premium } = quote;
+    const policy: Policy = { policyId: randomUUID(), quoteRequestId, status: 'issued', premium, simulated: true };
+    this.#policies.add(policy.policyId, policy);
+    return { kind: 'issued', policy };
+  }
+
+  policy(policyId: string): Policy | undefined {
+    return this.#policies.get(policyId);
+  }
+}
+
+class BoundedRecords<T> {
+  readonly #max: number;
+  readonly #records = new Map<string, T>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(id: string, record: T): void {
+    this.#records.set(id, record);
+    // A Map keeps the order of insertion, so its first key is the oldest.
+    for (const oldest of this.#records.keys()) {
+      if (this.#records.size <= this.#max) return;
+      this.#records.delete(oldest);
+    }
+  }
+
+  get(id: string): T | undefined {
+    return this.#records.get(id);
+  }
+}

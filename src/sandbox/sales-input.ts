@@ -1,0 +1,103 @@
+/**
+ * What the simulated API accepts: a JSON object, and in it the fields that an insurer would ask for. The real payloads
+ * are unknown; these are invented, and validated because the real API validates too.
+ */
+
+/** One field that is missing or wrong, by its path, such as `travellers[0].birthDate`. */
+export interface FieldFault {
+  readonly field: string;
+  readonly message: string;
+}
+
+export type Checked<T> =
+  { readonly kind: 'fine'; readonly value: T } | { readonly kind: 'faulty'; readonly faults: readonly FieldFault[] };
+
+export interface QuoteRequest {
+  /** Days insured, the first and the last included. */
+  readonly days: number;
+  readonly travellers: number;
+}
+
+export interface PolicyRequest {
+  readonly quoteRequestId: string;
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const TRAVELLERS_MAX = 9;
+const TEXT_MAX = 200;
+const DAY_MS = 86_400_000;
+
+/** Reads a JSON object in UTF-8; undefined for anything else. */
+export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return isObject(value) ? value : undefined;
+  } catch {
+    // Neither UTF-8 nor JSON: for the caller both are "not a JSON object".
+    return undefined;
+  }
+}
+
+/** `destination`, `startDate`, `endDate` and `travellers`, each with a `birthDate`. */
+export function checkQuoteRequest(input: JsonObject): Checked<QuoteRequest> {
+  const faults: FieldFault[] = [];
+  readText(input, 'destination', '', faults);
+  const start = readDate(input, 'startDate', '', faults);
+  const end = readDate(input, 'endDate', '', faults);
+  if (end < start) faults.push({ field: 'endDate', message: 'must not be before startDate' });
+  const travellers = readTravellers(input, faults);
+  return conclude(faults, { days: Math.round((end - start) / DAY_MS) + 1, travellers });
+}
+
+/** `quoteRequestId`, and a `policyholder` with `name` and `email`. */
+export function checkPolicyRequest(input: JsonObject): Checked<PolicyRequest> {
+  const faults: FieldFault[] = [];
+  const quoteRequestId = readText(input, 'quoteRequestId', '', faults);
+  const holder = input['policyholder'];
+  if (isObject(holder)) {
+    readText(holder, 'name', 'policyholder.', faults);
+    readText(holder, 'email', 'policyholder.', faults);
+  } else faults.push({ field: 'policyholder', message: 'must be an object with name and email' });
+  return conclude(faults, { quoteRequestId });
+}
+
+function conclude<T>(faults: readonly FieldFault[], value: T): Checked<T> {
+  return faults.length === 0 ? { kind: 'fine', value } : { kind: 'faulty', faults };
+}
+
+/** Returns how many there are. */
+function readTravellers(input: JsonObject, faults: FieldFault[]): number {
+  const travellers: unknown = input['travellers'];
+  if (!Array.isArray(travellers) || travellers.length === 0 || travellers.length > TRAVELLERS_MAX) {
+    faults.push({ field: 'travellers', message: `must be an array of 1 to ${TRAVELLERS_MAX.toString()} travellers` });
+    return 0;
+  }
+  travellers.forEach((traveller: unknown, index) => {
+    const path = `travellers[${index.toString()}]`;
+    if (isObject(traveller)) readDate(traveller, 'birthDate', `${path}.`, faults);
+    else faults.push({ field: path, message: 'must be an object with birthDate' });
+  });
+  return travellers.length;
+}
+
+function readText(input: JsonObject, name: string, path: string, faults: FieldFault[]): string {
+  const value = input[name];
+  if (typeof value === 'string' && value.trim() !== '' && value.length <= TEXT_MAX) return value;
+  faults.push({ field: path + name, message: `must be a text of 1 to ${TEXT_MAX.toString()} characters` });
+  return '';
+}
+
+/** Epoch milliseconds of a real calendar day; NaN, which compares as neither before nor after, with a fault noted. */
+function readDate(input: JsonObject, name: string, path: string, faults: FieldFault[]): number {
+  const value = input[name];
+  const at = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(`${value}T00:00:00Z`) : NaN;
+  // Some impossible days, such as 30 February, are read as a day of the next month.
+  if (!Number.isNaN(at) && new Date(at).toISOString().slice(0, 10) === value) return at;
+  faults.push({ field: path + name, message: 'must be a date, YYYY-MM-DD' });
+  return NaN;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

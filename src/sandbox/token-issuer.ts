@@ -1,0 +1,106 @@
+/**
+ * Signs access tokens as JWTs (RFC 9068, ES256) with a key pair made at start, and tells whether one presented later is
+ * still good. Audience and scope are left to the resource server. Nothing is kept per token, so memory does not grow.
+ */
+import { generateKeyPairSync, sign, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+
+/** What a token says (RFC 9068 §2.2). Instants are epoch seconds with fractions, as RFC 7519 §2 allows. */
+interface TokenClaims {
+  readonly iss: string;
+  readonly sub: string;
+  readonly client_id: string;
+  readonly aud: string;
+  readonly scope: string;
+  readonly iat: number;
+  readonly exp: number;
+  readonly jti: string;
+}
+
+export type TokenVerdict =
+  | { readonly kind: 'valid'; readonly claims: TokenClaims }
+  | { readonly kind: 'invalid'; readonly reason: 'malformed' | 'signature' | 'expired' | 'revoked' };
+
+/** What the simulated API needs of the simulated authorization server: the stand-in for introspection. */
+export interface TokenAuthority {
+  verify(token: string): TokenVerdict;
+  /** Every token issued until now is refused from now on. */
+  revokeAll(): void;
+}
+
+/** The `iss` of every token: a name that can never be a real host (RFC 2606). */
+export const ISSUER = 'https://authorization.sandbox.invalid/';
+
+const KEY_ID = 'sandbox';
+const HEADER = encode({ alg: 'ES256', typ: 'at+jwt', kid: KEY_ID });
+
+/** One signing key and the tokens made with it. */
+export class TokenIssuer implements TokenAuthority {
+  readonly #clock: Clock;
+  readonly #lifeMs: number;
+  readonly #privateKey: KeyObject;
+  readonly #publicKey: KeyObject;
+  #issued = 0;
+  #revokedThrough = 0;
+
+  /** @param lifeMs from issue to expiry; the life is exact, not rounded to whole seconds */
+  constructor(clock: Clock, lifeMs: number) {
+    this.#clock = clock;
+    this.#lifeMs = lifeMs;
+    const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    this.#privateKey = pair.privateKey;
+    this.#publicKey = pair.publicKey;
+  }
+
+  /** How many tokens were issued. */
+  get issued(): number {
+    return this.#issued;
+  }
+
+  /** The public key as a JSON Web Key (RFC 7517). */
+  get publicJwk(): Readonly<Record<string, unknown>> {
+    return { ...this.#publicKey.export({ format: 'jwk' }), kid: KEY_ID, alg: 'ES256', use: 'sig' };
+  }
+
+  issue(grant: { readonly clientId: string; readonly audience: string; readonly scope: string }): string {
+    this.#issued += 1;
+    const wallMs = this.#clock.wallNow();
+    const claims: TokenClaims = {
+      iss: ISSUER,
+      sub: grant.clientId,
+      client_id: grant.clientId,
+      aud: grant.audience,
+      scope: grant.scope,
+      iat: wallMs / 1000,
+      exp: (wallMs + this.#lifeMs) / 1000,
+      jti: this.#issued.toString(),
+    };
+    const signed = `${HEADER}.${encode(claims)}`;
+    const signature = sign('sha256', Buffer.from(signed), { key: this.#privateKey, dsaEncoding: 'ieee-p1363' });
+    return `${signed}.${signature.toString('base64url')}`;
+  }
+
+  verify(token: string): TokenVerdict {
+    const [header, payload, signature, ...rest] = token.split('.');
+    // The header is compared, not obeyed: no token chooses how it is verified (RFC 8725 §3.1).
+    if (header !== HEADER || payload === undefined || signature === undefined || rest.length > 0)
+      return { kind: 'invalid', reason: 'malformed' };
+    const key = { key: this.#publicKey, dsaEncoding: 'ieee-p1363' } as const;
+    if (!verify('sha256', Buffer.from(`${header}.${payload}`), key, Buffer.from(signature, 'base64url')))
+      return { kind: 'invalid', reason: 'signature' };
+    // The signature has shown that `issue` wrote this.
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as TokenClaims;
+    if (Number(claims.jti) <= this.#revokedThrough) return { kind: 'invalid', reason: 'revoked' };
+    if (this.#clock.wallNow() >= claims.exp * 1000) return { kind: 'invalid', reason: 'expired' };
+    return { kind: 'valid', claims };
+  }
+
+  revokeAll(): void {
+    this.#revokedThrough = this.#issued;
+  }
+}
+
+function encode(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}

@@ -1,0 +1,117 @@
+/**
+ * Judges one token request of the client credentials grant (RFC 6749 §4.4): who asks, for what, is it theirs to have.
+ * Reading the request and signing the token are left to others.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+
+/** The one client that the simulated authorization server knows, and what it may have. */
+export interface RegisteredClient {
+  /** Without a colon (RFC 7617 §2). */
+  readonly id: string;
+  readonly secret: string;
+  /** The first one is granted when the request names none. At least one. */
+  readonly audiences: readonly string[];
+  /** All of them are granted when the request names none. */
+  readonly scopes: readonly string[];
+}
+
+/** RFC 6749 §5.2, and `invalid_target` for an audience (RFC 8693 §2.2.2). */
+export type OAuthError =
+  'invalid_request' | 'invalid_client' | 'unsupported_grant_type' | 'invalid_scope' | 'invalid_target';
+
+export type TokenDecision =
+  | { readonly kind: 'granted'; readonly audience: string; readonly scope: string }
+  | { readonly kind: 'refused'; readonly error: OAuthError; readonly description: string };
+
+type Refused = Extract<TokenDecision, { kind: 'refused' }>;
+
+/**
+ * Decides on one request.
+ * @param authorization every Authorization field of the request, in order
+ * @param form the decoded body; a parameter without a value counts as absent (RFC 6749 §3.2)
+ */
+export function judgeTokenRequest(
+  client: RegisteredClient,
+  authorization: readonly string[],
+  form: URLSearchParams,
+): TokenDecision {
+  return (
+    refuseRepeated(authorization, form) ??
+    refuseClient(client, authorization[0], form) ??
+    refuseGrantType(form) ??
+    grant(client, form)
+  );
+}
+
+function refuseRepeated(authorization: readonly string[], form: URLSearchParams): Refused | undefined {
+  if (authorization.length > 1) return refuse('invalid_request', 'More than one Authorization field.');
+  if (new Set(form.keys()).size < form.size) return refuse('invalid_request', 'A parameter is repeated.');
+  return undefined;
+}
+
+function refuseClient(
+  client: RegisteredClient,
+  authorization: string | undefined,
+  form: URLSearchParams,
+): Refused | undefined {
+  if (authorization === undefined)
+    return refuse('invalid_client', 'Client authentication is missing: HTTP Basic is expected.');
+  if (form.has('client_secret')) return refuse('invalid_request', 'More than one way of client authentication.');
+  const given = readBasic(authorization);
+  if (given === undefined)
+    return refuse('invalid_client', 'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.');
+  // Both are always compared, so that the time taken does not tell which one was wrong.
+  const sameId = equalInConstantTime(given.id, client.id);
+  const sameSecret = equalInConstantTime(given.secret, client.secret);
+  return sameId && sameSecret ? undefined : refuse('invalid_client', 'Unknown client or wrong secret.');
+}
+
+function refuseGrantType(form: URLSearchParams): Refused | undefined {
+  const grantType = form.get('grant_type') ?? '';
+  if (grantType === '') return refuse('invalid_request', 'grant_type is missing.');
+  if (grantType !== 'client_credentials')
+    return refuse('unsupported_grant_type', 'Only client_credentials is supported.');
+  return undefined;
+}
+
+function grant(client: RegisteredClient, form: URLSearchParams): TokenDecision {
+  const audience = form.get('audience') ?? '';
+  const scopes = new Set((form.get('scope') ?? '').split(' ').filter((name) => name !== ''));
+  if (audience === '' && scopes.size === 0)
+    return refuse('invalid_request', 'Neither audience nor scope is given: at least one is expected.');
+  if (audience !== '' && !client.audiences.includes(audience))
+    return refuse('invalid_target', 'This client may not have a token for the audience.');
+  if (![...scopes].every((name) => client.scopes.includes(name)))
+    return refuse('invalid_scope', 'A scope is unknown, or not for this client.');
+  return {
+    kind: 'granted',
+    audience: audience === '' ? (client.audiences[0] ?? '') : audience,
+    scope: [...(scopes.size === 0 ? client.scopes : scopes)].join(' '),
+  };
+}
+
+/** RFC 7617 §2 with UTF-8; the first colon ends the id, further ones belong to the secret. */
+function readBasic(authorization: string): { readonly id: string; readonly secret: string } | undefined {
+  const encoded = /^basic +([a-z0-9+/]+={0,2})$/i.exec(authorization)?.[1];
+  if (encoded === undefined) return undefined;
+  const bytes = Buffer.from(encoded, 'base64');
+  const text = bytes.toString('utf8');
+  const colon = text.indexOf(':');
+  // Node decodes broken base64 too; a credential that only matches after a repair does not count.
+  if (colon < 0 || bytes.toString('base64') !== encoded) return undefined;
+  return { id: text.slice(0, colon), secret: text.slice(colon + 1) };
+}
+
+/** Digests have one length, so neither content nor length shows in the time taken. */
+function equalInConstantTime(left: string, right: string): boolean {
+  return timingSafeEqual(digest(left), digest(right));
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2), so it never echoes the client */
+function refuse(error: OAuthError, description: string): Refused {
+  return { kind: 'refused', error, description };
+}

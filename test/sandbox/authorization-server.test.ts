@@ -1,0 +1,127 @@
+/** The simulated token endpoint from outside: the request as the service is described, and the ways to err. */
+import { fetch } from 'undici';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { AuthorizationServer } from '../../src/sandbox/authorization-server.ts';
+import { KNOWN_SCOPES, POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/scopes.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { sendRaw } from './raw-request.ts';
+import { AUDIENCE, FORM, OTHER_AUDIENCE, ask, closeStarted, fetchToken, start } from './token-client.ts';
+import type { Asked } from './token-client.ts';
+
+const GRANT = 'grant_type=client_credentials';
+
+afterEach(closeStarted);
+
+function audienceOf(server: AuthorizationServer, token: unknown): unknown {
+  const verdict = server.verify(String(token));
+  return verdict.kind === 'valid' ? verdict.claims.aud : verdict.reason;
+}
+
+describe('granting', () => {
+  test.each([
+    ['audience only', `audience=${encodeURIComponent(OTHER_AUDIENCE)}`, OTHER_AUDIENCE, KNOWN_SCOPES.join(' ')],
+    ['scope only', `scope=${encodeURIComponent(QUOTES_SCOPE)}`, AUDIENCE, QUOTES_SCOPE],
+    ['two scopes', `scope=${QUOTES_SCOPE}+${POLICIES_SCOPE}`, AUDIENCE, `${QUOTES_SCOPE} ${POLICIES_SCOPE}`],
+    ['both', `audience=${encodeURIComponent(AUDIENCE)}&scope=${POLICIES_SCOPE}`, AUDIENCE, POLICIES_SCOPE],
+    ['audience and an empty scope', `audience=${AUDIENCE}&scope=`, AUDIENCE, KNOWN_SCOPES.join(' ')],
+  ])('%s', async (_name, parameters, audience, scope) => {
+    const server = await start();
+    const { status, field, body } = await ask(server.tokenUrl, { body: `${GRANT}&${parameters}` });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ token_type: 'Bearer', expires_in: 3600, scope });
+    expect(field('content-type')).toBe('application/json');
+    expect(field('cache-control')).toBe('no-store');
+    expect(audienceOf(server, body['access_token'])).toBe(audience);
+    expect(server.issued()).toBe(1);
+    expect(server.answered(200)).toBe(1);
+  });
+
+  test('expires_in and the life of the token follow the option', async () => {
+    const clock = new ManualClock();
+    const server = await start({ clock, tokenLifeMs: 4000 });
+    const { body } = await ask(server.tokenUrl, { body: FORM });
+    expect(body['expires_in']).toBe(4);
+    const token = String(body['access_token']);
+    await clock.advance(3999);
+    expect(server.verify(token).kind).toBe('valid');
+    await clock.advance(1);
+    expect(server.verify(token)).toEqual({ kind: 'invalid', reason: 'expired' });
+  });
+
+  test('revocation takes the tokens issued before it, not those after', async () => {
+    const server = await start();
+    const first = await fetchToken(server);
+    server.revokeAll();
+    const second = await fetchToken(server);
+    expect(server.verify(first)).toEqual({ kind: 'invalid', reason: 'revoked' });
+    expect(server.verify(second).kind).toBe('valid');
+  });
+
+  test('a token changed in any part, or of another server, is not valid', async () => {
+    const [server, other] = [await start(), await start()];
+    const token = await fetchToken(server);
+    const [header = '', payload = '', signature = ''] = token.split('.');
+    const richer = Buffer.from(JSON.stringify({ aud: AUDIENCE, scope: 'all', exp: 9e9 })).toString('base64url');
+    const unsigned = Buffer.from(JSON.stringify({ alg: 'none', typ: 'at+jwt' })).toString('base64url');
+    expect(server.verify(`${header}.${richer}.${signature}`)).toEqual({ kind: 'invalid', reason: 'signature' });
+    expect(server.verify(`${header}.${payload}.`)).toEqual({ kind: 'invalid', reason: 'signature' });
+    expect(server.verify(`${unsigned}.${payload}.`)).toEqual({ kind: 'invalid', reason: 'malformed' });
+    expect(server.verify(`${token}.x`)).toEqual({ kind: 'invalid', reason: 'malformed' });
+    expect(other.verify(token)).toEqual({ kind: 'invalid', reason: 'signature' });
+  });
+});
+
+describe('refusing', () => {
+  test.each<[string, Asked, number, string]>([
+    ['GET', { method: 'GET' }, 405, 'invalid_request'],
+    ['a JSON body', { headers: { 'content-type': 'application/json' }, body: '{}' }, 400, 'invalid_request'],
+    [
+      'a charset on the type',
+      { headers: { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' }, body: FORM },
+      400,
+      'invalid_request',
+    ],
+    ['no body', {}, 400, 'invalid_request'],
+    ['no grant type', { body: `audience=${AUDIENCE}` }, 400, 'invalid_request'],
+    ['another grant type', { body: 'grant_type=password&audience=x' }, 400, 'unsupported_grant_type'],
+    ['neither audience nor scope', { body: GRANT }, 400, 'invalid_request'],
+    ['an unknown audience', { body: `${GRANT}&audience=https://elsewhere.example/` }, 400, 'invalid_target'],
+    ['an unknown scope', { body: `${GRANT}&scope=${QUOTES_SCOPE}+urn:other` }, 400, 'invalid_scope'],
+    ['a repeated parameter', { body: `${FORM}&grant_type=client_credentials` }, 400, 'invalid_request'],
+    ['a secret in field and form', { body: `${FORM}&client_secret=secret` }, 400, 'invalid_request'],
+    ['too large a form', { body: `${FORM}&pad=${'x'.repeat(17 * 1024)}` }, 413, 'invalid_request'],
+    ['a form far too large', { body: `${FORM}&pad=${'x'.repeat(1024 * 1024)}` }, 413, 'invalid_request'],
+  ])('%s', async (_name, asked, status, error) => {
+    const server = await start();
+    const answer = await ask(server.tokenUrl, asked);
+    expect(answer.status).toBe(status);
+    expect(answer.body['error']).toBe(error);
+    // RFC 6749 §5.2 bounds the characters of a description.
+    expect(answer.body['error_description']).toMatch(/^[\x20-\x21\x23-\x5B\x5D-\x7E]+$/);
+    expect(server.issued()).toBe(0);
+    expect(server.answered(status)).toBe(1);
+  });
+
+  test('a scope that exists but is not for this client', async () => {
+    const server = await start({ scopes: [QUOTES_SCOPE] });
+    const refused = await ask(server.tokenUrl, { body: `${GRANT}&scope=${POLICIES_SCOPE}` });
+    expect(refused.body['error']).toBe('invalid_scope');
+    const granted = await ask(server.tokenUrl, { body: FORM });
+    expect(granted.body['scope']).toBe(QUOTES_SCOPE);
+  });
+
+  test('another path', async () => {
+    const server = await start();
+    expect((await ask(new URL('/token', server.url), { body: FORM })).status).toBe(404);
+  });
+});
+
+describe('closing', () => {
+  test('calls at the same time end together, with a request half sent', async () => {
+    const server = await start();
+    const half = sendRaw(server.url, 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc');
+    await Promise.all([server.close(), server.close(), server.close()]);
+    expect(await half).toBe('');
+    await expect(fetch(server.tokenUrl)).rejects.toThrow();
+  });
+});

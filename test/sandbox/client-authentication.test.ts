@@ -1,0 +1,73 @@
+/** Who the simulated token endpoint believes: HTTP Basic with the raw credentials in UTF-8, and nothing else. */
+import { fetch } from 'undici';
+import { afterEach, describe, expect, test } from 'vitest';
+import { sendRaw } from './raw-request.ts';
+import { FORM, ask, basic, closeStarted, start } from './token-client.ts';
+
+afterEach(closeStarted);
+
+describe('client authentication', () => {
+  test.each(['pä:ß%2B+/=', 'with:colons::', ' spaces ', '密码', ''])('takes the secret %j as it is', async (secret) => {
+    const server = await start({ clientSecret: secret });
+    const authorization = basic(`client:${secret}`);
+    const { status } = await ask(server.tokenUrl, { headers: { authorization }, body: `${FORM}&scope=unknown` });
+    // Authenticated: what is refused is the scope.
+    expect(status).toBe(400);
+    const granted = await ask(server.tokenUrl, { headers: { authorization }, body: FORM });
+    expect(granted.status).toBe(200);
+  });
+
+  test('takes the scheme in any case', async () => {
+    const server = await start();
+    const authorization = basic('client:secret').replace('Basic', 'bASIC');
+    const { status } = await ask(server.tokenUrl, {
+      headers: { authorization },
+      body: FORM,
+    });
+    expect(status).toBe(200);
+  });
+
+  const secret = 'pä:ß%2B+/=';
+  test.each([
+    ['a wrong secret', basic('client:wrong')],
+    ['a wrong id', basic(`clienT:${secret}`)],
+    ['a form-encoded secret', basic(`client:${encodeURIComponent(secret)}`)],
+    ['a secret in Latin-1', `Basic ${Buffer.from(`client:${secret}`, 'latin1').toString('base64')}`],
+    ['base64 without its padding', basic(`client:${secret}`).replace(/=+$/, '')],
+    ['no colon', basic('client')],
+    ['no base64', 'Basic ???'],
+    ['another scheme', 'Bearer abc'],
+  ])('refuses %s', async (_name, authorization) => {
+    const server = await start({ clientSecret: secret });
+    const answer = await ask(server.tokenUrl, { headers: { authorization }, body: FORM });
+    expect(answer.status).toBe(401);
+    expect(answer.body['error']).toBe('invalid_client');
+    expect(answer.field('www-authenticate')).toMatch(/^Basic realm=/);
+    expect(answer.field('cache-control')).toBe('no-store');
+    expect(JSON.stringify(answer.body)).not.toContain(secret);
+    expect(server.issued()).toBe(0);
+  });
+
+  test('refuses credentials in the form instead of the field', async () => {
+    const server = await start();
+    const response = await fetch(server.tokenUrl, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: `${FORM}&client_id=client&client_secret=secret`,
+    });
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ error: 'invalid_client' });
+  });
+
+  test('refuses two Authorization fields', async () => {
+    const server = await start();
+    const field = `Authorization: ${basic('client:secret')}\r\n`;
+    const answer = await sendRaw(
+      server.url,
+      `POST /oauth/token HTTP/1.1\r\nHost: x\r\n${field}${field}Content-Type: application/x-www-form-urlencoded\r\n` +
+        `Content-Length: ${FORM.length.toString()}\r\nConnection: close\r\n\r\n${FORM}`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain('"invalid_request"');
+  });
+});

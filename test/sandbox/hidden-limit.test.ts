@@ -1,0 +1,132 @@
+/** The hidden rate limit as a client of the simulated API meets it, in virtual time. */
+import { fetch } from 'undici';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { HiddenLimitOptions } from '../../src/sandbox/hidden-limit.ts';
+import { startSalesApi } from '../../src/sandbox/sales-api.ts';
+import type { SalesApi } from '../../src/sandbox/sales-api.ts';
+import { TokenIssuer } from '../../src/sandbox/token-issuer.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+const AUDIENCE = 'https://api.example/';
+const EPOCH_MS = Date.UTC(2026, 10, 1);
+const HINT_FIELD = /^(retry-after|x-ratelimit-.*|ratelimit(-policy)?)$/;
+
+let api: SalesApi | undefined;
+afterEach(async () => {
+  await api?.close();
+});
+
+interface Answer {
+  readonly status: number;
+  readonly hints: Readonly<Record<string, string>>;
+}
+
+interface Limited {
+  readonly clock: ManualClock;
+  readonly call: () => Promise<Answer>;
+}
+
+async function limited(limit: HiddenLimitOptions): Promise<Limited> {
+  const clock = new ManualClock(EPOCH_MS);
+  const tokens = new TokenIssuer(clock, 3_600_000);
+  const started = await startSalesApi({ tokens, audience: AUDIENCE, limit, clock });
+  api = started;
+  const authorization = `Bearer ${tokens.issue({ clientId: 'client', audience: AUDIENCE, scope: '' })}`;
+  return {
+    clock,
+    call: async () => {
+      const response = await fetch(`${started.baseUrl.href}/nothing`, { headers: { authorization } });
+      await response.arrayBuffer();
+      const hints = Object.fromEntries([...response.headers].filter(([name]) => HINT_FIELD.test(name)));
+      return { status: response.status, hints };
+    },
+  };
+}
+
+async function callTimes(times: number, call: () => Promise<Answer>): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let n = 0; n < times; n++) answers.push(await call());
+  return answers;
+}
+
+const statuses = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status);
+
+describe('the limit', () => {
+  test('lets the burst through, then one call per permit earned, and never saves more than the burst', async () => {
+    const { clock, call } = await limited({ permitsPerSecond: 2, burst: 3, hint: 'none' });
+    expect(statuses(await callTimes(5, call))).toEqual([404, 404, 404, 429, 429]);
+    await clock.advance(499);
+    expect((await call()).status).toBe(429);
+    await clock.advance(1);
+    expect(statuses(await callTimes(2, call))).toEqual([404, 429]);
+    await clock.advance(60_000);
+    expect(statuses(await callTimes(4, call))).toEqual([404, 404, 404, 429]);
+  });
+
+  test('counts calls without a good token too', async () => {
+    const { call } = await limited({ permitsPerSecond: 1, burst: 1, hint: 'none' });
+    const { status } = await fetch(new URL('/v1/events', api?.url));
+    expect(status).toBe(401);
+    expect((await call()).status).toBe(429);
+  });
+
+  test('a 429 has a problem body', async () => {
+    await limited({ permitsPerSecond: 1, burst: 1, hint: 'none' });
+    await fetch(new URL('/v1/events', api?.url));
+    const response = await fetch(new URL('/v1/events', api?.url));
+    expect(await response.json()).toMatchObject({ title: 'Too Many Requests', status: 429, simulated: true });
+    expect(api?.answered(429)).toBe(1);
+  });
+});
+
+describe('the hint', () => {
+  test('none: nothing on any answer', async () => {
+    const { call } = await limited({ permitsPerSecond: 1, burst: 1, hint: 'none' });
+    expect(await callTimes(2, call)).toEqual([
+      { status: 404, hints: {} },
+      { status: 429, hints: {} },
+    ]);
+  });
+
+  test('retry-after: whole seconds on a 429 only, and enough', async () => {
+    const { clock, call } = await limited({ permitsPerSecond: 0.4, burst: 1, hint: 'retry-after' });
+    expect(await callTimes(2, call)).toEqual([
+      { status: 404, hints: {} },
+      { status: 429, hints: { 'retry-after': '3' } },
+    ]);
+    await clock.advance(2000);
+    expect((await call()).hints).toEqual({ 'retry-after': '1' });
+    await clock.advance(1000);
+    expect((await call()).status).toBe(404);
+  });
+
+  test('x-ratelimit: on every answer, the reset in epoch seconds', async () => {
+    const { clock, call } = await limited({ permitsPerSecond: 2, burst: 2, hint: 'x-ratelimit' });
+    const reset = (EPOCH_MS / 1000 + 1).toString();
+    const fields = (remaining: string): Record<string, string> => ({
+      'x-ratelimit-limit': '2',
+      'x-ratelimit-remaining': remaining,
+      'x-ratelimit-reset': reset,
+    });
+    expect(await callTimes(3, call)).toEqual([
+      { status: 404, hints: fields('1') },
+      { status: 404, hints: fields('0') },
+      { status: 429, hints: fields('0') },
+    ]);
+    await clock.advance(1000);
+    expect(statuses(await callTimes(3, call))).toEqual([404, 404, 429]);
+  });
+
+  test('ratelimit: on every answer, as the draft has it', async () => {
+    const { call } = await limited({ permitsPerSecond: 0.5, burst: 2, hint: 'ratelimit' });
+    const fields = (state: string): Record<string, string> => ({
+      'ratelimit-policy': '"hidden";q=2;w=4',
+      ratelimit: `"hidden";${state}`,
+    });
+    expect(await callTimes(3, call)).toEqual([
+      { status: 404, hints: fields('r=1;t=2') },
+      { status: 404, hints: fields('r=0;t=4') },
+      { status: 429, hints: fields('r=0;t=4') },
+    ]);
+  });
+});

@@ -1,0 +1,83 @@
+/** What both simulated servers stand on: bounded bodies, faults that stay answers, failed streams that are cut. */
+import { fetch } from 'undici';
+import { afterEach, expect, test } from 'vitest';
+import { jsonReply, readBody, serveOnLoopback } from '../../src/sandbox/loopback-server.ts';
+import type { Answer, LoopbackServer } from '../../src/sandbox/loopback-server.ts';
+import { sendRaw } from './raw-request.ts';
+
+const LIMIT_BYTES = 1000;
+
+let started: LoopbackServer | undefined;
+afterEach(async () => {
+  await started?.close();
+});
+
+async function serve(answer: Answer): Promise<LoopbackServer> {
+  started = await serveOnLoopback(answer);
+  return started;
+}
+
+const sizeOfBody: Answer = async (request) => {
+  const body = await readBody(request, LIMIT_BYTES);
+  return body.kind === 'whole'
+    ? jsonReply(200, { bytes: body.bytes.length })
+    : jsonReply(413, {}, { connection: 'close' });
+};
+
+test.each([
+  [0, 200],
+  [LIMIT_BYTES, 200],
+  [LIMIT_BYTES + 1, 413],
+  [1024 * 1024, 413],
+])('a body of %i bytes is answered with %i', async (bytes, status) => {
+  const server = await serve(sizeOfBody);
+  const response = await fetch(server.url, { method: 'POST', body: Buffer.alloc(bytes) });
+  expect(response.status).toBe(status);
+  if (status === 200) expect(await response.json()).toEqual({ bytes });
+});
+
+test('a body without end is cut, and the server goes on', async () => {
+  const server = await serve(sizeOfBody);
+  const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n';
+  await sendRaw(server.url, head + 'x'.repeat(8 * 1024 * 1024));
+  expect((await fetch(server.url, { method: 'POST', body: 'fine' })).status).toBe(200);
+});
+
+test('a client that breaks off in its body harms nobody else', async () => {
+  let failed = 0;
+  const server = await serve(async (request, gone) => {
+    gone.addEventListener('abort', () => (failed += 1));
+    return sizeOfBody(request, gone);
+  });
+  const broken = new AbortController();
+  const body = new ReadableStream({
+    pull: (controller) => {
+      controller.enqueue(Buffer.alloc(10));
+      broken.abort();
+    },
+  });
+  await expect(fetch(server.url, { method: 'POST', body, duplex: 'half', signal: broken.signal })).rejects.toThrow();
+  expect((await fetch(server.url, { method: 'POST', body: 'fine' })).status).toBe(200);
+  await expect.poll(() => failed).toBeGreaterThan(0);
+  expect([server.answered(200), server.answered(500)]).toEqual([1, 0]);
+});
+
+test('a fault is a 500 without its reason, and the server goes on', async () => {
+  const server = await serve(() => Promise.reject(new Error('inner reason')));
+  const response = await fetch(server.url);
+  expect(response.status).toBe(500);
+  expect(await response.text()).not.toContain('inner reason');
+  expect((await fetch(server.url)).status).toBe(500);
+  expect(server.answered(500)).toBe(2);
+});
+
+test('a stream that fails is cut for the client, not ended', async () => {
+  async function* failing(): AsyncGenerator<string> {
+    yield await Promise.resolve('first ');
+    throw new Error('inner reason');
+  }
+  const server = await serve(() => Promise.resolve({ status: 200, fields: {}, body: failing() }));
+  const response = await fetch(server.url);
+  await expect(response.text()).rejects.toThrow();
+  expect(server.answered(200)).toBe(0);
+});

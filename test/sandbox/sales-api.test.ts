@@ -1,0 +1,156 @@
+/** The simulated Sales API from outside: what it takes, what it answers. */
+import type { Response } from 'undici';
+import { afterEach, describe, expect, test } from 'vitest';
+import { Partner, closeStarted } from './partner.ts';
+
+const QUOTE = {
+  destination: 'ES',
+  startDate: '2027-07-01',
+  endDate: '2027-07-14',
+  travellers: [{ birthDate: '1990-05-17' }],
+};
+const HOLDER = { name: 'A. Traveller', email: 'a@traveller.example' };
+
+afterEach(closeStarted);
+
+async function jsonOf(response: Response): Promise<Record<string, unknown>> {
+  return (await response.json()) as Record<string, unknown>;
+}
+
+describe('selling', () => {
+  test('a quote, the policy for it, and the policy read back', async () => {
+    const partner = await Partner.start();
+    const quoted = await partner.post('/quotes-requests', QUOTE);
+    const quote = await jsonOf(quoted);
+    expect(quoted.status).toBe(201);
+    expect(quote).toEqual({
+      quoteRequestId: expect.any(String) as string,
+      premium: { amount: 48.86, currency: 'EUR' },
+      simulated: true,
+    });
+
+    const { quoteRequestId, premium } = quote;
+    const sold = await partner.post('/policies', { quoteRequestId, policyholder: HOLDER });
+    const policy = await jsonOf(sold);
+    expect(sold.status).toBe(201);
+    expect(policy).toMatchObject({ quoteRequestId, premium, status: 'issued', simulated: true });
+    const id = String(policy['policyId']);
+    expect(sold.headers.get('location')).toBe(`${partner.api.baseUrl.href}/policies/${id}`);
+
+    const read = await partner.get(`/policies/${id}`);
+    expect(read.status).toBe(200);
+    expect(await read.json()).toEqual(policy);
+    expect(partner.api.answered(201)).toBe(2);
+  });
+
+  test('a charset on the JSON type and a query on the path are fine', async () => {
+    const partner = await Partner.start();
+    const type = { 'content-type': 'application/json; charset=utf-8' };
+    expect((await partner.post('/quotes-requests?channel=web', QUOTE, type)).status).toBe(201);
+  });
+
+  test('only so many quotes and policies are remembered, the newest', async () => {
+    const partner = await Partner.start({ recordsMax: 2 });
+    const quotes: string[] = [];
+    for (let n = 0; n < 3; n++)
+      quotes.push(String((await jsonOf(await partner.post('/quotes-requests', QUOTE)))['quoteRequestId']));
+    const buy = async (quoteRequestId: string | undefined): Promise<number> =>
+      (await partner.post('/policies', { quoteRequestId, policyholder: HOLDER })).status;
+    expect([await buy(quotes[0]), await buy(quotes[1]), await buy(quotes[2])]).toEqual([422, 201, 201]);
+  });
+
+  test('an event stream of three events that ends', async () => {
+    const partner = await Partner.start();
+    const response = await partner.get('/events');
+    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    const text = response.text();
+    await partner.clock.advance(600);
+    expect((await text).match(/^id: \d$/gm)).toEqual(['id: 1', 'id: 2', 'id: 3']);
+    expect(partner.clock.pendingTimers).toBe(0);
+  });
+
+  test('a client that leaves an event stream leaves no timer behind', async () => {
+    const partner = await Partner.start();
+    const response = await partner.get('/events');
+    const reader = response.body?.getReader();
+    await reader?.read();
+    expect(partner.clock.pendingTimers).toBe(1);
+    await reader?.cancel();
+    await expect.poll(() => partner.clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('input', () => {
+  test.each<[string, unknown, Record<string, string>, number]>([
+    ['a form', 'destination=ES', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
+    ['a type that only begins alike', '{}', { 'content-type': 'application/jsonp' }, 415],
+    ['no JSON', '{"destination":', {}, 400],
+    ['an array', '[]', {}, 400],
+    ['null', 'null', {}, 400],
+    ['nothing', '', {}, 400],
+    ['no UTF-8', new Uint8Array([0x7b, 0xff, 0x7d]), {}, 400],
+    ['too much', JSON.stringify({ ...QUOTE, pad: 'x'.repeat(65 * 1024) }), {}, 413],
+    ['far too much', JSON.stringify({ ...QUOTE, pad: 'x'.repeat(1024 * 1024) }), {}, 413],
+  ])('%s is refused', async (_name, body, fields, status) => {
+    const partner = await Partner.start();
+    const response = await partner.post('/quotes-requests', body, fields);
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toBe('application/problem+json');
+    expect(await response.json()).toMatchObject({ status, simulated: true });
+  });
+
+  test.each<[string, string, unknown, string[]]>([
+    ['an empty quote', '/quotes-requests', {}, ['destination', 'startDate', 'endDate', 'travellers']],
+    ['a day that does not exist', '/quotes-requests', { ...QUOTE, startDate: '2027-02-30' }, ['startDate']],
+    ['an end before its start', '/quotes-requests', { ...QUOTE, endDate: '2027-06-30' }, ['endDate']],
+    ['no travellers', '/quotes-requests', { ...QUOTE, travellers: [] }, ['travellers']],
+    [
+      'ten travellers',
+      '/quotes-requests',
+      { ...QUOTE, travellers: Array(10).fill(QUOTE.travellers[0]) },
+      ['travellers'],
+    ],
+    [
+      'odd travellers',
+      '/quotes-requests',
+      { ...QUOTE, travellers: [{}, 'x'] },
+      ['travellers[0].birthDate', 'travellers[1]'],
+    ],
+    ['a destination of the wrong type', '/quotes-requests', { ...QUOTE, destination: 7 }, ['destination']],
+    ['an endless destination', '/quotes-requests', { ...QUOTE, destination: 'x'.repeat(201) }, ['destination']],
+    ['an empty policy', '/policies', {}, ['quoteRequestId', 'policyholder']],
+    ['a nameless holder', '/policies', { quoteRequestId: 'x', policyholder: { email: 'a@b' } }, ['policyholder.name']],
+    ['an unknown quote', '/policies', { quoteRequestId: 'x', policyholder: HOLDER }, ['quoteRequestId']],
+  ])('%s: 422 that names the fields', async (_name, path, body, fields) => {
+    const partner = await Partner.start();
+    const response = await partner.post(path, body);
+    expect(response.status).toBe(422);
+    const { errors } = (await response.json()) as { errors: { field: string; message: string }[] };
+    expect(errors.map(({ field }) => field)).toEqual(fields);
+    expect(errors.every(({ message }) => message.length > 0)).toBe(true);
+  });
+
+  test('another method: 405 with Allow', async () => {
+    const partner = await Partner.start();
+    const response = await partner.get('/policies');
+    expect(response.status).toBe(405);
+    expect(response.headers.get('allow')).toBe('POST');
+  });
+
+  test('an unknown policy: 404', async () => {
+    const partner = await Partner.start();
+    expect((await partner.get('/policies/unknown')).status).toBe(404);
+  });
+});
+
+describe('closing', () => {
+  test('calls at the same time end together and cut an open stream', async () => {
+    const partner = await Partner.start();
+    const response = await partner.get('/events');
+    const text = response.text();
+    const cut = expect(text).rejects.toThrow();
+    await Promise.all([partner.api.close(), partner.api.close()]);
+    await cut;
+    await expect.poll(() => partner.clock.pendingTimers).toBe(0);
+  });
+});

@@ -1,0 +1,124 @@
+/** The sandbox as a whole: what a sidecar is given works against it, and what is printed can be pasted. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { fetch } from 'undici';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { Sandbox } from '../../src/sandbox/sandbox.ts';
+import { describe as describeSandbox } from '../../src/sandbox/sandbox-text.ts';
+
+const run = promisify(execFile);
+
+let sandbox: Sandbox;
+beforeEach(async () => {
+  sandbox = await startSandbox({ tokenLifeMs: 60_000 });
+});
+afterEach(async () => {
+  await sandbox.close();
+});
+
+async function fetchToken(): Promise<string> {
+  const { clientId, clientSecret, audience, scope } = sandbox;
+  const response = await fetch(sandbox.tokenUrl, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`,
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    body: new URLSearchParams({ grant_type: 'client_credentials', audience, scope }).toString(),
+  });
+  const { access_token: token } = (await response.json()) as { access_token: string };
+  return token;
+}
+
+function lineOf(proxyUrl: string, word: string): string {
+  const lines = describeSandbox(sandbox, { proxyUrl, adminUrl: 'http://localhost:19464' });
+  return lines.find((line) => line.startsWith(`${word} `))?.slice(word.length + 1) ?? '';
+}
+
+/** The words that a POSIX shell hands to curl. */
+async function wordsOf(line: string): Promise<string[]> {
+  const { stdout } = await run('/bin/sh', ['-c', `curl() { for word; do printf '%s\\0' "$word"; done; }; ${line}`]);
+  return stdout.split('\0').slice(0, -1);
+}
+
+describe('what a sidecar is given', () => {
+  test('gets a token that the API takes, until it is revoked', async () => {
+    const headers = { authorization: `Bearer ${await fetchToken()}` };
+    expect(sandbox.tokensIssued()).toBe(1);
+    expect((await fetch(`${sandbox.apiUrl.href}/policies/none`, { headers })).status).toBe(404);
+    sandbox.revokeTokens();
+    expect((await fetch(`${sandbox.apiUrl.href}/policies/none`, { headers })).status).toBe(401);
+    expect(sandbox.apiAnswered(401)).toBe(1);
+  });
+
+  test('is different with every start', async () => {
+    const other = await startSandbox();
+    await other.close();
+    expect(other.clientId).not.toBe(sandbox.clientId);
+    expect(other.clientSecret).not.toBe(sandbox.clientSecret);
+  });
+
+  test('shows a client that form-encodes its credentials', () => {
+    expect(encodeURIComponent(sandbox.clientSecret)).not.toBe(sandbox.clientSecret);
+    expect(sandbox.clientId).not.toContain(':');
+  });
+
+  test('is on loopback, and gone after the close', async () => {
+    expect(new Set([sandbox.tokenUrl.hostname, sandbox.apiUrl.hostname])).toEqual(new Set(['127.0.0.1']));
+    await Promise.all([sandbox.close(), sandbox.close()]);
+    await expect(fetch(sandbox.tokenUrl)).rejects.toThrow();
+    await expect(fetch(sandbox.apiUrl)).rejects.toThrow();
+  });
+
+  test('the default limit is met by a loop, and says when to come again', async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, async () => fetch(sandbox.apiUrl)));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused[0]?.headers.get('retry-after')).toBe('1');
+  });
+});
+
+describe('what is printed', () => {
+  test('names every place, each on its line, says that it is a simulation, and holds no secret', () => {
+    const lines = describeSandbox(sandbox, { proxyUrl: 'http://localhost:18080', adminUrl: 'http://localhost:19464' });
+    expect(lines.slice(0, 4)).toEqual([
+      'proxy http://localhost:18080',
+      'admin http://localhost:19464',
+      `token ${sandbox.tokenUrl.href}`,
+      `api ${sandbox.apiUrl.href}`,
+    ]);
+    expect(lines[4]).toMatch(/^try curl /);
+    expect(lines.slice(5).every((line) => line.startsWith('note '))).toBe(true);
+    expect(lines.slice(5).join(' ')).toContain('simulated');
+    expect(lines.join('')).not.toContain(sandbox.clientSecret);
+    expect(lines.join('')).not.toContain('\n');
+  });
+
+  test('the curl line, read by a shell, is a POST that the API answers with 201', async () => {
+    const [include, header, field = '', data, body = '', url = '', ...rest] = await wordsOf(
+      lineOf(sandbox.apiUrl.href, 'try'),
+    );
+    expect([include, header, data, rest]).toEqual(['-i', '-H', '-d', []]);
+    expect(field).toBe('Content-Type: application/json');
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${await fetchToken()}` };
+    const response = await fetch(url, { method: 'POST', headers, body });
+    expect(response.status).toBe(201);
+    expect(await response.json()).toMatchObject({ premium: { currency: 'EUR' }, simulated: true });
+  });
+
+  test('a unix socket is called through --unix-socket, whatever its name', async () => {
+    const words = await wordsOf(lineOf(`unix:/run/it's a socket.sock`, 'try'));
+    expect(words.slice(0, 3)).toEqual(['-i', '--unix-socket', `/run/it's a socket.sock`]);
+    expect(words.at(-1)).toBe('http://localhost/quotes-requests');
+  });
+
+  test.each([
+    ['http://localhost:18080/', 'http://localhost:18080/quotes-requests'],
+    ['http://[::1]:18080', 'http://[::1]:18080/quotes-requests'],
+    ['http://0.0.0.0:18080', 'http://localhost:18080/quotes-requests'],
+    ['http://[::]:18080', 'http://localhost:18080/quotes-requests'],
+  ])('a proxy at %s is called at %s', async (proxyUrl, called) => {
+    expect((await wordsOf(lineOf(proxyUrl, 'try'))).at(-1)).toBe(called);
+  });
+});

@@ -1,0 +1,59 @@
+/** A client of the simulated authorization server that can be told to err. */
+import { fetch } from 'undici';
+import { startAuthorizationServer } from '../../src/sandbox/authorization-server.ts';
+import type { AuthorizationServer, AuthorizationServerOptions } from '../../src/sandbox/authorization-server.ts';
+
+export const AUDIENCE = 'https://api.example/';
+export const OTHER_AUDIENCE = 'https://other.example/';
+
+/** A form that is granted. */
+export const FORM = `grant_type=client_credentials&audience=${AUDIENCE}`;
+
+const started: AuthorizationServer[] = [];
+
+/** Starts a server that knows `client` with `secret`. */
+export async function start(options: Partial<AuthorizationServerOptions> = {}): Promise<AuthorizationServer> {
+  const client = { clientId: 'client', clientSecret: 'secret', audiences: [AUDIENCE, OTHER_AUDIENCE] };
+  const server = await startAuthorizationServer({ ...client, ...options });
+  started.push(server);
+  return server;
+}
+
+/** Ends every server that `start` started. */
+export async function closeStarted(): Promise<void> {
+  await Promise.all(started.splice(0).map((server) => server.close()));
+}
+
+export interface TokenAnswer {
+  readonly status: number;
+  readonly field: (name: string) => string | null;
+  readonly body: Record<string, unknown>;
+}
+
+export interface Asked {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+}
+
+export function basic(credentials: string): string {
+  return `Basic ${Buffer.from(credentials).toString('base64')}`;
+}
+
+/** A right request, but for what `asked` changes. */
+export async function ask(url: URL, { method = 'POST', headers = {}, body }: Asked = {}): Promise<TokenAnswer> {
+  const form = { 'content-type': 'application/x-www-form-urlencoded' };
+  const response = await fetch(url, {
+    method,
+    headers: { authorization: basic('client:secret'), ...form, ...headers },
+    body: body ?? null,
+  });
+  const answer = (await response.json()) as Record<string, unknown>;
+  return { status: response.status, field: (name) => response.headers.get(name), body: answer };
+}
+
+/** A token that was granted. */
+export async function fetchToken(server: AuthorizationServer): Promise<string> {
+  const { body } = await ask(server.tokenUrl, { body: FORM });
+  return String(body['access_token']);
+}
