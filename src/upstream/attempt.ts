@@ -1,0 +1,203 @@
+/**
+ * One attempt on the wire: an undici handler that turns callbacks into one value (`AttemptEnd`) and either streams
+ * the answer to its target with backpressure or holds it, small and whole, for the caller to decide about.
+ * Undici's own timers are off: time is the injected clock's.
+ */
+import type { Dispatcher } from 'undici';
+import type { Cancel, Clock } from '../clock.ts';
+import {
+  abortedFailure,
+  describeConnectFailure,
+  describeExchangeFailure,
+  timeoutFailure,
+  type UpstreamFailure,
+} from './failure.ts';
+import { fieldOf } from './fields.ts';
+
+/** The head of an upstream's answer: a value, whatever its status. */
+export interface AnswerHead {
+  readonly status: number;
+  readonly statusText: string;
+  /** Flat list [name, value, …] as received. */
+  readonly fields: readonly string[];
+}
+
+/** Where an answer is streamed to. */
+export interface AnswerTarget {
+  begin(head: AnswerHead): void;
+  /** False asks to be left alone until `onDrain` calls back. */
+  write(chunk: Buffer): boolean;
+  onDrain(resume: () => void): void;
+  end(): void;
+  /** The answer breaks off here: the client must be able to tell. */
+  cut(): void;
+}
+
+/** An answer read whole, not yet given to anybody. */
+export interface HeldAnswer {
+  readonly head: AnswerHead;
+  readonly body: Buffer;
+}
+
+export type AttemptEnd =
+  | { readonly kind: 'held'; readonly answer: HeldAnswer }
+  | { readonly kind: 'relayed'; readonly head: AnswerHead; readonly fault: string | undefined }
+  | { readonly kind: 'failed'; readonly failure: UpstreamFailure };
+
+export interface AttemptTerms {
+  /** Called once with the final head: `hold` keeps the answer back, a target gets it streamed. */
+  readonly onHead: (head: AnswerHead) => AnswerTarget | 'hold';
+  /** An answer too large to hold goes here after all. */
+  readonly onOverflow: (head: AnswerHead) => AnswerTarget;
+  /** From the last request byte sent to the response head, milliseconds. */
+  readonly responseTimeoutMs: number;
+  /** Longest silence within an answer's body, milliseconds; 0 = no limit. */
+  readonly bodyIdleTimeoutMs: number;
+}
+
+/** A larger answer is not worth holding back for a retry. */
+export const HELD_ANSWER_MAX_BYTES = 256 * 1024;
+
+export class Attempt implements Dispatcher.DispatchHandler {
+  readonly ended: Promise<AttemptEnd>;
+  /** True once undici has refused the request itself, so that no connection is occupied by it. */
+  refused = false;
+  readonly #clock: Clock;
+  readonly #terms: AttemptTerms;
+  #settle: (end: AttemptEnd) => void = () => undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  #head: AnswerHead | undefined;
+  #target: AnswerTarget | undefined;
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  #cancelTimer: Cancel | undefined;
+  #lastByteAt = 0;
+  #isOver = false;
+
+  constructor(clock: Clock, terms: AttemptTerms) {
+    this.#clock = clock;
+    this.#terms = terms;
+    this.ended = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  /** Ends the attempt: an answer under way is cut, the connection closed. Does nothing when it has ended. */
+  abort(): void {
+    this.#fail(abortedFailure());
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) controller.abort(new Error('ended before it began'));
+  }
+
+  onRequestSent(): void {
+    if (this.#isOver || this.#head !== undefined) return;
+    const { responseTimeoutMs } = this.#terms;
+    this.#cancelTimer = this.#clock.after(responseTimeoutMs, () => {
+      this.#fail(timeoutFailure(responseTimeoutMs));
+    });
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusText = ''): void {
+    // Interim answers (1xx) arrive here as well; only the final one counts.
+    if (status < 200 || this.#isOver) return;
+    this.#cancelTimer?.();
+    this.#head = { status, statusText, fields: textFields(controller.rawHeaders) };
+    const target = this.#terms.onHead(this.#head);
+    if (target !== 'hold') this.#relayTo(target);
+    if (this.#terms.bodyIdleTimeoutMs > 0) this.#watchSilence();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#isOver) return;
+    this.#lastByteAt = this.#clock.now();
+    if (this.#target === undefined) this.#hold(chunk);
+    else this.#write(controller, this.#target, chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#isOver || this.#head === undefined) return;
+    this.#target?.end();
+    const answer: HeldAnswer = { head: this.#head, body: Buffer.concat(this.#held) };
+    this.#finish(
+      this.#target === undefined ? { kind: 'held', answer } : { kind: 'relayed', head: this.#head, fault: undefined },
+    );
+  }
+
+  onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void {
+    // Without a controller the request never got as far as a connection.
+    this.refused = controller === null;
+    this.#fail(this.#controller === undefined ? describeConnectFailure(error) : describeExchangeFailure(error));
+  }
+
+  #relayTo(target: AnswerTarget): void {
+    if (this.#head === undefined) return;
+    target.begin(this.#head);
+    this.#target = target;
+  }
+
+  #write(controller: Dispatcher.DispatchController, target: AnswerTarget, chunk: Buffer): void {
+    if (target.write(chunk)) return;
+    controller.pause();
+    target.onDrain(() => {
+      this.#lastByteAt = this.#clock.now();
+      controller.resume();
+    });
+  }
+
+  #hold(chunk: Buffer): void {
+    this.#held.push(chunk);
+    this.#heldBytes += chunk.length;
+    if (this.#heldBytes <= HELD_ANSWER_MAX_BYTES || this.#head === undefined || this.#controller === undefined) return;
+    const target = this.#terms.onOverflow(this.#head);
+    this.#relayTo(target);
+    const held = Buffer.concat(this.#held);
+    this.#held = [];
+    this.#write(this.#controller, target, held);
+  }
+
+  /** One timer per answer, moved along only when it fires: bytes cost nothing. */
+  #watchSilence(): void {
+    const { bodyIdleTimeoutMs } = this.#terms;
+    this.#lastByteAt = this.#clock.now();
+    const look = (): void => {
+      const silentMs = this.#clock.now() - this.#lastByteAt;
+      if (silentMs >= bodyIdleTimeoutMs) this.#fail(timeoutFailure(bodyIdleTimeoutMs));
+      else this.#cancelTimer = this.#clock.after(bodyIdleTimeoutMs - silentMs, look);
+    };
+    this.#cancelTimer = this.#clock.after(bodyIdleTimeoutMs, look);
+  }
+
+  #fail(failure: UpstreamFailure): void {
+    if (this.#isOver) return;
+    const head = this.#head;
+    const target = this.#target;
+    this.#finish(
+      head !== undefined && target !== undefined
+        ? { kind: 'relayed', head, fault: failure.detail }
+        : { kind: 'failed', failure },
+    );
+    target?.cut();
+    this.#controller?.abort(new Error(failure.detail));
+  }
+
+  #finish(end: AttemptEnd): void {
+    this.#isOver = true;
+    this.#cancelTimer?.();
+    this.#held = [];
+    this.#settle(end);
+  }
+}
+
+/** Undici's raw field list as text; bytes above 0x7f stay what they are (latin1). */
+function textFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+  if (!Array.isArray(raw)) return [];
+  return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')));
+}
+
+/** First value of a field of an answer; `name` in lower case. */
+export function answerField(head: AnswerHead, name: string): string | undefined {
+  return fieldOf(head.fields, name);
+}

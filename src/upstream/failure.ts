@@ -1,0 +1,97 @@
+/**
+ * Names what went wrong with an attempt, from the errors that undici and Node give, in words for people, for
+ * Proxy-Status (RFC 9209 §2.3) and for the retry policy. Pure.
+ */
+import type { ProxyStatusError } from '../errors.ts';
+
+export type FailureKind =
+  /** No connection was ever open: not one byte of the request went out. */
+  | 'unreachable'
+  /** The connection broke after the request had begun. */
+  | 'reset'
+  /** No answer in time. */
+  | 'timeout'
+  /** What came back is not HTTP, or contradicts itself. */
+  | 'protocol'
+  /** The request cannot be put into HTTP: nothing was sent. */
+  | 'refused'
+  /** The sidecar ended the attempt itself: client gone, deadline, drain. */
+  | 'aborted';
+
+export interface UpstreamFailure {
+  readonly kind: FailureKind;
+  /** Fit for a client and a log: names the fault and its error code, no secret. */
+  readonly detail: string;
+  readonly proxyStatus: ProxyStatusError;
+  /** True when trying again cannot help (a certificate that is not trusted). */
+  readonly permanent: boolean;
+}
+
+const CERTIFICATE_CODE =
+  /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|CRL_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/;
+
+const CONNECT_FAULTS: Readonly<Record<string, readonly [ProxyStatusError, string]>> = {
+  ECONNREFUSED: ['connection_refused', 'it refused the connection'],
+  ENOTFOUND: ['dns_error', 'its name does not resolve'],
+  EAI_AGAIN: ['dns_error', 'the name server does not answer'],
+  ETIMEDOUT: ['connection_timeout', 'connecting took too long'],
+  UND_ERR_CONNECT_TIMEOUT: ['connection_timeout', 'connecting took too long'],
+  EHOSTUNREACH: ['destination_ip_unroutable', 'there is no route to it'],
+  ENETUNREACH: ['destination_ip_unroutable', 'there is no route to it'],
+  EPROTO: ['tls_protocol_error', 'the TLS handshake failed'],
+};
+
+const PROTOCOL_CODE = /^(?:HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_RESPONSE)/;
+
+/** The attempt ended before its request had begun on a connection. */
+export function describeConnectFailure(error: unknown): UpstreamFailure {
+  const code = codeOf(error);
+  if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
+    const detail = `the request cannot be forwarded: ${messageOf(error)}`;
+    return { kind: 'refused', detail, proxyStatus: 'http_request_error', permanent: true };
+  }
+  if (CERTIFICATE_CODE.test(code)) {
+    const detail = `the upstream's certificate is not trusted (${code}); set SIDECAR_CA_FILE if it is signed by a private CA`;
+    return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', permanent: true };
+  }
+  const known = CONNECT_FAULTS[code] ?? (/^ERR_(?:SSL|TLS)_/.test(code) ? CONNECT_FAULTS.EPROTO : undefined);
+  const [proxyStatus, words] = known ?? (['destination_unavailable', 'the connection failed'] as const);
+  const detail = `the upstream cannot be reached: ${words} (${code})`;
+  return { kind: 'unreachable', detail, proxyStatus, permanent: false };
+}
+
+/** The attempt broke after its request had begun on a connection. */
+export function describeExchangeFailure(error: unknown): UpstreamFailure {
+  const code = codeOf(error);
+  if (
+    PROTOCOL_CODE.test(code) ||
+    /^bad (?:response|upgrade)$/.test(messageOf(error)) ||
+    /^ERR_(?:HTTP|INVALID)_/.test(code)
+  ) {
+    const detail = `the upstream's answer is not valid HTTP (${code})`;
+    return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
+  }
+  const detail = `the upstream closed the connection before its answer was complete (${code})`;
+  return { kind: 'reset', detail, proxyStatus: 'connection_terminated', permanent: false };
+}
+
+export function timeoutFailure(afterMs: number): UpstreamFailure {
+  const detail = `the upstream did not answer within ${String(Math.round(afterMs))} ms`;
+  return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
+}
+
+export function abortedFailure(): UpstreamFailure {
+  const detail = 'the attempt was ended by the sidecar';
+  return { kind: 'aborted', detail, proxyStatus: 'connection_terminated', permanent: true };
+}
+
+function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return 'unknown';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
+  return 'name' in error && typeof error.name === 'string' ? error.name : 'unknown';
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown fault';
+}

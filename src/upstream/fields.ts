@@ -1,0 +1,122 @@
+/**
+ * What is taken out of and put into the field sections in both directions (RFC 9110 §7.6.1). Pure.
+ * Fields travel as flat lists [name, value, name, value, …], so that order, case and repetition survive.
+ * Removal always comes before the bearer is put in: a client cannot have it removed by naming it in `Connection`.
+ */
+
+/** Never forwarded to the upstream, whether `Connection` names them or not. */
+const REQUEST_ONLY_HERE = new Set([
+  'connection',
+  'proxy-connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+  // Framing, origin and expectations are the sidecar's own business towards the upstream.
+  'content-length',
+  'expect',
+  'host',
+  // Credentials: the client's are replaced, those for a proxy are for nobody behind it.
+  'authorization',
+  'proxy-authorization',
+]);
+
+/** Never forwarded to the client. */
+const RESPONSE_ONLY_HERE = new Set([
+  'connection',
+  'proxy-connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+const CORS_FIELD = /^access-control-allow-(?:origin|credentials)$|^access-control-expose-headers$/;
+
+export interface RequestFields {
+  /** What goes upstream, without Host, framing and Authorization. */
+  readonly fields: readonly string[];
+  /** The client sent an Authorization of its own. */
+  readonly hadAuthorization: boolean;
+  readonly hasContentType: boolean;
+  readonly hasIdempotencyKey: boolean;
+}
+
+/**
+ * The end-to-end fields of a client's request.
+ * @param rawFields as node:http gives them
+ * @param requiredHeader lower-case name of the field that admits clients; it stays here
+ */
+export function endToEndRequestFields(rawFields: readonly string[], requiredHeader: string | undefined): RequestFields {
+  const nominated = connectionOptions(rawFields);
+  const fields: string[] = [];
+  let hadAuthorization = false;
+  let hasContentType = false;
+  let hasIdempotencyKey = false;
+  for (let at = 0; at + 1 < rawFields.length; at += 2) {
+    const name = canonicalName(rawFields[at] ?? '');
+    if (name === 'authorization') hadAuthorization = true;
+    if (REQUEST_ONLY_HERE.has(name) || name === requiredHeader || name.startsWith('x-sidecar-')) continue;
+    if (nominated?.has(name) === true) continue;
+    if (name === 'content-type') hasContentType = true;
+    if (name === 'idempotency-key') hasIdempotencyKey = true;
+    fields.push(rawFields[at] ?? '', rawFields[at + 1] ?? '');
+  }
+  return { fields, hadAuthorization, hasContentType, hasIdempotencyKey };
+}
+
+/**
+ * The end-to-end fields of an upstream's answer.
+ * @param location rewrites the value of `Location`
+ * @param corsOrigin the page origin that this answer is allowed for: its CORS fields replace the upstream's
+ */
+export function endToEndResponseFields(
+  rawFields: readonly string[],
+  location: (value: string) => string,
+  corsOrigin: string | undefined,
+): string[] {
+  const nominated = connectionOptions(rawFields);
+  const fields: string[] = [];
+  for (let at = 0; at + 1 < rawFields.length; at += 2) {
+    const name = (rawFields[at] ?? '').toLowerCase();
+    if (RESPONSE_ONLY_HERE.has(name) || nominated?.has(name) === true) continue;
+    if (corsOrigin !== undefined && CORS_FIELD.test(name)) continue;
+    const value = rawFields[at + 1] ?? '';
+    fields.push(rawFields[at] ?? '', name === 'location' ? location(value) : value);
+  }
+  return corsOrigin === undefined ? fields : [...fields, ...corsFields(corsOrigin)];
+}
+
+/** The CORS fields of an answer for an allowed page origin (Fetch standard, CORS protocol). */
+export function corsFields(origin: string): string[] {
+  return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', '*', 'Vary', 'Origin'];
+}
+
+/** First value of a field in a flat list; `name` in lower case. */
+export function fieldOf(rawFields: readonly string[], name: string): string | undefined {
+  for (let at = 0; at + 1 < rawFields.length; at += 2) {
+    if (rawFields[at]?.toLowerCase() === name) return rawFields[at + 1];
+  }
+  return undefined;
+}
+
+/** The names that the `Connection` fields nominate, in lower case; undefined when there is none. */
+function connectionOptions(rawFields: readonly string[]): Set<string> | undefined {
+  let options: Set<string> | undefined;
+  for (let at = 0; at + 1 < rawFields.length; at += 2) {
+    const name = rawFields[at] ?? '';
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
+    options ??= new Set();
+    for (const option of (rawFields[at + 1] ?? '').split(',')) options.add(canonicalName(option.trim()));
+  }
+  return options;
+}
+
+/** Lower case, with underscores read as hyphens: gateways such as CGI cannot tell the two apart. */
+function canonicalName(name: string): string {
+  const lower = name.toLowerCase();
+  return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+}

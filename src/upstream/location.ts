@@ -1,0 +1,25 @@
+/**
+ * Keeps a client that follows a redirect on the sidecar (RFC 9110 §10.2.2): a Location on the upstream's base becomes
+ * a path-absolute reference. Pure. Redirects themselves are passed on, never followed.
+ */
+import { withoutTrailingSlash } from './target.ts';
+
+/**
+ * @param base the upstream's base URL
+ * @param requestPath path that was asked of the upstream, which relative references resolve against
+ */
+export function rewriteLocation(base: URL, requestPath: string, location: string): string {
+  const resolved = parse(location, base.origin + requestPath);
+  if (resolved?.origin !== base.origin) return location;
+  const prefix = withoutTrailingSlash(base.pathname);
+  const isUnderBase = resolved.pathname === prefix || resolved.pathname.startsWith(`${prefix}/`);
+  // On the upstream's origin but outside its base: only the absolute form still means the same to the client.
+  if (!isUnderBase) return resolved.href;
+  const path = resolved.pathname.slice(prefix.length) || '/';
+  // A path that begins with two slashes would be read as another host (RFC 3986 §4.2).
+  return (path.startsWith('//') ? `/.${path}` : path) + resolved.search + resolved.hash;
+}
+
+function parse(reference: string, against: string): URL | undefined {
+  return URL.parse(reference, against) ?? undefined;
+}

@@ -1,0 +1,53 @@
+/**
+ * Joins a client's request target to the upstream's base path (RFC 9112 §3.2.1, RFC 3986 §3.3). Pure.
+ * The query and every byte of the path that is accepted stay as they came; a path that could leave the base is refused,
+ * whatever spelling it uses for its dot segments. Absolute-form targets are taken apart by the guard before.
+ */
+
+export type JoinedTarget =
+  { readonly kind: 'joined'; readonly path: string } | { readonly kind: 'refused'; readonly why: string };
+
+/** How often a path is percent-decoded in search of hidden dot segments: some servers decode twice. */
+const DECODE_ROUNDS = 3;
+
+/**
+ * @param basePath pathname of the base URL; a slash at its end does not count
+ * @param target origin-form request target, query included
+ */
+export function joinTarget(basePath: string, target: string): JoinedTarget {
+  if (!target.startsWith('/')) return refuse('the request target is not a path: expected one that begins with "/"');
+  const queryAt = target.indexOf('?');
+  const path = queryAt === -1 ? target : target.slice(0, queryAt);
+  if (target.includes('#')) return refuse('the request target has a fragment ("#"): send it percent-encoded as %23');
+  if (path.includes('\\')) return refuse('the path has a backslash: send it percent-encoded as %5C');
+  if (hasDotSegment(path)) return refuse('the path has a dot segment ("." or ".."): send the path it resolves to');
+  return { kind: 'joined', path: withoutTrailingSlash(basePath) + target };
+}
+
+/** The base path as a prefix: `/v1/` and `/v1` are one, and the root is empty. */
+export function withoutTrailingSlash(basePath: string): string {
+  return basePath.endsWith('/') ? basePath.slice(0, -1) : basePath;
+}
+
+function refuse(why: string): JoinedTarget {
+  return { kind: 'refused', why };
+}
+
+/** True when a server that decodes, folds backslashes or drops `;parameters` could read a dot segment in this path. */
+function hasDotSegment(path: string): boolean {
+  // The common path has neither a dot nor an escape at the start of a segment: one look settles it.
+  if (!/[/\\](?:\.|%)|%/.test(path)) return false;
+  let decoded = path;
+  for (let round = 0; round < DECODE_ROUNDS; round++) {
+    if (decoded.split(/[/\\]/).some(isDotSegment)) return true;
+    const next = decoded.replace(/%(25|2e|2f|5c|3b)/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+    if (next === decoded) return false;
+    decoded = next;
+  }
+  return decoded.split(/[/\\]/).some(isDotSegment);
+}
+
+function isDotSegment(segment: string): boolean {
+  const name = segment.split(';', 1)[0];
+  return name === '.' || name === '..';
+}
