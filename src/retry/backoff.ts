@@ -1,0 +1,13 @@
+/** Full-jitter exponential backoff: anywhere between nothing and the step, so that clients do not march together. Pure. */
+
+const FIRST_STEP_MS = 100;
+const LONGEST_STEP_MS = 10_000;
+
+/**
+ * @param retry 1 for the first retry
+ * @param chance a number in [0, 1)
+ * @returns milliseconds to wait
+ */
+export function fullJitterMs(retry: number, chance: number): number {
+  return chance * Math.min(LONGEST_STEP_MS, FIRST_STEP_MS * 2 ** (retry - 1));
+}
