@@ -41,7 +41,8 @@ export type ProxyStatusError =
   | 'tls_certificate_error'
   | 'tls_protocol_error'
   | 'http_protocol_error'
-  | 'http_response_timeout';
+  | 'http_response_timeout'
+  | 'proxy_internal_error';
 
 export interface SidecarErrorOptions {
   /** Milliseconds until a new try makes sense; becomes `Retry-After` (whole seconds, rounded up, at least 1). */

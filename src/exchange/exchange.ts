@@ -1,0 +1,59 @@
+/** One request on its way through the sidecar, and the parts that it passes. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock, Random } from '../clock.ts';
+import type { Observe } from '../telemetry/events.ts';
+import type { Throttle } from '../throttle/throttle.ts';
+import type { TokenSource } from '../token/token.ts';
+import type { RetryBudget } from '../retry/budget.ts';
+import type { RetryRules } from '../retry/policy.ts';
+import type { Upstream } from '../upstream/client.ts';
+import type { Lifeline } from './lifeline.ts';
+import type { ReplayMemory } from './replay-body.ts';
+
+/** What every request of a route shares. */
+export interface ExchangeParts {
+  /** Configured name, used as a label. */
+  readonly route: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+  readonly tokens: TokenSource;
+  readonly throttle: Throttle;
+  readonly upstream: Upstream;
+  readonly budget: RetryBudget;
+  readonly memory: ReplayMemory;
+  readonly retry: RetryRules & { readonly replayBufferBytes: number };
+  /** Last request byte sent to response head, milliseconds, each attempt. */
+  readonly requestTimeoutMs: number;
+  /** Longest silence within a body, milliseconds; 0 = no limit. */
+  readonly bodyIdleTimeoutMs: number;
+  /** Lower-case name of the field that admits clients; it is not forwarded. */
+  readonly requiredHeader: string | undefined;
+}
+
+/** One request that passed the guard. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Path and query as asked of the upstream. */
+  readonly path: string;
+  /** The page origin that asked, when it is allowed. */
+  readonly corsOrigin: string | undefined;
+  readonly lifeline: Lifeline;
+  readonly tally: Tally;
+}
+
+/** What is counted along the way, for the one event that tells of the request. */
+export interface Tally {
+  attempts: number;
+  queuedMs: number;
+  requestBytes: number;
+  responseBytes: number;
+}
+
+/** An answer of the upstream went to the client. */
+export interface Relayed {
+  readonly status: number;
+  /** Why it broke off, if it did. */
+  readonly fault: string | undefined;
+}

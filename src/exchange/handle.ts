@@ -1,0 +1,53 @@
+/**
+ * The story of one request that passed the guard: a usable token first (a broken login fails fast and queues nobody),
+ * then a place in the queue, then its body, then attempts until an answer streams back.
+ * Faults of the sidecar's own leave as SidecarError; the listener turns them into replies.
+ */
+import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
+import { runAttempts } from './attempts.ts';
+import { RequestBody } from './replay-body.ts';
+import { inStage } from './stage.ts';
+
+/**
+ * @throws SidecarError for every fault of the sidecar's own
+ * @throws LifelineEnded (client-left) when nobody is there any more to be answered
+ */
+export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<Relayed> {
+  const { tokens, throttle, budget, clock } = parts;
+  const { lifeline, request, response, tally } = exchange;
+  const body = new RequestBody(request, bodyLimits(parts), clock);
+  budget.recordRequest(clock.now());
+  try {
+    if (tokens.current() === undefined)
+      await inStage(
+        'token',
+        lifeline.during((signal) => tokens.usable(signal)),
+      );
+    lifeline.assertAlive();
+    const ticket = throttle.enter(lifeline.deadlineAt);
+    const letGo = lifeline.onEnd((reason) => {
+      ticket.leave(reason);
+    });
+    try {
+      await inStage('queue', ticket.admitted());
+      if (/^100-continue$/i.test(request.headers.expect ?? '') && !body.isWhole) response.writeContinue();
+      await inStage('body', body.read(lifeline));
+      return await runAttempts(parts, exchange, ticket, body);
+    } finally {
+      letGo();
+      ticket.leave();
+      tally.queuedMs = ticket.waitedMs;
+    }
+  } finally {
+    tally.requestBytes = body.receivedBytes;
+    body.dispose();
+  }
+}
+
+function bodyLimits(parts: ExchangeParts) {
+  return {
+    replayBufferBytes: parts.retry.replayBufferBytes,
+    memory: parts.memory,
+    idleTimeoutMs: parts.bodyIdleTimeoutMs,
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * How long a request may live: until its client leaves, its deadline passes or the drain cuts it. Everything that
+ * waits on a request's behalf hangs on its lifeline and lets go when it ends, once and for one reason.
+ */
+import type { Cancel, Clock } from '../clock.ts';
+import type { SidecarError } from '../errors.ts';
+
+export type LifelineEnd =
+  | { readonly kind: 'client-left' }
+  /** The deadline for the response head has passed. */
+  | { readonly kind: 'deadline' }
+  /** Ended from outside with a reply of the sidecar's own: drain, broken framing. */
+  | { readonly kind: 'failed'; readonly error: SidecarError };
+
+/** Thrown through whatever was waiting when the lifeline ended. */
+export class LifelineEnded extends Error {
+  override readonly name = 'LifelineEnded';
+  readonly end: LifelineEnd;
+
+  constructor(end: LifelineEnd) {
+    super(`the request has ended: ${end.kind}`);
+    this.end = end;
+  }
+}
+
+export class Lifeline {
+  /** Monotonic instants. */
+  readonly arrivedAt: number;
+  readonly deadlineAt: number;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<(reason: LifelineEnded) => void>();
+  readonly #cancelDeadline: Cancel;
+  #ended: LifelineEnded | undefined;
+
+  constructor(clock: Clock, deadlineMs: number) {
+    this.#clock = clock;
+    this.arrivedAt = clock.now();
+    this.deadlineAt = this.arrivedAt + deadlineMs;
+    this.#cancelDeadline = clock.after(deadlineMs, () => {
+      this.end({ kind: 'deadline' });
+    });
+  }
+
+  get ended(): LifelineEnded | undefined {
+    return this.#ended;
+  }
+
+  get leftMs(): number {
+    return this.deadlineAt - this.#clock.now();
+  }
+
+  /** Ends the request; the first reason stands. */
+  end(why: LifelineEnd): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = new LifelineEnded(why);
+    this.#cancelDeadline();
+    for (const listener of [...this.#listeners]) listener(this.#ended);
+    this.#listeners.clear();
+  }
+
+  /** The response head is on its way: the deadline has been met. Leaving and cutting still end the request. */
+  meetDeadline(): void {
+    this.#cancelDeadline();
+  }
+
+  /** @throws LifelineEnded when it has ended already */
+  assertAlive(): void {
+    if (this.#ended !== undefined) throw this.#ended;
+  }
+
+  /** Calls `listener` when the lifeline ends, at once if it has. */
+  onEnd(listener: (reason: LifelineEnded) => void): Cancel {
+    if (this.#ended !== undefined) {
+      listener(this.#ended);
+      return () => undefined;
+    }
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Runs `wait` with a signal that is aborted when the lifeline ends; made only where something has to be waited for. */
+  async during<T>(wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const aborter = new AbortController();
+    const letGo = this.onEnd((reason) => {
+      aborter.abort(reason);
+    });
+    try {
+      return await wait(aborter.signal);
+    } finally {
+      letGo();
+    }
+  }
+
+  /** @throws LifelineEnded when the lifeline ends first */
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#clock.after(delayMs, () => {
+        letGo();
+        resolve();
+      });
+      const letGo = this.onEnd((reason) => {
+        cancel();
+        reject(reason);
+      });
+    });
+  }
+}

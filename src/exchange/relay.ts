@@ -1,0 +1,64 @@
+/**
+ * Streams an upstream's answer to the client through node:http. An answer that breaks off upstream breaks off for the
+ * client as well: it is never ended cleanly, not even towards HTTP/1.0, where only a reset tells (RFC 9112 §8).
+ */
+import type { ServerResponse } from 'node:http';
+import type { AnswerHead, AnswerTarget, HeldAnswer } from '../upstream/attempt.ts';
+
+export interface RelayTerms {
+  /** Turns the upstream's fields into the client's. */
+  readonly fields: (head: AnswerHead) => string[];
+  /** Called when the head is about to be written. */
+  readonly onBegin: () => void;
+}
+
+export class Relay implements AnswerTarget {
+  /** Body bytes given to the client. */
+  sentBytes = 0;
+  readonly #response: ServerResponse;
+  readonly #terms: RelayTerms;
+
+  constructor(response: ServerResponse, terms: RelayTerms) {
+    this.#response = response;
+    this.#terms = terms;
+  }
+
+  begin(head: AnswerHead): void {
+    const response = this.#response;
+    const fields = this.#terms.fields(head);
+    // An upload that nobody reads any more would be taken for the next request.
+    if (!response.req.complete) response.shouldKeepAlive = false;
+    response.writeHead(head.status, head.statusText, fields);
+    this.#terms.onBegin();
+    // A first chunk that is at hand shares a packet with the head; a head that waits for its body goes now.
+    setImmediate(() => {
+      if (!response.writableEnded && this.sentBytes === 0) response.flushHeaders();
+    });
+  }
+
+  write(chunk: Buffer): boolean {
+    this.sentBytes += chunk.length;
+    return this.#response.write(chunk);
+  }
+
+  onDrain(resume: () => void): void {
+    this.#response.once('drain', resume);
+  }
+
+  end(): void {
+    this.#response.end();
+  }
+
+  cut(): void {
+    const { socket } = this.#response;
+    if (this.#response.req.httpVersion === '1.0') socket?.resetAndDestroy();
+    else this.#response.destroy();
+  }
+}
+
+/** Gives the client an answer that was held back. */
+export function relayHeld(answer: HeldAnswer, target: Relay): void {
+  target.begin(answer.head);
+  if (answer.body.length > 0) target.write(answer.body);
+  target.end();
+}

@@ -1,0 +1,217 @@
+/**
+ * The request body: read whole into bounded memory where it fits, so that a broken one never reaches the upstream and
+ * an attempt can be repeated; streamed once where it does not. Nothing is read before the request is admitted.
+ */
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Clock } from '../clock.ts';
+import { SidecarError } from '../errors.ts';
+import type { Lifeline } from './lifeline.ts';
+
+/** Bytes that all replay buffers together may hold. */
+export class ReplayMemory {
+  #leftBytes: number;
+
+  constructor(totalBytes: number) {
+    this.#leftBytes = totalBytes;
+  }
+
+  /** False, and nothing taken, when there is not as much left. */
+  take(bytes: number): boolean {
+    if (bytes > this.#leftBytes) return false;
+    this.#leftBytes -= bytes;
+    return true;
+  }
+
+  /** Takes even what is not left: for a held answer, which is here already and small. */
+  reserve(bytes: number): void {
+    this.#leftBytes -= bytes;
+  }
+
+  giveBack(bytes: number): void {
+    this.#leftBytes += bytes;
+  }
+}
+
+export interface BodyLimits {
+  readonly replayBufferBytes: number;
+  readonly memory: ReplayMemory;
+  /** Longest silence of the client within its body, milliseconds; 0 = no limit. */
+  readonly idleTimeoutMs: number;
+}
+
+export class RequestBody {
+  /** Body bytes received so far. */
+  receivedBytes = 0;
+  readonly #request: IncomingMessage;
+  readonly #limits: BodyLimits;
+  readonly #clock: Clock;
+  #chunks: Buffer[] = [];
+  #takenBytes = 0;
+  #isWhole: boolean;
+
+  constructor(request: IncomingMessage, limits: BodyLimits, clock: Clock) {
+    this.#request = request;
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#isWhole = this.declaredBytes === 0;
+  }
+
+  /** Length that the client declared; undefined when chunked. 0 without a body. */
+  get declaredBytes(): number | undefined {
+    const { headers } = this.#request;
+    if (headers['transfer-encoding'] !== undefined) return undefined;
+    return Number(headers['content-length'] ?? 0);
+  }
+
+  /** All of it is in memory: it can be sent again. */
+  get isWhole(): boolean {
+    return this.#isWhole;
+  }
+
+  /** The whole body; undefined when it is empty. */
+  get bytes(): Buffer | undefined {
+    return this.receivedBytes === 0 ? undefined : Buffer.concat(this.#chunks);
+  }
+
+  /**
+   * Reads the body as far as it may be buffered. Resolves when it is whole, or when it will not fit.
+   * @throws LifelineEnded, SidecarError REQUEST_TIMEOUT
+   */
+  read(lifeline: Lifeline): Promise<void> {
+    const declared = this.declaredBytes;
+    if (this.#isWhole || (declared ?? 0) > this.#limits.replayBufferBytes) return Promise.resolve();
+    if (declared !== undefined && !this.#take(declared)) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        letGo();
+        stopWatching();
+        this.#request.pause();
+        this.#request.off('data', keep).off('end', finish);
+      };
+      const keep = (chunk: Buffer): void => {
+        this.#chunks.push(chunk);
+        this.receivedBytes += chunk.length;
+        const isOver = this.receivedBytes > this.#limits.replayBufferBytes;
+        if (declared === undefined && (isOver || !this.#take(chunk.length))) {
+          stop();
+          resolve();
+        }
+      };
+      const finish = (): void => {
+        this.#isWhole = true;
+        stop();
+        resolve();
+      };
+      const giveUp = (reason: Error): void => {
+        stop();
+        reject(reason);
+      };
+      const stopWatching = this.#watchSilence(giveUp);
+      const letGo = lifeline.onEnd(giveUp);
+      this.#request.on('data', keep).on('end', finish);
+    });
+  }
+
+  /** What has been read and all that follows, once. `onStall` hears of a client that stops sending. */
+  stream(onStall: (reason: SidecarError) => void): Readable {
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return new Upload(this.#request, chunks, {
+      onChunk: (chunk) => {
+        this.receivedBytes += chunk.length;
+      },
+      watch: () => this.#watchSilence(onStall),
+    });
+  }
+
+  /** Gives the memory back. */
+  dispose(): void {
+    this.#chunks = [];
+    this.#limits.memory.giveBack(this.#takenBytes);
+    this.#takenBytes = 0;
+  }
+
+  #take(bytes: number): boolean {
+    if (!this.#limits.memory.take(bytes)) return false;
+    this.#takenBytes += bytes;
+    return true;
+  }
+
+  /** Calls `onSilence` once when no byte has come for the idle time-out. */
+  #watchSilence(onSilence: (reason: SidecarError) => void): () => void {
+    const { idleTimeoutMs } = this.#limits;
+    if (idleTimeoutMs === 0) return () => undefined;
+    let seenBytes = -1;
+    let cancel = (): void => undefined;
+    const look = (): void => {
+      if (this.receivedBytes === seenBytes) {
+        onSilence(stalledUpload(idleTimeoutMs));
+        return;
+      }
+      seenBytes = this.receivedBytes;
+      cancel = this.#clock.after(idleTimeoutMs, look);
+    };
+    look();
+    return () => {
+      cancel();
+    };
+  }
+}
+
+/** The reply to a client that stops in the middle of its own body. */
+export function stalledUpload(afterMs: number): SidecarError {
+  const detail = `the request body stopped coming: nothing was received for ${String(Math.round(afterMs))} ms`;
+  return new SidecarError('REQUEST_TIMEOUT', detail);
+}
+
+interface UploadHooks {
+  readonly onChunk: (chunk: Buffer) => void;
+  /** Starts to watch for silence; gives the way to stop it. */
+  readonly watch: () => () => void;
+}
+
+/** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
+class Upload extends Readable {
+  readonly #request: IncomingMessage;
+  readonly #prefix: Buffer[];
+  readonly #hooks: UploadHooks;
+  #stopWatching: (() => void) | undefined;
+  readonly #forward = (chunk: Buffer): void => {
+    this.#hooks.onChunk(chunk);
+    if (!this.push(chunk)) this.#pause();
+  };
+  readonly #finish = (): void => {
+    this.#pause();
+    this.push(null);
+  };
+
+  constructor(request: IncomingMessage, prefix: Buffer[], hooks: UploadHooks) {
+    super({ highWaterMark: 64 * 1024 });
+    this.#request = request;
+    this.#prefix = prefix;
+    this.#hooks = hooks;
+    request.on('data', this.#forward).on('end', this.#finish).pause();
+  }
+
+  override _read(): void {
+    for (let chunk = this.#prefix.shift(); chunk !== undefined; chunk = this.#prefix.shift()) {
+      if (!this.push(chunk)) return;
+    }
+    // Silence counts only while somebody listens: a slow upstream is not the client's fault.
+    this.#stopWatching ??= this.#hooks.watch();
+    this.#request.resume();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#pause();
+    this.#request.off('data', this.#forward).off('end', this.#finish);
+    done(error);
+  }
+
+  #pause(): void {
+    this.#stopWatching?.();
+    this.#stopWatching = undefined;
+    this.#request.pause();
+  }
+}
