@@ -1,0 +1,58 @@
+/** Tells of each request once, when it has ended: the one event behind the request metrics and the access log. */
+import type { IncomingMessage } from 'node:http';
+import type { SidecarError } from '../errors.ts';
+import type { ExchangeParts, Relayed, Tally } from '../exchange/exchange.ts';
+import { describeReply } from './local-reply.ts';
+
+export type Ending =
+  | { readonly kind: 'relayed'; readonly relayed: Relayed }
+  | { readonly kind: 'replied'; readonly error: SidecarError }
+  | { readonly kind: 'client-left' };
+
+/** The status logged and counted for a client that left before its answer had ended. */
+const CLIENT_LEFT = 499;
+
+export function emptyTally(): Tally {
+  return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0 };
+}
+
+/** @param request undefined when the parser never got as far as one */
+export function tellEnding(
+  parts: ExchangeParts,
+  request: IncomingMessage | undefined,
+  ending: Ending,
+  tally: Tally,
+  durationMs: number,
+): void {
+  const { observe, route } = parts;
+  const common = { route, method: request?.method ?? '', path: pathOf(request), durationMs, ...tally };
+  switch (ending.kind) {
+    case 'relayed': {
+      const { status, fault } = ending.relayed;
+      const why = fault === undefined ? {} : { fault };
+      observe({ kind: 'request-ended', ...common, code: status, source: 'upstream', ...why });
+      return;
+    }
+    case 'replied': {
+      const { error } = ending;
+      const code = describeReply(error).status;
+      observe({ kind: 'local-reply', code: error.code });
+      observe({
+        kind: 'request-ended',
+        ...common,
+        code,
+        source: 'sidecar',
+        localReply: error.code,
+        fault: error.message,
+      });
+      return;
+    }
+    case 'client-left':
+      observe({ kind: 'request-ended', ...common, code: CLIENT_LEFT, source: 'sidecar', fault: 'the client left' });
+  }
+}
+
+/** Without query, and without the authority of an absolute-form target. */
+function pathOf(request: IncomingMessage | undefined): string {
+  return (request?.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '';
+}

@@ -1,0 +1,163 @@
+/**
+ * Who may speak to the sidecar, decided before anything else. Pure.
+ * A proxy that adds credentials on loopback is reachable by every web page in the machine's browser: a page betrays
+ * itself by its Origin or Sec-Fetch-Site field (Fetch standard), DNS rebinding only by its Host. Names are counted in
+ * the raw fields, since parsed ones hide repetitions (RFC 9112 §3.2).
+ */
+import { SidecarError } from '../errors.ts';
+
+export interface AllowedHost {
+  readonly host: string;
+  readonly port: number | undefined;
+}
+
+export interface GuardOptions {
+  /** Empty on a `unix:` listener, where Host is not checked. */
+  readonly allowedHosts: readonly AllowedHost[] | undefined;
+  readonly allowedOrigins: readonly string[];
+  readonly requiredHeader: { readonly name: string; readonly value: string } | undefined;
+}
+
+/** What the guard looks at. */
+export interface IncomingHead {
+  readonly method: string;
+  readonly target: string;
+  readonly httpVersion: string;
+  /** Flat list [name, value, …]. */
+  readonly rawFields: readonly string[];
+}
+
+export type GuardVerdict =
+  | {
+      readonly kind: 'pass';
+      /** Origin-form target. */
+      readonly target: string;
+      readonly corsOrigin: string | undefined;
+      /** A CORS preflight of an allowed page: answered here. */
+      readonly isPreflight: boolean;
+    }
+  | { readonly kind: 'refused'; readonly error: SidecarError };
+
+/** Never throws. */
+export function guardRequest(options: GuardOptions, head: IncomingHead): GuardVerdict {
+  const fields = new FieldView(head.rawFields);
+  const target = originForm(options, head.target);
+  const refusal =
+    (target instanceof SidecarError ? target : undefined) ??
+    refuseMethod(head.method) ??
+    refuseHost(options, head, fields) ??
+    refuseOrigin(options, fields) ??
+    refuseSecret(options, fields);
+  if (refusal !== undefined) return { kind: 'refused', error: refusal };
+  const corsOrigin = fields.all('origin')[0]?.toLowerCase();
+  const isPreflight =
+    corsOrigin !== undefined && head.method === 'OPTIONS' && fields.all('access-control-request-method').length > 0;
+  return { kind: 'pass', target: target as string, corsOrigin, isPreflight };
+}
+
+/** All values of a few fields, by lower-case name. */
+class FieldView {
+  readonly #rawFields: readonly string[];
+
+  constructor(rawFields: readonly string[]) {
+    this.#rawFields = rawFields;
+  }
+
+  all(name: string): string[] {
+    const values: string[] = [];
+    for (let at = 0; at + 1 < this.#rawFields.length; at += 2) {
+      const candidate = this.#rawFields[at] ?? '';
+      if (candidate.length === name.length && candidate.toLowerCase() === name) {
+        values.push(this.#rawFields[at + 1] ?? '');
+      }
+    }
+    return values;
+  }
+}
+
+const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:@/?#\s[\]]+)(?::(\d{1,5}))?$/i;
+
+function isAllowedAuthority(allowed: readonly AllowedHost[], authority: string): boolean {
+  const [, host, port] = AUTHORITY.exec(authority) ?? [];
+  if (host === undefined) return false;
+  return allowed.some(
+    (entry) => entry.host === host.toLowerCase() && (entry.port === undefined || entry.port === Number(port ?? 80)),
+  );
+}
+
+function originForm(options: GuardOptions, target: string): string | SidecarError {
+  if (target.startsWith('/')) return target;
+  const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(target) ?? [];
+  if (authority === undefined || rest === undefined) {
+    return new SidecarError('BAD_REQUEST', 'the request target is neither a path nor an http: URL of an allowed host');
+  }
+  if (options.allowedHosts !== undefined && !isAllowedAuthority(options.allowedHosts, authority)) {
+    return hostRefusal(authority);
+  }
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+function refuseMethod(method: string): SidecarError | undefined {
+  if (method !== 'CONNECT' && method !== 'TRACE') return undefined;
+  return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not forwarded`);
+}
+
+function refuseHost(options: GuardOptions, head: IncomingHead, fields: FieldView): SidecarError | undefined {
+  if (options.allowedHosts === undefined) return undefined;
+  const hosts = fields.all('host');
+  if (hosts.length === 0 && head.httpVersion === '1.0') return undefined;
+  if (hosts.length !== 1) {
+    return new SidecarError('HOST_NOT_ALLOWED', `${String(hosts.length)} Host fields: expected exactly one`);
+  }
+  const host = hosts[0] ?? '';
+  return isAllowedAuthority(options.allowedHosts, host) ? undefined : hostRefusal(host);
+}
+
+function hostRefusal(host: string): SidecarError {
+  return new SidecarError(
+    'HOST_NOT_ALLOWED',
+    `the host ${quote(host)} is not allowed; if it is meant, add it to SIDECAR_ALLOWED_HOSTS`,
+  );
+}
+
+function refuseOrigin(options: GuardOptions, fields: FieldView): SidecarError | undefined {
+  const origins = fields.all('origin');
+  const strangers = origins.filter((origin) => !options.allowedOrigins.includes(origin.toLowerCase()));
+  if (strangers[0] !== undefined || origins.length > 1) {
+    return new SidecarError(
+      'ORIGIN_NOT_ALLOWED',
+      `requests of web pages from ${quote(strangers[0] ?? origins.join(', '))} are not allowed; ` +
+        'if it is meant, add the origin to SIDECAR_ALLOWED_ORIGINS',
+    );
+  }
+  const sites = fields.all('sec-fetch-site');
+  if (origins.length === 1 || sites.every((site) => site.toLowerCase() === 'none')) return undefined;
+  return new SidecarError(
+    'ORIGIN_NOT_ALLOWED',
+    `requests that a web page starts (Sec-Fetch-Site: ${quote(sites.join(', '))}) are not allowed; ` +
+      'SIDECAR_ALLOWED_ORIGINS names the pages that may',
+  );
+}
+
+function refuseSecret(options: GuardOptions, fields: FieldView): SidecarError | undefined {
+  const { requiredHeader } = options;
+  if (requiredHeader === undefined) return undefined;
+  const values = fields.all(requiredHeader.name);
+  if (values.length === 1 && isSame(values[0] ?? '', requiredHeader.value)) return undefined;
+  return new SidecarError(
+    'REQUEST_NOT_ALLOWED',
+    `the field ${requiredHeader.name} is missing or wrong: every request must carry it (listen.requiredHeader)`,
+  );
+}
+
+/** Compares without stopping at the first difference; the length may show. */
+function isSame(given: string, expected: string): boolean {
+  let difference = given.length ^ expected.length;
+  for (let at = 0; at < expected.length; at++) difference |= expected.charCodeAt(at) ^ given.charCodeAt(at);
+  return difference === 0;
+}
+
+/** A client's own words in a message: short and printable. */
+function quote(text: string): string {
+  return JSON.stringify(text.slice(0, 100)).replace(/[\u007f-\uffff]/g, '?');
+}

@@ -1,0 +1,220 @@
+/**
+ * The proxy port: accepts, lets admit.ts judge the head, hands each request to the exchange, turns faults into local
+ * replies and has each request told of once. Binding is bind.ts's, the story of a request exchange/handle's.
+ */
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import net from 'node:net';
+import type { Duplex } from 'node:stream';
+import { SidecarError } from '../errors.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { handle } from '../exchange/handle.ts';
+import { LifelineEnded } from '../exchange/lifeline.ts';
+import { corsFields } from '../upstream/fields.ts';
+import { ActiveRequests } from './active-requests.ts';
+import { admit, type AdmitOptions } from './admit.ts';
+import { emptyTally, tellEnding, type Ending } from './ending.ts';
+import { replyLocally, replyRaw } from './local-reply.ts';
+import { parserFault } from './parser-fault.ts';
+import { refuseUpgrade, type ServeUpgrade } from './websocket.ts';
+
+export interface ProxyServerOptions extends AdmitOptions {
+  readonly keepAliveMs: number;
+  readonly maxConnections: number;
+  /** A client that has sent FIN still waits for its answer. */
+  readonly allowHalfClose: boolean;
+  /** Serves WebSocket upgrades; undefined refuses them. */
+  readonly serveUpgrade: ServeUpgrade | undefined;
+}
+
+/** A client that does not finish its field section within this time is answered 408. */
+const HEADERS_TIMEOUT_MS = 60_000;
+
+export class ProxyServer {
+  readonly active = new ActiveRequests();
+  readonly #options: ProxyServerOptions;
+  readonly #servers: http.Server[] = [];
+  readonly #sockets = new Set<Duplex>();
+  readonly #brokenSockets = new WeakSet<Duplex>();
+  #phase: 'open' | 'closing' | 'refusing' = 'open';
+
+  constructor(options: ProxyServerOptions) {
+    this.#options = options;
+  }
+
+  /** Makes one http.Server per address family; all share this port's state. */
+  createServer(): http.Server {
+    const { keepAliveMs, maxConnections, allowHalfClose } = this.#options;
+    const server = http.createServer({
+      keepAliveTimeout: keepAliveMs,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      // A queued request's body may stay unread for long; silence within a body is timed where it is read.
+      requestTimeout: 0,
+      noDelay: true,
+    });
+    Object.assign(server, { httpAllowHalfOpen: allowHalfClose });
+    server.maxConnections = maxConnections;
+    const serve = (request: IncomingMessage, response: ServerResponse): void => {
+      void this.#serve(request, response);
+    };
+    server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
+    server.on('clientError', (error, socket) => {
+      this.#refuseBroken(error, socket);
+    });
+    server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+      this.#refuseRaw(request, socket, new SidecarError('METHOD_NOT_ALLOWED', 'CONNECT is not forwarded'));
+    });
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      void this.#upgrade(request, socket, head);
+    });
+    server.on('connection', (socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    this.#servers.push(server);
+    return server;
+  }
+
+  /** From now on every answer closes its connection. */
+  startClosing(): void {
+    this.#phase = 'closing';
+  }
+
+  /** Accepts no more connections, and refuses new requests on those that are open with DRAINING. */
+  stopAccepting(): void {
+    this.#phase = 'refusing';
+    // http.Server's own close would reset idle connections, on which a pooled client may just be sending.
+    for (const server of this.#servers) net.Server.prototype.close.call(server);
+  }
+
+  /** Ends every request under way: with DRAINING, or by cutting an answer that has begun. @returns how many */
+  cutAll(): number {
+    return this.active.endAll({ kind: 'failed', error: draining() });
+  }
+
+  /** Closes every connection that is left. */
+  closeConnections(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    for (const server of this.#servers) server.close();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { parts } = this.#options;
+    const tally = emptyTally();
+    const startedAt = parts.clock.now();
+    if (this.#phase !== 'open') response.shouldKeepAlive = false;
+    const admission = admit(this.#options, request);
+    if (admission.kind === 'preflight') {
+      answerPreflight(request, response, admission.corsOrigin);
+      return;
+    }
+    if (admission.kind === 'refused') {
+      tally.responseBytes = replyLocally(request, response, admission.error);
+      tellEnding(parts, request, { kind: 'replied', error: admission.error }, tally, parts.clock.now() - startedAt);
+      return;
+    }
+    const { lifeline } = admission;
+    const { socket } = request;
+    this.active.add(lifeline, socket);
+    const closed = new Promise<void>((resolve) => {
+      response.once('close', () => {
+        if (!response.writableFinished) lifeline.end({ kind: 'client-left' });
+        resolve();
+      });
+    });
+    const ending = await this.#run({ ...admission, request, response, tally });
+    await closed;
+    const hasLeft = lifeline.ended?.end.kind === 'client-left';
+    const told: Ending = hasLeft ? { kind: 'client-left' } : ending;
+    tellEnding(parts, request, told, tally, parts.clock.now() - startedAt);
+    lifeline.meetDeadline();
+    this.active.remove(lifeline, socket);
+  }
+
+  async #run(exchange: Exchange): Promise<Ending> {
+    const { request, response, corsOrigin, tally } = exchange;
+    try {
+      if (this.#phase === 'refusing') throw draining();
+      return { kind: 'relayed', relayed: await handle(this.#options.parts, exchange) };
+    } catch (thrown) {
+      if (thrown instanceof LifelineEnded) return { kind: 'client-left' };
+      const error = this.#asFault(thrown);
+      if (response.headersSent || response.destroyed) {
+        response.destroy();
+      } else {
+        const cors = corsOrigin === undefined ? [] : corsFields(corsOrigin);
+        tally.responseBytes = replyLocally(request, response, error, cors, this.#brokenSockets.has(request.socket));
+      }
+      return { kind: 'replied', error };
+    }
+  }
+
+  #asFault(thrown: unknown): SidecarError {
+    if (thrown instanceof SidecarError) return thrown;
+    const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : 'unknown fault';
+    this.#options.parts.observe({ kind: 'warning', message: `a request failed inside the sidecar: ${words}` });
+    return new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the request failed inside the sidecar', {
+      proxyStatus: 'proxy_internal_error',
+    });
+  }
+
+  /** What node:http's parser refused: before a request, which nobody knows of yet, or within a request's body. */
+  #refuseBroken(error: Error & { code?: string }, socket: Duplex): void {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const fault = parserFault(error.code ?? '');
+    this.#brokenSockets.add(socket);
+    if (this.active.endOn(socket, { kind: 'failed', error: fault }) === 0) this.#refuseRaw(undefined, socket, fault);
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { parts, serveUpgrade } = this.#options;
+    const admission = admit(this.#options, request);
+    const refusal = admission.kind === 'refused' ? admission.error : refuseUpgrade(request, serveUpgrade !== undefined);
+    if (refusal !== undefined || admission.kind !== 'admitted' || serveUpgrade === undefined) {
+      this.#refuseRaw(request, socket, refusal ?? draining());
+      return;
+    }
+    const { lifeline } = admission;
+    const startedAt = parts.clock.now();
+    const tally = emptyTally();
+    this.active.add(lifeline, socket);
+    let ending: Ending;
+    try {
+      if (this.#phase === 'refusing') throw draining();
+      ending = { kind: 'relayed', relayed: await serveUpgrade(parts, { ...admission, request, socket, head, tally }) };
+    } catch (thrown) {
+      ending =
+        thrown instanceof LifelineEnded ? { kind: 'client-left' } : { kind: 'replied', error: this.#asFault(thrown) };
+      if (ending.kind === 'replied') replyRaw(socket, ending.error);
+    }
+    tellEnding(parts, request, ending, tally, parts.clock.now() - startedAt);
+    lifeline.meetDeadline();
+    this.active.remove(lifeline, socket);
+  }
+
+  #refuseRaw(request: IncomingMessage | undefined, socket: Duplex, error: SidecarError): void {
+    tellEnding(this.#options.parts, request, { kind: 'replied', error }, emptyTally(), 0);
+    replyRaw(socket, error);
+  }
+}
+
+function draining(): SidecarError {
+  return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
+}
+
+/** Fetch standard, CORS preflight: what an allowed page asks for is granted; the upstream judges the request itself. */
+function answerPreflight(request: IncomingMessage, response: ServerResponse, origin: string): void {
+  const allowed = { method: 'access-control-request-method', fields: 'access-control-request-headers' };
+  response.writeHead(204, [
+    ...corsFields(origin),
+    'Access-Control-Allow-Methods',
+    String(request.headers[allowed.method] ?? ''),
+    'Access-Control-Allow-Headers',
+    String(request.headers[allowed.fields] ?? ''),
+    'Access-Control-Max-Age',
+    '600',
+  ]);
+  response.end();
+}
