@@ -1,0 +1,146 @@
+/**
+ * The counters and histograms of the contract's table: names, labels, closed sets. Every series of a closed set is there
+ * from the start, at 0, so that rate() and alerts see its first occurrence. What feeds them is told in metrics.ts.
+ */
+import type { Registry } from 'prom-client';
+import { LOCAL_REPLY_CODES } from '../errors.ts';
+import type { AttemptOutcome, QueueRejection, RetryReason, SidecarEvent, TokenOutcome } from './events.ts';
+import { createCounter, createHistogram } from './series.ts';
+import type { Count, Time } from './series.ts';
+
+type Invalidation = Extract<SidecarEvent, { kind: 'token-invalidated' }>['reason'];
+
+// As keys of a record, so that the compiler misses none.
+const ATTEMPT_OUTCOMES = Object.keys({
+  ok: 0,
+  rate_limited: 0,
+  unauthorized: 0,
+  error_status: 0,
+  reset: 0,
+  timeout: 0,
+  unreachable: 0,
+} satisfies Record<AttemptOutcome, 0>);
+const RETRY_REASONS = Object.keys({
+  rate_limited: 0,
+  unauthorized: 0,
+  status: 0,
+  reset: 0,
+  connect: 0,
+} satisfies Record<RetryReason, 0>);
+const QUEUE_REJECTIONS = Object.keys({
+  full: 0,
+  timeout: 0,
+  expected_wait: 0,
+  draining: 0,
+  client_left: 0,
+} satisfies Record<QueueRejection, 0>);
+const TOKEN_OUTCOMES = Object.keys({
+  ok: 0,
+  rejected: 0,
+  unavailable: 0,
+  malformed: 0,
+} satisfies Record<TokenOutcome, 0>);
+const INVALIDATIONS = Object.keys({ unauthorized: 0, rotated: 0 } satisfies Record<Invalidation, 0>);
+
+/** What every name of the sidecar's own begins with. */
+export const PREFIX = 'bearer_sidecar_';
+
+type Define<S> = (name: string, help: string, labelNames?: readonly string[], initial?: readonly string[][]) => S;
+type Counter = Define<Count>;
+type Timer = Define<Time>;
+
+/** Every counter and histogram, by what it stands for. */
+export type Catalogue = ReturnType<typeof createCatalogue>;
+
+/** Registers the contract's counters and histograms for these configured names. */
+export function createCatalogue(registry: Registry, routes: readonly string[], credentials: readonly string[]) {
+  const counter: Counter = (name, help, labelNames = [], initial = [[]]) =>
+    createCounter({ registry, name: `${PREFIX}${name}`, help, labelNames, initial });
+  const timer: Timer = (name, help, labelNames = [], initial = [[]]) =>
+    createHistogram({ registry, name: `${PREFIX}${name}`, help, labelNames, initial });
+  return {
+    ...defineRequests(counter, timer, routes),
+    ...defineAttempts(counter, timer),
+    ...defineQueue(counter, timer, routes),
+    ...defineTokens(counter, timer, credentials),
+  };
+}
+
+function defineRequests(counter: Counter, timer: Timer, routes: readonly string[]) {
+  const labels = ['route', 'method', 'code', 'source'];
+  // The codes of an upstream are an open set; these are there because most dashboards begin with them.
+  const usual = pairs(routes, ['GET', 'POST']).map((pair) => [...pair, '200', 'upstream']);
+  return {
+    requests: counter('requests_total', 'Requests of clients that have ended.', labels, usual),
+    requestDuration: timer(
+      'request_duration_seconds',
+      'From the arrival of a request to the end of its answer.',
+      labels,
+      usual,
+    ),
+    localReplies: counter(
+      'local_replies_total',
+      'Answers that the sidecar made itself.',
+      ['code'],
+      singles(LOCAL_REPLY_CODES),
+    ),
+    authorizationOverridden: counter(
+      'client_authorization_overridden_total',
+      'Requests whose own Authorization field was replaced.',
+    ),
+  };
+}
+
+function defineAttempts(counter: Counter, timer: Timer) {
+  const outcomes = singles(ATTEMPT_OUTCOMES);
+  const reasons = singles(RETRY_REASONS);
+  return {
+    attempts: counter('upstream_attempts_total', 'Attempts sent to the upstream.', ['outcome'], outcomes),
+    attemptDuration: timer('upstream_duration_seconds', 'Duration of an attempt.', ['outcome'], outcomes),
+    retries: counter('retries_total', 'Attempts that repeated an earlier one.', ['reason'], reasons),
+    retryBudgetExhausted: counter(
+      'retry_budget_exhausted_total',
+      'Retries that the retry budget did not allow.',
+      ['reason'],
+      reasons,
+    ),
+  };
+}
+
+function defineQueue(counter: Counter, timer: Timer, routes: readonly string[]) {
+  const perRoute = singles(routes);
+  return {
+    rateLimited: counter('rate_limited_total', 'Rate-limit signals of the upstream.', ['route'], perRoute),
+    permits: counter('permits_total', 'Permits spent.', ['route'], perRoute),
+    queueWait: timer('queue_wait_seconds', 'Time that a permit was waited for.', ['route'], perRoute),
+    queueRejected: counter(
+      'queue_rejected_total',
+      'Requests that left the queue without a permit.',
+      ['route', 'reason'],
+      pairs(routes, QUEUE_REJECTIONS),
+    ),
+  };
+}
+
+function defineTokens(counter: Counter, timer: Timer, credentials: readonly string[]) {
+  const labels = ['credential', 'outcome'];
+  const outcomes = pairs(credentials, TOKEN_OUTCOMES);
+  return {
+    tokenRequests: counter('token_requests_total', 'Requests to the token endpoint.', labels, outcomes),
+    tokenDuration: timer('token_request_duration_seconds', 'Duration of a token request.', labels, outcomes),
+    tokenInvalidations: counter(
+      'token_invalidations_total',
+      'Tokens given up before their end.',
+      ['credential', 'reason'],
+      pairs(credentials, INVALIDATIONS),
+    ),
+  };
+}
+
+function singles(values: readonly string[]): string[][] {
+  return values.map((value) => [value]);
+}
+
+function pairs(first: readonly string[], second: readonly string[]): string[][] {
+  return first.flatMap((one) => second.map((other) => [one, other]));
+}

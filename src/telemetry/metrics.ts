@@ -1,0 +1,146 @@
+/**
+ * Hears events and answers scrapes: events become counters and histograms (catalogue), states become gauges at the moment
+ * of a scrape. The registry is its own, not prom-client's global one. Serving the text is the admin port's business.
+ */
+import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
+import { createCatalogue, PREFIX } from './catalogue.ts';
+import type { Catalogue } from './catalogue.ts';
+import type { Observe, RequestEnded, SidecarEvent } from './events.ts';
+import { createGauges } from './gauges.ts';
+import type { ThrottleReading, TokenReading } from './gauges.ts';
+
+/** RFC 9110 §9.3 and RFC 5789; whatever else a client makes up is `other`. */
+const METHODS: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'DELETE',
+  'CONNECT',
+  'OPTIONS',
+  'TRACE',
+  'PATCH',
+]);
+
+/** Gauges among prom-client's own that `promtool check metrics` refuses: `_total` is for counters. */
+const REFUSED_DEFAULTS = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
+
+export interface MetricsOptions {
+  readonly version: string;
+  /** Configured names. */
+  readonly routes: readonly string[];
+  /** Configured names. */
+  readonly credentials: readonly string[];
+  /** Read at every scrape. */
+  readonly tokens: () => readonly TokenReading[];
+  /** Read at every scrape. */
+  readonly throttles: () => readonly ThrottleReading[];
+  /** Lines that the log has lost so far. Default: none. */
+  readonly logLinesDropped?: () => number;
+}
+
+export interface Metrics {
+  readonly observe: Observe;
+  /** All metrics in the Prometheus text format. Rejects when a state cannot be read. */
+  render(): Promise<string>;
+  /** Of what `render` gives. */
+  readonly contentType: string;
+}
+
+/** Creates a registry with every metric; it measures the process, too, from now on. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  for (const name of REFUSED_DEFAULTS) registry.removeSingleMetric(name);
+  const catalogue = createCatalogue(registry, options.routes, options.credentials);
+  const showStates = createGauges(registry, options.version);
+  countDroppedLines(registry, options.logLinesDropped ?? (() => 0));
+  return {
+    observe: (event) => count(catalogue, event),
+    async render() {
+      showStates(options.tokens(), options.throttles());
+      return await registry.metrics();
+    },
+    contentType: registry.contentType,
+  };
+}
+
+function count(catalogue: Catalogue, event: SidecarEvent): void {
+  switch (event.kind) {
+    case 'request-ended':
+      countRequest(catalogue, event);
+      break;
+    case 'attempt-ended':
+      catalogue.attempts(event.outcome);
+      catalogue.attemptDuration(event.durationMs, event.outcome);
+      break;
+    case 'permit-granted':
+      catalogue.permits(event.route);
+      catalogue.queueWait(event.waitedMs, event.route);
+      break;
+    case 'token-requested':
+      catalogue.tokenRequests(event.credential, event.outcome);
+      catalogue.tokenDuration(event.durationMs, event.credential, event.outcome);
+      break;
+    default:
+      countOccurrence(catalogue, event);
+  }
+}
+
+type Timed = 'request-ended' | 'attempt-ended' | 'permit-granted' | 'token-requested';
+
+/** The events that only happen, and take no time worth a histogram. */
+function countOccurrence(catalogue: Catalogue, event: Exclude<SidecarEvent, { kind: Timed }>): void {
+  switch (event.kind) {
+    case 'local-reply':
+      catalogue.localReplies(event.code);
+      break;
+    case 'retry':
+      catalogue.retries(event.reason);
+      break;
+    case 'retry-budget-exhausted':
+      catalogue.retryBudgetExhausted(event.reason);
+      break;
+    case 'rate-limited':
+      catalogue.rateLimited(event.route);
+      break;
+    case 'queue-rejected':
+      catalogue.queueRejected(event.route, event.reason);
+      break;
+    case 'token-invalidated':
+      catalogue.tokenInvalidations(event.credential, event.reason);
+      break;
+    case 'authorization-overridden':
+      catalogue.authorizationOverridden();
+      break;
+    case 'listening':
+    case 'draining':
+    case 'stopped':
+    case 'warning':
+      break;
+  }
+}
+
+function countRequest(catalogue: Catalogue, { route, method, code, source, durationMs }: RequestEnded): void {
+  const knownMethod = METHODS.has(method) ? method : 'other';
+  catalogue.requests(route, knownMethod, String(code), source);
+  catalogue.requestDuration(durationMs, route, knownMethod, String(code), source);
+}
+
+function countDroppedLines(registry: Registry, droppedLines: () => number): void {
+  let counted = 0;
+  new Counter({
+    name: `${PREFIX}log_lines_dropped_total`,
+    help: 'Log lines lost because their reader was too slow.',
+    registers: [registry],
+    collect() {
+      const dropped = droppedLines();
+      this.inc(dropped - counted);
+      counted = dropped;
+    },
+  });
+}

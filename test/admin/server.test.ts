@@ -1,0 +1,226 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAdminHandler, createAdminServer } from '../../src/admin/server.ts';
+import type { AdminOptions } from '../../src/admin/server.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { failing, limited, noToken, unpaced, validToken } from './states.ts';
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+async function start(options: Partial<AdminOptions> = {}) {
+  const server = createAdminServer(
+    createAdminHandler({
+      version: '1.2.3',
+      allowedHosts: [{ host: 'localhost', port: undefined }],
+      exposeAll: false,
+      token: () => validToken,
+      throttle: () => unpaced,
+      draining: () => false,
+      metrics: { render: () => Promise.resolve('up 1\n'), contentType: 'text/plain; version=0.0.4; charset=utf-8' },
+      ...options,
+    }),
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const ask = async (path: string, { method = 'GET', ...headers }: Record<string, string> = {}): Promise<Answer> => {
+    const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
+    sent.end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return { status: response.statusCode, headers: response.headers, body: await text(response) };
+  };
+  return { port, ask };
+}
+
+const ALL = ['/startupz', '/livez', '/readyz', '/metrics', '/status', '/'];
+const elsewhere = () => '10.0.0.9';
+
+describe('probes', () => {
+  it('/livez depends on nothing', async () => {
+    const { ask } = await start({
+      token: () => {
+        throw new Error('no state');
+      },
+      draining: () => true,
+    });
+    expect(await ask('/livez')).toMatchObject({ status: 200, body: '{"live":true}\n' });
+  });
+
+  it('/startupz is 200 from the first token on, even when that has expired', async () => {
+    let token = noToken;
+    const { ask } = await start({ token: () => token });
+    expect(await ask('/startupz')).toMatchObject({ status: 503, body: '{"started":false}\n' });
+    token = { ...noToken, started: true };
+    expect(await ask('/startupz')).toMatchObject({ status: 200, body: '{"started":true}\n' });
+  });
+
+  it('/readyz follows token and drain, with reasons', async () => {
+    let token = noToken;
+    let draining = false;
+    const { ask } = await start({ token: () => token, draining: () => draining });
+    const readyz = async () => {
+      const { status, body } = await ask('/readyz');
+      return [status, JSON.parse(body)] as const;
+    };
+    expect(await readyz()).toEqual([503, { ready: false, reasons: ['no usable token'] }]);
+    token = { ...validToken, ...failing };
+    expect(await readyz()).toEqual([
+      200,
+      {
+        ready: true,
+        reasons: ['token valid for 1234 s', 'token endpoint failed 2 times in a row (unavailable)'],
+      },
+    ]);
+    draining = true;
+    expect((await readyz())[0]).toBe(503);
+  });
+});
+
+describe('resources', () => {
+  it('/metrics gives what the registry renders', async () => {
+    const { ask } = await start();
+    const { status, headers, body } = await ask('/metrics?x=1');
+    expect([status, body, headers['content-type']]).toEqual([
+      200,
+      'up 1\n',
+      'text/plain; version=0.0.4; charset=utf-8',
+    ]);
+  });
+
+  it('/status is JSON of the states, with the uptime', async () => {
+    const clock = new ManualClock();
+    const { ask } = await start({ clock, throttle: () => limited });
+    await clock.advance(90_000);
+    const { headers, body } = await ask('/status');
+    expect(headers['content-type']).toBe('application/json');
+    expect(JSON.parse(body)).toMatchObject({
+      version: '1.2.3',
+      uptimeSeconds: 90,
+      token: { status: 'valid', serial: 3 },
+      throttle: { rate: 9.5, queued: 12, recentSignals: [{ status: 429 }] },
+    });
+  });
+
+  it('/ is a page that asks nothing of the network and escapes what it shows', async () => {
+    const { ask } = await start({ throttle: () => limited, token: () => ({ ...validToken, ...failing }) });
+    const { headers, body } = await ask('/');
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-[\w+/=]{44}';/);
+    expect(body).toContain('connect to auth.internal refused');
+    expect(body).not.toMatch(/<script|https?:|<img|<link|@import|url\(/);
+    expect(body).toContain('&#60;script&#62;');
+  });
+
+  it('the policy allows exactly the style sheet of the page', async () => {
+    const { ask } = await start();
+    const { headers, body } = await ask('/');
+    const style = /<style>(.*?)<\/style>/s.exec(body)?.[1] ?? '';
+    const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(style));
+    expect(headers['content-security-policy']).toContain(`'sha256-${Buffer.from(digest).toString('base64')}'`);
+  });
+
+  it.each(ALL)('%s: HEAD has the fields of GET and no body; nothing is stored', async (path) => {
+    const { ask } = await start();
+    const get = await ask(path);
+    const head = await ask(path, { method: 'HEAD' });
+    expect(head.status).toBe(get.status);
+    expect(head.body).toBe('');
+    expect(head.headers['content-length']).toBe(String(Buffer.byteLength(get.body)));
+    expect(get.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+  });
+});
+
+describe('refusals', () => {
+  const problem = ({ body }: Answer) => JSON.parse(body) as Record<string, unknown>;
+
+  it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE'])('%s is 405 with Allow', async (method) => {
+    const { ask } = await start();
+    const answer = await ask('/status', { method });
+    expect(answer.status).toBe(405);
+    expect(answer.headers).toMatchObject({ allow: 'GET, HEAD', 'content-type': 'application/problem+json' });
+    expect(problem(answer)).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED', title: 'Method Not Allowed' });
+  });
+
+  it.each(['/nothing', '/status/', '//', '/metrics/../status', 'http://evil.example/status'])(
+    '%s is 404',
+    async (path) => {
+      const { ask } = await start();
+      const answer = await ask(path);
+      expect(answer.status).toBe(404);
+      expect(problem(answer)).toMatchObject({ type: 'about:blank', code: 'NOT_FOUND' });
+      expect(answer.body).not.toContain('evil');
+    },
+  );
+
+  it.each(ALL)('%s is refused to a rebound name, also from this machine', async (path) => {
+    const { ask, port } = await start({ exposeAll: true });
+    const answer = await ask(path, { Host: `evil.example:${String(port)}` });
+    expect(answer.status).toBe(403);
+    expect(problem(answer)).toMatchObject({ code: 'HOST_NOT_ALLOWED' });
+    expect(problem(answer).detail).toContain('evil.example');
+  });
+
+  it('a foreign page is refused, the page of the port itself is not', async () => {
+    const { ask, port } = await start();
+    const host = `127.0.0.1:${String(port)}`;
+    expect((await ask('/status', { Origin: 'http://evil.example' })).status).toBe(403);
+    expect((await ask('/status', { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(403);
+    expect((await ask('/status', { Origin: `http://${host}`, 'Sec-Fetch-Site': 'same-origin' })).status).toBe(200);
+  });
+
+  it('peers elsewhere get the probes and the metrics only', async () => {
+    const { ask } = await start({ peerAddress: elsewhere });
+    const statuses = await Promise.all([...ALL, '/nothing'].map(async (path) => (await ask(path)).status));
+    expect(statuses).toEqual([200, 200, 200, 200, 403, 403, 403]);
+    expect(problem(await ask('/status'))).toMatchObject({ code: 'REQUEST_NOT_ALLOWED' });
+  });
+
+  it('and everything with exposeAll', async () => {
+    const { ask } = await start({ peerAddress: elsewhere, exposeAll: true });
+    const statuses = await Promise.all(ALL.map(async (path) => (await ask(path)).status));
+    expect(statuses).toEqual(ALL.map(() => 200));
+  });
+
+  it('probes tell peers elsewhere no detail of a failure', async () => {
+    const { ask } = await start({ peerAddress: elsewhere, token: () => ({ ...noToken, ...failing }) });
+    for (const path of ['/startupz', '/livez', '/readyz']) expect((await ask(path)).body).not.toContain('internal');
+  });
+
+  it('a state that cannot be read is a 500 that says nothing of why', async () => {
+    const { ask } = await start({
+      metrics: { render: () => Promise.reject(new Error('s3cret at /home')), contentType: 'text/plain' },
+    });
+    const answer = await ask('/metrics');
+    expect(answer.status).toBe(500);
+    expect(answer.body).not.toMatch(/s3cret|home|Error:/);
+    expect((await ask('/livez')).status).toBe(200);
+  });
+});
+
+it('two Host fields on the wire are refused', async () => {
+  const { port } = await start();
+  const socket = connect(port, '127.0.0.1');
+  socket.end('GET /status HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n');
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 40[03] /);
+});
+
+it('the server bounds connections, and how long a slow one is kept', () => {
+  const server = createAdminServer(() => undefined);
+  expect(server.maxConnections).toBe(64);
+  expect(server.headersTimeout).toBeLessThanOrEqual(5000);
+  expect(server.timeout).toBeLessThanOrEqual(10_000);
+  expect(server.keepAliveTimeout).toBeLessThanOrEqual(5000);
+});

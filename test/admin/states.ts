@@ -1,0 +1,63 @@
+/** States of the parts, as the admin port is given them. */
+import type { ThrottleState } from '../../src/throttle/throttle.ts';
+import type { TokenState } from '../../src/token/token.ts';
+
+/** Never obtained, nothing failed yet. */
+export const noToken: TokenState = {
+  credential: 'default',
+  status: 'none',
+  serial: 0,
+  scope: undefined,
+  expiresWallAt: undefined,
+  validForMs: undefined,
+  consecutiveFailures: 0,
+  lastFailure: undefined,
+  nextRequestInMs: 0,
+  started: false,
+};
+
+export const validToken: TokenState = {
+  ...noToken,
+  status: 'valid',
+  serial: 3,
+  scope: 'quotes.write policies.write',
+  expiresWallAt: Date.UTC(2026, 10, 1, 1),
+  validForMs: 1_234_567,
+  nextRequestInMs: 900_000,
+  started: true,
+};
+
+/** Two failures in a row of the token endpoint. */
+export const failing: Pick<TokenState, 'consecutiveFailures' | 'lastFailure'> = {
+  consecutiveFailures: 2,
+  lastFailure: { outcome: 'unavailable', detail: 'connect to auth.internal refused', wallAt: Date.UTC(2026, 10, 1) },
+};
+
+export const unpaced: ThrottleState = {
+  route: 'default',
+  mode: 'auto',
+  rate: Infinity,
+  pausedMs: 0,
+  queued: 0,
+  inFlight: 1,
+  streams: 0,
+  inFlightLimit: 4,
+  recentSignals: [],
+};
+
+/** After a 429 with a stated wait. */
+export const limited: ThrottleState = {
+  ...unpaced,
+  rate: 9.5,
+  pausedMs: 1500,
+  queued: 12,
+  recentSignals: [
+    {
+      wallAt: Date.UTC(2026, 10, 1),
+      status: 429,
+      pauseMs: 2000,
+      stated: true,
+      fields: { 'retry-after': '2', 'x-ratelimit-remaining': '<script>' },
+    },
+  ],
+};

@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { createLog } from '../../src/telemetry/log.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { MemoryStream } from './memory-stream.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+function open() {
+  const clock = new ManualClock();
+  const stream = new MemoryStream();
+  return { clock, stream, log: createLog({ level: 'info', destination: stream, clock }) };
+}
+
+function fill(log: ReturnType<typeof createLog>, lines: number): void {
+  for (let line = 0; line < lines; line++) log.info('x'.repeat(900), { line });
+}
+
+describe('batches', () => {
+  it('few lines appear within 250 ms in one write, and no timer stays', async () => {
+    const { log, stream, clock } = open();
+    log.info('one');
+    await clock.advance(100);
+    log.info('two');
+    expect(stream.writes).toBe(0);
+    await clock.advance(150);
+    expect(stream.lines.map(({ msg }) => msg)).toEqual(['one', 'two']);
+    expect(stream.writes).toBe(1);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('many lines are written without waiting, in order and complete', async () => {
+    const { log, stream } = open();
+    fill(log, 100);
+    expect(stream.lines.length).toBeGreaterThanOrEqual(95);
+    expect(stream.writes).toBeLessThan(25);
+    await log.close(0);
+    expect(stream.lines.map(({ line }) => line)).toEqual(Array.from({ length: 100 }, (_, line) => line));
+  });
+});
+
+describe('a blocked destination', () => {
+  it('holds at most 1 MiB; what is dropped is counted and told when there is room again', async () => {
+    const { log, stream, clock } = open();
+    stream.blocked = true;
+    fill(log, 3000);
+    expect(stream.writableLength).toBeLessThanOrEqual(MEBIBYTE);
+    expect(stream.writableLength).toBeGreaterThan(0.9 * MEBIBYTE);
+    const dropped = log.droppedLines();
+    expect(dropped).toBeGreaterThan(1500);
+
+    stream.unblock();
+    await clock.advance(250);
+    expect(stream.lines.filter(({ line }) => line !== undefined)).toHaveLength(3000 - dropped);
+    expect(stream.lines.filter(({ lines }) => lines !== undefined)).toMatchObject([{ level: 'warn', lines: dropped }]);
+  });
+
+  it('the notice comes at most every 5 s, and a last one at the end', async () => {
+    const { log, stream, clock } = open();
+    for (let round = 0; round < 10; round++) {
+      stream.blocked = true;
+      fill(log, 1500);
+      stream.unblock();
+      await clock.advance(1000);
+    }
+    await log.close(0);
+    const notices = stream.lines.flatMap(({ lines }) => (typeof lines === 'number' ? [lines] : []));
+    expect(notices.length).toBe(3);
+    expect(notices.reduce((sum, lines) => sum + lines, 0)).toBe(log.droppedLines());
+  });
+
+  it('close waits as long as it was told and no longer', async () => {
+    const { log, stream, clock } = open();
+    stream.blocked = true;
+    log.info('stuck');
+    let closed = false;
+    const closing = log.close(500).then(() => {
+      closed = true;
+    });
+    await clock.advance(499);
+    expect(closed).toBe(false);
+    await clock.advance(1);
+    expect(closed).toBe(true);
+    await closing;
+  });
+
+  it('close ends with the last byte when the destination takes it; later lines are dropped and counted', async () => {
+    const { log, stream, clock } = open();
+    stream.blocked = true;
+    log.info('late');
+    const closing = log.close(500);
+    stream.unblock();
+    await closing;
+    expect(clock.pendingTimers).toBe(0);
+    log.info('too late');
+    expect(stream.lines.map(({ msg }) => msg)).toEqual(['late']);
+    expect(log.droppedLines()).toBe(1);
+    await log.close(500);
+  });
+});
+
+it('a closed pipe ends the log, not the process', async () => {
+  const { log, stream, clock } = open();
+  log.info('before');
+  await clock.advance(250);
+  stream.fail(new Error('write EPIPE'));
+  fill(log, 5);
+  await log.close(500);
+  expect(stream.lines).toHaveLength(1);
+  expect(log.droppedLines()).toBe(5);
+});
