@@ -8,7 +8,7 @@ export type ValueSource =
   { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
 
 export type ListenAddress =
-  /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). */
+  /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). IPv6 without brackets. */
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string };
 
@@ -18,7 +18,7 @@ export interface AllowedHost {
   readonly port: number | undefined;
 }
 
-export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 export interface Config {
   readonly upstream: {
@@ -46,6 +46,7 @@ export interface Config {
     readonly address: ListenAddress;
     /** Permission bits of a `unix:` socket. */
     readonly socketMode: number;
+    /** `name` is lower case. */
     readonly requiredHeader: { readonly name: string; readonly value: ValueSource } | undefined;
     readonly allowUnauthenticatedNetwork: boolean;
     readonly allowedHosts: readonly AllowedHost[];

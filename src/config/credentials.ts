@@ -1,0 +1,70 @@
+/**
+ * Formats of what goes into credentials: client id and secret (RFC 6749 §2.3.1), scope (§3.3), the required header
+ * (RFC 9110 §5.6.2, §5.5). The same checks serve a value given in place and the contents of a file.
+ */
+import { format, matching } from './formats.ts';
+import type { Format } from './formats.ts';
+import { MASK } from './url.ts';
+
+/** Drops exactly one line end, as editors and `echo` leave it. */
+export function dropLineEnd(contents: string): string {
+  return contents.replace(/\r?\n$/, '');
+}
+
+/** Says what is wrong with a client secret, without showing it; undefined when nothing is. */
+export function secretFault(value: string): string | undefined {
+  if (value === '') return 'must not be empty';
+  if (/\p{Cc}/u.test(value)) return 'must not hold control characters (a line end or tab among them)';
+  // What `config` prints is a mask; fed back, it would be sent as the secret.
+  if (value === MASK) return `is the mask ${MASK}, not the value itself`;
+  return undefined;
+}
+
+/** As secretFault; a colon is refused too, since `id:secret` is split at the first one. */
+export function clientIdFault(value: string): string | undefined {
+  return value.includes(':') ? 'must not hold a colon' : secretFault(value);
+}
+
+/** As secretFault; also what a field value cannot carry unchanged. */
+export function fieldValueFault(value: string): string | undefined {
+  const fault = secretFault(value);
+  if (fault !== undefined) return fault;
+  return /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value)
+    ? undefined
+    : 'must be printable ASCII without a blank at either end';
+}
+
+/** Text that `faultOf` finds nothing wrong with. */
+export function secret(expected: string, faultOf: (value: string) => string | undefined): Format<string> {
+  return format({
+    expected,
+    check: (value) => {
+      if (typeof value === 'number' || typeof value === 'boolean') return `expected ${expected}; write it in quotes`;
+      return typeof value === 'string' ? (faultOf(value) ?? true) : false;
+    },
+  });
+}
+
+/** Scope names with one blank between them. */
+export function scope(): Format<string> {
+  return matching(
+    /^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/,
+    'scope names of printable ASCII without quotes or backslashes, one blank between them',
+  );
+}
+
+/** Fields that frame or route a message: they cannot double as a password. */
+const FRAMING_FIELDS = new Set(
+  'connection content-length content-type expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
+);
+
+/** The name of a field that every client must send. */
+export function fieldName(): Format<string> {
+  return format({
+    expected: 'a field name such as X-Sidecar-Key',
+    check: (value) =>
+      typeof value === 'string' && FRAMING_FIELDS.has(value.toLowerCase())
+        ? 'expected a field that does not frame or route the message'
+        : typeof value === 'string' && /^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(value),
+  });
+}

@@ -1,0 +1,136 @@
+/**
+ * Strict formats for the schema: what a setting's value must look like, in words and as a check that convict runs.
+ * convict's own coercions are not used: they read `no` as true and `10s` as 10. Formats of addresses and URLs
+ * live in address.ts and url.ts; what needs two settings or the file system is left to rules.ts and named-files.ts.
+ */
+
+/** What a setting holds before it is assembled into a Config; null = not set. */
+export type SettingValue = string | number | boolean | readonly string[] | null;
+
+/** A convict format: called with a value, it throws an Error whose message says what is wrong or expected. */
+export interface Format<T> {
+  (value: unknown): asserts value is T;
+  /** What is accepted, in words that follow "expected". */
+  readonly expected: string;
+  /** Reads the text of an environment variable; text that does not fit is returned as it is, for the check to refuse. */
+  readonly fromText: (text: string) => unknown;
+  /** Reads a value of a parsed file; by default nothing is converted. */
+  readonly fromFile: (value: unknown) => unknown;
+  /** The value as people may see it; by default unchanged. */
+  readonly show: (text: string) => string;
+}
+
+interface FormatParts {
+  readonly expected: string;
+  /** True when fine, false when `expected` says it all, or words of its own. */
+  readonly check: (value: unknown) => boolean | string;
+  readonly fromText?: Format<never>['fromText'];
+  readonly fromFile?: Format<never>['fromFile'];
+  readonly show?: Format<never>['show'];
+}
+
+/** Makes a format of its parts. */
+export function format<T>(parts: FormatParts): Format<T> {
+  const assertFits = (value: unknown): asserts value is T => {
+    const verdict = parts.check(value);
+    if (verdict === true) return;
+    throw new Error(verdict === false ? `expected ${parts.expected}` : verdict);
+  };
+  return Object.assign(assertFits, {
+    expected: parts.expected,
+    fromText: parts.fromText ?? ((text: string) => text),
+    fromFile: parts.fromFile ?? ((value: unknown) => value),
+    show: parts.show ?? ((text: string) => text),
+  });
+}
+
+const WHOLE = /^(?:0|[1-9][0-9]*)$/;
+const DECIMAL = /^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/;
+
+/** A whole number in plain decimal digits, both bounds included. */
+export function wholeNumber(min: number, max: number): Format<number> {
+  const expected = `a whole number from ${String(min)} to ${String(max)}`;
+  return format({
+    expected,
+    check: (value) =>
+      typeof value === 'string' && WHOLE.test(value)
+        ? `expected ${expected}, without quotes`
+        : typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max,
+    fromText: (text) => (WHOLE.test(text) ? Number(text) : text),
+  });
+}
+
+/** `auto`, or permits per second: more than 0, decimals allowed. */
+export function rate(max: number): Format<number | 'auto'> {
+  const expected = `auto, or a number of permits per second above 0 and up to ${String(max)} (decimals allowed)`;
+  return format({
+    expected,
+    check: (value) =>
+      typeof value === 'string' && DECIMAL.test(value)
+        ? `expected ${expected}, without quotes`
+        : value === 'auto' || (typeof value === 'number' && value > 0 && value <= max),
+    fromText: (text) => (DECIMAL.test(text) ? Number(text) : text),
+  });
+}
+
+/** `true` or `false`, nothing else. */
+export function toggle(): Format<boolean> {
+  return format({
+    expected: 'true or false',
+    check: (value) =>
+      value === 'true' || value === 'false' ? 'expected true or false, without quotes' : typeof value === 'boolean',
+    fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+  });
+}
+
+/** One of a closed set of words, case as written. */
+export function oneOf<const T extends string>(words: readonly T[]): Format<T> {
+  return format({
+    expected: `one of ${words.join(', ')}`,
+    check: (value) => words.some((word) => word === value),
+  });
+}
+
+/** Text that matches `pattern` and `expected` describes. */
+export function matching(pattern: RegExp, expected: string): Format<string> {
+  return format({
+    expected,
+    check: (value) =>
+      typeof value === 'number' || typeof value === 'boolean'
+        ? `expected ${expected}; write it in quotes`
+        : typeof value === 'string' && pattern.test(value),
+  });
+}
+
+/** Text without control characters, not empty. */
+export function text(what: string): Format<string> {
+  return matching(/^\P{Cc}+$/u, `${what} without control characters`);
+}
+
+/** Several values: comma-separated text, or an array in a file. Every entry must pass `checkEntry`. */
+export function list(
+  what: string,
+  minEntries: number,
+  checkEntry: (entry: string) => boolean | string,
+): Format<readonly string[]> {
+  const split = (value: string): string[] => (value.trim() === '' ? [] : value.split(',').map((part) => part.trim()));
+  return format({
+    expected: `${what}, separated by commas or as an array`,
+    check: (value) => {
+      if (!isTextList(value)) return false;
+      if (value.length < minEntries) return `expected at least ${String(minEntries)} of: ${what}`;
+      for (const entry of value) {
+        const verdict = checkEntry(entry);
+        if (verdict !== true)
+          return `entry ${JSON.stringify(entry)}: ${verdict === false ? `expected ${what}` : verdict}`;
+      }
+      return true;
+    },
+    fromText: split,
+    fromFile: (value) => (typeof value === 'string' ? split(value) : value),
+  });
+}
+
+function isTextList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((entry) => typeof entry === 'string');
+}

@@ -1,0 +1,85 @@
+/**
+ * Looks at the files that settings name: credentials and certificate authorities must be there, readable and usable at
+ * start. Credentials are read anew by their users later; nothing read here is kept.
+ */
+import { X509Certificate } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import type { ConfigProblem } from './config.ts';
+import { clientIdFault, dropLineEnd, fieldValueFault, secretFault } from './credentials.ts';
+import { problemOf } from './problems.ts';
+import type { SettingKey, Settings } from './schema.ts';
+
+interface NamedFile {
+  readonly key: SettingKey;
+  readonly path: (settings: Settings) => string | null;
+  /** What is wrong with the contents; undefined when nothing is. Never shows any of them. */
+  readonly fault: (contents: string) => string | undefined;
+}
+
+const NAMED_FILES: readonly NamedFile[] = [
+  { key: 'upstream.caFile', path: ({ upstream }) => upstream.caFile, fault: certificateFault },
+  { key: 'auth.clientIdFile', path: ({ auth }) => auth.clientIdFile, fault: afterLineEnd(clientIdFault) },
+  { key: 'auth.clientSecretFile', path: ({ auth }) => auth.clientSecretFile, fault: afterLineEnd(secretFault) },
+  { key: 'auth.caFile', path: ({ auth }) => auth.caFile, fault: certificateFault },
+  {
+    key: 'listen.requiredHeader.valueFile',
+    path: ({ listen }) => listen.requiredHeader.valueFile,
+    fault: afterLineEnd(fieldValueFault),
+  },
+];
+
+/** One problem for each named file that cannot be used. */
+export function findFileProblems(settings: Settings): ConfigProblem[] {
+  return NAMED_FILES.flatMap(({ key, path: pathOf, fault }) => {
+    const path = pathOf(settings);
+    if (path === null) return [];
+    const found = inspect(path, fault);
+    return found === undefined ? [] : [problemOf(key, `the file ${JSON.stringify(path)} ${found}`)];
+  });
+}
+
+function inspect(path: string, fault: NamedFile['fault']): string | undefined {
+  try {
+    // A pipe can be read once, a device perhaps for ever; these files are read again and again.
+    if (!statSync(path).isFile()) return 'is not a regular file';
+    return fault(readFileSync(path, 'utf8'));
+  } catch (error) {
+    return faultOfFile(error);
+  }
+}
+
+/** Why a file cannot be read, in words that follow its name. */
+export function faultOfFile(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return 'does not exist';
+    case 'EACCES':
+    case 'EPERM':
+      return 'cannot be read: permission denied';
+    case 'EISDIR':
+      return 'is a directory';
+    default:
+      return `cannot be read (${code})`;
+  }
+}
+
+function afterLineEnd(fault: NamedFile['fault']): NamedFile['fault'] {
+  return (contents) => fault(dropLineEnd(contents));
+}
+
+function certificateFault(contents: string): string | undefined {
+  const blocks = contents.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  if (blocks.length === 0) return 'holds no PEM certificate (-----BEGIN CERTIFICATE-----)';
+  const broken = blocks.findIndex((block) => !isCertificate(block));
+  return broken < 0 ? undefined : `holds a certificate that cannot be read, number ${String(broken + 1)}`;
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0;
+  } catch {
+    return false;
+  }
+}

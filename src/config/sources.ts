@@ -1,0 +1,149 @@
+/**
+ * Reads the two sources of settings, a file (YAML 1.2, of which JSON is a part) and the environment, into flat lists of
+ * raw values with their origin. Whether a value is any good is not judged here.
+ */
+import { readFileSync } from 'node:fs';
+import { LineCounter, parseDocument } from 'yaml';
+import type { ConfigProblem } from './config.ts';
+import { faultOfFile } from './named-files.ts';
+import { nearest } from './nearest.ts';
+import { cut } from './problems.ts';
+import type { Origin } from './problems.ts';
+import { CONFIG_VARIABLE, SETTINGS, settingOf } from './schema.ts';
+import type { SettingKey } from './schema.ts';
+
+/** A value as found, not checked yet; null asks for the default. */
+export interface Given {
+  readonly value: unknown;
+  readonly origin: Origin;
+}
+
+/** What one source says. */
+export interface Source {
+  readonly given: ReadonlyMap<SettingKey, Given>;
+  /** Keys of the file that are no settings. */
+  readonly problems: readonly ConfigProblem[];
+  /** Variables that are no settings. */
+  readonly warnings: readonly string[];
+}
+
+const PREFIX = 'SIDECAR_';
+
+/** Reads the variables of settings; an empty one counts as not set. Never fails. */
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): Source {
+  const variables = new Map([...SETTINGS].map(([key, { env: variable }]) => [variable, key]));
+  const given = new Map<SettingKey, Given>();
+  const warnings: string[] = [];
+  for (const [variable, text] of Object.entries(env)) {
+    const key = variables.get(variable);
+    if (key === undefined) {
+      if (variable.startsWith(PREFIX) && variable !== CONFIG_VARIABLE)
+        warnings.push(warnUnknown(variable, variables.keys()));
+    } else if (text !== undefined && text !== '') {
+      given.set(key, { value: settingOf(key).format.fromText(text), origin: `environment ${variable}` });
+    }
+  }
+  return { given, problems: [], warnings };
+}
+
+function warnUnknown(variable: string, known: Iterable<string>): string {
+  // The prefix is common to all: left in, it would make short names look alike.
+  const meant = nearest(
+    variable.slice(PREFIX.length),
+    [...known].map((name) => name.slice(PREFIX.length)),
+  );
+  const hint = meant === undefined ? 'it is ignored' : `did you mean ${PREFIX}${meant}?`;
+  return `environment variable ${cut(variable)} is not a setting; ${hint}`;
+}
+
+/** A file that could be parsed, or the one thing that stands in the way. */
+export type FileReading =
+  { readonly kind: 'read'; readonly source: Source } | { readonly kind: 'unreadable'; readonly fault: string };
+
+/** Reads a configuration file. A key with nothing (or null) after it counts as not set. */
+export function readConfigFile(path: string): FileReading {
+  let contents: string;
+  try {
+    contents = readFileSync(path, 'utf8');
+  } catch (error) {
+    return { kind: 'unreadable', fault: faultOfFile(error) };
+  }
+  const parsed = parseYaml(contents);
+  return parsed.ok
+    ? { kind: 'read', source: flatten(parsed.value, path) }
+    : { kind: 'unreadable', fault: parsed.fault };
+}
+
+type Parsed =
+  { readonly ok: true; readonly value: ReadonlyMap<unknown, unknown> } | { readonly ok: false; readonly fault: string };
+
+function parseYaml(contents: string): Parsed {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(contents, { lineCounter, prettyErrors: false, stringKeys: true, logLevel: 'error' });
+  const [error] = [...document.errors, ...document.warnings];
+  if (error !== undefined) {
+    // The parser's own messages quote the file, and with it perhaps a secret: its code says enough.
+    const { line, col } = lineCounter.linePos(error.pos[0]);
+    const code = error.code.toLowerCase().replaceAll('_', ' ');
+    return { ok: false, fault: `line ${String(line)}, column ${String(col)}: not valid YAML or JSON (${code})` };
+  }
+  let value: unknown;
+  try {
+    value = document.toJS({ mapAsMap: true });
+  } catch {
+    return { ok: false, fault: 'holds a YAML alias (*name) without its anchor, or too many of them' };
+  }
+  if (value === null || value === undefined) return { ok: true, value: new Map() };
+  return value instanceof Map
+    ? { ok: true, value }
+    : { ok: false, fault: 'expected sections such as "upstream:" at the top level' };
+}
+
+function flatten(tree: ReadonlyMap<unknown, unknown>, path: string): Source {
+  const given = new Map<SettingKey, Given>();
+  const problems: ConfigProblem[] = [];
+  const visit = (section: ReadonlyMap<unknown, unknown>, prefix: string): void => {
+    for (const [name, raw] of section) {
+      const key = `${prefix}${String(name)}`;
+      const firstKey = firstKeyOf(key);
+      const refuse = (message: string): void => {
+        problems.push({ key: cut(key), variable: undefined, message });
+      };
+      if (String(name).includes('.')) {
+        // Accepted, it could say the same setting twice without being a duplicate.
+        refuse(`unknown key in ${path}; expected sections with keys in them, not dots`);
+      } else if (isSettingKey(key)) {
+        if (raw !== null) given.set(key, { value: settingOf(key).format.fromFile(raw), origin: `file ${path}` });
+      } else if (firstKey === undefined) {
+        refuse(unknownKey(key, path));
+      } else if (raw instanceof Map) {
+        visit(raw, `${key}.`);
+      } else if (raw !== null) {
+        refuse(`found no keys in ${path}; expected a section with keys such as ${firstKey}`);
+      }
+    }
+  };
+  visit(tree, '');
+  return { given, problems, warnings: [] };
+}
+
+function isSettingKey(key: string): key is SettingKey {
+  return (SETTINGS as ReadonlyMap<string, unknown>).has(key);
+}
+
+/** Undefined when there is no such section. */
+function firstKeyOf(section: string): SettingKey | undefined {
+  return [...SETTINGS.keys()].find((key) => key.startsWith(`${section}.`));
+}
+
+function unknownKey(key: string, path: string): string {
+  const meant = nearest(key, SETTINGS.keys()) ?? sameLastName(key);
+  return `unknown key in ${path}${meant === undefined ? '' : `; did you mean ${meant}?`}`;
+}
+
+/** A right name in a wrong section. */
+function sameLastName(key: string): SettingKey | undefined {
+  const last = (name: string): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
+  const matches = [...SETTINGS.keys()].filter((candidate) => last(candidate) === last(key));
+  return matches.length === 1 ? matches[0] : undefined;
+}

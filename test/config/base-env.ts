@@ -1,0 +1,52 @@
+/** The least environment that makes a valid configuration, and doors to try variations of it. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Config } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { LoadOptions } from '../../src/config/load.ts';
+import { formatProblems } from '../../src/config/problems.ts';
+
+export const BASE_ENV = {
+  SIDECAR_BASE_URL: 'https://api.example.com/v1',
+  SIDECAR_AUTH_URL: 'https://login.example.com',
+  SIDECAR_CLIENT_ID: 'client-of-the-tests',
+  SIDECAR_CLIENT_SECRET: 'correct-horse-battery-staple',
+  SIDECAR_AUDIENCE: 'https://api.example.com',
+} as const;
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** The Config of the base environment with changes; fails when it is refused. */
+export function configOf(env: Env = {}, rest: Omit<LoadOptions, 'env'> = {}): Config {
+  const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, ...rest });
+  if (!loaded.ok) throw new Error(`refused: ${formatProblems(loaded.problems)}`);
+  return loaded.config;
+}
+
+/** The problem lines of the base environment with changes, without the program's name; fails when it is accepted. */
+export function problemsOf(env: Env = {}, rest: Omit<LoadOptions, 'env'> = {}): string[] {
+  const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, ...rest });
+  if (loaded.ok) throw new Error('accepted');
+  return formatProblems(loaded.problems)
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.replace(/^bearer-sidecar: /, ''));
+}
+
+/** A directory of this test alone, gone when it ends. */
+export function scratchDirectory(): string {
+  const path = mkdtempSync(join(tmpdir(), 'sidecar-config-'));
+  onTestFinished(() => {
+    rmSync(path, { recursive: true, force: true });
+  });
+  return path;
+}
+
+/** Writes a file of this test alone and gives its path. */
+export function scratchFile(contents: string, name = 'file'): string {
+  const path = join(scratchDirectory(), name);
+  writeFileSync(path, contents);
+  return path;
+}

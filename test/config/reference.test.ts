@@ -1,0 +1,78 @@
+/** The schema against the contract's names, and the files in config/ against the schema. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { SETTINGS, completeSettings } from '../../src/config/schema.ts';
+import { BASE_ENV, configOf } from './base-env.ts';
+
+const pathOf = (relative: string): string => fileURLToPath(new URL(`../../${relative}`, import.meta.url));
+
+/** Names that users rely on; every other one follows from its key. */
+const NAMED: Readonly<Record<string, string>> = {
+  'upstream.baseUrl': 'SIDECAR_BASE_URL',
+  'auth.clientId': 'SIDECAR_CLIENT_ID',
+  'auth.clientIdFile': 'SIDECAR_CLIENT_ID_FILE',
+  'auth.clientSecret': 'SIDECAR_CLIENT_SECRET',
+  'auth.clientSecretFile': 'SIDECAR_CLIENT_SECRET_FILE',
+  'auth.audience': 'SIDECAR_AUDIENCE',
+  'auth.scope': 'SIDECAR_SCOPE',
+  'listen.address': 'SIDECAR_LISTEN',
+  'admin.address': 'SIDECAR_ADMIN_LISTEN',
+  'listen.allowedHosts': 'SIDECAR_ALLOWED_HOSTS',
+  'listen.allowedOrigins': 'SIDECAR_ALLOWED_ORIGINS',
+  'throttle.rate': 'SIDECAR_RATE',
+  'throttle.burst': 'SIDECAR_BURST',
+  'throttle.maxInFlight': 'SIDECAR_MAX_IN_FLIGHT',
+  'request.deadlineMs': 'SIDECAR_DEADLINE_MS',
+  'retry.replayBufferBytes': 'SIDECAR_REPLAY_BUFFER_BYTES',
+  'retry.replayTotalBytes': 'SIDECAR_REPLAY_TOTAL_BYTES',
+  'upstream.requestTimeoutMs': 'SIDECAR_REQUEST_TIMEOUT_MS',
+  'upstream.bodyIdleTimeoutMs': 'SIDECAR_BODY_IDLE_TIMEOUT_MS',
+  'upstream.websocket': 'SIDECAR_WEBSOCKET',
+  'upstream.caFile': 'SIDECAR_CA_FILE',
+  'fleet.redisUrl': 'SIDECAR_REDIS_URL',
+  'shutdown.drainMs': 'SIDECAR_DRAIN_MS',
+  'shutdown.delayMs': 'SIDECAR_DRAIN_DELAY_MS',
+};
+
+test('every variable is the one that was promised, or follows from its key', () => {
+  const derived = (key: string): string =>
+    `SIDECAR_${key
+      .replaceAll(/(?<=[a-z])(?=[A-Z]|\d)/g, '_')
+      .replaceAll('.', '_')
+      .toUpperCase()}`;
+  for (const [key, { env }] of SETTINGS) expect(env).toBe(NAMED[key] ?? derived(key));
+  expect(new Set([...SETTINGS.values()].map(({ env }) => env)).size).toBe(SETTINGS.size);
+  expect([...SETTINGS.keys()]).toEqual(expect.arrayContaining(Object.keys(NAMED)));
+});
+
+test('every default passes its own format', () => {
+  expect(() => completeSettings([])).not.toThrow();
+});
+
+test('every setting is documented in sentences', () => {
+  for (const { doc } of SETTINGS.values()) expect(doc).toMatch(/^[A-Za-z].+\.$/);
+});
+
+test('default.yaml holds every setting and changes nothing', () => {
+  const file = pathOf('config/default.yaml');
+  const loaded = loadConfig({ env: BASE_ENV, file });
+  expect(loaded.ok && loaded.config).toEqual(configOf());
+  const fromFile = loaded.ok ? [...loaded.effective.values()].filter(({ origin }) => origin === `file ${file}`) : [];
+  const withDefault = [...SETTINGS.values()].filter(({ default: value }) => value !== null);
+  expect(fromFile).toHaveLength(withDefault.length);
+});
+
+test('example.yaml lacks nothing but its secret files', () => {
+  const loaded = loadConfig({ env: {}, file: pathOf('config/example.yaml') });
+  expect(loaded.ok ? [] : loaded.problems.map(({ key }) => key)).toEqual([
+    'auth.clientIdFile',
+    'auth.clientSecretFile',
+  ]);
+});
+
+test('the generated files are up to date', () => {
+  const check = spawnSync(process.execPath, [pathOf('tools/config-reference.ts'), '--check'], { encoding: 'utf8' });
+  expect(check).toMatchObject({ status: 0, stderr: '' });
+});
