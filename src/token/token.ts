@@ -4,13 +4,13 @@
 
 /** An access token in memory (RFC 6749 §1.4). Never logged, never put in an error. */
 export interface Token {
-  /** The bearer value, checked against RFC 6750 §2.1 `b68token`, so that it cannot break a field line. */
+  /** The bearer value, checked against RFC 6750 §2.1 `b64token`, so that it cannot break a field line. */
   readonly value: string;
   /** Rises with every token obtained by this source: the order of tokens, and a name for one that is safe to log. */
   readonly serial: number;
   /** Scope granted (RFC 6749 §5.1); undefined when absent or empty, which means unknown. */
   readonly scope: string | undefined;
-  /** Monotonic instants: when it was obtained, and when its stated life ends. */
+  /** Monotonic instants: when it was asked for, which is the earliest its life can have begun, and when its life ends. */
   readonly obtainedAt: number;
   readonly expiresAt: number;
   /** The same end on the wall clock, epoch milliseconds. */

@@ -1,0 +1,191 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, test } from 'vitest';
+import { SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe('single flight and cache', () => {
+  test('200 concurrent first calls cost one token request', async () => {
+    const harness = new SourceHarness();
+    const calls = Array.from({ length: 200 }, () => harness.source.usable(harness.patient));
+    await harness.clock.advance(100);
+    const tokens = await Promise.all(calls);
+    expect(new Set(tokens.map((token) => token.value))).toEqual(new Set(['token-1']));
+    expect(harness.requests).toBe(1);
+  });
+
+  test('a held token is given at once and without a request', async () => {
+    const harness = await SourceHarness.holding();
+    expect((await harness.source.usable(harness.patient)).value).toBe('token-1');
+    expect(harness.requests).toBe(1);
+  });
+
+  test('start() a second time asks for nothing', async () => {
+    const harness = await SourceHarness.holding();
+    harness.source.start();
+    await harness.clock.advance(1);
+    expect(harness.requests).toBe(1);
+  });
+
+  test("a caller's abort ends its wait alone, with its own reason", async () => {
+    const harness = new SourceHarness();
+    const leaver = new AbortController();
+    const left = watch(harness.source.usable(leaver.signal));
+    const stayed = watch(harness.source.usable(harness.patient));
+    await harness.clock.advance(50);
+    const reason = new Error('client left');
+    leaver.abort(reason);
+    await harness.clock.advance(0);
+    expect(left.error).toBe(reason);
+    expect(stayed.settled).toBe(false);
+    await harness.clock.advance(50);
+    expect(stayed.value?.value).toBe('token-1');
+    expect(harness.aborted).toBe(0);
+  });
+});
+
+test("waiting leaves no listener on the caller's signal", async () => {
+  const harness = new SourceHarness();
+  const { patient } = harness;
+  const call = watch(harness.source.usable(patient));
+  expect(getEventListeners(patient, 'abort')).toHaveLength(1);
+  await harness.clock.advance(100);
+  expect(call.settled).toBe(true);
+  expect(getEventListeners(patient, 'abort')).toHaveLength(0);
+});
+
+describe('refresh ahead', () => {
+  test.each([0, 0.999])('a two-hour token: no further request in the first hour (chance %d)', async (random) => {
+    const harness = await SourceHarness.holding({ lifetimeMs: 2 * HOUR_MS, random });
+    await harness.clock.advance(HOUR_MS);
+    expect(harness.requests).toBe(1);
+    await harness.clock.advance(HOUR_MS);
+    expect(harness.requests).toBe(2);
+    expect(harness.source.current()?.value).toBe('token-2');
+  });
+
+  test.each([
+    [1_000, 0],
+    [1_000, 0.999],
+    [4_000, 0.999],
+    [HOUR_MS, 0.5],
+    [24 * HOUR_MS, 0.999],
+  ])('a life of %d ms (chance %d) is renewed before anyone has to wait', async (lifetimeMs, random) => {
+    const harness = await SourceHarness.holding({ lifetimeMs, random, latencyMs: 40 });
+    for (let step = 0; step < 100; step++) {
+      expect(harness.source.current()).toBeDefined();
+      await harness.clock.advance(lifetimeMs / 20);
+    }
+    expect(harness.requests).toBeLessThanOrEqual(9);
+  });
+
+  test('a token living 4 s under steady traffic for 20 s: nobody is given an expired one', async () => {
+    const harness = await SourceHarness.holding({ lifetimeMs: 4_000, latencyMs: 300, random: 0.999 });
+    let given = 0;
+    for (let at = 0; at < 20_000; at += 20) {
+      const call = watch(harness.source.usable(harness.patient));
+      await harness.clock.advance(20);
+      if (!call.settled) continue;
+      given += 1;
+      // 20 ms have passed since it was given: still alive at the upstream.
+      expect(call.value?.expiresAt).toBeGreaterThan(harness.clock.now());
+    }
+    expect(given).toBeGreaterThan(950);
+    expect(harness.requests).toBeLessThanOrEqual(8);
+  });
+
+  test.each([
+    [1_000, 100, 0],
+    [HOUR_MS, 10_000, 0],
+    [HOUR_MS, 10_000, -HOUR_MS],
+    [HOUR_MS, 10_000, 1_000],
+  ])(
+    'a life of %d ms ends %d ms early, for the flight (wall clock set by %d ms)',
+    async (lifetimeMs, marginMs, byMs) => {
+      const harness = await SourceHarness.holding({ lifetimeMs, latencyMs: 0 });
+      harness.latencyMs = HOUR_MS;
+      harness.clock.stepWall(byMs);
+      await harness.clock.advance(lifetimeMs - marginMs - Math.max(0, byMs) - 1);
+      expect(harness.source.current()?.value).toBe('token-1');
+      await harness.clock.advance(1);
+      expect(harness.source.current()).toBeUndefined();
+    },
+  );
+
+  test('the life counts from the request: one over on arrival is a failure', async () => {
+    const harness = new SourceHarness({ lifetimeMs: 2_000, latencyMs: 1_900 });
+    const call = watch(harness.source.usable(harness.patient));
+    await harness.clock.advance(1_900);
+    expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
+    expect(harness.source.state().lastFailure?.detail).toContain('expired before it arrived');
+  });
+});
+
+describe('clocks', () => {
+  test('a wall clock set back does not prolong a life', async () => {
+    const harness = await SourceHarness.holding({ lifetimeMs: 60_000 });
+    harness.answer = UNAVAILABLE;
+    harness.clock.stepWall(-24 * HOUR_MS);
+    await harness.clock.advance(60_000);
+    expect(harness.source.current()).toBeUndefined();
+  });
+
+  test('a suspend ends the life, and the next call renews it', async () => {
+    const harness = await SourceHarness.holding();
+    harness.clock.stepWall(2 * HOUR_MS);
+    expect(harness.source.current()).toBeUndefined();
+    const call = watch(harness.source.usable(harness.patient));
+    await harness.clock.advance(100);
+    expect(call.value?.value).toBe('token-2');
+  });
+
+  test('a suspend is noticed within a minute without any call', async () => {
+    const harness = await SourceHarness.holding();
+    harness.clock.stepWall(2 * HOUR_MS);
+    await harness.clock.advance(60_100);
+    expect(harness.source.current()?.value).toBe('token-2');
+    expect(harness.requests).toBe(2);
+  });
+});
+
+test('every request is observed, and neither events nor state hold a token', async () => {
+  const harness = await SourceHarness.holding();
+  harness.answer = UNAVAILABLE;
+  await harness.clock.advance(0.8 * HOUR_MS + 100);
+  expect(harness.eventsOf('token-requested')).toEqual([
+    {
+      kind: 'token-requested',
+      credential: 'default',
+      outcome: 'ok',
+      durationMs: 100,
+      lifetimeMs: HOUR_MS,
+      nextInMs: 0.8 * HOUR_MS - 100,
+    },
+    expect.objectContaining({ outcome: 'unavailable', detail: 'auth.test answered 500', durationMs: 100 }),
+  ]);
+  expect(JSON.stringify([harness.events, harness.source.state()])).not.toContain('token-1');
+});
+
+test('state tells what is held and what is planned', async () => {
+  const harness = new SourceHarness();
+  expect(harness.source.state()).toMatchObject({
+    status: 'none',
+    serial: 0,
+    started: false,
+    nextRequestInMs: undefined,
+  });
+  harness.source.start();
+  await harness.clock.advance(100);
+  expect(harness.source.state()).toEqual({
+    credential: 'default',
+    status: 'valid',
+    serial: 1,
+    scope: undefined,
+    expiresWallAt: harness.clock.wallNow() - 100 + HOUR_MS,
+    validForMs: HOUR_MS - 100,
+    consecutiveFailures: 0,
+    lastFailure: undefined,
+    nextRequestInMs: 0.8 * HOUR_MS - 100,
+    started: true,
+  });
+});
