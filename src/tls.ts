@@ -7,7 +7,13 @@ import { createSecureContext, getCACertificates, type SecureContext } from 'node
  * @throws Error when the file cannot be read or holds no certificate
  */
 export function trustContext(caFile: string | undefined): SecureContext {
-  const ca = caFile === undefined ? systemRoots() : readFileSync(caFile, 'utf8');
+  if (caFile === undefined) return (systemTrust ??= trusting(systemRoots()));
+  return trusting(readFileSync(caFile, 'utf8'));
+}
+
+let systemTrust: SecureContext | undefined;
+
+function trusting(ca: string | string[]): SecureContext {
   return createSecureContext({ ca, minVersion: 'TLSv1.2' });
 }
 

@@ -54,6 +54,7 @@ export interface Ticket {
   leave(reason?: unknown): void;
 }
 
+/** What the admin port and the metrics show of a throttle. */
 export interface ThrottleState {
   readonly route: string;
   readonly mode: 'static' | 'auto';
@@ -71,6 +72,7 @@ export interface ThrottleState {
   readonly recentSignals: readonly RecentSignal[];
 }
 
+/** One rate-limit signal as the operator sees it. */
 export interface RecentSignal {
   readonly wallAt: number;
   readonly status: number;
@@ -79,6 +81,7 @@ export interface RecentSignal {
   readonly fields: Readonly<Record<string, string>>;
 }
 
+/** The queue, the pace and the slots before one upstream. */
 export interface Throttle {
   /**
    * Takes a place in the queue.

@@ -1,0 +1,246 @@
+/**
+ * Admission: who gets in, whose body is read, who gets the next permit, and who is refused. The waiting room keeps the order and
+ * the gate says when; here they are joined with the clock, the promises and the events. An uncontended request sets no timer.
+ */
+import type { Clock, Random } from '../clock.ts';
+import type { SidecarError } from '../errors.ts';
+import type { Observe } from '../telemetry/events.ts';
+import { Alarm } from './alarm.ts';
+import { Gate } from './gate.ts';
+import type { Verdict } from './governor.ts';
+import type { Grant } from './grant.ts';
+import { GrantedPermit, type PermitOwner } from './granted-permit.ts';
+import { type Desk, QueueTicket, type Wait } from './queue-ticket.ts';
+import { createRefusal, type RefusalReason } from './refusal.ts';
+import { SignalLog } from './signal-log.ts';
+import type { AttemptResult, Permit, Throttle, ThrottleState, Ticket } from './throttle.ts';
+import { WaitingRoom } from './waiting-room.ts';
+
+/** What a throttle is made from; `throttle` and `queue` are those of the configuration. */
+export interface ThrottleOptions {
+  /** The route's configured name, for events and state. */
+  readonly route: string;
+  readonly throttle: {
+    /** Permits per second, or `auto`: learn it. */
+    readonly rate: number | 'auto';
+    /** Permits; unused with `auto`. */
+    readonly burst: number;
+    readonly maxInFlight: number;
+    readonly maxStreams: number;
+    readonly maxPauseMs: number;
+  };
+  readonly queue: { readonly max: number; readonly timeoutMs: number };
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+}
+
+/**
+ * The throttle before one upstream. Sets no timer and observes nothing until somebody enters.
+ * @throws RangeError when rate or burst are out of range
+ */
+export function createThrottle(options: ThrottleOptions): Throttle {
+  return new Admission(options);
+}
+
+const ADMITTED = Promise.resolve();
+
+class Admission implements Throttle, Desk, PermitOwner {
+  readonly gate: Gate;
+  readonly #options: ThrottleOptions;
+  readonly #room: WaitingRoom;
+  readonly #signals = new SignalLog();
+  readonly #nextPermit: Alarm;
+  readonly #nextExpiry: Alarm;
+  #arrivals = 0;
+  #stage: 'open' | 'draining' | 'cut' = 'open';
+
+  constructor(options: ThrottleOptions) {
+    const { clock, random, throttle } = options;
+    this.#options = options;
+    this.gate = new Gate({ ...throttle, random });
+    this.#room = new WaitingRoom(throttle.maxInFlight);
+    const ring = (): void => this.pump();
+    this.#nextPermit = new Alarm((at, run) => clock.exactlyAt(at, run), ring);
+    this.#nextExpiry = new Alarm((at, run) => clock.after(at - clock.now(), run), ring);
+  }
+
+  now(): number {
+    return this.#options.clock.now();
+  }
+
+  enter(deadlineAt: number): Ticket {
+    const now = this.now();
+    this.#expire(now, now, 'timeout');
+    const ticket = new QueueTicket(this, this.#arrivals++, deadlineAt, this.#options.queue.timeoutMs);
+    const reason = this.#reasonAgainst(ticket, now);
+    if (reason !== undefined) throw this.#refuse(ticket, now, reason);
+    this.#room.add(ticket);
+    return ticket;
+  }
+
+  drain(): void {
+    if (this.#stage === 'open') this.#stage = 'draining';
+  }
+
+  cut(): void {
+    this.#stage = 'cut';
+    const now = this.now();
+    for (const ticket of this.#room.queued()) if (ticket.wait !== undefined) this.#refuse(ticket, now, 'draining');
+    this.pump();
+  }
+
+  state(): ThrottleState {
+    const { gate } = this;
+    return {
+      route: this.#options.route,
+      mode: this.#options.throttle.rate === 'auto' ? 'auto' : 'static',
+      rate: gate.rate,
+      pausedMs: gate.pausedMs(this.now()),
+      queued: this.#room.size,
+      inFlight: gate.inFlight,
+      streams: gate.streams,
+      inFlightLimit: gate.inFlightLimit,
+      recentSignals: this.#signals.newestFirst,
+    };
+  }
+
+  admit(ticket: QueueTicket): Promise<void> {
+    const misuse = misuseOf(ticket);
+    if (misuse !== undefined) return Promise.reject(misuse);
+    if (this.#stage === 'cut') return Promise.reject(this.#refuse(ticket, this.now(), 'draining'));
+    if (ticket.phase !== 'outside') return ADMITTED;
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+    this.#wait(ticket, this.now(), { kind: 'place', resolve: () => resolve(undefined), reject });
+    return promise;
+  }
+
+  queueForPermit(ticket: QueueTicket): Promise<Permit> {
+    const misuse = misuseOf(ticket);
+    if (misuse !== undefined) return Promise.reject(misuse);
+    const now = this.now();
+    if (this.#stage === 'cut') return Promise.reject(this.#refuse(ticket, now, 'draining'));
+    if (ticket.deadlineAt <= now) return Promise.reject(this.#refuse(ticket, now, 'timeout'));
+    const grant = this.#room.nextReady === undefined ? this.gate.tryGrant(now, false) : undefined;
+    if (grant !== undefined) {
+      const permit = this.#hand(ticket, grant);
+      this.#fillPlaces(now);
+      return Promise.resolve(permit);
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Permit>();
+    this.#room.move(ticket, 'ready');
+    this.#wait(ticket, now, { kind: 'permit', resolve, reject });
+    return promise;
+  }
+
+  retryWaitMs(ticket: QueueTicket): number {
+    const now = this.now();
+    const waitMs = this.gate.retryWaitMs(now, this.#room.countReadyOlder(ticket.age));
+    return waitMs > 0 && waitMs >= ticket.patienceMs(now) ? Infinity : waitMs;
+  }
+
+  leave(ticket: QueueTicket, reason: unknown): void {
+    if (ticket.phase === 'left') return;
+    const wait = this.#remove(ticket, this.now());
+    if (wait !== undefined) {
+      this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: 'client_left' });
+      wait.reject(reason ?? new DOMException('The request has left the queue', 'AbortError'));
+    }
+    this.pump();
+  }
+
+  judged(result: AttemptResult, verdict: Verdict): void {
+    if (verdict.kind !== 'limited' || result.kind !== 'rate-limited') return;
+    const { pauseMs, stated } = verdict;
+    const { status, fields } = result.signal;
+    const { clock, observe, route } = this.#options;
+    this.#signals.add({ wallAt: clock.wallNow(), status, pauseMs, stated, fields });
+    observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
+    this.#expireHopeless(this.now());
+  }
+
+  /** Brings everything up to the present: time-outs first, so that no permit is spent on the expired. */
+  pump(): void {
+    const now = this.now();
+    this.#expire(now, now, 'timeout');
+    for (let next = this.#room.nextReady; next !== undefined; next = this.#room.nextReady) {
+      const grant = this.gate.tryGrant(now, true);
+      if (grant === undefined) break;
+      const wait = this.#endWait(next, now);
+      const permit = this.#hand(next, grant);
+      if (wait?.kind === 'permit') wait.resolve(permit);
+    }
+    this.#fillPlaces(now);
+    this.#nextPermit.set(this.#room.nextReady === undefined ? Infinity : this.gate.nextTryAt(now));
+    this.#nextExpiry.set(this.#room.nextExpiryAt);
+  }
+
+  #reasonAgainst(ticket: QueueTicket, now: number): RefusalReason | undefined {
+    const queued = this.#room.size;
+    if (this.#stage !== 'open') return 'draining';
+    if (this.gate.turnsAway(now, queued > 0)) return 'expected_wait';
+    if (queued >= this.#options.queue.max + this.gate.grantable(now)) return 'full';
+    const waitMs = this.gate.certainWaitMs(now, queued);
+    const tooLong = waitMs > 0 && waitMs >= ticket.patienceMs(now);
+    return tooLong || ticket.deadlineAt <= now ? 'expected_wait' : undefined;
+  }
+
+  #wait(ticket: QueueTicket, now: number, wait: Wait): void {
+    ticket.beginWait(now, wait);
+    this.#room.watch(ticket);
+    this.#expireHopeless(now);
+    this.pump();
+  }
+
+  #endWait(ticket: QueueTicket, now: number): Wait | undefined {
+    this.#room.unwatch(ticket);
+    return ticket.endWait(now);
+  }
+
+  #hand(ticket: QueueTicket, grant: Grant): Permit {
+    this.#room.move(ticket, 'granted');
+    const { observe, route } = this.#options;
+    observe({ kind: 'permit-granted', route, waitedMs: ticket.takeUntoldMs() });
+    return new GrantedPermit(this, grant);
+  }
+
+  #fillPlaces(now: number): void {
+    for (let ticket = this.#room.admitNext(); ticket !== undefined; ticket = this.#room.admitNext()) {
+      const wait = this.#endWait(ticket, now);
+      if (wait?.kind === 'place') wait.resolve();
+    }
+  }
+
+  #expire(now: number, by: number, reason: RefusalReason): void {
+    for (let ticket = this.#room.expiringBy(by); ticket !== undefined; ticket = this.#room.expiringBy(by))
+      this.#refuse(ticket, now, reason);
+  }
+
+  /** Whoever cannot outlast a stated pause learns it now and not when its time is up. */
+  #expireHopeless(now: number): void {
+    this.#expire(now, now, 'timeout');
+    this.#expire(now, this.gate.statedHoldUntil(now), 'expected_wait');
+  }
+
+  #refuse(ticket: QueueTicket, now: number, reason: RefusalReason): SidecarError {
+    const wait = this.#remove(ticket, now);
+    const { observe, route, throttle } = this.#options;
+    observe({ kind: 'queue-rejected', route, reason });
+    // Past the longest pause a probe goes out, so that nobody need stay away for longer.
+    const waitMs = Math.min(this.gate.estimateMs(now, this.#room.size), throttle.maxPauseMs);
+    const error = createRefusal(reason, waitMs);
+    wait?.reject(error);
+    return error;
+  }
+
+  #remove(ticket: QueueTicket, now: number): Wait | undefined {
+    const wait = this.#endWait(ticket, now);
+    this.#room.move(ticket, 'left');
+    return wait;
+  }
+}
+
+function misuseOf(ticket: QueueTicket): Error | undefined {
+  if (ticket.phase === 'left') return new DOMException('The request has left the queue', 'AbortError');
+  return ticket.wait === undefined ? undefined : new Error('The ticket waits already.');
+}

@@ -1,0 +1,15 @@
+/** What is remembered of a granted permit until its attempt has ended, so that the answer can be judged by it. */
+export interface Grant {
+  /** Monotonic instant. */
+  readonly at: number;
+  /** Rises by one with every grant. */
+  readonly serial: number;
+  /** Rises with every pause: an answer to a grant of an older epoch says nothing new. */
+  readonly epoch: number;
+  /** Permits per second at the time. */
+  readonly rate: number;
+  /** The first call after a pause, while the others wait for its answer. */
+  readonly probe: boolean;
+  /** Someone waited for this permit: the app offered at least as much as the rate allows. */
+  readonly waitedFor: boolean;
+}

@@ -1,0 +1,46 @@
+/** Reads an HTTP-date in its three forms (RFC 9110 §5.6.7). Pure; recipients must accept the two obsolete forms too. */
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const TIME = String.raw`(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)`;
+const FORMS = [
+  // Sun, 06 Nov 1994 08:49:37 GMT
+  new RegExp(String.raw`^[A-Z][a-z]{2}, (?<day>\d\d) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) ${TIME} GMT$`),
+  // Sunday, 06-Nov-94 08:49:37 GMT
+  new RegExp(String.raw`^[A-Z][a-z]{5,8}, (?<day>\d\d)-(?<month>[A-Z][a-z]{2})-(?<year>\d\d) ${TIME} GMT$`),
+  // Sun Nov  6 08:49:37 1994
+  new RegExp(String.raw`^[A-Z][a-z]{2} (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) ${TIME} (?<year>\d{4})$`),
+];
+
+/**
+ * Epoch milliseconds of an HTTP-date; undefined when `text` is none. The name of the day is not compared with the date.
+ * @param wallNow epoch milliseconds: a two-digit year means the one that is at most 50 years ahead of it
+ */
+export function readHttpDate(text: string, wallNow: number): number | undefined {
+  for (const form of FORMS) {
+    const parts = form.exec(text)?.groups;
+    if (parts !== undefined) return instantOf(parts, wallNow);
+  }
+  return undefined;
+}
+
+function instantOf(parts: Record<string, string | undefined>, wallNow: number): number | undefined {
+  const month = MONTHS.indexOf(parts.month ?? '');
+  const day = Number(parts.day);
+  const hour = Number(parts.hour);
+  const minute = Number(parts.minute);
+  const second = Number(parts.second);
+  // 60 is a leap second, which the grammar allows and Date.UTC folds into the next minute.
+  if (month < 0 || hour > 23 || minute > 59 || second > 60) return undefined;
+  const midnight = new Date(0);
+  midnight.setUTCFullYear(fullYear(parts.year ?? '', wallNow), month, day);
+  if (midnight.getUTCMonth() !== month || midnight.getUTCDate() !== day) return undefined;
+  return midnight.getTime() + ((hour * 60 + minute) * 60 + second) * 1000;
+}
+
+function fullYear(digits: string, wallNow: number): number {
+  const year = Number(digits);
+  if (digits.length === 4) return year;
+  const thisYear = new Date(wallNow).getUTCFullYear();
+  const sameCentury = thisYear - (thisYear % 100) + year;
+  return sameCentury > thisYear + 50 ? sameCentury - 100 : sameCentury;
+}

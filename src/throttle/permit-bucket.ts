@@ -1,0 +1,85 @@
+/**
+ * The permit bucket (pure): how many permits a rate and a burst allow, with time as a parameter (the shape of
+ * golang.org/x/time/rate). It keeps one instant instead of a level (GCRA), so that the instant it names and the instant at
+ * which it grants are the same number. It waits for nobody: the queue and its timers are admission's.
+ */
+
+/**
+ * Permits granted in any interval ≤ burst + rate · interval, given-back ones not counted. A permit taken late does not bring
+ * the following ones forward beyond the burst. A clock that jumps back costs nothing but the jump.
+ */
+export class PermitBucket {
+  #intervalMs: number;
+  readonly #burst: number;
+  /** When the bucket would be full again if nobody took a permit. */
+  #fullAt = -Infinity;
+  #lastAt = -Infinity;
+
+  /**
+   * @param rate permits per second, above 0; Infinity grants always
+   * @param burst permits that may be saved up, at least 1
+   * @throws RangeError on values outside these
+   */
+  constructor(rate: number, burst: number) {
+    if (!(burst >= 1)) throw new RangeError('burst must be at least 1');
+    this.#intervalMs = intervalOf(rate);
+    this.#burst = burst;
+  }
+
+  /** Takes a permit if one is there at `now`. */
+  tryTake(now: number): boolean {
+    this.#follow(now);
+    if (this.nthAt(now, 0) > now) return false;
+    this.#fullAt = Math.max(this.#fullAt, now) + this.#intervalMs;
+    return true;
+  }
+
+  /** The instant, not before `now`, at which a permit is there. */
+  nextAt(now: number): number {
+    this.#follow(now);
+    return this.nthAt(now, 0);
+  }
+
+  /** The instant, not before `from` (which may lie ahead), at which the permit behind `ahead` others is there. */
+  nthAt(from: number, ahead: number): number {
+    return Math.max(from, Math.max(this.#fullAt, from) - (this.#burst - 1 - ahead) * this.#intervalMs);
+  }
+
+  /** Whole permits that are there at `now`. */
+  available(now: number): number {
+    return this.#intervalMs === 0 ? Infinity : Math.floor(this.#level(now));
+  }
+
+  /** How long the bucket has been full at `now`, milliseconds: time in which nobody wanted a permit. */
+  fullForMs(now: number): number {
+    return Math.max(0, now - this.#fullAt);
+  }
+
+  /** Puts an unspent permit back; never above the burst. */
+  giveBack(now: number): void {
+    this.#follow(now);
+    this.#fullAt = Math.max(this.#fullAt - this.#intervalMs, now);
+  }
+
+  /** From `now` on permits come at `rate`; what is saved up stays. After an unlimited stretch the bucket is empty. */
+  setRate(now: number, rate: number): void {
+    this.#follow(now);
+    const level = this.#intervalMs === 0 ? 0 : this.#level(now);
+    this.#intervalMs = intervalOf(rate);
+    this.#fullAt = now + (this.#burst - level) * this.#intervalMs;
+  }
+
+  #level(now: number): number {
+    return this.#burst - (Math.max(this.#fullAt, now) - now) / this.#intervalMs;
+  }
+
+  #follow(now: number): void {
+    if (now < this.#lastAt) this.#fullAt -= this.#lastAt - now;
+    this.#lastAt = now;
+  }
+}
+
+function intervalOf(rate: number): number {
+  if (!(rate > 0)) throw new RangeError('rate must be above 0');
+  return 1000 / rate;
+}

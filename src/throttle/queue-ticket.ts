@@ -1,0 +1,105 @@
+/**
+ * One request's place in the queue: its age, the limit of its waits and how much of it is used up, and the wait it is in now.
+ * Where it stands is the waiting room's, what becomes of it admission's.
+ */
+import type { Expiring } from './expiry-heap.ts';
+import type { Permit, Ticket } from './throttle.ts';
+import type { QueueLinks } from './wait-queue.ts';
+
+/** Who answers a ticket's calls. */
+export interface Desk {
+  now(): number;
+  admit(ticket: QueueTicket): Promise<void>;
+  queueForPermit(ticket: QueueTicket): Promise<Permit>;
+  retryWaitMs(ticket: QueueTicket): number;
+  leave(ticket: QueueTicket, reason: unknown): void;
+}
+
+/**
+ * `outside`: waits for its turn to read a body · `preparing`: may read it · `ready`: waits for a permit · `granted`: has, or has
+ * had, a permit and waits for none · `left`.
+ */
+export type Phase = 'outside' | 'preparing' | 'ready' | 'granted' | 'left';
+
+/** A promise that is waited for. */
+export type Wait =
+  | { readonly kind: 'place'; readonly resolve: () => void; readonly reject: (reason: unknown) => void }
+  | { readonly kind: 'permit'; readonly resolve: (permit: Permit) => void; readonly reject: (reason: unknown) => void };
+
+/** A ticket as typed, with the state that its throttle keeps on it; nobody else writes that. */
+export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
+  readonly age: number;
+  readonly deadlineAt: number;
+  phase: Phase = 'outside';
+  /** The wait it is in now; undefined while it does not wait. */
+  wait: Wait | undefined;
+  /** When the present wait ends unserved. */
+  expiresAt = Infinity;
+  older: QueueTicket | undefined;
+  younger: QueueTicket | undefined;
+  queue: object | undefined;
+  expirySlot = -1;
+  readonly #desk: Desk;
+  readonly #timeoutMs: number;
+  #pastWaitsMs = 0;
+  #waitsSince = 0;
+  #toldMs = 0;
+
+  /** @param timeoutMs the sum that its waits may take */
+  constructor(desk: Desk, age: number, deadlineAt: number, timeoutMs: number) {
+    this.#desk = desk;
+    this.age = age;
+    this.deadlineAt = deadlineAt;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  get waitedMs(): number {
+    return this.#waitedMsAt(this.#desk.now());
+  }
+
+  admitted(): Promise<void> {
+    return this.#desk.admit(this);
+  }
+
+  permit(): Promise<Permit> {
+    return this.#desk.queueForPermit(this);
+  }
+
+  retryWaitMs(): number {
+    return this.#desk.retryWaitMs(this);
+  }
+
+  leave(reason?: unknown): void {
+    this.#desk.leave(this, reason);
+  }
+
+  /** How much longer it may wait; 0 or less when it may not. */
+  patienceMs(now: number): number {
+    return Math.min(this.#timeoutMs - this.#waitedMsAt(now), this.deadlineAt - now);
+  }
+
+  beginWait(now: number, wait: Wait): void {
+    this.expiresAt = now + this.patienceMs(now);
+    this.#waitsSince = now;
+    this.wait = wait;
+  }
+
+  /** Ends the present wait and hands it over to be settled. */
+  endWait(now: number): Wait | undefined {
+    const wait = this.wait;
+    this.#pastWaitsMs = this.#waitedMsAt(now);
+    this.wait = undefined;
+    return wait;
+  }
+
+  /** Time waited since this was last asked: each grant tells its own part. */
+  takeUntoldMs(): number {
+    const untoldMs = this.#pastWaitsMs - this.#toldMs;
+    this.#toldMs = this.#pastWaitsMs;
+    return untoldMs;
+  }
+
+  #waitedMsAt(now: number): number {
+    return this.#pastWaitsMs + (this.wait === undefined ? 0 : now - this.#waitsSince);
+  }
+}

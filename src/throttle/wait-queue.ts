@@ -1,0 +1,85 @@
+/**
+ * First in, first out by age, with O(1) removal from anywhere: an intrusive doubly linked list. It knows nothing of
+ * time-outs, permits or promises.
+ */
+
+/** What an entry carries for its queue. The queue writes the links; nobody else does. */
+export interface QueueLinks<T> {
+  /** Rises with every arrival; no two entries share one. */
+  readonly age: number;
+  older: T | undefined;
+  younger: T | undefined;
+  queue: object | undefined;
+}
+
+/** Entries in order of age, oldest first. An entry is in at most one queue at a time. */
+export class WaitQueue<T extends QueueLinks<T>> {
+  #oldest: T | undefined;
+  #youngest: T | undefined;
+  #size = 0;
+
+  get oldest(): T | undefined {
+    return this.#oldest;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Puts the entry where its age belongs: O(1) at either end, otherwise a walk from the nearer one. */
+  insert(entry: T): void {
+    const older = this.#olderNeighbour(entry);
+    const younger = older === undefined ? this.#oldest : older.younger;
+    entry.older = older;
+    entry.younger = younger;
+    entry.queue = this;
+    if (older === undefined) this.#oldest = entry;
+    else older.younger = entry;
+    if (younger === undefined) this.#youngest = entry;
+    else younger.older = entry;
+    this.#size++;
+  }
+
+  /** Takes the entry out; false when it was not in this queue. */
+  remove(entry: T): boolean {
+    if (entry.queue !== this) return false;
+    if (entry.older === undefined) this.#oldest = entry.younger;
+    else entry.older.younger = entry.younger;
+    if (entry.younger === undefined) this.#youngest = entry.older;
+    else entry.younger.older = entry.older;
+    entry.older = entry.younger = undefined;
+    entry.queue = undefined;
+    this.#size--;
+    return true;
+  }
+
+  /** How many entries are older than `age`. O(result). */
+  countOlder(age: number): number {
+    let count = 0;
+    for (let entry = this.#oldest; entry !== undefined && entry.age < age; entry = entry.younger) count++;
+    return count;
+  }
+
+  *[Symbol.iterator](): Iterator<T> {
+    for (let entry = this.#oldest; entry !== undefined; entry = entry.younger) yield entry;
+  }
+
+  #olderNeighbour(entry: T): T | undefined {
+    if (this.#oldest === undefined || this.#youngest === undefined) return undefined;
+    // A retry is older than nearly all that wait, a new arrival younger: neither may cost a walk past them all.
+    const fromOldest = entry.age - this.#oldest.age < this.#youngest.age - entry.age;
+    return fromOldest ? lastOlder(this.#oldest, entry.age) : firstOlder(this.#youngest, entry.age);
+  }
+}
+
+function lastOlder<T extends QueueLinks<T>>(oldest: T, age: number): T | undefined {
+  let found: T | undefined;
+  for (let entry: T | undefined = oldest; entry !== undefined && entry.age < age; entry = entry.younger) found = entry;
+  return found;
+}
+
+function firstOlder<T extends QueueLinks<T>>(youngest: T, age: number): T | undefined {
+  let entry: T | undefined = youngest;
+  while (entry !== undefined && entry.age > age) entry = entry.older;
+  return entry;
+}

@@ -1,0 +1,86 @@
+/** A throttle in virtual time with its events at hand, and the few moves that most tests make. */
+import { createThrottle, type ThrottleOptions } from '../../src/throttle/admission.ts';
+import { readRateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';
+import type { AttemptResult, Permit, Throttle, Ticket } from '../../src/throttle/throttle.ts';
+import type { SidecarEvent } from '../../src/telemetry/events.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+export interface Settings {
+  readonly rate?: number | 'auto';
+  readonly burst?: number;
+  readonly maxInFlight?: number;
+  readonly maxStreams?: number;
+  readonly maxPauseMs?: number;
+  readonly queueMax?: number;
+  readonly timeoutMs?: number;
+}
+
+export class Fixture {
+  readonly clock = new ManualClock();
+  readonly events: SidecarEvent[] = [];
+  readonly throttle: Throttle;
+
+  constructor(settings: Settings = {}) {
+    const { rate = 'auto', burst = 1, maxInFlight = 64, maxStreams = 100, maxPauseMs = 300_000 } = settings;
+    const options: ThrottleOptions = {
+      route: 'default',
+      throttle: { rate, burst, maxInFlight, maxStreams, maxPauseMs },
+      queue: { max: settings.queueMax ?? 1000, timeoutMs: settings.timeoutMs ?? 30_000 },
+      clock: this.clock,
+      random: () => 0.5,
+      observe: (event) => this.events.push(event),
+    };
+    this.throttle = createThrottle(options);
+  }
+
+  /** @param withinMs from now to the deadline */
+  enter(withinMs = 60_000): Ticket {
+    return this.throttle.enter(this.clock.now() + withinMs);
+  }
+
+  /** A request that has its body already, at the gate. */
+  ask(withinMs = 60_000): Asking {
+    return new Asking(this.enter(withinMs));
+  }
+
+  /** Reasons of the rejections so far. */
+  get rejections(): string[] {
+    return this.events.flatMap((event) => (event.kind === 'queue-rejected' ? [event.reason] : []));
+  }
+}
+
+/** A wait for a permit, whose outcome can be looked at. */
+export class Asking {
+  readonly ticket: Ticket;
+  permit: Permit | undefined;
+  error: unknown;
+  /** Settles with the wait, never rejects. */
+  readonly settled: Promise<void>;
+
+  constructor(ticket: Ticket) {
+    this.ticket = ticket;
+    this.settled = ticket
+      .admitted()
+      .then(() => ticket.permit())
+      .then(
+        (permit) => {
+          this.permit = permit;
+        },
+        (error: unknown) => {
+          this.error = error;
+        },
+      );
+  }
+
+  get outcome(): 'waits' | 'granted' | 'refused' {
+    if (this.permit !== undefined) return 'granted';
+    return this.error === undefined ? 'waits' : 'refused';
+  }
+}
+
+export const ACCEPTED: AttemptResult = { kind: 'accepted' };
+
+export function rateLimited(retryAfter?: string, status = 429): AttemptResult {
+  const signal = readRateLimitSignal(status, (name) => (name === 'retry-after' ? retryAfter : undefined), 0);
+  return { kind: 'rate-limited', signal };
+}

@@ -1,0 +1,54 @@
+/** Virtual time for simulations: runs timer after timer until none is left, with only the turns of promises in between. */
+import type { Cancel, Clock } from '../../src/clock.ts';
+import { ExpiryHeap, type Expiring } from '../../src/throttle/expiry-heap.ts';
+
+class Timer implements Expiring {
+  expirySlot = -1;
+  readonly expiresAt: number;
+  readonly run: () => void;
+
+  constructor(at: number, run: () => void) {
+    this.expiresAt = at;
+    this.run = run;
+  }
+}
+
+export class SteppingClock implements Clock {
+  #now = 0;
+  readonly #timers = new ExpiryHeap<Timer>();
+
+  now(): number {
+    return this.#now;
+  }
+
+  wallNow(): number {
+    return this.#now + Date.UTC(2026, 10, 1);
+  }
+
+  after(delayMs: number, run: () => void): Cancel {
+    return this.exactlyAt(this.#now + Math.max(0, delayMs), run);
+  }
+
+  exactlyAt(at: number, run: () => void): Cancel {
+    const timer = new Timer(Math.max(at, this.#now), run);
+    this.#timers.add(timer);
+    return () => this.#timers.remove(timer);
+  }
+
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.after(delayMs, resolve));
+  }
+
+  /** Ends when no timer is left, or when virtual time has passed `untilMs`. */
+  async runUntilIdle(untilMs = Infinity): Promise<void> {
+    for (;;) {
+      // The microtask queue runs dry before an immediate.
+      await new Promise((resolve) => setImmediate(resolve));
+      const timer = this.#timers.earliest;
+      if (timer === undefined || timer.expiresAt > untilMs) return;
+      this.#timers.remove(timer);
+      this.#now = timer.expiresAt;
+      timer.run();
+    }
+  }
+}
