@@ -4,7 +4,7 @@
  * malformed is ignored, and nothing here throws. What to do about it is the governor's.
  */
 import { parseDictionary, parseList } from 'structured-headers';
-import { readHttpDate } from './http-date.ts';
+import { readHttpDate } from '../http-date.ts';
 
 /** What one answer said, as far as it was understood. */
 export interface RateLimitSignal {

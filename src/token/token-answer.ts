@@ -4,6 +4,7 @@
  * Not oauth4webapi: of this it checks the least (any string passes as a token, `3600abc` as a life), and its errors
  * carry the token in `cause`, so that every use of it needs the same bounds and checks around it.
  */
+import { readHttpDate } from '../http-date.ts';
 
 /** What one request to the token endpoint came to. No `detail` holds a token, a secret or a raw body. */
 export type TokenAnswer =
@@ -41,7 +42,6 @@ const B64_TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 const DECIMAL = /^\d+(\.\d+)?$/;
 /** Everything outside RFC 6749 §5.2's `error` characters: %x20-21 / %x23-5B / %x5D-7E. */
 const NOT_ERROR_CHARACTER = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
-const STARTS_WITH_WEEKDAY = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/;
 
 /** Checks the body of a 200. Never throws. */
 export function readGrant(body: string): TokenAnswer {
@@ -81,10 +81,8 @@ export function readRetryAfterMs(field: string | readonly string[] | undefined, 
   if (typeof field !== 'string') return undefined;
   const text = field.trim();
   if (/^\d{1,10}$/.test(text)) return Number(text) * 1000;
-  if (!STARTS_WITH_WEEKDAY.test(text)) return undefined;
-  // The asctime form names no zone, and Date.parse would take it for local time.
-  const at = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - wallNow);
+  const at = readHttpDate(text, wallNow);
+  return at === undefined ? undefined : Math.max(0, at - wallNow);
 }
 
 /** Some servers quote the number. */

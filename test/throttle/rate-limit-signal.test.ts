@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readHttpDate } from '../../src/throttle/http-date.ts';
+import { readHttpDate } from '../../src/http-date.ts';
 import { readRateLimitSignal, type RateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';
 
 const NOW = Date.UTC(2026, 10, 1, 12, 0, 0);

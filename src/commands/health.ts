@@ -1,0 +1,96 @@
+/** `bearer-sidecar health` and `wait`: ask a running sidecar's admin port, for HEALTHCHECK, exec probes and start scripts. */
+import http from 'node:http';
+import type { ListenAddress } from '../config/config.ts';
+import { loadConfig, type LoadOptions } from '../config/load.ts';
+import { formatProblems } from '../config/problems.ts';
+
+const PROBES: Readonly<Record<string, string>> = { live: '/livez', ready: '/readyz', startup: '/startupz' };
+const ANSWER_TIMEOUT_MS = 2000;
+const POLL_MS = 200;
+
+/** @returns 0 when the probe says so, 1 when not, 2 for wrong usage or settings */
+export async function health(load: LoadOptions, probe: string): Promise<number> {
+  const path = PROBES[probe];
+  if (path === undefined) return fail(2, `unknown probe "${probe}"; expected live, ready or startup`);
+  const address = adminAddress(load);
+  if (address === undefined) return 2;
+  const answer = await ask(address, path);
+  return answer.status === 200 ? 0 : fail(1, `not ${probe}: ${answer.words}`);
+}
+
+/** Polls `/readyz`. @returns 0 once ready, 1 when `max` has passed, 2 for wrong usage or settings */
+export async function waitUntilReady(load: LoadOptions, max: string, stop: AbortSignal): Promise<number> {
+  const maxMs = readDuration(max);
+  if (maxMs === undefined) return fail(2, `--max "${max}" is not a duration; expected one such as 500ms, 60s or 2m`);
+  const address = adminAddress(load);
+  if (address === undefined) return 2;
+  const endsAt = performance.now() + maxMs;
+  for (;;) {
+    const answer = await ask(address, '/readyz');
+    if (answer.status === 200) return 0;
+    if (performance.now() + POLL_MS > endsAt || stop.aborted) return fail(1, `not ready after ${max}: ${answer.words}`);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+/** Only the admin port's address matters here: what else is missing is no reason not to ask. */
+function adminAddress(load: LoadOptions): ListenAddress | undefined {
+  const preset = {
+    name: 'health',
+    values: {
+      'upstream.baseUrl': 'http://localhost',
+      'auth.url': 'http://localhost',
+      'auth.clientId': 'none',
+      'auth.clientSecret': 'none',
+      'auth.audience': 'http://localhost',
+    },
+  };
+  const loaded = loadConfig({ ...load, preset });
+  if (loaded.ok) return loaded.config.admin.address;
+  process.stderr.write(formatProblems(loaded.problems));
+  return undefined;
+}
+
+interface ProbeAnswer {
+  readonly status: number | undefined;
+  readonly words: string;
+}
+
+function ask(address: ListenAddress, path: string): Promise<ProbeAnswer> {
+  const where =
+    address.kind === 'unix' ? { socketPath: address.path } : { host: loopbackFor(address.host), port: address.port };
+  return new Promise((resolve) => {
+    const request = http.get(
+      { ...where, path, timeout: ANSWER_TIMEOUT_MS, headers: { host: '127.0.0.1' } },
+      (response) => {
+        response.setEncoding('utf8');
+        let text = '';
+        response.on('data', (chunk: string) => (text = (text + chunk).slice(0, 1000)));
+        response.on('end', () => {
+          resolve({ status: response.statusCode, words: text.trim() });
+        });
+      },
+    );
+    request.on('timeout', () => request.destroy(new Error('no answer in time')));
+    request.on('error', (error) => {
+      resolve({ status: undefined, words: `the admin port does not answer (${error.message})` });
+    });
+  });
+}
+
+/** A sidecar that listens everywhere is asked at home. */
+function loopbackFor(host: string): string {
+  if (host === 'localhost' || host === '0.0.0.0') return '127.0.0.1';
+  return host === '::' ? '::1' : host;
+}
+
+function readDuration(text: string): number | undefined {
+  const [, number, unit] = /^(\d{1,6})(ms|s|m)?$/.exec(text) ?? [];
+  if (number === undefined) return undefined;
+  return Number(number) * (unit === 'ms' ? 1 : unit === 'm' ? 60_000 : 1000);
+}
+
+function fail(exitCode: number, why: string): number {
+  process.stderr.write(`bearer-sidecar: ${why}\n`);
+  return exitCode;
+}

@@ -1,0 +1,60 @@
+/** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
+import type { Config } from '../config/config.ts';
+import { loadConfig, type LoadOptions } from '../config/load.ts';
+import { formatProblems, formatWarnings } from '../config/problems.ts';
+import { startSidecar, type Sidecar } from '../sidecar.ts';
+import { createLog, type Log } from '../telemetry/log.ts';
+import { readSecret, type SecretSource } from '../token/secret-file.ts';
+
+/** Longest wait for log lines to leave at the end. */
+const LAST_LINES_MS = 500;
+
+/** @returns exit code: 0 when nothing was cut, 1 when something was or the start failed, 2 for invalid settings */
+export async function run(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
+  const loaded = loadConfig(load);
+  if (!loaded.ok) {
+    process.stderr.write(formatWarnings(loaded.warnings) + formatProblems(loaded.problems));
+    return 2;
+  }
+  const log = createLog({ level: loaded.config.log.level });
+  for (const warning of loaded.warnings) log.warn(warning);
+  return serve({ config: loaded.config, version, log, stop, onListening: () => undefined });
+}
+
+export interface ServeOptions {
+  readonly config: Config;
+  readonly version: string;
+  readonly log: Log;
+  readonly stop: AbortSignal;
+  readonly onListening: (sidecar: Sidecar) => void;
+}
+
+/**
+ * Serves until `stop`, drains, and says with an exit code whether anything was cut.
+ * @throws Error in words for people when it cannot start
+ */
+export async function serve({ config, version, log, stop, onListening }: ServeOptions): Promise<number> {
+  try {
+    await registerSecrets(config, log);
+    const { observe, droppedLines } = log;
+    const sidecar = await startSidecar({ config, version, observe, logLinesDropped: droppedLines });
+    onListening(sidecar);
+    if (!stop.aborted)
+      await new Promise((resolve) => {
+        stop.addEventListener('abort', resolve, { once: true });
+      });
+    return (await sidecar.drain()) === 0 ? 0 : 1;
+  } finally {
+    await log.close(LAST_LINES_MS);
+  }
+}
+
+/** A second line of defence: no secret is ever meant to reach a log line. */
+async function registerSecrets({ auth }: Config, log: Log): Promise<void> {
+  const read = async (key: string, source: SecretSource): Promise<string | undefined> => {
+    const reading = await readSecret(key, source);
+    return reading.kind === 'read' ? reading.value : undefined;
+  };
+  const secret = await read('auth.clientSecret', auth.clientSecret);
+  if (secret !== undefined) log.registerSecret(secret, await read('auth.clientId', auth.clientId));
+}

@@ -1,0 +1,52 @@
+/** `bearer-sidecar sandbox`: a simulated partner in this process and the sidecar in front of it; nothing to configure. */
+import { loadConfig, type LoadOptions, type Preset } from '../config/load.ts';
+import { formatProblems, formatWarnings } from '../config/problems.ts';
+import { describe } from '../sandbox/sandbox-text.ts';
+import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
+import { createLog } from '../telemetry/log.ts';
+import { serve } from './run.ts';
+
+/** @returns exit code, as run */
+export async function runSandbox(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
+  const sandbox = await startSandbox();
+  try {
+    const loaded = loadConfig({ ...load, preset: presetFor(sandbox) });
+    process.stderr.write(formatWarnings(loaded.warnings));
+    if (!loaded.ok) {
+      process.stderr.write(formatProblems(loaded.problems));
+      return 2;
+    }
+    const { config } = loaded;
+    // Standard output is for the addresses; the log goes where it does not mix with them.
+    const log = createLog({ level: config.log.level, destination: process.stderr });
+    return await serve({
+      config,
+      version,
+      log,
+      stop,
+      onListening: ({ proxyUrl, adminUrl }) => {
+        process.stdout.write(`${describe(sandbox, { proxyUrl, adminUrl }).join('\n')}\n`);
+      },
+    });
+  } finally {
+    await sandbox.close();
+  }
+}
+
+/** The simulated partner as the one to call; everything else stays as configured. */
+function presetFor(sandbox: Sandbox): Preset {
+  return {
+    name: 'sandbox',
+    values: {
+      'upstream.baseUrl': sandbox.apiUrl.href,
+      'upstream.caFile': null,
+      'auth.url': sandbox.authUrl.origin,
+      'auth.tokenPath': sandbox.tokenUrl.pathname,
+      'auth.clientId': sandbox.clientId,
+      'auth.clientSecret': sandbox.clientSecret,
+      'auth.audience': sandbox.audience,
+      'auth.scope': sandbox.scope,
+      'auth.caFile': null,
+    },
+  };
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env node
+/**
+ * argv, signals, exit codes; nothing else. The Node version is checked before anything is imported: what an older Node
+ * would say of the first modern line is no help to anybody.
+ */
+
+const OLDEST = [22, 19] as const;
+
+function isTooOld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]);
+}
+
+if (isTooOld(process.versions.node)) {
+  process.stderr.write(
+    `bearer-sidecar: Node.js ${OLDEST.join('.')} or newer is needed, this is ${process.versions.node}\n`,
+  );
+  process.exitCode = 2;
+} else {
+  const { runCommand } = await import('./commands/command-line.ts');
+  const stop = new AbortController();
+  const onSignal = (): void => {
+    // A second signal means now.
+    if (stop.signal.aborted) process.exit(1);
+    stop.abort();
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  process.exitCode = await runCommand(process.argv.slice(2), stop.signal);
+  process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+  // Whatever still holds the event loop has no business to: the work is done.
+  setTimeout(() => process.exit(), 500).unref();
+}
+
+export {};

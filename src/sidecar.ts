@@ -1,0 +1,209 @@
+/**
+ * The composition root: the only place that builds the parts and joins them, starts them in order, and lets them go in
+ * the reverse order. What each part does is told in its own folder.
+ */
+import type { Server } from 'node:http';
+import { createAdminHandler, createAdminServer } from './admin/server.ts';
+import { systemClock, type Clock, type Random } from './clock.ts';
+import type { Config } from './config/config.ts';
+import type { ExchangeParts } from './exchange/exchange.ts';
+import { ReplayMemory } from './exchange/replay-body.ts';
+import { bind, type Bound } from './listener/bind.ts';
+import type { GuardOptions } from './listener/guard.ts';
+import { ProxyServer } from './listener/proxy-server.ts';
+import { createUpgradeServer } from './listener/websocket.ts';
+import { createRetryBudget } from './retry/budget.ts';
+import type { Observe } from './telemetry/events.ts';
+import { createMetrics } from './telemetry/metrics.ts';
+import { createThrottle } from './throttle/admission.ts';
+import { readSecret } from './token/secret-file.ts';
+import { createTokenEndpoint } from './token/token-endpoint.ts';
+import { createTokenSource } from './token/token-source.ts';
+import type { TokenSource } from './token/token.ts';
+import { trustContext } from './tls.ts';
+import { createUpstream } from './upstream/client.ts';
+
+export interface SidecarOptions {
+  readonly config: Config;
+  readonly version: string;
+  /** Hears every event besides the metrics: the log. */
+  readonly observe: Observe;
+  readonly logLinesDropped: () => number;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export interface Sidecar {
+  readonly proxyUrl: string;
+  readonly adminUrl: string;
+  /**
+   * Stops for good: readiness goes first, then the listener, then the work in hand, then the admin port.
+   * @returns how many requests had to be cut at the end of `shutdown.drainMs`; 0 = nothing was lost
+   */
+  drain(): Promise<number>;
+}
+
+/** The one route and the one credential, until several can be configured. */
+const DEFAULT_NAME = 'default';
+/** How long replies to cut requests may take to leave. */
+const LAST_REPLIES_MS = 500;
+
+/** @throws Error in words for people when an address cannot be bound or a file cannot be read */
+export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
+  const { config, version, clock = systemClock } = options;
+  let isDraining = false;
+  const observers: Observe[] = [options.observe];
+  const observe: Observe = (event) => {
+    for (const hear of observers) hear(event);
+  };
+
+  const parts = buildParts(options, observe);
+  const { tokens, throttle, upstream } = parts;
+  const metrics = createMetrics({
+    version,
+    routes: [DEFAULT_NAME],
+    credentials: [DEFAULT_NAME],
+    tokens: () => [tokens.state()],
+    throttles: () => [throttle.state()],
+    logLinesDropped: options.logLinesDropped,
+  });
+  observers.push(metrics.observe);
+
+  const proxy = new ProxyServer({
+    parts,
+    guard: await guardOptions(config),
+    deadlineMs: config.request.deadlineMs,
+    keepAliveMs: config.listen.keepAliveMs,
+    maxConnections: config.listen.maxConnections,
+    allowHalfClose: config.listen.allowHalfClose,
+    serveUpgrade: config.upstream.websocket ? createUpgradeServer(trustFor(config)) : undefined,
+  });
+  const adminHandler = createAdminHandler({
+    version,
+    allowedHosts: config.admin.allowedHosts,
+    exposeAll: config.admin.exposeAll,
+    token: () => tokens.state(),
+    throttle: () => throttle.state(),
+    draining: () => isDraining,
+    metrics,
+    clock,
+  });
+  const admin = await bind(() => createAdminServer(adminHandler), config.admin.address);
+  observe({ kind: 'listening', server: 'admin', url: admin.url });
+  tokens.start();
+  const listening = await bindOrUndo(
+    () => bind(() => proxy.createServer(), config.listen.address, config.listen.socketMode),
+    admin,
+    tokens,
+  );
+  observe({ kind: 'listening', server: 'proxy', url: listening.url });
+
+  return {
+    proxyUrl: listening.url,
+    adminUrl: admin.url,
+    async drain() {
+      const { drainMs, delayMs } = config.shutdown;
+      const endsAt = clock.now() + drainMs;
+      isDraining = true;
+      const { inFlight, queued } = throttle.state();
+      observe({ kind: 'draining', inFlight, queued, drainMs });
+      proxy.startClosing();
+      if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
+      proxy.stopAccepting();
+      const cut = await finishOrCut(proxy, clock, endsAt - clock.now());
+      proxy.closeConnections();
+      tokens.stop();
+      await upstream.close();
+      observe({ kind: 'stopped', cut });
+      closeAll(admin);
+      return cut;
+    },
+  };
+}
+
+function buildParts(options: SidecarOptions, observe: Observe): ExchangeParts & { tokens: TokenSource } {
+  const { config, clock = systemClock, random = Math.random } = options;
+  const { auth, throttle, queue, retry, upstream } = config;
+  const endpoint = createTokenEndpoint({ ...auth, clock });
+  return {
+    route: DEFAULT_NAME,
+    clock,
+    random,
+    observe,
+    tokens: createTokenSource({
+      credential: DEFAULT_NAME,
+      requestToken: (signal) => endpoint.requestToken(signal),
+      credentialsChanged: () => endpoint.credentialsChanged(),
+      invalidationCooldownMs: auth.invalidationCooldownMs,
+      clock,
+      random,
+      observe,
+    }),
+    throttle: createThrottle({ route: DEFAULT_NAME, throttle, queue, clock, random, observe }),
+    upstream: createUpstream({
+      clock,
+      baseUrl: upstream.baseUrl,
+      secureContext: trustFor(config),
+      connectTimeoutMs: upstream.connectTimeoutMs,
+      connections: throttle.maxInFlight + throttle.maxStreams,
+    }),
+    budget: createRetryBudget(),
+    memory: new ReplayMemory(retry.replayTotalBytes),
+    retry,
+    requestTimeoutMs: upstream.requestTimeoutMs,
+    bodyIdleTimeoutMs: upstream.bodyIdleTimeoutMs,
+    requiredHeader: config.listen.requiredHeader?.name.toLowerCase(),
+  };
+}
+
+function trustFor({ upstream }: Config) {
+  return upstream.baseUrl.protocol === 'https:' ? trustContext(upstream.caFile) : undefined;
+}
+
+async function guardOptions({ listen }: Config): Promise<GuardOptions> {
+  const { requiredHeader } = listen;
+  const common = {
+    // Nobody rebinds a name to a socket file.
+    allowedHosts: listen.address.kind === 'unix' ? undefined : listen.allowedHosts,
+    allowedOrigins: listen.allowedOrigins,
+  };
+  if (requiredHeader === undefined) return { ...common, requiredHeader };
+  const reading = await readSecret('listen.requiredHeader.valueFile', requiredHeader.value);
+  if (reading.kind === 'unreadable') throw new Error(reading.detail);
+  return { ...common, requiredHeader: { name: requiredHeader.name.toLowerCase(), value: reading.value } };
+}
+
+/** A proxy port that cannot be had must leave nothing running behind. */
+async function bindOrUndo<T>(bindProxy: () => Promise<T>, admin: Bound<Server>, tokens: TokenSource): Promise<T> {
+  try {
+    return await bindProxy();
+  } catch (error) {
+    tokens.stop();
+    closeAll(admin);
+    throw error;
+  }
+}
+
+/** Waits for the work in hand, at most `leftMs`, then cuts what is left. @returns how many were cut */
+async function finishOrCut(proxy: ProxyServer, clock: Clock, leftMs: number): Promise<number> {
+  await within(proxy.active.whenIdle(), clock, leftMs);
+  const cut = proxy.cutAll();
+  if (cut > 0) await within(proxy.active.whenIdle(), clock, LAST_REPLIES_MS);
+  return cut;
+}
+
+async function within(work: Promise<void>, clock: Clock, delayMs: number): Promise<void> {
+  let cancel = (): void => undefined;
+  const timeout = new Promise<void>((resolve) => {
+    cancel = clock.after(delayMs, resolve);
+  });
+  await Promise.race([work, timeout]);
+  cancel();
+}
+
+function closeAll({ servers }: Bound<Server>): void {
+  for (const server of servers) {
+    server.close();
+    server.closeAllConnections();
+  }
+}
