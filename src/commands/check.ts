@@ -20,7 +20,7 @@ interface Finding {
 }
 
 /** @returns 0 when all is well, 1 when something was found, 2 for invalid settings */
-export async function check(load: LoadOptions): Promise<number> {
+export async function check(load: LoadOptions, stop: AbortSignal): Promise<number> {
   const loaded = loadConfig(load);
   process.stderr.write(formatWarnings(loaded.warnings));
   if (!loaded.ok) {
@@ -30,7 +30,7 @@ export async function check(load: LoadOptions): Promise<number> {
   const { config } = loaded;
   const findings = [
     { ok: true, subject: 'configuration', words: 'valid' },
-    ...(await Promise.all([checkToken(config), checkUpstream(config)])),
+    ...(await Promise.all([checkToken(config, stop), checkUpstream(config, stop)])),
   ];
   for (const { ok, subject, words } of findings) {
     process.stdout.write(`${ok ? 'ok   ' : 'FAULT'}  ${subject.padEnd(14)} ${words}\n`);
@@ -38,10 +38,10 @@ export async function check(load: LoadOptions): Promise<number> {
   return findings.every(({ ok }) => ok) ? 0 : 1;
 }
 
-async function checkToken({ auth }: Config): Promise<Finding> {
+async function checkToken({ auth }: Config, stop: AbortSignal): Promise<Finding> {
   const startedAt = performance.now();
   const endpoint = createTokenEndpoint({ ...auth, clock: systemClock });
-  const answer = await endpoint.requestToken(AbortSignal.timeout(auth.timeoutMs * 2));
+  const answer = await endpoint.requestToken(stop);
   const took = `${String(Math.round(performance.now() - startedAt))} ms`;
   const subject = 'token';
   if (answer.kind === 'ok') {
@@ -56,7 +56,7 @@ async function checkToken({ auth }: Config): Promise<Finding> {
   return { ok: false, subject, words: `${auth.tokenUrl.href}: ${answer.detail}; ${advice}` };
 }
 
-async function checkUpstream({ upstream }: Config): Promise<Finding> {
+async function checkUpstream({ upstream }: Config, stop: AbortSignal): Promise<Finding> {
   const { baseUrl, connectTimeoutMs } = upstream;
   const subject = 'upstream';
   const startedAt = performance.now();
@@ -69,7 +69,8 @@ async function checkUpstream({ upstream }: Config): Promise<Finding> {
     socket = isTls
       ? tls.connect({ host, port, secureContext: trustContext(upstream.caFile), ...servername })
       : net.connect({ host, port });
-    await once(socket, isTls ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(connectTimeoutMs) });
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(connectTimeoutMs)]);
+    await once(socket, isTls ? 'secureConnect' : 'connect', { signal });
     const took = `${String(Math.round(performance.now() - startedAt))} ms`;
     return { ok: true, subject, words: `${baseUrl.host} reached in ${took}, ${describeChannel(socket)}` };
   } catch (error) {

@@ -82,7 +82,7 @@ async function dispatch({ command, operands, file, max }: Invocation, stop: Abor
     case 'sandbox':
       return (await import('./sandbox.ts')).runSandbox(load, VERSION, stop);
     case 'check':
-      return (await import('./check.ts')).check(load);
+      return (await import('./check.ts')).check(load, stop);
     case 'config': {
       const output = (await import('./config.ts')).printConfig(load);
       process.stdout.write(output.stdout);

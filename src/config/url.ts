@@ -20,7 +20,7 @@ function maskUrl(text: string): string {
 /** An absolute https: or http: URL to which paths are joined: no user information, query or fragment. */
 export function baseUrl(example: string): Format<string> {
   return format({
-    expected: `an absolute URL, such as ${example}`,
+    expected: `an absolute https: URL, such as ${example}`,
     check: (value) => (typeof value === 'string' ? baseUrlFault(value) : false),
     show: maskUrl,
   });

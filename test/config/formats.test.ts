@@ -164,7 +164,7 @@ describe('URLs', () => {
     'https:///a',
   ])('%j is refused', (text) => {
     expect(problemsOf({ SIDECAR_BASE_URL: text })).toEqual([
-      expect.stringMatching(/^upstream\.baseUrl .*expected an absolute URL/),
+      expect.stringMatching(/^upstream\.baseUrl .*expected an absolute https: URL/),
     ]);
   });
   test.each([
@@ -172,11 +172,11 @@ describe('URLs', () => {
     ['https://a/x?key=sesame', 'without a query'],
     ['https://a/#sesame', 'without a query'],
     ['https://user:sesame@a/', 'without user information'],
-    ['https://user:sesame/pw@a/', 'an absolute URL'],
+    ['https://user:sesame/pw@a/', 'an absolute https: URL'],
     ['https://user:a@sesame@a/', 'without user information'],
-    ['https://user:a@sesame@a b/', 'an absolute URL'],
+    ['https://user:a@sesame@a b/', 'an absolute https: URL'],
     ['https://user@a/', 'without user information'],
-    ['user:sesame@host', 'an absolute URL'],
+    ['user:sesame@host', 'an absolute https: URL'],
   ])('%j is refused, and no part that may be secret is shown', (text, reason) => {
     for (const variable of ['SIDECAR_BASE_URL', 'SIDECAR_AUTH_URL']) {
       const [line, ...others] = problemsOf({ [variable]: text });
