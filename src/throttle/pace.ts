@@ -38,11 +38,11 @@ export class FixedPace implements Pace {
 
 const FIRST_IN_FLIGHT = 4;
 /** What is left of a rate that was refused. */
-const CUT = 0.75;
+const CUT = 0.85;
 /** A first estimate rests on thin evidence and is cut deeper. */
 const FIRST_CUT = 0.7;
 /** The first rate is at least this, whatever little was seen. */
-const LEAST_FIRST_RATE = 1;
+const LEAST_FIRST_RATE = 2;
 const LEAST_RATE = 1 / 30;
 /** Time in use from a cut back to the refused rate: so long, or so many permits where they are rare. */
 const RETURN_MS = 6_000;

@@ -122,7 +122,7 @@ describe('auto', () => {
       for (let now = 1000; now < 5000; now += 1000) auto.reported(now + 5, auto.granted(now, waitedFor), ACCEPTED);
       return auto.rate;
     };
-    expect(grow(false)).toBe(1);
+    expect(grow(false)).toBe(2);
     expect(grow(true)).toBeGreaterThan(3);
   });
 
