@@ -1,0 +1,90 @@
+/**
+ * The type-aware linter. Promises left floating are errors everywhere; sizes are watched in src/ only; the files that
+ * must stay pure (tools/layers/pure-files.ts) may name no clock, timer or source of chance.
+ */
+import { defineConfig } from 'eslint/config';
+import tseslint from 'typescript-eslint';
+import { PURE_FILES } from './tools/layers/pure-files.ts';
+
+const IMPURE_GLOBALS = [
+  'setTimeout',
+  'setInterval',
+  'setImmediate',
+  'queueMicrotask',
+  'performance',
+  'process',
+  'console',
+  'fetch',
+  'crypto',
+];
+
+const EMPTY_CATCH = {
+  selector: 'CatchClause > BlockStatement[body.length=0]',
+  message: 'Handle the error, or say in code why not.',
+};
+const DATE_OF_NOW = {
+  selector: 'NewExpression[callee.name="Date"][arguments.length=0]',
+  message: 'Time is handed in.',
+};
+const TEST_LEFT_OUT = {
+  selector:
+    'MemberExpression[object.name=/^(it|test|describe)$/][property.name=/^(skip|skipIf|runIf|only|todo|fails)$/]',
+  message: 'A test that does not run has not passed.',
+};
+
+export default defineConfig(
+  { ignores: ['dist/', 'coverage/', 'node_modules/', 'test/.output/'] },
+  { linterOptions: { reportUnusedDisableDirectives: 'error' } },
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/no-floating-promises': ['error', { checkThenables: true }],
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'separate-type-imports' }],
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', caughtErrors: 'all' }],
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      '@typescript-eslint/ban-ts-comment': ['error', { 'ts-expect-error': true }],
+      'no-restricted-syntax': ['error', EMPTY_CATCH],
+      eqeqeq: 'error',
+      'no-eval': 'error',
+      'no-implied-eval': 'error',
+      'no-param-reassign': 'error',
+      'prefer-const': 'error',
+    },
+  },
+  {
+    files: ['src/**/*.ts'],
+    rules: {
+      'no-console': 'error',
+      'max-lines': ['error', { max: 250 }],
+      'max-lines-per-function': ['error', { max: 40, skipBlankLines: true, skipComments: true }],
+      complexity: ['error', { max: 20 }],
+    },
+  },
+  {
+    files: PURE_FILES,
+    rules: {
+      'no-restricted-globals': ['error', ...IMPURE_GLOBALS],
+      'no-restricted-properties': [
+        'error',
+        { object: 'Math', property: 'random', message: 'Chance is handed in.' },
+        { object: 'Date', property: 'now', message: 'Time is handed in.' },
+      ],
+      'no-restricted-syntax': ['error', EMPTY_CATCH, DATE_OF_NOW],
+    },
+  },
+  {
+    files: ['test/**/*.ts'],
+    rules: {
+      'no-restricted-syntax': ['error', EMPTY_CATCH, TEST_LEFT_OUT],
+      // A test knows what it has put there, an async function without await keeps the shape of its interface, and the
+      // parts of a fixture are closures that are taken apart at will.
+      '@typescript-eslint/no-non-null-assertion': 'off',
+      '@typescript-eslint/require-await': 'off',
+      '@typescript-eslint/unbound-method': 'off',
+    },
+  },
+);

@@ -1,0 +1,34 @@
+/** Plain calls to the sidecar, as an application makes them; every answer is read to its end. */
+import { Agent, request } from 'undici';
+
+export interface CallAnswer {
+  readonly status: number;
+  readonly fields: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+export interface CallOptions {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/** As many connections as there are calls, none of them kept. */
+const agent = new Agent({ pipelining: 0, headersTimeout: 120_000, bodyTimeout: 120_000 });
+
+export async function call(url: string, options: CallOptions = {}): Promise<CallAnswer> {
+  const { method = 'GET', headers = {}, body = null } = options;
+  const answer = await request(url, { dispatcher: agent, method, headers, body });
+  return { status: answer.statusCode, fields: answer.headers, text: await answer.body.text() };
+}
+
+/** A POST of a JSON object. */
+export function post(url: string, value: unknown, headers: Readonly<Record<string, string>> = {}): Promise<CallAnswer> {
+  const body = JSON.stringify(value);
+  return call(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
+}
+
+/** Makes `count` calls at the same time. */
+export function together<T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> {
+  return Promise.all(Array.from({ length: count }, (_, index) => make(index)));
+}

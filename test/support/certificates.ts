@@ -1,0 +1,33 @@
+/** A certificate authority of a test's own, and a certificate for 127.0.0.1 and localhost signed by it; made by openssl. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface Certificates extends Disposable {
+  /** PEM file of the authority, as `SIDECAR_CA_FILE` takes it. */
+  readonly caFile: string;
+  readonly key: Buffer;
+  readonly cert: Buffer;
+}
+
+export function makeCertificates(): Certificates {
+  const folder = mkdtempSync(join(tmpdir(), 'certificates-'));
+  const openssl = (...args: string[]): void => {
+    execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
+  };
+  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  writeFileSync(join(folder, 'server.ext'), 'subjectAltName=IP:127.0.0.1,DNS:localhost\n');
+  openssl('req', '-x509', ...newKey, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=Test CA');
+  openssl('req', ...newKey, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=localhost');
+  const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'server.ext'];
+  openssl('x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
+  return {
+    caFile: join(folder, 'ca.pem'),
+    key: readFileSync(join(folder, 'server.key')),
+    cert: readFileSync(join(folder, 'server.pem')),
+    [Symbol.dispose]: () => {
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

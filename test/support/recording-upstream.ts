@@ -1,0 +1,91 @@
+/**
+ * An upstream that remembers every request and answers as it is told. Arrival is the instant of the request's head;
+ * the answer is asked for when the body is whole.
+ */
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
+import { closeServer, listenOnLoopback } from './loopback.ts';
+import { SHORTEST_SECRET, registerSecret } from './secrets.ts';
+
+export interface RecordedRequest {
+  readonly method: string;
+  /** The request target as received, query included. */
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Names and values in turn, as received. */
+  readonly rawHeaders: readonly string[];
+  /** The first MiB. */
+  readonly body: Buffer;
+  readonly bodyBytes: number;
+  /** Hexadecimal. */
+  readonly bodySha256: string;
+  /** Of `performance.now()`. */
+  readonly arrivedAt: number;
+}
+
+/** `index` counts requests from 0, in the order in which their heads arrived. */
+export type Answer = (request: RecordedRequest, response: ServerResponse, index: number) => void | Promise<void>;
+
+export interface RecordingUpstream extends AsyncDisposable {
+  readonly url: string;
+  /** Complete ones, in order of arrival of their heads. */
+  readonly requests: readonly RecordedRequest[];
+  readonly server: Server;
+}
+
+const KEPT_BODY_BYTES = 1024 * 1024;
+
+/** Answers 200 with what it was sent. */
+export const echo: Answer = (request, response) => {
+  response.writeHead(200, { 'content-type': request.headers['content-type'] ?? 'text/plain' }).end(request.body);
+};
+
+export async function startRecordingUpstream(answer: Answer = echo): Promise<RecordingUpstream> {
+  const requests: (RecordedRequest | undefined)[] = [];
+  const server = createServer((message, response) => {
+    const index = requests.push(undefined) - 1;
+    record(message)
+      .then((request) => {
+        requests[index] = request;
+        return answer(request, response, index);
+      })
+      .catch(() => {
+        // The caller left in the middle of its body, or the test's own answer threw: either shows as a cut.
+        message.destroy();
+      });
+  });
+  const url = await listenOnLoopback(server);
+  return {
+    url,
+    server,
+    get requests() {
+      return requests.filter((request) => request !== undefined);
+    },
+    [Symbol.asyncDispose]: () => closeServer(server),
+  };
+}
+
+async function record(message: IncomingMessage): Promise<RecordedRequest> {
+  const arrivedAt = performance.now();
+  const bearer = message.headers.authorization?.replace(/^Bearer /i, '') ?? '';
+  if (bearer.length >= SHORTEST_SECRET) registerSecret('an access token', bearer);
+  const kept: Buffer[] = [];
+  const hash = createHash('sha256');
+  let bodyBytes = 0;
+  for await (const chunk of message as AsyncIterable<Buffer>) {
+    if (bodyBytes < KEPT_BODY_BYTES) kept.push(chunk);
+    bodyBytes += chunk.length;
+    hash.update(chunk);
+  }
+  return {
+    method: message.method ?? '',
+    path: message.url ?? '',
+    headers: message.headers,
+    rawHeaders: message.rawHeaders,
+    body: Buffer.concat(kept).subarray(0, KEPT_BODY_BYTES),
+    bodyBytes,
+    bodySha256: hash.digest('hex'),
+    arrivedAt,
+  };
+}

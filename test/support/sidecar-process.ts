@@ -1,0 +1,161 @@
+/**
+ * The sidecar as users run it: a child process with an environment of its own and real signals. What it prints is kept
+ * in test/.output/ and searched for secrets after the run.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OUTPUT } from './secrets.ts';
+import type { Credential } from './secrets.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const START_TIMEOUT_MS = 10_000;
+
+export type Environment = Readonly<Record<string, string>>;
+
+export interface SpawnOptions {
+  /** Names the copy of its output; each test has its own. */
+  readonly name: string;
+  /** Default: none, which is `run`. */
+  readonly args?: readonly string[];
+  /** Added to a minimal environment: nothing of this process's own gets through. */
+  readonly env?: Environment;
+  /** `unread`: a pipe that nobody ever reads. Default `read`. */
+  readonly stdout?: 'read' | 'unread';
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface SidecarProcess extends AsyncDisposable {
+  readonly pid: number;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** The end, however it comes. */
+  readonly exit: Promise<Exit>;
+  /** Sends a signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<Exit>;
+  /** Resolves with the first complete line of stdout that matches; rejects when the process ends without one. */
+  line(pattern: RegExp): Promise<string>;
+}
+
+export interface RunningSidecar extends SidecarProcess {
+  readonly proxyUrl: string;
+  readonly adminUrl: string;
+}
+
+/** Starts `src/main.ts`; it may well end by itself. */
+export function spawnSidecar(options: SpawnOptions): SidecarProcess {
+  const child = spawn(process.execPath, [join(ROOT, 'src', 'main.ts'), ...(options.args ?? [])], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH ?? '', ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exit = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  const killAtExit = (): void => void child.kill('SIGKILL');
+  process.once('exit', killAtExit);
+  void exit.then(() => process.off('exit', killAtExit));
+
+  const output = captureOutput(child, options);
+  const stop = (signal: NodeJS.Signals = 'SIGTERM'): Promise<Exit> => {
+    child.kill(signal);
+    return exit;
+  };
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    exit,
+    stop,
+    line: (pattern) => firstLine(() => output.stdout, pattern, child),
+    [Symbol.asyncDispose]: async () => {
+      await stop('SIGKILL');
+    },
+  };
+}
+
+/** Starts the sidecar on free ports and waits until both listen. */
+export async function startSidecar(options: SpawnOptions): Promise<RunningSidecar> {
+  const env = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0', ...options.env };
+  const sidecar = spawnSidecar({ ...options, env });
+  try {
+    const [proxyUrl, adminUrl] = await Promise.all([listening(sidecar, 'proxy'), listening(sidecar, 'admin')]);
+    return { ...sidecar, proxyUrl, adminUrl };
+  } catch (error) {
+    await sidecar.stop('SIGKILL');
+    throw error;
+  }
+}
+
+/** The settings that every run needs, for servers on loopback. */
+export function settings(upstreamUrl: string, authUrl: string, credential: Credential): Record<string, string> {
+  return {
+    SIDECAR_BASE_URL: upstreamUrl,
+    SIDECAR_AUTH_URL: authUrl,
+    SIDECAR_CLIENT_ID: credential.id,
+    SIDECAR_CLIENT_SECRET: credential.secret,
+    SIDECAR_AUDIENCE: 'https://api.partner.example/',
+  };
+}
+
+/** Waits until the sidecar holds its first token. */
+export async function untilReady(sidecar: RunningSidecar): Promise<void> {
+  const until = performance.now() + START_TIMEOUT_MS;
+  while (performance.now() < until) {
+    const answer = await fetch(`${sidecar.adminUrl}/readyz`);
+    await answer.arrayBuffer();
+    if (answer.ok) return;
+    await sleep(20);
+  }
+  throw new Error('the sidecar did not become ready');
+}
+
+/** The most memory the process has held so far, bytes. Linux only. */
+export function peakMemoryBytes(pid: number): number {
+  const match = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${String(pid)}/status`, 'utf8'));
+  if (match?.[1] === undefined) throw new Error('this kernel does not tell VmHWM');
+  return Number(match[1]) * 1024;
+}
+
+function captureOutput(child: ChildProcess, options: SpawnOptions): { stdout: string; stderr: string } {
+  mkdirSync(OUTPUT, { recursive: true });
+  const copy = createWriteStream(join(OUTPUT, `${options.name}.log`), { flags: 'a' });
+  const captured = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    if (name === 'stdout' && options.stdout === 'unread') continue;
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      captured[name] += text;
+      copy.write(text);
+    });
+  }
+  child.once('close', () => copy.end());
+  return captured;
+}
+
+async function listening(sidecar: SidecarProcess, server: 'proxy' | 'admin'): Promise<string> {
+  const line = await sidecar.line(
+    new RegExp(`"msg":"listening".*"server":"${server}"|"server":"${server}".*"msg":"listening"`),
+  );
+  return (JSON.parse(line) as { url: string }).url;
+}
+
+async function firstLine(text: () => string, pattern: RegExp, child: ChildProcess): Promise<string> {
+  const until = performance.now() + START_TIMEOUT_MS;
+  while (performance.now() < until) {
+    const line = text()
+      .split('\n')
+      .slice(0, -1)
+      .find((candidate) => pattern.test(candidate));
+    if (line !== undefined) return line;
+    if (child.exitCode !== null)
+      throw new Error(`ended with ${String(child.exitCode)} before it printed ${String(pattern)}`);
+    await sleep(10);
+  }
+  throw new Error(`printed no line that matches ${String(pattern)} in ${String(START_TIMEOUT_MS)} ms`);
+}

@@ -1,0 +1,39 @@
+/**
+ * The whole test run: the servers it needs, vitest, the search for secrets in everything that was printed, the totals.
+ * The last line is `N passed, N failed`, and the exit code agrees with it. Arguments go to vitest.
+ */
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { findLeaks } from './test-run/leaks.ts';
+import { installMissingServers } from './test-run/servers.ts';
+import { countTests, readReport } from './test-run/totals.ts';
+import { runVitest } from './test-run/vitest.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const OUTPUT = join(ROOT, 'test', '.output');
+const REPORT = join(OUTPUT, 'vitest.json');
+
+rmSync(OUTPUT, { recursive: true, force: true });
+mkdirSync(OUTPUT, { recursive: true });
+
+for (const line of installMissingServers()) console.error(`!!! ${line}`);
+
+const exitCode = await runVitest({
+  root: ROOT,
+  report: REPORT,
+  log: join(OUTPUT, 'vitest.log'),
+  args: process.argv.slice(2),
+});
+
+const { filesRead, secrets, leaks } = findLeaks(OUTPUT);
+for (const leak of leaks) console.error(`LEAK: ${leak.file}:${String(leak.line)} holds ${leak.what}`);
+console.log(
+  `secrets: ${String(secrets)} registered, searched in ${String(filesRead)} files, ${String(leaks.length)} hits`,
+);
+
+const totals = countTests(readReport(REPORT), exitCode);
+for (const reason of totals.uncounted) console.error(`counted as failed: ${reason}`);
+const failed = totals.failed + leaks.length;
+console.log(`${String(totals.passed)} passed, ${String(failed)} failed`);
+process.exitCode = failed === 0 && exitCode === 0 ? 0 : 1;

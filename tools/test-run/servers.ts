@@ -1,0 +1,54 @@
+/**
+ * The programs that the tests use and npm cannot bring: nginx as an upstream, promtool as a judge of the metrics,
+ * openssl as a certificate authority, curl as a user. Missing ones are installed where that is possible (root on Debian), never started.
+ */
+import { spawnSync } from 'node:child_process';
+import { accessSync, chmodSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+const SERVERS = [
+  { program: 'nginx', package: 'nginx', tests: 'test/e2e/nginx.test.ts' },
+  { program: 'promtool', package: 'prometheus', tests: 'test/telemetry' },
+  { program: 'curl', package: 'curl', tests: 'test/e2e/commands.test.ts' },
+  { program: 'openssl', package: 'openssl', tests: 'the tests that speak TLS' },
+] as const;
+
+/** Tells Debian's packages not to start a service (invoke-rc.d asks it). */
+const POLICY = '/usr/sbin/policy-rc.d';
+
+/** @returns one line for each program that is still missing, naming the tests that fail for it */
+export function installMissingServers(): string[] {
+  const missing = SERVERS.filter(({ program }) => !isThere(program));
+  if (missing.length > 0) install(missing.map((server) => server.package));
+  return missing
+    .filter(({ program }) => !isThere(program))
+    .map((server) => `${server.program} is missing and could not be installed; these fail for it: ${server.tests}`);
+}
+
+function install(packages: readonly string[]): void {
+  if (process.getuid?.() !== 0 || !isThere('apt-get')) return;
+  const ownPolicy = !existsSync(POLICY);
+  if (ownPolicy) {
+    writeFileSync(POLICY, '#!/bin/sh\nexit 101\n');
+    chmodSync(POLICY, 0o755);
+  }
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  // apt's report goes to stderr: stdout ends with the totals.
+  const aptGet = (...args: string[]): void => {
+    spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] });
+  };
+  aptGet('-q', 'update');
+  aptGet('-q', 'install', '-y', '--no-install-recommends', ...packages);
+  if (ownPolicy) rmSync(POLICY);
+}
+
+function isThere(program: string): boolean {
+  return [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin'].some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}

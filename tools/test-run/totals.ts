@@ -1,0 +1,40 @@
+/**
+ * How many tests passed and failed, from vitest's JSON report. The report alone shows no failure for a file that does
+ * not load or for an unhandled rejection: those are counted here, one each.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+
+/** The part of vitest's JSON report that counts. */
+export interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly assertionResults: readonly { readonly status: string }[];
+  }[];
+}
+
+export interface Totals {
+  readonly passed: number;
+  readonly failed: number;
+  /** Why `failed` is more than the failed tests of the report. */
+  readonly uncounted: readonly string[];
+}
+
+/** @returns undefined when the run ended before it wrote its report */
+export function readReport(file: string): Report | undefined {
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Report) : undefined;
+}
+
+/** @param exitCode vitest's own */
+export function countTests(report: Report | undefined, exitCode: number): Totals {
+  if (report === undefined) return { passed: 0, failed: 1, uncounted: ['vitest wrote no report'] };
+  const uncounted = report.testResults
+    .filter((file) => file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'))
+    .map((file) => `${file.name} did not load`);
+  const failed = report.numFailedTests + uncounted.length;
+  if (failed === 0 && exitCode !== 0) uncounted.push(`vitest ended with ${String(exitCode)} and named no failed test`);
+  if (report.numPassedTests + failed === 0) uncounted.push('no test ran');
+  return { passed: report.numPassedTests, failed: report.numFailedTests + uncounted.length, uncounted };
+}
