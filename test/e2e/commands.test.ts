@@ -1,0 +1,91 @@
+/** The commands as a person meets them: a first run, a wrong configuration, a check. */
+import { execFile } from 'node:child_process';
+import { createServer } from 'node:https';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { call } from '../support/calls.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+const FREE_PORTS = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
+const sh = promisify(execFile);
+
+describe('sandbox', () => {
+  it('prints where everything is and a curl line that works when pasted', async () => {
+    await using sidecar = spawnSidecar({ name: 'sandbox', args: ['sandbox'], env: FREE_PORTS });
+    const line = await sidecar.line(/^try curl /);
+    for (const name of ['proxy', 'admin', 'token', 'api']) await sidecar.line(new RegExp(`^${name} https?://\\S+$`));
+
+    const { stdout } = await sh('sh', ['-c', line.replace(/^try /, '')]);
+    expect(stdout).toMatch(/^HTTP\/1\.1 201 /);
+    const body = JSON.parse(stdout.slice(stdout.indexOf('\r\n\r\n'))) as unknown;
+    expect(body).toMatchObject({ simulated: true });
+
+    const admin = (await sidecar.line(/^admin /)).replace('admin ', '');
+    expect((await call(`${admin}/readyz`)).status).toBe(200);
+    expect((await call(`${admin}/metrics`)).text).toMatch(/bearer_sidecar_requests_total\{[^}]*code="201"[^}]*\} 1\n/);
+    expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe('a wrong configuration', () => {
+  it('with five wrong settings prints five lines and exits with 2', async () => {
+    await using sidecar = spawnSidecar({
+      name: 'wrong-settings',
+      env: {
+        ...settings('https://api.partner.example', 'ftp://auth.partner.example', newCredential()),
+        SIDECAR_RATE: 'fast',
+        SIDECAR_WEBSOCKET: 'yes',
+        SIDECAR_DEADLINE_MS: '60s',
+        SIDECAR_LISTEN: 'localhost',
+      },
+    });
+    expect(await sidecar.exit).toEqual({ code: 2, signal: null });
+    const lines = sidecar.stderr().trim().split('\n');
+    expect(lines).toHaveLength(5);
+    for (const variable of ['AUTH_URL', 'RATE', 'WEBSOCKET', 'DEADLINE_MS', 'LISTEN'])
+      expect(lines.filter((line) => line.includes(`(SIDECAR_${variable})`))).toHaveLength(1);
+    expect(sidecar.stderr()).not.toMatch(/^\s+at /m);
+  });
+
+  it.each([
+    [['--no-such-option'], 2],
+    [['no-such-command'], 2],
+    [['--help'], 0],
+    [['--version'], 0],
+  ])('%j exits with %i', async (args, code) => {
+    await using sidecar = spawnSidecar({ name: 'usage', args });
+    expect(await sidecar.exit).toEqual({ code, signal: null });
+  });
+});
+
+describe('check', () => {
+  it('fetches a token, opens TLS to the upstream and says so', async () => {
+    using certificates = makeCertificates();
+    await using cleanup = new AsyncDisposableStack();
+    const upstream = createServer({ key: certificates.key, cert: certificates.cert }, (_request, response) => {
+      response.end('the upstream is not called');
+    });
+    const url = (await listenOnLoopback(upstream)).replace('http:', 'https:');
+    cleanup.defer(() => closeServer(upstream));
+    await using tokens = await startTokenServer();
+    const env = settings(url, tokens.url, newCredential());
+
+    await using good = spawnSidecar({
+      name: 'check',
+      args: ['check'],
+      env: { ...env, SIDECAR_CA_FILE: certificates.caFile },
+    });
+    expect(await good.exit).toEqual({ code: 0, signal: null });
+    expect(good.stdout()).toMatch(/token/i);
+    expect(good.stdout()).toMatch(/TLS/);
+    expect(tokens.requests).toHaveLength(1);
+
+    await using untrusted = spawnSidecar({ name: 'check-untrusted', args: ['check'], env });
+    expect(await untrusted.exit).toEqual({ code: 1, signal: null });
+    expect(untrusted.stdout() + untrusted.stderr()).toMatch(/certificate/i);
+  });
+});

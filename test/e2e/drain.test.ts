@@ -1,0 +1,140 @@
+/** How it ends: with everything answered, or cut where the upstream was cut, and always in time. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { describe, expect, it } from 'vitest';
+import { post, together } from '../support/calls.ts';
+import { startChain } from '../support/chain.ts';
+import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, spawnSidecar, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+const UNTHROTTLED = { SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
+
+describe('SIGTERM', () => {
+  it('during 50 requests in flight: 50 answers, readiness gone first, new connections refused, exit 0', async () => {
+    let waiting = 0;
+    await using chain = await startChain({
+      name: 'drain',
+      env: UNTHROTTLED,
+      answer: async (...call) => {
+        waiting++;
+        await sleep(1500);
+        await echo(...call);
+      },
+    });
+    const { sidecar } = chain;
+    const calls = together(50, (index) => post(`${sidecar.proxyUrl}/slow`, { index }));
+    while (waiting < 50) await sleep(10);
+    const ended = sidecar.stop('SIGTERM');
+    await sleep(300);
+    expect((await fetch(`${sidecar.adminUrl}/readyz`)).status).toBe(503);
+    await expect(openSocket(sidecar.proxyUrl)).rejects.toThrow('ECONNREFUSED');
+
+    const answers = await calls;
+    expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
+    expect(answers.map(({ text }) => text)).toEqual(
+      Array.from({ length: 50 }, (_, index) => JSON.stringify({ index })),
+    );
+    expect(new Set(answers.map(({ fields }) => fields.connection))).toEqual(new Set(['close']));
+    expect(await ended).toEqual({ code: 0, signal: null });
+  });
+
+  it('with requests that outlast the drain: they are cut, exit 1', async () => {
+    await using chain = await startChain({
+      name: 'drain-cut',
+      env: { ...UNTHROTTLED, SIDECAR_DRAIN_MS: '500' },
+      answer: () => undefined,
+    });
+    const calls = together(3, () => post(`${chain.sidecar.proxyUrl}/never`, {}).catch(() => undefined));
+    await sleep(300);
+    const startedAt = performance.now();
+    expect(await chain.sidecar.stop('SIGTERM')).toEqual({ code: 1, signal: null });
+    expect(performance.now() - startedAt).toBeLessThan(3000);
+    await calls;
+  });
+
+  it('with an unread stdout: exits in time', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'unread-'));
+    const socketPath = join(folder, 'proxy.sock');
+    await using cleanup = new AsyncDisposableStack();
+    cleanup.defer(() => {
+      rmSync(folder, { recursive: true });
+    });
+    await using tokens = await startTokenServer();
+    await using upstream = await startRecordingUpstream();
+    const env = {
+      ...settings(upstream.url, tokens.url, newCredential()),
+      ...UNTHROTTLED,
+      SIDECAR_LISTEN: `unix:${socketPath}`,
+      SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+    };
+    await using sidecar = spawnSidecar({ name: 'unread', env, stdout: 'unread' });
+    const client = new Agent({ connect: { socketPath }, connections: 16 });
+    cleanup.defer(() => client.destroy());
+    while (!(await answers(client))) await sleep(50);
+    // Far more lines than the pipe and its buffers hold.
+    for (let round = 0; round < 40; round++) await together(100, () => answers(client));
+    const startedAt = performance.now();
+    expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(performance.now() - startedAt).toBeLessThan(3000);
+  });
+});
+
+describe('kill -9 of the upstream in the middle of a body', () => {
+  it.each([
+    ['chunked', ''],
+    ['with a Content-Length', "response.setHeader('content-length', '1000000');"],
+  ])('%s: the client sees a cut, not a clean end', async (framing, setFraming) => {
+    const half = `
+      require('node:http').createServer((request, response) => {
+        ${setFraming}
+        response.write('x'.repeat(1000));
+      }).listen(0, '127.0.0.1', function () { console.log(this.address().port); });
+    `;
+    const upstream = spawn(process.execPath, ['-e', half], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [port] = (await once(upstream.stdout, 'data')) as [Buffer];
+    await using tokens = await startTokenServer();
+    const env = settings(`http://127.0.0.1:${port.toString().trim()}`, tokens.url, newCredential());
+    await using sidecar = await startSidecar({ name: `upstream-killed-${framing.replaceAll(' ', '-')}`, env });
+    await untilReady(sidecar);
+
+    const socket = await openSocket(sidecar.proxyUrl);
+    const reading = readToEnd(socket);
+    socket.write(`GET /half HTTP/1.1\r\nHost: ${new URL(sidecar.proxyUrl).host}\r\n\r\n`);
+    await once(socket, 'data');
+    await sleep(200);
+    upstream.kill('SIGKILL');
+    const answer = await reading;
+    expect(answer.status).toBe(200);
+    expect(answer.body.toString()).toContain('x'.repeat(1000));
+    expect(answer.body.length).toBeLessThan(1100);
+    expect(answer.body.toString()).not.toMatch(/0\r\n\r\n$/);
+
+    // The sidecar itself goes on.
+    const host = new URL(sidecar.proxyUrl).host;
+    const next = await sendRaw(
+      sidecar.proxyUrl,
+      `POST / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+    expect(next.status).toBe(502);
+    expect(next.fields['proxy-status']).toContain('error=connection_refused');
+  });
+});
+
+async function answers(client: Agent): Promise<boolean> {
+  try {
+    const answer = await request('http://localhost/logged', { dispatcher: client });
+    await answer.body.dump();
+    return answer.statusCode === 200;
+  } catch {
+    // Not listening yet.
+    return false;
+  }
+}

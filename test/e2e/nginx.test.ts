@@ -1,0 +1,34 @@
+/** Against a rate limiter that we did not write: nginx `limit_req` without burst, the strictest there is. */
+import { describe, expect, it } from 'vitest';
+import { post, together } from '../support/calls.ts';
+import { startNginx } from '../support/nginx.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+describe('nginx limit_req rate=10r/s answering 429', () => {
+  it('200 POSTs offered at once with auto all succeed, bodies intact', { timeout: 60_000 }, async () => {
+    await using tokens = await startTokenServer();
+    await using upstream = await startRecordingUpstream();
+    await using nginx = await startNginx({ rate: '10r/s', upstream: upstream.url });
+    const env = settings(nginx.url, tokens.url, newCredential());
+    await using sidecar = await startSidecar({ name: 'nginx', env });
+    await untilReady(sidecar);
+
+    const startedAt = performance.now();
+    const answers = await together(200, (index) =>
+      post(`${sidecar.proxyUrl}/quotes`, { index, text: `body ${String(index)} `.repeat(50) }),
+    );
+    const seconds = (performance.now() - startedAt) / 1000;
+
+    const refused = nginx.requests().filter(({ status }) => status === 429).length;
+    console.info(`nginx 10r/s, 200 POSTs: ${seconds.toFixed(1)} s, ${refused} answers of 429`);
+    expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(200));
+    for (const [index, { text }] of answers.entries())
+      expect(JSON.parse(text)).toEqual({ index, text: `body ${String(index)} `.repeat(50) });
+    expect(upstream.requests).toHaveLength(200);
+    expect(nginx.requests()).toHaveLength(200 + refused);
+    expect(seconds).toBeLessThan(60);
+  });
+});

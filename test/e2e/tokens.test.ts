@@ -1,0 +1,98 @@
+/** The token's whole life, seen from outside: one fetch for all, renewed in time, replaced when it is refused. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { call, post, together } from '../support/calls.ts';
+import { startChain } from '../support/chain.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+import { echo } from '../support/recording-upstream.ts';
+import { fullestWindow } from '../support/windows.ts';
+
+/** Enough at once that the throttle is not what is measured. */
+const UNTHROTTLED = { SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
+
+describe('one token for all', () => {
+  it('200 concurrent first calls make 1 token request', async () => {
+    await using chain = await startChain({
+      name: 'first-calls',
+      token: { delayMs: 300 },
+      env: UNTHROTTLED,
+      ready: false,
+    });
+    const answers = await together(200, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
+    expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(200));
+    expect(answers.map(({ text }) => text)).toEqual(
+      Array.from({ length: 200 }, (_, index) => JSON.stringify({ index })),
+    );
+    expect(chain.tokens.requests).toHaveLength(1);
+  });
+
+  it('a token of 2 s under steady traffic for 8 s: no request carries an expired one', async () => {
+    await using chain = await startChain({ name: 'short-lived', token: { expiresIn: 2 }, env: UNTHROTTLED });
+    const statuses: number[] = [];
+    const until = performance.now() + 8000;
+    while (performance.now() < until) {
+      statuses.push((await call(`${chain.sidecar.proxyUrl}/steady`)).status);
+      await sleep(15);
+    }
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(statuses.length).toBeGreaterThan(100);
+    const ends = new Map(chain.tokens.issued.map(({ value, expiresAt }) => [`Bearer ${value}`, expiresAt]));
+    const late = chain.upstream.requests.filter(
+      ({ headers, arrivedAt }) => arrivedAt >= (ends.get(headers.authorization ?? '') ?? 0),
+    );
+    expect(late).toHaveLength(0);
+    expect(chain.tokens.issued.length).toBeGreaterThanOrEqual(4);
+    expect(chain.tokens.issued.length).toBeLessThanOrEqual(12);
+  });
+
+  it('a token fetch of 2 s does not save up permits: no burst follows it', async () => {
+    await using chain = await startChain({
+      name: 'slow-token',
+      token: { delayMs: 2000 },
+      env: { SIDECAR_RATE: '50', SIDECAR_BURST: '1' },
+      ready: false,
+    });
+    const answers = await together(75, () => call(`${chain.sidecar.proxyUrl}/waiting`));
+    expect(answers.map(({ status }) => status)).toEqual(Array(75).fill(200));
+    const arrivals = chain.upstream.requests.map(({ arrivedAt }) => arrivedAt);
+    expect(fullestWindow(arrivals, 500)).toBeLessThanOrEqual(26);
+  });
+});
+
+describe('a refused token', () => {
+  it('30 concurrent POSTs met by 401 are each answered with their own body after exactly 1 refresh', async () => {
+    const waiting: (() => void)[] = [];
+    let firstToken: string | undefined;
+    const refuseTheFirst: Answer = async (request, response, index) => {
+      firstToken ??= request.headers.authorization;
+      if (request.headers.authorization !== firstToken) return echo(request, response, index);
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve);
+        if (waiting.length === 30) for (const release of waiting) release();
+      });
+      response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end();
+    };
+    await using chain = await startChain({ name: 'refused-once', answer: refuseTheFirst, env: UNTHROTTLED });
+    const answers = await together(30, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
+    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
+    expect(answers.map(({ text }) => text)).toEqual(
+      Array.from({ length: 30 }, (_, index) => JSON.stringify({ index })),
+    );
+    expect(chain.upstream.requests).toHaveLength(60);
+    expect(chain.tokens.requests).toHaveLength(2);
+  });
+
+  it('a permanent 401 is passed through, with at most 3 token requests for 40 calls', async () => {
+    const refuse: Answer = (_request, response) => {
+      response.writeHead(401, { 'content-type': 'text/plain', 'x-own': 'upstream' }).end('not you');
+    };
+    await using chain = await startChain({ name: 'refused-always', answer: refuse, env: UNTHROTTLED });
+    for (let count = 0; count < 40; count++) {
+      const answer = await post(`${chain.sidecar.proxyUrl}/things`, { count });
+      expect(answer).toMatchObject({ status: 401, text: 'not you' });
+      expect(answer.fields).toMatchObject({ 'x-own': 'upstream' });
+      expect(answer.fields).not.toHaveProperty('proxy-status');
+    }
+    expect(chain.tokens.requests.length).toBeLessThanOrEqual(3);
+  });
+});

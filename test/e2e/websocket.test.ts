@@ -1,0 +1,82 @@
+/** Upgrades, with a WebSocket server and client that we did not write: `ws`. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { WebSocket, WebSocketServer } from 'ws';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { newCredential, registerSecret } from '../support/secrets.ts';
+import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+interface EchoChain extends AsyncDisposable {
+  readonly sidecar: RunningSidecar;
+  readonly authorizations: (string | undefined)[];
+}
+
+describe('a WebSocket', () => {
+  it('echoes through the sidecar, which gives it the bearer', async () => {
+    await using chain = await startEchoChain({ SIDECAR_WEBSOCKET: 'true' });
+    const socket = new WebSocket(`${chain.sidecar.proxyUrl.replace('http', 'ws')}/feed?x=1`, {
+      headers: { authorization: 'Basic bWU6bWU=' },
+    });
+    await once(socket, 'open');
+    socket.send('one');
+    expect(String(((await once(socket, 'message')) as [Buffer])[0])).toBe('/feed?x=1 one');
+    const big = Buffer.alloc(300_000, 'z');
+    socket.send(big);
+    expect(((await once(socket, 'message')) as [Buffer])[0].length).toBe('/feed?x=1 '.length + big.length);
+    socket.close(1000);
+    const [code] = (await once(socket, 'close')) as [number];
+    expect(code).toBe(1000);
+    expect(chain.authorizations).toHaveLength(1);
+    expect(chain.authorizations[0]).toMatch(/^Bearer tok-/);
+  });
+
+  it('from a foreign web page is refused, and never reaches the upstream', async () => {
+    await using chain = await startEchoChain({ SIDECAR_WEBSOCKET: 'true' });
+    const refused = await statusOf(chain.sidecar, { origin: 'https://evil.example' });
+    expect(refused).toBe(403);
+    expect(chain.authorizations).toHaveLength(0);
+  });
+
+  it('is refused unless it was allowed', async () => {
+    await using chain = await startEchoChain({});
+    expect(await statusOf(chain.sidecar, {})).toBe(403);
+    expect(chain.authorizations).toHaveLength(0);
+  });
+});
+
+async function statusOf(sidecar: RunningSidecar, headers: Record<string, string>): Promise<number> {
+  const socket = new WebSocket(sidecar.proxyUrl.replace('http', 'ws'), { headers });
+  const [, answer] = (await once(socket, 'unexpected-response')) as [unknown, { statusCode: number }];
+  // What ws reports for a connection that it never had; without a listener it would end the test.
+  socket.on('error', () => undefined);
+  socket.terminate();
+  return answer.statusCode;
+}
+
+async function startEchoChain(env: Environment): Promise<EchoChain> {
+  await using cleanup = new AsyncDisposableStack();
+  const authorizations: (string | undefined)[] = [];
+  const server = createServer();
+  const echo = new WebSocketServer({ server });
+  echo.on('connection', (socket, request) => {
+    const bearer = request.headers.authorization;
+    authorizations.push(bearer);
+    if (bearer !== undefined) registerSecret('an access token', bearer.replace('Bearer ', ''));
+    socket.on('message', (data: Buffer) => socket.send(`${String(request.url)} ${data.toString()}`));
+  });
+  const url = await listenOnLoopback(server);
+  cleanup.defer(() => closeServer(server));
+  cleanup.defer(() => {
+    for (const socket of echo.clients) socket.terminate();
+  });
+  const tokens = cleanup.use(await startTokenServer());
+  const sidecar = cleanup.use(
+    await startSidecar({ name: 'websocket', env: { ...settings(url, tokens.url, newCredential()), ...env } }),
+  );
+  await untilReady(sidecar);
+  const all = cleanup.move();
+  return { sidecar, authorizations, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
