@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
-export const VERSION = readVersion();
+const VERSION = readVersion();
 
 const HELP = `bearer-sidecar ${VERSION}: OAuth 2.0 bearer tokens, throttling and retries in front of a partner's API
 

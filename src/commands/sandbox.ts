@@ -2,13 +2,13 @@
 import { loadConfig, type LoadOptions, type Preset } from '../config/load.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { describe } from '../sandbox/sandbox-text.ts';
-import { startSandbox, type Sandbox } from '../sandbox/sandbox.ts';
+import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
 import { createLog } from '../telemetry/log.ts';
 import { serve } from './run.ts';
 
 /** @returns exit code, as run */
 export async function runSandbox(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
-  const sandbox = await startSandbox();
+  const sandbox = await startSandbox(clientFrom(load.env));
   try {
     const loaded = loadConfig({ ...load, preset: presetFor(sandbox) });
     process.stderr.write(formatWarnings(loaded.warnings));
@@ -49,4 +49,9 @@ function presetFor(sandbox: Sandbox): Preset {
       'auth.caFile': null,
     },
   };
+}
+
+/** Whoever sets the two variables knows the client, and can run `check` or an own client against the sandbox. */
+function clientFrom({ SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret }: LoadOptions['env']): SandboxOptions {
+  return id === undefined || id === '' || secret === undefined || secret === '' ? {} : { client: { id, secret } };
 }

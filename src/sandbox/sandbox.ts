@@ -12,6 +12,8 @@ import { DEFAULT_LIMIT, startSalesApi } from './sales-api.ts';
 import { KNOWN_SCOPES } from './scopes.ts';
 
 export interface SandboxOptions {
+  /** The one client that the authorization server knows. Default: random. */
+  readonly client?: { readonly id: string; readonly secret: string };
   /** Life of a token. Default 3 600 000. */
   readonly tokenLifeMs?: number;
   /** The API's hidden rate limit. Default: 5 permits per second, 5 saved up, `Retry-After` on a 429. */
@@ -31,7 +33,7 @@ export interface Sandbox {
   /** The API's base with its path, `…/v1`: `upstream.baseUrl`. */
   readonly apiUrl: URL;
   readonly clientId: string;
-  /** Random for every start. Never printed. */
+  /** Never printed. */
   readonly clientSecret: string;
   readonly audience: string;
   /** Every scope that the API asks for, separated by spaces. */
@@ -55,9 +57,7 @@ const AUDIENCE = 'https://sales-api.sandbox.invalid/';
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { clock = systemClock, tokenLifeMs = 3_600_000, limit = DEFAULT_LIMIT } = options;
-  const clientId = `sandbox-${randomBytes(4).toString('hex')}`;
-  // 32 bytes in base64 end with `=`, so that a client that form-encodes its secret first is refused here.
-  const clientSecret = randomBytes(32).toString('base64');
+  const { id: clientId, secret: clientSecret } = options.client ?? randomClient();
   const authorization = await startAuthorizationServer({
     clientId,
     clientSecret,
@@ -91,4 +91,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
 async function closeAll(servers: readonly LoopbackServer[]): Promise<void> {
   await Promise.all(servers.map((server) => server.close()));
+}
+
+/** 32 bytes in base64 end with `=`, so that a client that form-encodes its secret first is refused here. */
+function randomClient() {
+  return { id: `sandbox-${randomBytes(4).toString('hex')}`, secret: randomBytes(32).toString('base64') };
 }

@@ -63,6 +63,30 @@ describe('a wrong configuration', () => {
 });
 
 describe('check', () => {
+  it('against the sandbox reports a token and an upstream, and no secret', async () => {
+    const { id, secret } = newCredential();
+    const client = { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret };
+    await using sandbox = spawnSidecar({
+      name: 'sandbox-to-check',
+      args: ['sandbox'],
+      env: { ...FREE_PORTS, ...client },
+    });
+    const token = new URL((await sandbox.line(/^token /)).replace('token ', ''));
+    const env = {
+      ...client,
+      SIDECAR_AUTH_URL: token.origin,
+      SIDECAR_BASE_URL: (await sandbox.line(/^api /)).replace('api ', ''),
+      SIDECAR_SCOPE: 'urn:example.partners.sales.individual.travel.policies.write',
+    };
+    await using check = spawnSidecar({ name: 'check-sandbox', args: ['check'], env });
+    expect(await check.exit).toEqual({ code: 0, signal: null });
+    expect(check.stdout().trim().split('\n')).toEqual([
+      expect.stringMatching(/^ok +configuration +valid$/),
+      expect.stringMatching(/^ok +token +obtained from http:\S+ in \d+ ms, valid for 3600 s, scope urn:example\S+$/),
+      expect.stringMatching(/^ok +upstream +127\.0\.0\.1:\d+ reached in \d+ ms, without TLS$/),
+    ]);
+  });
+
   it('fetches a token, opens TLS to the upstream and says so', async () => {
     using certificates = makeCertificates();
     await using cleanup = new AsyncDisposableStack();

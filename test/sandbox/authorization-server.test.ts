@@ -31,7 +31,7 @@ describe('granting', () => {
     expect(body).toMatchObject({ token_type: 'Bearer', expires_in: 3600, scope });
     expect(field('content-type')).toBe('application/json');
     expect(field('cache-control')).toBe('no-store');
-    expect(audienceOf(server, body['access_token'])).toBe(audience);
+    expect(audienceOf(server, body.access_token)).toBe(audience);
     expect(server.issued()).toBe(1);
     expect(server.answered(200)).toBe(1);
   });
@@ -40,8 +40,8 @@ describe('granting', () => {
     const clock = new ManualClock();
     const server = await start({ clock, tokenLifeMs: 4000 });
     const { body } = await ask(server.tokenUrl, { body: FORM });
-    expect(body['expires_in']).toBe(4);
-    const token = String(body['access_token']);
+    expect(body.expires_in).toBe(4);
+    const token = String(body.access_token);
     await clock.advance(3999);
     expect(server.verify(token).kind).toBe('valid');
     await clock.advance(1);
@@ -95,9 +95,9 @@ describe('refusing', () => {
     const server = await start();
     const answer = await ask(server.tokenUrl, asked);
     expect(answer.status).toBe(status);
-    expect(answer.body['error']).toBe(error);
+    expect(answer.body.error).toBe(error);
     // RFC 6749 §5.2 bounds the characters of a description.
-    expect(answer.body['error_description']).toMatch(/^[\x20-\x21\x23-\x5B\x5D-\x7E]+$/);
+    expect(answer.body.error_description).toMatch(/^[\x20-\x21\x23-\x5B\x5D-\x7E]+$/);
     expect(server.issued()).toBe(0);
     expect(server.answered(status)).toBe(1);
   });
@@ -105,9 +105,9 @@ describe('refusing', () => {
   test('a scope that exists but is not for this client', async () => {
     const server = await start({ scopes: [QUOTES_SCOPE] });
     const refused = await ask(server.tokenUrl, { body: `${GRANT}&scope=${POLICIES_SCOPE}` });
-    expect(refused.body['error']).toBe('invalid_scope');
+    expect(refused.body.error).toBe('invalid_scope');
     const granted = await ask(server.tokenUrl, { body: FORM });
-    expect(granted.body['scope']).toBe(QUOTES_SCOPE);
+    expect(granted.body.scope).toBe(QUOTES_SCOPE);
   });
 
   test('another path', async () => {

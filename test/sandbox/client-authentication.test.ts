@@ -41,7 +41,7 @@ describe('client authentication', () => {
     const server = await start({ clientSecret: secret });
     const answer = await ask(server.tokenUrl, { headers: { authorization }, body: FORM });
     expect(answer.status).toBe(401);
-    expect(answer.body['error']).toBe('invalid_client');
+    expect(answer.body.error).toBe('invalid_client');
     expect(answer.field('www-authenticate')).toMatch(/^Basic realm=/);
     expect(answer.field('cache-control')).toBe('no-store');
     expect(JSON.stringify(answer.body)).not.toContain(secret);

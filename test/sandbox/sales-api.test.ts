@@ -34,7 +34,7 @@ describe('selling', () => {
     const policy = await jsonOf(sold);
     expect(sold.status).toBe(201);
     expect(policy).toMatchObject({ quoteRequestId, premium, status: 'issued', simulated: true });
-    const id = String(policy['policyId']);
+    const id = String(policy.policyId);
     expect(sold.headers.get('location')).toBe(`${partner.api.baseUrl.href}/policies/${id}`);
 
     const read = await partner.get(`/policies/${id}`);
@@ -53,7 +53,7 @@ describe('selling', () => {
     const partner = await Partner.start({ recordsMax: 2 });
     const quotes: string[] = [];
     for (let n = 0; n < 3; n++)
-      quotes.push(String((await jsonOf(await partner.post('/quotes-requests', QUOTE)))['quoteRequestId']));
+      quotes.push(String((await jsonOf(await partner.post('/quotes-requests', QUOTE))).quoteRequestId));
     const buy = async (quoteRequestId: string | undefined): Promise<number> =>
       (await partner.post('/policies', { quoteRequestId, policyholder: HOLDER })).status;
     expect([await buy(quotes[0]), await buy(quotes[1]), await buy(quotes[2])]).toEqual([422, 201, 201]);

@@ -55,5 +55,5 @@ export async function ask(url: URL, { method = 'POST', headers = {}, body }: Ask
 /** A token that was granted. */
 export async function fetchToken(server: AuthorizationServer): Promise<string> {
   const { body } = await ask(server.tokenUrl, { body: FORM });
-  return String(body['access_token']);
+  return String(body.access_token);
 }
