@@ -26,9 +26,11 @@ export function createRetryBudget(): RetryBudget {
 
   const secondOf = (now: number): Second => {
     const startedAt = Math.floor(now / 1000);
-    const second = ring[startedAt % WINDOW_SECONDS] as Second;
-    if (second.startedAt !== startedAt) Object.assign(second, { startedAt, requests: 0, retries: 0 });
-    return second;
+    const second = ring[startedAt % WINDOW_SECONDS];
+    if (second?.startedAt === startedAt) return second;
+    const fresh = { startedAt, requests: 0, retries: 0 };
+    ring[startedAt % WINDOW_SECONDS] = fresh;
+    return fresh;
   };
 
   const recent = (now: number): { requests: number; retries: number } => {

@@ -45,6 +45,8 @@ export type AttemptEnd =
   | { readonly kind: 'failed'; readonly failure: UpstreamFailure };
 
 export interface AttemptTerms {
+  /** Called when the request goes onto a connection. */
+  readonly onStart: () => void;
   /** Called once with the final head: `hold` keeps the answer back, a target gets it streamed. */
   readonly onHead: (head: AnswerHead) => AnswerTarget | 'hold';
   /** An answer too large to hold goes here after all. */
@@ -87,9 +89,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#fail(abortedFailure());
   }
 
+  /** The connection has broken: an answer that has begun is not whole, whatever undici makes of it. */
+  breakOff(error: Error): void {
+    if (this.#head !== undefined) this.#conclude(describeExchangeFailure(error));
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#isOver) controller.abort(new Error('ended before it began'));
+    else this.#terms.onStart();
   }
 
   onRequestSent(): void {
@@ -104,7 +112,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     // Interim answers (1xx) arrive here as well; only the final one counts.
     if (status < 200 || this.#isOver) return;
     this.#cancelTimer?.();
-    this.#head = { status, statusText, fields: textFields(controller.rawHeaders) };
+    this.#head = { status, statusText: sendable(statusText), fields: textFields(controller.rawHeaders) };
     const target = this.#terms.onHead(this.#head);
     if (target !== 'hold') this.#relayTo(target);
     if (this.#terms.bodyIdleTimeoutMs > 0) this.#watchSilence();
@@ -172,6 +180,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #fail(failure: UpstreamFailure): void {
     if (this.#isOver) return;
+    this.#conclude(failure);
+    this.#controller?.abort(new Error(failure.detail));
+  }
+
+  #conclude(failure: UpstreamFailure): void {
+    if (this.#isOver) return;
     const head = this.#head;
     const target = this.#target;
     this.#finish(
@@ -180,7 +194,6 @@ export class Attempt implements Dispatcher.DispatchHandler {
         : { kind: 'failed', failure },
     );
     target?.cut();
-    this.#controller?.abort(new Error(failure.detail));
   }
 
   #finish(end: AttemptEnd): void {
@@ -189,6 +202,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#held = [];
     this.#settle(end);
   }
+}
+
+/** A reason phrase that cannot be sent on is dropped: clients are to ignore it anyway (RFC 9112 §4). */
+function sendable(statusText: string): string {
+  return /^[\t -~\x80-\xff]*$/.test(statusText) ? statusText : '';
 }
 
 /** Undici's raw field list as text; bytes above 0x7f stay what they are (latin1). */

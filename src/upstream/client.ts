@@ -2,7 +2,7 @@
  * The way to the one upstream: an undici pool with HTTP/1.1, keep-alive and no retries, redirects or decompression of
  * its own. The origin is fixed when the client is built; nothing of a request can change it.
  */
-import { Client, Pool, type Dispatcher } from 'undici';
+import { buildConnector, Client, Pool, type Dispatcher } from 'undici';
 import type { Readable } from 'node:stream';
 import type { SecureContext } from 'node:tls';
 import type { Clock } from '../clock.ts';
@@ -39,6 +39,11 @@ export interface Upstream {
 
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { clock, baseUrl, secureContext, connectTimeoutMs, connections } = options;
+  const connect = buildConnector({
+    timeout: connectTimeoutMs,
+    allowH2: false,
+    ...(secureContext === undefined ? {} : { secureContext }),
+  });
   const pool = new Pool(baseUrl.origin, {
     connections,
     pipelining: 1,
@@ -46,8 +51,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     // The attempt keeps time itself.
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: { timeout: connectTimeoutMs, ...(secureContext === undefined ? {} : { secureContext }) },
-    factory: (origin, clientOptions) => new SturdyClient(origin, clientOptions as Client.Options),
+    factory: (origin, clientOptions) => new SturdyClient(origin, clientOptions, connect),
   });
   return {
     baseUrl,
@@ -77,11 +81,28 @@ function withFraming(request: UpstreamRequest): string[] {
 }
 
 /**
- * Undici's pool takes `false` from a client's dispatch for "busy" and waits for its drain event, which a client that
- * refused the request outright never sends: each refusal would cost the pool one client for good.
+ * Sets right two habits of undici's. Its pool takes `false` from a client's dispatch for "busy" and waits for its drain
+ * event, which a client that refused the request outright never sends: each refusal would cost the pool one client for
+ * good. And it takes a reset for the proper end of an answer that only the end of its connection completes.
  */
 class SturdyClient extends Client {
+  #attempt: Attempt | undefined;
+
+  constructor(origin: URL, options: Client.Options, connect: buildConnector.connector) {
+    super(origin, {
+      ...options,
+      connect: (terms, callback) => {
+        connect(terms, (...outcome) => {
+          // Added before undici's own listeners, so that the fault is known before the answer is taken for whole.
+          outcome[1]?.on('error', (error: Error) => this.#attempt?.breakOff(error));
+          callback(...outcome);
+        });
+      },
+    });
+  }
+
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    if (handler instanceof Attempt) this.#attempt = handler;
     const hasRoom = super.dispatch(options, handler);
     return hasRoom || (handler instanceof Attempt && handler.refused);
   }

@@ -41,7 +41,8 @@ const CONNECT_FAULTS: Readonly<Record<string, readonly [ProxyStatusError, string
   EPROTO: ['tls_protocol_error', 'the TLS handshake failed'],
 };
 
-const PROTOCOL_CODE = /^(?:HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_RESPONSE)/;
+/** `HTTPParserError` is the name of an error whose code undici leaves out. */
+const PROTOCOL_CODE = /^(?:HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$)/;
 
 /** The attempt ended before its request had begun on a connection. */
 export function describeConnectFailure(error: unknown): UpstreamFailure {
@@ -63,11 +64,11 @@ export function describeConnectFailure(error: unknown): UpstreamFailure {
 /** The attempt broke after its request had begun on a connection. */
 export function describeExchangeFailure(error: unknown): UpstreamFailure {
   const code = codeOf(error);
-  if (
-    PROTOCOL_CODE.test(code) ||
-    /^bad (?:response|upgrade)$/.test(messageOf(error)) ||
-    /^ERR_(?:HTTP|INVALID)_/.test(code)
-  ) {
+  const message = messageOf(error);
+  // A connection that ends in the middle of an answer is reported by the parser where the answer was the last on it.
+  const isCutShort = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || message.includes('Invalid EOF state');
+  const isMisbehaviour = /^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP|INVALID)_/.test(code);
+  if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) {
     const detail = `the upstream's answer is not valid HTTP (${code})`;
     return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
   }

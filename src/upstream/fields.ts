@@ -52,6 +52,7 @@ export interface RequestFields {
  */
 export function endToEndRequestFields(rawFields: readonly string[], requiredHeader: string | undefined): RequestFields {
   const nominated = connectionOptions(rawFields);
+  const secretName = requiredHeader === undefined ? undefined : canonicalName(requiredHeader);
   const fields: string[] = [];
   let hadAuthorization = false;
   let hasContentType = false;
@@ -59,7 +60,7 @@ export function endToEndRequestFields(rawFields: readonly string[], requiredHead
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
     const name = canonicalName(rawFields[at] ?? '');
     if (name === 'authorization') hadAuthorization = true;
-    if (REQUEST_ONLY_HERE.has(name) || name === requiredHeader || name.startsWith('x-sidecar-')) continue;
+    if (REQUEST_ONLY_HERE.has(name) || name === secretName || name.startsWith('x-sidecar-')) continue;
     if (nominated?.has(name) === true) continue;
     if (name === 'content-type') hasContentType = true;
     if (name === 'idempotency-key') hasIdempotencyKey = true;

@@ -4,13 +4,17 @@
  */
 import { withoutTrailingSlash } from './target.ts';
 
+const HAS_SCHEME = /^[a-z][a-z\d+.-]*:/i;
+
 /**
  * @param base the upstream's base URL
  * @param requestPath path that was asked of the upstream, which relative references resolve against
  */
 export function rewriteLocation(base: URL, requestPath: string, location: string): string {
   const resolved = parse(location, base.origin + requestPath);
-  if (resolved?.origin !== base.origin) return location;
+  if (resolved === undefined) return location;
+  // Without a scheme it would get the sidecar's own.
+  if (resolved.origin !== base.origin) return HAS_SCHEME.test(location) ? location : resolved.href;
   const prefix = withoutTrailingSlash(base.pathname);
   const isUnderBase = resolved.pathname === prefix || resolved.pathname.startsWith(`${prefix}/`);
   // On the upstream's origin but outside its base: only the absolute form still means the same to the client.

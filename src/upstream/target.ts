@@ -33,14 +33,14 @@ function refuse(why: string): JoinedTarget {
   return { kind: 'refused', why };
 }
 
-/** True when a server that decodes, folds backslashes or drops `;parameters` could read a dot segment in this path. */
+/** True when a server that decodes, folds backslashes, drops `;parameters` or white space could read a dot segment here. */
 function hasDotSegment(path: string): boolean {
   // The common path has neither a dot nor an escape at the start of a segment: one look settles it.
   if (!/[/\\](?:\.|%)|%/.test(path)) return false;
   let decoded = path;
   for (let round = 0; round < DECODE_ROUNDS; round++) {
     if (decoded.split(/[/\\]/).some(isDotSegment)) return true;
-    const next = decoded.replace(/%(25|2e|2f|5c|3b)/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+    const next = decoded.replace(/%([0-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
     if (next === decoded) return false;
     decoded = next;
   }
@@ -48,6 +48,6 @@ function hasDotSegment(path: string): boolean {
 }
 
 function isDotSegment(segment: string): boolean {
-  const name = segment.split(';', 1)[0];
+  const name = segment.split(';', 1)[0]?.replace(/[\0- ]/g, '');
   return name === '.' || name === '..';
 }

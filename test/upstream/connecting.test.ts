@@ -1,0 +1,129 @@
+/** Upstreams that cannot be reached, and TLS: private authorities, wrong names, old versions, servers that say nothing. */
+import { createServer as createPlainServer } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import type { TlsOptions } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { trustContext } from '../../src/tls.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import type { Certificates } from '../support/certificates.ts';
+import { openUpstream, send } from './wire.ts';
+import type { UpstreamOptions } from '../../src/upstream/client.ts';
+
+let certificates: Certificates;
+beforeAll(() => {
+  certificates = makeCertificates();
+});
+afterAll(() => certificates[Symbol.dispose]());
+
+async function portOf(server: Server, host = '127.0.0.1'): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+/** The end of one GET of an `https:` upstream with the test's own certificate. */
+async function overTls(terms: {
+  server?: TlsOptions;
+  host?: string;
+  trusted?: boolean;
+  options?: Partial<UpstreamOptions>;
+}) {
+  const { host = '127.0.0.1', trusted = true } = terms;
+  const server = createTlsServer({ key: certificates.key, cert: certificates.cert, ...terms.server }, (socket) => {
+    socket.on('error', () => socket.destroy()).end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+  });
+  const port = await portOf(server, host);
+  const secureContext = trustContext(trusted ? certificates.caFile : undefined);
+  await using upstream = openUpstream(new URL(`https://${host}:${String(port)}`), { secureContext, ...terms.options });
+  const end = await send(upstream).end;
+  server.close();
+  return end;
+}
+
+describe('TLS', () => {
+  it('with the configured authority', async () => {
+    expect(await overTls({})).toMatchObject({ kind: 'relayed', head: { status: 200 }, fault: undefined });
+  });
+
+  it('with an authority that nobody trusts is refused, and never tried again', async () => {
+    const end = await overTls({ trusted: false });
+    expect(end).toMatchObject({
+      kind: 'failed',
+      failure: { kind: 'unreachable', proxyStatus: 'tls_certificate_error', permanent: true },
+    });
+    expect(end.kind === 'failed' ? end.failure.detail : '').toContain('SIDECAR_CA_FILE');
+  });
+
+  it('with a certificate for another name is refused', async () => {
+    expect(await overTls({ host: '127.0.0.2' })).toMatchObject({
+      kind: 'failed',
+      failure: { kind: 'unreachable', proxyStatus: 'tls_certificate_error', permanent: true },
+    });
+  });
+
+  it('of a version below 1.2 is refused', async () => {
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
+    expect(await overTls({ server: old })).toMatchObject({
+      kind: 'failed',
+      failure: { kind: 'unreachable', proxyStatus: 'tls_protocol_error' },
+    });
+    expect(await overTls({ server: { maxVersion: 'TLSv1.2' } })).toMatchObject({ kind: 'relayed' });
+  });
+
+  it('where the upstream speaks plain text is refused', async () => {
+    const server = createPlainServer((socket) => {
+      socket.on('error', () => socket.destroy()).end('HTTP/1.1 400 Bad Request\r\n\r\n');
+    });
+    const secureContext = trustContext(certificates.caFile);
+    await using upstream = openUpstream(new URL(`https://127.0.0.1:${String(await portOf(server))}`), {
+      secureContext,
+    });
+    expect(await send(upstream).end).toMatchObject({
+      kind: 'failed',
+      failure: { kind: 'unreachable', proxyStatus: 'tls_protocol_error' },
+    });
+    server.close();
+  });
+
+  it('that never answers counts as a connection that did not open in time', async () => {
+    const server = createPlainServer((socket) => socket.on('error', () => socket.destroy()).resume());
+    const secureContext = trustContext(certificates.caFile);
+    const options = { secureContext, connectTimeoutMs: 200 };
+    await using upstream = openUpstream(new URL(`https://127.0.0.1:${String(await portOf(server))}`), options);
+    expect(await send(upstream).end).toMatchObject({
+      kind: 'failed',
+      failure: { kind: 'unreachable', proxyStatus: 'connection_timeout', permanent: false },
+    });
+    server.close();
+  });
+});
+
+describe('an address', () => {
+  it('where nobody listens refuses every request, and is served again once somebody does', async () => {
+    const server = createPlainServer((socket) => {
+      socket.on('error', () => socket.destroy());
+      socket.once('data', () => socket.end('HTTP/1.1 204 No Content\r\n\r\n'));
+    });
+    const port = await portOf(server);
+    await new Promise((resolve) => server.close(resolve));
+    await using upstream = openUpstream(new URL(`http://127.0.0.1:${String(port)}`), { connections: 2 });
+    const ends = await Promise.all(Array.from({ length: 6 }, () => send(upstream).end));
+    for (const end of ends) {
+      expect(end).toMatchObject({
+        kind: 'failed',
+        failure: { kind: 'unreachable', proxyStatus: 'connection_refused', permanent: false },
+      });
+    }
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    expect((await send(upstream).end).kind).toBe('relayed');
+    server.close();
+  });
+
+  it('whose name does not exist', async () => {
+    await using upstream = openUpstream(new URL('http://nowhere.invalid:1'));
+    expect(await send(upstream).end).toMatchObject({
+      kind: 'failed',
+      failure: { kind: 'unreachable', proxyStatus: 'dns_error' },
+    });
+  });
+});

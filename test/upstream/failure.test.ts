@@ -1,0 +1,79 @@
+/** What the faults of undici and Node are called. */
+import { describe, expect, it } from 'vitest';
+import {
+  abortedFailure,
+  describeConnectFailure,
+  describeExchangeFailure,
+  timeoutFailure,
+} from '../../src/upstream/failure.ts';
+
+function fault(code: string, message = 'secret-free'): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+describe('a connection that never opened', () => {
+  it.each([
+    ['ECONNREFUSED', 'connection_refused', false],
+    ['ENOTFOUND', 'dns_error', false],
+    ['EAI_AGAIN', 'dns_error', false],
+    ['ETIMEDOUT', 'connection_timeout', false],
+    ['UND_ERR_CONNECT_TIMEOUT', 'connection_timeout', false],
+    ['EHOSTUNREACH', 'destination_ip_unroutable', false],
+    ['ENETUNREACH', 'destination_ip_unroutable', false],
+    ['EPROTO', 'tls_protocol_error', false],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_protocol_error', false],
+    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'tls_protocol_error', false],
+    ['CERT_HAS_EXPIRED', 'tls_certificate_error', true],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'tls_certificate_error', true],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'tls_certificate_error', true],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls_certificate_error', true],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls_certificate_error', true],
+    ['ESOMETHING', 'destination_unavailable', false],
+  ])('%s is unreachable: %s', (code, proxyStatus, permanent) => {
+    const failure = describeConnectFailure(fault(code));
+    expect(failure).toMatchObject({ kind: 'unreachable', proxyStatus, permanent });
+    expect(failure.detail).toContain(code);
+  });
+
+  it('names the first of several addresses’ faults', () => {
+    const both = new AggregateError([fault('ECONNREFUSED'), fault('ENETUNREACH')]);
+    expect(describeConnectFailure(both)).toMatchObject({ proxyStatus: 'connection_refused' });
+  });
+
+  it('is never made of what cannot be sent', () => {
+    expect(describeConnectFailure(fault('UND_ERR_INVALID_ARG', 'invalid x header'))).toMatchObject({
+      kind: 'refused',
+      permanent: true,
+    });
+  });
+
+  it.each([undefined, null, 'text', 7, {}, { code: 9 }])('survives %j', (error) => {
+    expect(describeConnectFailure(error).kind).toBe('unreachable');
+    expect(describeExchangeFailure(error).kind).toBe('reset');
+  });
+});
+
+describe('an exchange that broke', () => {
+  it.each([
+    ['ECONNRESET', 'reset', false],
+    ['EPIPE', 'reset', false],
+    ['UND_ERR_SOCKET', 'reset', false],
+    ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'reset', false],
+    ['HPE_INVALID_CONSTANT', 'protocol', true],
+    ['HPE_INVALID_CHUNK_SIZE', 'protocol', true],
+    ['UND_ERR_HEADERS_OVERFLOW', 'protocol', true],
+    ['ERR_INVALID_CHAR', 'protocol', true],
+  ])('%s is %s', (code, kind, permanent) => {
+    expect(describeExchangeFailure(fault(code))).toMatchObject({ kind, permanent });
+  });
+
+  it('with an upgrade that nobody asked for is a fault of the protocol', () => {
+    expect(describeExchangeFailure(fault('UND_ERR_SOCKET', 'bad upgrade')).kind).toBe('protocol');
+  });
+});
+
+it('time-outs and aborts are named by themselves', () => {
+  expect(timeoutFailure(1499.6)).toMatchObject({ kind: 'timeout', permanent: false });
+  expect(timeoutFailure(1499.6).detail).toContain('1500 ms');
+  expect(abortedFailure()).toMatchObject({ kind: 'aborted', permanent: true });
+});

@@ -1,0 +1,159 @@
+/** A server of raw bytes, and attempts against it whose outcome can be looked at. */
+import { createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { systemClock } from '../../src/clock.ts';
+import type { Clock } from '../../src/clock.ts';
+import type { AnswerHead, AnswerTarget, Attempt, AttemptEnd } from '../../src/upstream/attempt.ts';
+import { createUpstream } from '../../src/upstream/client.ts';
+import type { Upstream, UpstreamOptions, UpstreamRequest } from '../../src/upstream/client.ts';
+
+export interface WireServer extends AsyncDisposable {
+  readonly url: URL;
+  /** One text per connection, Latin-1, all that came on it so far. */
+  readonly received: readonly string[];
+  readonly sockets: readonly Socket[];
+}
+
+/** @param respond runs with every packet: the connection, all that came on it, and which connection it is */
+export async function startWireServer(
+  respond: (socket: Socket, received: string, index: number) => void,
+): Promise<WireServer> {
+  const received: string[] = [];
+  const sockets: Socket[] = [];
+  const server = createServer({ noDelay: true }, (socket) => {
+    const index = sockets.push(socket) - 1;
+    received[index] = '';
+    socket.on('error', () => socket.destroy());
+    socket.on('data', (bytes) => {
+      const all = (received[index] ?? '') + bytes.toString('latin1');
+      received[index] = all;
+      respond(socket, all, index);
+    });
+  });
+  const url = await listen(server);
+  return {
+    url,
+    received,
+    sockets,
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+async function listen(server: Server): Promise<URL> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return new URL(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}`);
+}
+
+/** Answers once the head of a request is there, and only then. */
+export function afterHead(bytes: string | Buffer, then: (socket: Socket) => void = () => undefined) {
+  const answered = new WeakSet<Socket>();
+  return (socket: Socket, received: string): void => {
+    if (answered.has(socket) || !received.includes('\r\n\r\n')) return;
+    answered.add(socket);
+    socket.write(bytes, 'latin1', () => {
+      then(socket);
+    });
+  };
+}
+
+/** Remembers what a client would see. */
+export class SeenAnswer implements AnswerTarget {
+  head: AnswerHead | undefined;
+  readonly chunks: Buffer[] = [];
+  ending: 'open' | 'ended' | 'cut' = 'open';
+  /** Called back by a test that plays a slow client. */
+  resume: (() => void) | undefined;
+  takesMore = true;
+  /** Called with every chunk. */
+  onChunk: () => void = () => undefined;
+
+  begin(head: AnswerHead): void {
+    this.head = head;
+  }
+
+  write(chunk: Buffer): boolean {
+    this.chunks.push(chunk);
+    this.onChunk();
+    return this.takesMore;
+  }
+
+  onDrain(resume: () => void): void {
+    this.resume = resume;
+  }
+
+  end(): void {
+    this.ending = 'ended';
+  }
+
+  cut(): void {
+    this.ending = 'cut';
+  }
+
+  get body(): Buffer {
+    return Buffer.concat(this.chunks);
+  }
+}
+
+export interface Sent {
+  readonly attempt: Attempt;
+  readonly seen: SeenAnswer;
+  readonly heads: readonly AnswerHead[];
+  readonly end: Promise<AttemptEnd>;
+}
+
+export interface SendOptions extends Partial<UpstreamRequest> {
+  /** Default: streamed. */
+  readonly hold?: boolean;
+  readonly responseTimeoutMs?: number;
+  readonly bodyIdleTimeoutMs?: number;
+  readonly seen?: SeenAnswer;
+}
+
+/** Sends one request, a GET of `/` unless told otherwise. */
+export function send(upstream: Upstream, options: SendOptions = {}): Sent {
+  const { hold = false, responseTimeoutMs = 30_000, bodyIdleTimeoutMs = 0, seen = new SeenAnswer() } = options;
+  const heads: AnswerHead[] = [];
+  const { method = 'GET', path = '/', fields = [], body, contentLength } = options;
+  const attempt = upstream.send(
+    { method, path, fields, body, contentLength },
+    {
+      onStart: () => undefined,
+      onHead: (head) => {
+        heads.push(head);
+        return hold ? 'hold' : seen;
+      },
+      onOverflow: () => seen,
+      responseTimeoutMs,
+      bodyIdleTimeoutMs,
+    },
+  );
+  return { attempt, seen, heads, end: attempt.ended };
+}
+
+export interface OwnedUpstream extends Upstream, AsyncDisposable {}
+
+export function openUpstream(baseUrl: URL, options: Partial<UpstreamOptions> & { clock?: Clock } = {}): OwnedUpstream {
+  const upstream = createUpstream({
+    clock: systemClock,
+    baseUrl,
+    secureContext: undefined,
+    connectTimeoutMs: 5000,
+    connections: 4,
+    ...options,
+  });
+  return { ...upstream, [Symbol.asyncDispose]: () => upstream.close() };
+}
+
+/** The outcome if there is one, else `waiting`. */
+export function soFar(end: Promise<AttemptEnd>): Promise<AttemptEnd | 'waiting'> {
+  return Promise.race([end, Promise.resolve('waiting' as const)]);
+}
+
+/** Turns the event loop until `isTrue`. */
+export async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise(setImmediate);
+}
