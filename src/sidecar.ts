@@ -14,7 +14,7 @@ import { ProxyServer } from './listener/proxy-server.ts';
 import { createUpgradeServer } from './listener/websocket.ts';
 import { createRetryBudget } from './retry/budget.ts';
 import type { Observe } from './telemetry/events.ts';
-import { createMetrics } from './telemetry/metrics.ts';
+import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { createThrottle } from './throttle/admission.ts';
 import { readSecret } from './token/secret-file.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
@@ -50,17 +50,15 @@ const LAST_REPLIES_MS = 500;
 
 /** @throws Error in words for people when an address cannot be bound or a file cannot be read */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
-  const { config, version, clock = systemClock } = options;
-  let isDraining = false;
+  const { config } = options;
   const observers: Observe[] = [options.observe];
   const observe: Observe = (event) => {
     for (const hear of observers) hear(event);
   };
-
   const parts = buildParts(options, observe);
-  const { tokens, throttle, upstream } = parts;
+  const { tokens, throttle } = parts;
   const metrics = createMetrics({
-    version,
+    version: options.version,
     routes: [DEFAULT_NAME],
     credentials: [DEFAULT_NAME],
     tokens: () => [tokens.state()],
@@ -69,25 +67,9 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   });
   observers.push(metrics.observe);
 
-  const proxy = new ProxyServer({
-    parts,
-    guard: await guardOptions(config),
-    deadlineMs: config.request.deadlineMs,
-    keepAliveMs: config.listen.keepAliveMs,
-    maxConnections: config.listen.maxConnections,
-    allowHalfClose: config.listen.allowHalfClose,
-    serveUpgrade: config.upstream.websocket ? createUpgradeServer(trustFor(config)) : undefined,
-  });
-  const adminHandler = createAdminHandler({
-    version,
-    allowedHosts: config.admin.allowedHosts,
-    exposeAll: config.admin.exposeAll,
-    token: () => tokens.state(),
-    throttle: () => throttle.state(),
-    draining: () => isDraining,
-    metrics,
-    clock,
-  });
+  const phase: Phase = { isDraining: false };
+  const proxy = await createProxy(config, parts);
+  const adminHandler = createAdmin(options, parts, metrics, phase);
   const admin = await bind(() => createAdminServer(adminHandler), config.admin.address);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   tokens.start();
@@ -101,27 +83,70 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   return {
     proxyUrl: listening.url,
     adminUrl: admin.url,
-    async drain() {
-      const { drainMs, delayMs } = config.shutdown;
-      const endsAt = clock.now() + drainMs;
-      isDraining = true;
-      const { inFlight, queued } = throttle.state();
-      observe({ kind: 'draining', inFlight, queued, drainMs });
-      proxy.startClosing();
-      if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
-      proxy.stopAccepting();
-      const cut = await finishOrCut(proxy, clock, endsAt - clock.now());
-      proxy.closeConnections();
-      tokens.stop();
-      await upstream.close();
-      observe({ kind: 'stopped', cut });
-      closeAll(admin);
-      return cut;
-    },
+    drain: () => drain({ config, parts, proxy, admin, phase }),
   };
 }
 
-function buildParts(options: SidecarOptions, observe: Observe): ExchangeParts & { tokens: TokenSource } {
+/** Where in its life the sidecar is. */
+interface Phase {
+  isDraining: boolean;
+}
+
+interface Running {
+  readonly config: Config;
+  readonly parts: ExchangeParts;
+  readonly proxy: ProxyServer;
+  readonly admin: Bound<Server>;
+  readonly phase: Phase;
+}
+
+/** Readiness goes first, then new connections, then the work in hand, then the admin port. */
+async function drain({ config, parts, proxy, admin, phase }: Running): Promise<number> {
+  const { clock, observe, throttle, tokens, upstream } = parts;
+  const { drainMs, delayMs } = config.shutdown;
+  const endsAt = clock.now() + drainMs;
+  phase.isDraining = true;
+  const { inFlight, queued } = throttle.state();
+  observe({ kind: 'draining', inFlight, queued, drainMs });
+  proxy.startClosing();
+  if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
+  proxy.stopAccepting();
+  const cut = await finishOrCut(proxy, parts, endsAt - clock.now());
+  proxy.closeConnections();
+  tokens.stop();
+  await upstream.close();
+  observe({ kind: 'stopped', cut });
+  closeAll(admin);
+  return cut;
+}
+
+async function createProxy(config: Config, parts: ExchangeParts): Promise<ProxyServer> {
+  const { listen, request, upstream } = config;
+  return new ProxyServer({
+    parts,
+    guard: await guardOptions(config),
+    deadlineMs: request.deadlineMs,
+    keepAliveMs: listen.keepAliveMs,
+    maxConnections: listen.maxConnections,
+    allowHalfClose: listen.allowHalfClose,
+    serveUpgrade: upstream.websocket ? createUpgradeServer(trustFor(config)) : undefined,
+  });
+}
+
+function createAdmin({ config, version }: SidecarOptions, parts: ExchangeParts, metrics: Metrics, phase: Phase) {
+  return createAdminHandler({
+    version,
+    allowedHosts: config.admin.allowedHosts,
+    exposeAll: config.admin.exposeAll,
+    token: () => parts.tokens.state(),
+    throttle: () => parts.throttle.state(),
+    draining: () => phase.isDraining,
+    metrics,
+    clock: parts.clock,
+  });
+}
+
+function buildParts(options: SidecarOptions, observe: Observe): ExchangeParts {
   const { config, clock = systemClock, random = Math.random } = options;
   const { auth, throttle, queue, retry, upstream } = config;
   const endpoint = createTokenEndpoint({ ...auth, clock });
@@ -185,8 +210,10 @@ async function bindOrUndo<T>(bindProxy: () => Promise<T>, admin: Bound<Server>, 
 }
 
 /** Waits for the work in hand, at most `leftMs`, then cuts what is left. @returns how many were cut */
-async function finishOrCut(proxy: ProxyServer, clock: Clock, leftMs: number): Promise<number> {
+async function finishOrCut(proxy: ProxyServer, { throttle, clock }: ExchangeParts, leftMs: number): Promise<number> {
   await within(proxy.active.whenIdle(), clock, leftMs);
+  // Whoever waits is refused by the queue itself, and so counted as what they are; their requests end with the others.
+  throttle.cut();
   const cut = proxy.cutAll();
   if (cut > 0) await within(proxy.active.whenIdle(), clock, LAST_REPLIES_MS);
   return cut;

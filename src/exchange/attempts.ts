@@ -3,18 +3,19 @@
  * An answer that may be followed by another attempt is held back, so that the client gets the upstream's own last word
  * when attempts or time are spent. The current token is read the moment the permit is spent.
  */
-import { fullJitterMs } from '../retry/backoff.ts';
-import { decideRetry, type AttemptOutcomeFacts, type RetryDecision } from '../retry/policy.ts';
+import { SidecarError } from '../errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
-import { readRateLimitSignal, type RateLimitSignal } from '../throttle/rate-limit-signal.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { Token } from '../token/token.ts';
 import { answerField, type AnswerHead, type AttemptEnd, type HeldAnswer } from '../upstream/attempt.ts';
+import type { UpstreamFailure } from '../upstream/failure.ts';
 import { endToEndRequestFields, endToEndResponseFields, type RequestFields } from '../upstream/fields.ts';
 import { rewriteLocation } from '../upstream/location.ts';
+import { asAttemptResult, readAnswerSignal } from './answer-signal.ts';
 import { answerOutcome, failureOutcome, faultOf } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
 import { LifelineEnded } from './lifeline.ts';
+import { NextSteps, type NextStep } from './next-step.ts';
 import { Relay, relayHeld } from './relay.ts';
 import type { RequestBody } from './replay-body.ts';
 import { inStage, nameEnd } from './stage.ts';
@@ -29,14 +30,6 @@ export function runAttempts(
   return new Attempts(parts, exchange, ticket, body).run();
 }
 
-const RATE_LIMIT_FIELD = /^(?:retry-after|(?:x-)?rate-?limit.*)$/i;
-
-/** For telling the token source without waiting for what it does. */
-const NEVER_ABORTED = new AbortController().signal;
-
-/** What follows an attempt that is not the last. */
-type NextStep = Exclude<RetryDecision, { kind: 'finish' }>;
-
 class Attempts {
   readonly #parts: ExchangeParts;
   readonly #exchange: Exchange;
@@ -44,29 +37,36 @@ class Attempts {
   readonly #body: RequestBody;
   readonly #fields: RequestFields;
   readonly #relay: Relay;
+  readonly #steps: NextSteps;
   /** The upstream's last word so far. */
   #held: HeldAnswer | undefined;
+  /** What follows the attempt under way or just ended; undefined as long as nothing does. */
   #next: NextStep | undefined;
-  #countedAttempts = 0;
-  #isReplayed = false;
-  #backoffMs = 0;
 
   constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody) {
+    const { request, response, lifeline, path, corsOrigin } = exchange;
     this.#parts = parts;
     this.#exchange = exchange;
     this.#ticket = ticket;
     this.#body = body;
-    this.#fields = endToEndRequestFields(exchange.request.rawHeaders, parts.requiredHeader);
+    this.#fields = endToEndRequestFields(request.rawHeaders, parts.requiredHeader);
     if (this.#fields.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });
-    this.#relay = new Relay(exchange.response, {
-      fields: (head) =>
-        endToEndResponseFields(
-          head.fields,
-          (location) => rewriteLocation(parts.upstream.baseUrl, exchange.path, location),
-          exchange.corsOrigin,
-        ),
+    this.#steps = new NextSteps(parts, {
+      method: request.method ?? 'GET',
+      hasIdempotencyKey: this.#fields.hasIdempotencyKey,
+      isReplayable: body.isWhole,
+      lifeline,
+      ticket,
+    });
+    const relocate = (location: string): string => rewriteLocation(parts.upstream.baseUrl, path, location);
+    this.#relay = new Relay(response, {
+      fields: (head) => endToEndResponseFields(head.fields, relocate, corsOrigin),
       onBegin: () => {
-        exchange.lifeline.meetDeadline();
+        lifeline.meetDeadline();
+      },
+      // The connection that is closed now is not one that the client has left.
+      onCut: () => {
+        lifeline.end({ kind: 'failed', error: new SidecarError('UPSTREAM_RESET', 'the answer broke off') });
       },
     });
   }
@@ -107,15 +107,17 @@ class Attempts {
 
   async #send(permit: Permit, token: Token): Promise<AttemptEnd> {
     const { upstream, requestTimeoutMs, bodyIdleTimeoutMs, clock } = this.#parts;
-    const { lifeline, path, request, tally } = this.#exchange;
+    const { lifeline, path, request } = this.#exchange;
     const sentAt = clock.now();
-    this.#next = undefined;
-    tally.attempts++;
+    this.#tellBegun();
     const attempt = upstream.send(
       { method: request.method ?? 'GET', path, fields: this.#fieldsWith(token), ...this.#content() },
       {
+        onStart: () => {
+          permit.used();
+        },
         onHead: (head) => this.#judge(head, permit, token, sentAt),
-        onOverflow: () => this.#relay,
+        onOverflow: (head) => this.#relayFinal(head, permit, token),
         responseTimeoutMs: requestTimeoutMs,
         bodyIdleTimeoutMs,
       },
@@ -125,13 +127,15 @@ class Attempts {
     });
     const end = await attempt.ended;
     letGo();
-    if (end.kind === 'failed') this.#tellEnded(failureOutcome(end.failure, lifeline.leftMs <= 0), sentAt);
+    // With a head the attempt has been told of already.
+    if (end.kind === 'failed' && this.#next === undefined)
+      this.#tellEnded(failureOutcome(end.failure, lifeline.leftMs <= 0), sentAt);
     return end;
   }
 
   #fieldsWith(token: Token): string[] {
     const { fields, hasContentType } = this.#fields;
-    const hasBody = this.#body.bytes !== undefined || !this.#body.isWhole;
+    const hasBody = this.#body.receivedBytes > 0 || !this.#body.isWhole;
     return [
       ...fields,
       ...(hasBody && !hasContentType ? ['Content-Type', 'application/json'] : []),
@@ -150,93 +154,53 @@ class Attempts {
 
   /** Reports what a head shows, and decides whether its answer goes to the client or is held back. */
   #judge(head: AnswerHead, permit: Permit, token: Token, sentAt: number): Relay | 'hold' {
-    const { tokens } = this.#parts;
-    const signal = this.#readSignal(head);
+    const { tokens, clock } = this.#parts;
+    const signal = readAnswerSignal(head, clock.wallNow());
     this.#tellEnded(answerOutcome(head.status), sentAt);
-    if (head.status === 429 || (head.status === 503 && signal?.statedWaitMs !== undefined)) {
-      permit.report({ kind: 'rate-limited', signal: signal ?? this.#emptySignal(head) });
-    } else {
-      permit.report(signal === undefined ? { kind: 'accepted' } : { kind: 'accepted', hint: signal });
-    }
-    if (this.#isReplayed && head.status !== 401) tokens.accepted(token);
-    if (head.status !== 429) this.#countedAttempts++;
+    permit.report(asAttemptResult(head.status, signal));
+    if (this.#steps.isReplayed && head.status !== 401) tokens.accepted(token);
+    this.#next = this.#steps.after({ kind: 'answer', status: head.status }, signal?.statedWaitMs);
+    return this.#next === undefined ? this.#relayFinal(head, permit, token) : 'hold';
+  }
 
-    this.#next = this.#feasible(this.#decide({ kind: 'answer', status: head.status }), signal?.statedWaitMs);
-    if (this.#next !== undefined) return 'hold';
-    // Refused for good, as far as this request goes: the token is as suspect as if it could be replayed.
-    if (head.status === 401) void tokens.unauthorized(token, NEVER_ABORTED);
+  /** The answer goes to the client now, whatever it is. */
+  #relayFinal(head: AnswerHead, permit: Permit, token: Token): Relay {
+    // The token is as suspect as if the request could be replayed.
+    if (head.status === 401) void this.#parts.tokens.unauthorized(token, new AbortController().signal);
     if (/^text\/event-stream\b/i.test(answerField(head, 'content-type') ?? '')) permit.becomeStream();
     return this.#relay;
   }
 
-  #decide(outcome: AttemptOutcomeFacts): RetryDecision {
-    return decideRetry(
-      this.#parts.retry,
-      {
-        method: this.#exchange.request.method ?? 'GET',
-        hasIdempotencyKey: this.#fields.hasIdempotencyKey,
-        isReplayable: this.#body.isWhole,
-        countedAttempts: this.#countedAttempts,
-        isReplayed: this.#isReplayed,
-      },
-      outcome,
-    );
-  }
-
-  /** The step if there is time and budget for it; undefined = the outcome in hand is final. */
-  #feasible(decision: RetryDecision, statedWaitMs = 0): NextStep | undefined {
-    const { clock, random, budget, observe, route } = this.#parts;
-    const { lifeline } = this.#exchange;
-    switch (decision.kind) {
-      case 'finish':
-        return undefined;
-      case 'refresh-token':
-        return decision;
-      case 'await-permit':
-        return this.#ticket.retryWaitMs() < lifeline.leftMs ? decision : undefined;
-      case 'back-off':
-        this.#backoffMs = Math.max(statedWaitMs, fullJitterMs(this.#countedAttempts, random()));
-        if (this.#backoffMs >= lifeline.leftMs) return undefined;
-        if (budget.take(clock.now())) return decision;
-        observe({ kind: 'retry-budget-exhausted', route, reason: decision.reason });
-        return undefined;
-    }
-  }
-
   async #settle(end: AttemptEnd, token: Token): Promise<Relayed | undefined> {
     if (end.kind === 'relayed') return { status: end.head.status, fault: end.fault };
-    if (end.kind === 'failed') {
-      const { ended } = this.#exchange.lifeline;
-      if (ended !== undefined) throw nameEnd('upstream', ended);
-      this.#countedAttempts++;
-      this.#next = this.#feasible(this.#decide({ kind: 'failure', failure: end.failure }));
-      if (this.#next === undefined) throw faultOf(end.failure);
-    } else {
-      this.#hold(end.answer);
-    }
-    return this.#takeNextStep(token);
+    if (end.kind === 'held') this.#hold(end.answer);
+    else this.#judgeFailure(end.failure);
+    if (await this.#takeNextStep(token)) return undefined;
+    if (end.kind === 'held') return this.#giveHeld(end.answer);
+    throw faultOf(end.failure);
   }
 
-  /** Waits as the step wants it; undefined asks for another attempt. */
-  async #takeNextStep(token: Token): Promise<Relayed | undefined> {
-    const { tokens, observe, route } = this.#parts;
+  /** @throws SidecarError when nothing follows, or the lifeline's end is why it failed */
+  #judgeFailure(failure: UpstreamFailure): void {
+    const { ended } = this.#exchange.lifeline;
+    if (ended !== undefined) throw nameEnd('upstream', ended);
+    // An answer that broke off while it was held back: its head has said what follows.
+    if (this.#next !== undefined) return;
+    this.#next = this.#steps.after({ kind: 'failure', failure });
+    if (this.#next === undefined) throw faultOf(failure);
+  }
+
+  /** Waits as the step wants it; false when no newer token is to be had. */
+  async #takeNextStep(token: Token): Promise<boolean> {
     const { lifeline } = this.#exchange;
-    const next = this.#next;
-    if (next?.kind === 'refresh-token') {
-      const verdict = await inStage(
-        'token',
-        lifeline.during((signal) => tokens.unauthorized(token, signal)),
-      );
-      if (verdict.kind === 'pass-through') return this.#held && this.#giveHeld(this.#held);
-      this.#isReplayed = true;
-      observe({ kind: 'retry', route, reason: 'unauthorized' });
-    } else if (next?.kind === 'back-off') {
-      await inStage('upstream', lifeline.sleep(this.#backoffMs));
-      observe({ kind: 'retry', route, reason: next.reason });
-    } else {
-      observe({ kind: 'retry', route, reason: 'rate_limited' });
-    }
-    return undefined;
+    if (this.#next?.kind === 'back-off') await inStage('upstream', lifeline.sleep(this.#next.delayMs));
+    if (this.#next?.kind !== 'refresh-token') return true;
+    const verdict = await inStage(
+      'token',
+      lifeline.during((signal) => this.#parts.tokens.unauthorized(token, signal)),
+    );
+    this.#steps.isReplayed = true;
+    return verdict.kind === 'replay';
   }
 
   /** Keeps the upstream's last word; its memory counts with the replay buffers. */
@@ -252,16 +216,12 @@ class Attempts {
     return { status: answer.head.status, fault: undefined };
   }
 
-  /** What the fields of a head say about a rate limit; undefined when there is no such field. */
-  #readSignal(head: AnswerHead): RateLimitSignal | undefined {
-    for (let at = 0; at < head.fields.length; at += 2) {
-      if (RATE_LIMIT_FIELD.test(head.fields[at] ?? '')) return this.#emptySignal(head);
-    }
-    return undefined;
-  }
-
-  #emptySignal(head: AnswerHead): RateLimitSignal {
-    return readRateLimitSignal(head.status, (name) => answerField(head, name), this.#parts.clock.wallNow());
+  /** A retry is one only now that there is a permit and a token for it. */
+  #tellBegun(): void {
+    const { observe, route } = this.#parts;
+    if (this.#next !== undefined) observe({ kind: 'retry', route, reason: this.#next.reason });
+    this.#next = undefined;
+    this.#exchange.tally.attempts++;
   }
 
   #tellEnded(outcome: AttemptOutcome, sentAt: number): void {

@@ -23,10 +23,10 @@ export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<
         'token',
         lifeline.during((signal) => tokens.usable(signal)),
       );
-    lifeline.assertAlive();
     const ticket = throttle.enter(lifeline.deadlineAt);
     const letGo = lifeline.onEnd((reason) => {
-      ticket.leave(reason);
+      // The queue keeps the deadline itself, and counts it as what it is.
+      if (reason.end.kind !== 'deadline') ticket.leave(reason);
     });
     try {
       await inStage('queue', ticket.admitted());

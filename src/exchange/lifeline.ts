@@ -80,14 +80,20 @@ export class Lifeline {
     };
   }
 
-  /** Runs `wait` with a signal that is aborted when the lifeline ends; made only where something has to be waited for. */
+  /**
+   * Runs `wait` with a signal that is aborted when the lifeline ends; made only where something has to be waited for.
+   * @throws LifelineEnded when it ends before the wait does
+   */
   async during<T>(wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const aborter = new AbortController();
     const letGo = this.onEnd((reason) => {
       aborter.abort(reason);
     });
     try {
-      return await wait(aborter.signal);
+      const outcome = await wait(aborter.signal);
+      // Both may come in the same turn of the event loop: whoever goes on must be alive.
+      this.assertAlive();
+      return outcome;
     } finally {
       letGo();
     }

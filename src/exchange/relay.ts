@@ -10,7 +10,11 @@ export interface RelayTerms {
   readonly fields: (head: AnswerHead) => string[];
   /** Called when the head is about to be written. */
   readonly onBegin: () => void;
+  /** Called when the answer breaks off, before the client can notice. */
+  readonly onCut: () => void;
 }
+
+const WRITABLE_PHRASE = /^[\t\x20-\x7e\x80-\xff]+$/;
 
 export class Relay implements AnswerTarget {
   /** Body bytes given to the client. */
@@ -28,7 +32,9 @@ export class Relay implements AnswerTarget {
     const fields = this.#terms.fields(head);
     // An upload that nobody reads any more would be taken for the next request.
     if (!response.req.complete) response.shouldKeepAlive = false;
-    response.writeHead(head.status, head.statusText, fields);
+    // A phrase that node:http would not write means nothing to anybody (RFC 9112 §4): the usual one takes its place.
+    if (WRITABLE_PHRASE.test(head.statusText)) response.writeHead(head.status, head.statusText, fields);
+    else response.writeHead(head.status, fields);
     this.#terms.onBegin();
     // A first chunk that is at hand shares a packet with the head; a head that waits for its body goes now.
     setImmediate(() => {
@@ -51,6 +57,7 @@ export class Relay implements AnswerTarget {
 
   cut(): void {
     const { socket } = this.#response;
+    this.#terms.onCut();
     if (this.#response.req.httpVersion === '1.0') socket?.resetAndDestroy();
     else this.#response.destroy();
   }

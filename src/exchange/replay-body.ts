@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import { SidecarError } from '../errors.ts';
+import { ByteStore } from './byte-store.ts';
 import type { Lifeline } from './lifeline.ts';
 
 /** Bytes that all replay buffers together may hold. */
@@ -46,7 +47,7 @@ export class RequestBody {
   readonly #request: IncomingMessage;
   readonly #limits: BodyLimits;
   readonly #clock: Clock;
-  #chunks: Buffer[] = [];
+  readonly #kept = new ByteStore();
   #takenBytes = 0;
   #isWhole: boolean;
 
@@ -71,17 +72,24 @@ export class RequestBody {
 
   /** The whole body; undefined when it is empty. */
   get bytes(): Buffer | undefined {
-    return this.receivedBytes === 0 ? undefined : Buffer.concat(this.#chunks);
+    return this.receivedBytes === 0 ? undefined : this.#kept.bytes;
   }
 
   /**
    * Reads the body as far as it may be buffered. Resolves when it is whole, or when it will not fit.
    * @throws LifelineEnded, SidecarError REQUEST_TIMEOUT
    */
-  read(lifeline: Lifeline): Promise<void> {
+  async read(lifeline: Lifeline): Promise<void> {
+    lifeline.assertAlive();
     const declared = this.declaredBytes;
-    if (this.#isWhole || (declared ?? 0) > this.#limits.replayBufferBytes) return Promise.resolve();
-    if (declared !== undefined && !this.#take(declared)) return Promise.resolve();
+    if (this.#isWhole || (declared ?? 0) > this.#limits.replayBufferBytes) return;
+    if (declared !== undefined && !this.#take(declared)) return;
+    await this.#receive(lifeline, declared === undefined);
+    lifeline.assertAlive();
+  }
+
+  /** @param isBounded ends when the bytes do not fit, as those of an unknown length may */
+  #receive(lifeline: Lifeline, isBounded: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = (): void => {
         letGo();
@@ -90,10 +98,10 @@ export class RequestBody {
         this.#request.off('data', keep).off('end', finish);
       };
       const keep = (chunk: Buffer): void => {
-        this.#chunks.push(chunk);
+        this.#kept.add(chunk);
         this.receivedBytes += chunk.length;
         const isOver = this.receivedBytes > this.#limits.replayBufferBytes;
-        if (declared === undefined && (isOver || !this.#take(chunk.length))) {
+        if (isBounded && (isOver || !this.#take(chunk.length))) {
           stop();
           resolve();
         }
@@ -115,9 +123,9 @@ export class RequestBody {
 
   /** What has been read and all that follows, once. `onStall` hears of a client that stops sending. */
   stream(onStall: (reason: SidecarError) => void): Readable {
-    const chunks = this.#chunks;
-    this.#chunks = [];
-    return new Upload(this.#request, chunks, {
+    const begun = this.#kept.bytes;
+    this.#kept.clear();
+    return new Upload(this.#request, begun, {
       onChunk: (chunk) => {
         this.receivedBytes += chunk.length;
       },
@@ -127,7 +135,7 @@ export class RequestBody {
 
   /** Gives the memory back. */
   dispose(): void {
-    this.#chunks = [];
+    this.#kept.clear();
     this.#limits.memory.giveBack(this.#takenBytes);
     this.#takenBytes = 0;
   }
@@ -160,7 +168,7 @@ export class RequestBody {
 }
 
 /** The reply to a client that stops in the middle of its own body. */
-export function stalledUpload(afterMs: number): SidecarError {
+function stalledUpload(afterMs: number): SidecarError {
   const detail = `the request body stopped coming: nothing was received for ${String(Math.round(afterMs))} ms`;
   return new SidecarError('REQUEST_TIMEOUT', detail);
 }
@@ -174,7 +182,8 @@ interface UploadHooks {
 /** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
 class Upload extends Readable {
   readonly #request: IncomingMessage;
-  readonly #prefix: Buffer[];
+  /** What was read already; goes first. */
+  #begun: Buffer;
   readonly #hooks: UploadHooks;
   #stopWatching: (() => void) | undefined;
   readonly #forward = (chunk: Buffer): void => {
@@ -186,17 +195,22 @@ class Upload extends Readable {
     this.push(null);
   };
 
-  constructor(request: IncomingMessage, prefix: Buffer[], hooks: UploadHooks) {
+  constructor(request: IncomingMessage, begun: Buffer, hooks: UploadHooks) {
     super({ highWaterMark: 64 * 1024 });
     this.#request = request;
-    this.#prefix = prefix;
+    this.#begun = begun;
     this.#hooks = hooks;
     request.on('data', this.#forward).on('end', this.#finish).pause();
   }
 
   override _read(): void {
-    for (let chunk = this.#prefix.shift(); chunk !== undefined; chunk = this.#prefix.shift()) {
-      if (!this.push(chunk)) return;
+    const begun = this.#begun;
+    this.#begun = Buffer.alloc(0);
+    if (begun.length > 0 && !this.push(begun)) return;
+    // Its end may have been told before anybody streamed: it comes in the same turn as the last bytes.
+    if (this.#request.readableEnded) {
+      this.push(null);
+      return;
     }
     // Silence counts only while somebody listens: a slow upstream is not the client's fault.
     this.#stopWatching ??= this.#hooks.watch();

@@ -1,7 +1,6 @@
 /** Gives the end of a request's lifeline the name of the stage in which it came: each has its own reply. */
 import { SidecarError } from '../errors.ts';
 import { LifelineEnded } from './lifeline.ts';
-import { stalledUpload } from './replay-body.ts';
 
 export type Stage = 'token' | 'queue' | 'body' | 'upstream';
 
@@ -26,7 +25,7 @@ export function nameEnd(stage: Stage, reason: LifelineEnded): Error {
     case 'queue':
       return new SidecarError('QUEUE_TIMEOUT', 'the deadline passed in the queue', { retryAfterMs: 1000 });
     case 'body':
-      return stalledUpload(0);
+      return new SidecarError('REQUEST_TIMEOUT', 'the deadline passed before the request body was complete');
     case 'upstream':
       return new SidecarError('UPSTREAM_TIMEOUT', 'the upstream did not answer before the deadline');
   }

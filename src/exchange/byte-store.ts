@@ -1,0 +1,33 @@
+/** Bytes in order of arrival, in one piece of memory at most twice their size, however small the pieces were that came. */
+export class ByteStore {
+  #memory: Buffer = Buffer.alloc(0);
+  #length = 0;
+
+  /** The bytes so far; valid until the next `add`. */
+  get bytes(): Buffer {
+    return this.#memory.subarray(0, this.#length);
+  }
+
+  add(chunk: Buffer): void {
+    const length = this.#length + chunk.length;
+    if (this.#length === 0) {
+      // Most bodies come in one piece, which is kept as it is.
+      this.#memory = chunk;
+    } else {
+      if (length > this.#memory.length) this.#grow(length);
+      chunk.copy(this.#memory, this.#length);
+    }
+    this.#length = length;
+  }
+
+  clear(): void {
+    this.#memory = Buffer.alloc(0);
+    this.#length = 0;
+  }
+
+  #grow(needed: number): void {
+    const memory = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#memory.length));
+    this.#memory.copy(memory, 0, 0, this.#length);
+    this.#memory = memory;
+  }
+}

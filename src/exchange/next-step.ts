@@ -1,0 +1,65 @@
+/**
+ * What follows an attempt of one request: the retry policy's decision, if there is time and budget for it. Keeps count
+ * of the attempts; carries nothing out.
+ */
+import { fullJitterMs } from '../retry/backoff.ts';
+import { decideRetry, type AttemptOutcomeFacts } from '../retry/policy.ts';
+import type { RetryReason } from '../telemetry/events.ts';
+import type { Ticket } from '../throttle/throttle.ts';
+import type { ExchangeParts } from './exchange.ts';
+import type { Lifeline } from './lifeline.ts';
+
+export type NextStep =
+  | { readonly kind: 'await-permit'; readonly reason: 'rate_limited' }
+  | { readonly kind: 'refresh-token'; readonly reason: 'unauthorized' }
+  | { readonly kind: 'back-off'; readonly reason: RetryReason; readonly delayMs: number };
+
+/** What is known of the request that its attempts belong to. */
+export interface RepeatableRequest {
+  readonly method: string;
+  readonly hasIdempotencyKey: boolean;
+  /** Whether the whole request body is in memory. */
+  readonly isReplayable: boolean;
+  readonly lifeline: Lifeline;
+  readonly ticket: Ticket;
+}
+
+export class NextSteps {
+  /** A 401 has been answered with a newer token. */
+  isReplayed = false;
+  readonly #parts: ExchangeParts;
+  readonly #request: RepeatableRequest;
+  #countedAttempts = 0;
+
+  constructor(parts: ExchangeParts, request: RepeatableRequest) {
+    this.#parts = parts;
+    this.#request = request;
+  }
+
+  /** @returns undefined when this outcome is the request's last */
+  after(outcome: AttemptOutcomeFacts, statedWaitMs = 0): NextStep | undefined {
+    const { lifeline, ticket } = this.#request;
+    if (outcome.kind !== 'answer' || outcome.status !== 429) this.#countedAttempts++;
+    const facts = { ...this.#request, countedAttempts: this.#countedAttempts, isReplayed: this.isReplayed };
+    const decision = decideRetry(this.#parts.retry, facts, outcome);
+    switch (decision.kind) {
+      case 'finish':
+        return undefined;
+      case 'refresh-token':
+        return { kind: 'refresh-token', reason: 'unauthorized' };
+      case 'await-permit':
+        return ticket.retryWaitMs() < lifeline.leftMs ? { kind: 'await-permit', reason: 'rate_limited' } : undefined;
+      case 'back-off':
+        return this.#backOff(decision.reason, statedWaitMs);
+    }
+  }
+
+  #backOff(reason: RetryReason, statedWaitMs: number): NextStep | undefined {
+    const { clock, random, budget, observe, route } = this.#parts;
+    const delayMs = Math.max(statedWaitMs, fullJitterMs(this.#countedAttempts, random()));
+    if (delayMs >= this.#request.lifeline.leftMs) return undefined;
+    if (budget.take(clock.now())) return { kind: 'back-off', reason, delayMs };
+    observe({ kind: 'retry-budget-exhausted', route, reason });
+    return undefined;
+  }
+}

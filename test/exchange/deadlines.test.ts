@@ -1,0 +1,251 @@
+/** The deadline, in whichever stage it passes: a reply of that stage's own, once, and nothing left behind. */
+import { describe, expect, it } from 'vitest';
+import { gate, giveToken, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
+import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { send } from '../sidecar/send.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { openSocket, readToEnd } from '../support/raw-client.ts';
+import { echo } from '../support/recording-upstream.ts';
+
+const DEADLINE = { SIDECAR_DEADLINE_MS: '5000' };
+
+describe('the deadline', () => {
+  it('in the wait for a token is TOKEN_UNAVAILABLE, and the shared token request goes on', async () => {
+    const clock = new ManualClock();
+    const token = gate();
+    const { url, api, tokens, endings } = await startInProcess({
+      clock,
+      tokenAnswer: async (request, response, index) => {
+        await token.opened;
+        await giveToken(request, response, index);
+      },
+      env: DEADLINE,
+    });
+    const call = send(url);
+    await until(() => tokens.server.listening && clock.pendingTimers >= 2, 'the call waiting');
+    await clock.advance(5000);
+    const answer = await call;
+    expect(answer).toMatchObject({ status: 503, code: 'TOKEN_UNAVAILABLE' });
+    expect(answer.fields['retry-after']).toBe('1');
+    expect(await endings(1)).toMatchObject([{ code: 503, durationMs: 5000, attempts: 0 }]);
+    token.open();
+    await until(() => tokens.requests.length === 1, 'the token');
+    expect((await send(url)).status).toBe(200);
+    expect(tokens.requests).toHaveLength(1);
+    expect(api.requests).toHaveLength(1);
+  });
+
+  it('in the queue is QUEUE_TIMEOUT, and counted as one', async () => {
+    const clock = new ManualClock();
+    const release = gate();
+    const { url, api, told, throttle } = await startInProcess({
+      clock,
+      answer: async (...call) => {
+        await release.opened;
+        await echo(...call);
+      },
+      env: { SIDECAR_MAX_IN_FLIGHT: '1' },
+    });
+    const first = send(url);
+    await until(() => told('permit-granted').length === 1, 'the first call in flight');
+    const second = send(url, { headers: { 'x-sidecar-timeout-ms': '700' } });
+    await untilQueued(throttle);
+    await clock.advance(700);
+    expect(await second).toMatchObject({ status: 503, code: 'QUEUE_TIMEOUT' });
+    expect(told('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'timeout' }]);
+    release.open();
+    expect((await first).status).toBe(200);
+    expect(api.requests).toHaveLength(1);
+  });
+
+  it('within the body is REQUEST_TIMEOUT, a 408', async () => {
+    const clock = new ManualClock();
+    const { url, api, endings, throttle } = await startInProcess({ clock, env: DEADLINE });
+    const socket = await openSocket(url);
+    const reading = readToEnd(socket);
+    socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf`);
+    await until(() => clock.pendingTimers >= 2, 'the body being read');
+    await untilQueued(throttle);
+    await clock.advance(5000);
+    const answer = await reading;
+    expect(answer.status).toBe(408);
+    const { code, detail } = JSON.parse(answer.body.toString()) as { code: string; detail: string };
+    expect(code).toBe('REQUEST_TIMEOUT');
+    expect(detail).toBe('the deadline passed before the request body was complete');
+    expect(api.requests).toHaveLength(0);
+    expect(await endings(1)).toMatchObject([{ code: 408, requestBytes: 4 }]);
+    expect(await throttle()).toEqual(IDLE);
+  });
+
+  it('at the upstream is UPSTREAM_TIMEOUT, and the connection is closed', async () => {
+    const clock = new ManualClock();
+    let isLeft = false;
+    const { url, told, endings, throttle } = await startInProcess({
+      clock,
+      answer: (_request, response) => void response.once('close', () => (isLeft = true)),
+      env: DEADLINE,
+    });
+    const call = send(url);
+    await until(() => told('permit-granted').length === 1, 'the call in flight');
+    await clock.advance(5000);
+    expect(await call).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT' });
+    await until(() => isLeft, 'the connection closed');
+    expect(told('attempt-ended')).toMatchObject([{ outcome: 'timeout', durationMs: 5000 }]);
+    expect(await endings(1)).toHaveLength(1);
+    expect(await throttle()).toEqual(IDLE);
+  });
+
+  it('in the queue after an attempt that brought no answer is QUEUE_TIMEOUT', async () => {
+    const clock = new ManualClock();
+    const { url, told } = await startInProcess({
+      clock,
+      answer: (_request, response) => void response.destroy(),
+      env: { ...DEADLINE, SIDECAR_RATE: '0.1', SIDECAR_BURST: '1' },
+    });
+    const call = send(url);
+    await until(() => told('attempt-ended').length === 1, 'a first attempt');
+    await clock.advance(5000);
+    expect(await call).toMatchObject({ status: 503, code: 'QUEUE_TIMEOUT' });
+    expect(told('retry')).toEqual([]);
+  });
+
+  it('does not touch an answer that has begun', async () => {
+    const clock = new ManualClock();
+    const rest = gate();
+    const { url, told } = await startInProcess({
+      clock,
+      answer: async (_request, response) => {
+        response.writeHead(200).write('begun, ');
+        await rest.opened;
+        response.end('ended');
+      },
+      env: DEADLINE,
+    });
+    const call = send(url);
+    await until(() => told('attempt-ended').length === 1, 'the head');
+    await clock.advance(60_000);
+    rest.open();
+    expect(await call).toMatchObject({ status: 200, text: 'begun, ended' });
+  });
+});
+
+describe('x-sidecar-timeout-ms', () => {
+  const never = () => undefined;
+
+  it.each([
+    ['shortens the deadline', '700', 700],
+    ['cannot lengthen it', '999999', 5000],
+  ])('%s', async (_, wish, endsAfterMs) => {
+    const clock = new ManualClock();
+    const { url, told, endings } = await startInProcess({ clock, answer: never, env: DEADLINE });
+    const call = send(url, { headers: { 'x-sidecar-timeout-ms': wish } });
+    await until(() => told('permit-granted').length === 1, 'the call in flight');
+    await clock.advance(endsAfterMs - 1);
+    expect(told('request-ended')).toEqual([]);
+    await clock.advance(1);
+    expect((await call).code).toBe('UPSTREAM_TIMEOUT');
+    expect(await endings(1)).toMatchObject([{ durationMs: endsAfterMs }]);
+  });
+
+  it.each(['0', '-1', '1.5', 'soon', ''])('of %j is refused', async (wish) => {
+    const { url, api } = await startInProcess({ answer: never });
+    expect(await send(url, { headers: { 'x-sidecar-timeout-ms': wish } })).toMatchObject({ code: 'BAD_REQUEST' });
+    expect(api.requests).toHaveLength(0);
+  });
+
+  it('stays here', async () => {
+    const { url, api } = await startInProcess();
+    await send(url, { headers: { 'x-sidecar-timeout-ms': '1000', 'X-Sidecar-Anything': 'x' } });
+    expect(Object.keys(api.requests[0]!.headers).filter((name) => name.startsWith('x-sidecar'))).toEqual([]);
+  });
+});
+
+describe('a client that stops sending within its body', () => {
+  it.each([
+    ['read whole', '1000', 0],
+    ['streamed', '1', 1],
+  ])('is answered 408 after upstream.bodyIdleTimeoutMs: %s', async (_, replayBufferBytes, attempts) => {
+    const clock = new ManualClock();
+    const { url, api, told, endings, throttle } = await startInProcess({
+      clock,
+      env: { SIDECAR_BODY_IDLE_TIMEOUT_MS: '1000', SIDECAR_REPLAY_BUFFER_BYTES: replayBufferBytes },
+    });
+    const socket = await openSocket(url);
+    const reading = readToEnd(socket);
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
+    if (attempts === 0) await untilQueued(throttle);
+    else await until(() => told('permit-granted').length === 1, 'the call in flight');
+    await until(() => clock.pendingTimers >= 3, 'the watch');
+    // Silence is looked for once per time-out, so that it is found within two of them.
+    await clock.advance(2000);
+    const answer = await reading;
+    expect(answer.status).toBe(408);
+    expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'REQUEST_TIMEOUT' });
+    expect(await endings(1)).toMatchObject([{ code: 408, attempts, requestBytes: 4 }]);
+    expect(api.requests).toHaveLength(0);
+    expect(await throttle()).toEqual(IDLE);
+  });
+
+  it('while the upstream does not read is not to blame', async () => {
+    const clock = new ManualClock();
+    const upstream = await startRawUpstream((socket) => socket.pause());
+    const { url, told } = await startInProcess({
+      clock,
+      apiUrl: upstream.url,
+      env: { SIDECAR_BODY_IDLE_TIMEOUT_MS: '1000' },
+    });
+    const call = send(url, { method: 'POST', body: Buffer.alloc(20_000_000) });
+    await until(() => upstream.sockets.length === 1, 'the upstream called');
+    // Until the buffers of all sockets are full.
+    let seen = -1;
+    while (seen !== upstream.sockets[0]!.bytesRead) {
+      seen = upstream.sockets[0]!.bytesRead;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    await clock.advance(10_000);
+    expect(told('request-ended')).toEqual([]);
+    await clock.advance(50_000);
+    expect(await call).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT' });
+  });
+});
+
+describe('an upstream', () => {
+  it('that takes longer than upstream.requestTimeoutMs is given up, and a POST as a GET not asked again', async () => {
+    const clock = new ManualClock();
+    const { url, told } = await startInProcess({
+      clock,
+      answer: () => undefined,
+      env: { SIDECAR_REQUEST_TIMEOUT_MS: '1000' },
+    });
+    const call = send(url);
+    await until(() => told('permit-granted').length === 1, 'the call in flight');
+    await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(1000);
+    await until(() => told('attempt-ended').length === 1, 'the end of the attempt');
+    expect(await call).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT' });
+    expect(told('attempt-ended')).toHaveLength(1);
+  });
+
+  it('that falls silent within its body is cut off after upstream.bodyIdleTimeoutMs', async () => {
+    const clock = new ManualClock();
+    const { url, told, endings } = await startInProcess({
+      clock,
+      answer: (_request, response) => void response.writeHead(200).write('half'),
+      env: { SIDECAR_BODY_IDLE_TIMEOUT_MS: '1000' },
+    });
+    const call = send(url);
+    const failure = expect(call).rejects.toThrow();
+    await until(() => told('attempt-ended').length === 1, 'the head');
+    await until(() => clock.pendingTimers > 0, 'the watch');
+    await clock.advance(2000);
+    await failure;
+    expect(await endings(1)).toMatchObject([{ code: 200, source: 'upstream', fault: expect.any(String) as string }]);
+  });
+});
+
+async function untilQueued(throttle: () => Promise<{ queued: number }>): Promise<void> {
+  const giveUpAt = performance.now() + 5000;
+  while ((await throttle()).queued === 0) {
+    if (performance.now() > giveUpAt) throw new Error('nobody queued');
+  }
+}

@@ -1,0 +1,219 @@
+/** How an answer reaches the client: byte for byte, as slowly as it is read, and cut where the upstream cut it. */
+import { gzipSync } from 'node:zlib';
+import { request as httpRequest } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { gate, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
+import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { send } from '../sidecar/send.ts';
+import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+
+const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
+const GET_1_0 = 'GET / HTTP/1.0\r\nHost: localhost\r\n\r\n';
+
+async function answering(...bytes: readonly (string | Buffer)[]) {
+  const upstream = await startRawUpstream((socket) => {
+    for (const part of bytes) socket.write(part);
+  });
+  return startInProcess({ apiUrl: upstream.url });
+}
+
+describe('invariant 9: an answer that the upstream cuts is cut for the client, never ended cleanly:', () => {
+  const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n';
+  const WITH_LENGTH = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf';
+
+  it.each([
+    ['chunked, FIN', CHUNKED, 'end'],
+    ['chunked, RST', CHUNKED, 'resetAndDestroy'],
+    ['Content-Length, FIN', WITH_LENGTH, 'end'],
+    ['Content-Length, RST', WITH_LENGTH, 'resetAndDestroy'],
+  ] as const)('%s', async (_, bytes, cut) => {
+    for (const [ask, version] of [
+      [GET, '1.1'],
+      [GET_1_0, '1.0'],
+    ]) {
+      const upstream = await startRawUpstream((socket) =>
+        socket.write(bytes, () => setTimeout(() => socket[cut](), 20)),
+      );
+      const { url, endings, throttle, told } = await startInProcess({ apiUrl: upstream.url });
+      const answer = await sendRaw(url, ask!);
+      expect(answer.status).toBe(200);
+      expect(answer.body.toString()).toContain('half');
+      expect(answer.body.toString()).not.toMatch(/0\r\n\r\n$/);
+      // Without a length and without chunks only a reset tells.
+      if (version === '1.0') expect(answer.end).toBe('reset');
+      const ended = await endings(1);
+      expect(ended).toHaveLength(1);
+      expect(ended[0]).toMatchObject({ code: 200, source: 'upstream', fault: expect.any(String) as string });
+      expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
+      expect(await throttle()).toEqual(IDLE);
+    }
+  });
+});
+
+it('what is no HTTP at all is a reply of the sidecar’s own', async () => {
+  const { url } = await answering('SSH-2.0-OpenSSH_9.9\r\n');
+  const answer = await send(url);
+  expect(answer).toMatchObject({ status: 502, code: 'UPSTREAM_PROTOCOL_ERROR' });
+  expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=http_protocol_error');
+});
+
+describe('an answer', () => {
+  it('with trailers arrives whole, without them and without a Trailer field', async () => {
+    const { url } = await answering(
+      'HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n',
+    );
+    const answer = await sendRaw(url, GET);
+    expect(answer.status).toBe(200);
+    expect(answer.bytes.toString()).not.toMatch(/trailer|x-sum/i);
+    expect(answer.body.toString()).toBe('2\r\nok\r\n0\r\n\r\n');
+  });
+
+  it('without a length, ended by the upstream’s FIN, is ended cleanly', async () => {
+    const upstream = await startRawUpstream((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nall of it'));
+    const { url } = await startInProcess({ apiUrl: upstream.url });
+    expect(await send(url)).toMatchObject({ status: 200, text: 'all of it' });
+  });
+
+  it('is not affected by interim answers before it', async () => {
+    const { url } = await answering(
+      'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+    );
+    const answer = await send(url);
+    expect(answer).toMatchObject({ status: 200, text: 'ok' });
+    expect(answer.fields.link).toBeUndefined();
+  });
+
+  it('with an empty body and repeated fields arrives as it was', async () => {
+    const { url } = await answering('HTTP/1.1 299 Odd\r\nX-One: a\r\nx-one: b\r\nContent-Length: 0\r\n\r\n');
+    const { bytes, body } = await sendRaw(url, GET);
+    expect(bytes.toString()).toMatch(/^HTTP\/1\.1 299 Odd\r\nX-One: a\r\nx-one: b\r\n/);
+    expect(body).toHaveLength(0);
+  });
+
+  it.each([
+    ['latin-1', Buffer.from('Pas trouv\xe9', 'latin1')],
+    ['UTF-8', Buffer.from('Nenalezeno \u017e')],
+    ['a control character', Buffer.from('Not\x01 found')],
+    ['nothing', Buffer.from('')],
+  ])('with a reason phrase of %s is passed on, with the usual phrase if need be', async (_, phrase) => {
+    const rest = '\r\nContent-Length: 2\r\n\r\nok';
+    const { url, told } = await answering(Buffer.concat([Buffer.from('HTTP/1.1 404 '), phrase, Buffer.from(rest)]));
+    const answer = await sendRaw(url, GET);
+    expect(answer.bytes.toString()).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/);
+    expect(answer.body.toString()).toBe('ok');
+    expect(told('warning')).toEqual([]);
+  });
+
+  it.each([204, 304])('of status %i has no body', async (status) => {
+    const { url } = await startInProcess({ answer: (_, response) => void response.writeHead(status).end() });
+    expect(await send(url)).toMatchObject({ status, text: '' });
+  });
+
+  it('to a HEAD keeps its Content-Length and has no body', async () => {
+    const { url } = await startInProcess({
+      answer: (_, response) => void response.writeHead(200, { 'content-length': 1234 }).end(),
+    });
+    const answer = await send(url, { method: 'HEAD' });
+    expect(answer).toMatchObject({ status: 200, text: '' });
+    expect(answer.fields['content-length']).toBe('1234');
+  });
+
+  it('that is compressed stays so, byte for byte', async () => {
+    const zipped = gzipSync('{"policies":[]}'.repeat(1000));
+    const { url } = await startInProcess({
+      answer: (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped),
+    });
+    const raw = await sendRaw(url, GET_1_0);
+    expect(raw.fields['content-encoding']).toBe('gzip');
+    expect(raw.body.equals(zipped)).toBe(true);
+  });
+
+  it('whose head comes long before its body reaches the client with its head at once', async () => {
+    const rest = gate();
+    const { url } = await startInProcess({
+      answer: async (_, response) => {
+        response.flushHeaders();
+        await rest.opened;
+        response.end('rest');
+      },
+    });
+    const call = httpRequest(url).end();
+    const [answer] = (await once(call, 'response')) as [IncomingMessage];
+    expect(answer.statusCode).toBe(200);
+    rest.open();
+    expect((await answer.toArray()).join('')).toBe('rest');
+  });
+
+  it('is read from the upstream only as fast as the client reads it', async () => {
+    const total = 64 * 1024 * 1024;
+    let written = 0;
+    const piece = Buffer.alloc(64 * 1024);
+    const { url } = await startInProcess({
+      answer: async (_, response) => {
+        response.writeHead(200, { 'content-length': total });
+        while (written < total) {
+          written += piece.length;
+          if (!response.write(piece)) await once(response, 'drain');
+        }
+        response.end();
+      },
+    });
+    const socket = await openSocket(url);
+    socket.pause();
+    socket.write(GET);
+    let seen = -1;
+    while (seen !== written || written === 0) {
+      seen = written;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    // What the kernel's buffers of four sockets hold, and no more.
+    expect(written).toBeLessThan(total / 2);
+    const reading = readToEnd(socket);
+    socket.resume();
+    expect((await reading).body).toHaveLength(total);
+  });
+});
+
+describe('an event stream', () => {
+  it('leaves maxInFlight at its head and counts as a stream until it ends', async () => {
+    const rest = gate();
+    const { url, throttle } = await startInProcess({
+      answer: async (request, response) => {
+        if (request.path !== '/events') return void response.end('ok');
+        response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' }).write('data: 1\n\n');
+        await rest.opened;
+        response.end('data: 2\n\n');
+      },
+      env: { SIDECAR_MAX_IN_FLIGHT: '1' },
+    });
+    const events = send(`${url}/events`);
+    while ((await throttle()).streams === 0);
+    expect(await throttle()).toEqual({ queued: 0, inFlight: 0, streams: 1 });
+    expect((await send(`${url}/call`)).text).toBe('ok');
+    rest.open();
+    expect((await events).text).toBe('data: 1\n\ndata: 2\n\n');
+    expect(await throttle()).toEqual(IDLE);
+  });
+});
+
+describe('an answer that comes before the request is whole', () => {
+  it('reaches a client that goes on sending, and the connection is closed behind it', async () => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.end('HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge');
+    });
+    const { url, endings } = await startInProcess({ apiUrl: upstream.url, env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' } });
+    const socket = await openSocket(url);
+    const reading = readToEnd(socket);
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n');
+    socket.write(Buffer.alloc(200_000));
+    await until(() => upstream.sockets.length === 1, 'the upstream called');
+    socket.write(Buffer.alloc(200_000));
+    const answer = await reading;
+    expect(answer.status).toBe(413);
+    expect(answer.body.toString()).toBe('large');
+    expect(await endings(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
+  });
+});

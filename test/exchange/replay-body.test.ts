@@ -1,0 +1,162 @@
+/** What is kept of a body for another attempt, and what is not: bounded for one request and for all together. */
+import { createHash, randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { heldBytes } from '../sidecar/heap.ts';
+import { gate, startInProcess, until } from '../sidecar/in-process.ts';
+import { send } from '../sidecar/send.ts';
+import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import { echo } from '../support/recording-upstream.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+
+const refusingFirst =
+  (status: number): Answer =>
+  (request, response, index) => {
+    if (index > 0) return echo(request, response, index);
+    response.writeHead(status).end('refused');
+  };
+
+const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+/** A body of unknown length, in pieces. */
+const chunked = (bytes: Buffer, pieceBytes: number): Readable =>
+  Readable.from(
+    (function* () {
+      for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
+    })(),
+  );
+
+describe('a body', () => {
+  const env = { SIDECAR_REPLAY_BUFFER_BYTES: '1000' };
+
+  it.each([
+    ['with a Content-Length', (bytes: Buffer) => bytes],
+    ['chunked', (bytes: Buffer) => chunked(bytes, 100)],
+  ])('of just replayBufferBytes, %s, is sent again byte for byte', async (_, form) => {
+    const bytes = randomBytes(1000);
+    const { url, api } = await startInProcess({ answer: refusingFirst(429), env });
+    expect((await send(url, { method: 'POST', body: form(bytes) })).status).toBe(200);
+    expect(api.requests.map(({ bodySha256 }) => bodySha256)).toEqual([sha256(bytes), sha256(bytes)]);
+    expect(api.requests.map(({ headers }) => headers['content-length'])).toEqual(['1000', '1000']);
+  });
+
+  it.each([
+    [429, 'with a Content-Length', (bytes: Buffer) => bytes],
+    [401, 'with a Content-Length', (bytes: Buffer) => bytes],
+    [429, 'chunked', (bytes: Buffer) => chunked(bytes, 100)],
+    [401, 'chunked', (bytes: Buffer) => chunked(bytes, 100)],
+  ])('of one byte more streams once: its %i, %s, goes to the client', async (status, _, form) => {
+    const bytes = randomBytes(1001);
+    const { url, api } = await startInProcess({ answer: refusingFirst(status), env });
+    expect(await send(url, { method: 'PUT', body: form(bytes) })).toMatchObject({ status, text: 'refused' });
+    expect(api.requests).toHaveLength(1);
+    expect(api.requests[0]).toMatchObject({ bodySha256: sha256(bytes) });
+  });
+
+  it('of several megabytes arrives byte for byte', async () => {
+    const bytes = randomBytes(5_000_001);
+    const { url, api, endings } = await startInProcess();
+    await send(url, { method: 'POST', body: bytes });
+    await send(url, { method: 'POST', body: chunked(bytes, 7001) });
+    expect(api.requests.map(({ bodySha256 }) => bodySha256)).toEqual([sha256(bytes), sha256(bytes)]);
+    expect((await endings(2)).map(({ requestBytes }) => requestBytes)).toEqual([bytes.length, bytes.length]);
+  });
+
+  it('that ends in the very piece that is one too many is streamed to its end', async () => {
+    const { url, api } = await startInProcess({ env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' } });
+    const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const answer = await sendRaw(url, `${head}8\r\n12345678\r\n3\r\n9ab\r\n0\r\n\r\n`);
+    expect(answer.status).toBe(200);
+    expect(api.requests.map(({ body }) => body.toString())).toEqual(['123456789ab']);
+  });
+
+  it('that breaks off before it is whole never reaches the upstream', async () => {
+    const { url, api, told } = await startInProcess();
+    const socket = await openSocket(url);
+    const reading = readToEnd(socket);
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nnot a size\r\n');
+    expect((await reading).status).toBe(400);
+    await until(() => told('request-ended').length === 1, 'its end');
+    expect(api.requests).toHaveLength(0);
+    expect(told('permit-granted')).toEqual([]);
+  });
+
+  it('in chunks of one byte costs memory of the order of its length', async () => {
+    const release = gate();
+    const { url, told } = await startInProcess({
+      answer: async (_request, response) => {
+        await release.opened;
+        response.end();
+      },
+    });
+    const socket = await openSocket(url);
+    const reading = readToEnd(socket);
+    const before = await heldBytes();
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const hundredThousand = Buffer.from('1\r\nx\r\n'.repeat(100_000));
+    for (let sent = 0; sent < 10; sent++) await new Promise((resolve) => socket.write(hundredThousand, resolve));
+    socket.write('0\r\n\r\n');
+    await until(() => told('permit-granted').length === 1, 'the body whole');
+    expect((await heldBytes()) - before).toBeLessThan(8 * 1024 * 1024);
+    release.open();
+    expect((await reading).status).toBe(200);
+  });
+});
+
+describe('all replay buffers together', () => {
+  it('are bounded: past the total a body streams once, and is replayable again when memory has come back', async () => {
+    const hold = gate();
+    const { url, api } = await startInProcess({
+      answer: async (request, response, index) => {
+        if (request.path === '/holder') await hold.opened;
+        if (request.path !== '/holder' && index === 1) return void response.writeHead(429).end('refused');
+        await echo(request, response, index);
+      },
+      env: { SIDECAR_REPLAY_BUFFER_BYTES: '1000', SIDECAR_REPLAY_TOTAL_BYTES: '1500' },
+    });
+    const holder = send(`${url}/holder`, { method: 'POST', body: randomBytes(1000) });
+    await until(() => api.requests.length === 1, 'the holder at the upstream');
+    const streamed = await send(`${url}/streamed`, { method: 'POST', body: randomBytes(501) });
+    expect(streamed).toMatchObject({ status: 429, text: 'refused' });
+    hold.open();
+    await holder;
+    expect((await send(`${url}/whole`, { method: 'POST', body: randomBytes(1000) })).status).toBe(200);
+  });
+
+  it('invariant 8: memory is given back by every ending, so that the thousandth request is as replayable as the first', async () => {
+    const kinds = ['/ok', '/refused', '/reset', '/left', '/trouble'];
+    const refusedOnce = new Set<string>();
+    const { url, api, told } = await startInProcess({
+      answer: (request, response, index) => {
+        const path = new URL(request.path, 'http://x').pathname;
+        if (path === '/reset') return void response.destroy();
+        if (path === '/left') return undefined;
+        if (path === '/trouble') return void response.writeHead(503).end('x'.repeat(500));
+        if (path === '/refused' && !refusedOnce.has(request.path)) {
+          refusedOnce.add(request.path);
+          return void response.writeHead(429).end('x'.repeat(500));
+        }
+        return echo(request, response, index);
+      },
+      // Room for one at a time.
+      env: { SIDECAR_REPLAY_BUFFER_BYTES: '1000', SIDECAR_REPLAY_TOTAL_BYTES: '1000' },
+    });
+    const body = randomBytes(500);
+    for (let round = 0; round < 1000; round++) {
+      const kind = kinds[round % kinds.length]!;
+      const aborter = new AbortController();
+      const call = send(`${url}${kind}?${String(round)}`, { method: 'POST', body, signal: aborter.signal });
+      if (kind === '/left') {
+        const path = `${kind}?${String(round)}`;
+        await until(() => api.requests.at(-1)?.path === path, 'the call at the upstream');
+        aborter.abort();
+        await call.catch(() => undefined);
+      } else {
+        await call;
+      }
+      await until(() => told('request-ended').length === round + 1, 'its end');
+    }
+    const last = `${url}/refused?last`;
+    expect((await send(last, { method: 'POST', body: randomBytes(1000) })).status).toBe(200);
+  });
+});

@@ -1,0 +1,149 @@
+/** Which attempts are repeated, how often, and what the client gets in the end. */
+import { describe, expect, it } from 'vitest';
+import { startInProcess } from '../sidecar/in-process.ts';
+import { closedPort, startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { send } from '../sidecar/send.ts';
+import { echo } from '../support/recording-upstream.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+
+const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'];
+const OTHERS = ['POST', 'PATCH'];
+
+const failingOnce =
+  (status: number): Answer =>
+  (request, response, index) => {
+    if (index > 0) return echo(request, response, index);
+    response.writeHead(status).end('in trouble');
+  };
+
+const resettingOnce: Answer = (request, response, index) => {
+  if (index > 0) return echo(request, response, index);
+  response.destroy();
+};
+
+describe.each([408, 502, 503, 504])('a %i', (status) => {
+  it.each(IDEMPOTENT)('is retried for %s', async (method) => {
+    const { url, api } = await startInProcess({ answer: failingOnce(status) });
+    expect((await send(url, { method })).status).toBe(200);
+    expect(api.requests).toHaveLength(2);
+  });
+
+  it.each(OTHERS)('goes to the client for %s', async (method) => {
+    const { url, api } = await startInProcess({ answer: failingOnce(status) });
+    expect(await send(url, { method, body: 'x' })).toMatchObject({ status, text: 'in trouble', code: undefined });
+    expect(api.requests).toHaveLength(1);
+  });
+});
+
+it.each([400, 404, 409, 422, 500, 501])('a %i is nobody’s business but the client’s', async (status) => {
+  const { url, api } = await startInProcess({ answer: failingOnce(status) });
+  expect(await send(url)).toMatchObject({ status, text: 'in trouble' });
+  expect(api.requests).toHaveLength(1);
+});
+
+describe('an Idempotency-Key', () => {
+  const post = { method: 'POST', body: 'x', headers: { 'idempotency-key': '"k"' } };
+
+  it('makes a POST repeatable where it is trusted', async () => {
+    const env = { SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY: 'true' };
+    for (const answer of [failingOnce(502), resettingOnce]) {
+      const { url, api } = await startInProcess({ answer, env });
+      expect((await send(url, post)).status).toBe(200);
+      expect(api.requests.map(({ headers }) => headers['idempotency-key'])).toEqual(['"k"', '"k"']);
+    }
+  });
+
+  it('is only passed on where it is not', async () => {
+    const { url, api } = await startInProcess({ answer: failingOnce(502) });
+    expect((await send(url, post)).status).toBe(502);
+    expect(api.requests).toHaveLength(1);
+  });
+});
+
+describe('a connection that breaks', () => {
+  it.each(IDEMPOTENT)('before the answer is retried for %s', async (method) => {
+    const { url, api, told } = await startInProcess({ answer: resettingOnce });
+    expect((await send(url, { method })).status).toBe(200);
+    expect(api.requests).toHaveLength(2);
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['reset', 'ok']);
+    expect(told('retry').map(({ reason }) => reason)).toEqual(['reset']);
+  });
+
+  it.each(OTHERS)(
+    'before the answer is told to the client of a %s, which may have been carried out',
+    async (method) => {
+      const { url, api } = await startInProcess({ answer: resettingOnce });
+      const answer = await send(url, { method, body: 'x' });
+      expect(answer).toMatchObject({ status: 502, code: 'UPSTREAM_RESET' });
+      expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=connection_terminated');
+      expect(api.requests).toHaveLength(1);
+    },
+  );
+
+  it('after an answer that was held back yields to that answer', async () => {
+    const { url, api } = await startInProcess({
+      answer: (_request, response, index) => {
+        if (index === 0) response.writeHead(503, { 'x-partner': 'kept' }).end('in trouble');
+        else response.destroy();
+      },
+    });
+    const answer = await send(url);
+    expect(answer).toMatchObject({ status: 503, text: 'in trouble', code: undefined });
+    expect(answer.fields['x-partner']).toBe('kept');
+    expect(api.requests).toHaveLength(4);
+  });
+
+  it('invariant 6: after the first byte of an answer is never retried, not even for a GET', async () => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', () => socket.resetAndDestroy());
+    });
+    const { url } = await startInProcess({ apiUrl: upstream.url });
+    await expect(send(url)).rejects.toThrow();
+    expect(upstream.received).toHaveLength(1);
+  });
+});
+
+describe('a connection that never opens', () => {
+  it('is tried again for every method, as often as retry.attempts says', async () => {
+    const { url, told, endings } = await startInProcess({
+      apiUrl: await closedPort(),
+      env: { SIDECAR_RETRY_ATTEMPTS: '3' },
+    });
+    const answer = await send(url, { method: 'POST', body: 'x' });
+    expect(answer).toMatchObject({ status: 502, code: 'UPSTREAM_UNREACHABLE' });
+    expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=connection_refused');
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(3).fill('unreachable'));
+    expect(told('retry').map(({ reason }) => reason)).toEqual(['connect', 'connect']);
+    expect(await endings(1)).toMatchObject([{ attempts: 3, localReply: 'UPSTREAM_UNREACHABLE' }]);
+  });
+
+  it('is tried no more once the retry budget is spent', async () => {
+    const { url, told, metric } = await startInProcess({
+      apiUrl: await closedPort(),
+      env: { SIDECAR_RETRY_ATTEMPTS: '3' },
+    });
+    for (let calls = 0; calls < 8; calls++) await send(url, { method: 'POST', body: 'x' });
+    // Ten retries in ten seconds are always allowed; two for each of the first five calls.
+    expect(told('retry')).toHaveLength(10);
+    expect(told('attempt-ended')).toHaveLength(18);
+    expect(told('retry-budget-exhausted')).toEqual(
+      Array(3).fill({ kind: 'retry-budget-exhausted', route: 'default', reason: 'connect' }),
+    );
+    expect(await metric('bearer_sidecar_retry_budget_exhausted_total{reason="connect"}')).toBe(3);
+  });
+});
+
+it('attempts are counted over every kind of trouble together', async () => {
+  const { url, api, endings } = await startInProcess({
+    answer: (_request, response, index) => {
+      if (index === 0) response.writeHead(429).end();
+      else if (index % 2 === 0) response.writeHead(502).end(`trouble ${String(index)}`);
+      else response.destroy();
+    },
+    env: { SIDECAR_RETRY_ATTEMPTS: '3' },
+  });
+  // 429, reset, 502, reset: three that count, and the last answer there was.
+  expect(await send(url)).toMatchObject({ status: 502, text: 'trouble 2' });
+  expect(api.requests).toHaveLength(4);
+  expect(await endings(1)).toMatchObject([{ attempts: 4, code: 502, source: 'upstream' }]);
+});

@@ -1,0 +1,145 @@
+/** What a 401 of the upstream sets off: one refresh, one replay, and never more of either. */
+import { describe, expect, it } from 'vitest';
+import { gate, giveToken, sendToken, startInProcess, until } from '../sidecar/in-process.ts';
+import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { send } from '../sidecar/send.ts';
+import { echo } from '../support/recording-upstream.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+
+/** Refuses every token but those of the numbers given. */
+function accepting(...numbers: readonly number[]): Answer {
+  return (request, response, index) => {
+    const number = Number(/token-(\d+)-/.exec(request.headers.authorization ?? '')?.[1]);
+    if (numbers.includes(number)) return echo(request, response, index);
+    response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end('refused');
+  };
+}
+
+const bearersOf = (requests: readonly { headers: { authorization?: string | undefined } }[]): (string | undefined)[] =>
+  requests.map(({ headers }) => headers.authorization);
+
+describe('a 401', () => {
+  it('is replayed once with a newer token, whatever the method', async () => {
+    const { url, api, tokens, told } = await startInProcess({ answer: accepting(2) });
+    const answer = await send(`${url}/policies`, { method: 'POST', body: '{"a":1}' });
+    expect(answer).toMatchObject({ status: 200, text: '{"a":1}' });
+    expect(bearersOf(api.requests)).toEqual(['Bearer token-1-of-the-tests', 'Bearer token-2-of-the-tests']);
+    expect(tokens.requests).toHaveLength(2);
+    expect(told('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'unauthorized' }]);
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['unauthorized', 'ok']);
+  });
+
+  it('a second time goes to the client as it is', async () => {
+    const { url, api, tokens } = await startInProcess({ answer: accepting() });
+    const answer = await send(url, { method: 'POST', body: 'x' });
+    expect(answer).toMatchObject({ status: 401, text: 'refused', code: undefined });
+    expect(answer.fields['www-authenticate']).toBe('Bearer error="invalid_token"');
+    expect(api.requests).toHaveLength(2);
+    expect(tokens.requests).toHaveLength(2);
+  });
+
+  it('of 30 concurrent calls costs one refresh, and each gets its own answer', async () => {
+    const { url, tokens, api } = await startInProcess({ answer: accepting(2) });
+    const bodies = Array.from({ length: 30 }, (_, index) => `{"index":${String(index)}}`);
+    const answers = await Promise.all(bodies.map((body) => send(url, { method: 'POST', body })));
+    expect(answers.map(({ text }) => text)).toEqual(bodies);
+    expect(tokens.requests).toHaveLength(2);
+    expect(api.requests.length).toBeLessThanOrEqual(60);
+  });
+
+  it('of a streamed body is passed on, and the token is replaced all the same', async () => {
+    const { url, tokens, api } = await startInProcess({
+      answer: accepting(2),
+      env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' },
+    });
+    const first = await send(url, { method: 'POST', body: 'longer than ten bytes' });
+    expect(first).toMatchObject({ status: 401, text: 'refused' });
+    await until(() => tokens.requests.length === 2, 'a second token request');
+    const second = await send(url, { method: 'POST', body: 'longer than ten bytes' });
+    expect(second.status).toBe(200);
+    expect(api.requests).toHaveLength(2);
+  });
+
+  it('of 30 streamed bodies at once marks the token once', async () => {
+    const [answers, refresh] = [gate(), gate()];
+    const { url, tokens, api } = await startInProcess({
+      answer: async (request, response, index) => {
+        await answers.opened;
+        await accepting(2)(request, response, index);
+      },
+      tokenAnswer: async (request, response, index) => {
+        if (index > 0) await refresh.opened;
+        await giveToken(request, response, index);
+      },
+      env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' },
+    });
+    const calls = Array.from({ length: 30 }, () => send(url, { method: 'POST', body: 'longer than ten bytes' }));
+    await until(() => api.requests.length === 30, '30 calls at the upstream');
+    answers.open();
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(30).fill(401));
+    refresh.open();
+    await until(() => tokens.requests.length === 2, 'a second token request');
+  });
+
+  it('whose body is too large to be held is passed on, and the token is replaced all the same', async () => {
+    const large = Buffer.alloc(300 * 1024, 'x');
+    const { url, tokens } = await startInProcess({
+      answer: (_request, response) => void response.writeHead(401).end(large),
+    });
+    const answer = await send(url);
+    expect(answer.status).toBe(401);
+    expect(answer.text).toHaveLength(large.length);
+    await until(() => tokens.requests.length === 2, 'a second token request');
+  });
+
+  it('whose body breaks off is still replayed', async () => {
+    const upstream = await startRawUpstream((socket, index) => {
+      if (index === 0) socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbroken');
+      else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+    });
+    const { url, told } = await startInProcess({ apiUrl: upstream.url });
+    expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: 'ok' });
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['unauthorized', 'ok']);
+  });
+
+  it('goes to the client when no newer token is to be had, and the old one stays in use', async () => {
+    const { url, tokens } = await startInProcess({
+      answer: accepting(),
+      tokenAnswer: (_request, response, index) => {
+        if (index === 0) sendToken(response, index, 3600);
+        else response.writeHead(503, { 'retry-after': '60' }).end();
+      },
+    });
+    expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 401, text: 'refused' });
+    expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 401, text: 'refused' });
+    expect(tokens.requests).toHaveLength(2);
+  });
+
+  it('invariant 5: a 401 invalidates the very token that was sent; a late one for an older token does nothing', async () => {
+    const late = gate();
+    const { url, tokens, api, told } = await startInProcess({
+      answer: async (request, response, index) => {
+        if (index === 0) await late.opened;
+        await accepting(2)(request, response, index);
+      },
+    });
+    const slow = send(`${url}/slow`, { method: 'POST', body: 'slow' });
+    await until(() => told('permit-granted').length === 1, 'the slow call on its way');
+    expect((await send(`${url}/quick`)).status).toBe(200);
+    expect(tokens.requests).toHaveLength(2);
+    late.open();
+    expect(await slow).toMatchObject({ status: 200, text: 'slow' });
+    expect(tokens.requests).toHaveLength(2);
+    expect(told('token-invalidated')).toHaveLength(1);
+    expect(api.requests).toHaveLength(4);
+  });
+});
+
+it('a 403 is nobody’s business but the client’s', async () => {
+  const { url, tokens, api } = await startInProcess({
+    answer: (_request, response) => void response.writeHead(403).end('not yours'),
+  });
+  expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 403, text: 'not yours' });
+  expect(api.requests).toHaveLength(1);
+  expect(tokens.requests).toHaveLength(1);
+});

@@ -1,0 +1,163 @@
+/** How the sidecar goes: readiness first, then new connections, then the work in hand, then the admin port. */
+import { Agent, request as httpRequest } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../support/manual-clock.ts';
+import { openSocket, readToEnd } from '../support/raw-client.ts';
+import { echo } from '../support/recording-upstream.ts';
+import { gate, giveToken, sendToken, startInProcess, until } from './in-process.ts';
+import { send } from './send.ts';
+
+const DRAIN = { SIDECAR_DRAIN_MS: '10000', SIDECAR_DRAIN_DELAY_MS: '2000' };
+
+const readiness = async (adminUrl: string): Promise<number> => (await fetch(`${adminUrl}/readyz`)).status;
+
+describe('invariant 10: drain', () => {
+  it('takes readiness away first, keeps the listener open for the delay, and closes the admin port last', async () => {
+    const clock = new ManualClock();
+    const { url, sidecar, told } = await startInProcess({ clock, env: DRAIN });
+    await until(() => told('token-requested').length === 1, 'a token');
+    expect(await readiness(sidecar.adminUrl)).toBe(200);
+    const drained = sidecar.drain();
+    expect(await readiness(sidecar.adminUrl)).toBe(503);
+    // Load balancers take their time to notice: still served, on connections that will not be kept.
+    const served = await send(url);
+    expect(served.status).toBe(200);
+    expect(served.fields.connection).toBe('close');
+    await clock.advance(2000);
+    expect(await drained).toBe(0);
+    await expect(openSocket(url)).rejects.toThrow('ECONNREFUSED');
+    await expect(openSocket(sidecar.adminUrl)).rejects.toThrow('ECONNREFUSED');
+    expect(told('draining')).toEqual([{ kind: 'draining', inFlight: 0, queued: 0, drainMs: 10_000 }]);
+    expect(told('stopped')).toEqual([{ kind: 'stopped', cut: 0 }]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('lets requests in flight and in the queue go on, refuses new connections, and late requests on kept ones', async () => {
+    const clock = new ManualClock();
+    const release = gate();
+    const { url, sidecar, told, throttle } = await startInProcess({
+      clock,
+      answer: async (...call) => {
+        if (call[0].path !== '/kept') await release.opened;
+        await echo(...call);
+      },
+      env: { ...DRAIN, SIDECAR_DRAIN_DELAY_MS: '0', SIDECAR_MAX_IN_FLIGHT: '2' },
+    });
+    const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+    const first = await callKept(kept, `${url}/kept`);
+    expect([first.status, first.connection]).toEqual([200, 'keep-alive']);
+    const calls = Array.from({ length: 4 }, (_, index) => send(url, { method: 'POST', body: String(index) }));
+    while ((await throttle()).queued < 2);
+
+    const drained = sidecar.drain();
+    await expect(openSocket(url)).rejects.toThrow('ECONNREFUSED');
+    const late = await callKept(kept, `${url}/late`);
+    expect(late).toMatchObject({ status: 503, code: 'DRAINING', connection: 'close', retryAfter: '1' });
+    expect(await readiness(sidecar.adminUrl)).toBe(503);
+    release.open();
+    const answers = await Promise.all(calls);
+    expect(answers.map(({ status, text }) => [status, text])).toEqual([0, 1, 2, 3].map((n) => [200, String(n)]));
+    expect(answers.map(({ fields }) => fields.connection)).toEqual(Array(4).fill('close'));
+    expect(await drained).toBe(0);
+    expect(told('draining')).toMatchObject([{ inFlight: 2, queued: 2 }]);
+    kept.destroy();
+  });
+
+  it('cuts what is left at its end: DRAINING where nothing was answered yet, and counts it', async () => {
+    const clock = new ManualClock();
+    const { url, sidecar, told, throttle, endings } = await startInProcess({
+      clock,
+      answer: (request, response) => {
+        if (request.path === '/begun') response.writeHead(200).write('begun');
+      },
+      env: { ...DRAIN, SIDECAR_DRAIN_DELAY_MS: '0', SIDECAR_MAX_IN_FLIGHT: '2' },
+    });
+    const begun = expect(send(`${url}/begun`)).rejects.toThrow();
+    await until(() => told('attempt-ended').length === 1, 'an answer begun');
+    const waiting = send(`${url}/in-flight`);
+    await until(() => told('permit-granted').length === 2, 'a second in flight');
+    const queued = send(`${url}/queued`);
+    while ((await throttle()).queued === 0);
+    const reading = await openSocket(url);
+    const readingEnd = readToEnd(reading);
+    reading.write('POST /reading HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf');
+    while ((await throttle()).queued < 2);
+
+    const drained = sidecar.drain();
+    await clock.advance(10_000);
+    expect(await waiting).toMatchObject({ status: 503, code: 'DRAINING' });
+    expect(await queued).toMatchObject({ status: 503, code: 'DRAINING' });
+    expect((await readingEnd).status).toBe(503);
+    await begun;
+    expect(await drained).toBe(4);
+    expect(told('stopped')).toEqual([{ kind: 'stopped', cut: 4 }]);
+    expect(told('queue-rejected').map(({ reason }) => reason)).not.toContain('client_left');
+    const ended = await endings(4);
+    expect(ended).toHaveLength(4);
+    expect(ended.map(({ path, code }) => `${path} ${String(code)}`).toSorted()).toEqual([
+      '/begun 200',
+      '/in-flight 503',
+      '/queued 503',
+      '/reading 503',
+    ]);
+  });
+
+  it('goes on renewing the token for those that wait', async () => {
+    const clock = new ManualClock();
+    const { url, sidecar, tokens, api, throttle } = await startInProcess({
+      clock,
+      tokenAnswer: (_, response, index) => sendToken(response, index, 10),
+      env: { SIDECAR_DRAIN_MS: '60000', SIDECAR_RATE: '0.05', SIDECAR_BURST: '1' },
+    });
+    await send(url);
+    const waiting = send(url);
+    while ((await throttle()).queued === 0);
+    const drained = sidecar.drain();
+    for (let second = 0; second < 20; second++) {
+      await clock.advance(1000);
+      await until(() => tokens.requests.length >= 1 + Math.floor((second + 1) / 8), 'the renewal');
+    }
+    expect((await waiting).status).toBe(200);
+    expect(await drained).toBe(0);
+    expect(tokens.requests.length).toBeGreaterThanOrEqual(3);
+    expect(api.requests[1]!.headers.authorization).not.toBe(api.requests[0]!.headers.authorization);
+  });
+
+  it('cuts a request that waits for a token', async () => {
+    const clock = new ManualClock();
+    const never = gate();
+    const { url, sidecar, tokens, endings } = await startInProcess({
+      clock,
+      tokenAnswer: async (request, response, index) => {
+        await never.opened;
+        await giveToken(request, response, index);
+      },
+      env: { ...DRAIN, SIDECAR_DRAIN_DELAY_MS: '0', SIDECAR_AUTH_TIMEOUT_MS: '60000' },
+    });
+    const call = send(url);
+    await until(() => tokens.requests.length === 1 && clock.pendingTimers >= 2, 'the token request');
+    const drained = sidecar.drain();
+    await clock.advance(10_000);
+    expect(await call).toMatchObject({ status: 503, code: 'DRAINING' });
+    expect(await drained).toBe(1);
+    expect(await endings(1)).toMatchObject([{ code: 503, localReply: 'DRAINING' }]);
+    never.open();
+  });
+});
+
+interface KeptAnswer {
+  readonly status: number | undefined;
+  readonly connection: string | undefined;
+  readonly retryAfter: string | undefined;
+  readonly code: string | undefined;
+}
+
+async function callKept(agent: Agent, url: string): Promise<KeptAnswer> {
+  const [answer] = (await once(httpRequest(url, { agent }).end(), 'response')) as [IncomingMessage];
+  const text = (await answer.toArray()).join('');
+  const { connection } = answer.headers;
+  const code = text.startsWith('{') ? (JSON.parse(text) as { code?: string }).code : undefined;
+  return { status: answer.statusCode, connection, retryAfter: answer.headers['retry-after'], code };
+}

@@ -1,0 +1,47 @@
+/** Calls of an application, of any method, that can be left at any time. */
+import { Agent, request } from 'undici';
+import type { Readable } from 'node:stream';
+
+export interface Sent {
+  readonly status: number;
+  readonly fields: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  /** The sidecar's own code, when it answered for itself. */
+  readonly code: string | undefined;
+}
+
+export interface SendOptions {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer | Readable;
+  readonly signal?: AbortSignal;
+}
+
+/** A connection for every call, none of them kept. */
+const agent = new Agent({ pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
+
+/** Sends a request and reads its answer whole. */
+export async function send(url: string, options: SendOptions = {}): Promise<Sent> {
+  const { method = 'GET', headers = {}, body = null, signal } = options;
+  const answer = await request(url, {
+    dispatcher: agent,
+    method: method,
+    headers: { ...headers },
+    body,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  const text = await answer.body.text();
+  return { status: answer.statusCode, fields: answer.headers, text, code: localCode(answer.headers, text) };
+}
+
+/** Sends a request that the caller will leave by `leave`; whatever comes of it is of no interest. */
+export function sendAndLeave(url: string, options: SendOptions = {}): { leave: () => void } {
+  const aborter = new AbortController();
+  send(url, { ...options, signal: aborter.signal }).catch(() => undefined);
+  return { leave: () => aborter.abort() };
+}
+
+function localCode(fields: Sent['fields'], text: string): string | undefined {
+  if (fields['content-type'] !== 'application/problem+json' || fields['proxy-status'] === undefined) return undefined;
+  return (JSON.parse(text) as { code: string }).code;
+}
