@@ -53,7 +53,7 @@ class Admission implements Throttle, Desk, PermitOwner {
   readonly #nextPermit: Alarm;
   readonly #nextExpiry: Alarm;
   #arrivals = 0;
-  #stage: 'open' | 'draining' | 'cut' = 'open';
+  #isCut = false;
 
   constructor(options: ThrottleOptions) {
     const { clock, random, throttle } = options;
@@ -79,12 +79,8 @@ class Admission implements Throttle, Desk, PermitOwner {
     return ticket;
   }
 
-  drain(): void {
-    if (this.#stage === 'open') this.#stage = 'draining';
-  }
-
   cut(): void {
-    this.#stage = 'cut';
+    this.#isCut = true;
     const now = this.now();
     for (const ticket of this.#room.queued()) if (ticket.wait !== undefined) this.#refuse(ticket, now, 'draining');
     this.pump();
@@ -108,7 +104,7 @@ class Admission implements Throttle, Desk, PermitOwner {
   admit(ticket: QueueTicket): Promise<void> {
     const misuse = misuseOf(ticket);
     if (misuse !== undefined) return Promise.reject(misuse);
-    if (this.#stage === 'cut') return Promise.reject(this.#refuse(ticket, this.now(), 'draining'));
+    if (this.#isCut) return Promise.reject(this.#refuse(ticket, this.now(), 'draining'));
     if (ticket.phase !== 'outside') return ADMITTED;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     this.#wait(ticket, this.now(), { kind: 'place', resolve: () => resolve(undefined), reject });
@@ -119,7 +115,7 @@ class Admission implements Throttle, Desk, PermitOwner {
     const misuse = misuseOf(ticket);
     if (misuse !== undefined) return Promise.reject(misuse);
     const now = this.now();
-    if (this.#stage === 'cut') return Promise.reject(this.#refuse(ticket, now, 'draining'));
+    if (this.#isCut) return Promise.reject(this.#refuse(ticket, now, 'draining'));
     if (ticket.deadlineAt <= now) return Promise.reject(this.#refuse(ticket, now, 'timeout'));
     const grant = this.#room.nextReady === undefined ? this.gate.tryGrant(now, false) : undefined;
     if (grant !== undefined) {
@@ -177,7 +173,7 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   #reasonAgainst(ticket: QueueTicket, now: number): RefusalReason | undefined {
     const queued = this.#room.size;
-    if (this.#stage !== 'open') return 'draining';
+    if (this.#isCut) return 'draining';
     if (this.gate.turnsAway(now, queued > 0)) return 'expected_wait';
     if (queued >= this.#options.queue.max + this.gate.grantable(now)) return 'full';
     const waitMs = this.gate.certainWaitMs(now, queued);

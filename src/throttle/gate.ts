@@ -107,6 +107,11 @@ export class Gate {
     return verdict;
   }
 
+  /** The attempt's request goes onto the wire. */
+  used(now: number, grant: Grant): void {
+    this.#bucket.used(now, grant.at);
+  }
+
   /** The attempt ended without a result. */
   endUnreported(now: number, grant: Grant): void {
     this.#governor.ended(now, grant);

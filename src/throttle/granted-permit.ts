@@ -23,6 +23,7 @@ export class GrantedPermit implements Permit {
   readonly #grant: Grant;
   #slot: 'in-flight' | 'stream' | 'freed' = 'in-flight';
   #reported = false;
+  #used = false;
 
   constructor(owner: PermitOwner, grant: Grant) {
     this.#owner = owner;
@@ -31,6 +32,12 @@ export class GrantedPermit implements Permit {
 
   get grantedAt(): number {
     return this.#grant.at;
+  }
+
+  used(): void {
+    if (this.#used || this.#slot === 'freed') return;
+    this.#used = true;
+    this.#owner.gate.used(this.#owner.now(), this.#grant);
   }
 
   report(result: AttemptResult): void {

@@ -4,6 +4,8 @@
  * which it grants are the same number. It waits for nobody: the queue and its timers are admission's.
  */
 
+const JITTER_MS = 5;
+
 /**
  * Permits granted in any interval ≤ burst + rate · interval, given-back ones not counted. A permit taken late does not bring
  * the following ones forward beyond the burst. A clock that jumps back costs nothing but the jump.
@@ -14,6 +16,8 @@ export class PermitBucket {
   /** When the bucket would be full again if nobody took a permit. */
   #fullAt = -Infinity;
   #lastAt = -Infinity;
+  /** As `#fullAt`, reckoned from when permits were used. */
+  #usedFullAt = -Infinity;
 
   /**
    * @param rate permits per second, above 0; Infinity grants always
@@ -55,6 +59,16 @@ export class PermitBucket {
     return Math.max(0, now - this.#fullAt);
   }
 
+  /**
+   * A permit taken at `takenAt` was used only now, its connection having had to be opened first: what follows keeps its
+   * distance from the use. A few milliseconds are everyday jitter and cost nothing.
+   */
+  used(now: number, takenAt: number): void {
+    const usedAt = now - takenAt > JITTER_MS ? now : takenAt;
+    this.#usedFullAt = Math.max(this.#usedFullAt, usedAt) + this.#intervalMs;
+    this.#fullAt = Math.max(this.#fullAt, this.#usedFullAt);
+  }
+
   /** Puts an unspent permit back; never above the burst. */
   giveBack(now: number): void {
     this.#follow(now);
@@ -74,7 +88,10 @@ export class PermitBucket {
   }
 
   #follow(now: number): void {
-    if (now < this.#lastAt) this.#fullAt -= this.#lastAt - now;
+    if (now < this.#lastAt) {
+      this.#fullAt -= this.#lastAt - now;
+      this.#usedFullAt -= this.#lastAt - now;
+    }
     this.#lastAt = now;
   }
 }

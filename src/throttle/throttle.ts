@@ -17,6 +17,8 @@ export type AttemptResult =
 export interface Permit {
   /** Monotonic instant of the grant. */
   readonly grantedAt: number;
+  /** The attempt's request goes onto the wire now; what is granted next keeps its distance from this instant. */
+  used(): void;
   /**
    * The attempt has its response head: tell the governor what it showed (an accepted answer may carry hints as well).
    * Called at most once, before `release`.
@@ -89,9 +91,7 @@ export interface Throttle {
    * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is known to be too long; DRAINING
    */
   enter(deadlineAt: number): Ticket;
-  /** New arrivals are refused with DRAINING from now on; those inside go on. */
-  drain(): void;
-  /** Everything that still waits is refused with DRAINING at once. */
+  /** Everything that waits, and whoever comes later, is refused with DRAINING. */
   cut(): void;
   state(): ThrottleState;
 }

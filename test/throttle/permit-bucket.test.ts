@@ -84,6 +84,22 @@ describe('permit bucket', () => {
     expect(grantsOf(bucket, [10, 10, 109, 110])).toEqual([10, 110]);
   });
 
+  it('keeps what follows at a distance from the late use of a permit', () => {
+    const bucket = new PermitBucket(50, 1);
+    for (const takenAt of [0, 20]) bucket.tryTake(takenAt);
+    bucket.used(36, 0);
+    bucket.used(37, 20);
+    // On the wire: 36, 37, and then no closer than if both had been taken there.
+    expect(bucket.nextAt(40)).toBe(76);
+  });
+
+  it('takes a permit that is used within a few milliseconds for used at once', () => {
+    const bucket = new PermitBucket(50, 1);
+    bucket.tryTake(0);
+    bucket.used(4, 0);
+    expect(bucket.nextAt(4)).toBe(20);
+  });
+
   it('keeps what is saved up when the rate changes', () => {
     const bucket = new PermitBucket(10, 1);
     bucket.tryTake(0);

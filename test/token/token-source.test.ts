@@ -4,7 +4,7 @@ import { SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
 const HOUR_MS = 3_600_000;
 
-describe('single flight and cache', () => {
+describe('invariant 4: one token request in flight, whatever asks', () => {
   test('200 concurrent first calls cost one token request', async () => {
     const harness = new SourceHarness();
     const calls = Array.from({ length: 200 }, () => harness.source.usable(harness.patient));
