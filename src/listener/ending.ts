@@ -3,11 +3,13 @@ import type { IncomingMessage } from 'node:http';
 import type { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed, Tally } from '../exchange/exchange.ts';
 import { describeReply } from './local-reply.ts';
+import { PREFLIGHT_ANSWERED } from './preflight.ts';
 
 export type Ending =
   | { readonly kind: 'relayed'; readonly relayed: Relayed }
   | { readonly kind: 'replied'; readonly error: SidecarError }
-  | { readonly kind: 'client-left' };
+  | { readonly kind: 'client-left' }
+  | { readonly kind: 'preflight' };
 
 /** The status logged and counted for a client that left before its answer had ended. */
 const CLIENT_LEFT = 499;
@@ -47,6 +49,9 @@ export function tellEnding(
       });
       return;
     }
+    case 'preflight':
+      observe({ kind: 'request-ended', ...common, code: PREFLIGHT_ANSWERED, source: 'sidecar' });
+      return;
     case 'client-left':
       observe({ kind: 'request-ended', ...common, code: CLIENT_LEFT, source: 'sidecar', fault: 'the client left' });
   }

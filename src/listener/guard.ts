@@ -12,7 +12,7 @@ export interface AllowedHost {
 }
 
 export interface GuardOptions {
-  /** Empty on a `unix:` listener, where Host is not checked. */
+  /** Undefined on a `unix:` listener, where Host is not checked. */
   readonly allowedHosts: readonly AllowedHost[] | undefined;
   readonly allowedOrigins: readonly string[];
   readonly requiredHeader: { readonly name: string; readonly value: string } | undefined;
@@ -45,13 +45,16 @@ export function guardRequest(options: GuardOptions, head: IncomingHead): GuardVe
   const refusal =
     (target instanceof SidecarError ? target : undefined) ??
     refuseMethod(head.method) ??
+    refuseFraming(head, fields) ??
     refuseHost(options, head, fields) ??
-    refuseOrigin(options, fields) ??
-    refuseSecret(options, fields);
+    refuseOrigin(options, fields);
   if (refusal !== undefined) return { kind: 'refused', error: refusal };
   const corsOrigin = fields.all('origin')[0]?.toLowerCase();
   const isPreflight =
     corsOrigin !== undefined && head.method === 'OPTIONS' && fields.all('access-control-request-method').length > 0;
+  // A browser puts no field of the page's own into a preflight.
+  const secretRefusal = isPreflight ? undefined : refuseSecret(options, fields);
+  if (secretRefusal !== undefined) return { kind: 'refused', error: secretRefusal };
   return { kind: 'pass', target: target as string, corsOrigin, isPreflight };
 }
 
@@ -100,6 +103,24 @@ function originForm(options: GuardOptions, target: string): string | SidecarErro
 function refuseMethod(method: string): SidecarError | undefined {
   if (method !== 'CONNECT' && method !== 'TRACE') return undefined;
   return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not forwarded`);
+}
+
+/** What node:http lets pass although two readers could see two different bodies in it (RFC 9112 §6.1, §11.2). */
+function refuseFraming(head: IncomingHead, fields: FieldView): SidecarError | undefined {
+  if (head.httpVersion !== '1.1' && head.httpVersion !== '1.0') {
+    return new SidecarError('BAD_REQUEST', 'the request is neither HTTP/1.1 nor HTTP/1.0');
+  }
+  const lengths = fields.all('content-length');
+  const codings = fields.all('transfer-encoding');
+  if (lengths.length + codings.length > 1) {
+    return new SidecarError('BAD_REQUEST', 'the length of the body is stated more than once');
+  }
+  if (codings[0] === undefined) return undefined;
+  if (codings[0].toLowerCase() !== 'chunked') {
+    return new SidecarError('BAD_REQUEST', 'the Transfer-Encoding is not understood: expected "chunked" alone');
+  }
+  if (head.httpVersion === '1.1') return undefined;
+  return new SidecarError('BAD_REQUEST', 'HTTP/1.0 has no Transfer-Encoding: expected a Content-Length');
 }
 
 function refuseHost(options: GuardOptions, head: IncomingHead, fields: FieldView): SidecarError | undefined {

@@ -133,12 +133,22 @@ function lingerThenEnd(request: IncomingMessage, response: ServerResponse): void
   request.on('data', count).on('end', stop).on('close', stop);
 }
 
-/** Answers on a bare connection (parser errors, CONNECT, upgrades) and closes it. */
+/**
+ * Answers on a bare connection (parser errors, CONNECT, upgrades) and closes it, with some patience: a client that is
+ * still sending, or keeps its own side open, gets to read the reply first.
+ */
 export function replyRaw(socket: Duplex, error: SidecarError): void {
+  // node:http takes its own listener off a connection that it hands over; unheard, a reset would end the process.
+  socket.on('error', () => socket.destroy());
   // Already answered, or nobody is there.
   if (!socket.writable) return;
   const { status, fields, body } = describeReply(error);
   const lines = [`HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`];
   for (let at = 0; at < fields.length; at += 2) lines.push(`${fields[at] ?? ''}: ${fields[at + 1] ?? ''}`);
   socket.end(`${lines.join('\r\n')}\r\nConnection: close\r\nDate: ${new Date().toUTCString()}\r\n\r\n${body}`);
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => {
+    clearTimeout(timer);
+  });
 }

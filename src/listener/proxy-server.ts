@@ -15,6 +15,7 @@ import { admit, type AdmitOptions } from './admit.ts';
 import { emptyTally, tellEnding, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
 import { parserFault } from './parser-fault.ts';
+import { answerPreflight } from './preflight.ts';
 import { refuseUpgrade, type ServeUpgrade } from './websocket.ts';
 
 export interface ProxyServerOptions extends AdmitOptions {
@@ -50,6 +51,8 @@ export class ProxyServer {
       // A queued request's body may stay unread for long; silence within a body is timed where it is read.
       requestTimeout: 0,
       noDelay: true,
+      // Node's own refusal would be neither a problem document nor told of; the guard counts the Host fields.
+      requireHostHeader: false,
     });
     Object.assign(server, { httpAllowHalfOpen: allowHalfClose });
     server.maxConnections = maxConnections;
@@ -77,6 +80,7 @@ export class ProxyServer {
   /** From now on every answer closes its connection. */
   startClosing(): void {
     this.#phase = 'closing';
+    this.active.closeAfterAnswers();
   }
 
   /** Accepts no more connections, and refuses new requests on those that are open with DRAINING. */
@@ -101,10 +105,11 @@ export class ProxyServer {
     const { parts } = this.#options;
     const tally = emptyTally();
     const startedAt = parts.clock.now();
-    if (this.#phase !== 'open') response.shouldKeepAlive = false;
+    if (this.#phase !== 'open') this.active.closeAfter(response);
     const admission = admit(this.#options, request);
     if (admission.kind === 'preflight') {
       answerPreflight(request, response, admission.corsOrigin);
+      tellEnding(parts, request, { kind: 'preflight' }, tally, parts.clock.now() - startedAt);
       return;
     }
     if (admission.kind === 'refused') {
@@ -113,21 +118,20 @@ export class ProxyServer {
       return;
     }
     const { lifeline } = admission;
-    const { socket } = request;
-    this.active.add(lifeline, socket);
-    const closed = new Promise<void>((resolve) => {
-      response.once('close', () => {
-        if (!response.writableFinished) lifeline.end({ kind: 'client-left' });
-        resolve();
-      });
+    const active = { lifeline, request, response };
+    this.active.add(active);
+    const story: { ending?: Ending } = {};
+    const closed = whenClosed(response, () => {
+      if (!response.writableFinished && !isCut(story.ending)) lifeline.end({ kind: 'client-left' });
     });
     const ending = await this.#run({ ...admission, request, response, tally });
+    story.ending = ending;
     await closed;
-    const hasLeft = lifeline.ended?.end.kind === 'client-left';
-    const told: Ending = hasLeft ? { kind: 'client-left' } : ending;
+    const told: Ending = lifeline.ended?.end.kind === 'client-left' ? { kind: 'client-left' } : ending;
     tellEnding(parts, request, told, tally, parts.clock.now() - startedAt);
     lifeline.meetDeadline();
-    this.active.remove(lifeline, socket);
+    this.active.remove(active);
+    this.#closeBroken(request.socket);
   }
 
   async #run(exchange: Exchange): Promise<Ending> {
@@ -157,15 +161,28 @@ export class ProxyServer {
     });
   }
 
-  /** What node:http's parser refused: before a request, which nobody knows of yet, or within a request's body. */
+  /**
+   * What node:http's parser refused: before a request, which nobody knows of yet, within a request's body, or behind
+   * requests that are whole: those are answered, and their connection closed then.
+   */
   #refuseBroken(error: Error & { code?: string }, socket: Duplex): void {
+    // The parser complains of every further packet.
+    if (this.#brokenSockets.has(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
-    const fault = parserFault(error.code ?? '');
     this.#brokenSockets.add(socket);
-    if (this.active.endOn(socket, { kind: 'failed', error: fault }) === 0) this.#refuseRaw(undefined, socket, fault);
+    const fault = parserFault(error.code ?? '');
+    const underWay = this.active.on(socket);
+    for (const { lifeline, request } of underWay) {
+      if (!request.complete) lifeline.end({ kind: 'failed', error: fault });
+    }
+    if (underWay.length === 0) this.#refuseRaw(undefined, socket, fault);
+  }
+
+  #closeBroken(socket: net.Socket): void {
+    if (this.#brokenSockets.has(socket) && this.active.on(socket).length === 0) socket.destroySoon();
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
@@ -179,7 +196,8 @@ export class ProxyServer {
     const { lifeline } = admission;
     const startedAt = parts.clock.now();
     const tally = emptyTally();
-    this.active.add(lifeline, socket);
+    const active = { lifeline, request, response: undefined };
+    this.active.add(active);
     let ending: Ending;
     try {
       if (this.#phase === 'refusing') throw draining();
@@ -191,7 +209,7 @@ export class ProxyServer {
     }
     tellEnding(parts, request, ending, tally, parts.clock.now() - startedAt);
     lifeline.meetDeadline();
-    this.active.remove(lifeline, socket);
+    this.active.remove(active);
   }
 
   #refuseRaw(request: IncomingMessage | undefined, socket: Duplex, error: SidecarError): void {
@@ -200,21 +218,24 @@ export class ProxyServer {
   }
 }
 
-function draining(): SidecarError {
-  return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
+/** Calls back, then resolves, when the response is closed, by whomever. */
+function whenClosed(response: ServerResponse, then: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    response.once('close', () => {
+      // Where it was closed from this side, the request's story is over by the next turn.
+      setImmediate(() => {
+        then();
+        resolve();
+      });
+    });
+  });
 }
 
-/** Fetch standard, CORS preflight: what an allowed page asks for is granted; the upstream judges the request itself. */
-function answerPreflight(request: IncomingMessage, response: ServerResponse, origin: string): void {
-  const allowed = { method: 'access-control-request-method', fields: 'access-control-request-headers' };
-  response.writeHead(204, [
-    ...corsFields(origin),
-    'Access-Control-Allow-Methods',
-    String(request.headers[allowed.method] ?? ''),
-    'Access-Control-Allow-Headers',
-    String(request.headers[allowed.fields] ?? ''),
-    'Access-Control-Max-Age',
-    '600',
-  ]);
-  response.end();
+/** The upstream broke its answer off, and so did the sidecar. */
+function isCut(ending: Ending | undefined): boolean {
+  return ending?.kind === 'relayed' && ending.relayed.fault !== undefined;
+}
+
+function draining(): SidecarError {
+  return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
 }

@@ -1,0 +1,185 @@
+/**
+ * One WebSocket handshake with the upstream (RFC 6455 §4), carried by http-proxy-3, which also joins the two connections
+ * afterwards. A 401 marks the token, a 429 signals the governor; neither is replayed, and any answer but 101 is passed on.
+ */
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { SecureContext } from 'node:tls';
+import type { ProxyServer } from 'http-proxy-3';
+import { SidecarError } from '../errors.ts';
+import { answerOutcome, failureOutcome, faultOf } from '../exchange/attempt-outcome.ts';
+import type { ExchangeParts, Tally } from '../exchange/exchange.ts';
+import type { Lifeline } from '../exchange/lifeline.ts';
+import { nameEnd } from '../exchange/stage.ts';
+import { readRateLimitSignal } from '../throttle/rate-limit-signal.ts';
+import type { Permit } from '../throttle/throttle.ts';
+import type { Token } from '../token/token.ts';
+import {
+  abortedFailure,
+  describeConnectFailure,
+  describeExchangeFailure,
+  timeoutFailure,
+  type UpstreamFailure,
+} from '../upstream/failure.ts';
+import { endToEndRequestFields } from '../upstream/fields.ts';
+import { replyRaw } from './local-reply.ts';
+
+/** One upgrade that passed the guard. */
+export interface Upgrade {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  /** Bytes that came behind the request's head. */
+  readonly head: Buffer;
+  /** Path and query on the upstream. */
+  readonly path: string;
+  readonly lifeline: Lifeline;
+  readonly tally: Tally;
+}
+
+/**
+ * Sends the upgrade; resolves with the status that the upstream answered.
+ * @throws SidecarError, LifelineEnded; a SidecarError has been answered already
+ */
+export type ShakeHands = (parts: ExchangeParts, upgrade: Upgrade, permit: Permit, token: Token) => Promise<number>;
+
+/** @param secureContext trust for an `https:` upstream */
+export function createHandshake(secureContext: SecureContext | undefined): ShakeHands {
+  let proxy: ProxyServer | undefined;
+  return async (parts, upgrade, permit, token) => {
+    // Loaded by the first upgrade: most sidecars never see one.
+    const { createProxyServer } = await import('http-proxy-3');
+    // Unheard, it throws a client's reset, which is told of by the socket's 'close', and ends the process.
+    proxy ??= createProxyServer().on('error', () => undefined);
+    const { ended } = upgrade.lifeline;
+    if (ended !== undefined) throw nameEnd('upstream', ended);
+    return new Handshake(parts, upgrade, permit, token).run(proxy, secureContext);
+  };
+}
+
+class Handshake {
+  readonly #parts: ExchangeParts;
+  readonly #upgrade: Upgrade;
+  readonly #permit: Permit;
+  readonly #token: Token;
+  readonly #sentAt: number;
+  readonly #outcome = Promise.withResolvers<number>();
+  #proxyRequest: ClientRequest | undefined;
+  #hasConnected = false;
+  #isOver = false;
+
+  constructor(parts: ExchangeParts, upgrade: Upgrade, permit: Permit, token: Token) {
+    this.#parts = parts;
+    this.#upgrade = upgrade;
+    this.#permit = permit;
+    this.#token = token;
+    this.#sentAt = parts.clock.now();
+  }
+
+  async run(proxy: ProxyServer, secureContext: SecureContext | undefined): Promise<number> {
+    const { clock, requestTimeoutMs } = this.#parts;
+    const cancelTimer = clock.after(requestTimeoutMs, () => {
+      this.#fail(timeoutFailure(requestTimeoutMs));
+    });
+    const letGo = this.#upgrade.lifeline.onEnd(() => {
+      this.#fail(abortedFailure());
+    });
+    this.#send(proxy, secureContext);
+    try {
+      return await this.#outcome.promise;
+    } finally {
+      cancelTimer();
+      letGo();
+    }
+  }
+
+  #send(proxy: ProxyServer, secureContext: SecureContext | undefined): void {
+    const { request, socket, head } = this.#upgrade;
+    const { baseUrl } = this.#parts.upstream;
+    request.headers = this.#headers();
+    const onProxyRequest = (proxyRequest: ClientRequest, original: IncomingMessage): void => {
+      if (original === request) this.#watch(proxyRequest);
+    };
+    proxy.on('proxyReqWs', onProxyRequest);
+    proxy.ws(
+      request,
+      socket,
+      head,
+      {
+        target: baseUrl.origin,
+        changeOrigin: true,
+        headers: { authorization: `Bearer ${this.#token.value}` },
+        ...(secureContext === undefined ? {} : { ssl: { secureContext } }),
+      },
+      // Also called when an upgraded connection breaks: the handshake is long over then.
+      (error) => {
+        this.#fail(this.#hasConnected ? describeExchangeFailure(error) : describeConnectFailure(error));
+      },
+    );
+    proxy.off('proxyReqWs', onProxyRequest);
+  }
+
+  #watch(proxyRequest: ClientRequest): void {
+    const { path, socket } = this.#upgrade;
+    const isSecure = this.#parts.upstream.baseUrl.protocol === 'https:';
+    this.#proxyRequest = proxyRequest;
+    // The joined path, byte for byte: http-proxy-3 would normalise it.
+    proxyRequest.path = path;
+    proxyRequest.once('socket', (upstreamSocket) => {
+      upstreamSocket.once(isSecure ? 'secureConnect' : 'connect', () => {
+        this.#hasConnected = true;
+      });
+    });
+    proxyRequest.once('upgrade', (answer) => {
+      // From here on the two connections read from each other.
+      socket.removeAllListeners('readable');
+      this.#finish(101, answer);
+    });
+    proxyRequest.once('response', (answer) => {
+      this.#finish(answer.statusCode ?? 502, answer);
+    });
+  }
+
+  #finish(status: number, answer: IncomingMessage): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { clock, observe, route, tokens } = this.#parts;
+    const outcome = status === 101 ? 'ok' : answerOutcome(status);
+    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
+    const signal = readRateLimitSignal(status, (name) => textOf(answer.headers[name]), clock.wallNow());
+    this.#permit.report(status === 429 ? { kind: 'rate-limited', signal } : { kind: 'accepted' });
+    if (status === 401) void tokens.unauthorized(this.#token, new AbortController().signal);
+    this.#outcome.resolve(status);
+  }
+
+  #fail(failure: UpstreamFailure): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { clock, observe, route } = this.#parts;
+    const { lifeline, socket } = this.#upgrade;
+    const outcome = failureOutcome(failure, lifeline.leftMs <= 0);
+    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
+    const fault = lifeline.ended === undefined ? faultOf(failure) : nameEnd('upstream', lifeline.ended);
+    // Before http-proxy-3 hears of it, which closes the socket.
+    if (fault instanceof SidecarError) replyRaw(socket, fault);
+    this.#outcome.reject(fault);
+    this.#proxyRequest?.destroy();
+  }
+
+  /** The end-to-end fields, and of the connection-specific ones those that make the upgrade. */
+  #headers(): Record<string, string> {
+    const { observe, requiredHeader } = this.#parts;
+    const { fields, hadAuthorization } = endToEndRequestFields(this.#upgrade.request.rawHeaders, requiredHeader);
+    if (hadAuthorization) observe({ kind: 'authorization-overridden' });
+    const headers = Object.create(null) as Record<string, string>;
+    for (let at = 0; at + 1 < fields.length; at += 2) {
+      const name = (fields[at] ?? '').toLowerCase();
+      const before = headers[name];
+      headers[name] = before === undefined ? (fields[at + 1] ?? '') : `${before}, ${fields[at + 1] ?? ''}`;
+    }
+    return Object.assign(headers, { connection: 'Upgrade', upgrade: 'websocket' });
+  }
+}
+
+function textOf(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}

@@ -1,0 +1,21 @@
+/** Answers the CORS preflight of an allowed page (Fetch standard); who is allowed is the guard's. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { corsFields } from '../upstream/fields.ts';
+
+/** The status of an answered preflight. */
+export const PREFLIGHT_ANSWERED = 204;
+
+/** What the page asks for is granted: the upstream judges the request itself. */
+export function answerPreflight(request: IncomingMessage, response: ServerResponse, origin: string): void {
+  const allowed = { method: 'access-control-request-method', fields: 'access-control-request-headers' };
+  response.writeHead(PREFLIGHT_ANSWERED, [
+    ...corsFields(origin),
+    'Access-Control-Allow-Methods',
+    String(request.headers[allowed.method] ?? ''),
+    'Access-Control-Allow-Headers',
+    String(request.headers[allowed.fields] ?? ''),
+    'Access-Control-Max-Age',
+    '600',
+  ]);
+  response.end();
+}

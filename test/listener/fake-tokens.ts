@@ -1,0 +1,51 @@
+/** A token source that holds the tokens a test gives it, and remembers which were refused. */
+import { SidecarError } from '../../src/errors.ts';
+import type { Token, TokenSource, UnauthorizedVerdict } from '../../src/token/token.ts';
+
+function makeToken(serial: number): Token {
+  return {
+    value: `token-${String(serial)}`,
+    serial,
+    scope: undefined,
+    obtainedAt: 0,
+    expiresAt: 3_600_000,
+    expiresWallAt: 3_600_000,
+  };
+}
+
+export class FakeTokens implements TokenSource {
+  held: Token | undefined = makeToken(1);
+  /** Serial numbers of the tokens that were refused with 401, in order. */
+  readonly refused: number[] = [];
+
+  start(): void {
+    this.held ??= makeToken(1);
+  }
+
+  stop(): void {
+    this.held = undefined;
+  }
+
+  current(): Token | undefined {
+    return this.held;
+  }
+
+  usable(): Promise<Token> {
+    return this.held === undefined
+      ? Promise.reject(new SidecarError('TOKEN_UNAVAILABLE', 'no token in this test', { retryAfterMs: 2000 }))
+      : Promise.resolve(this.held);
+  }
+
+  unauthorized(token: Token): Promise<UnauthorizedVerdict> {
+    this.refused.push(token.serial);
+    return Promise.resolve({ kind: 'pass-through' });
+  }
+
+  accepted(): void {
+    this.start();
+  }
+
+  state(): never {
+    throw new Error('nobody asks in these tests');
+  }
+}

@@ -1,0 +1,67 @@
+/** Every fault of the sidecar's own as it looks on the wire (RFC 9457, RFC 9209). */
+import { describe, expect, it } from 'vitest';
+import { LOCAL_REPLY_CODES, SidecarError } from '../../src/errors.ts';
+import { describeReply } from '../../src/listener/local-reply.ts';
+
+const STATUS: Record<string, readonly [status: number, proxyStatus: string]> = {
+  HOST_NOT_ALLOWED: [403, 'http_request_denied'],
+  ORIGIN_NOT_ALLOWED: [403, 'http_request_denied'],
+  REQUEST_NOT_ALLOWED: [403, 'http_request_denied'],
+  UPGRADE_NOT_ALLOWED: [403, 'http_request_denied'],
+  BAD_REQUEST: [400, 'http_request_denied'],
+  METHOD_NOT_ALLOWED: [405, 'http_request_denied'],
+  HEADERS_TOO_LARGE: [431, 'http_request_denied'],
+  REQUEST_TIMEOUT: [408, 'http_request_error'],
+  QUEUE_FULL: [503, 'connection_limit_reached'],
+  QUEUE_TIMEOUT: [503, 'connection_limit_reached'],
+  DRAINING: [503, 'destination_unavailable'],
+  TOKEN_REJECTED: [502, 'destination_unavailable'],
+  TOKEN_UNAVAILABLE: [503, 'destination_unavailable'],
+  UPSTREAM_UNREACHABLE: [502, 'destination_unavailable'],
+  UPSTREAM_RESET: [502, 'connection_terminated'],
+  UPSTREAM_PROTOCOL_ERROR: [502, 'http_protocol_error'],
+  UPSTREAM_TIMEOUT: [504, 'http_response_timeout'],
+};
+
+function fieldsOf(error: SidecarError): Record<string, string> {
+  const { fields } = describeReply(error);
+  return Object.fromEntries(fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])));
+}
+
+describe.each(LOCAL_REPLY_CODES)('%s', (code) => {
+  it('has its status, problem document and fields', () => {
+    const error = new SidecarError(code, 'grüße: "what" was wrong', { cause: new Error('an inner secret') });
+    const { status, body } = describeReply(error);
+    const fields = fieldsOf(error);
+    const [expectedStatus, proxyStatus] = STATUS[code] ?? [];
+    expect(status).toBe(expectedStatus);
+    expect(JSON.parse(body)).toEqual({
+      type: `urn:bearer-sidecar:${code.toLowerCase().replaceAll('_', '-')}`,
+      title: expect.stringMatching(/^[A-Z][A-Za-z ]+P?$/) as string,
+      status,
+      detail: 'grüße: "what" was wrong',
+      code,
+    });
+    expect(fields).toEqual({
+      'Content-Type': 'application/problem+json',
+      'Content-Length': String(Buffer.byteLength(body)),
+      'Cache-Control': 'no-store',
+      'Proxy-Status': `bearer-sidecar; error=${String(proxyStatus)}`,
+      ...(status === 503 ? { 'Retry-After': '1' } : {}),
+    });
+    expect(body).not.toContain('secret');
+  });
+});
+
+it('Retry-After is whole seconds, rounded up, at least 1, and only with 503', () => {
+  const after = (retryAfterMs: number): string | undefined =>
+    fieldsOf(new SidecarError('QUEUE_FULL', 'full', { retryAfterMs }))['Retry-After'];
+  expect([0, 1, 1000, 1001, 59_500, Infinity, NaN].map(after)).toEqual(['1', '1', '1', '2', '60', '1', '1']);
+  const timedOut = new SidecarError('UPSTREAM_TIMEOUT', 'late', { retryAfterMs: 5000 });
+  expect(fieldsOf(timedOut)).not.toHaveProperty('Retry-After');
+});
+
+it('a nearer Proxy-Status wins', () => {
+  const error = new SidecarError('UPSTREAM_UNREACHABLE', 'no name', { proxyStatus: 'dns_error' });
+  expect(fieldsOf(error)['Proxy-Status']).toBe('bearer-sidecar; error=dns_error');
+});

@@ -1,0 +1,177 @@
+/**
+ * What is not quite HTTP, sent byte by byte: refused with a reply that can be read, told of once, and nothing of it
+ * reaches the upstream (RFC 9112 §11.2, request smuggling).
+ */
+import { describe, expect, it } from 'vitest';
+import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import type { RawAnswer } from '../support/raw-client.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { startWireServer, until } from '../upstream/wire.ts';
+import { startProxy } from './proxy.ts';
+
+const HEAD = 'Host: 127.0.0.1\r\nConnection: close\r\n';
+const CHUNKED = `${HEAD}Transfer-Encoding: chunked\r\n`;
+
+function codeOf(answer: RawAnswer): string {
+  expect(answer.fields['content-type']).toBe('application/problem+json');
+  expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
+  const problem = JSON.parse(answer.body.toString()) as { status: number; code: string };
+  expect(problem.status).toBe(answer.status);
+  return problem.code;
+}
+
+describe('refused, and never seen upstream', () => {
+  it.each([
+    ['two Host fields', `GET / HTTP/1.1\r\n${HEAD}Host: 127.0.0.1\r\n\r\n`, 403, 'HOST_NOT_ALLOWED'],
+    ['an empty Host', 'GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n', 403, 'HOST_NOT_ALLOWED'],
+    ['no Host', 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 403, 'HOST_NOT_ALLOWED'],
+    ['CL and TE', `POST / HTTP/1.1\r\n${CHUNKED}Content-Length: 5\r\n\r\n0\r\n\r\n`, 400, 'BAD_REQUEST'],
+    [
+      'TE and CL',
+      `POST / HTTP/1.1\r\n${HEAD}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400,
+      'BAD_REQUEST',
+    ],
+    ['two CL', `POST / HTTP/1.1\r\n${HEAD}Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi`, 400, 'BAD_REQUEST'],
+    ['a list of CL', `POST / HTTP/1.1\r\n${HEAD}Content-Length: 2, 2\r\n\r\nhi`, 400, 'BAD_REQUEST'],
+    ['a signed CL', `POST / HTTP/1.1\r\n${HEAD}Content-Length: +2\r\n\r\nhi`, 400, 'BAD_REQUEST'],
+    ['two TE', `POST / HTTP/1.1\r\n${CHUNKED}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400, 'BAD_REQUEST'],
+    [
+      'gzip, chunked',
+      `POST / HTTP/1.1\r\n${HEAD}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
+      400,
+      'BAD_REQUEST',
+    ],
+    [
+      'chunked, identity',
+      `POST / HTTP/1.1\r\n${HEAD}Transfer-Encoding: chunked, identity\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
+      400,
+      'BAD_REQUEST',
+    ],
+    ['TE in HTTP/1.0', 'POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n', 400, 'BAD_REQUEST'],
+    ['HTTP/0.9', `GET / HTTP/0.9\r\n${HEAD}\r\n`, 400, 'BAD_REQUEST'],
+    ['HTTP/2.0', `GET / HTTP/2.0\r\n${HEAD}\r\n`, 400, 'BAD_REQUEST'],
+    ['HTTP/2 with prior knowledge', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'BAD_REQUEST'],
+    ['a folded field', `GET / HTTP/1.1\r\n${HEAD}X: a\r\n b\r\n\r\n`, 400, 'BAD_REQUEST'],
+    ['a space before the colon', `GET / HTTP/1.1\r\n${HEAD}X : a\r\n\r\n`, 400, 'BAD_REQUEST'],
+    ['a NUL', `GET / HTTP/1.1\r\n${HEAD}X: a\0b\r\n\r\n`, 400, 'BAD_REQUEST'],
+    ['a bare LF', `GET / HTTP/1.1\n${HEAD}\n`, 400, 'BAD_REQUEST'],
+    ['no HTTP at all', '\x16\x03\x01\x02\x00\x01\x00', 400, 'BAD_REQUEST'],
+    ['OPTIONS *', `OPTIONS * HTTP/1.1\r\n${HEAD}\r\n`, 400, 'BAD_REQUEST'],
+    ['CONNECT', `CONNECT evil.example:443 HTTP/1.1\r\n${HEAD}\r\n`, 405, 'METHOD_NOT_ALLOWED'],
+    ['TRACE', `TRACE / HTTP/1.1\r\n${HEAD}\r\n`, 405, 'METHOD_NOT_ALLOWED'],
+    ['a field of 20 kB', `GET / HTTP/1.1\r\n${HEAD}X: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
+    ['a field of 1 MB', `GET / HTTP/1.1\r\n${HEAD}X: ${'x'.repeat(1_000_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
+    ['a chunk size that is none', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi\r\nZZ\r\n`, 400, 'BAD_REQUEST'],
+    ['a chunk longer than it says', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi!\r\n0\r\n\r\n`, 400, 'BAD_REQUEST'],
+    [
+      'an upgrade to h2c',
+      'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
+      403,
+      'UPGRADE_NOT_ALLOWED',
+    ],
+    [
+      'a POST that upgrades',
+      'POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+      403,
+      'UPGRADE_NOT_ALLOWED',
+    ],
+  ])('%s', async (_, bytes, status, code) => {
+    await using upstream = await startRecordingUpstream();
+    await using proxy = await startProxy(upstream.url);
+    const answer = await sendRaw(proxy.url, Buffer.from(bytes, 'latin1'));
+    expect([answer.status, codeOf(answer), answer.end]).toEqual([status, code, 'fin']);
+    const [ended, ...more] = await proxy.told(1);
+    expect(ended).toMatchObject({ code: status, source: 'sidecar', localReply: code });
+    expect(more).toEqual([]);
+    expect(proxy.events.filter((event) => event.kind === 'local-reply')).toHaveLength(1);
+    expect(upstream.requests).toEqual([]);
+    expect(proxy.server.active.count).toBe(0);
+  });
+});
+
+it('a body that breaks in a later packet never reaches the upstream either', async () => {
+  await using upstream = await startRecordingUpstream();
+  await using proxy = await startProxy(upstream.url);
+  const socket = await openSocket(proxy.url);
+  const answer = readToEnd(socket);
+  socket.write(`POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi\r\n`);
+  while (proxy.throttle.state().queued === 0 && proxy.server.active.count === 0) await new Promise(setImmediate);
+  socket.write('ZZ\r\n');
+  expect(codeOf(await answer)).toBe('BAD_REQUEST');
+  expect((await answer).status).toBe(400);
+  expect(await proxy.told(1)).toHaveLength(1);
+  expect(upstream.requests).toEqual([]);
+});
+
+it('a body too large to be held that breaks later is cut upstream, never ended', async () => {
+  await using upstream = await startWireServer(() => undefined);
+  await using proxy = await startProxy(upstream.url.href, { replayBufferBytes: 4 });
+  const socket = await openSocket(proxy.url);
+  const answer = readToEnd(socket);
+  socket.write(`POST / HTTP/1.1\r\n${CHUNKED}\r\n5\r\nfirst\r\n`);
+  await until(() => upstream.received[0]?.includes('first') === true);
+  socket.write('6\r\nsecond\r\nZZ\r\n');
+  expect(codeOf(await answer)).toBe('BAD_REQUEST');
+  await until(() => upstream.sockets[0]?.destroyed === true);
+  expect(upstream.received[0]).not.toMatch(/0\r\n\r\n$/);
+  expect(await proxy.told(1)).toMatchObject([{ code: 400, attempts: 1 }]);
+});
+
+it('chunk extensions are read over, and the body goes on without them', async () => {
+  await using upstream = await startRecordingUpstream();
+  await using proxy = await startProxy(upstream.url);
+  const answer = await sendRaw(proxy.url, `POST / HTTP/1.1\r\n${CHUNKED}\r\n2;a=b;c="d"\r\nhi\r\n0\r\n\r\n`);
+  expect(answer.status).toBe(200);
+  expect(upstream.requests.map(({ body, headers }) => [String(body), headers['content-length']])).toEqual([
+    ['hi', '2'],
+  ]);
+});
+
+it('field names with underscores cannot stand for framing or credentials', async () => {
+  await using upstream = await startRecordingUpstream();
+  await using proxy = await startProxy(upstream.url);
+  const sly = 'Transfer_Encoding: chunked\r\nContent_Length: 9\r\nAuthorization_: x\r\nPROXY_AUTHORIZATION: y\r\n';
+  const answer = await sendRaw(proxy.url, `POST / HTTP/1.1\r\n${HEAD}${sly}Content-Length: 2\r\n\r\nhi`);
+  expect(answer.status).toBe(200);
+  expect(upstream.requests[0]?.rawHeaders.join('\n')).not.toMatch(/transfer|content_length|proxy/i);
+  expect(String(upstream.requests[0]?.body)).toBe('hi');
+});
+
+it('a whole request is still answered when nonsense follows it on its connection', async () => {
+  await using upstream = await startRecordingUpstream((_, response) => void response.end('the answer'));
+  await using proxy = await startProxy(upstream.url);
+  const answer = await sendRaw(
+    proxy.url,
+    'POST /a HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\nhi\x01nonsense',
+  );
+  expect([answer.status, answer.end]).toEqual([200, 'fin']);
+  expect(answer.bytes.toString()).toContain('the answer');
+  expect(await proxy.told(1)).toMatchObject([{ code: 200, path: '/a' }]);
+});
+
+describe('a client that resets its connection', () => {
+  it.each([
+    ['CONNECT', 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\n\r\n'],
+    ['a refused upgrade', 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
+    ['no HTTP', 'nonsense\r\n\r\n'],
+    ['a request', 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
+    ['half a body', 'POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nhalf'],
+  ])('after %s takes nobody else down', async (_, bytes) => {
+    const uncaught: unknown[] = [];
+    const hear = (error: unknown): void => void uncaught.push(error);
+    process.on('uncaughtExceptionMonitor', hear);
+    await using upstream = await startRecordingUpstream();
+    await using proxy = await startProxy(upstream.url);
+    for (let turns = 0; turns < 20; turns++) {
+      const socket = await openSocket(proxy.url);
+      socket.on('error', () => socket.destroy()).write(bytes);
+      // From before the server has read it to after it has answered.
+      for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+      socket.resetAndDestroy();
+    }
+    expect((await sendRaw(proxy.url, `GET / HTTP/1.1\r\n${HEAD}\r\n`)).status).toBe(200);
+    process.off('uncaughtExceptionMonitor', hear);
+    expect(uncaught).toEqual([]);
+  });
+});

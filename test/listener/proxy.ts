@@ -1,0 +1,121 @@
+/** A proxy port on a free port of 127.0.0.1, with its own throttle, upstream pool and events, and tokens that a test holds. */
+import { systemClock } from '../../src/clock.ts';
+import type { Clock } from '../../src/clock.ts';
+import type { ExchangeParts } from '../../src/exchange/exchange.ts';
+import { ReplayMemory } from '../../src/exchange/replay-body.ts';
+import { bind } from '../../src/listener/bind.ts';
+import { ProxyServer } from '../../src/listener/proxy-server.ts';
+import type { ProxyServerOptions } from '../../src/listener/proxy-server.ts';
+import { createRetryBudget } from '../../src/retry/budget.ts';
+import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';
+import { createThrottle } from '../../src/throttle/admission.ts';
+import type { Throttle } from '../../src/throttle/throttle.ts';
+import { createUpstream } from '../../src/upstream/client.ts';
+import { FakeTokens } from './fake-tokens.ts';
+
+export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'parts' | 'guard'>> {
+  readonly guard?: Partial<ProxyServerOptions['guard']>;
+  readonly clock?: Clock;
+  readonly maxInFlight?: number;
+  readonly maxStreams?: number;
+  readonly queueMax?: number;
+  readonly replayBufferBytes?: number;
+  readonly requestTimeoutMs?: number;
+  readonly bodyIdleTimeoutMs?: number;
+}
+
+export interface Proxy extends AsyncDisposable {
+  readonly url: string;
+  readonly server: ProxyServer;
+  readonly tokens: FakeTokens;
+  readonly throttle: Throttle;
+  readonly events: readonly SidecarEvent[];
+  /** The requests told of so far. */
+  ended(): RequestEnded[];
+  /** Resolves with the first `count` requests once they have been told of. */
+  told(count: number): Promise<RequestEnded[]>;
+}
+
+/** @param upstreamUrl base URL of the upstream, `http:` */
+export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
+  const events: SidecarEvent[] = [];
+  const listeners = new Set<() => void>();
+  const parts = buildParts(new URL(upstreamUrl), options, (event) => {
+    events.push(event);
+    for (const listener of listeners) listener();
+  });
+  const { guard, deadlineMs = 60_000, keepAliveMs = 60_000, maxConnections = 1000, ...rest } = options;
+  const server = new ProxyServer({
+    parts,
+    guard: {
+      allowedHosts: [{ host: '127.0.0.1', port: undefined }],
+      allowedOrigins: [],
+      requiredHeader: undefined,
+      ...guard,
+    },
+    deadlineMs,
+    keepAliveMs,
+    maxConnections,
+    allowHalfClose: rest.allowHalfClose ?? false,
+    serveUpgrade: rest.serveUpgrade,
+  });
+  const { url } = await bind(() => server.createServer(), { kind: 'tcp', host: '127.0.0.1', port: 0 });
+  const ended = (): RequestEnded[] => events.filter((event) => event.kind === 'request-ended');
+  return {
+    url,
+    server,
+    tokens: parts.tokens,
+    throttle: parts.throttle,
+    events,
+    ended,
+    told: (count) =>
+      new Promise((resolve) => {
+        const look = (): void => {
+          if (ended().length < count) return;
+          listeners.delete(look);
+          resolve(ended());
+        };
+        listeners.add(look);
+        look();
+      }),
+    [Symbol.asyncDispose]: async () => {
+      server.stopAccepting();
+      server.closeConnections();
+      await parts.upstream.close();
+    },
+  };
+}
+
+function buildParts(
+  baseUrl: URL,
+  options: ProxyOptions,
+  observe: (event: SidecarEvent) => void,
+): ExchangeParts & { readonly tokens: FakeTokens } {
+  const { clock = systemClock, maxInFlight = 8, maxStreams = 2, queueMax = 100 } = options;
+  const { replayBufferBytes = 64 * 1024, requestTimeoutMs = 30_000, bodyIdleTimeoutMs = 0 } = options;
+  const route = 'default';
+  const random = (): number => 0.5;
+  const rates = { rate: 10_000, burst: 1000, maxInFlight, maxStreams, maxPauseMs: 300_000 };
+  const queue = { max: queueMax, timeoutMs: 30_000 };
+  return {
+    route,
+    clock,
+    random,
+    observe,
+    tokens: new FakeTokens(),
+    throttle: createThrottle({ route, throttle: rates, queue, clock, random, observe }),
+    upstream: createUpstream({
+      clock,
+      baseUrl,
+      secureContext: undefined,
+      connectTimeoutMs: 5000,
+      connections: maxInFlight + maxStreams,
+    }),
+    budget: createRetryBudget(),
+    memory: new ReplayMemory(32 * 1024 * 1024),
+    retry: { attempts: 1, unsafeOn429: true, trustIdempotencyKey: false, replayBufferBytes },
+    requestTimeoutMs,
+    bodyIdleTimeoutMs,
+    requiredHeader: options.guard?.requiredHeader?.name,
+  };
+}
