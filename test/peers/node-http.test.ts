@@ -1,0 +1,105 @@
+/** What node:http accepts, hides or does by default, as tried, and what the sidecar makes of it. */
+import { createServer } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { IDLE, startInProcess, until } from '../sidecar/in-process.ts';
+import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+
+const CLOSE = 'Connection: close\r\n';
+
+describe('node:http accepts what no proxy should forward:', () => {
+  it.each([
+    ['two Host fields', `GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n${CLOSE}\r\n`],
+    ['an empty Host', `GET / HTTP/1.1\r\nHost:\r\n${CLOSE}\r\n`],
+    [
+      'HTTP/1.0 with Transfer-Encoding',
+      `POST / HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n`,
+    ],
+    [
+      'Transfer-Encoding: gzip, chunked',
+      `POST / HTTP/1.1\r\nHost: localhost\r\n${CLOSE}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n`,
+    ],
+  ])('%s', async (_, bytes) => {
+    const { url, api } = await startInProcess();
+    const answer = await sendRaw(url, bytes);
+    expect([400, 403]).toContain(answer.status);
+    expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
+    expect(api.requests).toHaveLength(0);
+  });
+
+  it('chunk extensions, which are dropped with the chunks', async () => {
+    const { url, api } = await startInProcess();
+    const head = `POST / HTTP/1.1\r\nHost: localhost\r\n${CLOSE}Transfer-Encoding: chunked\r\n\r\n`;
+    expect((await sendRaw(url, `${head}2;evil="x"\r\nok\r\n0\r\n\r\n`)).status).toBe(200);
+    expect(api.requests).toMatchObject([{ headers: { 'content-length': '2' } }]);
+    expect(api.requests[0]!.body.toString()).toBe('ok');
+  });
+});
+
+describe('node:http refuses, with a reply that names nobody; here it is a problem of the sidecar’s own:', () => {
+  const chunkedPost = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n';
+  it.each([
+    ['Content-Length and Transfer-Encoding', `${chunkedPost}Content-Length: 5\r\n\r\n0\r\n\r\n`],
+    ['a list of lengths', 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5, 5\r\n\r\nhello'],
+    ['a bare LF', 'GET / HTTP/1.1\nHost: localhost\n\n'],
+    ['obs-fold', 'GET / HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n'],
+    ['NUL', 'GET / HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n'],
+  ])('%s', async (_, bytes) => {
+    const { url, api, endings } = await startInProcess();
+    const answer = await sendRaw(url, bytes);
+    expect(answer.status).toBe(400);
+    expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'BAD_REQUEST' });
+    expect(api.requests).toHaveLength(0);
+    expect(await endings(1)).toHaveLength(1);
+  });
+});
+
+it('node:http reports chunk errors after the request event — here the request has one ending, and no upstream call', async () => {
+  const { url, api, endings, throttle } = await startInProcess();
+  const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const answer = await sendRaw(url, `${head}5\r\nhello\r\nzz\r\n`);
+  expect(answer.status).toBe(400);
+  expect(answer.bytes.toString().match(/^HTTP\/1\.1/gm)).toHaveLength(1);
+  expect(await endings(1)).toHaveLength(1);
+  expect(api.requests).toHaveLength(0);
+  expect(await throttle()).toEqual(IDLE);
+});
+
+it('node:http closes idle connections after 5 s and so resets pooled clients — here they are kept for an hour', async () => {
+  expect(createServer().keepAliveTimeout).toBeLessThan(6000 + 60_000);
+  const { url } = await startInProcess();
+  const socket = await openSocket(url);
+  const reading = readToEnd(socket);
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await new Promise((resolve) => socket.once('data', resolve));
+  socket.end(`GET / HTTP/1.1\r\nHost: localhost\r\n${CLOSE}\r\n`);
+  const { bytes } = await reading;
+  expect(/^keep-alive: timeout=(\d+)/im.exec(bytes.toString())?.[1]).toBe('3600');
+});
+
+it('node:http reports neither FIN nor RST while ≥ 200 kB of a paused body are unread — here that is found when reading resumes', async () => {
+  let answered = 0;
+  const { url, api, told, throttle, endings } = await startInProcess({
+    answer: (_, response) => {
+      answered++;
+      if (answered === 2) response.end('second');
+      else setTimeout(() => response.end('first'), 300);
+    },
+    env: { SIDECAR_MAX_IN_FLIGHT: '1' },
+  });
+  const first = sendRaw(url, `GET /first HTTP/1.1\r\nHost: localhost\r\n${CLOSE}\r\n`);
+  await until(() => told('permit-granted').length === 1, 'the first in flight');
+  // One waits with its body read, so that the next one's is left unread.
+  const second = sendRaw(url, `GET /second HTTP/1.1\r\nHost: localhost\r\n${CLOSE}\r\n`);
+  while ((await throttle()).queued < 1);
+  const leaver = await openSocket(url);
+  leaver.write('POST /leaver HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n');
+  leaver.write(Buffer.alloc(400_000));
+  while ((await throttle()).queued < 2);
+  leaver.resetAndDestroy();
+  expect((await first).status).toBe(200);
+  expect((await second).status).toBe(200);
+  const ended = await endings(3);
+  expect(ended.find(({ path }) => path === '/leaver')).toMatchObject({ code: 499, attempts: 0 });
+  expect(api.requests.map(({ path }) => path)).toEqual(['/first', '/second']);
+  expect(await throttle()).toEqual(IDLE);
+});

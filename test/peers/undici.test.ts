@@ -1,0 +1,154 @@
+/** Traps of undici 8.12.4, as tried, each shown not to be one for the sidecar, or for undici itself where that is cheap. */
+import { Pool } from 'undici';
+import type { Dispatcher } from 'undici';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { createUpstream } from '../../src/upstream/client.ts';
+import { startInProcess, until } from '../sidecar/in-process.ts';
+import { startRawUpstream } from '../sidecar/raw-upstream.ts';
+import { send } from '../sidecar/send.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { sendRaw } from '../support/raw-client.ts';
+import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
+
+const ask = (target: string, fields = ''): string =>
+  `GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${fields}\r\n`;
+
+describe('undici: a Pool loses a client for good each time that a dispatch refuses its request', () => {
+  const CONNECTIONS = 3;
+
+  it('the peer: after as many refusals as connections a good request hangs', async () => {
+    await using api = await startRecordingUpstream();
+    const pool = new Pool(api.url, { connections: CONNECTIONS });
+    const refused = { path: '/', method: 'GET' as const, headers: { expect: '100-continue' } };
+    for (let times = 0; times < CONNECTIONS; times++) await pool.request(refused).catch(() => undefined);
+    const good = pool.request({ path: '/', method: 'GET' }).then(
+      () => 'answered',
+      () => 'ended by the test',
+    );
+    const hangs = new Promise((resolve) => setTimeout(() => resolve('hangs'), 200));
+    expect(await Promise.race([good, hangs])).toBe('hangs');
+    await pool.destroy();
+    await good;
+  });
+
+  it('not here: after connections + 1 refusals a good request is served', async () => {
+    await using api = await startRecordingUpstream();
+    const upstream = createUpstream({
+      clock: systemClock,
+      baseUrl: new URL(api.url),
+      secureContext: undefined,
+      connectTimeoutMs: 1000,
+      connections: CONNECTIONS,
+    });
+    const terms = {
+      onStart: () => undefined,
+      onHead: () => 'hold' as const,
+      onOverflow: () => {
+        throw new Error('nothing large is expected');
+      },
+      responseTimeoutMs: 1000,
+      bodyIdleTimeoutMs: 1000,
+    };
+    const get = { method: 'GET', path: '/', body: undefined, contentLength: undefined };
+    for (let times = 0; times < CONNECTIONS + 1; times++) {
+      const refused = upstream.send({ ...get, fields: ['Expect', '100-continue'] }, terms);
+      expect(await refused.ended).toMatchObject({ kind: 'failed', failure: { kind: 'refused' } });
+    }
+    expect(await upstream.send({ ...get, fields: [] }, terms).ended).toMatchObject({ kind: 'held' });
+    await upstream.close();
+  });
+
+  it('and no field of a client brings a refusal about', async () => {
+    const { url, told } = await startInProcess({
+      env: { SIDECAR_MAX_IN_FLIGHT: '2', SIDECAR_THROTTLE_MAX_STREAMS: '1' },
+    });
+    const fields = ['Keep-Alive: timeout=5', 'Expect: 100-continue', 'Expect: odd', 'Proxy-Connection: x', 'TE: gzip'];
+    for (const field of [...fields, 'Upgrade-Insecure-Requests: 1', 'Keep_Alive: 5', 'Trailer: x', 'X: caf\xe9']) {
+      for (let times = 0; times < CONNECTIONS + 1; times++)
+        expect((await sendRaw(url, Buffer.from(ask('/', `${field}\r\n`), 'latin1'))).status).toBe(200);
+    }
+    expect(told('warning')).toEqual([]);
+  });
+});
+
+it('undici: 1xx answers reach onResponseStart as well — the client gets the final one', async () => {
+  const INTERIM = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
+  const upstream = await startRawUpstream((socket) => {
+    socket.write(`${INTERIM}HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok`);
+  });
+  const seen: number[] = [];
+  const pool = new Pool(upstream.url);
+  await new Promise<void>((resolve, reject) => {
+    const handler: Dispatcher.DispatchHandler = {
+      onRequestStart: () => undefined,
+      onResponseStart: (_, status) => void seen.push(status),
+      onResponseData: () => undefined,
+      onResponseEnd: () => resolve(),
+      onResponseError: (_, error) => reject(error),
+    };
+    pool.dispatch({ path: '/', method: 'GET' }, handler);
+  });
+  await pool.destroy();
+  expect(seen).toEqual([102, 103, 201]);
+
+  const { url, told } = await startInProcess({ apiUrl: upstream.url });
+  expect(await send(url)).toMatchObject({ status: 201, text: 'ok' });
+  expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
+});
+
+it.each(['//evil.example/x', '/http://evil.example/x', 'http://localhost//evil.example/x'])(
+  'undici: paths like %s pass unchecked — here they stay below the base path, on the upstream',
+  async (target) => {
+    const { url, api } = await startInProcess();
+    const base = await startInProcess({ apiUrl: `${api.url}/v1` });
+    await sendRaw(base.url, ask(target));
+    await sendRaw(url, ask(target));
+    const path = target.replace('http://localhost', '');
+    expect(api.requests.map((request) => request.path)).toEqual([`/v1${path}`, path]);
+    expect(new Set(api.requests.map(({ headers }) => headers.host))).toEqual(new Set([new URL(api.url).host]));
+  },
+);
+
+describe('undici’s RetryAgent', () => {
+  it('resumes broken bodies with Range — here what has begun is never asked for again', async () => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: "x"\r\n\r\nhalf', () => socket.resetAndDestroy());
+    });
+    const { url } = await startInProcess({ apiUrl: upstream.url });
+    await expect(send(url)).rejects.toThrow();
+    expect(upstream.received).toHaveLength(1);
+    expect(upstream.received[0]).not.toMatch(/^range:/im);
+  });
+
+  it('truncates Retry-After to 30 s — here it is waited out to the end', async () => {
+    const clock = new ManualClock();
+    const { url, api, told } = await startInProcess({
+      clock,
+      answer: (request, response, index) => {
+        if (index === 0) response.writeHead(429, { 'retry-after': '45' }).end();
+        else void echo(request, response, index);
+      },
+      env: { SIDECAR_QUEUE_TIMEOUT_MS: '50000' },
+    });
+    const call = send(url);
+    await until(() => told('rate-limited').length === 1, 'the pause');
+    await clock.advance(44_999);
+    expect(api.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect((await call).status).toBe(200);
+  });
+
+  it('cannot replay a stream — here a chunked upload is sent again whole', async () => {
+    const { url, api } = await startInProcess({
+      answer: (request, response, index) => {
+        if (index === 0) response.writeHead(503).end();
+        else void echo(request, response, index);
+      },
+    });
+    const head = 'PUT / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const answer = await sendRaw(url, `${head}2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n`);
+    expect(answer.status).toBe(200);
+    expect(api.requests.map(({ body }) => body.toString())).toEqual(['body', 'body']);
+  });
+});
