@@ -90,7 +90,7 @@ async function answerTokenRequest(
   if (body.kind === 'too-large')
     return refusal(413, 'invalid_request', 'The form is too large.', { connection: 'close' });
   const form = new URLSearchParams(body.bytes.toString('utf8'));
-  const decision = judgeTokenRequest(client, request.headersDistinct['authorization'] ?? [], form);
+  const decision = judgeTokenRequest(client, request.headersDistinct.authorization ?? [], form);
   switch (decision.kind) {
     case 'granted': {
       const { audience, scope } = decision;

@@ -21,7 +21,7 @@ const REASONS: Record<Extract<TokenVerdict, { kind: 'invalid' }>['reason'] | 'au
 
 /** Checks who calls. Whether the token's scopes allow the call is left to `refuseScope`. */
 export function checkBearer(request: IncomingMessage, tokens: TokenAuthority, audience: string): BearerVerdict {
-  const fields = request.headersDistinct['authorization'] ?? [];
+  const fields = request.headersDistinct.authorization ?? [];
   if (fields.length > 1) return refused(400, 'invalid_request', 'The request carries more than one access token.');
   const [, token] = /^bearer +(\S+)$/i.exec(fields[0] ?? '') ?? [];
   // A caller that brought no token learns the scheme, not an error code.

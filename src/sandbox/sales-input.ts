@@ -54,7 +54,7 @@ export function checkQuoteRequest(input: JsonObject): Checked<QuoteRequest> {
 export function checkPolicyRequest(input: JsonObject): Checked<PolicyRequest> {
   const faults: FieldFault[] = [];
   const quoteRequestId = readText(input, 'quoteRequestId', '', faults);
-  const holder = input['policyholder'];
+  const holder = input.policyholder;
   if (isObject(holder)) {
     readText(holder, 'name', 'policyholder.', faults);
     readText(holder, 'email', 'policyholder.', faults);
@@ -68,7 +68,7 @@ function conclude<T>(faults: readonly FieldFault[], value: T): Checked<T> {
 
 /** Returns how many there are. */
 function readTravellers(input: JsonObject, faults: FieldFault[]): number {
-  const travellers: unknown = input['travellers'];
+  const travellers: unknown = input.travellers;
   if (!Array.isArray(travellers) || travellers.length === 0 || travellers.length > TRAVELLERS_MAX) {
     faults.push({ field: 'travellers', message: `must be an array of 1 to ${TRAVELLERS_MAX.toString()} travellers` });
     return 0;
