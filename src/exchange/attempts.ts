@@ -89,6 +89,8 @@ class Attempts {
 
   /** One attempt and the waiting after it; undefined asks for another. */
   async #attempt(): Promise<Relayed | undefined> {
+    const { ended } = this.#exchange.lifeline;
+    if (ended !== undefined) throw nameEnd('queue', ended);
     const permit = await inStage('queue', this.#ticket.permit());
     const token = this.#parts.tokens.current();
     if (token === undefined) {

@@ -3,6 +3,7 @@
  * then a place in the queue, then its body, then attempts until an answer streams back.
  * Faults of the sidecar's own leave as SidecarError; the listener turns them into replies.
  */
+import type { IncomingMessage } from 'node:http';
 import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
 import { runAttempts } from './attempts.ts';
 import { RequestBody } from './replay-body.ts';
@@ -30,7 +31,7 @@ export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<
     });
     try {
       await inStage('queue', ticket.admitted());
-      if (/^100-continue$/i.test(request.headers.expect ?? '') && !body.isWhole) response.writeContinue();
+      if (expectsContinue(request) && !body.isWhole) response.writeContinue();
       await inStage('body', body.read(lifeline));
       return await runAttempts(parts, exchange, ticket, body);
     } finally {
@@ -50,4 +51,9 @@ function bodyLimits(parts: ExchangeParts) {
     memory: parts.memory,
     idleTimeoutMs: parts.bodyIdleTimeoutMs,
   };
+}
+
+/** RFC 9110 §10.1.1: an interim answer is nothing that HTTP/1.0 knows. */
+function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
+  return httpVersion === '1.1' && /^100-continue$/i.test(headers.expect ?? '');
 }

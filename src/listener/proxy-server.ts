@@ -57,7 +57,10 @@ export class ProxyServer {
     Object.assign(server, { httpAllowHalfOpen: allowHalfClose });
     server.maxConnections = maxConnections;
     const serve = (request: IncomingMessage, response: ServerResponse): void => {
-      void this.#serve(request, response);
+      this.#serve(request, response).catch((thrown: unknown) => {
+        this.#asFault(thrown);
+        request.socket.destroy();
+      });
     };
     server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
     server.on('clientError', (error, socket) => {
@@ -124,14 +127,17 @@ export class ProxyServer {
     const closed = whenClosed(response, () => {
       if (!response.writableFinished && !isCut(story.ending)) lifeline.end({ kind: 'client-left' });
     });
-    const ending = await this.#run({ ...admission, request, response, tally });
-    story.ending = ending;
-    await closed;
-    const told: Ending = lifeline.ended?.end.kind === 'client-left' ? { kind: 'client-left' } : ending;
-    tellEnding(parts, request, told, tally, parts.clock.now() - startedAt);
-    lifeline.meetDeadline();
-    this.active.remove(active);
-    this.#closeBroken(request.socket);
+    try {
+      const ending = await this.#run({ ...admission, request, response, tally });
+      story.ending = ending;
+      await closed;
+      const told: Ending = lifeline.ended?.end.kind === 'client-left' ? { kind: 'client-left' } : ending;
+      tellEnding(parts, request, told, tally, parts.clock.now() - startedAt);
+    } finally {
+      lifeline.meetDeadline();
+      this.active.remove(active);
+      this.#closeBroken(request.socket);
+    }
   }
 
   async #run(exchange: Exchange): Promise<Ending> {
@@ -174,10 +180,13 @@ export class ProxyServer {
     }
     this.#brokenSockets.add(socket);
     const fault = parserFault(error.code ?? '');
+    // A FIN within a body: unless half-closed connections are allowed, whoever sent it has gone.
+    const hasLeft = error.code === 'HPE_INVALID_EOF_STATE' && !this.#options.allowHalfClose;
     const underWay = this.active.on(socket);
     for (const { lifeline, request } of underWay) {
-      if (!request.complete) lifeline.end({ kind: 'failed', error: fault });
+      if (!request.complete) lifeline.end(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: fault });
     }
+    if (hasLeft && underWay.length > 0) socket.destroy();
     if (underWay.length === 0) this.#refuseRaw(undefined, socket, fault);
   }
 
@@ -190,6 +199,7 @@ export class ProxyServer {
     const admission = admit(this.#options, request);
     const refusal = admission.kind === 'refused' ? admission.error : refuseUpgrade(request, serveUpgrade !== undefined);
     if (refusal !== undefined || admission.kind !== 'admitted' || serveUpgrade === undefined) {
+      if (admission.kind === 'admitted') admission.lifeline.meetDeadline();
       this.#refuseRaw(request, socket, refusal ?? draining());
       return;
     }

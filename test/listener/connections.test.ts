@@ -108,6 +108,19 @@ describe('a client that leaves', () => {
     expect((await end).bytes).toHaveLength(0);
   });
 
+  it('by a FIN in the middle of its body counts as gone', async () => {
+    await using upstream = await startRecordingUpstream();
+    await using proxy = await startProxy(upstream.url);
+    const socket = await openSocket(proxy.url);
+    const end = readToEnd(socket);
+    socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: 10\r\n\r\nfive!`);
+    while (proxy.server.active.count === 0) await sleep(5);
+    socket.end();
+    expect(await proxy.told(1)).toMatchObject([{ code: 499, attempts: 0 }]);
+    expect((await end).bytes).toHaveLength(0);
+    expect(upstream.requests).toEqual([]);
+  });
+
   it('by a FIN gets its answer where half-closing is allowed', async () => {
     await using upstream = await startRecordingUpstream(byPath);
     await using proxy = await startProxy(upstream.url, { allowHalfClose: true });
@@ -131,6 +144,15 @@ describe('Expect: 100-continue', () => {
     socket.write('hi');
     expect((await answer).bytes.toString()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
     expect(upstream.requests.map(({ body, headers }) => [String(body), headers.expect])).toEqual([['hi', undefined]]);
+  });
+
+  it('is not answered in advance to HTTP/1.0, which knows no interim answers', async () => {
+    await using upstream = await startRecordingUpstream();
+    await using proxy = await startProxy(upstream.url);
+    const socket = await openSocket(proxy.url);
+    const answer = readToEnd(socket);
+    socket.write(`POST /a HTTP/1.0\r\n${HEAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\nhi`);
+    expect((await answer).bytes.toString()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   });
 
   it('of a request that is refused gets the refusal alone', async () => {
