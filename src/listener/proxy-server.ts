@@ -14,7 +14,7 @@ import { ActiveRequests } from './active-requests.ts';
 import { admit, type AdmitOptions } from './admit.ts';
 import { emptyTally, tellEnding, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
-import { parserFault } from './parser-fault.ts';
+import { drainingFault, parserFault } from './faults.ts';
 import { answerPreflight } from './preflight.ts';
 import { refuseUpgrade, type ServeUpgrade } from './websocket.ts';
 
@@ -95,7 +95,7 @@ export class ProxyServer {
 
   /** Ends every request under way: with DRAINING, or by cutting an answer that has begun. @returns how many */
   cutAll(): number {
-    return this.active.endAll({ kind: 'failed', error: draining() });
+    return this.active.endAll({ kind: 'failed', error: drainingFault() });
   }
 
   /** Closes every connection that is left. */
@@ -143,7 +143,7 @@ export class ProxyServer {
   async #run(exchange: Exchange): Promise<Ending> {
     const { request, response, corsOrigin, tally } = exchange;
     try {
-      if (this.#phase === 'refusing') throw draining();
+      if (this.#phase === 'refusing') throw drainingFault();
       return { kind: 'relayed', relayed: await handle(this.#options.parts, exchange) };
     } catch (thrown) {
       if (thrown instanceof LifelineEnded) return { kind: 'client-left' };
@@ -200,7 +200,7 @@ export class ProxyServer {
     const refusal = admission.kind === 'refused' ? admission.error : refuseUpgrade(request, serveUpgrade !== undefined);
     if (refusal !== undefined || admission.kind !== 'admitted' || serveUpgrade === undefined) {
       if (admission.kind === 'admitted') admission.lifeline.meetDeadline();
-      this.#refuseRaw(request, socket, refusal ?? draining());
+      this.#refuseRaw(request, socket, refusal ?? drainingFault());
       return;
     }
     const { lifeline } = admission;
@@ -210,7 +210,7 @@ export class ProxyServer {
     this.active.add(active);
     let ending: Ending;
     try {
-      if (this.#phase === 'refusing') throw draining();
+      if (this.#phase === 'refusing') throw drainingFault();
       ending = { kind: 'relayed', relayed: await serveUpgrade(parts, { ...admission, request, socket, head, tally }) };
     } catch (thrown) {
       ending =
@@ -244,8 +244,4 @@ function whenClosed(response: ServerResponse, then: () => void): Promise<void> {
 /** The upstream broke its answer off, and so did the sidecar. */
 function isCut(ending: Ending | undefined): boolean {
   return ending?.kind === 'relayed' && ending.relayed.fault !== undefined;
-}
-
-function draining(): SidecarError {
-  return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
 }

@@ -8,7 +8,7 @@ export const PURE_FILES = [
   'src/admin/status.ts',
   'src/errors.ts',
   'src/http-date.ts',
-  'src/listener/parser-fault.ts',
+  'src/listener/faults.ts',
   'src/listener/guard.ts',
   'src/retry/backoff.ts',
   'src/retry/budget.ts',

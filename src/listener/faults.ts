@@ -1,4 +1,4 @@
-/** Names what node:http's parser refused (RFC 9112), as a reply of the sidecar's own. Pure. */
+/** The listener's own faults, as replies: what node:http's parser refused (RFC 9112), and a port that closes. Pure. */
 import { SidecarError } from '../errors.ts';
 
 export function parserFault(code: string): SidecarError {
@@ -10,4 +10,8 @@ export function parserFault(code: string): SidecarError {
     default:
       return new SidecarError('BAD_REQUEST', `the request is not valid HTTP/1.1 (${code})`);
   }
+}
+
+export function drainingFault(): SidecarError {
+  return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
 }
