@@ -9,6 +9,7 @@ export const PURE_FILES = [
   'src/errors.ts',
   'src/http-date.ts',
   'src/listener/faults.ts',
+  'src/listener/allow-list.ts',
   'src/listener/guard.ts',
   'src/retry/backoff.ts',
   'src/retry/budget.ts',
@@ -18,5 +19,5 @@ export const PURE_FILES = [
   'src/throttle/rate-limit-signal.ts',
   'src/throttle/{expiry-heap,gate,pace,pause,stated-allowance,wait-queue,waiting-room}.ts',
   'src/token/{invalidation,refresh-schedule,token-answer}.ts',
-  'src/upstream/{failure,fields,location,target}.ts',
+  'src/upstream/{circuit,failure,fields,location,target}.ts',
 ];

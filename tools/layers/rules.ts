@@ -16,7 +16,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['^src/listener/', '^src/admin/', '^src/sandbox/', '^src/config/', '^src/telemetry/(?!events\\.ts$)'],
   ['^src/exchange/'],
   ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/'],
-  ['^src/(errors|clock|http-date|tls)\\.ts$|^src/telemetry/events\\.ts$'],
+  ['^src/(errors|clock|hardening|http-date|tls)\\.ts$|^src/telemetry/events\\.ts$'],
 ];
 
 function* rules(): Generator<Rule> {

@@ -1,6 +1,7 @@
 /**
- * The programs that the tests use and npm cannot bring: nginx as an upstream, promtool as a judge of the metrics,
- * openssl as a certificate authority, curl as a user. Missing ones are installed where that is possible (root on Debian), never started.
+ * The programs that the tests use and npm cannot bring: nginx as an upstream, haproxy as a peer, promtool as a judge of the
+ * metrics, openssl as a certificate authority, curl as a user, chromium as the stranger next door. Missing ones are
+ * installed where that is possible (root on Debian), never started.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,8 +9,10 @@ import { delimiter, join } from 'node:path';
 
 const SERVERS = [
   { program: 'nginx', package: 'nginx', tests: 'test/e2e/nginx.test.ts' },
+  { program: 'haproxy', package: 'haproxy', tests: 'npm run bench:hostile' },
   { program: 'promtool', package: 'prometheus', tests: 'test/telemetry' },
   { program: 'curl', package: 'curl', tests: 'test/e2e/commands.test.ts' },
+  { program: 'chromium', package: 'chromium', tests: 'test/e2e/browser.test.ts' },
   { program: 'openssl', package: 'openssl', tests: 'the tests that speak TLS' },
 ] as const;
 
