@@ -17,6 +17,8 @@ if (isTooOld(process.versions.node)) {
   );
   process.exitCode = 2;
 } else {
+  const { harden } = await import('./hardening.ts');
+  harden();
   const { runCommand } = await import('./commands/command-line.ts');
   const stop = new AbortController();
   const onSignal = (): void => {

@@ -1,6 +1,7 @@
 /** Reads argv and hands over to one command; every way out is an exit code: 0 fine, 1 failed, 2 wrong usage or settings. */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { onOneLine } from '../config/problems.ts';
 
 const VERSION = readVersion();
 
@@ -45,7 +46,7 @@ export async function runCommand(argv: readonly string[], stop: AbortSignal): Pr
   try {
     return await dispatch(invocation, stop);
   } catch (error) {
-    process.stderr.write(`bearer-sidecar: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(`bearer-sidecar: ${onOneLine(error instanceof Error ? error.message : String(error))}\n`);
     return 1;
   }
 }
@@ -67,13 +68,13 @@ function readArguments(argv: readonly string[]): Invocation | string | undefined
     const [command = 'run', ...operands] = positionals;
     return { command, operands, file: values.config, max: values.max };
   } catch (error) {
-    return error instanceof Error ? (error.message.split('. ')[0] ?? '') : 'the arguments cannot be read';
+    return error instanceof Error ? (error.message.split(/\. |\n/)[0] ?? '') : 'the arguments cannot be read';
   }
 }
 
 async function dispatch({ command, operands, file, max }: Invocation, stop: AbortSignal): Promise<number> {
   const extra = command === 'health' ? operands[1] : operands[0];
-  if (extra !== undefined) return misuse(`unexpected argument "${extra}"`);
+  if (extra !== undefined) return misuse(`unexpected argument ${shown(extra)}`);
   if (max !== undefined && command !== 'wait') return misuse('--max belongs to wait');
   const load = { env: process.env, file };
   switch (command) {
@@ -94,12 +95,17 @@ async function dispatch({ command, operands, file, max }: Invocation, stop: Abor
     case 'wait':
       return (await import('./health.ts')).waitUntilReady(load, max ?? '60s', stop);
     default:
-      return misuse(`unknown command "${command}"; expected run, sandbox, check, config, health or wait`);
+      return misuse(`unknown command ${shown(command)}; expected run, sandbox, check, config, health or wait`);
   }
 }
 
+/** Of a setting that is meant for the environment, its name alone: the value may be a secret. */
+function shown(argument: string): string {
+  return `"${argument.replace(/=.*/s, '=…')}"`;
+}
+
 function misuse(why: string): number {
-  process.stderr.write(`bearer-sidecar: ${why}; see bearer-sidecar --help\n`);
+  process.stderr.write(`bearer-sidecar: ${onOneLine(why)}; see bearer-sidecar --help\n`);
   return 2;
 }
 

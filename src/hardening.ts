@@ -1,0 +1,25 @@
+/**
+ * Shuts the doors that Node.js itself opens into a process full of secrets: the debugger on a signal, the environment in
+ * diagnostic reports, debug output of libraries. What an operator asks for on Node's command line stays the operator's.
+ */
+
+/** Called once, before anything else is imported. May replace this process by one with a smaller environment. */
+export function harden(): void {
+  // By default whoever may send this signal gets a debugger, and with it every variable.
+  process.on('SIGUSR1', () => undefined);
+  // The environment may hold the client's secret.
+  process.report.excludeEnv = true;
+  silenceDebugOutput();
+}
+
+/** NODE_DEBUG=stream prints buffers and NODE_DEBUG=net options; either has shown tokens. DEBUG is a library's own. */
+function silenceDebugOutput(): void {
+  const { DEBUG, NODE_DEBUG, ...environment } = process.env;
+  if (DEBUG !== undefined) delete process.env.DEBUG;
+  if (NODE_DEBUG === undefined || NODE_DEBUG === '') return;
+  const canRestart = process.execve !== undefined;
+  const verdict = canRestart ? 'is ignored' : 'cannot be ignored on this platform';
+  process.stderr.write(`bearer-sidecar: warning: NODE_DEBUG ${verdict}: what it prints may hold tokens\n`);
+  // Node.js read it before the first line of this program: only a new beginning does without.
+  process.execve?.(process.execPath, [process.argv0, ...process.execArgv, ...process.argv.slice(1)], environment);
+}
