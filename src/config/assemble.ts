@@ -3,6 +3,7 @@
  * and nowhere else. Nothing is checked any more.
  */
 import { parseHost, parseListenAddress } from './address.ts';
+import { parseAllowRule } from './allow-rules.ts';
 import type { AllowedHost, Config, ListenAddress, ValueSource } from './config.ts';
 import type { Settings } from './schema.ts';
 import { joinUrl } from './url.ts';
@@ -31,6 +32,7 @@ export function assembleConfig(settings: Settings): Config {
       socketMode: Number.parseInt(listen.socketMode, 8),
       requiredHeader: requiredHeader(listen.requiredHeader),
       allowedHosts: hosts(listen.allowedHosts),
+      allow: listen.allow.map((rule) => given(parseAllowRule(rule))),
       allowedOrigins: listen.allowedOrigins.map((origin) => origin.toLowerCase()),
     },
     admin: { ...admin, address: address(admin.address), allowedHosts: hosts(admin.allowedHosts) },

@@ -18,6 +18,14 @@ export interface AllowedHost {
   readonly port: number | undefined;
 }
 
+/** One entry of the list of what may be asked for. */
+export interface AllowRule {
+  /** Undefined allows every method. */
+  readonly methods: readonly string[] | undefined;
+  /** A prefix of whole segments; `/` allows every path. */
+  readonly path: string;
+}
+
 type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 export interface Config {
@@ -25,6 +33,8 @@ export interface Config {
     readonly baseUrl: URL;
     readonly requestTimeoutMs: number;
     readonly connectTimeoutMs: number;
+    /** 0 = no limit. */
+    readonly maxConnectionAgeMs: number;
     /** 0 = never. */
     readonly bodyIdleTimeoutMs: number;
     readonly websocket: boolean;
@@ -52,6 +62,8 @@ export interface Config {
     readonly allowedHosts: readonly AllowedHost[];
     /** Serialized origins (RFC 6454 §6.2), lower case. */
     readonly allowedOrigins: readonly string[];
+    /** Empty allows everything. */
+    readonly allow: readonly AllowRule[];
     readonly allowHalfClose: boolean;
     readonly keepAliveMs: number;
     readonly maxConnections: number;

@@ -4,6 +4,7 @@
  */
 import { assembleConfig } from './assemble.ts';
 import type { Config, ConfigProblem } from './config.ts';
+import { warnOfExposedSecrets } from './exposed-secrets.ts';
 import type { SettingValue } from './formats.ts';
 import { findFileProblems } from './named-files.ts';
 import { describeFound, problemOf } from './problems.ts';
@@ -51,7 +52,7 @@ export type LoadResult =
 /** Loads the configuration: defaults < file < environment < preset. Never throws. */
 export function loadConfig(options: LoadOptions): LoadResult {
   const environment = readEnvironment(options.env);
-  const { warnings } = environment;
+  const warnings = [...environment.warnings];
   const file = readFile(options);
   // Without the file every setting in it would seem missing: the one problem is told alone.
   if (!file.ok) return { ok: false, problems: [file.problem], warnings };
@@ -63,7 +64,9 @@ export function loadConfig(options: LoadOptions): LoadResult {
   const problems = [...formatProblems, ...findBrokenRules(settings, wrong), ...findFileProblems(settings)];
   if (problems.length > 0 || file.problems.length > 0)
     return { ok: false, problems: [...file.problems, ...inOrder(problems)], warnings };
-  return { ok: true, config: assembleConfig(settings), effective: withDefaults(values, given), warnings };
+  const effective = withDefaults(values, given);
+  warnings.push(...warnOfExposedSecrets(settings, given));
+  return { ok: true, config: assembleConfig(settings), effective, warnings };
 }
 
 type NamedFile =

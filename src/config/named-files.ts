@@ -2,6 +2,7 @@
  * Looks at the files that settings name: credentials and certificate authorities must be there, readable and usable at
  * start. Credentials are read anew by their users later; nothing read here is kept.
  */
+import { isUtf8 } from 'node:buffer';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import type { ConfigProblem } from './config.ts';
@@ -28,6 +29,9 @@ const NAMED_FILES: readonly NamedFile[] = [
   },
 ];
 
+/** Nothing longer is a credential or a bundle of certificates; a path given by mistake may lead to something that is. */
+const LARGEST_FILE_BYTES = 1024 * 1024;
+
 /** One problem for each named file that cannot be used. */
 export function findFileProblems(settings: Settings): ConfigProblem[] {
   return NAMED_FILES.flatMap(({ key, path: pathOf, fault }) => {
@@ -42,7 +46,9 @@ function inspect(path: string, fault: NamedFile['fault']): string | undefined {
   try {
     // A pipe can be read once, a device perhaps for ever; these files are read again and again.
     if (!statSync(path).isFile()) return 'is not a regular file';
-    return fault(readFileSync(path, 'utf8'));
+    const bytes = readFileSync(path);
+    if (bytes.length > LARGEST_FILE_BYTES) return `is larger than ${String(LARGEST_FILE_BYTES)} bytes`;
+    return isUtf8(bytes) ? fault(bytes.toString('utf8')) : 'is not UTF-8 text';
   } catch (error) {
     return faultOfFile(error);
   }

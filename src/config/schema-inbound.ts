@@ -2,6 +2,7 @@
  * The part of the schema that faces the application and the operator: who may connect where, ending, logs.
  */
 import { allowedHosts, allowedOrigins, listenAddress } from './address.ts';
+import { allowRules } from './allow-rules.ts';
 import { fieldName, fieldValueFault, secret } from './credentials.ts';
 import { matching, oneOf, text, toggle, wholeNumber } from './formats.ts';
 import { setting, unset } from './setting.ts';
@@ -57,6 +58,12 @@ export const listen = {
     format: allowedOrigins(),
     default: [],
     env: 'SIDECAR_ALLOWED_ORIGINS',
+  }),
+  allow: setting<readonly string[]>({
+    doc: 'What may be asked for at all: methods, and a path that is allowed itself and with everything below it, by whole segments. None allows everything. Spell out HEAD and OPTIONS too: no method stands for another.',
+    format: allowRules(),
+    default: [],
+    env: 'SIDECAR_LISTEN_ALLOW',
   }),
   allowHalfClose: setting({
     doc: 'Whether a client that has closed its sending side still waits for the answer; false: it has left.',

@@ -4,7 +4,7 @@
 import { clientIdFault, scope, secret, secretFault } from './credentials.ts';
 import { rate, text, toggle, wholeNumber } from './formats.ts';
 import { setting, unset } from './setting.ts';
-import { baseUrl, redisUrl, urlPath } from './url.ts';
+import { audience, baseUrl, redisUrl, urlPath } from './url.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -29,6 +29,12 @@ export const upstream = {
     default: 5000,
     env: 'SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS',
   }),
+  maxConnectionAgeMs: setting({
+    doc: 'A connection older than this takes no further request, so that changes of DNS are followed; 0 = no limit.',
+    format: wholeNumber(0, DAY_MS),
+    default: 300_000,
+    env: 'SIDECAR_UPSTREAM_MAX_CONNECTION_AGE_MS',
+  }),
   bodyIdleTimeoutMs: setting({
     doc: 'Longest time without a byte of a body, in either direction; 0 = never.',
     format: wholeNumber(0, DAY_MS),
@@ -42,7 +48,7 @@ export const upstream = {
     env: 'SIDECAR_WEBSOCKET',
   }),
   caFile: unset({
-    doc: 'PEM file of the certificate authorities to trust, here and for auth.caFile, instead of the built-in roots.',
+    doc: 'PEM file of the certificate authorities to trust, here and for auth.caFile, instead of the built-in roots. Read again when it changes.',
     format: text('a path'),
     env: 'SIDECAR_CA_FILE',
   }),
@@ -85,7 +91,7 @@ export const auth = {
   }),
   audience: unset({
     doc: 'The audience to ask a token for, usually a URL. At least one of this and auth.scope is required.',
-    format: text('an audience'),
+    format: audience(),
     env: 'SIDECAR_AUDIENCE',
   }),
   scope: unset({

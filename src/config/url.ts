@@ -43,6 +43,15 @@ export function redisUrl(): Format<string> {
   });
 }
 
+/** Usually a URL, and then one that may hold a password; any text without control characters is one. */
+export function audience(): Format<string> {
+  return format({
+    expected: 'an audience without control characters, such as https://api.example.com',
+    check: (value) => typeof value === 'string' && /^\P{Cc}+$/u.test(value),
+    show: maskUrl,
+  });
+}
+
 /** A path that is appended to a URL: no query, fragment or dot segment. */
 export function urlPath(): Format<string> {
   return format({

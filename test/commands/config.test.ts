@@ -38,6 +38,11 @@ test('credentials are masked, in place or in a file', () => {
   expect(fromFile.stdout).not.toContain('sesame');
 });
 
+test('the password of an audience is masked', () => {
+  const { stdout } = printConfig({ env: { ...BASE_ENV, SIDECAR_AUDIENCE: 'https://user:sesame@api.example.com/' } });
+  expect(stdout).toContain('audience: https://********@api.example.com/ #');
+});
+
 test('the authority file that the token endpoint inherits is pointed out', () => {
   const env = { ...BASE_ENV, SIDECAR_CA_FILE: scratchFile(rootCertificates[0] ?? '') };
   expect(printConfig({ env }).stdout).toContain('  caFile: null # default, as upstream.caFile\n');

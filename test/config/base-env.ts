@@ -45,7 +45,7 @@ export function scratchDirectory(): string {
 }
 
 /** Writes a file of this test alone and gives its path. */
-export function scratchFile(contents: string, name = 'file'): string {
+export function scratchFile(contents: string | Uint8Array, name = 'file'): string {
   const path = join(scratchDirectory(), name);
   writeFileSync(path, contents);
   return path;

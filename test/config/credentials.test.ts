@@ -1,6 +1,6 @@
 /** Formats of scope, client id, client secret and the required header, tried through their variables. */
 import { describe, expect, test } from 'vitest';
-import { configOf, problemsOf } from './base-env.ts';
+import { configOf, problemsOf, scratchFile } from './base-env.ts';
 
 describe('credentials', () => {
   test.each(['urn:x.read', 'a b c', '!#[]~'])('scope %j is read', (scope) => {
@@ -24,6 +24,13 @@ describe('credentials', () => {
       kind: 'value',
       value: ' pä:ss wörd ',
     });
+  });
+  test.each([
+    ['bytes that are no text', Buffer.from([0x61, 0xff, 0xfe, 0x0a]), 'is not UTF-8 text'],
+    ['more than any secret', Buffer.alloc(1024 * 1024 + 1, 0x61), 'is larger than'],
+  ])('a secret file with %s is refused at the start', (_, contents, reason) => {
+    const env = { SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: scratchFile(contents) };
+    expect(problemsOf(env)).toEqual([expect.stringContaining(reason)]);
   });
   test.each(['Host', 'transfer-encoding', 'X Key', 'X-Key:', 'ü'])('the required field name %j is refused', (name) => {
     const env = { SIDECAR_LISTEN_REQUIRED_HEADER_NAME: name, SIDECAR_LISTEN_REQUIRED_HEADER_VALUE: 'v' };
