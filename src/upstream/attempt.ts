@@ -60,6 +60,9 @@ export interface AttemptTerms {
 /** A larger answer is not worth holding back for a retry. */
 export const HELD_ANSWER_MAX_BYTES = 256 * 1024;
 
+/** Its head has said what follows: the rest of an answer that is held back is not waited for any longer than this. */
+const HOLD_PATIENCE_MS = 2_000;
+
 export class Attempt implements Dispatcher.DispatchHandler {
   readonly ended: Promise<AttemptEnd>;
   /** True once undici has refused the request itself, so that no connection is occupied by it. */
@@ -115,7 +118,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#head = { status, statusText: sendable(statusText), fields: textFields(controller.rawHeaders) };
     const target = this.#terms.onHead(this.#head);
     if (target !== 'hold') this.#relayTo(target);
-    if (this.#terms.bodyIdleTimeoutMs > 0) this.#watchSilence();
+    else this.#cancelTimer = this.#clock.after(HOLD_PATIENCE_MS, () => this.#fail(timeoutFailure(HOLD_PATIENCE_MS)));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -142,8 +145,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #relayTo(target: AnswerTarget): void {
     if (this.#head === undefined) return;
+    this.#cancelTimer?.();
     target.begin(this.#head);
     this.#target = target;
+    if (this.#terms.bodyIdleTimeoutMs > 0) this.#watchSilence();
   }
 
   #write(controller: Dispatcher.DispatchController, target: AnswerTarget, chunk: Buffer): void {

@@ -2,18 +2,15 @@
  * The way to the one upstream: an undici pool with HTTP/1.1, keep-alive and no retries, redirects or decompression of
  * its own. The origin is fixed when the client is built; nothing of a request can change it.
  */
-import { buildConnector, Client, Pool, type Dispatcher } from 'undici';
+import { Client, Pool, type buildConnector, type Dispatcher } from 'undici';
 import type { Readable } from 'node:stream';
-import type { SecureContext } from 'node:tls';
-import type { Clock } from '../clock.ts';
 import { Attempt, type AttemptTerms } from './attempt.ts';
+import { createConnector, type ConnectorOptions } from './connector.ts';
 
-export interface UpstreamOptions {
-  readonly clock: Clock;
+export interface UpstreamOptions extends ConnectorOptions {
   readonly baseUrl: URL;
-  /** Trust for `https:`; undefined for `http:`. */
-  readonly secureContext: SecureContext | undefined;
-  readonly connectTimeoutMs: number;
+  /** A connection older than this takes no further request, so that changes of DNS are followed; 0 = no limit. */
+  readonly maxConnectionAgeMs: number;
   /** Most connections at a time; one carries one request. */
   readonly connections: number;
 }
@@ -27,6 +24,11 @@ export interface UpstreamRequest {
   /** A buffer is sent with its length; a stream with `contentLength`, or chunked when that is undefined. */
   readonly body: Buffer | Readable | undefined;
   readonly contentLength: number | undefined;
+  /**
+   * Not on a kept connection: where one has just broken the others may be about to, and a retry is not for meeting the same
+   * fate again.
+   */
+  readonly needsNewConnection: boolean;
 }
 
 export interface Upstream {
@@ -38,37 +40,44 @@ export interface Upstream {
 }
 
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const { clock, baseUrl, secureContext, connectTimeoutMs, connections } = options;
-  const connect = buildConnector({
-    timeout: connectTimeoutMs,
-    allowH2: false,
-    ...(secureContext === undefined ? {} : { secureContext }),
-  });
-  const pool = new Pool(baseUrl.origin, {
-    connections,
+  const { clock, baseUrl, maxConnectionAgeMs, connections } = options;
+  const connect = createConnector(options);
+  const clientOptions = {
     pipelining: 1,
-    allowH2: false,
     // The attempt keeps time itself.
     headersTimeout: 0,
     bodyTimeout: 0,
-    factory: (origin, clientOptions) => new SturdyClient(origin, clientOptions, connect),
+  };
+  const pool = new Pool(baseUrl.origin, {
+    ...clientOptions,
+    connections,
+    allowH2: false,
+    clientTtl: maxConnectionAgeMs,
+    factory: (origin, poolOptions) => new SturdyClient(origin, poolOptions, connect),
   });
+  const onceOnly = new Set<Client>();
+  const newConnectionFor = (attempt: Attempt): Client => {
+    const client = new SturdyClient(baseUrl, clientOptions, connect);
+    onceOnly.add(client);
+    void attempt.ended.then(() => {
+      onceOnly.delete(client);
+      return client.destroy();
+    });
+    return client;
+  };
   return {
     baseUrl,
     send(request, terms) {
       const attempt = new Attempt(clock, terms);
-      pool.dispatch(
-        {
-          path: request.path,
-          method: request.method,
-          headers: withFraming(request),
-          body: request.body ?? null,
-        },
-        attempt,
-      );
+      const { path, method, needsNewConnection } = request;
+      const options = { path, method, headers: withFraming(request), body: request.body ?? null };
+      if (needsNewConnection) newConnectionFor(attempt).dispatch({ ...options, reset: true }, attempt);
+      else pool.dispatch(options, attempt);
       return attempt;
     },
-    close: () => pool.destroy(),
+    async close() {
+      await Promise.all([pool, ...onceOnly].map((dispatcher) => dispatcher.destroy()));
+    },
   };
 }
 

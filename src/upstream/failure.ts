@@ -44,8 +44,20 @@ const CONNECT_FAULTS: Readonly<Record<string, readonly [ProxyStatusError, string
 /** `HTTPParserError` is the name of an error whose code undici leaves out. */
 const PROTOCOL_CODE = /^(?:HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$)/;
 
+/** No connection was tried: the last ones failed, and it is too early for the next. */
+export class NotTried extends Error {
+  override readonly name = 'NotTried';
+
+  /** @param cause why the last one failed */
+  constructor(cause: Error | undefined) {
+    super('the upstream is known to be away', { cause });
+  }
+}
+
 /** The attempt ended before its request had begun on a connection. */
 export function describeConnectFailure(error: unknown): UpstreamFailure {
+  // The next probe comes later than any retry would.
+  if (error instanceof NotTried) return { ...describeConnectFailure(error.cause), permanent: true };
   const code = codeOf(error);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
     const detail = `the request cannot be forwarded: ${messageOf(error)}`;
@@ -67,7 +79,7 @@ export function describeExchangeFailure(error: unknown): UpstreamFailure {
   const message = messageOf(error);
   // A connection that ends in the middle of an answer is reported by the parser where the answer was the last on it.
   const isCutShort = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || message.includes('Invalid EOF state');
-  const isMisbehaviour = /^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP|INVALID)_/.test(code);
+  const isMisbehaviour = /^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP_|INVALID_|ASSERTION$)/.test(code);
   if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) {
     const detail = `the upstream's answer is not valid HTTP (${code})`;
     return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };

@@ -91,6 +91,12 @@ export function endToEndResponseFields(
   return corsOrigin === undefined ? fields : [...fields, ...corsFields(corsOrigin)];
 }
 
+/** A 204 that states a length would have its client wait for a body that never comes (RFC 9110 §8.6). */
+export function withoutLength(fields: readonly string[]): string[] {
+  const isLength = (at: number): boolean => fields[at]?.toLowerCase() === 'content-length';
+  return fields.filter((_, at) => !isLength(at - (at % 2)));
+}
+
 /** The CORS fields of an answer for an allowed page origin (Fetch standard, CORS protocol). */
 export function corsFields(origin: string): string[] {
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', '*', 'Vary', 'Origin'];

@@ -9,6 +9,8 @@ export type JoinedTarget =
 
 /** How often a path is percent-decoded in search of hidden dot segments: some servers decode twice. */
 const DECODE_ROUNDS = 3;
+/** A character below 0x80: as an escape, as IIS's %u00XX, or in overlong UTF-8, which is none (RFC 3629 §3). */
+const ESCAPE = /%(?:u00)?([0-7][\da-f])|%(?:c|e0%8|f0%80%8)([01])%([89ab][\da-f])/gi;
 
 /**
  * @param basePath pathname of the base URL; a slash at its end does not count
@@ -33,21 +35,25 @@ function refuse(why: string): JoinedTarget {
   return { kind: 'refused', why };
 }
 
-/** True when a server that decodes, folds backslashes, drops `;parameters` or white space could read a dot segment here. */
+/** True when a server that decodes, folds backslashes, drops `;parameters`, `?`, `#` or white space could read a dot segment here. */
 function hasDotSegment(path: string): boolean {
   // The common path has neither a dot nor an escape at the start of a segment: one look settles it.
   if (!/[/\\](?:\.|%)|%/.test(path)) return false;
   let decoded = path;
   for (let round = 0; round < DECODE_ROUNDS; round++) {
     if (decoded.split(/[/\\]/).some(isDotSegment)) return true;
-    const next = decoded.replace(/%([0-7][\da-f])/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+    const next = decoded.replace(ESCAPE, decodeEscape);
     if (next === decoded) return false;
     decoded = next;
   }
   return decoded.split(/[/\\]/).some(isDotSegment);
 }
 
+function decodeEscape(_: string, plain: string | undefined, high: string, low: string): string {
+  return String.fromCharCode(plain === undefined ? Number(high) * 64 + (parseInt(low, 16) % 64) : parseInt(plain, 16));
+}
+
 function isDotSegment(segment: string): boolean {
-  const name = segment.split(';', 1)[0]?.replace(/[\0- ]/g, '');
+  const name = segment.split(/[;?#]/, 1)[0]?.replace(/[\0- ]/g, '');
   return name === '.' || name === '..';
 }

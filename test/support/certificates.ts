@@ -1,4 +1,4 @@
-/** A certificate authority of a test's own, and a certificate for 127.0.0.1 and localhost signed by it; made by openssl. */
+/** A certificate authority of a test's own, and a server's certificate signed by it; made by openssl. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,16 +11,34 @@ export interface Certificates extends Disposable {
   readonly cert: Buffer;
 }
 
-export function makeCertificates(): Certificates {
+export interface CertificateOptions {
+  /** As openssl writes them. Default: 127.0.0.1 and localhost. */
+  readonly names?: string;
+  /** How long the server's certificate is valid from now on; negative has run out. Default 2. */
+  readonly days?: number;
+}
+
+export function makeCertificates(options: CertificateOptions = {}): Certificates {
+  const { names = 'IP:127.0.0.1,DNS:localhost', days = 2 } = options;
   const folder = mkdtempSync(join(tmpdir(), 'certificates-'));
   const openssl = (...args: string[]): void => {
     execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
   };
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  writeFileSync(join(folder, 'server.ext'), 'subjectAltName=IP:127.0.0.1,DNS:localhost\n');
+  writeFileSync(join(folder, 'server.ext'), `subjectAltName=${names}\n`);
   openssl('req', '-x509', ...newKey, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=Test CA');
   openssl('req', ...newKey, '-keyout', 'server.key', '-out', 'server.csr', '-subj', '/CN=localhost');
-  const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'server.ext'];
+  const signing = [
+    '-CA',
+    'ca.pem',
+    '-CAkey',
+    'ca.key',
+    '-CAcreateserial',
+    '-days',
+    String(days),
+    '-extfile',
+    'server.ext',
+  ];
   openssl('x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
   return {
     caFile: join(folder, 'ca.pem'),

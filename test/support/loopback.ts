@@ -1,4 +1,5 @@
 /** Starts and ends servers on a free port of 127.0.0.1. */
+import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -19,4 +20,12 @@ export async function closeServer(server: Server): Promise<void> {
     server.close(resolve);
     server.closeAllConnections();
   });
+}
+
+/** A port that nobody uses now: for a server that must keep it through restarts. */
+export async function freePort(): Promise<number> {
+  const probe = createServer();
+  const { port } = new URL(await listenOnLoopback(probe));
+  await closeServer(probe);
+  return Number(port);
 }

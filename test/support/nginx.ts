@@ -12,8 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openSocket } from './raw-client.ts';
 
 export interface NginxLimit {
-  /** `rate=` of limit_req, as nginx writes it: `10r/s`. */
-  readonly rate: string;
+  /** `rate=` of limit_req, as nginx writes it: `10r/s`. Without one nothing is limited. */
+  readonly rate?: string;
   /** Base URL of the server behind it: limit_req limits nothing that nginx answers by itself. */
   readonly upstream: string;
 }
@@ -87,7 +87,7 @@ function configuration(limit: NginxLimit | undefined, port: number, folder: stri
       server {
         listen 127.0.0.1:${port};
         client_max_body_size 16m;
-        location / { ${limit === undefined ? 'return 200;' : 'limit_req zone=all; proxy_pass http://behind;'} }
+        location / { ${limit === undefined ? 'return 200;' : `${limit.rate === undefined ? '' : 'limit_req zone=all;'} proxy_pass http://behind;`} }
       }
     }
   `;
@@ -95,8 +95,7 @@ function configuration(limit: NginxLimit | undefined, port: number, folder: stri
 
 function limiter({ rate, upstream }: NginxLimit): string {
   return `
-    limit_req_zone $binary_remote_addr zone=all:1m rate=${rate};
-    limit_req_status 429;
+    ${rate === undefined ? '' : `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate}; limit_req_status 429;`}
     upstream behind { server ${new URL(upstream).host}; keepalive 16; }
     proxy_http_version 1.1;
     proxy_set_header Connection "";

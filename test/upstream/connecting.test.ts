@@ -2,9 +2,9 @@
 import { createServer as createPlainServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import type { TlsOptions } from 'node:tls';
+import type { TLSSocket, TlsOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { trustContext } from '../../src/tls.ts';
+import { followTrust } from '../../src/tls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { openUpstream, send } from './wire.ts';
@@ -33,8 +33,8 @@ async function overTls(terms: {
     socket.on('error', () => socket.destroy()).end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
   });
   const port = await portOf(server, host);
-  const secureContext = trustContext(trusted ? certificates.caFile : undefined);
-  await using upstream = openUpstream(new URL(`https://${host}:${String(port)}`), { secureContext, ...terms.options });
+  const trust = followTrust(trusted ? certificates.caFile : undefined);
+  await using upstream = openUpstream(new URL(`https://${host}:${String(port)}`), { trust, ...terms.options });
   const end = await send(upstream).end;
   server.close();
   return end;
@@ -61,6 +61,29 @@ describe('TLS', () => {
     });
   });
 
+  it.each([
+    ['that has run out', { days: -1 }, 'CERT_HAS_EXPIRED'],
+    ['for another host name', { names: 'DNS:other.example' }, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+  ])('with a trusted certificate %s is refused, and never tried again', async (_, options, code) => {
+    using own = makeCertificates(options);
+    const end = await overTls({ server: own, options: { trust: followTrust(own.caFile) } });
+    expect(end).toMatchObject({
+      kind: 'failed',
+      failure: { kind: 'unreachable', proxyStatus: 'tls_certificate_error', permanent: true },
+    });
+    expect(end.kind === 'failed' ? end.failure.detail : '').toContain(code);
+  });
+
+  it('offers HTTP/1.1 alone', async () => {
+    let agreed: TLSSocket['alpnProtocol'] = null;
+    const ALPNCallback = ({ protocols }: { protocols: string[] }): string | undefined => {
+      agreed = protocols.join();
+      return protocols.at(-1);
+    };
+    expect(await overTls({ server: { ALPNCallback } })).toMatchObject({ kind: 'relayed' });
+    expect(agreed).toBe('http/1.1');
+  });
+
   it('of a version below 1.2 is refused', async () => {
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
     expect(await overTls({ server: old })).toMatchObject({
@@ -74,9 +97,9 @@ describe('TLS', () => {
     const server = createPlainServer((socket) => {
       socket.on('error', () => socket.destroy()).end('HTTP/1.1 400 Bad Request\r\n\r\n');
     });
-    const secureContext = trustContext(certificates.caFile);
+    const trust = followTrust(certificates.caFile);
     await using upstream = openUpstream(new URL(`https://127.0.0.1:${String(await portOf(server))}`), {
-      secureContext,
+      trust,
     });
     expect(await send(upstream).end).toMatchObject({
       kind: 'failed',
@@ -87,8 +110,8 @@ describe('TLS', () => {
 
   it('that never answers counts as a connection that did not open in time', async () => {
     const server = createPlainServer((socket) => socket.on('error', () => socket.destroy()).resume());
-    const secureContext = trustContext(certificates.caFile);
-    const options = { secureContext, connectTimeoutMs: 200 };
+    const trust = followTrust(certificates.caFile);
+    const options = { trust, connectTimeoutMs: 200 };
     await using upstream = openUpstream(new URL(`https://127.0.0.1:${String(await portOf(server))}`), options);
     expect(await send(upstream).end).toMatchObject({
       kind: 'failed',

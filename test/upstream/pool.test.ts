@@ -111,6 +111,16 @@ describe('an idle connection that the upstream ends', () => {
     expect(server.sockets).toHaveLength(2);
   });
 
+  it('within two seconds, as it has announced, is not used again', async () => {
+    await using server = await startWireServer((socket, received) => {
+      if (received.endsWith('\r\n\r\n')) socket.write(OK.replace('\r\n', '\r\nKeep-Alive: timeout=2\r\n'));
+    });
+    await using upstream = openUpstream(server.url, { connections: 1 });
+    expect((await send(upstream).end).kind).toBe('relayed');
+    expect((await send(upstream).end).kind).toBe('relayed');
+    expect(server.sockets).toHaveLength(2);
+  });
+
   it('by RST fails the next request before a byte of it is sent: every method may be tried again', async () => {
     await using server = await startWireServer((socket, received) => {
       if (received.endsWith('\r\n\r\n')) socket.write(OK);

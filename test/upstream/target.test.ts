@@ -39,6 +39,11 @@ describe('joinTarget', () => {
     ['a hidden separator', ['/a%2f..%2fb', '/a%2F%2e%2e', '/x%5c..%5cy', '/..%2f', '/..%5C', '/a%2f..']],
     ['a decoding of its own', ['/%252e%252e/a', '/%25252e%25252e', '/a%252f..', '/a%255c%252e%252e', '/..%253bx']],
     ['white space that a server may drop', ['/.%09.', '/..%20/a', '/..%00', '/.%250a./a', '/%09..;x']],
+    [
+      'an overlong encoding',
+      ['/%c0%ae%c0%ae/a', '/..%c0%af', '/%E0%80%AE./a', '/a%c1%9c..', '/%f0%80%80%ae%2e', '/%u002e%u002e/a'],
+    ],
+    ['a hidden query or fragment', ['/..%23', '/..%3fa/b', '/a/..%2523']],
     ['a backslash', ['/\\..\\a', '/a\\b', '/..\\', '\\a']],
     ['no path', ['', '*', 'a', 'http://other/', '?x', '#']],
     ['a fragment', ['/a#b', '/a?b#c', '/#/../x']],

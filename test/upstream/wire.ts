@@ -117,9 +117,9 @@ export interface SendOptions extends Partial<UpstreamRequest> {
 export function send(upstream: Upstream, options: SendOptions = {}): Sent {
   const { hold = false, responseTimeoutMs = 30_000, bodyIdleTimeoutMs = 0, seen = new SeenAnswer() } = options;
   const heads: AnswerHead[] = [];
-  const { method = 'GET', path = '/', fields = [], body, contentLength } = options;
+  const { method = 'GET', path = '/', fields = [], body, contentLength, needsNewConnection = false } = options;
   const attempt = upstream.send(
-    { method, path, fields, body, contentLength },
+    { method, path, fields, body, contentLength, needsNewConnection },
     {
       onStart: () => undefined,
       onHead: (head) => {
@@ -140,8 +140,10 @@ export function openUpstream(baseUrl: URL, options: Partial<UpstreamOptions> & {
   const upstream = createUpstream({
     clock: systemClock,
     baseUrl,
-    secureContext: undefined,
+    trust: undefined,
     connectTimeoutMs: 5000,
+    maxConnectionAgeMs: 0,
+    observe: () => undefined,
     connections: 4,
     ...options,
   });

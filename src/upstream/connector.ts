@@ -1,0 +1,68 @@
+/**
+ * Opens connections to the upstream: HTTP/1.1 only, trust as it is at that moment, and none at all, at once, while the
+ * circuit knows the upstream to be away. Who uses the connections is the client's.
+ */
+import { buildConnector } from 'undici';
+import type { SecureContext } from 'node:tls';
+import type { Clock } from '../clock.ts';
+import type { Observe } from '../telemetry/events.ts';
+import type { Trust } from '../tls.ts';
+import { Circuit, PROBE_INTERVAL_MS, type Turn } from './circuit.ts';
+import { describeConnectFailure, NotTried } from './failure.ts';
+
+export interface ConnectorOptions {
+  readonly clock: Clock;
+  /** Trust for `https:`; undefined for `http:`. */
+  readonly trust: Trust | undefined;
+  /** Longest time to open a connection, name lookup and TLS included, milliseconds. */
+  readonly connectTimeoutMs: number;
+  readonly observe: Observe;
+}
+
+export function createConnector(options: ConnectorOptions): buildConnector.connector {
+  const { clock, trust, observe } = options;
+  const connectWith = rememberLast((context: SecureContext | undefined) => openWith(context, options.connectTimeoutMs));
+  const circuit = new Circuit();
+  let lastFault: Error | undefined;
+
+  const tell = (turn: Turn, startedAt: number, fault: Error | null): void => {
+    if (fault === null) {
+      if (circuit.succeeded()) observe({ kind: 'warning', message: 'the upstream can be reached again' });
+      return;
+    }
+    lastFault = fault;
+    if (!circuit.failed(turn, startedAt, clock.now())) return;
+    const { detail } = describeConnectFailure(fault);
+    const message = `${detail}; requests fail at once now, but for one probe every ${String(PROBE_INTERVAL_MS)} ms`;
+    observe({ kind: 'warning', message });
+  };
+
+  return (terms, callback) => {
+    const startedAt = clock.now();
+    const turn = circuit.turn(startedAt);
+    if (turn === 'refuse') {
+      // Never synchronously: undici is not done with the request that asks.
+      queueMicrotask(() => {
+        callback(new NotTried(lastFault), null);
+      });
+      return;
+    }
+    connectWith(trust?.())(terms, (...outcome) => {
+      tell(turn, startedAt, outcome[0]);
+      callback(...outcome);
+    });
+  };
+}
+
+function openWith(secureContext: SecureContext | undefined, timeout: number): buildConnector.connector {
+  return buildConnector({ timeout, allowH2: false, ...(secureContext === undefined ? {} : { secureContext }) });
+}
+
+/** A connector keeps TLS sessions to resume: those of a trust that is no more must go with it. */
+function rememberLast<K, V>(make: (key: K) => V): (key: K) => V {
+  let last: { readonly key: K; readonly value: V } | undefined;
+  return (key) => {
+    if (last === undefined || last.key !== key) last = { key, value: make(key) };
+    return last.value;
+  };
+}

@@ -1,0 +1,108 @@
+/** The instruments of these tests can tell: the ledger finds each kind of imbalance, the proxy breaks at the very byte. */
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startChaosProxy } from '../support/chaos-proxy.ts';
+import type { Fault } from '../support/chaos-proxy.ts';
+import { Ledger } from '../support/ledger.ts';
+import { openSocket, readToEnd } from '../support/raw-client.ts';
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+const POST = { method: 'POST', sent: 'question', expected: 'answer', withinMs: 60_000 };
+const ANSWERED = { kind: 'answered', status: 200, body: 'answer' } as const;
+
+describe('the ledger', () => {
+  it('balances where everything went well', () => {
+    const ledger = new Ledger();
+    ledger.open('a', POST);
+    ledger.see('a', sha256('question'));
+    expect(ledger.close('a', ANSWERED)).toBe('answered 200');
+    expect(ledger.balance()).toMatchObject({ requests: 1, seen: 1, violations: [], outcomes: { 'answered 200': 1 } });
+  });
+
+  it.each<[string, (ledger: Ledger) => void, string]>([
+    ['a request without an outcome', (ledger) => ledger.see('a', sha256('question')), 'no outcome'],
+    ['a POST seen twice', (ledger) => ['', ''].forEach(() => ledger.see('a', sha256('question'))), '2 times'],
+    ['a damaged request body', (ledger) => ledger.see('a', sha256('quest')), 'took a damaged body for whole'],
+    ['a request of nobody', (ledger) => ledger.see('b', sha256('')), 'nobody sent this'],
+    ['a damaged answer', (ledger) => ledger.close('a', { ...ANSWERED, body: 'answ' }), 'damaged answer'],
+    ['an answer out of nowhere', (ledger) => ledger.close('a', ANSWERED), 'never saw it'],
+    ['two outcomes', (ledger) => ['', ''].forEach(() => ledger.close('a', { kind: 'cut' })), 'a second outcome'],
+    ['a client that was left alone', (ledger) => ledger.close('a', { kind: 'gave-up' }), 'left without an outcome'],
+  ])('finds %s', (_, happen, words) => {
+    const ledger = new Ledger();
+    ledger.open('a', POST);
+    happen(ledger);
+    expect(ledger.balance().violations.join()).toContain(words);
+  });
+
+  it('finds a request that took too long', () => {
+    const ledger = new Ledger();
+    ledger.open('a', { ...POST, withinMs: -1 });
+    ledger.close('a', { kind: 'cut' });
+    expect(ledger.balance().violations.join()).toContain('took');
+  });
+});
+
+/** An upstream that answers every head with `answer` and ends; `received` is all that came. */
+async function startTarget(answer: string) {
+  const target = { received: '', url: '' };
+  const server = createServer((socket) => {
+    socket.setEncoding('latin1').on('error', () => socket.destroy());
+    socket.on('data', (text: string) => {
+      target.received += text;
+      if (target.received.endsWith('\r\n\r\n')) socket.end(answer);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+  });
+  target.url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  return target;
+}
+
+describe('the chaos proxy', () => {
+  const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+  const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody';
+
+  it.each([0, 1, 17, ANSWER.length])('lets %i bytes of an answer pass before a FIN', async (offset) => {
+    const target = await startTarget(ANSWER);
+    await using proxy = await startChaosProxy(() => ({ direction: 'response', offset, fault: 'fin' }));
+    proxy.target = target.url;
+    const socket = await openSocket(proxy.url);
+    socket.write(REQUEST);
+    expect((await readToEnd(socket)).bytes.toString()).toBe(ANSWER.slice(0, offset));
+  });
+
+  it.each<[Fault, string, 'fin' | 'reset']>([
+    ['reset', '', 'reset'],
+    ['drip', ANSWER, 'fin'],
+  ])('%s within a request', async (fault, answer, end) => {
+    const target = await startTarget(ANSWER);
+    await using proxy = await startChaosProxy(() => ({ direction: 'request', offset: 9, fault }));
+    proxy.target = target.url;
+    const socket = await openSocket(proxy.url);
+    socket.write(REQUEST);
+    const seen = await readToEnd(socket);
+    expect([seen.bytes.toString(), seen.end]).toEqual([answer, end]);
+    await expect.poll(() => target.received).toBe(fault === 'drip' ? REQUEST : REQUEST.slice(0, 9));
+  });
+
+  it('stalls without a word: neither bytes nor an end pass', async () => {
+    const target = await startTarget(ANSWER);
+    await using proxy = await startChaosProxy(() => ({ direction: 'request', offset: 9, fault: 'stall' }));
+    proxy.target = target.url;
+    const socket = await openSocket(proxy.url);
+    let bytes = 0;
+    socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    socket.write(REQUEST);
+    while (target.received.length < 9) await new Promise(setImmediate);
+    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+    expect([target.received, bytes, socket.closed]).toEqual([REQUEST.slice(0, 9), 0, false]);
+    socket.destroy();
+  });
+});

@@ -1,0 +1,149 @@
+/**
+ * The long run: requests of every kind against an upstream that fails one in a hundred of them, and what the sidecar's
+ * process holds of memory and descriptors along the way. Linux only.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Agent, request } from 'undici';
+import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
+import { newCredential, registerSecret } from '../support/secrets.ts';
+import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+const CLIENTS = 32;
+const FAULT_SHARE = 0.01;
+/** When the process is looked at, in parts of the whole. */
+const LOOKS = [0.1, 0.5, 1];
+const BODY = JSON.stringify({ pad: 'p'.repeat(500) });
+
+export interface Look {
+  readonly requests: number;
+  readonly rssMiB: number;
+  readonly descriptors: number;
+  readonly seconds: number;
+}
+
+export interface SoakReport {
+  readonly looks: readonly Look[];
+  /** How often each status came back; `cut` = no complete answer. */
+  readonly outcomes: Readonly<Record<string, number>>;
+  readonly faults: number;
+}
+
+/** @param onLook hears of each look as it is taken */
+export async function runMixedSoak(count: number, onLook: (look: Look) => void): Promise<SoakReport> {
+  await using cleanup = new AsyncDisposableStack();
+  const tokens = cleanup.use(await startTokenServer());
+  let faults = 0;
+  const upstream = createServer((message, response) => {
+    if (Math.random() >= FAULT_SHARE) {
+      answerWhole(message, response);
+      return;
+    }
+    faults++;
+    FAULTS[faults % FAULTS.length]?.(message, response);
+  });
+  const upstreamUrl = await listenOnLoopback(upstream);
+  cleanup.defer(() => closeServer(upstream));
+  const url = `http://127.0.0.1:${String(await freePort())}`;
+  const sidecar = cleanup.use(
+    spawnSidecar({
+      name: 'mixed-soak',
+      env: {
+        ...settings(upstreamUrl, tokens.url, newCredential()),
+        SIDECAR_LISTEN: url.slice('http://'.length),
+        SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+        SIDECAR_RATE: '1000000',
+        SIDECAR_BURST: '100000',
+        SIDECAR_REQUEST_TIMEOUT_MS: '500',
+        SIDECAR_BODY_IDLE_TIMEOUT_MS: '500',
+        // Lines of a million requests would be kept by the test, not by the sidecar.
+        SIDECAR_LOG_LEVEL: 'error',
+      },
+    }),
+  );
+  const agent = new Agent({ connections: CLIENTS });
+  cleanup.defer(() => agent.destroy());
+  while ((await callOnce(agent, url, 0)) === 'cut') await new Promise((resolve) => setTimeout(resolve, 20));
+
+  const outcomes: Record<string, number> = {};
+  const looks: Look[] = [];
+  const startedAt = performance.now();
+  let [sent, done] = [0, 0];
+  const client = async (): Promise<void> => {
+    while (sent < count) {
+      const outcome = await callOnce(agent, url, sent++);
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      done++;
+      if (!LOOKS.some((part) => done === Math.round(part * count))) continue;
+      const look = { requests: done, ...lookAt(sidecar.pid), seconds: (performance.now() - startedAt) / 1000 };
+      looks.push(look);
+      onLook(look);
+    }
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, client));
+  const { code } = await sidecar.stop('SIGTERM');
+  if (code !== 0) throw new Error(`the sidecar ended with ${String(code)}`);
+  return { looks, outcomes, faults };
+}
+
+/** What a growth from one look to the next may be: a heap breathes by this much. */
+const MOST_GROWTH_MIB = 48;
+const MOST_GROWTH_DESCRIPTORS = 2 * CLIENTS;
+
+/** Why the looks show growth without bound; empty when they do not. */
+export function findGrowth(looks: readonly Look[]): string[] {
+  const [early, middle, late] = looks;
+  if (early === undefined || middle === undefined || late === undefined) return ['looked at too seldom'];
+  const found: string[] = [];
+  if (late.rssMiB - middle.rssMiB > MOST_GROWTH_MIB) found.push('memory grows in the second half');
+  if (late.descriptors - early.descriptors > MOST_GROWTH_DESCRIPTORS) found.push('descriptors grow');
+  return found;
+}
+
+type Respond = (message: IncomingMessage, response: ServerResponse) => void;
+
+const answerWhole: Respond = (message, response) => {
+  registerBearer(message);
+  message.resume().once('end', () => response.end(BODY));
+};
+
+const FAULTS: readonly Respond[] = [
+  (_, response) => response.socket?.resetAndDestroy(),
+  (_, response) => response.destroy(),
+  (message, response) => {
+    message.resume();
+    response.writeHead(503).end('in trouble');
+  },
+  (_, response) => response.writeHead(200, { 'content-length': BODY.length }).write('half', () => response.destroy()),
+  (_, response) => response.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n'),
+  // Silence: the sidecar's own time-out ends it.
+  (message) => message.resume(),
+];
+
+let registeredBearer: string | undefined;
+
+function registerBearer({ headers }: IncomingMessage): void {
+  if (headers.authorization === registeredBearer || headers.authorization === undefined) return;
+  registeredBearer = headers.authorization;
+  registerSecret('an access token', registeredBearer.replace('Bearer ', ''));
+}
+
+/** @returns the status, or `cut` */
+async function callOnce(dispatcher: Agent, url: string, index: number): Promise<string> {
+  try {
+    const post = { method: 'POST', body: BODY, headers: { 'content-type': 'application/json' } } as const;
+    const answer = await request(`${url}/soak`, { dispatcher, ...(index % 2 === 0 ? {} : post) });
+    await answer.body.dump();
+    return String(answer.statusCode);
+  } catch {
+    return 'cut';
+  }
+}
+
+function lookAt(pid: number): { rssMiB: number; descriptors: number } {
+  const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
+  const rssKiB = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
+  return { rssMiB: Math.round(rssKiB / 1024), descriptors: readdirSync(`/proc/${String(pid)}/fd`).length };
+}

@@ -1,0 +1,20 @@
+/** Restarts under load, a sample of `npm run soak:restarts`. */
+import { expect, it } from 'vitest';
+import { runRestarts } from './restarts.ts';
+
+const RESTARTS = 8;
+
+it(
+  'invariant 10: whatever was accepted is answered, through one SIGTERM after another',
+  { timeout: 60_000 },
+  async () => {
+    const report = await runRestarts(RESTARTS);
+    expect(report.violations).toEqual([]);
+    expect(report).toMatchObject({ lost: [], failedExits: [], duplicatedPosts: 0, falselyComplete: 0 });
+    // There was a load, and times when nobody listened.
+    expect(report.seen).toBeGreaterThan(200);
+    expect(report.refusedConnections).toBeGreaterThan(0);
+    // Closing a port resets the connections that only the kernel has taken by then: on a busy machine a stray one.
+    expect(report.brokenUnread.length).toBeLessThan(RESTARTS);
+  },
+);

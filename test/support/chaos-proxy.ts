@@ -1,0 +1,195 @@
+/**
+ * A TCP proxy that breaks an exchange at an exact byte of either direction: by a reset, a FIN, silence, or one byte per
+ * turn from there on. Offsets count from the first byte of each exchange, also on a connection that carries several.
+ */
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+
+export const FAULTS = ['reset', 'fin', 'stall', 'drip'] as const;
+export type Fault = (typeof FAULTS)[number];
+export const DIRECTIONS = ['request', 'response'] as const;
+export type Direction = (typeof DIRECTIONS)[number];
+
+export interface Plan {
+  readonly direction: Direction;
+  /** Bytes that still pass before the fault. */
+  readonly offset: number;
+  readonly fault: Fault;
+}
+
+/** What befalls the exchange that this request head begins; undefined lets it pass. */
+export type Planner = (head: string) => Plan | undefined;
+
+export interface ChaosProxy extends AsyncDisposable {
+  readonly url: string;
+  /** Where connections lead; set it before the first one. */
+  target: string;
+  /** Bytes of the exchange that began last. */
+  readonly lastExchange: Readonly<Record<Direction, number>>;
+}
+
+export async function startChaosProxy(planFor: Planner): Promise<ChaosProxy> {
+  const links = new Set<Link>();
+  let last: Link | undefined;
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    const { hostname, port } = new URL(proxy.target);
+    const upstream = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
+    const link = new Link(client, upstream, planFor);
+    last = link;
+    links.add(link);
+    client.once('close', () => links.delete(link));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const proxy: ChaosProxy = {
+    url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
+    target: '',
+    get lastExchange() {
+      return { request: last?.request.passed ?? 0, response: last?.response.passed ?? 0 };
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const link of links) link.destroy();
+      await closed;
+    },
+  };
+  return proxy;
+}
+
+/** Two connections and what passes between them. */
+class Link {
+  readonly request: Lane;
+  readonly response: Lane;
+  readonly #sockets: readonly [Socket, Socket];
+  readonly #planFor: Planner;
+  #head: Buffer | undefined = Buffer.alloc(0);
+
+  constructor(client: Socket, upstream: Socket, planFor: Planner) {
+    this.#sockets = [client, upstream];
+    this.#planFor = planFor;
+    const reset = (): void => {
+      for (const socket of this.#sockets) socket.resetAndDestroy();
+    };
+    this.request = new Lane(client, upstream, reset);
+    this.response = new Lane(upstream, client, reset);
+    client.on('data', (chunk: Buffer) => {
+      this.#takeRequest(chunk);
+    });
+    upstream.on('data', (chunk: Buffer) => {
+      this.response.pass(chunk);
+    });
+    for (const socket of this.#sockets) {
+      const other = socket === client ? upstream : client;
+      socket.on('error', () => other.resetAndDestroy());
+      // What drips is still on its way; everything else ends with either side.
+      socket.on('close', () => {
+        if (!this.request.isDripping && !this.response.isDripping) other.destroySoon();
+      });
+    }
+  }
+
+  destroy(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Holds a request back until its head tells what is planned for it. */
+  #takeRequest(chunk: Buffer): void {
+    if (this.#head === undefined && this.response.passed > 0) this.#head = Buffer.alloc(0);
+    if (this.#head === undefined) {
+      this.request.pass(chunk);
+      return;
+    }
+    this.#head = Buffer.concat([this.#head, chunk]);
+    if (!this.#head.includes('\r\n\r\n')) return;
+    const begun = this.#head;
+    this.#head = undefined;
+    const plan = this.#planFor(begun.toString('latin1'));
+    this.request.begin(plan?.direction === 'request' ? plan : undefined);
+    this.response.begin(plan?.direction === 'response' ? plan : undefined);
+    this.request.pass(begun);
+  }
+}
+
+/** One direction of a link. */
+class Lane {
+  /** Bytes of this exchange that have come in so far. */
+  passed = 0;
+  readonly #from: Socket;
+  readonly #to: Socket;
+  readonly #reset: () => void;
+  #plan: Plan | undefined;
+  #state: 'flowing' | 'dripping' | 'dead' = 'flowing';
+  #drops: Buffer = Buffer.alloc(0);
+  #hasEnded = false;
+
+  constructor(from: Socket, to: Socket, reset: () => void) {
+    this.#from = from;
+    this.#to = to;
+    this.#reset = reset;
+    from.on('end', () => {
+      this.#end();
+    });
+  }
+
+  get isDripping(): boolean {
+    return this.#drops.length > 0;
+  }
+
+  begin(plan: Plan | undefined): void {
+    this.passed = 0;
+    this.#plan = plan;
+  }
+
+  pass(chunk: Buffer): void {
+    const before = this.passed;
+    this.passed += chunk.length;
+    if (this.#state === 'dead') return;
+    if (this.#state === 'dripping') {
+      this.#drops = Buffer.concat([this.#drops, chunk]);
+      return;
+    }
+    if (this.#plan === undefined || this.passed < this.#plan.offset) {
+      this.#to.write(chunk);
+      return;
+    }
+    const { fault, offset } = this.#plan;
+    this.#plan = undefined;
+    if (offset > before) this.#to.write(chunk.subarray(0, offset - before));
+    this.#strike(fault, chunk.subarray(offset - before));
+  }
+
+  #strike(fault: Fault, rest: Buffer): void {
+    this.#state = fault === 'drip' ? 'dripping' : 'dead';
+    if (fault === 'fin') this.#to.end();
+    // What was written goes out first, and its receiver has a turn to read it.
+    if (fault === 'reset') this.#to.write('', () => setImmediate(this.#reset));
+    if (fault !== 'drip') return;
+    this.#drops = rest;
+    this.#drip();
+  }
+
+  #drip(): void {
+    if (this.#to.destroyed) {
+      this.#drops = Buffer.alloc(0);
+      this.#from.destroy();
+    } else if (this.#drops.length === 0 && this.#plan === undefined) {
+      this.#state = 'flowing';
+      if (this.#hasEnded) this.#to.end();
+    } else {
+      this.#to.write(this.#drops.subarray(0, 1));
+      this.#drops = this.#drops.subarray(1);
+      setImmediate(() => {
+        this.#drip();
+      });
+    }
+  }
+
+  #end(): void {
+    this.#hasEnded = true;
+    if (this.#state === 'flowing') this.#to.end();
+    // Behind a stall nobody would ever hear of it.
+    if (this.#state === 'dead') {
+      this.#from.destroy();
+      this.#to.destroy();
+    }
+  }
+}

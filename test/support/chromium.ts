@@ -1,0 +1,38 @@
+/** A real Chromium without a window, from the machine's own package, with a profile of its own that goes with it. */
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { chromium } from 'playwright-core';
+import type { Browser } from 'playwright-core';
+
+/** What a browser would do on its own account has no business in a test, and neither has what newer ones guard against. */
+const FLAGS = [
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,HttpsUpgrades',
+];
+
+/**
+ * Starts it; `await using` ends it.
+ * @param names resolved to addresses of the test's choice: `{ 'evil.test': '127.0.0.1' }`; all others but literals fail
+ * @throws Error when no Chromium is installed
+ */
+export async function startChromium(names: Readonly<Record<string, string>> = {}): Promise<Browser> {
+  const rules = Object.entries(names).map(([name, address]) => `MAP ${name} ${address}`);
+  const resolver = [...rules, 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1', 'EXCLUDE localhost'].join(', ');
+  return chromium.launch({
+    executablePath: findChromium(),
+    chromiumSandbox: process.getuid?.() !== 0,
+    args: [...FLAGS, `--host-resolver-rules=${resolver}`],
+  });
+}
+
+function findChromium(): string {
+  const paths = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'chromium'));
+  const path = paths.find((candidate) => existsSync(candidate));
+  if (path === undefined) throw new Error('chromium is needed by this test (Debian: the package chromium)');
+  return path;
+}

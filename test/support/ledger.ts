@@ -1,0 +1,116 @@
+/**
+ * The books of a run: per request id exactly one outcome at the client, and what the upstream saw of it. `balance` names
+ * everything that does not add up.
+ */
+import { createHash } from 'node:crypto';
+
+export type Outcome =
+  /** Complete, as far as HTTP can tell. */
+  | { readonly kind: 'answered'; readonly status: number; readonly body: string | Buffer }
+  /** The connection broke before the answer was complete. */
+  | { readonly kind: 'cut' }
+  /** The client's own patience ran out. */
+  | { readonly kind: 'gave-up' };
+
+export interface Entry {
+  readonly method: string;
+  readonly sent: string | Buffer;
+  /** The body that the upstream answers with. */
+  readonly expected: string | Buffer;
+  /** Longest time until an outcome, milliseconds. */
+  readonly withinMs: number;
+  /** Whether the client may have to give up: nobody else can know that its bytes do not arrive. Default false. */
+  readonly mayGiveUp?: boolean;
+}
+
+export interface Balance {
+  readonly requests: number;
+  /** How often each outcome came about: `answered 200`, `cut`, … */
+  readonly outcomes: Readonly<Record<string, number>>;
+  /** Complete requests at the upstream. */
+  readonly seen: number;
+  readonly duplicatedPosts: number;
+  readonly falselyComplete: number;
+  /** The slowest request, milliseconds. */
+  readonly slowestMs: number;
+  /** What does not add up, the above included; empty when the books balance. */
+  readonly violations: readonly string[];
+}
+
+interface Account extends Entry {
+  readonly openedAt: number;
+  outcome: Outcome | undefined;
+  seen: number;
+}
+
+export class Ledger {
+  readonly #accounts = new Map<string, Account>();
+  readonly #violations: string[] = [];
+  readonly #outcomes: Record<string, number> = {};
+  #duplicatedPosts = 0;
+  #falselyComplete = 0;
+  #slowestMs = 0;
+
+  /** A request leaves the client. */
+  open(id: string, entry: Entry): void {
+    if (this.#accounts.has(id)) this.#violations.push(`${id}: sent twice by the client`);
+    this.#accounts.set(id, { ...entry, openedAt: performance.now(), outcome: undefined, seen: 0 });
+  }
+
+  /** The upstream got a whole request. */
+  see(id: string, bodySha256: string): void {
+    const account = this.#accounts.get(id);
+    if (account === undefined) {
+      this.#violations.push(`${id}: nobody sent this`);
+      return;
+    }
+    account.seen++;
+    if (bodySha256 !== sha256(account.sent)) this.#violations.push(`${id}: the upstream took a damaged body for whole`);
+    if (account.method !== 'POST' || account.seen < 2) return;
+    this.#duplicatedPosts++;
+    this.#violations.push(`${id}: a POST reached the upstream ${String(account.seen)} times`);
+  }
+
+  /** The client's outcome. @returns its name in the balance */
+  close(id: string, outcome: Outcome): string {
+    const name = outcome.kind === 'answered' ? `answered ${String(outcome.status)}` : outcome.kind;
+    const account = this.#accounts.get(id);
+    if (account === undefined || account.outcome !== undefined) {
+      this.#violations.push(`${id}: a second outcome, ${name}`);
+      return name;
+    }
+    account.outcome = outcome;
+    this.#outcomes[name] = (this.#outcomes[name] ?? 0) + 1;
+    const tookMs = performance.now() - account.openedAt;
+    this.#slowestMs = Math.max(this.#slowestMs, tookMs);
+    if (tookMs > account.withinMs) this.#violations.push(`${id}: took ${tookMs.toFixed(0)} ms`);
+    if (outcome.kind === 'gave-up' && account.mayGiveUp !== true)
+      this.#violations.push(`${id}: left without an outcome`);
+    if (outcome.kind === 'answered' && outcome.status === 200) this.#checkAnswer(id, account, outcome.body);
+    return name;
+  }
+
+  balance(): Balance {
+    const open = [...this.#accounts].filter(([, { outcome }]) => outcome === undefined);
+    return {
+      requests: this.#accounts.size,
+      outcomes: this.#outcomes,
+      seen: [...this.#accounts.values()].reduce((sum, { seen }) => sum + seen, 0),
+      duplicatedPosts: this.#duplicatedPosts,
+      falselyComplete: this.#falselyComplete,
+      slowestMs: this.#slowestMs,
+      violations: [...this.#violations, ...open.map(([id]) => `${id}: no outcome`)],
+    };
+  }
+
+  #checkAnswer(id: string, account: Account, body: string | Buffer): void {
+    if (account.seen === 0) this.#violations.push(`${id}: answered, and the upstream never saw it`);
+    if (sha256(body) === sha256(account.expected)) return;
+    this.#falselyComplete++;
+    this.#violations.push(`${id}: a damaged answer passed for complete`);
+  }
+}
+
+function sha256(bytes: string | Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

@@ -1,0 +1,45 @@
+/** A relay of TCP connections that reads along: which request was answered with which status, as it went over the wire. */
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+
+export interface Witness extends AsyncDisposable {
+  /** Stands for the server behind it. */
+  readonly url: string;
+  /** Status codes of the answers to requests for a path, query aside. */
+  statuses(path: string): readonly string[];
+}
+
+/** @param serverUrl of a server on loopback that is asked without pipelining */
+export async function startWitness(serverUrl: string): Promise<Witness> {
+  const { hostname, port } = new URL(serverUrl);
+  const answers = new Map<string, string[]>();
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const behind = connect({ host: hostname, port: Number(port) });
+    let path = '';
+    client.on('data', (chunk: Buffer) => {
+      path = /^[A-Z]+ ([^ ?]+)\S* HTTP\/1\.1\r\n/.exec(chunk.toString('latin1'))?.[1] ?? path;
+    });
+    behind.on('data', (chunk: Buffer) => {
+      const status = /^HTTP\/1\.1 (\d{3}) /.exec(chunk.toString('latin1'))?.[1];
+      if (status !== undefined) answers.set(path, [...(answers.get(path) ?? []), status]);
+    });
+    for (const [socket, other] of [
+      [client, behind],
+      [behind, client],
+    ] as const) {
+      sockets.add(socket);
+      socket.pipe(other);
+      socket.on('error', () => other.destroy()).on('close', () => sockets.delete(socket));
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
+    statuses: (path) => answers.get(path) ?? [],
+    [Symbol.asyncDispose]: () => {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => void server.close(() => resolve()));
+    },
+  };
+}
