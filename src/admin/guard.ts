@@ -37,7 +37,8 @@ export function judgeRequest(request: GuardedRequest, allowedHosts: readonly All
   const hosts = valuesOf(request, 'host');
   const [host] = hosts;
   if (host === undefined && request.httpVersion === '1.0') return judgeSite(request, undefined);
-  if (host === undefined || hosts.length > 1) return refuseHost('Exactly one Host field is expected.');
+  if (host === undefined || hosts.length > 1)
+    return refuseHost('Exactly one Host field is expected, with a host that SIDECAR_ADMIN_ALLOWED_HOSTS names.');
   if (!isAllowed(host.toLowerCase(), allowedHosts)) {
     return refuseHost(`Host "${cut(host)}" is not allowed here; SIDECAR_ADMIN_ALLOWED_HOSTS names the hosts that are.`);
   }

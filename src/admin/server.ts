@@ -37,6 +37,8 @@ const LIMITS = {
   keepAliveTimeout: 5000,
   connectionsCheckingInterval: 1000,
   maxHeaderSize: 16 * 1024,
+  // The guard counts the Host fields, and says what it expects.
+  requireHostHeader: false,
 };
 const MAX_CONNECTIONS = 64;
 const IDLE_SOCKET_MS = 10_000;

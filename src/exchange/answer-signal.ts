@@ -18,7 +18,9 @@ export function readAnswerSignal(head: AnswerHead, wallNow: number): RateLimitSi
 
 /** A 503 is a complaint of the rate only when it says how long; whether it is believed is the governor's. */
 export function asAttemptResult(status: number, signal: RateLimitSignal | undefined): AttemptResult {
-  if (signal === undefined) return { kind: 'accepted' };
+  // An answer of a server in trouble is no success: it neither widens what may be in flight nor raises the rate.
+  if (signal === undefined) return status < 500 ? { kind: 'accepted' } : { kind: 'unknown' };
   const isComplaint = status === 429 || (status === 503 && signal.statedWaitMs !== undefined);
-  return isComplaint ? { kind: 'rate-limited', signal } : { kind: 'accepted', hint: signal };
+  if (isComplaint) return { kind: 'rate-limited', signal };
+  return status < 500 ? { kind: 'accepted', hint: signal } : { kind: 'unknown' };
 }

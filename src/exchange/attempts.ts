@@ -91,15 +91,13 @@ class Attempts {
   async #attempt(): Promise<Relayed | undefined> {
     const { ended } = this.#exchange.lifeline;
     if (ended !== undefined) throw nameEnd('queue', ended);
+    const { tokens } = this.#parts;
+    if (tokens.current() === undefined) await this.#awaitToken();
     const permit = await inStage('queue', this.#ticket.permit());
-    const token = this.#parts.tokens.current();
+    const token = tokens.current();
     if (token === undefined) {
       // It ran out while the request waited: nothing is spent until there is one again.
       permit.cancel();
-      await inStage(
-        'token',
-        this.#exchange.lifeline.during((signal) => this.#parts.tokens.usable(signal)),
-      );
       return undefined;
     }
     const end = await this.#send(permit, token);
@@ -107,13 +105,28 @@ class Attempts {
     return this.#settle(end, token);
   }
 
+  async #awaitToken(): Promise<void> {
+    const { lifeline } = this.#exchange;
+    await inStage(
+      'token',
+      lifeline.during((signal) => this.#parts.tokens.usable(signal)),
+    );
+  }
+
   async #send(permit: Permit, token: Token): Promise<AttemptEnd> {
     const { upstream, requestTimeoutMs, bodyIdleTimeoutMs, clock } = this.#parts;
     const { lifeline, path, request } = this.#exchange;
     const sentAt = clock.now();
+    const needsNewConnection = this.#next?.reason === 'reset' || this.#next?.reason === 'connect';
     this.#tellBegun();
     const attempt = upstream.send(
-      { method: request.method ?? 'GET', path, fields: this.#fieldsWith(token), ...this.#content() },
+      {
+        method: request.method ?? 'GET',
+        path,
+        fields: this.#fieldsWith(token),
+        ...this.#content(),
+        needsNewConnection,
+      },
       {
         onStart: () => {
           permit.used();

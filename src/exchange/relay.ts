@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { AnswerHead, AnswerTarget, HeldAnswer } from '../upstream/attempt.ts';
+import { withoutLength } from '../upstream/fields.ts';
 
 export interface RelayTerms {
   /** Turns the upstream's fields into the client's. */
@@ -29,7 +30,8 @@ export class Relay implements AnswerTarget {
 
   begin(head: AnswerHead): void {
     const response = this.#response;
-    const fields = this.#terms.fields(head);
+    const kept = this.#terms.fields(head);
+    const fields = head.status === 204 ? withoutLength(kept) : kept;
     // An upload that nobody reads any more would be taken for the next request.
     if (!response.req.complete) response.shouldKeepAlive = false;
     // A phrase that node:http would not write means nothing to anybody (RFC 9112 §4): the usual one takes its place.

@@ -137,12 +137,18 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   leave(ticket: QueueTicket, reason: unknown): void {
     if (ticket.phase === 'left') return;
+    // Who reads its body waits for nothing, and is in the queue all the same.
+    const isQueued = ticket.wait !== undefined || (ticket.phase === 'preparing' && reason !== undefined);
     const wait = this.#remove(ticket, this.now());
-    if (wait !== undefined) {
-      this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: 'client_left' });
-      wait.reject(reason ?? new DOMException('The request has left the queue', 'AbortError'));
-    }
+    const why = this.#isCut ? 'draining' : 'client_left';
+    if (isQueued) this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: why });
+    wait?.reject(reason ?? new DOMException('The request has left the queue', 'AbortError'));
     this.pump();
+  }
+
+  spent(waitedMs: number): void {
+    const { observe, route } = this.#options;
+    observe({ kind: 'permit-granted', route, waitedMs });
   }
 
   judged(result: AttemptResult, verdict: Verdict): void {
@@ -195,9 +201,7 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   #hand(ticket: QueueTicket, grant: Grant): Permit {
     this.#room.move(ticket, 'granted');
-    const { observe, route } = this.#options;
-    observe({ kind: 'permit-granted', route, waitedMs: ticket.takeUntoldMs() });
-    return new GrantedPermit(this, grant);
+    return new GrantedPermit(this, grant, ticket.takeUntoldMs());
   }
 
   #fillPlaces(now: number): void {

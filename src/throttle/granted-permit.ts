@@ -13,6 +13,8 @@ export interface PermitOwner {
   now(): number;
   /** A rate limit was judged; the gate already knows. */
   judged(result: AttemptResult, verdict: Verdict): void;
+  /** A permit is spent for good, after a wait of so many milliseconds. */
+  spent(waitedMs: number): void;
   /** Slots, pace or pause may have changed: others may have their turn. */
   pump(): void;
 }
@@ -24,10 +26,14 @@ export class GrantedPermit implements Permit {
   #slot: 'in-flight' | 'stream' | 'freed' = 'in-flight';
   #reported = false;
   #used = false;
+  #isTold = false;
+  readonly #waitedMs: number;
 
-  constructor(owner: PermitOwner, grant: Grant) {
+  /** @param waitedMs how long it was waited for */
+  constructor(owner: PermitOwner, grant: Grant, waitedMs: number) {
     this.#owner = owner;
     this.#grant = grant;
+    this.#waitedMs = waitedMs;
   }
 
   get grantedAt(): number {
@@ -38,11 +44,13 @@ export class GrantedPermit implements Permit {
     if (this.#used || this.#slot === 'freed') return;
     this.#used = true;
     this.#owner.gate.used(this.#owner.now(), this.#grant);
+    this.#tellSpent();
   }
 
   report(result: AttemptResult): void {
     if (this.#reported || this.#slot === 'freed') return;
     this.#reported = true;
+    this.#tellSpent();
     const verdict = this.#owner.gate.report(this.#owner.now(), this.#grant, result);
     this.#owner.judged(result, verdict);
     this.#owner.pump();
@@ -51,6 +59,7 @@ export class GrantedPermit implements Permit {
   release(): void {
     if (this.#slot === 'freed') return;
     if (!this.#reported) this.#owner.gate.endUnreported(this.#owner.now(), this.#grant);
+    this.#tellSpent();
     this.#free();
   }
 
@@ -67,6 +76,12 @@ export class GrantedPermit implements Permit {
     this.#slot = 'stream';
     this.#owner.pump();
     return true;
+  }
+
+  /** A permit that is given back unspent is never told of. */
+  #tellSpent(): void {
+    if (!this.#isTold) this.#owner.spent(this.#waitedMs);
+    this.#isTold = true;
   }
 
   #free(): void {

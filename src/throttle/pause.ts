@@ -7,6 +7,8 @@ import type { Random } from '../clock.ts';
 /** Full jitter: a first pause of up to this, doubled by every refused probe in a row, at most the cap. */
 const BACKOFF_BASE_MS = 200;
 const BACKOFF_CAP_MS = 30_000;
+/** A stated wait that keeps being too short is stretched to at most twice itself and this. */
+const LEAST_STRETCH_MS = 1_000;
 /** A probe without an answer for so long is followed by another, so that one slow call does not hold up all. */
 const PROBE_PATIENCE_MS = 2_000;
 
@@ -60,7 +62,9 @@ export class SharedPause {
     if (!fresh && statedWaitMs === undefined) return;
     // A server that keeps stating a wait too short to help is not asked again at that pace.
     const backoffMs = statedWaitMs === undefined || this.#refusedInARow > 0 ? this.#backoffMs() : 0;
-    const until = now + Math.max(statedWaitMs ?? 0, backoffMs);
+    // Yet what it states stays the measure.
+    const longestMs = statedWaitMs === undefined ? Infinity : 2 * statedWaitMs + LEAST_STRETCH_MS;
+    const until = now + Math.max(statedWaitMs ?? 0, Math.min(backoffMs, longestMs));
     if (!fresh && until <= this.#until) return;
     if (until > this.#until) {
       this.#until = until;

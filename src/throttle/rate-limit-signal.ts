@@ -63,8 +63,8 @@ export function readRateLimitSignal(status: number, field: ReadField, wallNow: n
 function readRetryAfter(field: ReadField, wallNow: number): number | undefined {
   const value = field('retry-after');
   if (value === undefined) return undefined;
-  const seconds = readNumber(value);
-  if (seconds !== undefined) return plausible(seconds * 1000);
+  // However long: the digits are plain enough, and a wait cut to a year is as good as for ever.
+  if (/^\d+(\.\d+)?$/.test(value)) return Math.min(Number(value) * 1000, LONGEST_WAIT_MS);
   const date = readHttpDate(value, wallNow);
   return date === undefined ? undefined : plausible(date - wallNow);
 }

@@ -7,7 +7,7 @@ import type { Token } from './token.ts';
 
 /** The part of a life that is left for the flight to the upstream, at most `LONGEST_MARGIN_MS`. */
 const MARGIN_SHARE = 0.1;
-const LONGEST_MARGIN_MS = 10_000;
+const LONGEST_MARGIN_MS = 2_000;
 
 /** Spread over a tenth of the life, so that a fleet started together does not ask together for ever. */
 const REFRESH_SHARE = 0.75;

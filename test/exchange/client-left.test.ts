@@ -63,6 +63,18 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     expect(api.requests.map(({ path }) => path)).toEqual(['/first']);
   });
 
+  it('in the queue with its body half sent is told of as gone from there', async () => {
+    const sidecar = await startInProcess({ env: { SIDECAR_RATE: '0.1' } });
+    const { url, told, throttle } = sidecar;
+    expect((await send(url)).status).toBe(200);
+    const socket = await openSocket(url);
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
+    while ((await throttle()).queued === 0);
+    socket.destroy();
+    await until(() => told('request-ended').length === 2, 'the leaver told of');
+    expect(told('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'client_left' }]);
+  });
+
   it('within its body leaves nothing for the upstream', async () => {
     const sidecar = await startInProcess();
     const { url, api, throttle } = sidecar;

@@ -1,6 +1,6 @@
 /** Which attempts are repeated, how often, and what the client gets in the end. */
 import { describe, expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
+import { gate, startInProcess, until } from '../sidecar/in-process.ts';
 import { closedPort, startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send } from '../sidecar/send.ts';
 import { echo } from '../support/recording-upstream.ts';
@@ -79,6 +79,33 @@ describe('a connection that breaks', () => {
       expect(api.requests).toHaveLength(1);
     },
   );
+
+  it('is not followed by a retry on another kept one, which may be about to break as well', async () => {
+    const kept = new WeakSet<object>();
+    const [warm, busy, released] = [gate(), gate(), gate()];
+    const { url, api, endings } = await startInProcess({
+      answer: async (request, response, index) => {
+        const socket = response.socket!;
+        if (request.path === '/busy') await busy.opened;
+        else if (kept.has(socket)) {
+          // By the time that this connection breaks, another one has become free.
+          busy.open();
+          await released.opened;
+          return void response.destroy();
+        }
+        kept.add(socket);
+        if (index === 1) warm.open();
+        await warm.opened;
+        await echo(request, response, index);
+      },
+    });
+    await Promise.all([send(url), send(url)]);
+    const busyCall = send(`${url}/busy`).then(released.open);
+    await until(() => api.requests.some(({ path }) => path === '/busy'), 'the busy call at the upstream');
+    expect((await send(url)).status).toBe(200);
+    expect((await endings(4)).at(-1)).toMatchObject({ path: '/', code: 200, attempts: 2 });
+    await busyCall;
+  });
 
   it('after an answer that was held back yields to that answer', async () => {
     const { url, api } = await startInProcess({

@@ -39,12 +39,14 @@ describe('a 401', () => {
   });
 
   it('of 30 concurrent calls costs one refresh, and each gets its own answer', async () => {
-    const { url, tokens, api } = await startInProcess({ answer: accepting(2) });
+    const { url, tokens, api, told } = await startInProcess({ answer: accepting(2) });
     const bodies = Array.from({ length: 30 }, (_, index) => `{"index":${String(index)}}`);
     const answers = await Promise.all(bodies.map((body) => send(url, { method: 'POST', body })));
     expect(answers.map(({ text }) => text)).toEqual(bodies);
     expect(tokens.requests).toHaveLength(2);
     expect(api.requests.length).toBeLessThanOrEqual(60);
+    // A permit that finds the token gone is given back, and told of when it is spent.
+    expect(told('permit-granted')).toHaveLength(api.requests.length);
   });
 
   it('of a streamed body is passed on, and the token is replaced all the same', async () => {

@@ -208,6 +208,7 @@ describe('invariant 3: the expired and the gone leave before a permit is spent o
     await fixture.clock.advance(0);
     expect(late.outcome).toBe('granted');
     expect(fixture.rejections).toEqual(['timeout', 'timeout']);
+    late.permit?.release();
     expect(fixture.events.filter((event) => event.kind === 'permit-granted')).toHaveLength(2);
   });
 
@@ -285,9 +286,21 @@ describe('a permit', () => {
 
   it('granted without contention sets no timer and tells a wait of nothing', async () => {
     const fixture = new Fixture();
-    await fixture.ask().settled;
+    const asking = fixture.ask();
+    await asking.settled;
     expect(fixture.clock.pendingTimers).toBe(0);
+    asking.permit?.used();
+    asking.permit?.release();
     expect(fixture.events).toEqual([{ kind: 'permit-granted', route: 'default', waitedMs: 0 }]);
+  });
+
+  it('given back unspent is not told of', async () => {
+    const fixture = new Fixture();
+    const asking = fixture.ask();
+    await asking.settled;
+    asking.permit?.cancel();
+    asking.permit?.release();
+    expect(fixture.events).toEqual([]);
   });
 });
 

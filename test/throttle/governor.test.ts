@@ -27,6 +27,20 @@ function refused(statedWaitMs?: number, status = 429): AttemptResult {
   return { kind: 'rate-limited', signal: signal(status, { statedWaitMs }) };
 }
 
+it('a stated wait that keeps being too short is stretched, yet not beyond measure', () => {
+  const auto = governor('auto', () => 1);
+  let now = 0;
+  for (let round = 0; round < 12; round++) {
+    const grant = auto.granted(now, false);
+    const verdict = auto.reported(now, grant, refused(1000));
+    expect(verdict).toMatchObject({ kind: 'limited' });
+    const pausedMs = auto.pausedMs(now);
+    expect(pausedMs).toBeGreaterThanOrEqual(1000);
+    expect(pausedMs).toBeLessThanOrEqual(3000);
+    now += pausedMs;
+  }
+});
+
 describe('auto', () => {
   it('is unpaced with 4 in flight, and one more for each accepted answer up to the cap', () => {
     const auto = governor();

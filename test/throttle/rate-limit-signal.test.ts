@@ -25,7 +25,8 @@ describe('Retry-After', () => {
     ['soon', undefined],
     ['', undefined],
     ['1e9', undefined],
-    ['99999999999', undefined],
+    ['99999999999', 366 * 24 * 3_600_000],
+    ['99999999999999999999', 366 * 24 * 3_600_000],
     ['120, 120', undefined],
   ])('%j', (value, expected) => {
     expect(read({ 'retry-after': value }).statedWaitMs).toBe(expected);
