@@ -8,19 +8,21 @@ import { systemClock, type Clock, type Random } from './clock.ts';
 import type { Config } from './config/config.ts';
 import type { ExchangeParts } from './exchange/exchange.ts';
 import { ReplayMemory } from './exchange/replay-body.ts';
-import { bind, type Bound } from './listener/bind.ts';
+import { createAllowList } from './listener/allow-list.ts';
+import { bind, closeBound, type Bound } from './listener/bind.ts';
 import type { GuardOptions } from './listener/guard.ts';
 import { ProxyServer } from './listener/proxy-server.ts';
 import { createUpgradeServer } from './listener/websocket.ts';
 import { createRetryBudget } from './retry/budget.ts';
 import type { Observe } from './telemetry/events.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
+import { drain, type Phase } from './sidecar/drain.ts';
 import { createThrottle } from './throttle/admission.ts';
 import { readSecret } from './token/secret-file.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 import { createTokenSource } from './token/token-source.ts';
 import type { TokenSource } from './token/token.ts';
-import { trustContext } from './tls.ts';
+import { followTrust, type Trust } from './tls.ts';
 import { createUpstream } from './upstream/client.ts';
 
 export interface SidecarOptions {
@@ -45,8 +47,6 @@ export interface Sidecar {
 
 /** The one route and the one credential, until several can be configured. */
 const DEFAULT_NAME = 'default';
-/** How long replies to cut requests may take to leave. */
-const LAST_REPLIES_MS = 500;
 
 /** @throws Error in words for people when an address cannot be bound or a file cannot be read */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
@@ -87,44 +87,12 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   };
 }
 
-/** Where in its life the sidecar is. */
-interface Phase {
-  isDraining: boolean;
-}
-
-interface Running {
-  readonly config: Config;
-  readonly parts: ExchangeParts;
-  readonly proxy: ProxyServer;
-  readonly admin: Bound<Server>;
-  readonly phase: Phase;
-}
-
-/** Readiness goes first, then new connections, then the work in hand, then the admin port. */
-async function drain({ config, parts, proxy, admin, phase }: Running): Promise<number> {
-  const { clock, observe, throttle, tokens, upstream } = parts;
-  const { drainMs, delayMs } = config.shutdown;
-  const endsAt = clock.now() + drainMs;
-  phase.isDraining = true;
-  const { inFlight, queued } = throttle.state();
-  observe({ kind: 'draining', inFlight, queued, drainMs });
-  proxy.startClosing();
-  if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
-  proxy.stopAccepting();
-  const cut = await finishOrCut(proxy, parts, endsAt - clock.now());
-  proxy.closeConnections();
-  tokens.stop();
-  await upstream.close();
-  observe({ kind: 'stopped', cut });
-  closeAll(admin);
-  return cut;
-}
-
 async function createProxy(config: Config, parts: ExchangeParts): Promise<ProxyServer> {
   const { listen, request, upstream } = config;
   return new ProxyServer({
     parts,
     guard: await guardOptions(config),
+    refuseUnlisted: createAllowList(listen.allow),
     deadlineMs: request.deadlineMs,
     keepAliveMs: listen.keepAliveMs,
     maxConnections: listen.maxConnections,
@@ -168,8 +136,10 @@ function buildParts(options: SidecarOptions, observe: Observe): ExchangeParts {
     upstream: createUpstream({
       clock,
       baseUrl: upstream.baseUrl,
-      secureContext: trustFor(config),
+      trust: trustFor(config),
       connectTimeoutMs: upstream.connectTimeoutMs,
+      maxConnectionAgeMs: upstream.maxConnectionAgeMs,
+      observe,
       connections: throttle.maxInFlight + throttle.maxStreams,
     }),
     budget: createRetryBudget(),
@@ -181,8 +151,8 @@ function buildParts(options: SidecarOptions, observe: Observe): ExchangeParts {
   };
 }
 
-function trustFor({ upstream }: Config) {
-  return upstream.baseUrl.protocol === 'https:' ? trustContext(upstream.caFile) : undefined;
+function trustFor({ upstream }: Config): Trust | undefined {
+  return upstream.baseUrl.protocol === 'https:' ? followTrust(upstream.caFile) : undefined;
 }
 
 async function guardOptions({ listen }: Config): Promise<GuardOptions> {
@@ -204,33 +174,7 @@ async function bindOrUndo<T>(bindProxy: () => Promise<T>, admin: Bound<Server>, 
     return await bindProxy();
   } catch (error) {
     tokens.stop();
-    closeAll(admin);
+    closeBound(admin);
     throw error;
-  }
-}
-
-/** Waits for the work in hand, at most `leftMs`, then cuts what is left. @returns how many were cut */
-async function finishOrCut(proxy: ProxyServer, { throttle, clock }: ExchangeParts, leftMs: number): Promise<number> {
-  await within(proxy.active.whenIdle(), clock, leftMs);
-  // Whoever waits is refused by the queue itself, and so counted as what they are; their requests end with the others.
-  throttle.cut();
-  const cut = proxy.cutAll();
-  if (cut > 0) await within(proxy.active.whenIdle(), clock, LAST_REPLIES_MS);
-  return cut;
-}
-
-async function within(work: Promise<void>, clock: Clock, delayMs: number): Promise<void> {
-  let cancel = (): void => undefined;
-  const timeout = new Promise<void>((resolve) => {
-    cancel = clock.after(delayMs, resolve);
-  });
-  await Promise.race([work, timeout]);
-  cancel();
-}
-
-function closeAll({ servers }: Bound<Server>): void {
-  for (const server of servers) {
-    server.close();
-    server.closeAllConnections();
   }
 }

@@ -4,11 +4,13 @@ import { SidecarError } from '../errors.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import { Lifeline } from '../exchange/lifeline.ts';
 import { joinTarget } from '../upstream/target.ts';
+import type { RefuseUnlisted } from './allow-list.ts';
 import { guardRequest, type GuardOptions } from './guard.ts';
 
 export interface AdmitOptions {
   readonly parts: ExchangeParts;
   readonly guard: GuardOptions;
+  readonly refuseUnlisted: RefuseUnlisted;
   /** Arrival to response head, milliseconds; a client may shorten it. */
   readonly deadlineMs: number;
 }
@@ -38,6 +40,8 @@ export function admit(options: AdmitOptions, request: IncomingMessage): Admissio
   if (verdict.isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
   const joined = joinTarget(parts.upstream.baseUrl.pathname, verdict.target);
   if (joined.kind === 'refused') return refuse(joined.why);
+  const unlisted = options.refuseUnlisted(request.method ?? '', verdict.target);
+  if (unlisted !== undefined) return { kind: 'refused', error: unlisted };
   const wish = request.headers['x-sidecar-timeout-ms'];
   if (wish !== undefined && !(typeof wish === 'string' && /^[1-9]\d{0,9}$/.test(wish))) {
     return refuse('x-sidecar-timeout-ms is not a whole number of milliseconds above 0');

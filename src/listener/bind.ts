@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
+import type { Server } from 'node:http';
 import net from 'node:net';
 
 export type ListenAddress =
@@ -14,6 +15,14 @@ export interface Bound<S extends net.Server> {
   readonly servers: readonly S[];
   /** `http://localhost:18080` or `unix:/run/sidecar.sock`: the real port, ready to be printed. */
   readonly url: string;
+}
+
+/** Closes the servers and whatever is connected to them. */
+export function closeBound({ servers }: Bound<Server>): void {
+  for (const server of servers) {
+    server.close();
+    server.closeAllConnections();
+  }
 }
 
 /** How often a free IPv4 port is tried anew whose IPv6 twin turns out to be taken. */
@@ -105,7 +114,7 @@ function wordsFor(code: string): string {
     case 'EADDRINUSE':
       return 'it is in use (EADDRINUSE); stop what listens there or choose another address';
     case 'EACCES':
-      return 'permission denied (EACCES)';
+      return 'permission denied, or there is no such directory (EACCES)';
     case 'ENOTFOUND':
       return 'the name does not resolve (ENOTFOUND)';
     case 'EADDRNOTAVAIL':

@@ -1,5 +1,5 @@
 /** Tells of each request once, when it has ended: the one event behind the request metrics and the access log. */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed, Tally } from '../exchange/exchange.ts';
 import { describeReply } from './local-reply.ts';
@@ -16,6 +16,11 @@ const CLIENT_LEFT = 499;
 
 export function emptyTally(): Tally {
   return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0 };
+}
+
+/** The upstream broke its answer off, and so did the sidecar. */
+export function isCut(ending: Ending | undefined): boolean {
+  return ending?.kind === 'relayed' && ending.relayed.fault !== undefined;
 }
 
 /** @param request undefined when the parser never got as far as one */
@@ -60,4 +65,17 @@ export function tellEnding(
 /** Without query, and without the authority of an absolute-form target. */
 function pathOf(request: IncomingMessage | undefined): string {
   return (request?.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '';
+}
+
+/** Calls back, then resolves, when the response is closed, by whomever. */
+export function whenClosed(response: ServerResponse, then: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    response.once('close', () => {
+      // Where it was closed from this side, the request's story is over by the next turn.
+      setImmediate(() => {
+        then();
+        resolve();
+      });
+    });
+  });
 }

@@ -78,13 +78,14 @@ class FieldView {
   }
 }
 
-const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:@/?#\s[\]]+)(?::(\d{1,5}))?$/i;
+const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:@/?#\s[\]]+)(?::(\d{0,5}))?$/i;
 
 function isAllowedAuthority(allowed: readonly AllowedHost[], authority: string): boolean {
   const [, host, port] = AUTHORITY.exec(authority) ?? [];
   if (host === undefined) return false;
   return allowed.some(
-    (entry) => entry.host === host.toLowerCase() && (entry.port === undefined || entry.port === Number(port ?? 80)),
+    (entry) =>
+      entry.host === host.toLowerCase() && (entry.port === undefined || entry.port === (port ? Number(port) : 80)),
   );
 }
 
@@ -100,8 +101,15 @@ function originForm(options: GuardOptions, target: string): string | SidecarErro
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
+/** Tunnels, echoes of credentials, and what node:http's parser knows of RTSP and ICE. */
+const NEVER_FORWARDED = new Set(
+  'CONNECT TRACE SOURCE ANNOUNCE DESCRIBE FLUSH GET_PARAMETER PAUSE PLAY RECORD REDIRECT SET_PARAMETER SETUP TEARDOWN'.split(
+    ' ',
+  ),
+);
+
 function refuseMethod(method: string): SidecarError | undefined {
-  if (method !== 'CONNECT' && method !== 'TRACE') return undefined;
+  if (!NEVER_FORWARDED.has(method)) return undefined;
   return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not forwarded`);
 }
 
@@ -124,14 +132,19 @@ function refuseFraming(head: IncomingHead, fields: FieldView): SidecarError | un
 }
 
 function refuseHost(options: GuardOptions, head: IncomingHead, fields: FieldView): SidecarError | undefined {
-  if (options.allowedHosts === undefined) return undefined;
   const hosts = fields.all('host');
+  // On a socket file no name matters, but two of them are no HTTP.
+  if (options.allowedHosts === undefined && hosts.length < 2) return undefined;
   if (hosts.length === 0 && head.httpVersion === '1.0') return undefined;
   if (hosts.length !== 1) {
-    return new SidecarError('HOST_NOT_ALLOWED', `${String(hosts.length)} Host fields: expected exactly one`);
+    const seen = hosts.length === 0 ? 'no Host field' : `the Host fields ${hosts.map(quote).join(', ')}`;
+    return new SidecarError(
+      'HOST_NOT_ALLOWED',
+      `the request has ${seen}: expected exactly one, with a host that SIDECAR_ALLOWED_HOSTS names`,
+    );
   }
   const host = hosts[0] ?? '';
-  return isAllowedAuthority(options.allowedHosts, host) ? undefined : hostRefusal(host);
+  return isAllowedAuthority(options.allowedHosts ?? [], host) ? undefined : hostRefusal(host);
 }
 
 function hostRefusal(host: string): SidecarError {

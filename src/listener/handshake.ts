@@ -2,9 +2,8 @@
  * One WebSocket handshake with the upstream (RFC 6455 §4), carried by http-proxy-3, which also joins the two connections
  * afterwards. A 401 marks the token, a 429 signals the governor; neither is replayed, and any answer but 101 is passed on.
  */
-import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { SecureContext } from 'node:tls';
 import type { ProxyServer } from 'http-proxy-3';
 import { SidecarError } from '../errors.ts';
 import { answerOutcome, failureOutcome, faultOf } from '../exchange/attempt-outcome.ts';
@@ -13,6 +12,7 @@ import type { Lifeline } from '../exchange/lifeline.ts';
 import { nameEnd } from '../exchange/stage.ts';
 import { readRateLimitSignal } from '../throttle/rate-limit-signal.ts';
 import type { Permit } from '../throttle/throttle.ts';
+import type { Trust } from '../tls.ts';
 import type { Token } from '../token/token.ts';
 import {
   abortedFailure,
@@ -21,7 +21,7 @@ import {
   timeoutFailure,
   type UpstreamFailure,
 } from '../upstream/failure.ts';
-import { endToEndRequestFields } from '../upstream/fields.ts';
+import { endToEndRequestFields, endToEndResponseFields } from '../upstream/fields.ts';
 import { replyRaw } from './local-reply.ts';
 
 /** One upgrade that passed the guard. */
@@ -42,8 +42,8 @@ export interface Upgrade {
  */
 export type ShakeHands = (parts: ExchangeParts, upgrade: Upgrade, permit: Permit, token: Token) => Promise<number>;
 
-/** @param secureContext trust for an `https:` upstream */
-export function createHandshake(secureContext: SecureContext | undefined): ShakeHands {
+/** @param trust for an `https:` upstream; undefined for `http:` */
+export function createHandshake(trust: Trust | undefined): ShakeHands {
   let proxy: ProxyServer | undefined;
   return async (parts, upgrade, permit, token) => {
     // Loaded by the first upgrade: most sidecars never see one.
@@ -52,7 +52,7 @@ export function createHandshake(secureContext: SecureContext | undefined): Shake
     proxy ??= createProxyServer().on('error', () => undefined);
     const { ended } = upgrade.lifeline;
     if (ended !== undefined) throw nameEnd('upstream', ended);
-    return new Handshake(parts, upgrade, permit, token).run(proxy, secureContext);
+    return new Handshake(parts, upgrade, permit, token).run(proxy, trust);
   };
 }
 
@@ -75,7 +75,7 @@ class Handshake {
     this.#sentAt = parts.clock.now();
   }
 
-  async run(proxy: ProxyServer, secureContext: SecureContext | undefined): Promise<number> {
+  async run(proxy: ProxyServer, trust: Trust | undefined): Promise<number> {
     const { clock, requestTimeoutMs } = this.#parts;
     const cancelTimer = clock.after(requestTimeoutMs, () => {
       this.#fail(timeoutFailure(requestTimeoutMs));
@@ -83,7 +83,7 @@ class Handshake {
     const letGo = this.#upgrade.lifeline.onEnd(() => {
       this.#fail(abortedFailure());
     });
-    this.#send(proxy, secureContext);
+    this.#send(proxy, trust);
     try {
       return await this.#outcome.promise;
     } finally {
@@ -92,7 +92,7 @@ class Handshake {
     }
   }
 
-  #send(proxy: ProxyServer, secureContext: SecureContext | undefined): void {
+  #send(proxy: ProxyServer, trust: Trust | undefined): void {
     const { request, socket, head } = this.#upgrade;
     const { baseUrl } = this.#parts.upstream;
     request.headers = this.#headers();
@@ -107,8 +107,7 @@ class Handshake {
       {
         target: baseUrl.origin,
         changeOrigin: true,
-        headers: { authorization: `Bearer ${this.#token.value}` },
-        ...(secureContext === undefined ? {} : { ssl: { secureContext } }),
+        ...(trust === undefined ? {} : { ssl: { secureContext: trust() } }),
       },
       // Also called when an upgraded connection breaks: the handshake is long over then.
       (error) => {
@@ -120,10 +119,13 @@ class Handshake {
 
   #watch(proxyRequest: ClientRequest): void {
     const { path, socket } = this.#upgrade;
+    this.#permit.used();
     const isSecure = this.#parts.upstream.baseUrl.protocol === 'https:';
     this.#proxyRequest = proxyRequest;
     // The joined path, byte for byte: http-proxy-3 would normalise it.
     proxyRequest.path = path;
+    // Not among http-proxy-3's options: NODE_DEBUG=net prints those with which a connection is opened.
+    proxyRequest.setHeader('Authorization', `Bearer ${this.#token.value}`);
     proxyRequest.once('socket', (upstreamSocket) => {
       upstreamSocket.once(isSecure ? 'secureConnect' : 'connect', () => {
         this.#hasConnected = true;
@@ -135,6 +137,7 @@ class Handshake {
       this.#finish(101, answer);
     });
     proxyRequest.once('response', (answer) => {
+      answer.headers = endToEndHeaders(answer);
       this.#finish(answer.statusCode ?? 502, answer);
     });
   }
@@ -182,4 +185,14 @@ class Handshake {
 
 function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
+}
+
+/** What http-proxy-3 passes on of an answer that is no upgrade; the connection is closed after it. */
+function endToEndHeaders({ headers, rawHeaders }: IncomingMessage): IncomingHttpHeaders {
+  const kept = new Set(
+    endToEndResponseFields(rawHeaders, (location) => location, undefined)
+      .filter((_, at) => at % 2 === 0)
+      .map((name) => name.toLowerCase()),
+  );
+  return { ...Object.fromEntries(Object.entries(headers).filter(([name]) => kept.has(name))), connection: 'close' };
 }

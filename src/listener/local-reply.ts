@@ -79,6 +79,7 @@ export function describeReply(error: SidecarError): LocalReply {
     'Proxy-Status',
     `bearer-sidecar; error=${error.proxyStatus ?? shape.proxyStatus}`,
   ];
+  if (shape.status === 405) fields.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS');
   if (shape.status === 503) fields.push('Retry-After', String(retryAfterSeconds(error)));
   return { status: shape.status, fields, body };
 }

@@ -12,50 +12,54 @@ import { LifelineEnded } from '../exchange/lifeline.ts';
 import { corsFields } from '../upstream/fields.ts';
 import { ActiveRequests } from './active-requests.ts';
 import { admit, type AdmitOptions } from './admit.ts';
-import { emptyTally, tellEnding, type Ending } from './ending.ts';
+import { emptyTally, isCut, tellEnding, whenClosed, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
 import { drainingFault, parserFault } from './faults.ts';
+import { OpenConnections } from './open-connections.ts';
 import { answerPreflight } from './preflight.ts';
 import { refuseUpgrade, type ServeUpgrade } from './websocket.ts';
 
 export interface ProxyServerOptions extends AdmitOptions {
   readonly keepAliveMs: number;
   readonly maxConnections: number;
+  /** A client that does not finish its field section within this time is answered 408. Default 60000. */
+  readonly headersTimeoutMs?: number;
   /** A client that has sent FIN still waits for its answer. */
   readonly allowHalfClose: boolean;
   /** Serves WebSocket upgrades; undefined refuses them. */
   readonly serveUpgrade: ServeUpgrade | undefined;
 }
 
-/** A client that does not finish its field section within this time is answered 408. */
 const HEADERS_TIMEOUT_MS = 60_000;
 
 export class ProxyServer {
   readonly active = new ActiveRequests();
   readonly #options: ProxyServerOptions;
   readonly #servers: http.Server[] = [];
-  readonly #sockets = new Set<Duplex>();
+  readonly connections: OpenConnections;
   readonly #brokenSockets = new WeakSet<Duplex>();
   #phase: 'open' | 'closing' | 'refusing' = 'open';
 
   constructor(options: ProxyServerOptions) {
     this.#options = options;
+    this.connections = new OpenConnections({ ...options.parts, max: options.maxConnections });
   }
 
   /** Makes one http.Server per address family; all share this port's state. */
   createServer(): http.Server {
-    const { keepAliveMs, maxConnections, allowHalfClose } = this.#options;
+    const { keepAliveMs, headersTimeoutMs = HEADERS_TIMEOUT_MS, allowHalfClose } = this.#options;
     const server = http.createServer({
       keepAliveTimeout: keepAliveMs,
-      headersTimeout: HEADERS_TIMEOUT_MS,
+      headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: headersTimeoutMs / 4,
       // A queued request's body may stay unread for long; silence within a body is timed where it is read.
       requestTimeout: 0,
       noDelay: true,
       // Node's own refusal would be neither a problem document nor told of; the guard counts the Host fields.
       requireHostHeader: false,
     });
-    Object.assign(server, { httpAllowHalfOpen: allowHalfClose });
-    server.maxConnections = maxConnections;
+    // The guard has to see every field; the size of the field section bounds their number.
+    Object.assign(server, { httpAllowHalfOpen: allowHalfClose, maxHeadersCount: 0 });
     const serve = (request: IncomingMessage, response: ServerResponse): void => {
       this.#serve(request, response).catch((thrown: unknown) => {
         this.#asFault(thrown);
@@ -72,10 +76,7 @@ export class ProxyServer {
     server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       void this.#upgrade(request, socket, head);
     });
-    server.on('connection', (socket) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-    });
+    server.on('connection', (socket) => this.connections.add(socket));
     this.#servers.push(server);
     return server;
   }
@@ -100,11 +101,13 @@ export class ProxyServer {
 
   /** Closes every connection that is left. */
   closeConnections(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    this.connections.closeAll();
     for (const server of this.#servers) server.close();
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6).
+    if (this.#brokenSockets.has(request.socket)) return;
     const { parts } = this.#options;
     const tally = emptyTally();
     const startedAt = parts.clock.now();
@@ -116,7 +119,7 @@ export class ProxyServer {
       return;
     }
     if (admission.kind === 'refused') {
-      tally.responseBytes = replyLocally(request, response, admission.error);
+      tally.responseBytes = this.#reply(request, response, admission.error);
       tellEnding(parts, request, { kind: 'replied', error: admission.error }, tally, parts.clock.now() - startedAt);
       return;
     }
@@ -152,10 +155,22 @@ export class ProxyServer {
         response.destroy();
       } else {
         const cors = corsOrigin === undefined ? [] : corsFields(corsOrigin);
-        tally.responseBytes = replyLocally(request, response, error, cors, this.#brokenSockets.has(request.socket));
+        tally.responseBytes = this.#reply(request, response, error, cors);
       }
       return { kind: 'replied', error };
     }
+  }
+
+  #reply(
+    request: IncomingMessage,
+    response: ServerResponse,
+    error: SidecarError,
+    cors: readonly string[] = [],
+  ): number {
+    const { socket } = request;
+    const sentBytes = replyLocally(request, response, error, cors, this.#brokenSockets.has(socket));
+    if (!response.shouldKeepAlive) this.#brokenSockets.add(socket);
+    return sentBytes;
   }
 
   #asFault(thrown: unknown): SidecarError {
@@ -195,6 +210,7 @@ export class ProxyServer {
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    if (this.#brokenSockets.has(socket)) return void socket.on('error', () => socket.destroy()).end();
     const { parts, serveUpgrade } = this.#options;
     const admission = admit(this.#options, request);
     const refusal = admission.kind === 'refused' ? admission.error : refuseUpgrade(request, serveUpgrade !== undefined);
@@ -226,22 +242,4 @@ export class ProxyServer {
     tellEnding(this.#options.parts, request, { kind: 'replied', error }, emptyTally(), 0);
     replyRaw(socket, error);
   }
-}
-
-/** Calls back, then resolves, when the response is closed, by whomever. */
-function whenClosed(response: ServerResponse, then: () => void): Promise<void> {
-  return new Promise((resolve) => {
-    response.once('close', () => {
-      // Where it was closed from this side, the request's story is over by the next turn.
-      setImmediate(() => {
-        then();
-        resolve();
-      });
-    });
-  });
-}
-
-/** The upstream broke its answer off, and so did the sidecar. */
-function isCut(ending: Ending | undefined): boolean {
-  return ending?.kind === 'relayed' && ending.relayed.fault !== undefined;
 }

@@ -4,12 +4,12 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { SecureContext } from 'node:tls';
 import { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed } from '../exchange/exchange.ts';
 import type { Lifeline } from '../exchange/lifeline.ts';
 import { inStage } from '../exchange/stage.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
+import type { Trust } from '../tls.ts';
 import type { Token } from '../token/token.ts';
 import { createHandshake, type Upgrade } from './handshake.ts';
 
@@ -35,9 +35,9 @@ export function refuseUpgrade(request: IncomingMessage, isEnabled: boolean): Sid
   );
 }
 
-/** @param secureContext trust for an `https:` upstream */
-export function createUpgradeServer(secureContext: SecureContext | undefined): ServeUpgrade {
-  const shakeHands = createHandshake(secureContext);
+/** @param trust for an `https:` upstream; undefined for `http:` */
+export function createUpgradeServer(trust: Trust | undefined): ServeUpgrade {
+  const shakeHands = createHandshake(trust);
   return async (parts, upgrade) => {
     const { socket, lifeline } = upgrade;
     const left = whenLeft(socket);

@@ -30,6 +30,7 @@ describe('Host', () => {
   it.each([
     'localhost',
     'LocalHost',
+    'localhost:',
     'localhost:1',
     'localhost:65535',
     '127.0.0.1:18080',
@@ -50,7 +51,6 @@ describe('Host', () => {
     'localhost.evil.example',
     'evil-localhost',
     'localhost.',
-    'localhost:',
     'localhost:x',
     'localhost:123456',
     'localhost@evil.example',
@@ -93,6 +93,7 @@ describe('Host', () => {
     const options = { ...OPTIONS, allowedHosts: undefined };
     expect(judge({ rawFields: ['Host', 'anything'] }, options)).toBe('pass');
     expect(judge({ rawFields: [] }, options)).toBe('pass');
+    expect(judge({ rawFields: ['Host', 'a', 'Host', 'a'] }, options)).toBe('HOST_NOT_ALLOWED');
   });
 
   it('is named in the refusal, short and printable, with the variable to set', () => {
@@ -184,7 +185,7 @@ describe('the framing', () => {
   });
 });
 
-it.each(['CONNECT', 'TRACE'])('%s is refused', (method) => {
+it.each(['CONNECT', 'TRACE', 'SOURCE', 'DESCRIBE', 'GET_PARAMETER'])('%s is refused', (method) => {
   expect(judge({ method })).toBe('METHOD_NOT_ALLOWED');
 });
 

@@ -48,6 +48,8 @@ describe.each(LOCAL_REPLY_CODES)('%s', (code) => {
       'Cache-Control': 'no-store',
       'Proxy-Status': `bearer-sidecar; error=${String(proxyStatus)}`,
       ...(status === 503 ? { 'Retry-After': '1' } : {}),
+      // RFC 9110 §15.5.6
+      ...(status === 405 ? { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {}),
     });
     expect(body).not.toContain('secret');
   });

@@ -118,6 +118,23 @@ it('a body too large to be held that breaks later is cut upstream, never ended',
   expect(await proxy.told(1)).toMatchObject([{ code: 400, attempts: 1 }]);
 });
 
+it('an upgrade behind a request whose length cannot be trusted is not served', async () => {
+  let upgrades = 0;
+  await using upstream = await startRecordingUpstream();
+  await using proxy = await startProxy(upstream.url, {
+    serveUpgrade: () => {
+      upgrades++;
+      return Promise.reject(new Error('not to be asked'));
+    },
+  });
+  const refused = `POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`;
+  const upgrade = 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
+  const answer = await sendRaw(proxy.url, refused + upgrade);
+  expect(answer.bytes.toString().match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
+  expect(upgrades).toBe(0);
+  expect(await proxy.told(1)).toHaveLength(1);
+});
+
 it('chunk extensions are read over, and the body goes on without them', async () => {
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url);

@@ -53,11 +53,13 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
       requiredHeader: undefined,
       ...guard,
     },
+    refuseUnlisted: rest.refuseUnlisted ?? (() => undefined),
     deadlineMs,
     keepAliveMs,
     maxConnections,
     allowHalfClose: rest.allowHalfClose ?? false,
     serveUpgrade: rest.serveUpgrade,
+    ...(rest.headersTimeoutMs === undefined ? {} : { headersTimeoutMs: rest.headersTimeoutMs }),
   });
   const { url } = await bind(() => server.createServer(), { kind: 'tcp', host: '127.0.0.1', port: 0 });
   const ended = (): RequestEnded[] => events.filter((event) => event.kind === 'request-ended');
@@ -107,8 +109,10 @@ function buildParts(
     upstream: createUpstream({
       clock,
       baseUrl,
-      secureContext: undefined,
+      trust: undefined,
       connectTimeoutMs: 5000,
+      maxConnectionAgeMs: 0,
+      observe,
       connections: maxInFlight + maxStreams,
     }),
     budget: createRetryBudget(),

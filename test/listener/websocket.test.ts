@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { createUpgradeServer } from '../../src/listener/websocket.ts';
-import { trustContext } from '../../src/tls.ts';
+import { followTrust } from '../../src/tls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, sendRaw } from '../support/raw-client.ts';
@@ -184,13 +184,13 @@ describe('an upgraded connection', () => {
   it('goes over TLS to an upstream with a private authority', async () => {
     using certificates = makeCertificates();
     await using upstream = await startEchoServer({ tls: certificates });
-    const trusting = createUpgradeServer(trustContext(certificates.caFile));
+    const trusting = createUpgradeServer(followTrust(certificates.caFile));
     await using proxy = await startProxy(upstream.url, { serveUpgrade: trusting });
     const socket = await open(proxy);
     expect(String((await reply(socket, 'over TLS'))[0])).toBe('over TLS');
     socket.terminate();
 
-    const wary = createUpgradeServer(trustContext(undefined));
+    const wary = createUpgradeServer(followTrust(undefined));
     await using other = await startProxy(upstream.url, { serveUpgrade: wary });
     const { status, fields } = await refusal(other);
     expect([status, fields['proxy-status']]).toEqual([502, 'bearer-sidecar; error=tls_certificate_error']);
@@ -210,6 +210,17 @@ describe('an upgrade that the upstream refuses', () => {
     expect(await proxy.told(1)).toMatchObject([{ code: 401, source: 'upstream' }]);
     expect(upstream.seen).toHaveLength(1);
     expect(proxy.throttle.state().streams).toBe(0);
+  });
+
+  it('loses the connection-specific fields of that answer', async () => {
+    await using upstream = await refusing(
+      'HTTP/1.1 403 Forbidden\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\n' +
+        'Proxy-Connection: keep-alive\r\nX-End: 1\r\nContent-Length: 2\r\n\r\nno',
+    );
+    await using proxy = await startUpgrading(upstream.url);
+    const { fields } = await refusal(proxy);
+    expect(fields).toMatchObject({ connection: 'close', 'x-end': '1', 'content-length': '2' });
+    for (const name of ['x-hop', 'keep-alive', 'proxy-connection']) expect(fields).not.toHaveProperty(name);
   });
 
   it('with 429 pauses everybody, and the answer is passed on', async () => {

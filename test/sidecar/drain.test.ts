@@ -52,7 +52,7 @@ describe('invariant 10: drain', () => {
     while ((await throttle()).queued < 2);
 
     const drained = sidecar.drain();
-    await expect(openSocket(url)).rejects.toThrow('ECONNREFUSED');
+    await untilRefused(url);
     const late = await callKept(kept, `${url}/late`);
     expect(late).toMatchObject({ status: 503, code: 'DRAINING', connection: 'close', retryAfter: '1' });
     expect(await readiness(sidecar.adminUrl)).toBe(503);
@@ -62,6 +62,17 @@ describe('invariant 10: drain', () => {
     expect(answers.map(({ fields }) => fields.connection)).toEqual(Array(4).fill('close'));
     expect(await drained).toBe(0);
     expect(told('draining')).toMatchObject([{ inFlight: 2, queued: 2 }]);
+    kept.destroy();
+  });
+
+  it('answers what arrives on a kept connection although there is nothing left to wait for', async () => {
+    const { url, sidecar } = await startInProcess({ env: { ...DRAIN, SIDECAR_DRAIN_DELAY_MS: '0' } });
+    const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+    await callKept(kept, `${url}/kept`);
+    const drained = sidecar.drain();
+    await untilRefused(url);
+    expect(await callKept(kept, `${url}/late`)).toMatchObject({ status: 503, code: 'DRAINING', connection: 'close' });
+    expect(await drained).toBe(0);
     kept.destroy();
   });
 
@@ -152,6 +163,19 @@ interface KeptAnswer {
   readonly connection: string | undefined;
   readonly retryAfter: string | undefined;
   readonly code: string | undefined;
+}
+
+/** Those who have connected already are still let in; soon nobody is. */
+async function untilRefused(url: string): Promise<void> {
+  for (let isOpen = true; isOpen;) {
+    isOpen = await openSocket(url).then(
+      (socket) => {
+        socket.destroy();
+        return true;
+      },
+      () => false,
+    );
+  }
 }
 
 async function callKept(agent: Agent, url: string): Promise<KeptAnswer> {
