@@ -18,7 +18,10 @@ const EXAMPLE_REQUEST = {
 };
 
 /** The lines to print, in order, without line ends. The `try` line works when pasted into a POSIX shell. */
-export function describe(sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl'>, places: SidecarPlaces): readonly string[] {
+export function describe(
+  sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl' | 'audience' | 'scope'>,
+  places: SidecarPlaces,
+): readonly string[] {
   return [
     `proxy ${places.proxyUrl}`,
     `admin ${places.adminUrl}`,
@@ -26,6 +29,7 @@ export function describe(sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl'>, places: 
     `api ${sandbox.apiUrl.href}`,
     `try ${curlLine(places.proxyUrl)}`,
     'note Everything behind the proxy is simulated in this process: no partner is called, nothing is sold.',
+    `note Its token endpoint gives tokens for the audience ${sandbox.audience} and the scopes ${sandbox.scope}.`,
     "note The real API's paths, payloads, errors and rate limits are unknown; those here are invented.",
   ];
 }

@@ -37,8 +37,10 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
     const upstream = createUpstream({
       clock: systemClock,
       baseUrl: new URL(api.url),
-      secureContext: undefined,
+      trust: undefined,
       connectTimeoutMs: 1000,
+      maxConnectionAgeMs: 0,
+      observe: () => undefined,
       connections: CONNECTIONS,
     });
     const terms = {
@@ -50,7 +52,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
       responseTimeoutMs: 1000,
       bodyIdleTimeoutMs: 1000,
     };
-    const get = { method: 'GET', path: '/', body: undefined, contentLength: undefined };
+    const get = { method: 'GET', path: '/', body: undefined, contentLength: undefined, needsNewConnection: false };
     for (let times = 0; times < CONNECTIONS + 1; times++) {
       const refused = upstream.send({ ...get, fields: ['Expect', '100-continue'] }, terms);
       expect(await refused.ended).toMatchObject({ kind: 'failed', failure: { kind: 'refused' } });

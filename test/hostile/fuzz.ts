@@ -1,0 +1,94 @@
+/**
+ * Sends mutated requests to the sidecar, many at a time, in rounds. After each round the sidecar's own count of attempts
+ * must be what the witness saw, to the request (with streamed bodies: at least that); a violated claim throws and names the round's seed, which repeats it.
+ */
+import fc from 'fast-check';
+import { converse, statusesOf } from './conversation.ts';
+import { brokenPromises } from './judge.ts';
+import { mutatedRequest } from './mutation.ts';
+import type { WitnessedSidecar } from './sidecar-before-witness.ts';
+
+export interface FuzzOptions {
+  readonly count: number;
+  readonly seed: number;
+  /** Bodies are streamed, so that those that break have begun to arrive: cut off then, never made whole. Default false. */
+  readonly streams?: boolean;
+}
+
+export interface FuzzReport {
+  readonly sent: number;
+  /** Final answers by status. */
+  readonly answers: Readonly<Record<string, number>>;
+  /** Connections that were closed without an answer. */
+  readonly closedOnly: number;
+  /** Requests at the upstream, and by the sidecar's own metrics. */
+  readonly seen: number;
+  readonly attempts: number;
+}
+
+const ROUND = 1000;
+const PARALLEL = 48;
+const QUIET_MS = 40;
+
+/** @throws Error when a claim does not hold */
+export async function fuzz(
+  running: WitnessedSidecar,
+  { count, seed, streams = false }: FuzzOptions,
+): Promise<FuzzReport> {
+  const answers: Record<string, number> = {};
+  let closedOnly = 0;
+  for (let sent = 0; sent < count; sent += ROUND) {
+    const roundSeed = seed + sent / ROUND;
+    const requests = fc.sample(mutatedRequest, { seed: roundSeed, numRuns: Math.min(ROUND, count - sent) });
+    for (const statuses of await sendAll(running.sidecar.proxyUrl, requests)) {
+      if (statuses.length === 0) closedOnly++;
+      for (const status of statuses) answers[status] = (answers[status] ?? 0) + 1;
+    }
+    const faults = await checkRound(running, streams);
+    if (faults.length > 0) throw new Error(`round with seed ${roundSeed}: ${faults.join('; ')}`);
+  }
+  return { sent: count, answers, closedOnly, seen: running.witness.seen(), attempts: await attemptsOf(running) };
+}
+
+/** The statuses that each connection brought. */
+async function sendAll(url: string, requests: readonly Buffer[]): Promise<number[][]> {
+  const statuses: number[][] = [];
+  const waiting = requests.values();
+  const work = async (): Promise<void> => {
+    for (const bytes of waiting) {
+      const conversation = await converse(url, bytes, { sendsFin: false, quietMs: QUIET_MS });
+      if (conversation.end === 'silent')
+        throw new Error(`neither answered nor closed: ${JSON.stringify(bytes.toString('latin1'))}`);
+      statuses.push(statusesOf(conversation));
+    }
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, work));
+  return statuses;
+}
+
+async function checkRound(running: WitnessedSidecar, streams: boolean): Promise<string[]> {
+  const { sidecar, witness } = running;
+  const attempts = await attemptsOf(running);
+  const { requests, scraps } = witness.take();
+  const wrong = scraps.filter((scrap) => !streams || !/^(?:broken off|not whole): /.test(scrap));
+  const faults = requests.flatMap(brokenPromises);
+  if (wrong.length > 0) faults.push(`no whole requests: ${wrong.join(' | ')}`);
+  if (streams ? attempts < witness.seen() : attempts !== witness.seen())
+    faults.push(`${attempts} attempts told of, ${witness.seen()} seen`);
+  if (sidecar.stderr() !== '') faults.push(`stderr: ${sidecar.stderr()}`);
+  const complaint = /^.*"level":(?:"(?:warn|error|fatal)"|[456]0).*$/m.exec(sidecar.stdout());
+  if (complaint !== null) faults.push(`log: ${complaint[0]}`);
+  return faults;
+}
+
+/** All attempts so far, once none is under way. */
+async function attemptsOf({ sidecar }: WitnessedSidecar): Promise<number> {
+  for (;;) {
+    const text = await (await fetch(`${sidecar.adminUrl}/metrics`)).text();
+    const sum = (name: string): number =>
+      [...text.matchAll(new RegExp(`^bearer_sidecar_${name}\\{[^}]*\\} (\\d+)$`, 'gm'))]
+        .map(([, value]) => Number(value))
+        .reduce((all, value) => all + value, 0);
+    if (sum('in_flight') + sum('queue_depth') === 0) return sum('upstream_attempts_total');
+  }
+}

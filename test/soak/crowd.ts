@@ -1,0 +1,81 @@
+/** What a normal request costs beside a crowd of idle and dripping connections, and what the crowd costs in memory. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Agent, request } from 'undici';
+import { startChain } from '../support/chain.ts';
+import type { RunningSidecar } from '../support/sidecar-process.ts';
+
+export interface CrowdSize {
+  readonly idle: number;
+  readonly slow: number;
+  /** Requests measured, without and with the crowd. */
+  readonly requests: number;
+}
+
+export interface Latency {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+  readonly failed: number;
+}
+
+export interface CrowdFigures {
+  readonly alone: Latency;
+  readonly beside: Latency;
+  /** Connections that the sidecar holds while the crowd is there. */
+  readonly connections: number;
+  readonly aloneRssBytes: number;
+  readonly besideRssBytes: number;
+}
+
+/** Each on a connection of its own or a kept one by turns, one after the other. */
+export async function measureCrowd({ idle, slow, requests }: CrowdSize): Promise<CrowdFigures> {
+  const env = { SIDECAR_RATE: '100000', SIDECAR_BURST: '100000', SIDECAR_LISTEN_MAX_CONNECTIONS: '16000' };
+  await using chain = await startChain({ name: 'soak-crowd', env });
+  const { sidecar } = chain;
+  await measureLatency(sidecar, requests);
+  const alone = await measureLatency(sidecar, requests);
+  const aloneRssBytes = residentBytes(sidecar.pid);
+  const args = [join(import.meta.dirname, 'crowd.child.ts'), sidecar.proxyUrl, String(idle), String(slow)];
+  const crowd = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(crowd, 'exit');
+  await Promise.race([once(crowd.stdout, 'data'), ended]);
+  const connections = countConnections(sidecar);
+  const beside = await measureLatency(sidecar, requests);
+  const besideRssBytes = residentBytes(sidecar.pid);
+  crowd.stdin.end();
+  await ended;
+  return { alone, beside, connections, aloneRssBytes, besideRssBytes };
+}
+
+async function measureLatency({ proxyUrl }: RunningSidecar, count: number): Promise<Latency> {
+  const kept = new Agent({ pipelining: 1 });
+  const fresh = new Agent({ pipelining: 0 });
+  const times: number[] = [];
+  let failed = 0;
+  for (let index = 0; index < count; index++) {
+    const startedAt = performance.now();
+    const answer = await request(`${proxyUrl}/a`, { dispatcher: index % 2 === 0 ? kept : fresh });
+    await answer.body.dump();
+    times.push(performance.now() - startedAt);
+    if (answer.statusCode !== 200) failed++;
+  }
+  await Promise.all([kept.close(), fresh.close()]);
+  times.sort((a, b) => a - b);
+  const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
+  return { p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1), failed };
+}
+
+/** Established ones of the proxy port, by the kernel's own count. Linux only. */
+function countConnections({ proxyUrl }: RunningSidecar): number {
+  const port = Number(new URL(proxyUrl).port).toString(16).toUpperCase().padStart(4, '0');
+  const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n');
+  return lines.filter((line) => / [0-9A-F]{8}:([0-9A-F]{4}) \S+ 01 /.exec(line)?.[1] === port).length;
+}
+
+/** What the process holds in memory now. Linux only. */
+function residentBytes(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
+}

@@ -1,0 +1,79 @@
+/** How soon a client that leaves is gone from the sidecar: while it waits in the queue, out a pause, or for its answer. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startChain } from '../support/chain.ts';
+import type { Chain } from '../support/chain.ts';
+import { openSocket } from '../support/raw-client.ts';
+
+export type Place = 'queued' | 'in a pause' | 'in flight';
+
+/** One request in flight, and one place behind it. */
+const NARROW = { SIDECAR_MAX_IN_FLIGHT: '1', SIDECAR_RATE: '1000', SIDECAR_BURST: '1000', SIDECAR_QUEUE_MAX: '1' };
+
+interface Load {
+  readonly queued: number;
+  readonly inFlight: number;
+}
+
+/** Milliseconds from a client's RST to a status without it, each of `times` times; asking for the status is included. */
+export async function measureDepartures(place: Place, times: number): Promise<number[]> {
+  await using chain = await startChain({
+    name: 'soak-departures',
+    env: NARROW,
+    answer: (_request, response) => {
+      // Otherwise it never answers.
+      if (place === 'in a pause') response.writeHead(429, { 'retry-after': '30' }).end();
+    },
+  });
+  const took: number[] = [];
+  const before = place === 'queued' ? [await enter(chain, { queued: 0, inFlight: 1 })] : [];
+  const [without, within] = loads(place);
+  for (let count = 0; count < times; count++) {
+    const client = await enter(chain, within);
+    const leftAt = performance.now();
+    client.resetAndDestroy();
+    await untilLoad(chain, without);
+    took.push(performance.now() - leftAt);
+  }
+  for (const socket of before) socket.destroy();
+  return took;
+}
+
+/** The sidecar's load without the client that leaves, and with it. */
+function loads(place: Place): [Load, Load] {
+  switch (place) {
+    case 'queued':
+      return [
+        { queued: 0, inFlight: 1 },
+        { queued: 1, inFlight: 1 },
+      ];
+    case 'in a pause':
+      return [
+        { queued: 0, inFlight: 0 },
+        { queued: 1, inFlight: 0 },
+      ];
+    case 'in flight':
+      return [
+        { queued: 0, inFlight: 0 },
+        { queued: 0, inFlight: 1 },
+      ];
+  }
+}
+
+async function enter(chain: Chain, load: Load) {
+  const socket = await openSocket(chain.sidecar.proxyUrl);
+  socket.on('error', () => socket.destroy());
+  socket.write('GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+  await untilLoad(chain, load);
+  return socket;
+}
+
+async function untilLoad({ sidecar }: Chain, { queued, inFlight }: Load): Promise<void> {
+  const giveUpAt = performance.now() + 5000;
+  while (performance.now() < giveUpAt) {
+    const answer = await fetch(`${sidecar.adminUrl}/status`);
+    const { throttle } = (await answer.json()) as { throttle: Load };
+    if (throttle.queued === queued && throttle.inFlight === inFlight) return;
+    await sleep(1);
+  }
+  throw new Error(`the sidecar did not come to hold ${queued} waiting and ${inFlight} in flight`);
+}
