@@ -52,7 +52,6 @@ export const HOSTS = [
       'localhost.evil.example',
       'evil-localhost',
       'localhost.',
-      'localhost:',
       'localhost:99999999',
       '127.1',
       '127.0.0.2',
@@ -72,6 +71,7 @@ export const HOSTS = [
   ...forwarded('RFC 9112 §3.2', {
     'no Host in HTTP/1.0': ['GET /x HTTP/1.0\r\n\r\n'],
     'a Host with a port': [hostLine('Host: localhost:18080')],
+    'a Host with an empty port': [hostLine('Host: localhost:')],
     'a Host in capitals': [hostLine('HOST: LOCALHOST')],
     'a Host without a blank': [hostLine('Host:localhost')],
     'a Host between tabs': [hostLine('Host:\tlocalhost\t')],
