@@ -5,8 +5,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,6 +13,7 @@ import { openSocket } from '../support/raw-client.ts';
 import { startByteWitness } from './byte-witness.ts';
 import type { ByteWitness } from './byte-witness.ts';
 import { startBeforeWitness } from './sidecar-before-witness.ts';
+import { freePort } from '../support/loopback.ts';
 
 export interface Running extends AsyncDisposable {
   readonly url: string;
@@ -113,14 +112,6 @@ function versionOf(program: string, flag: string, pattern: RegExp): string {
     env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
   });
   return pattern.exec(`${stdout} ${stderr}`)?.[0] ?? program;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
 
 function urlOf(port: number): string {

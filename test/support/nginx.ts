@@ -4,12 +4,11 @@
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openSocket } from './raw-client.ts';
+import { freePort } from './loopback.ts';
 
 export interface NginxLimit {
   /** `rate=` of limit_req, as nginx writes it: `10r/s`. Without one nothing is limited. */
@@ -100,14 +99,6 @@ function limiter({ rate, upstream }: NginxLimit): string {
     proxy_http_version 1.1;
     proxy_set_header Connection "";
   `;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
 
 async function untilItAccepts(url: string): Promise<void> {
