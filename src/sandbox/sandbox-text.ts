@@ -1,6 +1,6 @@
 /**
  * What the sandbox says on stdout: where each part listens, one line to paste, and that it is a simulation.
- * Black-box checks read these lines; no secret is ever in them.
+ * Scripts read these lines; no secret is ever in them.
  */
 import type { Sandbox } from './sandbox.ts';
 
