@@ -1,5 +1,5 @@
 /**
- * WebSocket upgrades (RFC 6455 §4): same guard, permit and bearer as any request, one permit for one upgrade. h2c never.
+ * WebSocket upgrades (RFC 6455 §4): the guard, permit and bearer of every other request, one permit for one upgrade. h2c never.
  * Asking the upstream is handshake.ts's.
  */
 import type { IncomingMessage } from 'node:http';

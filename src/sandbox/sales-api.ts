@@ -59,7 +59,7 @@ interface Call {
 interface Route {
   readonly method: 'GET' | 'POST';
   readonly path: RegExp;
-  /** Undefined: any good token will do. */
+  /** Undefined when every good token will do. */
   readonly scope: string | undefined;
   readonly serve: (desk: Desk, call: Call) => Reply | Promise<Reply>;
 }
