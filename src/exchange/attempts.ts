@@ -18,7 +18,7 @@ import { LifelineEnded } from './lifeline.ts';
 import { NextSteps, type NextStep } from './next-step.ts';
 import { Relay, relayHeld } from './relay.ts';
 import type { RequestBody } from './replay-body.ts';
-import { inStage, nameEnd } from './stage.ts';
+import { awaitToken, inStage, nameEnd } from './stage.ts';
 
 /** @throws SidecarError, LifelineEnded; see handle */
 export function runAttempts(
@@ -84,15 +84,17 @@ class Attempts {
     } finally {
       this.#exchange.tally.responseBytes = this.#relay.sentBytes;
       this.#parts.memory.giveBack(this.#held?.body.length ?? 0);
+      this.#held = undefined;
     }
   }
 
   /** One attempt and the waiting after it; undefined asks for another. */
   async #attempt(): Promise<Relayed | undefined> {
-    const { ended } = this.#exchange.lifeline;
-    if (ended !== undefined) throw nameEnd('queue', ended);
     const { tokens } = this.#parts;
-    if (tokens.current() === undefined) await this.#awaitToken();
+    const { lifeline } = this.#exchange;
+    if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
+    // Looked at right before the ticket is used: a request that has ended has no place to wait at any more.
+    if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
     const permit = await inStage('queue', this.#ticket.permit());
     const token = tokens.current();
     if (token === undefined) {
@@ -103,14 +105,6 @@ class Attempts {
     const end = await this.#send(permit, token);
     permit.release();
     return this.#settle(end, token);
-  }
-
-  async #awaitToken(): Promise<void> {
-    const { lifeline } = this.#exchange;
-    await inStage(
-      'token',
-      lifeline.during((signal) => this.#parts.tokens.usable(signal)),
-    );
   }
 
   async #send(permit: Permit, token: Token): Promise<AttemptEnd> {

@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
 import { runAttempts } from './attempts.ts';
 import { RequestBody } from './replay-body.ts';
-import { inStage } from './stage.ts';
+import { awaitToken, inStage, nameEnd } from './stage.ts';
 
 /**
  * @throws SidecarError for every fault of the sidecar's own
@@ -19,11 +19,8 @@ export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<
   const body = new RequestBody(request, bodyLimits(parts), clock);
   budget.recordRequest(clock.now());
   try {
-    if (tokens.current() === undefined)
-      await inStage(
-        'token',
-        lifeline.during((signal) => tokens.usable(signal)),
-      );
+    if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
+    if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
     const ticket = throttle.enter(lifeline.deadlineAt);
     const letGo = lifeline.onEnd((reason) => {
       // The queue keeps the deadline itself, and counts it as what it is.

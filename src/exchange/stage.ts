@@ -1,6 +1,7 @@
 /** Gives the end of a request's lifeline the name of the stage in which it came: each has its own reply. */
 import { SidecarError } from '../errors.ts';
-import { LifelineEnded } from './lifeline.ts';
+import type { TokenSource } from '../token/token.ts';
+import { LifelineEnded, type Lifeline } from './lifeline.ts';
 
 export type Stage = 'token' | 'queue' | 'body' | 'upstream';
 
@@ -11,6 +12,18 @@ export async function inStage<T>(stage: Stage, wait: Promise<T>): Promise<T> {
   } catch (error) {
     throw error instanceof LifelineEnded ? nameEnd(stage, error) : error;
   }
+}
+
+/**
+ * Resolves when the source has a token that may be sent. Asked only while it has none: a wait, however short, lets the
+ * request end unnoticed.
+ * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE; LifelineEnded (client-left)
+ */
+export async function awaitToken(tokens: TokenSource, lifeline: Lifeline): Promise<void> {
+  await inStage(
+    'token',
+    lifeline.during((signal) => tokens.usable(signal)),
+  );
 }
 
 /** The error that a request ends with whose lifeline ended in this stage. */

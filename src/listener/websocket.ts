@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed } from '../exchange/exchange.ts';
 import type { Lifeline } from '../exchange/lifeline.ts';
-import { inStage } from '../exchange/stage.ts';
+import { awaitToken, inStage } from '../exchange/stage.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { Trust } from '../tls.ts';
 import type { Token } from '../token/token.ts';
@@ -45,11 +45,7 @@ export function createUpgradeServer(trust: Trust | undefined): ServeUpgrade {
       lifeline.end({ kind: 'client-left' });
     });
     const { tokens, throttle } = parts;
-    if (tokens.current() === undefined)
-      await inStage(
-        'token',
-        lifeline.during((signal) => tokens.usable(signal)),
-      );
+    if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
     if (lifeline.ended !== undefined) throw lifeline.ended;
     const ticket = throttle.enter(lifeline.deadlineAt);
     const letGo = lifeline.onEnd((reason) => {
@@ -105,10 +101,7 @@ async function takePermit(
     const token = parts.tokens.current();
     if (token === undefined) {
       permit.cancel();
-      await inStage(
-        'token',
-        lifeline.during((signal) => parts.tokens.usable(signal)),
-      );
+      await awaitToken(parts.tokens, lifeline);
     } else if (permit.becomeStream()) {
       return { permit, token };
     } else {
