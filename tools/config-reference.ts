@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { format as prettify, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
 import type { SettingValue } from '../src/config/formats.ts';
+import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema-routes.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import type { Setting } from '../src/config/setting.ts';
 
@@ -36,17 +37,59 @@ function renderReference(): string {
     const cells = [`\`${key}\``, `\`${setting.env}\``, setting.format.expected, showDefault(setting), setting.doc];
     text += `| ${cells.map(escapeCell).join(' | ')} |\n`;
   }
-  return text;
+  return text + renderEntries();
 }
 
-function showDefault({ default: value, required }: Setting): string {
+const ROUTES_HEAD = `
+## routes
+
+In a file only: a list of sections, one for each API or part of one. Without it the settings above are the one route, \`default\`; with
+it they are that route still, for every path that no other takes, as soon as \`upstream.baseUrl\` is set.
+
+| key | format | default | what it does |
+|---|---|---|---|
+`;
+
+const INHERITANCE = `
+**What a route does not say it takes from the top level**, wherever that has it from: its own value, else the top-level one. Settings that
+only make sense together are taken together or not at all: a certificate and its key.
+Further keys of a route, each as above:`;
+
+const CREDENTIALS = `
+## credentials
+
+In a file only: a section with one section for each name, or a list of sections with a \`name\`; routes choose by that name. \`auth\` is
+the credential \`default\`, which is in use when the top level is a route or a route does not choose. Each that a route uses has a token
+of its own, asked for with what it says alone.
+
+What a credential does not say it takes from \`auth\`, with three exceptions. The settings of the client (method, id, secret, key,
+certificate) are taken together or not at all, and so are audience, scope and resource. With a \`url\` or an \`issuer\` of its own
+only \`timeoutMs\` and \`invalidationCooldownMs\` are taken: no secret goes to another's server. \`cacheFile\` is never taken.
+Keys of a credential, each as the one of \`auth\`:`;
+
+function renderEntries(): string {
+  let text = ROUTES_HEAD;
+  for (const [key, { doc, format, default: value, ...rest }] of Object.entries(ROUTE_SETTINGS)) {
+    const shown = showDefault({ default: value, ...rest });
+    text += `| ${[`\`${key}\``, format.expected, shown, doc].map(escapeCell).join(' | ')} |\n`;
+  }
+  const names = (keys: ReadonlyMap<string, unknown>): string => [...keys.keys()].map((key) => `\`${key}\``).join(', ');
+  return `${text}${INHERITANCE} ${names(INHERITED_BY_ROUTES)}.\n${CREDENTIALS} ${names(INHERITED_BY_CREDENTIALS)}.\n`;
+}
+
+function showDefault({ default: value, required }: Pick<Setting, 'default' | 'required'>): string {
   if (required !== undefined) return 'required';
   if (value === null) return 'not set';
-  return isEmpty(value) ? 'none' : `\`${Array.isArray(value) ? value.join(',') : String(value)}\``;
+  return isEmpty(value) ? 'none' : `\`${asText(value)}\``;
+}
+
+function asText(value: NonNullable<SettingValue>): string {
+  if (typeof value !== 'object') return String(value);
+  return Array.isArray(value) ? value.join(',') : JSON.stringify(value);
 }
 
 function isEmpty(value: SettingValue): boolean {
-  return Array.isArray(value) && value.length === 0;
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
 function escapeCell(text: string): string {

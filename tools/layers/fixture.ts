@@ -21,6 +21,7 @@ const WRONG_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/exchange/handle.ts': ['../listener/server.ts', '../config/config.ts', '../telemetry/log.ts'],
   'src/throttle/throttle.ts': ['../upstream/client.ts'],
   'src/token/token.ts': ['../throttle/throttle.ts'],
+  'src/fleet/fleet.ts': ['../token/token.ts'],
   'src/retry/loop.ts': ['../token/token.ts', '../errors.ts', '../../tools/tool.ts', 'vitest'],
   'src/upstream/client.ts': ['../exchange/handle.ts'],
   'src/errors.ts': ['./retry/loop.ts', './nowhere.ts', 'node:fs'],

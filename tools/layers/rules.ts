@@ -1,6 +1,6 @@
 /**
  * Which source may import which. Arrows run one way: main -> commands -> sidecar -> listener, admin, sandbox -> exchange
- * -> throttle, token, retry, upstream -> errors, clock, tls, telemetry/events; siblings never import each other.
+ * -> throttle, token, retry, upstream, fleet -> errors, clock, tls, telemetry/events; siblings never import each other.
  * tools/check-layers.ts applies these rules to src/ and shows on a fixture that each of them can fail.
  */
 import type { IFlattenedRuleSet } from 'dependency-cruiser';
@@ -15,8 +15,8 @@ const LAYERS: readonly (readonly string[])[] = [
   ['^src/sidecar(\\.ts$|/)'],
   ['^src/listener/', '^src/admin/', '^src/sandbox/', '^src/config/', '^src/telemetry/(?!events\\.ts$)'],
   ['^src/exchange/'],
-  ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/'],
-  ['^src/(errors|clock|hardening|http-date|tls)\\.ts$|^src/telemetry/events\\.ts$'],
+  ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/', '^src/fleet/'],
+  ['^src/(errors|clock|hardening|http-date|loopback|replace-file|tls)\\.ts$|^src/egress/|^src/telemetry/events\\.ts$'],
 ];
 
 function* rules(): Generator<Rule> {

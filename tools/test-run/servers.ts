@@ -1,7 +1,7 @@
 /**
  * The programs that the tests use and npm cannot bring: nginx as an upstream, haproxy as a peer, promtool as a judge of the
- * metrics, openssl as a certificate authority, curl as a user, chromium as the stranger next door. Missing ones are
- * installed where that is possible (root on Debian), never started.
+ * metrics, redis as what a fleet shares, tinyproxy as the way out, openssl as a certificate authority, curl as a user, chromium
+ * as the stranger next door. Missing ones are installed where that is possible (root on Debian), never started.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,6 +13,8 @@ const SERVERS = [
   { program: 'promtool', package: 'prometheus', tests: 'test/telemetry' },
   { program: 'curl', package: 'curl', tests: 'test/e2e/commands.test.ts' },
   { program: 'chromium', package: 'chromium', tests: 'test/e2e/browser.test.ts' },
+  { program: 'redis-server', package: 'redis-server', tests: 'test/fleet' },
+  { program: 'tinyproxy', package: 'tinyproxy', tests: 'test/e2e/egress-proxy.test.ts' },
   { program: 'openssl', package: 'openssl', tests: 'the tests that speak TLS' },
 ] as const;
 
