@@ -1,38 +1,51 @@
 /**
- * Whom TLS connections trust: TLS 1.2 or newer, and one context per destination that is shared, since parsing roots costs
- * milliseconds. A file of authorities is followed: whoever rotates it need not restart anything.
+ * Whom TLS connections trust, and with which certificate they show who they are: TLS 1.2 or newer, and one context per
+ * destination that is shared, since parsing roots costs milliseconds. The files are followed: whoever rotates them need not
+ * restart anything.
  */
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 
-/** What to trust in a connection that is about to be opened; the same context as long as nothing has changed. */
+/** What to trust, and to show, in a connection that is about to be opened; the same context as long as nothing has changed. */
 export type Trust = () => SecureContext;
 
-/**
- * @param caFile PEM file whose certificates replace the system's roots; undefined = Node's and the system's roots
- * @throws Error in words for people when the file cannot be read or holds no certificate
- */
-export function trustContext(caFile: string | undefined): SecureContext {
-  if (caFile === undefined) return (systemTrust ??= trusting(systemRoots()));
-  const pem = readFileSync(caFile, 'utf8');
-  assertCertificate(pem, caFile);
-  return trusting(pem);
+/** A client certificate with its chain, and the key that belongs to it; PEM, the key not encrypted. */
+export interface ClientCertificateFiles {
+  readonly certificateFile: string;
+  readonly keyFile: string;
+}
+
+/** The contents of such files. */
+export interface ClientCertificate {
+  readonly certificate: string;
+  readonly key: string;
 }
 
 /**
- * As `trustContext`, read again whenever the file has changed. A file that is gone or broken by then changes nothing: it is
- * most likely being replaced.
+ * @param caFile PEM file whose certificates replace the system's roots; undefined = Node's and the system's roots
+ * @param files the certificate to show when the other side asks for one; default none
+ * @throws Error in words for people when a file cannot be read or used
+ */
+export function trustContext(caFile: string | undefined, files?: ClientCertificateFiles): SecureContext {
+  const pem = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
+  if (caFile !== undefined && pem !== undefined) assertCertificate(pem, `the file ${caFile} of trusted authorities`);
+  return contextOf(pem, files === undefined ? undefined : readClientCertificate(files));
+}
+
+/**
+ * As `trustContext`, read again whenever a file has changed. Files that are gone, broken or do not belong together by then change
+ * nothing: they are most likely being replaced.
  * @throws Error as trustContext does, now and not later
  */
-export function followTrust(caFile: string | undefined): Trust {
-  if (caFile === undefined) return () => trustContext(undefined);
-  let version = versionOf(caFile);
-  let context = trustContext(caFile);
+export function followTrust(caFile: string | undefined, files?: ClientCertificateFiles): Trust {
+  const paths = [caFile, files?.certificateFile, files?.keyFile].filter((path) => path !== undefined);
+  let version = versionOf(paths);
+  let context = trustContext(caFile, files);
   return () => {
     try {
-      const seen = versionOf(caFile);
-      if (seen !== version) context = trustContext(caFile);
+      const seen = versionOf(paths);
+      if (seen !== version) context = trustContext(caFile, files);
       version = seen;
     } catch {
       return context;
@@ -41,25 +54,68 @@ export function followTrust(caFile: string | undefined): Trust {
   };
 }
 
+/**
+ * The context for texts that were read already.
+ * @param ca PEM certificates to trust; undefined = Node's and the system's roots
+ * @throws Error of OpenSSL when a text cannot be used: `clientCertificateFault` says why in words
+ */
+export function contextOf(ca: string | undefined, client?: ClientCertificate): SecureContext {
+  if (ca === undefined && client === undefined) return (systemTrust ??= build(systemRoots(), undefined));
+  return build(ca ?? systemRoots(), client);
+}
+
 let systemTrust: SecureContext | undefined;
 
-function trusting(ca: string | string[]): SecureContext {
-  return createSecureContext({ ca, minVersion: 'TLSv1.2' });
+function build(ca: string | string[], client: ClientCertificate | undefined): SecureContext {
+  const shown = client === undefined ? {} : { cert: client.certificate, key: client.key };
+  return createSecureContext({ ca, ...shown, minVersion: 'TLSv1.2' });
+}
+
+/** What is wrong with a certificate and its key, in words that show neither; undefined when nothing is. */
+export function clientCertificateFault({ certificate, key }: ClientCertificate): string | undefined {
+  const leaf = readOr(() => new X509Certificate(certificate));
+  if (leaf === undefined) return 'the certificate is no PEM certificate';
+  if (key.includes('ENCRYPTED')) return 'the key is encrypted; expected one without a passphrase';
+  const privateKey = readOr(() => createPrivateKey(key));
+  if (privateKey === undefined) return 'the key is no PEM private key';
+  return leaf.checkPrivateKey(privateKey)
+    ? undefined
+    : 'the key does not belong to the certificate (whose own must come first in its file)';
+}
+
+function readClientCertificate({ certificateFile, keyFile }: ClientCertificateFiles): ClientCertificate {
+  const client = { certificate: readFileSync(certificateFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
+  const fault = clientCertificateFault(client);
+  if (fault !== undefined) throw new Error(`the files ${certificateFile} and ${keyFile}: ${fault}`);
+  return client;
+}
+
+function readOr<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    // OpenSSL's words are of no help to a person.
+    return undefined;
+  }
 }
 
 /** TLS takes a text without certificates silently, and then trusts nobody. */
-function assertCertificate(pem: string, file: string): void {
+function assertCertificate(pem: string, what: string): void {
   try {
     new X509Certificate(pem);
   } catch (cause) {
-    throw new Error(`the file ${file} of trusted authorities does not begin with a PEM certificate`, { cause });
+    throw new Error(`${what} does not begin with a PEM certificate`, { cause });
   }
 }
 
 /** A mounted ConfigMap changes by a link that points to another file: its age alone would not tell. */
-function versionOf(file: string): string {
-  const { mtimeMs, size, ino } = statSync(file);
-  return [mtimeMs, size, ino].join(' ');
+function versionOf(files: readonly string[]): string {
+  return files
+    .map((file) => {
+      const { mtimeMs, size, ino } = statSync(file);
+      return [mtimeMs, size, ino].join(' ');
+    })
+    .join('\n');
 }
 
 /** A slim image has no system store, and a corporate laptop has more than Node's: both count. */

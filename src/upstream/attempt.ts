@@ -73,6 +73,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #head: AnswerHead | undefined;
   #target: AnswerTarget | undefined;
+  #brokenBy: Error | undefined;
   #held: Buffer[] = [];
   #heldBytes = 0;
   #cancelTimer: Cancel | undefined;
@@ -92,8 +93,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#fail(abortedFailure());
   }
 
-  /** The connection has broken: an answer that has begun is not whole, whatever undici makes of it. */
+  /**
+   * The connection has broken: an answer that has begun is not whole, and one that has not is missing for this reason, whatever
+   * undici makes of it.
+   */
   breakOff(error: Error): void {
+    this.#brokenBy ??= error;
     if (this.#head !== undefined) this.#conclude(describeExchangeFailure(error));
   }
 
@@ -140,7 +145,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void {
     // Without a controller the request never got as far as a connection.
     this.refused = controller === null;
-    this.#fail(this.#controller === undefined ? describeConnectFailure(error) : describeExchangeFailure(error));
+    const fault = this.#brokenBy ?? error;
+    this.#fail(this.#controller === undefined ? describeConnectFailure(fault) : describeExchangeFailure(fault));
   }
 
   #relayTo(target: AnswerTarget): void {

@@ -8,7 +8,6 @@ import { Attempt, type AttemptTerms } from './attempt.ts';
 import { createConnector, type ConnectorOptions } from './connector.ts';
 
 export interface UpstreamOptions extends ConnectorOptions {
-  readonly baseUrl: URL;
   /** A connection older than this takes no further request, so that changes of DNS are followed; 0 = no limit. */
   readonly maxConnectionAgeMs: number;
   /** Most connections at a time; one carries one request. */
@@ -35,29 +34,30 @@ export interface Upstream {
   readonly baseUrl: URL;
   /** Starts one attempt; its outcome is a value, never an exception. */
   send(request: UpstreamRequest, terms: AttemptTerms): Attempt;
+  /** Another bound for the connections at a time. What is under way goes on where it is, beside it; idle connections are given up. */
+  resize(connections: number): void;
   /** Closes every connection, whatever is under way. */
   close(): Promise<void>;
 }
 
+/** The attempt keeps time itself. */
+const CLIENT_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0 };
+
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const { clock, baseUrl, maxConnectionAgeMs, connections } = options;
+  const { clock, baseUrl, maxConnectionAgeMs } = options;
   const connect = createConnector(options);
-  const clientOptions = {
-    pipelining: 1,
-    // The attempt keeps time itself.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  };
-  const pool = new Pool(baseUrl.origin, {
-    ...clientOptions,
-    connections,
-    allowH2: false,
-    clientTtl: maxConnectionAgeMs,
-    factory: (origin, poolOptions) => new SturdyClient(origin, poolOptions, connect),
-  });
+  const openPool = (connections: number): Pool =>
+    new Pool(baseUrl.origin, {
+      ...CLIENT_OPTIONS,
+      connections,
+      allowH2: false,
+      clientTtl: maxConnectionAgeMs,
+      factory: (origin, poolOptions) => new SturdyClient(origin, poolOptions, connect),
+    });
+  const pools = new Pools(openPool, options.connections);
   const onceOnly = new Set<Client>();
   const newConnectionFor = (attempt: Attempt): Client => {
-    const client = new SturdyClient(baseUrl, clientOptions, connect);
+    const client = new SturdyClient(baseUrl, CLIENT_OPTIONS, connect);
     onceOnly.add(client);
     void attempt.ended.then(() => {
       onceOnly.delete(client);
@@ -72,13 +72,42 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       const { path, method, needsNewConnection } = request;
       const options = { path, method, headers: withFraming(request), body: request.body ?? null };
       if (needsNewConnection) newConnectionFor(attempt).dispatch({ ...options, reset: true }, attempt);
-      else pool.dispatch(options, attempt);
+      else pools.current.dispatch(options, attempt);
       return attempt;
     },
+    resize: (connections) => pools.replace(connections),
     async close() {
-      await Promise.all([pool, ...onceOnly].map((dispatcher) => dispatcher.destroy()));
+      await Promise.all([...pools.open, ...onceOnly].map((dispatcher) => dispatcher.destroy()));
     },
   };
+}
+
+/** The pool in use, and those that it has replaced while something is under way on them. */
+class Pools {
+  readonly #create: (connections: number) => Pool;
+  readonly #former = new Set<Pool>();
+  #current: Pool;
+
+  constructor(create: (connections: number) => Pool, connections: number) {
+    this.#create = create;
+    this.#current = create(connections);
+  }
+
+  get current(): Pool {
+    return this.#current;
+  }
+
+  get open(): readonly Pool[] {
+    return [this.#current, ...this.#former];
+  }
+
+  replace(connections: number): void {
+    const former = this.#current;
+    this.#current = this.#create(connections);
+    this.#former.add(former);
+    // Resolves when all that is under way has ended, and has nothing to reject with.
+    void former.close().then(() => this.#former.delete(former));
+  }
 }
 
 function withFraming(request: UpstreamRequest): string[] {

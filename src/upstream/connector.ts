@@ -1,10 +1,11 @@
 /**
- * Opens connections to the upstream: HTTP/1.1 only, trust as it is at that moment, and none at all, at once, while the
+ * Opens connections to the upstream, through the egress proxy if there is one: trust as it is at that moment, and none at all, at once, while the
  * circuit knows the upstream to be away. Who uses the connections is the client's.
  */
-import { buildConnector } from 'undici';
-import type { SecureContext } from 'node:tls';
+import type { buildConnector } from 'undici';
 import type { Clock } from '../clock.ts';
+import { buildEgressConnector } from '../egress/connector.ts';
+import type { Egress } from '../egress/egress.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { Trust } from '../tls.ts';
 import { Circuit, PROBE_INTERVAL_MS, type Turn } from './circuit.ts';
@@ -12,6 +13,9 @@ import { describeConnectFailure, NotTried } from './failure.ts';
 
 export interface ConnectorOptions {
   readonly clock: Clock;
+  readonly baseUrl: URL;
+  /** The way there. */
+  readonly egress: Egress;
   /** Trust for `https:`; undefined for `http:`. */
   readonly trust: Trust | undefined;
   /** Longest time to open a connection, name lookup and TLS included, milliseconds. */
@@ -20,8 +24,10 @@ export interface ConnectorOptions {
 }
 
 export function createConnector(options: ConnectorOptions): buildConnector.connector {
-  const { clock, trust, observe } = options;
-  const connectWith = rememberLast((context: SecureContext | undefined) => openWith(context, options.connectTimeoutMs));
+  const { clock, trust, observe, baseUrl, egress, connectTimeoutMs } = options;
+  const connectWith = rememberLast((secureContext: ReturnType<Trust> | undefined) =>
+    buildEgressConnector({ destination: baseUrl, egress, secureContext, timeoutMs: connectTimeoutMs, clock }),
+  );
   const circuit = new Circuit();
   let lastFault: Error | undefined;
 
@@ -52,10 +58,6 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
       callback(...outcome);
     });
   };
-}
-
-function openWith(secureContext: SecureContext | undefined, timeout: number): buildConnector.connector {
-  return buildConnector({ timeout, allowH2: false, ...(secureContext === undefined ? {} : { secureContext }) });
 }
 
 /** A connector keeps TLS sessions to resume: those of a trust that is no more must go with it. */

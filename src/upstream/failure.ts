@@ -2,6 +2,7 @@
  * Names what went wrong with an attempt, from the errors that undici and Node give, in words for people, for
  * Proxy-Status (RFC 9209 §2.3) and for the retry policy. Pure.
  */
+import { ProxyFault } from '../egress/proxy-fault.ts';
 import type { ProxyStatusError } from '../errors.ts';
 
 export type FailureKind =
@@ -41,6 +42,10 @@ const CONNECT_FAULTS: Readonly<Record<string, readonly [ProxyStatusError, string
   EPROTO: ['tls_protocol_error', 'the TLS handshake failed'],
 };
 
+/** Alerts about the client's certificate, which TLS 1.3 sends only when the client's handshake is over. */
+const CLIENT_CERTIFICATE_CODE =
+  /^ERR_SSL_[A-Z0-9/]+_ALERT_(?:UNKNOWN_CA|DECRYPT_ERROR|(?:BAD|UNSUPPORTED)_CERTIFICATE|CERTIFICATE_(?:REQUIRED|EXPIRED|REVOKED|UNKNOWN))$/;
+
 /** `HTTPParserError` is the name of an error whose code undici leaves out. */
 const PROTOCOL_CODE = /^(?:HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$)/;
 
@@ -58,6 +63,10 @@ export class NotTried extends Error {
 export function describeConnectFailure(error: unknown): UpstreamFailure {
   // The next probe comes later than any retry would.
   if (error instanceof NotTried) return { ...describeConnectFailure(error.cause), permanent: true };
+  if (error instanceof ProxyFault) {
+    const { message, proxyStatus, permanent } = error;
+    return { kind: 'unreachable', detail: `the upstream cannot be reached: ${message}`, proxyStatus, permanent };
+  }
   const code = codeOf(error);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
     const detail = `the request cannot be forwarded: ${messageOf(error)}`;
@@ -83,6 +92,10 @@ export function describeExchangeFailure(error: unknown): UpstreamFailure {
   if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) {
     const detail = `the upstream's answer is not valid HTTP (${code})`;
     return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
+  }
+  if (CLIENT_CERTIFICATE_CODE.test(code)) {
+    const detail = `the upstream does not accept the connection without a client certificate that it knows (${code}); see upstream.tlsCertificateFile`;
+    return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', permanent: true };
   }
   const detail = `the upstream closed the connection before its answer was complete (${code})`;
   return { kind: 'reset', detail, proxyStatus: 'connection_terminated', permanent: false };

@@ -9,17 +9,24 @@ const HAS_SCHEME = /^[a-z][a-z\d+.-]*:/i;
 /**
  * @param base the upstream's base URL
  * @param requestPath path that was asked of the upstream, which relative references resolve against
+ * @param clientPath the path under the sidecar that leads to a path below the base; undefined when none does. Default: the same
  */
-export function rewriteLocation(base: URL, requestPath: string, location: string): string {
+export function rewriteLocation(
+  base: URL,
+  requestPath: string,
+  location: string,
+  clientPath: (path: string) => string | undefined = (path) => path,
+): string {
   const resolved = parse(location, base.origin + requestPath);
   if (resolved === undefined) return location;
   // Without a scheme it would get the sidecar's own.
   if (resolved.origin !== base.origin) return HAS_SCHEME.test(location) ? location : resolved.href;
   const prefix = withoutTrailingSlash(base.pathname);
   const isUnderBase = resolved.pathname === prefix || resolved.pathname.startsWith(`${prefix}/`);
-  // On the upstream's origin but outside its base: only the absolute form still means the same to the client.
-  if (!isUnderBase) return resolved.href;
-  const path = resolved.pathname.slice(prefix.length) || '/';
+  // On the upstream's origin but not to be reached through the sidecar: only the absolute form still means the same to the client.
+  const seen = isUnderBase ? clientPath(resolved.pathname.slice(prefix.length)) : undefined;
+  if (seen === undefined) return resolved.href;
+  const path = seen || '/';
   // A path that begins with two slashes would be read as another host (RFC 3986 §4.2).
   return (path.startsWith('//') ? `/.${path}` : path) + resolved.search + resolved.hash;
 }

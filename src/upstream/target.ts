@@ -15,15 +15,17 @@ const ESCAPE = /%(?:u00)?([0-7][\da-f])|%(?:c|e0%8|f0%80%8)([01])%([89ab][\da-f]
 /**
  * @param basePath pathname of the base URL; a slash at its end does not count
  * @param target origin-form request target, query included
+ * @param strippedLength characters at the start of the target, whole segments of it, that are left out. Default 0
  */
-export function joinTarget(basePath: string, target: string): JoinedTarget {
+export function joinTarget(basePath: string, target: string, strippedLength = 0): JoinedTarget {
   if (!target.startsWith('/')) return refuse('the request target is not a path: expected one that begins with "/"');
   const queryAt = target.indexOf('?');
   const path = queryAt === -1 ? target : target.slice(0, queryAt);
   if (target.includes('#')) return refuse('the request target has a fragment ("#"): send it percent-encoded as %23');
   if (path.includes('\\')) return refuse('the path has a backslash: send it percent-encoded as %5C');
   if (hasDotSegment(path)) return refuse('the path has a dot segment ("." or ".."): send the path it resolves to');
-  return { kind: 'joined', path: withoutTrailingSlash(basePath) + target };
+  const joined = withoutTrailingSlash(basePath) + target.slice(strippedLength);
+  return { kind: 'joined', path: joined.startsWith('/') ? joined : `/${joined}` };
 }
 
 /** The base path as a prefix: `/v1/` and `/v1` are one, and the root is empty. */
@@ -39,14 +41,18 @@ function refuse(why: string): JoinedTarget {
 function hasDotSegment(path: string): boolean {
   // The common path has neither a dot nor an escape at the start of a segment: one look settles it.
   if (!/[/\\](?:\.|%)|%/.test(path)) return false;
-  let decoded = path;
-  for (let round = 0; round < DECODE_ROUNDS; round++) {
-    if (decoded.split(/[/\\]/).some(isDotSegment)) return true;
+  return decodeRounds(path).some((decoded) => decoded.split(/[/\\]/).some(isDotSegment));
+}
+
+/** The path as it came and after each further percent-decoding that changes it: what servers that decode more than once read. */
+export function decodeRounds(path: string): string[] {
+  const rounds = [path];
+  for (let decoded = path; rounds.length <= DECODE_ROUNDS; rounds.push(decoded)) {
     const next = decoded.replace(ESCAPE, decodeEscape);
-    if (next === decoded) return false;
+    if (next === decoded) break;
     decoded = next;
   }
-  return decoded.split(/[/\\]/).some(isDotSegment);
+  return rounds;
 }
 
 function decodeEscape(_: string, plain: string | undefined, high: string, low: string): string {

@@ -1,5 +1,6 @@
 /** What the faults of undici and Node are called. */
 import { describe, expect, it } from 'vitest';
+import { ProxyFault } from '../../src/egress/proxy-fault.ts';
 import {
   abortedFailure,
   describeConnectFailure,
@@ -12,6 +13,16 @@ function fault(code: string, message = 'secret-free'): Error {
 }
 
 describe('a connection that never opened', () => {
+  it.each([true, false])('through a proxy, in the words of its own: permanent %s', (permanent) => {
+    const error = new ProxyFault('the egress proxy p.test:3128 says no', 'destination_unavailable', permanent);
+    expect(describeConnectFailure(error)).toEqual({
+      kind: 'unreachable',
+      detail: 'the upstream cannot be reached: the egress proxy p.test:3128 says no',
+      proxyStatus: 'destination_unavailable',
+      permanent,
+    });
+  });
+
   it.each([
     ['ECONNREFUSED', 'connection_refused', false],
     ['ENOTFOUND', 'dns_error', false],
@@ -76,4 +87,21 @@ it('time-outs and aborts are named by themselves', () => {
   expect(timeoutFailure(1499.6)).toMatchObject({ kind: 'timeout', permanent: false });
   expect(timeoutFailure(1499.6).detail).toContain('1500 ms');
   expect(abortedFailure()).toMatchObject({ kind: 'aborted', permanent: true });
+});
+
+describe('a TLS alert about the certificate of the client, in the words of each OpenSSL', () => {
+  it.each([
+    'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
+    'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA',
+    'ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE',
+    'ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE',
+    'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED',
+  ])('%s', (code) => {
+    expect(describeExchangeFailure(fault(code))).toMatchObject({
+      kind: 'unreachable',
+      detail: expect.stringContaining('upstream.tlsCertificateFile') as unknown,
+      proxyStatus: 'tls_certificate_error',
+      permanent: true,
+    });
+  });
 });

@@ -66,3 +66,16 @@ describe('rewriteLocation', () => {
     expect(rewriteLocation(new URL('https://api.example.com/'), '/x', '/.//evil.example/a')).toBe('/.//evil.example/a');
   });
 });
+
+describe('a path that the sidecar shows elsewhere', () => {
+  const shown = (path: string): string | undefined => (path.startsWith('/hidden') ? undefined : `/quotes${path}`);
+
+  it.each([
+    ['/v1/a?x#f', '/quotes/a?x#f'],
+    ['/v1', '/quotes'],
+    ['/v1/hidden/a', 'https://api.example.com/v1/hidden/a'],
+    ['/v2/a', 'https://api.example.com/v2/a'],
+  ])('%s becomes %s', (location, expected) => {
+    expect(rewriteLocation(BASE, '/v1/orders/7', location, shown)).toBe(expected);
+  });
+});

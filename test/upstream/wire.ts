@@ -2,6 +2,7 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { systemClock } from '../../src/clock.ts';
+import { goDirectly } from '../../src/egress/egress.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { AnswerHead, AnswerTarget, Attempt, AttemptEnd } from '../../src/upstream/attempt.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
@@ -141,6 +142,7 @@ export function openUpstream(baseUrl: URL, options: Partial<UpstreamOptions> & {
     clock: systemClock,
     baseUrl,
     trust: undefined,
+    egress: goDirectly,
     connectTimeoutMs: 5000,
     maxConnectionAgeMs: 0,
     observe: () => undefined,

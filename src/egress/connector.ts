@@ -1,0 +1,84 @@
+/**
+ * Opens the connections of undici's clients to one destination, directly or through its proxy: HTTP/1.1 only, everything within one
+ * time limit. Who uses them, and whether a try is worth it, is the caller's.
+ */
+import type { Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
+import { buildConnector } from 'undici';
+import type { Clock } from '../clock.ts';
+import type { Egress, Proxy } from './egress.ts';
+import { addressOf } from './egress.ts';
+import { describeProxySilence } from './proxy-fault.ts';
+import { openTunnel } from './tunnel.ts';
+
+export interface EgressConnectorOptions {
+  readonly destination: URL;
+  readonly egress: Egress;
+  /** For `https:` destinations. */
+  readonly secureContext: SecureContext | undefined;
+  /** From the first step, a name lookup or the proxy's, to the end of the TLS handshake; milliseconds. */
+  readonly timeoutMs: number;
+  readonly clock: Pick<Clock, 'after'>;
+  /** Ends what is being opened. */
+  readonly signal?: AbortSignal;
+}
+
+/** A connector of which TLS sessions are resumed. */
+export function buildEgressConnector(options: EgressConnectorOptions): buildConnector.connector {
+  const { destination, egress, secureContext, timeoutMs, signal } = options;
+  const proxy = egress(destination);
+  const connect = buildConnector({
+    timeout: timeoutMs,
+    allowH2: false,
+    ...(secureContext && { secureContext }),
+    // Undici's types leave out what it hands on to the socket.
+    ...({ signal } satisfies { signal: AbortSignal | undefined }),
+  });
+  return proxy === undefined ? connect : tunnelled(proxy, connect, options);
+}
+
+function tunnelled(
+  proxy: Proxy,
+  connect: buildConnector.connector,
+  { destination, timeoutMs, clock, signal: outer }: EgressConnectorOptions,
+): buildConnector.connector {
+  return (terms, callback) => {
+    const silence = new AbortController();
+    const signal = outer === undefined ? silence.signal : AbortSignal.any([silence.signal, outer]);
+    const cancelTimer = clock.after(timeoutMs, () => {
+      silence.abort(describeProxySilence(proxy.url.host, timeoutMs));
+    });
+    let isOver = false;
+    const conclude: buildConnector.Callback = (...outcome) => {
+      cancelTimer();
+      if (!isOver) callback(...outcome);
+      isOver = true;
+    };
+    const fail = (error: unknown): void => {
+      // What TLS says of a tunnel that was closed under it tells nobody anything.
+      conclude((signal.aborted ? signal.reason : error) as Error, null);
+    };
+    openTunnel(proxy, addressOf(destination), signal).then((tunnel) => {
+      const giveUp = (): void => {
+        tunnel.destroy();
+        fail(undefined);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+      secure(connect, { ...terms, httpSocket: tunnel }, (...outcome) => {
+        signal.removeEventListener('abort', giveUp);
+        if (outcome[0] === null) conclude(...outcome);
+        else fail(outcome[0]);
+      });
+    }, fail);
+  };
+}
+
+/** TLS with the destination, inside the tunnel, where its scheme asks for it. */
+function secure(
+  connect: buildConnector.connector,
+  terms: buildConnector.Options & { readonly httpSocket: Socket },
+  done: buildConnector.Callback,
+): void {
+  if (terms.protocol === 'https:') connect(terms, done);
+  else done(null, terms.httpSocket.setNoDelay(true));
+}

@@ -1,0 +1,76 @@
+/**
+ * Opens a tunnel to a destination through a forward proxy (CONNECT, RFC 9110 §9.3.6), with Basic credentials if the proxy's
+ * URL holds them. Node's own HTTP client speaks with the proxy. TLS to the destination, inside the tunnel, is the caller's.
+ */
+import { request as requestPlain } from 'node:http';
+import { request as requestSecure } from 'node:https';
+import { isIPv6 } from 'node:net';
+import type { Socket } from 'node:net';
+import type { Trust } from '../tls.ts';
+import { addressOf } from './egress.ts';
+import type { Proxy } from './egress.ts';
+import { describeProxyFailure, describeProxyRefusal } from './proxy-fault.ts';
+
+export interface Destination {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * Resolves with a connection on which the next byte is the destination's. The signal ends the try, not the tunnel.
+ * @throws ProxyFault; the signal's reason
+ */
+export function openTunnel({ url, trust }: Proxy, destination: Destination, signal: AbortSignal): Promise<Socket> {
+  const authority = authorityOf(destination);
+  const { host, port } = addressOf(url);
+  const terms = {
+    method: 'CONNECT',
+    host,
+    port,
+    path: authority,
+    headers: fieldsFor(url, authority),
+    agent: false,
+    signal,
+  };
+  return new Promise((resolve, reject) => {
+    const request = trust === undefined ? requestPlain(terms) : requestSecure({ ...terms, ...secured(trust) });
+    // Node would ask for the connection to be closed, which some proxies do with the tunnel.
+    request.removeHeader('connection');
+    request.once('error', (error) => {
+      reject(signal.aborted ? (signal.reason as Error) : describeProxyFailure(url.host, error));
+    });
+    request.once('connect', (answer, socket, head: Buffer) => {
+      const status = answer.statusCode ?? 0;
+      if (status >= 200 && status < 300) {
+        if (head.length > 0) socket.unshift(head);
+        resolve(socket);
+      } else {
+        socket.destroy();
+        reject(describeProxyRefusal(url.host, authority, status));
+      }
+    });
+    // An answer to CONNECT is told by the event above, whatever its status.
+    request.once('response', (answer) => {
+      answer.destroy();
+      reject(describeProxyRefusal(url.host, authority, answer.statusCode ?? 0));
+    });
+    request.end();
+  });
+}
+
+/** Node's types know of no ready context here; its HTTPS client hands it on to TLS as it does all the rest. */
+function secured(trust: Trust): object {
+  return { secureContext: trust() };
+}
+
+function fieldsFor({ username, password }: URL, authority: string): Record<string, string> {
+  const fields: Record<string, string> = { host: authority };
+  if (username === '' && password === '') return fields;
+  const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { ...fields, 'proxy-authorization': `Basic ${Buffer.from(user, 'utf8').toString('base64')}` };
+}
+
+function authorityOf({ host, port }: Destination): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${String(port)}`;
+}

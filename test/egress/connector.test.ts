@@ -1,0 +1,220 @@
+/**
+ * Connections through a forward proxy, as undici's clients open them. The destination is this machine under an address that
+ * does not count as loopback; a forward proxy that we did not write stands in test/e2e/egress-proxy.test.ts.
+ */
+import { once } from 'node:events';
+import { createServer as createPlainServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { Client } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { buildEgressConnector } from '../../src/egress/connector.ts';
+import { addressOf, createEgress } from '../../src/egress/egress.ts';
+import { ProxyFault } from '../../src/egress/proxy-fault.ts';
+import { openTunnel } from '../../src/egress/tunnel.ts';
+import { trustContext } from '../../src/tls.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import type { Certificates } from '../support/certificates.ts';
+import { freePort } from '../support/loopback.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+const SECRET = 's3same/ü@:';
+const running = new AsyncDisposableStack();
+let certificates: Certificates;
+let plain: URL;
+let secure: URL;
+
+beforeAll(async () => {
+  certificates = running.use(makeCertificates({ names: 'IP:0.0.0.0,DNS:localhost,IP:127.0.0.1' }));
+  plain = new URL(`http://0.0.0.0:${await listen(createPlainServer((_, response) => response.end('plain')))}`);
+  const { key, cert } = certificates;
+  const server = createSecureServer({ key, cert }, (_, response) => response.end('secure'));
+  secure = new URL(`https://0.0.0.0:${await listen(server)}`);
+});
+afterAll(() => running.disposeAsync());
+
+async function listen(server: Server): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket.on('error', () => socket.destroy())));
+  await new Promise<void>((resolve) => server.listen(0, resolve));
+  running.defer(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return String((server.address() as AddressInfo).port);
+}
+
+interface ProxyOptions {
+  /** What is written once the request's head is there; default: a tunnel is opened. */
+  readonly answer?: (client: Socket, destination: Socket) => void;
+  /** TLS to the proxy itself. */
+  readonly isSecure?: boolean;
+}
+
+interface TestProxy {
+  readonly url: string;
+  /** The heads received. */
+  readonly heads: string[];
+  readonly closed: Promise<unknown>;
+}
+
+async function startProxy({ answer, isSecure = false }: ProxyOptions = {}): Promise<TestProxy> {
+  const heads: string[] = [];
+  const closed = Promise.withResolvers<undefined>();
+  const serve = (client: Socket): void => {
+    client.on('error', () => client.destroy()).once('close', () => closed.resolve(undefined));
+    client.once('data', (bytes: Buffer) => {
+      const head = bytes.toString('latin1');
+      heads.push(head);
+      const [, host = '', port = ''] = /^CONNECT \[?([^\]]*?)\]?:(\d+) /.exec(head) ?? [];
+      const destination = connectTcp(Number(port), host).on('error', () => client.destroy());
+      client.once('close', () => destination.destroy());
+      if (answer !== undefined) {
+        answer(client, destination);
+        return;
+      }
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      client.pipe(destination).pipe(client);
+    });
+  };
+  const { key, cert } = certificates;
+  const port = await listen(isSecure ? createTlsServer({ key, cert }, serve) : createTcpServer(serve));
+  return { url: `${isSecure ? 'https' : 'http'}://localhost:${port}`, heads, closed: closed.promise };
+}
+
+interface Terms {
+  readonly caFile?: string | undefined;
+  readonly proxyCaFile?: string | undefined;
+  readonly timeoutMs?: number;
+  readonly clock?: ManualClock;
+  readonly signal?: AbortSignal;
+}
+
+/** The body of one GET, or the error that stood in the way. */
+async function get(destination: URL, proxyUrl: string, terms: Terms = {}): Promise<string | Error> {
+  const { caFile = certificates.caFile, proxyCaFile, timeoutMs = 5000, clock = systemClock, signal } = terms;
+  const proxy = new URL(proxyUrl);
+  const egress = createEgress({ proxy, httpProxy: proxy, noProxy: [], caFile: proxyCaFile });
+  const secureContext = destination.protocol === 'https:' ? trustContext(caFile) : undefined;
+  const options = { destination, egress, secureContext, timeoutMs, clock, ...(signal && { signal }) };
+  const client = new Client(destination.origin, { connect: buildEgressConnector(options) });
+  try {
+    const answer = await client.request({ method: 'GET', path: '/' });
+    return await answer.body.text();
+  } catch (error) {
+    return error as Error;
+  } finally {
+    await client.destroy();
+  }
+}
+
+const says = (line: string) => (client: Socket) => client.end(`${line}\r\n\r\n`);
+
+describe('a tunnel', () => {
+  test('leads to http: and https: destinations, with TLS to the destination itself', async () => {
+    const { url, heads } = await startProxy();
+    const clock = new ManualClock();
+    expect(await get(plain, url, { clock })).toBe('plain');
+    expect(await get(secure, url, { clock })).toBe('secure');
+    expect(clock.pendingTimers).toBe(0);
+    expect(heads).toEqual([plain, secure].map(({ host }) => `CONNECT ${host} HTTP/1.1\r\nhost: ${host}\r\n\r\n`));
+  });
+
+  test('is asked for with the credentials of the URL, decoded', async () => {
+    const { url, heads } = await startProxy();
+    const withUser = url.replace('//', `//us%C3%A9r:${encodeURIComponent(SECRET)}@`);
+    expect(await get(plain, withUser)).toBe('plain');
+    const [, basic = ''] = /\r\nproxy-authorization: Basic (\S+)\r\n/.exec(heads[0] ?? '') ?? [];
+    expect(Buffer.from(basic, 'base64').toString()).toBe(`usér:${SECRET}`);
+  });
+
+  test('names an IPv6 destination in brackets', async () => {
+    const { url, heads } = await startProxy({ answer: says('HTTP/1.1 502 Bad Gateway') });
+    await get(new URL('http://[2001:db8::1]/'), url);
+    expect(heads[0]).toMatch(/^CONNECT \[2001:db8::1\]:80 HTTP\/1\.1\r\nhost: \[2001:db8::1\]:80\r\n/);
+  });
+
+  test('may carry bytes of the destination right behind the answer of the proxy', async () => {
+    const { url } = await startProxy({ answer: (client) => client.write('HTTP/1.0 200 OK\r\nVia: x\r\n\r\nearly') });
+    const { signal } = new AbortController();
+    const tunnel = await openTunnel({ url: new URL(url), trust: undefined }, addressOf(plain), signal);
+    const [first] = (await once(tunnel, 'data')) as [Buffer];
+    expect(first.toString()).toBe('early');
+    tunnel.destroy();
+  });
+
+  test('leads through an https: proxy whose authority is trusted', async () => {
+    const { url } = await startProxy({ isSecure: true });
+    expect(await get(secure, url, { proxyCaFile: certificates.caFile })).toBe('secure');
+    const distrusted = await get(secure, url);
+    expect(distrusted).toBeInstanceOf(ProxyFault);
+    expect(distrusted).toMatchObject({ proxyStatus: 'tls_certificate_error', permanent: true });
+    expect(String(distrusted)).toContain('egress.caFile');
+  });
+
+  test('does not make a destination trusted', async () => {
+    using others = makeCertificates();
+    const { url } = await startProxy();
+    const error = await get(secure, url, { caFile: others.caFile });
+    expect(error).not.toBeInstanceOf(ProxyFault);
+    expect(error).toHaveProperty('code', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+  });
+});
+
+describe('a proxy that', () => {
+  test.each([
+    ['wants credentials', says('HTTP/1.1 401 Unauthorized'), /credentials \(401\): check/, true],
+    ['wants other credentials', says('HTTP/1.1 407 Proxy Authentication Required'), /credentials \(407\): check/, true],
+    ['forbids the destination', says('HTTP/1.1 403 Filtered'), /does not allow a connection to 0\.0\.0\.0:\d+/, true],
+    ['finds no way', says('HTTP/1.1 504 Gateway Timeout'), /could not connect to 0\.0\.0\.0:\d+ \(504\)/, false],
+    ['redirects', says('HTTP/1.1 302 Found\r\nLocation: http://elsewhere/'), /could not connect .*\(302\)/, false],
+    ['speaks no HTTP', says('SSH-2.0-s3same'), /does not speak HTTP/, true],
+    ['closes', (client: Socket) => client.destroy(), /cut the connection/, false],
+  ] as const)('%s is named, and its password is not', async (_, answer, words, permanent) => {
+    const { url } = await startProxy({ answer });
+    for (const destination of [plain, secure]) {
+      const error = await get(destination, url.replace('//', '//user:s3same@'));
+      expect(error).toBeInstanceOf(ProxyFault);
+      expect(error).toHaveProperty('message', expect.stringMatching(words));
+      expect(error).toHaveProperty('permanent', permanent);
+      expect(String(error)).toContain(`the egress proxy ${new URL(url).host} `);
+      expect(String(error)).not.toMatch(/s3same|user:/);
+    }
+  });
+
+  test('is not there', async () => {
+    const error = await get(plain, `http://127.0.0.1:${String(await freePort())}`);
+    expect(error).toMatchObject({ proxyStatus: 'connection_refused', permanent: false });
+    expect(await get(plain, 'http://nowhere.invalid:1')).toMatchObject({ proxyStatus: 'dns_error' });
+  });
+
+  test.each([
+    ['says nothing', () => undefined],
+    ['opens the tunnel and then says nothing', (client: Socket) => client.write('HTTP/1.1 200 OK\r\n\r\n')],
+  ])('%s is given the time that a connection may take, and let go', async (_, answer) => {
+    const { url, closed, heads } = await startProxy({ answer });
+    const clock = new ManualClock();
+    // Longer than undici's own, real, timer could be waited for.
+    const asking = get(secure, url, { clock, timeoutMs: 600_000 });
+    while (heads.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(599_999);
+    expect(clock.pendingTimers).toBe(1);
+    await clock.advance(1);
+    expect(await asking).toMatchObject({ proxyStatus: 'connection_timeout' });
+    await closed;
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test('says nothing is let go by an abort', async () => {
+    const { url, closed, heads } = await startProxy({ answer: () => undefined });
+    const leaver = new AbortController();
+    const asking = get(secure, url, { signal: leaver.signal });
+    while (heads.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    leaver.abort(new Error('left'));
+    expect(await asking).toHaveProperty('message', 'left');
+    await closed;
+  });
+});
