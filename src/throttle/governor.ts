@@ -1,122 +1,123 @@
 /**
  * The governor (pure): which rate, which pause and how many in flight now, judged from how attempts end. Two ways to pace share
- * one way to pause. With a number for `rate` the pace is the configured one and only refusals hold it back. With `auto` nothing is
- * paced and the number in flight grows from 4 until the first refusal; from then on the rate is learned (pace.ts), and what
- * accepted answers say is left is kept to. A refusal pauses all; then one probe goes first. An answer to an attempt granted before the
+ * one way to pause. With a number for `rate` the pace is the configured one and only refusals hold it back. With `auto` nothing
+ * is paced until the first refusal; from then on the limit is inferred (learning/learned-pace.ts has the states), and what accepted
+ * answers say is left is kept to. A refusal pauses all; then one probe goes first. An answer to an attempt granted before the
  * last pause teaches nothing new, except a longer stated wait. It grants nothing itself: bucket, slots and timers are the gate's.
  */
-import type { Random } from '../clock.ts';
+import type { Governor, GovernorOptions, GovernorTerms, Hold, Verdict } from './governor-contract.ts';
 import type { Grant } from './grant.ts';
-import { FixedPace, LearnedPace, type Pace } from './pace.ts';
+import { LearnedPace } from './learning/learned-pace.ts';
+import { DEFAULT_LEARNING, type LearningParameters } from './learning/parameters.ts';
+import { FixedPace, type Pace } from './pace.ts';
 import { SharedPause } from './pause.ts';
 import type { RateLimitSignal } from './rate-limit-signal.ts';
 import { StatedAllowance } from './stated-allowance.ts';
-import type { AttemptResult } from './throttle.ts';
+import type { AttemptResult, LearnedLimit } from './throttle.ts';
 
-/** What a governor is made from. */
-export interface GovernorOptions {
-  /** Permits per second, or `auto`. */
-  readonly rate: number | 'auto';
-  readonly maxInFlight: number;
-  readonly maxPauseMs: number;
-  readonly random: Random;
+/**
+ * A governor for a configured `rate`, or one that learns it.
+ * @param wrap puts another pace around the one that it would have
+ */
+export function createGovernor(options: GovernorOptions, wrap: Wrap = (pace) => pace): Governor {
+  return new PausingGovernor({ ...options, learning: options.learning ?? DEFAULT_LEARNING }, wrap);
 }
 
-/** What came of an attempt's result. */
-export type Verdict =
-  { readonly kind: 'unlimited' } | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
-
-/** A time in which nothing is granted, as far as it is known ahead. */
-interface Hold {
-  /** When the next permit may be granted; in the past when nothing holds. */
-  readonly until: number;
-  /** True when the upstream stated it. */
-  readonly stated: boolean;
-}
-
-/** Time is a parameter of every method. Results are reported in any order, each grant's at most once. */
-export interface Governor {
-  /** Permits per second now; Infinity while unpaced. */
-  readonly rate: number;
-  readonly inFlightLimit: number;
-  /** True when the rate is configured, so that waits can be computed from it. */
-  readonly exact: boolean;
-  /** A permit may be granted from this instant on, as far as is known now; past or -Infinity means at once. */
-  openAt(now: number): number;
-  /** The pause or used-up allowance that holds at `now`. */
-  hold(now: number): Hold;
-  /** Milliseconds left of the pause; 0 when not paused. */
-  pausedMs(now: number): number;
-  /** True when the pause is so long that nobody new should wait for it; `probeIsTaken`: somebody waits who can probe it. */
-  turnsAway(now: number, probeIsTaken: boolean): boolean;
-  /** Notes that a permit is granted. */
-  granted(now: number, waitedFor: boolean): Grant;
-  /** Learns from a result. */
-  reported(now: number, grant: Grant, result: AttemptResult): Verdict;
-  /** The attempt ended without a result. */
-  ended(now: number, grant: Grant): void;
-  /** The attempt was never made. */
-  withdrawn(now: number, grant: Grant): void;
-}
-
-/** A governor for a configured `rate`, or one that learns it. */
-export function createGovernor(options: GovernorOptions): Governor {
-  const { rate, maxInFlight } = options;
-  const pace = rate === 'auto' ? new LearnedPace(maxInFlight) : new FixedPace(rate, maxInFlight);
-  return new PausingGovernor(options, pace, rate !== 'auto');
-}
+type Wrap = (pace: Pace) => Pace;
 
 const UNLIMITED: Verdict = { kind: 'unlimited' };
+/** Learns nothing, whatever it is told. */
+const DEAF = new FixedPace(Infinity, 1, 1);
 
 class PausingGovernor implements Governor {
-  readonly exact: boolean;
-  readonly #pace: Pace;
+  #terms: GovernorTerms;
+  /** What a learned pace keeps to: it sees these change. */
+  readonly #bounds: Mutable<Pick<GovernorTerms, 'maxInFlight' | 'maxRate'>>;
+  readonly #wrap: Wrap;
+  #pace: Pace;
+  readonly #learning: LearningParameters;
   readonly #pause: SharedPause;
   readonly #allowance: StatedAllowance;
   #epoch = 0;
   #serial = 0;
+  /** Grants up to this one were made at another kind of pace: what becomes of them teaches this one nothing. */
+  #lastOfOtherKind = 0;
   #unavailableBefore = false;
 
-  constructor(options: GovernorOptions, pace: Pace, exact: boolean) {
-    this.exact = exact;
-    this.#pace = pace;
+  constructor(options: GovernorOptions & { readonly learning: LearningParameters }, wrap: Wrap) {
+    this.#wrap = wrap;
+    this.#learning = options.learning;
+    this.#terms = options;
+    this.#bounds = { maxInFlight: options.maxInFlight, maxRate: options.maxRate };
+    this.#pace = this.#createPace();
     this.#pause = new SharedPause(options);
     this.#allowance = new StatedAllowance(options.maxPauseMs);
+  }
+
+  get exact(): boolean {
+    return this.#terms.rate !== 'auto';
   }
 
   get rate(): number {
     return this.#pace.rate;
   }
 
+  get burst(): number {
+    return this.#pace.burst;
+  }
+
   get inFlightLimit(): number {
-    return this.#pace.inFlightLimit;
+    return Math.min(this.#pace.inFlightLimit, this.#terms.maxInFlight);
+  }
+
+  get limitsSlots(): boolean {
+    return this.#pace.limitsSlots;
+  }
+
+  get isConfident(): boolean {
+    return this.#pace.isConfident;
   }
 
   openAt(now: number): number {
-    return Math.max(this.#pause.openAt, this.#allowance.openAt(now));
+    const pausedUntil = this.#pause.openAt;
+    return Math.max(pausedUntil, this.#allowance.openAt(now), this.#pace.openAt(now, pausedUntil !== -Infinity));
   }
 
   hold(now: number): Hold {
-    const allowanceAt = this.#allowance.openAt(now);
+    const allowanceAt = this.#allowance.usedUpUntil(now);
     // While only a probe's answer is awaited nobody knows for how long, so that nothing is said to hold.
     const pausedAt = this.#pause.leftMs(now) > 0 ? this.#pause.openAt : -Infinity;
     if (allowanceAt > pausedAt) return { until: allowanceAt, stated: true };
+    const closedUntil = this.exact || !this.isConfident ? -Infinity : this.#pace.openAt(now, false);
+    if (closedUntil > Math.max(now, pausedAt)) return { until: closedUntil, stated: true };
     return { until: pausedAt, stated: this.#pause.stated };
   }
 
   pausedMs(now: number): number {
-    return Math.max(this.#pause.leftMs(now), this.#allowance.openAt(now) - now, 0);
+    return Math.max(this.#pause.leftMs(now), this.#allowance.usedUpUntil(now) - now, 0);
   }
 
   turnsAway(now: number, probeIsTaken: boolean): boolean {
     return this.#pause.turnsAway(now, probeIsTaken);
   }
 
+  get isClosed(): boolean {
+    return this.#pause.openAt !== -Infinity;
+  }
+
+  joinPause(now: number, statedWaitMs: number | undefined): void {
+    this.#epoch++;
+    this.#pause.begin(now, statedWaitMs, true);
+  }
+
   granted(now: number, waitedFor: boolean): Grant {
     if (this.#allowance.hasRunOut(now)) this.#pause.demandProbe(now);
     this.#allowance.spend(now);
     const probe = this.#pause.granted(now);
-    return { at: now, serial: ++this.#serial, epoch: this.#epoch, rate: this.rate, probe, waitedFor };
+    if (probe && !this.#learning.probesFirst) this.#pause.probeAccepted();
+    const { rate, abreast } = this.#pace;
+    const beyond = this.#pace.granted(now, waitedFor);
+    return { at: now, serial: ++this.#serial, epoch: this.#epoch, rate, probe, waitedFor, beyond, abreast };
   }
 
   reported(now: number, grant: Grant, result: AttemptResult): Verdict {
@@ -132,12 +133,46 @@ class PausingGovernor implements Governor {
     }
   }
 
+  learned(wallAt: (at: number) => number): LearnedLimit | undefined {
+    return this.#pace.learned(wallAt);
+  }
+
+  snapshot(now: number): object | undefined {
+    return this.#pace.snapshot(now);
+  }
+
+  restore(now: number, snapshot: unknown, ageMs: number): void {
+    this.#pace.restore(now, snapshot, ageMs);
+  }
+
+  reconfigure(now: number, terms: GovernorTerms): void {
+    const former = this.#terms;
+    const wasExact = this.exact;
+    this.#terms = terms;
+    this.#bounds.maxInFlight = terms.maxInFlight;
+    this.#bounds.maxRate = terms.maxRate;
+    this.#pause.setMaxPause(now, terms.maxPauseMs);
+    this.#allowance.setMaxPause(terms.maxPauseMs);
+    if (wasExact !== this.exact) {
+      this.#lastOfOtherKind = this.#serial;
+      this.#allowance.forget();
+    }
+    // A learned pace sees the bounds change, and keeps what it knows.
+    const isOther =
+      terms.rate !== former.rate ||
+      (this.exact && (terms.burst !== former.burst || terms.maxInFlight !== former.maxInFlight));
+    if (isOther) this.#pace = this.#createPace();
+  }
+
   ended(now: number, grant: Grant): void {
+    this.#allowance.ended(grant);
+    this.#paceOf(grant).ended(grant);
     if (grant.probe && grant.epoch === this.#epoch) this.#pause.probeEnded(now);
   }
 
   withdrawn(now: number, grant: Grant): void {
-    this.#allowance.giveBack();
+    this.#allowance.giveBack(grant);
+    this.#paceOf(grant).withdrawn(grant);
     if (grant.probe && grant.epoch === this.#epoch) this.#pause.probeWithdrawn(now);
   }
 
@@ -145,8 +180,8 @@ class PausingGovernor implements Governor {
     const fresh = grant.epoch === this.#epoch;
     this.#unavailableBefore = false;
     if (fresh && grant.probe) this.#pause.probeAccepted();
-    this.#pace.accepted(now, grant, fresh);
-    if (hint !== undefined && !this.exact) this.#allowance.learn(now, grant, hint, this.#serial - grant.serial);
+    this.#paceOf(grant).accepted(now, grant, fresh);
+    this.#allowance.accepted(now, grant, this.exact ? undefined : hint);
   }
 
   #refused(now: number, grant: Grant, signal: RateLimitSignal): Verdict {
@@ -158,13 +193,31 @@ class PausingGovernor implements Governor {
       this.ended(now, grant);
       return UNLIMITED;
     }
-    const fresh = grant.epoch === this.#epoch;
+    this.#allowance.refused(grant);
+    const fresh = grant.epoch === this.#epoch || !this.#learning.cutsOncePerEpoch;
     if (fresh) {
       if (grant.probe) this.#pause.probeRefused();
-      if (!unavailable) this.#pace.refused(now, grant);
+      if (unavailable) this.#paceOf(grant).ended(grant);
+      else this.#paceOf(grant).refused(now, grant);
       this.#epoch++;
-    }
+    } else this.#paceOf(grant).refusedLate(now, grant);
     this.#pause.begin(now, signal.statedWaitMs, fresh);
     return { kind: 'limited', pauseMs: this.#pause.leftMs(now), stated: this.#pause.stated };
   }
+
+  #createPace(): Pace {
+    const { rate, burst, maxInFlight } = this.#terms;
+    // The bounds are no copy: the pace is to see them change.
+    return this.#wrap(
+      rate === 'auto'
+        ? new LearnedPace(Object.assign(this.#bounds, { learning: this.#learning }))
+        : new FixedPace(rate, burst, maxInFlight),
+    );
+  }
+
+  #paceOf(grant: Grant): Pace {
+    return grant.serial > this.#lastOfOtherKind ? this.#pace : DEAF;
+  }
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -12,4 +12,8 @@ export interface Grant {
   readonly probe: boolean;
   /** Someone waited for this permit: the app offered at least as much as the rate allows. */
   readonly waitedFor: boolean;
+  /** Sent beyond the limit that is believed in, to see whether it still holds. */
+  readonly beyond: boolean;
+  /** Calls under way at the time. */
+  readonly abreast: number;
 }

@@ -3,7 +3,7 @@
  * result and exactly one freed slot.
  */
 import type { Gate } from './gate.ts';
-import type { Verdict } from './governor.ts';
+import type { Verdict } from './governor-contract.ts';
 import type { Grant } from './grant.ts';
 import type { AttemptResult, Permit } from './throttle.ts';
 

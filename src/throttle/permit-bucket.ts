@@ -12,7 +12,7 @@ const JITTER_MS = 5;
  */
 export class PermitBucket {
   #intervalMs: number;
-  readonly #burst: number;
+  #burst: number;
   /** When the bucket would be full again if nobody took a permit. */
   #fullAt = -Infinity;
   #lastAt = -Infinity;
@@ -75,12 +75,14 @@ export class PermitBucket {
     this.#fullAt = Math.max(this.#fullAt - this.#intervalMs, now);
   }
 
-  /** From `now` on permits come at `rate`; what is saved up stays. After an unlimited stretch the bucket is empty. */
-  setRate(now: number, rate: number): void {
+  /** From `now` on permits come at `rate` and up to `burst` are saved up. After an unlimited stretch the bucket is empty. */
+  setPace(now: number, rate: number, burst: number): void {
     this.#follow(now);
-    const level = this.#intervalMs === 0 ? 0 : this.#level(now);
+    const level = this.#intervalMs === 0 ? 0 : Math.min(burst, this.#level(now));
     this.#intervalMs = intervalOf(rate);
-    this.#fullAt = now + (this.#burst - level) * this.#intervalMs;
+    this.#burst = burst;
+    this.#fullAt = now + (burst - level) * this.#intervalMs;
+    this.#usedFullAt = Math.min(this.#usedFullAt, this.#fullAt);
   }
 
   #level(now: number): number {

@@ -1,9 +1,10 @@
 /**
- * What 10 000 waiters cost, half of which leave at random, and what an uncontended request costs.
+ * What 10 000 waiters cost, half of which leave at random, and what an uncontended request costs: all of one caller, and of
+ * 1 000 callers and all three priorities.
  * Run: node test/bench/queue-10000-waiters.ts
  */
 import { createThrottle } from '../../src/throttle/admission.ts';
-import type { Permit, Throttle, Ticket } from '../../src/throttle/throttle.ts';
+import type { Permit, Standing, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import { systemClock } from '../../src/clock.ts';
 import { seeded } from '../throttle/simulation.ts';
 
@@ -36,33 +37,59 @@ async function serve(ticket: Ticket): Promise<void> {
   ticket.leave();
 }
 
-const uncontended = create('auto');
-for (let warmUp = 0; warmUp < 20_000; warmUp++) await serve(uncontended.enter(Infinity));
-await measure('uncontended', 100_000, async () => {
-  for (let count = 0; count < 100_000; count++) await serve(uncontended.enter(Infinity));
+async function serveUncontended(standingOf: (index: number) => Standing): Promise<void> {
+  const throttle = create('auto');
+  const run = async (count: number): Promise<void> => {
+    for (let index = 0; index < count; index++) await serve(throttle.enter(Infinity, standingOf(index)));
+  };
+  await run(20_000);
+  await measure('  uncontended', 100_000, () => run(100_000));
+}
+
+async function serveContended(standingOf: (index: number) => Standing): Promise<void> {
+  const throttle = create('auto');
+  const random = seeded(2);
+  const reason = new Error('client gone');
+  const tickets: Ticket[] = [];
+  const ends: Promise<unknown>[] = [];
+  const holders = await Promise.all(Array.from({ length: 4 }, () => throttle.enter(Infinity).permit()));
+  await measure('  10 000 enter and wait', WAITERS, () => {
+    for (let index = 0; index < WAITERS; index++) {
+      const ticket = throttle.enter(performance.now() + 500_000 + random() * 90_000, standingOf(index));
+      tickets.push(ticket);
+      ends.push(serve(ticket).catch(() => undefined));
+    }
+  });
+  await measure('  5 000 leave at random', WAITERS / 2, () => {
+    for (let count = 0; count < WAITERS / 2; count++) {
+      const at = Math.floor(random() * tickets.length);
+      const ticket = tickets[at];
+      const last = tickets.pop();
+      if (last !== undefined && at < tickets.length) tickets[at] = last;
+      ticket?.leave(reason);
+    }
+  });
+  await measure('  5 000 served', WAITERS / 2, async () => {
+    for (const permit of holders) permit.release();
+    await Promise.all(ends);
+  });
+  const { queued, inFlight } = throttle.state();
+  console.log(`  left: ${queued} queued, ${inFlight} in flight`);
+}
+
+const CALLERS = 1000;
+const PRIORITIES = ['high', 'normal', 'low'] as const;
+const names = Array.from({ length: CALLERS }, (_, index) => `caller-${index}`);
+const nameless: Standing = { priority: 'normal', caller: '' };
+const everybody = Array.from({ length: 3 * CALLERS }, (_, index): Standing => {
+  return { priority: PRIORITIES[index % 3] ?? 'normal', caller: names[index % CALLERS] ?? '' };
 });
 
-const contended = create('auto');
-const random = seeded(2);
-const reason = new Error('client gone');
-const tickets: Ticket[] = [];
-const ends: Promise<unknown>[] = [];
-const holders = await Promise.all(Array.from({ length: 4 }, () => contended.enter(Infinity).permit()));
-await measure('10 000 enter and wait', WAITERS, () => {
-  for (let count = 0; count < WAITERS; count++) {
-    const ticket = contended.enter(performance.now() + 500_000 + random() * 90_000);
-    tickets.push(ticket);
-    ends.push(serve(ticket).catch(() => undefined));
-  }
-});
-await measure('5 000 leave at random', WAITERS / 2, () => {
-  for (let count = 0; count < WAITERS / 2; count++) {
-    const [ticket] = tickets.splice(Math.floor(random() * tickets.length), 1);
-    ticket?.leave(reason);
-  }
-});
-await measure('5 000 served', WAITERS / 2, async () => {
-  for (const permit of holders) permit.release();
-  await Promise.all(ends);
-});
-console.log(contended.state());
+for (const [title, standingOf] of [
+  ['first in, first out', () => nameless],
+  ['by turns: 1 000 callers, 3 priorities', (index: number) => everybody[index % everybody.length] ?? nameless],
+] as const) {
+  console.log(title);
+  await serveUncontended(standingOf);
+  await serveContended(standingOf);
+}

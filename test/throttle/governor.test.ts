@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createGovernor, type Governor } from '../../src/throttle/governor.ts';
+import { createGovernor } from '../../src/throttle/governor.ts';
+import type { Governor, GovernorOptions } from '../../src/throttle/governor-contract.ts';
 import type { RateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';
 import type { AttemptResult } from '../../src/throttle/throttle.ts';
 import {
@@ -15,20 +16,24 @@ import {
 
 const ACCEPTED: AttemptResult = { kind: 'accepted' };
 
-function governor(rate: number | 'auto' = 'auto', random = () => 0.5): Governor {
-  return createGovernor({ rate, maxInFlight: 64, maxPauseMs: 300_000, random });
+function governor(part: Partial<GovernorOptions> = {}): Governor {
+  return createGovernor({ rate: 'auto', burst: 1, maxInFlight: 64, maxPauseMs: 300_000, random: () => 0.5, ...part });
 }
 
-function signal(status: number, part: Partial<RateLimitSignal> = {}): RateLimitSignal {
-  return { status, statedWaitMs: undefined, remaining: undefined, resetInMs: undefined, fields: {}, ...part };
-}
+const NOTHING_STATED = { statedWaitMs: undefined, remaining: undefined, resetInMs: undefined, quotas: [], fields: {} };
 
 function refused(statedWaitMs?: number, status = 429): AttemptResult {
-  return { kind: 'rate-limited', signal: signal(status, { statedWaitMs }) };
+  return { kind: 'rate-limited', signal: { ...NOTHING_STATED, status, statedWaitMs } };
+}
+
+/** An accepted answer that says what is left. */
+function left(remaining: number, resetInMs: number): AttemptResult {
+  const hint: RateLimitSignal = { ...NOTHING_STATED, status: 200, quotas: [{ remaining, resetInMs }] };
+  return { kind: 'accepted', hint };
 }
 
 it('a stated wait that keeps being too short is stretched, yet not beyond measure', () => {
-  const auto = governor('auto', () => 1);
+  const auto = governor({ random: () => 1 });
   let now = 0;
   for (let round = 0; round < 12; round++) {
     const grant = auto.granted(now, false);
@@ -91,14 +96,15 @@ describe('auto', () => {
 
   it('does not believe a far reset for longer than maxPauseMs without asking again', () => {
     const auto = governor();
-    const hint = signal(200, { remaining: 0, resetInMs: 86_400_000 });
-    auto.reported(0, auto.granted(0, false), { kind: 'accepted', hint });
+    auto.reported(0, auto.granted(0, false), left(0, 86_400_000));
     expect(auto.openAt(1)).toBe(300_000);
+    expect(auto.hold(1)).toEqual({ until: 300_000, stated: true });
     expect(auto.granted(300_000, true).probe).toBe(true);
+    expect(auto.openAt(300_001)).toBeGreaterThan(300_001);
   });
 
   it('draws unstated pauses at random, wider with each refused probe, and never past 30 s', () => {
-    const auto = governor('auto', () => 0.999);
+    const auto = governor({ random: () => 0.999 });
     let now = 0;
     const pauses: number[] = [];
     for (let count = 0; count < 12; count++) {
@@ -130,35 +136,55 @@ describe('auto', () => {
   });
 
   it('does not grow a rate that the app does not use', () => {
-    const grow = (waitedFor: boolean): number => {
+    const rateAfterUse = (waitedFor: boolean): number => {
       const auto = governor();
-      auto.reported(0, auto.granted(0, false), refused(0));
-      for (let now = 1000; now < 5000; now += 1000) auto.reported(now + 5, auto.granted(now, waitedFor), ACCEPTED);
+      for (let now = 0; now < 4000; now += 100) auto.reported(now + 5, auto.granted(now, false), ACCEPTED);
+      auto.reported(4005, auto.granted(4000, false), refused(0));
+      expect(auto.rate).toBeCloseTo(10, 0);
+      for (let now = 5000; now < 15_000; now += 200) auto.reported(now + 5, auto.granted(now, waitedFor), ACCEPTED);
       return auto.rate;
     };
-    expect(grow(false)).toBe(2);
-    expect(grow(true)).toBeGreaterThan(3);
+    expect(rateAfterUse(false)).toBeCloseTo(10, 0);
+    expect(rateAfterUse(true)).toBeGreaterThan(12);
+  });
+
+  it('never exceeds a configured maximum, neither before the first refusal nor after', () => {
+    const auto = governor({ maxRate: 3 });
+    expect(auto.rate).toBe(3);
+    for (let now = 0; now < 4000; now += 100) auto.reported(now + 5, auto.granted(now, false), ACCEPTED);
+    auto.reported(4005, auto.granted(4000, false), refused(0));
+    expect(auto.rate).toBe(3);
+    expect(governor({ maxRate: 3, rate: 7 }).rate).toBe(7);
   });
 
   it('keeps to what accepted answers say is left, and lets one go first after the reset', () => {
     const auto = governor();
-    const hint = signal(200, { remaining: 3, resetInMs: 5000 });
-    auto.reported(0, auto.granted(0, false), { kind: 'accepted', hint });
+    auto.reported(0, auto.granted(0, false), left(3, 5000));
     for (let count = 0; count < 3; count++) {
       expect(auto.openAt(1)).toBeLessThanOrEqual(1);
-      auto.granted(1, false);
+      auto.reported(2, auto.granted(1, false), left(2 - count, 5000));
     }
-    expect(auto.hold(1)).toEqual({ until: 5000, stated: true });
+    expect(auto.hold(2)).toEqual({ until: 5000, stated: true });
+    expect(auto.pausedMs(2)).toBe(4998);
     auto.granted(5000, true);
     expect(auto.openAt(5001)).toBeGreaterThan(5001);
   });
 
-  it('takes calls granted since the answered one as not yet counted by it', () => {
+  it('takes calls granted since the answered one as not yet counted by it, and does not call that a hold', () => {
     const auto = governor();
     const answered = auto.granted(0, false);
-    auto.granted(0, false);
-    auto.reported(1, answered, { kind: 'accepted', hint: signal(200, { remaining: 1, resetInMs: 5000 }) });
+    const underWay = auto.granted(0, false);
+    auto.reported(1, answered, left(1, 5000));
     expect(auto.openAt(1)).toBe(5001);
+    expect(auto.hold(1).stated).toBe(false);
+    auto.withdrawn(2, underWay);
+    expect(auto.openAt(2)).toBeLessThanOrEqual(2);
+  });
+
+  it('lets nothing that an upstream states move a configured rate', () => {
+    const fixed = governor({ rate: 50 });
+    fixed.reported(0, fixed.granted(0, false), left(0, 5000));
+    expect([fixed.openAt(1), fixed.rate]).toEqual([-Infinity, 50]);
   });
 });
 
@@ -172,14 +198,17 @@ describe('503 with Retry-After', () => {
     expect(auto.reported(0, grant(), refused(1000, 503)).kind).toBe('limited');
     expect(auto.openAt(0)).toBe(1000);
     expect(auto.rate).toBe(Infinity);
+    expect(auto.learned((at) => at)).toBeUndefined();
   });
 });
 
 describe('a configured rate', () => {
   it('stays as it is through refusals, with all of maxInFlight from the start', () => {
-    const fixed = governor(50);
+    const fixed = governor({ rate: 50, burst: 5 });
     fixed.reported(0, fixed.granted(0, false), refused(2000));
-    expect([fixed.rate, fixed.inFlightLimit, fixed.openAt(0)]).toEqual([50, 64, 2000]);
+    expect([fixed.rate, fixed.burst, fixed.inFlightLimit, fixed.openAt(0)]).toEqual([50, 5, 64, 2000]);
+    expect([fixed.exact, fixed.isConfident, fixed.snapshot(0)]).toEqual([true, true, undefined]);
+    expect(fixed.learned((at) => at)).toBeUndefined();
   });
 });
 

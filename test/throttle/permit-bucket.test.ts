@@ -53,6 +53,34 @@ describe('invariant 2: permits granted in any interval ≤ burst + rate · inter
     );
   });
 
+  it('holds through changes of rate and burst: what is saved up is never made more by them', () => {
+    const pace = fc.record({ rate: fc.integer({ min: 1, max: 200 }), burst: fc.integer({ min: 1, max: 10 }) });
+    const steps = fc.array(fc.tuple(fc.integer({ min: 0, max: 400 }), fc.option(pace)), {
+      minLength: 1,
+      maxLength: 80,
+    });
+    fc.assert(
+      fc.property(pace, steps, (first, waits) => {
+        const bucket = new PermitBucket(first.rate, first.burst);
+        let current = first;
+        let now = 0;
+        let saved = first.burst;
+        for (const [wait, changed] of waits) {
+          now += wait;
+          saved = Math.min(current.burst, saved + (wait * current.rate) / 1000);
+          if (changed !== null) {
+            bucket.setPace(now, changed.rate, changed.burst);
+            current = changed;
+            saved = Math.min(saved, current.burst);
+          }
+          while (bucket.tryTake(now)) saved--;
+          expect(saved).toBeGreaterThan(-1e-6);
+          expect(saved).toBeLessThan(1 + 1e-6);
+        }
+      }),
+    );
+  });
+
   it('does not repay lateness: a permit taken late moves the next one back by as much', () => {
     const bucket = new PermitBucket(10, 1);
     expect(bucket.tryTake(0)).toBe(true);
@@ -103,18 +131,28 @@ describe('permit bucket', () => {
   it('keeps what is saved up when the rate changes', () => {
     const bucket = new PermitBucket(10, 1);
     bucket.tryTake(0);
-    bucket.setRate(50, 5);
+    bucket.setPace(50, 5, 1);
     expect(bucket.nextAt(50)).toBe(150);
+  });
+
+  it('saves up more when the burst grows, from now on, and loses what is above a smaller one', () => {
+    const bucket = new PermitBucket(10, 1);
+    bucket.tryTake(0);
+    bucket.setPace(100, 10, 3);
+    expect(bucket.available(100)).toBe(1);
+    expect([200, 300, 900].map((at) => bucket.available(at))).toEqual([2, 3, 3]);
+    bucket.setPace(900, 10, 1);
+    expect(grantsOf(bucket, [900, 900, 999, 1000])).toEqual([900, 1000]);
   });
 
   it('grants always while unlimited, and starts empty after it', () => {
     const bucket = new PermitBucket(Infinity, 1);
     expect(grantsOf(bucket, [5, 5, 5])).toEqual([5, 5, 5]);
     expect(bucket.available(5)).toBe(Infinity);
-    bucket.setRate(5, 10);
-    expect(bucket.nextAt(5)).toBe(105);
-    bucket.setRate(6, Infinity);
-    expect(bucket.tryTake(6)).toBe(true);
+    bucket.setPace(5, 10, 4);
+    expect([bucket.available(5), bucket.nextAt(5)]).toEqual([0, 105]);
+    bucket.setPace(6, Infinity, 1);
+    expect(grantsOf(bucket, [6, 6])).toEqual([6, 6]);
   });
 
   it('loses nothing but the jump when the clock goes back', () => {

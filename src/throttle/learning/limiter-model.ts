@@ -1,0 +1,131 @@
+/**
+ * One idea of how the upstream limits, and how far it holds (pure). Every kind of limiter is a counter with a capacity: an
+ * accepted call says that the capacity is at least so much, a refused one that it is at most so much. An idea stands as long
+ * as both can be true. Which idea to act on is beliefs.ts's to choose, and how to act on it learned-pace.ts's.
+ */
+import type { CallLog } from './call-log.ts';
+
+/** The kinds of limiters that are told apart. */
+export type LimiterKind = 'sliding-window' | 'fixed-window' | 'first-call-window' | 'bucket' | 'concurrency';
+
+/** A call whose answer is known, and the circumstances in which it was made. */
+export interface Evidence {
+  /** Monotonic instant at which it was sent, milliseconds. */
+  readonly at: number;
+  /** Arrivals are this much more or less apart than departures, milliseconds. */
+  readonly jitterMs: number;
+  /** Calls that were under way when it was sent. */
+  readonly abreast: number;
+  /** Calls whose answers are not known yet. */
+  readonly pending: CallLog;
+  /** Something was accepted since the refusal before: to agree with this one means something. */
+  readonly telling: boolean;
+}
+
+/** Refusals that an idea must have foreseen before one that it has not is put down to jitter. */
+const TRUSTED = 4;
+/** Calls, and time, without a refusal that make up for an unforeseen one. */
+const CLEAN_CALLS = 50;
+const CLEAN_MS = 5_000;
+const RECOVERY = 1.008;
+const LEAST_MARGIN = 0.5;
+
+/** Bounds on a capacity, in a unit of the kind's own. */
+export abstract class LimiterModel {
+  abstract readonly kind: LimiterKind;
+  /** The time in which a used-up limit is free again, milliseconds; of equally good ideas the shortest is tried first. */
+  abstract readonly windowMs: number;
+  /** Calls within the window, in a burst or at once, as far as is known. */
+  abstract readonly limit: number;
+  /** Calls per second that it lets through in the long run. */
+  abstract readonly rate: number;
+  /** Permits that may be saved up under this idea; at least 1. */
+  abstract readonly burst: number;
+
+  protected least = 0;
+  protected most = Infinity;
+  /** Refusals in a row that this idea explains. */
+  agreeing = 0;
+  /** Refusals lately that it had not foreseen. */
+  #strikes = 0;
+  #clean = 0;
+  #cleanSince = -Infinity;
+  /** Share of the rate that is used: less than 1 while refusals come unforeseen. */
+  margin = 1;
+
+  /** True while nothing speaks against it. */
+  abstract get stands(): boolean;
+  /** True when it is known well enough to act on. */
+  abstract get usable(): boolean;
+  abstract accepted(evidence: Evidence): void;
+  abstract refused(evidence: Evidence): void;
+  /** From when on it lets the next call through; a past instant or -Infinity: now. */
+  abstract opensAt(now: number, jitterMs: number): number;
+  /** True when it would refuse a call at `now`. */
+  abstract isFull(now: number, jitterMs: number, pending: CallLog): boolean;
+
+  /** It was closed at `refusedAt` and open at `acceptedAt`. */
+  reopened(_refusedAt: number, _acceptedAt: number, _jitterMs: number): void {
+    // Most kinds have no instant at which they open as a whole.
+  }
+
+  /** True when it has foreseen refusals, and none came unforeseen lately. */
+  get isTrusted(): boolean {
+    return this.agreeing >= TRUSTED && this.#strikes === 0;
+  }
+
+  /**
+   * A refusal came that it had not foreseen. True when that is put down to jitter: less of its rate is used for a while.
+   * @param now monotonic
+   * @param strikes so many are survived, if it has foreseen others
+   * @param share what one leaves of the rate
+   */
+  survives(now: number, strikes: number, share: number): boolean {
+    if (this.agreeing < TRUSTED) return false;
+    if (this.#strikes >= strikes) {
+      this.dismiss();
+      return false;
+    }
+    this.#strikes++;
+    this.#clean = 0;
+    this.#cleanSince = now;
+    this.margin = Math.max(LEAST_MARGIN, this.margin * share);
+    return true;
+  }
+
+  /** A call was accepted while it was acted on. */
+  recover(now: number): void {
+    if (++this.#clean < CLEAN_CALLS || now - this.#cleanSince < CLEAN_MS) return;
+    this.#clean = 0;
+    this.#cleanSince = now;
+    this.#strikes = Math.max(0, this.#strikes - 1);
+    this.margin = Math.min(1, this.margin * RECOVERY);
+  }
+
+  /** It is the idea to act on from now on. */
+  aim(): void {
+    // Most kinds need no preparation.
+  }
+
+  /** Nothing is known of it any more. */
+  forget(): void {
+    this.least = 0;
+    this.most = Infinity;
+    this.agreeing = 0;
+    this.#strikes = 0;
+    this.#clean = 0;
+    this.margin = 1;
+  }
+
+  /** It cannot be, whatever else will be seen. */
+  dismiss(): void {
+    this.most = 0;
+  }
+
+  /** Lowers the upper bound, and notes whether this refusal agrees with those before. */
+  protected noteRefusal(atMost: number, telling: boolean, isLower: boolean): void {
+    if (telling) this.agreeing++;
+    if (isLower) this.agreeing = 1;
+    this.most = Math.min(this.most, atMost);
+  }
+}

@@ -1,0 +1,20 @@
+/** What a throttle is made from. */
+import type { Clock, Random } from '../clock.ts';
+import type { Observe } from '../telemetry/events.ts';
+import type { QuotaBoard } from './fleet-board.ts';
+import type { LearningParameters } from './learning/parameters.ts';
+import type { LearnedState, ThrottleTerms } from './throttle.ts';
+
+export interface ThrottleOptions extends ThrottleTerms {
+  /** The route's configured name, for events and state. */
+  readonly route: string;
+  /** What an earlier process had learned. */
+  readonly restored?: LearnedState | undefined;
+  /** Where replicas share one quota, and this one's name there; absent: this process is alone. */
+  readonly fleet?: { readonly board: QuotaBoard; readonly id: string } | undefined;
+  /** For experiments: other numbers for what `auto` learns by. */
+  readonly learning?: LearningParameters | undefined;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+}

@@ -1,0 +1,352 @@
+import fc from 'fast-check';
+import pThrottle from 'p-throttle';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { parseList } from 'structured-headers';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { HintStyle } from '../bench/governor/hints.ts';
+import { create, DAY_STARTS_AT, type Limiter, type LimiterRule } from '../bench/governor/limiters.ts';
+import { fullestWindow } from '../support/windows.ts';
+
+const CALLS = 7;
+const WINDOW_MS = 1000;
+
+/** Gaps of every size, many of them none. */
+const arrivals = fc
+  .array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 30 }), fc.integer({ min: 0, max: 900 })), {
+    minLength: 1,
+    maxLength: 150,
+  })
+  .map((gaps) => {
+    let at = 0;
+    return gaps.map((gap) => (at += gap));
+  });
+
+const phases = fc.integer({ min: 0, max: 3 * WINDOW_MS });
+
+function acceptedOf(limiter: Limiter, instants: readonly number[]): number[] {
+  return instants.filter((at) => limiter.judge(at, 0).accepted);
+}
+
+function acceptedBy(rule: LimiterRule, instants: readonly number[]): number[] {
+  return acceptedOf(create({ limiter: rule }), instants);
+}
+
+const RULES: readonly LimiterRule[] = [
+  { kind: 'fixed-window', calls: CALLS, windowMs: WINDOW_MS, phaseMs: 370 },
+  { kind: 'first-call-window', calls: CALLS, windowMs: WINDOW_MS },
+  { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS },
+  { kind: 'sliding-counter', calls: CALLS, windowMs: WINDOW_MS, phaseMs: 120 },
+  { kind: 'token-bucket', perSecond: 9, burst: 4 },
+  { kind: 'gcra', perSecond: 9, burst: 3 },
+  { kind: 'gcra', perSecond: 90, burst: 1, stepMs: 1 },
+  {
+    kind: 'all-of',
+    limiters: [
+      { kind: 'fixed-window', calls: 3, windowMs: 300 },
+      { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS },
+    ],
+  },
+  {
+    kind: 'steps',
+    steps: [
+      { fromMs: 0, limiter: { kind: 'token-bucket', perSecond: 9, burst: 4 } },
+      { fromMs: 2500, limiter: { kind: 'fixed-window', calls: 2, windowMs: WINDOW_MS } },
+    ],
+  },
+];
+
+describe('no limiter accepts more than its quota', () => {
+  it('fixed window: in none of the windows of the server’s clock', () => {
+    fc.assert(
+      fc.property(arrivals, phases, fc.boolean(), (instants, phaseMs, countsRefused) => {
+        const rule = { kind: 'fixed-window', calls: CALLS, windowMs: WINDOW_MS, phaseMs, countsRefused } as const;
+        const counts = new Map<number, number>();
+        for (const at of acceptedBy(rule, instants)) {
+          const window = Math.floor((at + phaseMs) / WINDOW_MS);
+          counts.set(window, (counts.get(window) ?? 0) + 1);
+        }
+        expect(Math.max(0, ...counts.values())).toBeLessThanOrEqual(CALLS);
+      }),
+    );
+  });
+
+  it('sliding log: in no window wherever it lies', () => {
+    fc.assert(
+      fc.property(arrivals, fc.boolean(), (instants, countsRefused) => {
+        const rule = { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS, countsRefused } as const;
+        expect(fullestWindow(acceptedBy(rule, instants), WINDOW_MS)).toBeLessThanOrEqual(CALLS);
+      }),
+    );
+  });
+
+  it('sliding counter: its own estimate never exceeds the quota, nor a fixed window', () => {
+    fc.assert(
+      fc.property(arrivals, (instants) => {
+        const accepted = acceptedBy({ kind: 'sliding-counter', calls: CALLS, windowMs: WINDOW_MS }, instants);
+        for (const at of accepted) {
+          const window = Math.floor(at / WINDOW_MS);
+          const until = accepted.filter((other) => other <= at);
+          const used = until.filter((other) => Math.floor(other / WINDOW_MS) === window).length;
+          const before = until.filter((other) => Math.floor(other / WINDOW_MS) === window - 1).length;
+          expect(before * (1 - (at / WINDOW_MS - window)) + used).toBeLessThanOrEqual(CALLS + 1e-9);
+        }
+      }),
+    );
+  });
+
+  it('token bucket and GCRA: burst plus rate times time, between every two calls', () => {
+    fc.assert(
+      fc.property(arrivals, fc.constantFrom('token-bucket', 'gcra'), (instants, kind) => {
+        const accepted = acceptedBy({ kind, perSecond: 9, burst: 4 }, instants);
+        for (const [first, from] of accepted.entries())
+          for (const [last, to] of accepted.entries())
+            if (last >= first) expect(last - first + 1).toBeLessThanOrEqual(4 + ((to - from) * 9) / 1000 + 1e-6);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('concurrency: only what is under way counts', () => {
+    const limiter = create({ limiter: { kind: 'concurrency', calls: 3 }, meanServiceMs: 100 });
+    expect([0, 1, 2, 3, 4].map((inFlight) => limiter.judge(5, inFlight).accepted)).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect(limiter.capacity(0, 1000)).toBeCloseTo(30);
+  });
+
+  it.each(RULES)('$kind: capacity and burst bound what is accepted in the whole time', (rule) => {
+    fc.assert(
+      fc.property(arrivals, (instants) => {
+        const limiter = create({ limiter: rule });
+        const accepted = acceptedOf(limiter, instants);
+        const last = instants.at(-1) ?? 0;
+        expect(accepted.length).toBeLessThanOrEqual(limiter.capacity(0, last) + limiter.model.burst + 1e-6);
+      }),
+    );
+  });
+});
+
+describe('the instant at which the next call would be taken', () => {
+  it.each(RULES)('$kind: a call is taken then, and none before', (rule) => {
+    fc.assert(
+      fc.property(arrivals, fc.double({ min: 0, max: 0.999, noNaN: true }), (instants, part) => {
+        // Two of a kind, told the same: one is asked early, the other in time.
+        const [early, inTime] = [create({ limiter: rule }), create({ limiter: rule })];
+        for (const limiter of [early, inTime]) for (const at of instants) limiter.judge(at, 0);
+        const now = instants.at(-1) ?? 0;
+        const next = inTime.model.nextAt(now, 0);
+        const tooEarly = now + (next - now) * part;
+        if (next - tooEarly > 1) expect(early.judge(tooEarly, 0).accepted).toBe(false);
+        expect(inTime.judge(next, 0).accepted).toBe(true);
+      }),
+    );
+  });
+
+  it('asking changes nothing', () => {
+    fc.assert(
+      fc.property(arrivals, fc.constantFrom(...RULES), (instants, rule) => {
+        const [asked, left] = [create({ limiter: rule }), create({ limiter: rule })];
+        const judged = instants.map((at) => {
+          asked.model.nextAt(at + 5000, 0);
+          asked.model.allowance(at);
+          return asked.judge(at, 0).accepted;
+        });
+        expect(judged).toEqual(instants.map((at) => left.judge(at, 0).accepted));
+      }),
+    );
+  });
+});
+
+describe('rules on top of others', () => {
+  it('refused calls that count keep a sliding window shut', () => {
+    const every200 = Array.from({ length: 50 }, (_, index) => index * 200);
+    const rule = { kind: 'sliding-log', calls: 2, windowMs: WINDOW_MS } as const;
+    expect(acceptedBy({ ...rule, countsRefused: true }, every200)).toEqual([0, 200]);
+    expect(acceptedBy(rule, every200)).toHaveLength(20);
+  });
+
+  it('a ban refuses everything for its time, with its own status, and then forgets', () => {
+    const limiter = create({
+      limiter: {
+        kind: 'ban',
+        limiter: { kind: 'fixed-window', calls: 1, windowMs: 100 },
+        refusals: 2,
+        withinMs: 1000,
+        banMs: 5000,
+        status: 403,
+      },
+      hint: 'retry-after-seconds',
+    });
+    expect(limiter.judge(0, 0)).toMatchObject({ accepted: true });
+    expect(limiter.judge(10, 0)).toMatchObject({ accepted: false, status: 429 });
+    expect(limiter.judge(20, 0)).toMatchObject({ accepted: false, status: 429, fields: { 'retry-after': '5' } });
+    expect(limiter.judge(4000, 0)).toMatchObject({ accepted: false, status: 403, fields: { 'retry-after': '2' } });
+    expect(limiter.judge(5020, 0)).toMatchObject({ accepted: true, status: 200 });
+    expect(limiter.judge(5030, 0)).toMatchObject({ accepted: false, status: 429 });
+  });
+
+  it('refusals further apart than the rule’s time do not ban', () => {
+    const limiter = create({
+      limiter: {
+        kind: 'ban',
+        limiter: { kind: 'fixed-window', calls: 1, windowMs: 1000 },
+        refusals: 2,
+        withinMs: 900,
+        banMs: 5000,
+      },
+    });
+    const judged = [0, 10, 1000, 1010, 2000, 2010, 3000].map((at) => limiter.judge(at, 0).accepted);
+    expect(judged).toEqual([true, false, true, false, true, false, true]);
+  });
+
+  it('a step changes the limit at its instant, and its rate with it', () => {
+    const limiter = create({ limiter: RULES.at(-1) ?? { kind: 'concurrency', calls: 1 } });
+    expect(limiter.model.rateAt(2499) * 1000).toBeCloseTo(9);
+    expect(limiter.model.rateAt(2500) * 1000).toBeCloseTo(2);
+    expect(limiter.capacity(2000, 4000)).toBeCloseTo(4.5 + 3);
+  });
+});
+
+describe('against limiters that others made', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('rate-limiter-flexible in memory is our window from the first call', async () => {
+    await fc.assert(
+      fc.asyncProperty(arrivals, async (instants) => {
+        vi.useFakeTimers({ now: 0 });
+        const theirs = new RateLimiterMemory({ points: CALLS, duration: WINDOW_MS / 1000 });
+        const ours = create({ limiter: { kind: 'first-call-window', calls: CALLS, windowMs: WINDOW_MS } });
+        for (const at of instants) {
+          vi.advanceTimersByTime(at - Date.now());
+          const theirVerdict = await theirs.consume('caller').then(
+            () => true,
+            () => false,
+          );
+          expect({ at, accepted: ours.judge(at, 0).accepted }).toEqual({ at, accepted: theirVerdict });
+        }
+        vi.useRealTimers();
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('nginx limit_req is our GCRA: its documented leaky bucket in whole milliseconds', () => {
+    fc.assert(
+      fc.property(
+        arrivals,
+        fc.integer({ min: 1, max: 200 }),
+        fc.integer({ min: 0, max: 5 }),
+        (instants, rate, burst) => {
+          const ours = create({ limiter: { kind: 'gcra', perSecond: rate, burst: burst + 1, stepMs: 1 } });
+          // Requests that wait in the bucket, in thousandths: one leaves each 1/rate seconds, and at most `burst` may wait.
+          let waiting = 0;
+          let lastAt: number | undefined;
+          for (const at of instants) {
+            const left = lastAt === undefined ? 0 : Math.max(0, waiting - rate * (at - lastAt) + 1000);
+            const accepted = left <= burst * 1000;
+            if (accepted) {
+              waiting = left;
+              lastAt = at;
+            }
+            expect({ at, accepted: ours.judge(at, 0).accepted }).toEqual({ at, accepted });
+          }
+        },
+      ),
+    );
+  });
+
+  it('p-throttle in its strict mode, told the limit, is never refused by our sliding log', async () => {
+    await fc.assert(
+      fc.asyncProperty(arrivals, async (instants) => {
+        vi.useFakeTimers({ now: 0 });
+        const limiter = create({ limiter: { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS } });
+        const verdicts: boolean[] = [];
+        const throttled = pThrottle({ limit: CALLS, interval: WINDOW_MS, strict: true })(async () => {
+          verdicts.push(limiter.judge(Date.now(), 0).accepted);
+        });
+        const calls = instants.map(async (at) => {
+          await new Promise((resolve) => setTimeout(resolve, at));
+          await throttled();
+        });
+        await vi.runAllTimersAsync();
+        await Promise.all(calls);
+        vi.useRealTimers();
+        expect(verdicts).toEqual(instants.map(() => true));
+      }),
+      { numRuns: 25 },
+    );
+  });
+});
+
+describe('what answers say', () => {
+  const rule: LimiterRule = { kind: 'fixed-window', calls: 10, windowMs: 60_000, phaseMs: 3700 };
+
+  function refusalOf(style: HintStyle, at = 20_500): Readonly<Record<string, string>> {
+    const limiter = create({ limiter: rule, hint: style });
+    for (let call = 0; call < 10; call++) expect(limiter.judge(at, 0).accepted).toBe(true);
+    const { accepted, fields } = limiter.judge(at, 0);
+    expect(accepted).toBe(false);
+    return fields;
+  }
+
+  // The window ends at 56.3 s by our clock, when the server's shows a full minute.
+  const minuteAt = DAY_STARTS_AT + 60_000;
+
+  it.each([
+    ['none', {}],
+    ['retry-after-seconds', { 'retry-after': '36' }],
+    ['retry-after-date', { 'retry-after': new Date(minuteAt).toUTCString() }],
+    ['ratelimit', { ratelimit: '"default";r=0;t=36', 'ratelimit-policy': '"default";q=10;w=60' }],
+    ['ratelimit-combined', { ratelimit: 'limit=10, remaining=0, reset=36' }],
+    ['ratelimit-separate', { 'ratelimit-limit': '10', 'ratelimit-remaining': '0', 'ratelimit-reset': '36' }],
+    ['x-ratelimit-delta', { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '36' }],
+    ['x-ratelimit-epoch-s', { 'x-ratelimit-reset': `${minuteAt / 1000}` }],
+    ['x-ratelimit-epoch-ms', { 'x-ratelimit-reset': `${minuteAt}` }],
+  ] as const)('a refusal in the style %s', (style, expected) => {
+    const fields = refusalOf(style);
+    expect(fields).toMatchObject(expected);
+    if (style === 'none') expect(fields).toEqual({});
+  });
+
+  it('a server that names instants tells its own date', () => {
+    const serverDate = new Date(DAY_STARTS_AT + 20_500 + 3700).toUTCString();
+    expect(refusalOf('retry-after-date')).toMatchObject({ date: serverDate });
+  });
+
+  it.each(RULES)('$kind: as many calls as an accepted answer says are left are taken, and one more is not', (model) => {
+    fc.assert(
+      fc.property(arrivals, (instants) => {
+        const limiter = create({ limiter: model, hint: 'ratelimit' });
+        let fields: Readonly<Record<string, string>> = {};
+        let at = 0;
+        for (at of instants) fields = limiter.judge(at, 0).fields;
+        const [entry] = parseList(fields.ratelimit ?? '');
+        const left: unknown = entry?.[1].get('r');
+        if (typeof left !== 'number') throw new Error('the field has no number of calls left');
+        for (let call = 0; call < left; call++) expect(limiter.judge(at, 0).accepted).toBe(true);
+        expect(limiter.judge(at, 0).accepted).toBe(false);
+      }),
+    );
+  });
+
+  it.each(RULES)('$kind: whoever waits as long as Retry-After says is accepted', (model) => {
+    fc.assert(
+      fc.property(arrivals, (instants) => {
+        const limiter = create({ limiter: model, hint: 'retry-after-seconds' });
+        for (const at of instants) {
+          const { accepted, fields } = limiter.judge(at, 0);
+          if (accepted) expect(fields).toEqual({});
+          else {
+            expect(limiter.model.nextAt(at, 0)).toBeLessThanOrEqual(at + Number(fields['retry-after']) * 1000);
+          }
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,49 @@
+/**
+ * Bottleneck, told the limit: evenly spaced at 0.97 of it, or so many at a time where that is the limit. Refused calls are retried
+ * with its own `failed` hook; its queue is kept to what callers wait for.
+ */
+import Bottleneck from 'bottleneck';
+import { fullJitterMs } from '../../../../src/retry/backoff.ts';
+import { type Answer, CallerGone, type CreateClient, isRefusal, QUEUE_TIMEOUT_MS, RETRIES } from '../client.ts';
+import { readStatedWaitMs } from './stated-wait.ts';
+import { TOLD_SHARE } from './told.ts';
+
+class Refused extends Error {
+  readonly answer: Answer;
+
+  constructor(answer: Answer) {
+    super('refused');
+    this.answer = answer;
+  }
+}
+
+export const createBottleneck: CreateClient = ({ clock, random, limiter, perSecond, replicas }) => {
+  const rate = (perSecond * TOLD_SHARE) / replicas;
+  const pace =
+    limiter.kind === 'concurrency'
+      ? { maxConcurrent: Math.max(1, Math.floor(limiter.calls / replicas)) }
+      : // Without it all that waits counts as running, and `highWater` bounds nothing.
+        { minTime: 1000 / rate, maxConcurrent: Math.max(2, Math.ceil(rate)) };
+  const highWater = Math.max(1, Math.floor((rate * QUEUE_TIMEOUT_MS * TOLD_SHARE) / 1000) - pace.maxConcurrent);
+  const bottleneck = new Bottleneck({ ...pace, highWater, strategy: Bottleneck.strategy.OVERFLOW });
+  bottleneck.on('failed', (error: unknown, { retryCount }) => {
+    if (!(error instanceof Refused) || !isRefusal(error.answer) || retryCount >= RETRIES) return undefined;
+    const statedMs = readStatedWaitMs(error.answer, clock.wallNow()) ?? 0;
+    return Math.max(statedMs, fullJitterMs(retryCount + 1, random()));
+  });
+  return {
+    async call(_deadlineAt, send) {
+      try {
+        await bottleneck.schedule(async () => {
+          const answer = await send();
+          if (answer.status >= 300) throw new Refused(answer);
+        });
+        return 'served';
+      } catch (error) {
+        if (error instanceof CallerGone) return 'gave-up';
+        if (error instanceof Refused || error instanceof Bottleneck.BottleneckError) return 'refused-to-caller';
+        throw error;
+      }
+    },
+  };
+};

@@ -1,0 +1,103 @@
+/**
+ * Our throttle, driven as src/exchange drives it: enter, be admitted, take a permit, send, report, release; a refused call goes back
+ * to the queue with the same ticket. What a status means and what follows it is decided by the sidecar's own functions.
+ */
+import { SidecarError } from '../../../../src/errors.ts';
+import { AnswerSignals } from '../../../../src/exchange/answer-signal.ts';
+import { decideRetry } from '../../../../src/retry/policy.ts';
+import { createThrottle } from '../../../../src/throttle/admission.ts';
+import type { Throttle, Ticket } from '../../../../src/throttle/throttle.ts';
+import {
+  type Answer,
+  type Client,
+  type ClientSurroundings,
+  type CreateClient,
+  type Outcome,
+  QUEUE_TIMEOUT_MS,
+  type Send,
+} from '../client.ts';
+import { findRule } from '../rules.ts';
+
+const RULES = { attempts: 4, unsafeOn429: true, trustIdempotencyKey: false };
+/** The pattern known of the partner: a POST, its body in memory. */
+const REQUEST = { method: 'POST', hasIdempotencyKey: false, isReplayable: true, isReplayed: false };
+
+/** `rate: auto` with the configuration's other defaults. */
+export const createOurs: CreateClient = (surroundings) => new OurClient(surroundings);
+
+class OurClient implements Client {
+  readonly #throttle: Throttle;
+  readonly #signals: AnswerSignals;
+  readonly #clock: ClientSurroundings['clock'];
+  readonly #retriesAtHead: boolean;
+
+  constructor({ clock, random, leaveOut }: ClientSurroundings) {
+    const rule = leaveOut === undefined ? undefined : findRule(leaveOut);
+    this.#retriesAtHead = rule?.retriesAtHead ?? true;
+    this.#clock = clock;
+    this.#signals = new AnswerSignals({ route: 'default', share: 1, clock, observe: () => undefined });
+    this.#throttle = createThrottle({
+      route: 'default',
+      throttle: { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 },
+      queue: { max: 1000, timeoutMs: QUEUE_TIMEOUT_MS },
+      clock,
+      random,
+      observe: () => undefined,
+      learning: rule?.without,
+    });
+  }
+
+  async call(deadlineAt: number, send: Send): Promise<Outcome> {
+    let ticket: Ticket | undefined;
+    let refusal: Answer | undefined;
+    try {
+      ticket = this.#throttle.enter(deadlineAt);
+      await ticket.admitted();
+      let countedAttempts = 0;
+      for (;;) {
+        const permit = await ticket.permit();
+        permit.used();
+        const answer = await send();
+        const { status } = answer;
+        const { result, isRateLimited } = this.#signals.read({
+          status,
+          statusText: '',
+          fields: flatten(answer.fields),
+        });
+        permit.report(result);
+        permit.release();
+        if (status < 300) return 'served';
+        refusal = answer;
+        if (!isRateLimited) countedAttempts++;
+        const decision = decideRetry(RULES, { ...REQUEST, countedAttempts }, { kind: 'answer', status, isRateLimited });
+        if (decision.kind !== 'await-permit') return 'refused-to-caller';
+        if (ticket.retryWaitMs() >= deadlineAt - this.#clock.now()) return 'refused-to-caller';
+        if (this.#retriesAtHead) continue;
+        ticket.leave();
+        ticket = this.#throttle.enter(deadlineAt);
+        await ticket.admitted();
+      }
+    } catch (error) {
+      if (!(error instanceof SidecarError)) throw error;
+      if (refusal !== undefined || ticket === undefined) return 'refused-to-caller';
+      return 'gave-up';
+    } finally {
+      ticket?.leave();
+    }
+  }
+
+  describe(): string {
+    const { rate, pausedMs, queued, inFlight, inFlightLimit, learned } = this.#throttle.state();
+    const belief = learned === undefined ? '' : ` ${learned.kind} ${learned.limit ?? ''} ${learned.confidence}`;
+    const pause = pausedMs > 0 ? ` paused ${(pausedMs / 1000).toFixed(1)} s` : '';
+    return `rate ${rate.toFixed(2)}/s queued ${queued} in flight ${inFlight} of ${inFlightLimit}${pause}${belief}`;
+  }
+}
+
+const NO_FIELDS: readonly string[] = [];
+
+function flatten(fields: Answer['fields']): readonly string[] {
+  let flat: string[] | undefined;
+  for (const name in fields) (flat ??= []).push(name, fields[name] ?? '');
+  return flat ?? NO_FIELDS;
+}

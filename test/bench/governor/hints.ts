@@ -1,0 +1,102 @@
+/**
+ * What servers write into their answers about a limit: nothing, Retry-After (RFC 9110 §10.2.3) as seconds or date, the fields
+ * of draft-ietf-httpapi-ratelimit-headers-11, its older forms, and the X- fields with three kinds of reset.
+ */
+import type { Allowance } from './limiter-model.ts';
+
+export const HINT_STYLES = [
+  'none',
+  'retry-after-seconds',
+  'retry-after-date',
+  'ratelimit',
+  'ratelimit-combined',
+  'ratelimit-separate',
+  'x-ratelimit-delta',
+  'x-ratelimit-epoch-s',
+  'x-ratelimit-epoch-ms',
+] as const;
+
+export type HintStyle = (typeof HINT_STYLES)[number];
+
+/** The moment of an answer, as its server sees it. */
+export interface HintContext {
+  /** Milliseconds since the start of the run. */
+  readonly at: number;
+  /** Epoch milliseconds of the server's own clock at that moment. */
+  readonly wallAt: number;
+  readonly accepted: boolean;
+  /** When a call would be taken; only of use in a refusal. */
+  readonly retryAt: number;
+  readonly allowance: Allowance | undefined;
+  /** The quota as stated in a policy: `limit` calls in `windowMs`. */
+  readonly limit: number;
+  readonly windowMs: number;
+}
+
+export type Fields = Readonly<Record<string, string>>;
+
+const NOTHING: Fields = {};
+
+/** The fields of one answer, names in lower case. Whole seconds are rounded up, so that whoever obeys is never early. */
+export function writeHints(style: HintStyle, context: HintContext): Fields {
+  switch (style) {
+    case 'none':
+      return NOTHING;
+    case 'retry-after-seconds':
+      return context.accepted ? NOTHING : { 'retry-after': `${retrySeconds(context)}` };
+    case 'retry-after-date':
+      return context.accepted ? NOTHING : { ...dated(context), 'retry-after': httpDate(retryWallAt(context)) };
+    default:
+      return context.allowance === undefined ? NOTHING : writeAllowance(style, context, context.allowance);
+  }
+}
+
+type AllowanceStyle = Exclude<HintStyle, 'none' | `retry-after-${string}`>;
+
+function writeAllowance(style: AllowanceStyle, context: HintContext, { remaining, resetAt }: Allowance): Fields {
+  const { at, wallAt, limit, windowMs } = context;
+  // What a refused call sees is when one would be taken, whatever else is reset earlier.
+  const resetMs = (context.accepted ? resetAt : Math.max(resetAt, context.retryAt)) - at;
+  const left = context.accepted ? remaining : 0;
+  const seconds = Math.max(1, Math.ceil(resetMs / 1000));
+  switch (style) {
+    case 'ratelimit':
+      return {
+        'ratelimit-policy': `"default";q=${limit};w=${Math.max(1, Math.ceil(windowMs / 1000))}`,
+        ratelimit: `"default";r=${left};t=${seconds}`,
+      };
+    case 'ratelimit-combined':
+      return { ratelimit: `limit=${limit}, remaining=${left}, reset=${seconds}` };
+    case 'ratelimit-separate':
+      return separate('ratelimit', limit, left, seconds);
+    case 'x-ratelimit-delta':
+      return separate('x-ratelimit', limit, left, seconds);
+    case 'x-ratelimit-epoch-s':
+      return { ...dated(context), ...separate('x-ratelimit', limit, left, Math.ceil((wallAt + resetMs) / 1000)) };
+    case 'x-ratelimit-epoch-ms':
+      return { ...dated(context), ...separate('x-ratelimit', limit, left, Math.ceil(wallAt + resetMs)) };
+  }
+}
+
+function separate(family: string, limit: number, remaining: number, reset: number): Fields {
+  return { [`${family}-limit`]: `${limit}`, [`${family}-remaining`]: `${remaining}`, [`${family}-reset`]: `${reset}` };
+}
+
+/** Without a time to name (calls in flight), servers write a second. */
+function retrySeconds({ at, retryAt }: HintContext): number {
+  return retryAt === Infinity ? 1 : Math.max(1, Math.ceil((retryAt - at) / 1000));
+}
+
+function retryWallAt(context: HintContext): number {
+  const { at, wallAt, retryAt } = context;
+  return Math.ceil((wallAt + (retryAt === Infinity ? 1000 : retryAt - at)) / 1000) * 1000;
+}
+
+/** A server that names instants sends a Date too (RFC 9110 §6.6.1). */
+function dated({ wallAt }: HintContext): Fields {
+  return { date: httpDate(wallAt) };
+}
+
+function httpDate(wallAt: number): string {
+  return new Date(wallAt).toUTCString();
+}

@@ -1,0 +1,186 @@
+/** Limiters made of others: several at once, one after another, and one that bans whoever is refused too often. */
+import type { Allowance, LimiterModel } from './limiter-model.ts';
+
+/** All of them must agree; a call that one refuses counts with none. */
+export class AllOf implements LimiterModel {
+  readonly burst: number;
+  readonly windowMs: number;
+  readonly #models: readonly LimiterModel[];
+
+  constructor(models: readonly LimiterModel[]) {
+    this.#models = models;
+    this.burst = Math.max(...models.map((model) => model.burst));
+    this.windowMs = Math.max(...models.map((model) => model.windowMs));
+  }
+
+  nextAt(at: number, inFlight: number): number {
+    let next = at;
+    for (const model of this.#models) next = Math.max(next, model.nextAt(at, inFlight));
+    return next;
+  }
+
+  take(at: number): void {
+    for (const model of this.#models) model.take(at);
+  }
+
+  refuse(at: number): void {
+    for (const model of this.#models) model.refuse(at);
+  }
+
+  rateAt(at: number): number {
+    return Math.min(...this.#models.map((model) => model.rateAt(at)));
+  }
+
+  capacity(fromMs: number, toMs: number): number {
+    return Math.min(...this.#models.map((model) => model.capacity(fromMs, toMs)));
+  }
+
+  allowance(at: number): Allowance | undefined {
+    const said = this.#models.map((model) => model.allowance(at)).filter((allowance) => allowance !== undefined);
+    return said.toSorted((a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt)[0];
+  }
+}
+
+/** One limiter from an instant on. */
+export interface Step {
+  readonly fromMs: number;
+  readonly model: LimiterModel;
+}
+
+/** One limiter after another; each starts with nothing used. */
+export class Steps implements LimiterModel {
+  readonly burst: number;
+  readonly windowMs: number;
+  readonly #steps: readonly Step[];
+
+  /** @param steps in order of time, the first from 0 */
+  constructor(steps: readonly Step[]) {
+    this.#steps = steps;
+    this.burst = steps.reduce((sum, { model }) => sum + model.burst, 0);
+    this.windowMs = Math.max(...steps.map(({ model }) => model.windowMs));
+  }
+
+  nextAt(at: number, inFlight: number): number {
+    let index = this.#indexAt(at);
+    let from = at;
+    for (;;) {
+      const endsAt = this.#steps[index + 1]?.fromMs ?? Infinity;
+      const next = this.#model(index).nextAt(from, inFlight);
+      if (next < endsAt || endsAt === Infinity) return next;
+      from = endsAt;
+      index++;
+    }
+  }
+
+  take(at: number): void {
+    this.#at(at).take(at);
+  }
+
+  refuse(at: number): void {
+    this.#at(at).refuse(at);
+  }
+
+  rateAt(at: number): number {
+    return this.#at(at).rateAt(at);
+  }
+
+  capacity(fromMs: number, toMs: number): number {
+    let sum = 0;
+    for (const [index, step] of this.#steps.entries()) {
+      const from = Math.max(fromMs, step.fromMs);
+      const to = Math.min(toMs, this.#steps[index + 1]?.fromMs ?? Infinity);
+      if (from < to) sum += step.model.capacity(from, to);
+    }
+    return sum;
+  }
+
+  allowance(at: number): Allowance | undefined {
+    return this.#at(at).allowance(at);
+  }
+
+  #at(at: number): LimiterModel {
+    return this.#model(this.#indexAt(at));
+  }
+
+  #indexAt(at: number): number {
+    return Math.max(
+      0,
+      this.#steps.findLastIndex((step) => step.fromMs <= at),
+    );
+  }
+
+  #model(index: number): LimiterModel {
+    const step = this.#steps[index];
+    if (step === undefined) throw new RangeError('a limiter of steps needs one that starts at 0');
+    return step.model;
+  }
+}
+
+/** When somebody is banned, and for how long. */
+export interface BanRule {
+  /** So many refusals ... */
+  readonly refusals: number;
+  /** ... within this time ... */
+  readonly withinMs: number;
+  /** ... and everything is refused for so long. */
+  readonly banMs: number;
+  /** The status of refusals while the ban holds. Default: that of the others. */
+  readonly status?: number;
+}
+
+/** A limiter that loses patience. Refusals during the ban do not make it longer. */
+export class Banning implements LimiterModel {
+  readonly #model: LimiterModel;
+  readonly #rule: BanRule;
+  #refusedAt: number[] = [];
+  #bannedUntil = -Infinity;
+  #isBanAnswer = false;
+
+  constructor(model: LimiterModel, rule: BanRule) {
+    this.#model = model;
+    this.#rule = rule;
+  }
+
+  get burst(): number {
+    return this.#model.burst;
+  }
+
+  get windowMs(): number {
+    return this.#model.windowMs;
+  }
+
+  get status(): number | undefined {
+    return this.#isBanAnswer ? this.#rule.status : undefined;
+  }
+
+  nextAt(at: number, inFlight: number): number {
+    return this.#model.nextAt(Math.max(at, this.#bannedUntil), inFlight);
+  }
+
+  take(at: number): void {
+    this.#model.take(at);
+  }
+
+  refuse(at: number): void {
+    this.#isBanAnswer = at < this.#bannedUntil;
+    if (this.#isBanAnswer) return;
+    this.#model.refuse(at);
+    this.#refusedAt = this.#refusedAt.filter((instant) => instant > at - this.#rule.withinMs);
+    this.#refusedAt.push(at);
+    if (this.#refusedAt.length < this.#rule.refusals) return;
+    this.#bannedUntil = at + this.#rule.banMs;
+    this.#refusedAt = [];
+  }
+
+  rateAt(at: number): number {
+    return this.#model.rateAt(at);
+  }
+
+  capacity(fromMs: number, toMs: number): number {
+    return this.#model.capacity(fromMs, toMs);
+  }
+
+  allowance(at: number): Allowance | undefined {
+    return at < this.#bannedUntil ? { remaining: 0, resetAt: this.#bannedUntil } : this.#model.allowance(at);
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * The simulated servers' limiters: made from a specification as a scenario file has it, each judges calls by the instant of their
+ * arrival and answers as its hint style says. Pure; the rules themselves are in window-, rate- and joined-limiters.
+ */
+import { type HintStyle, writeHints, type Fields } from './hints.ts';
+import { AllOf, Banning, type BanRule, Steps } from './joined-limiters.ts';
+import { type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
+import { type BucketQuota, CellRate, type CellRateQuota, InFlightLimit, TokenBucket } from './rate-limiters.ts';
+import { FirstCallWindow, FixedWindow, SlidingCounter, SlidingLog, type WindowQuota } from './window-limiters.ts';
+
+/** The hidden rule, as a scenario file has it. Durations in milliseconds. */
+export type LimiterRule =
+  | ({ readonly kind: 'fixed-window' } & WindowQuota)
+  | ({ readonly kind: 'first-call-window' } & Omit<WindowQuota, 'phaseMs'>)
+  | ({ readonly kind: 'sliding-log' } & Omit<WindowQuota, 'phaseMs'>)
+  | ({ readonly kind: 'sliding-counter' } & WindowQuota)
+  | ({ readonly kind: 'token-bucket' } & BucketQuota)
+  | ({ readonly kind: 'gcra' } & CellRateQuota)
+  | { readonly kind: 'concurrency'; readonly calls: number }
+  | { readonly kind: 'all-of'; readonly limiters: readonly LimiterRule[] }
+  | { readonly kind: 'steps'; readonly steps: readonly { readonly fromMs: number; readonly limiter: LimiterRule }[] }
+  | ({ readonly kind: 'ban'; readonly limiter: LimiterRule } & BanRule);
+
+/** A limiter with its way of answering. */
+export interface LimiterSpec {
+  readonly limiter: LimiterRule;
+  /** The status of a refusal. Default 429. */
+  readonly status?: number;
+  /** Default `none`. */
+  readonly hint?: HintStyle;
+  /** How long a call stays at the server on average: a limit on calls in flight needs it for its rate. Default 10. */
+  readonly meanServiceMs?: number;
+  /** The time of day at the start of the run, by our clock. Default 0: midnight. */
+  readonly startsMs?: number;
+}
+
+/** The answer to one call, as the limiter decides it. */
+export interface Judgement {
+  readonly accepted: boolean;
+  readonly status: number;
+  readonly fields: Fields;
+}
+
+export interface Limiter {
+  readonly model: LimiterModel;
+  /** @param inFlightAtServer accepted calls whose answer has not left yet */
+  judge(at: number, inFlightAtServer: number): Judgement;
+  /**
+   * Calls that it admits in that time to someone who keeps at its limit all along. What is saved up at the edges may add
+   * `model.burst` at most.
+   */
+  capacity(fromMs: number, toMs: number): number;
+}
+
+/** The day of every run, epoch milliseconds. */
+export const DAY_STARTS_AT = Date.UTC(2026, 10, 1);
+
+export function create(spec: LimiterSpec): Limiter {
+  return new AnsweringLimiter(spec);
+}
+
+const ACCEPTED: Judgement = { accepted: true, status: 200, fields: {} };
+
+class AnsweringLimiter implements Limiter {
+  readonly model: LimiterModel;
+  readonly #status: number;
+  readonly #hint: HintStyle;
+  readonly #wallStartMs: number;
+  readonly #limit: number;
+  readonly #windowMs: number;
+
+  constructor(spec: LimiterSpec) {
+    const { limiter, status = 429, hint = 'none', meanServiceMs = 10, startsMs = 0 } = spec;
+    this.model = createModel(limiter, { meanServiceMs, startsMs });
+    this.#status = status;
+    this.#hint = hint;
+    this.#wallStartMs = DAY_STARTS_AT + startsMs + phaseOf(limiter);
+    this.#limit = statedLimit(limiter);
+    // A bucket's policy is told as its burst, and the time in which that fills up.
+    this.#windowMs = this.model.windowMs > 0 ? this.model.windowMs : this.#limit / this.model.rateAt(0);
+  }
+
+  judge(at: number, inFlightAtServer: number): Judgement {
+    const { model } = this;
+    const accepted = model.nextAt(at, inFlightAtServer) <= at + TOLERANCE_MS;
+    if (accepted) model.take(at);
+    else model.refuse(at);
+    if (accepted && this.#hint === 'none') return ACCEPTED;
+    const fields = writeHints(this.#hint, {
+      at,
+      wallAt: this.#wallStartMs + at,
+      accepted,
+      retryAt: accepted ? at : model.nextAt(at, inFlightAtServer),
+      allowance: this.#hint.startsWith('retry-after') ? undefined : model.allowance(at),
+      limit: this.#limit,
+      windowMs: this.#windowMs,
+    });
+    return { accepted, status: accepted ? 200 : (model.status ?? this.#status), fields };
+  }
+
+  capacity(fromMs: number, toMs: number): number {
+    return this.model.capacity(fromMs, toMs);
+  }
+}
+
+interface Setting {
+  readonly meanServiceMs: number;
+  readonly startsMs: number;
+}
+
+function createModel(rule: LimiterRule, setting: Setting): LimiterModel {
+  const create = (inner: LimiterRule): LimiterModel => createModel(inner, setting);
+  switch (rule.kind) {
+    case 'fixed-window':
+      return new FixedWindow(since(rule, setting));
+    case 'first-call-window':
+      return new FirstCallWindow(rule);
+    case 'sliding-log':
+      return new SlidingLog(rule);
+    case 'sliding-counter':
+      return new SlidingCounter(since(rule, setting));
+    case 'token-bucket':
+      return new TokenBucket(rule);
+    case 'gcra':
+      return new CellRate(rule);
+    case 'concurrency':
+      return new InFlightLimit(rule.calls, setting.meanServiceMs);
+    case 'all-of':
+      return new AllOf(rule.limiters.map(create));
+    case 'steps':
+      return new Steps(rule.steps.map(({ fromMs, limiter }) => ({ fromMs, model: create(limiter) })));
+    case 'ban':
+      return new Banning(create(rule.limiter), rule);
+  }
+}
+
+/** Windows lie where the server's time of day puts them. */
+function since(quota: WindowQuota, { startsMs }: Setting): WindowQuota {
+  return { ...quota, phaseMs: (quota.phaseMs ?? 0) + startsMs };
+}
+
+/** How many calls the server would say it allows. */
+function statedLimit(rule: LimiterRule): number {
+  switch (rule.kind) {
+    case 'token-bucket':
+    case 'gcra':
+      return rule.burst;
+    case 'all-of':
+      return Math.min(...rule.limiters.map(statedLimit));
+    case 'steps':
+      return statedLimit(firstStep(rule.steps));
+    case 'ban':
+      return statedLimit(rule.limiter);
+    default:
+      return rule.calls;
+  }
+}
+
+function phaseOf(rule: LimiterRule): number {
+  switch (rule.kind) {
+    case 'fixed-window':
+    case 'sliding-counter':
+      return rule.phaseMs ?? 0;
+    case 'all-of':
+      return Math.max(0, ...rule.limiters.map(phaseOf));
+    case 'steps':
+      return phaseOf(firstStep(rule.steps));
+    case 'ban':
+      return phaseOf(rule.limiter);
+    default:
+      return 0;
+  }
+}
+
+function firstStep(steps: readonly { readonly limiter: LimiterRule }[]): LimiterRule {
+  const first = steps[0];
+  if (first === undefined) throw new RangeError('a limiter of steps needs at least one');
+  return first.limiter;
+}

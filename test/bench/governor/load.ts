@@ -1,0 +1,84 @@
+/** What the app offers: instants of arrival, relative to what the limiter admits at the time. Deterministic for a source of chance. */
+import type { Random } from '../../../src/clock.ts';
+import type { LimiterModel } from './limiter-model.ts';
+
+/** Poisson arrivals in phases: for `onMs` at `on` times the limit, for `offMs` at `off` times it. */
+export interface OnOffLoad {
+  readonly onMs: number;
+  readonly on: number;
+  readonly offMs: number;
+  readonly off: number;
+}
+
+/** So many calls in the same instant, again and again. */
+export interface AtOnceLoad {
+  /** Calls, or as many as the limiter admits in `secondsWorth`. */
+  readonly calls?: number;
+  readonly secondsWorth?: number;
+  readonly everyMs: number;
+}
+
+/** Poisson arrivals at so many per second, whatever the limit. */
+export interface AbsoluteLoad {
+  readonly perSecond: number;
+}
+
+/** A number is a multiple of the limit (Poisson arrivals). */
+export type LoadSpec = number | 'on-off' | 'at-once' | OnOffLoad | AtOnceLoad | AbsoluteLoad;
+
+const ON_OFF: OnOffLoad = { onMs: 10_000, on: 3, offMs: 20_000, off: 0.02 };
+const AT_ONCE: AtOnceLoad = { secondsWorth: 20, everyMs: 60_000 };
+/** Below the longest queue, so that none is refused for its number alone. */
+const MOST_AT_ONCE = 900;
+
+/** The name of a load in tables. */
+export function nameLoad(load: LoadSpec): string {
+  if (typeof load === 'number') return `${load}×`;
+  if (typeof load === 'string') return load;
+  if ('perSecond' in load) return `${load.perSecond}/s`;
+  if ('everyMs' in load) return `${load.calls ?? `${load.secondsWorth ?? 0} s worth`} each ${load.everyMs / 1000} s`;
+  return `${load.on}× ${load.onMs / 1000} s, ${load.off}× ${load.offMs / 1000} s`;
+}
+
+/** @returns instants in order, from 0 up to `durationMs` */
+export function createArrivals(load: LoadSpec, model: LimiterModel, durationMs: number, random: Random): number[] {
+  if (typeof load === 'number') return poisson((at) => load * model.rateAt(at), durationMs, random);
+  if (load === 'on-off') return createArrivals(ON_OFF, model, durationMs, random);
+  if (load === 'at-once') return createArrivals(AT_ONCE, model, durationMs, random);
+  if ('perSecond' in load) return poisson(() => load.perSecond / 1000, durationMs, random);
+  if ('everyMs' in load) return atOnce(load, model, durationMs);
+  const { onMs, on, offMs, off } = load;
+  const factorAt = (at: number): number => (at % (onMs + offMs) < onMs ? on : off);
+  return poisson((at) => factorAt(at) * model.rateAt(at), durationMs, random);
+}
+
+function atOnce({ calls, secondsWorth = 0, everyMs }: AtOnceLoad, model: LimiterModel, durationMs: number): number[] {
+  const arrivals: number[] = [];
+  for (let at = 0; at < durationMs; at += everyMs) {
+    const count = calls ?? Math.max(2, Math.round(secondsWorth * 1000 * model.rateAt(at)));
+    for (let call = 0; call < Math.min(count, MOST_AT_ONCE); call++) arrivals.push(at);
+  }
+  return arrivals;
+}
+
+/** The shortest time in which a rate is taken as constant. */
+const SLICE_MS = 100;
+
+/** @param rateAt calls per millisecond */
+function poisson(rateAt: (at: number) => number, durationMs: number, random: Random): number[] {
+  const arrivals: number[] = [];
+  // One unit of chance is used up at the rate of the time: exact for a rate that changes at slices.
+  let left = -Math.log(1 - random());
+  for (let sliceAt = 0; sliceAt < durationMs; sliceAt += SLICE_MS) {
+    const rate = rateAt(sliceAt);
+    let at = sliceAt;
+    const end = Math.min(sliceAt + SLICE_MS, durationMs);
+    while (left <= (end - at) * rate) {
+      at += left / rate;
+      arrivals.push(at);
+      left = -Math.log(1 - random());
+    }
+    left -= (end - at) * rate;
+  }
+  return arrivals;
+}

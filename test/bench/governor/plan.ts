@@ -1,0 +1,40 @@
+/** What a whole run plays: our client everything, the peers what tells them apart, and each as often as it is worth. */
+import type { ClientEntry } from './clients/clients.ts';
+import { type Case, listCases, type Scenario } from './scenario.ts';
+import type { Job } from './play.ts';
+
+/** The load and the number of replicas at which all clients meet. */
+export const MEETING_LOAD = '1.5×';
+
+/** Cases of a scenario in which a client takes part, with the number of seeds. */
+export function planScenario(scenario: Scenario, client: ClientEntry, seeds: number): Job[] {
+  return listCases(scenario).flatMap((played) => {
+    const count = client.name === 'ours' ? countForOurs(played, seeds) : countForPeer(played, client, seeds);
+    return count === 0 ? [] : [createJob(client, played, count)];
+  });
+}
+
+/** @param count seeds 1 to this */
+export function createJob(client: ClientEntry, played: Case, count: number, leaveOut?: string): Job {
+  return { client: client.name, played, seeds: Array.from({ length: count }, (_, index) => index + 1), leaveOut };
+}
+
+/** The case in which every client plays every scenario. */
+export function isMeeting({ load, conditions }: Case): boolean {
+  return (load === MEETING_LOAD || load.endsWith('/s')) && conditions.hint === 'none' && conditions.replicas === 1;
+}
+
+function countForOurs({ conditions }: Case, seeds: number): number {
+  return conditions.hint === 'none' && conditions.replicas === 1 ? seeds : Math.ceil(seeds / 2);
+}
+
+/** Clients that were told the limit hardly differ from seed to seed, and one of them is slow. */
+function countForPeer(played: Case, { isTold }: ClientEntry, seeds: number): number {
+  const { load, conditions } = played;
+  const few = Math.ceil(seeds / (isTold ? 10 : 4));
+  if (isMeeting(played)) return isTold ? few : seeds;
+  const isPlain = conditions.hint === 'none' && conditions.replicas === 1;
+  if (isPlain) return load === '0.8×' ? few : 0;
+  const isOther = conditions.hint === 'retry-after-seconds' || conditions.replicas === 4;
+  return isOther ? few : 0;
+}

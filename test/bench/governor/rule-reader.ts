@@ -1,0 +1,64 @@
+/** Reads the hidden rule of a scenario file; its kinds and their entries are listed in README.md. */
+import type { LimiterRule } from './limiters.ts';
+import { numberFrom, Reader } from './reader.ts';
+
+/** @throws Error that names what is wrong */
+export function parseRule(json: unknown): LimiterRule {
+  const entries = new Reader(json, 'a limiter');
+  const rule = parseKind(entries.text('kind'), entries);
+  entries.end();
+  return rule;
+}
+
+function parseKind(kind: string, entries: Reader): LimiterRule {
+  switch (kind) {
+    case 'fixed-window':
+    case 'sliding-counter': {
+      const phaseMs = entries.optional('phaseMs', (value) => numberFrom(value, 'phaseMs'));
+      return { kind, ...windowFrom(entries), ...(phaseMs === undefined ? {} : { phaseMs }) };
+    }
+    case 'first-call-window':
+    case 'sliding-log':
+      return { kind, ...windowFrom(entries) };
+    case 'token-bucket':
+      return { kind, perSecond: entries.number('perSecond'), burst: entries.number('burst') };
+    case 'gcra': {
+      const stepMs = entries.optional('stepMs', (value) => numberFrom(value, 'stepMs')) ?? 0;
+      return { kind, perSecond: entries.number('perSecond'), burst: entries.number('burst'), stepMs };
+    }
+    case 'concurrency':
+      return { kind, calls: entries.number('calls') };
+    case 'all-of':
+      return { kind, limiters: entries.list('limiters', [], parseRule) };
+    case 'steps':
+      return { kind, steps: entries.list('steps', [], parseStep) };
+    case 'ban':
+      return parseBan(entries);
+    default:
+      throw new Error(`"${kind}" is no kind of limiter`);
+  }
+}
+
+function windowFrom(entries: Reader) {
+  const countsRefused = entries.optional('countsRefused', (value) => value === true) ?? false;
+  return { calls: entries.number('calls'), windowMs: entries.number('windowMs'), countsRefused };
+}
+
+function parseStep(json: unknown): { fromMs: number; limiter: LimiterRule } {
+  const entries = new Reader(json, 'a step');
+  const step = { fromMs: entries.number('fromMs'), limiter: parseRule(entries.take('limiter')) };
+  entries.end();
+  return step;
+}
+
+function parseBan(entries: Reader): LimiterRule {
+  const status = entries.optional('status', (value) => numberFrom(value, 'status'));
+  return {
+    kind: 'ban',
+    limiter: parseRule(entries.take('limiter')),
+    refusals: entries.number('refusals'),
+    withinMs: entries.number('withinMs'),
+    banMs: entries.number('banMs'),
+    ...(status === undefined ? {} : { status }),
+  };
+}

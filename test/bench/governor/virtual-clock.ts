@@ -1,0 +1,126 @@
+/**
+ * Virtual time: a binary heap of timers, run in order with only the turns of promises in between. It is the clock of our throttle,
+ * the pulse of the simulated network, and what the peers' setTimeout is made of.
+ */
+import type { Cancel, Clock } from '../../../src/clock.ts';
+import { DAY_STARTS_AT } from './limiters.ts';
+
+/** A timer of the heap; `run` is emptied when it is cancelled. */
+interface Timer {
+  readonly at: number;
+  readonly order: number;
+  readonly isQuiet: boolean;
+  run: (() => void) | undefined;
+}
+
+export class VirtualClock implements Clock {
+  #now = 0;
+  #order = 0;
+  readonly #heap: Timer[] = [];
+  readonly #startsMs: number;
+
+  /** @param startsMs the time of day at the start */
+  constructor(startsMs = 0) {
+    this.#startsMs = startsMs;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  wallNow(): number {
+    return this.#now + this.#startsMs + DAY_STARTS_AT;
+  }
+
+  after(delayMs: number, run: () => void): Cancel {
+    return this.exactlyAt(this.#now + delayMs, run);
+  }
+
+  exactlyAt(at: number, run: () => void): Cancel {
+    const timer = this.#add(at, run, false);
+    return () => {
+      timer.run = undefined;
+    };
+  }
+
+  /** As `exactlyAt`, for what settles no promise. */
+  quietlyAt(at: number, run: () => void): void {
+    this.#add(at, run, true);
+  }
+
+  sleepUntil(at: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#add(at, resolve, false);
+    });
+  }
+
+  /** Runs all that falls due until that instant; promises settle before, in between and after. */
+  async runUntil(untilMs: number): Promise<void> {
+    await settle();
+    for (let timer = this.#pop(untilMs); timer !== undefined; timer = this.#pop(untilMs)) {
+      const { run } = timer;
+      if (run === undefined) continue;
+      this.#now = timer.at;
+      run();
+      if (!timer.isQuiet) await settle();
+    }
+    this.#now = Math.max(this.#now, untilMs);
+  }
+
+  #add(at: number, run: () => void, isQuiet: boolean): Timer {
+    const timer: Timer = { at: at > this.#now ? at : this.#now, order: this.#order++, isQuiet, run };
+    const heap = this.#heap;
+    let slot = heap.length;
+    heap.push(timer);
+    while (slot > 0) {
+      const parent = heap[(slot - 1) >> 1];
+      if (parent === undefined || !isBefore(timer, parent)) break;
+      heap[slot] = parent;
+      slot = (slot - 1) >> 1;
+    }
+    heap[slot] = timer;
+    return timer;
+  }
+
+  #pop(untilMs: number): Timer | undefined {
+    const heap = this.#heap;
+    const first = heap[0];
+    if (first === undefined || first.at > untilMs) return undefined;
+    const last = heap.pop();
+    if (last !== undefined && last !== first) this.#sink(last);
+    return first;
+  }
+
+  #sink(timer: Timer): void {
+    const heap = this.#heap;
+    let slot = 0;
+    for (;;) {
+      let below = 2 * slot + 1;
+      let child = heap[below];
+      if (child === undefined) break;
+      const right = heap[below + 1];
+      if (right !== undefined && isBefore(right, child)) {
+        child = right;
+        below++;
+      }
+      if (!isBefore(child, timer)) break;
+      heap[slot] = child;
+      slot = below;
+    }
+    heap[slot] = timer;
+  }
+}
+
+function isBefore(a: Timer, b: Timer): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}
+
+/**
+ * Every promise that can settle has settled, however long its chain: Node runs what `nextTick` took from within a promise's turn
+ * only when no such turn is left.
+ */
+function settle(): Promise<void> {
+  return new Promise((resolve) => {
+    process.nextTick(resolve);
+  });
+}

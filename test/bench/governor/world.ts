@@ -1,0 +1,266 @@
+/**
+ * One run in virtual time: arrivals are dealt out to the replicas, attempts travel to the one server and back, and everything is
+ * written down with its instant. It judges nothing; the figures are made of the record in figures.ts.
+ */
+import type { Random } from '../../../src/clock.ts';
+import { CallerGone, type Answer, type Client, type CreateClient, DEADLINE_MS, type Send } from './client.ts';
+import type { HintStyle } from './hints.ts';
+import { create, type Limiter, type LimiterRule } from './limiters.ts';
+import { createArrivals, type LoadSpec } from './load.ts';
+import { countPossible } from './possible.ts';
+import { createRandom } from './seeded.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** `base` milliseconds, and up to `jitter` more at random. */
+export interface Spread {
+  readonly base: number;
+  readonly jitter: number;
+}
+
+/** Everything that defines a run but the client and the seed. */
+export interface RunConditions {
+  readonly limiter: LimiterRule;
+  readonly status?: number;
+  readonly hint: HintStyle;
+  readonly load: LoadSpec;
+  readonly replicas: number;
+  readonly durationMs: number;
+  /** The time of day at the start, by our clock. */
+  readonly startsMs: number;
+  /** One way. */
+  readonly latencyMs: Spread;
+  /** At the server, for accepted calls. Refused ones are answered at once. */
+  readonly serviceMs: Spread;
+}
+
+/** What happened. Instants in milliseconds since the start, in order of time. */
+export interface RunRecord {
+  readonly conditions: RunConditions;
+  readonly limiter: Limiter;
+  readonly arrivals: readonly number[];
+  /** Accepted calls that somebody with full knowledge would have had within the run. */
+  readonly possible: number;
+  /** When accepted and refused attempts reached the server. */
+  readonly acceptedAt: readonly number[];
+  readonly refusedAt: readonly number[];
+  /** Accepted, but nobody waited for it any more. */
+  readonly wasted: number;
+  /** From arrival to the send of the attempt that was accepted; one per served call. */
+  readonly waitsMs: readonly number[];
+  /** Served calls of each replica. */
+  readonly servedBy: readonly number[];
+  readonly refusedToCaller: number;
+  readonly gaveUp: number;
+}
+
+/** Called from time to time while the run goes on. */
+export interface Tracing {
+  readonly everyMs: number;
+  readonly tell: (at: number, client: Client, accepted: number, refused: number) => void;
+}
+
+export interface RunOptions {
+  readonly conditions: RunConditions;
+  readonly seed: number;
+  readonly createClient: CreateClient;
+  readonly leaveOut?: string | undefined;
+  readonly tracing?: Tracing | undefined;
+  /** Default: one of its own. Handed in where the globals are made of it. */
+  readonly clock?: VirtualClock;
+}
+
+/**
+ * Runs it to the end, and until the last caller has been answered or has given up.
+ * @throws Error when a client fails, or claims what is not so
+ */
+export async function run(options: RunOptions): Promise<RunRecord> {
+  return new World(options).run();
+}
+
+class World {
+  readonly #options: RunOptions;
+  readonly #conditions: RunConditions;
+  readonly #clock: VirtualClock;
+  readonly #limiter: Limiter;
+  readonly #network: Random;
+  readonly #service: Random;
+  readonly #clients: readonly Client[];
+  readonly #arrivals: readonly number[];
+  readonly #countsInFlight: boolean;
+  readonly #acceptedAt: number[] = [];
+  readonly #refusedAt: number[] = [];
+  readonly #waitsMs: number[] = [];
+  readonly #servedBy: number[];
+  readonly #faults: unknown[] = [];
+  #inFlight = 0;
+  #wasted = 0;
+  #refusedToCaller = 0;
+  #gaveUp = 0;
+
+  constructor(options: RunOptions) {
+    const { conditions, seed, createClient } = options;
+    const { durationMs, load, replicas } = conditions;
+    this.#options = options;
+    this.#conditions = conditions;
+    this.#clock = options.clock ?? new VirtualClock(conditions.startsMs);
+    this.#limiter = createLimiter(conditions);
+    this.#network = createRandom(seed, 'network');
+    this.#service = createRandom(seed, 'service');
+    this.#countsInFlight = this.#limiter.model.nextAt(0, Infinity) === Infinity;
+    this.#arrivals = createArrivals(load, this.#limiter.model, durationMs, createRandom(seed, 'arrivals'));
+    this.#servedBy = Array.from({ length: replicas }, () => 0);
+    this.#clients = this.#servedBy.map((_, replica) =>
+      createClient({
+        clock: this.#clock,
+        random: createRandom(seed, `replica ${replica}`),
+        replicas,
+        limiter: conditions.limiter,
+        perSecond: this.#limiter.model.rateAt(0) * 1000,
+        leaveOut: options.leaveOut,
+      }),
+    );
+  }
+
+  async run(): Promise<RunRecord> {
+    const { durationMs, serviceMs } = this.#conditions;
+    const { seed } = this.#options;
+    const reference = createLimiter(this.#conditions).model;
+    const serviceTime = (random: Random): number => drawFrom(serviceMs, random);
+    const chance = createRandom(seed, 'service');
+    const possible = countPossible(reference, this.#arrivals, durationMs, serviceTime, chance);
+    this.#scheduleArrivals(createRandom(seed, 'replica of a call'));
+    this.#scheduleTraces();
+    await this.#clock.runUntil(durationMs + DEADLINE_MS + 1000);
+    if (this.#faults.length > 0) throw new Error('a client failed', { cause: this.#faults[0] });
+    return {
+      conditions: this.#conditions,
+      limiter: this.#limiter,
+      arrivals: this.#arrivals,
+      possible,
+      acceptedAt: this.#acceptedAt,
+      refusedAt: this.#refusedAt,
+      wasted: this.#wasted,
+      waitsMs: this.#waitsMs,
+      servedBy: this.#servedBy,
+      refusedToCaller: this.#refusedToCaller,
+      gaveUp: this.#gaveUp,
+    };
+  }
+
+  #scheduleArrivals(random: Random): void {
+    const arrivals = this.#arrivals;
+    let next = 0;
+    const arrive = (): void => {
+      const replica = Math.floor(random() * this.#clients.length);
+      this.#begin(replica);
+      next++;
+      const at = arrivals[next];
+      if (at !== undefined) this.#clock.exactlyAt(at, arrive);
+    };
+    if (arrivals[0] !== undefined) this.#clock.exactlyAt(arrivals[0], arrive);
+  }
+
+  #scheduleTraces(): void {
+    const { tracing } = this.#options;
+    const client = this.#clients[0];
+    if (tracing === undefined || client === undefined) return;
+    const tell = (at: number): void => {
+      tracing.tell(at, client, this.#acceptedAt.length, this.#refusedAt.length);
+      if (at < this.#conditions.durationMs)
+        this.#clock.quietlyAt(at + tracing.everyMs, () => tell(at + tracing.everyMs));
+    };
+    this.#clock.quietlyAt(0, () => tell(0));
+  }
+
+  /** The app makes a call. */
+  #begin(replica: number): void {
+    const client = this.#clients[replica];
+    if (client === undefined) throw new RangeError(`there is no replica ${replica}`);
+    const now = this.#clock.now();
+    const call = new Call(now, now + DEADLINE_MS);
+    const send: Send = () => this.#send(call);
+    const end = (outcome: 'served' | 'refused-to-caller' | 'gave-up'): void => {
+      this.#end(call, replica, outcome);
+    };
+    client
+      .call(call.deadlineAt, send)
+      .catch((error: unknown): 'gave-up' => {
+        if (error instanceof CallerGone) return 'gave-up';
+        throw error;
+      })
+      .then(end)
+      .catch((error: unknown) => {
+        this.#faults.push(error);
+      });
+  }
+
+  #end(call: Call, replica: number, outcome: 'served' | 'refused-to-caller' | 'gave-up'): void {
+    if (call.isOverdue(this.#clock.now()) || outcome === 'gave-up') {
+      this.#gaveUp++;
+      if (call.acceptedSentAt !== undefined) this.#wasted++;
+    } else if (outcome === 'refused-to-caller') {
+      this.#refusedToCaller++;
+    } else if (call.acceptedSentAt === undefined) {
+      throw new Error('a client calls a call served that the server has not accepted');
+    } else {
+      this.#servedBy[replica] = (this.#servedBy[replica] ?? 0) + 1;
+      this.#waitsMs.push(call.acceptedSentAt - call.arrivedAt);
+    }
+  }
+
+  #send(call: Call): Promise<Answer> {
+    const sentAt = this.#clock.now();
+    if (call.isOverdue(sentAt)) return Promise.reject(new CallerGone());
+    return new Promise((resolve) => {
+      this.#clock.quietlyAt(sentAt + this.#flightMs(), () => this.#receive(call, sentAt, resolve));
+    });
+  }
+
+  /** The attempt reaches the server. */
+  #receive(call: Call, sentAt: number, resolve: (answer: Answer) => void): void {
+    const at = this.#clock.now();
+    const judgement = this.#limiter.judge(at, this.#inFlight);
+    let leavesAt = at;
+    if (judgement.accepted) {
+      this.#acceptedAt.push(at);
+      call.acceptedSentAt = sentAt;
+      leavesAt += drawFrom(this.#conditions.serviceMs, this.#service);
+      if (this.#countsInFlight) {
+        this.#inFlight++;
+        this.#clock.quietlyAt(leavesAt, () => this.#inFlight--);
+      }
+    } else {
+      this.#refusedAt.push(at);
+    }
+    this.#clock.exactlyAt(leavesAt + this.#flightMs(), () => resolve(judgement));
+  }
+
+  #flightMs(): number {
+    return drawFrom(this.#conditions.latencyMs, this.#network);
+  }
+}
+
+/** One call of the app. */
+class Call {
+  readonly arrivedAt: number;
+  readonly deadlineAt: number;
+  acceptedSentAt: number | undefined;
+
+  constructor(arrivedAt: number, deadlineAt: number) {
+    this.arrivedAt = arrivedAt;
+    this.deadlineAt = deadlineAt;
+  }
+
+  isOverdue(now: number): boolean {
+    return now >= this.deadlineAt;
+  }
+}
+
+function createLimiter({ limiter, status, hint, serviceMs, startsMs }: RunConditions): Limiter {
+  const meanServiceMs = serviceMs.base + serviceMs.jitter / 2;
+  return create({ limiter, hint, meanServiceMs, startsMs, ...(status === undefined ? {} : { status }) });
+}
+
+function drawFrom({ base, jitter }: Spread, random: Random): number {
+  return base + random() * jitter;
+}

@@ -1,0 +1,146 @@
+/** Ideas of a limiter: the true one stands whatever is seen, and says the truth; false ones fall. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BucketModel } from '../../../src/throttle/learning/bucket-model.ts';
+import { DEFAULT_LEARNING } from '../../../src/throttle/learning/parameters.ts';
+import { SlotsModel } from '../../../src/throttle/learning/slots-model.ts';
+import { WindowModel, type WindowKind } from '../../../src/throttle/learning/window-model.ts';
+import type { LimiterRule } from '../../bench/governor/limiters.ts';
+import { seeded } from '../simulation.ts';
+import { ask } from './truthful-limiter.ts';
+
+/** Lets the bounds be seen. */
+class OpenWindow extends WindowModel {
+  get bounds(): [number, number] {
+    return [this.least, this.most];
+  }
+}
+class OpenBucket extends BucketModel {
+  get bounds(): [number, number] {
+    return [this.least, this.most];
+  }
+}
+class OpenSlots extends SlotsModel {
+  get bounds(): [number, number] {
+    return [this.least, this.most];
+  }
+}
+
+const KINDS: readonly [WindowKind, 'sliding-log' | 'fixed-window' | 'first-call-window'][] = [
+  ['sliding-window', 'sliding-log'],
+  ['fixed-window', 'fixed-window'],
+  ['first-call-window', 'first-call-window'],
+];
+
+/** Bursts, trickles and quiet times, in multiples of the mean gap between calls at the limit. */
+const GAPS = fc.array(
+  fc.record({
+    calls: fc.integer({ min: 1, max: 40 }),
+    apart: fc.constantFrom(0, 0.05, 0.3, 0.7, 1, 1.5),
+    quiet: fc.constantFrom(0, 0, 1, 10, 60),
+  }),
+  { minLength: 5, maxLength: 40 },
+);
+
+function departuresOf(gaps: readonly { calls: number; apart: number; quiet: number }[], meanGapMs: number): number[] {
+  let now = 0;
+  return gaps.flatMap(({ calls, apart, quiet }) => {
+    now += quiet * meanGapMs;
+    return Array.from({ length: calls }, () => (now += apart * meanGapMs));
+  });
+}
+
+describe('an idea that is true', () => {
+  it.each(KINDS)('stands, and its bounds hold the truth: %s', (kind, server) => {
+    const property = fc.property(
+      fc.record({
+        calls: fc.integer({ min: 1, max: 60 }),
+        windowMs: fc.constantFrom(1000, 5000, 10_000),
+        phaseMs: fc.integer({ min: 0, max: 9999 }),
+        jitterMs: fc.constantFrom(2, 10, 40),
+        gaps: GAPS,
+        seed: fc.nat(),
+      }),
+      ({ calls, windowMs, phaseMs, jitterMs, gaps, seed }) => {
+        const limiter: LimiterRule =
+          server === 'fixed-window' ? { kind: server, calls, windowMs, phaseMs } : { kind: server, calls, windowMs };
+        ask({
+          limiter,
+          departures: departuresOf(gaps, windowMs / calls),
+          flightMs: 20,
+          jitterMs,
+          random: seeded(seed),
+          createModels: ({ accepted }) => [new OpenWindow(kind, windowMs, accepted, DEFAULT_LEARNING)],
+          look: (beliefs) => {
+            const [model] = beliefs.all;
+            if (!(model instanceof OpenWindow)) throw new Error('no such model');
+            const [least, most] = model.bounds;
+            expect(model.stands).toBe(true);
+            expect(least).toBeLessThanOrEqual(calls);
+            expect(most).toBeGreaterThanOrEqual(calls);
+          },
+        });
+      },
+    );
+    fc.assert(property, { numRuns: 200 });
+  });
+
+  it('stands, and its bounds hold the truth: bucket', () => {
+    const property = fc.property(
+      fc.record({
+        perSecond: fc.constantFrom(0.5, 2, 10, 50),
+        burst: fc.integer({ min: 1, max: 30 }),
+        jitterMs: fc.constantFrom(2, 10, 40),
+        gaps: GAPS,
+        seed: fc.nat(),
+      }),
+      ({ perSecond, burst, jitterMs, gaps, seed }) => {
+        ask({
+          limiter: { kind: 'token-bucket', perSecond, burst },
+          departures: departuresOf(gaps, 1000 / perSecond),
+          flightMs: 20,
+          jitterMs,
+          random: seeded(seed),
+          createModels: ({ accepted }) => [new OpenBucket(accepted)],
+          look: (beliefs) => {
+            const [model] = beliefs.all;
+            if (!(model instanceof OpenBucket)) throw new Error('no such model');
+            const [least, most] = model.bounds;
+            expect(model.stands).toBe(true);
+            expect(least * 1000).toBeLessThanOrEqual(perSecond * 1.005);
+            expect(most * 1000).toBeGreaterThanOrEqual(perSecond * 0.995);
+          },
+        });
+      },
+    );
+    fc.assert(property, { numRuns: 200 });
+  });
+
+  it('stands, and its bounds hold the truth: calls at the same time', () => {
+    const property = fc.property(
+      fc.record({ calls: fc.integer({ min: 3, max: 30 }), gaps: GAPS, seed: fc.nat() }),
+      ({ calls, gaps, seed }) => {
+        const serviceMs = 1000;
+        const departures = departuresOf(gaps, serviceMs / calls).map((at, index) => at + index * 10);
+        ask({
+          limiter: { kind: 'concurrency', calls },
+          departures,
+          flightMs: 20,
+          jitterMs: 10,
+          serviceMs,
+          random: seeded(seed),
+          createModels: () => [new OpenSlots()],
+          look: (beliefs) => {
+            const [model] = beliefs.all;
+            if (!(model instanceof OpenSlots)) throw new Error('no such model');
+            const [least, most] = model.bounds;
+            expect(model.stands).toBe(true);
+            expect(least).toBeLessThanOrEqual(calls);
+            expect(most).toBeGreaterThanOrEqual(calls);
+          },
+        });
+      },
+    );
+    fc.assert(property, { numRuns: 200 });
+  });
+});
