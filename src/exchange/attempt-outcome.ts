@@ -3,9 +3,12 @@ import { SidecarError } from '../errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
 
-/** The label of an attempt that brought an answer. */
-export function answerOutcome(status: number): AttemptOutcome {
-  if (status === 429) return 'rate_limited';
+/**
+ * The label of an attempt that brought an answer.
+ * @param isRateLimited the answer refused the call for its rate
+ */
+export function answerOutcome(status: number, isRateLimited: boolean): AttemptOutcome {
+  if (isRateLimited) return 'rate_limited';
   if (status === 401) return 'unauthorized';
   return status < 400 ? 'ok' : 'error_status';
 }

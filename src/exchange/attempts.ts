@@ -11,7 +11,6 @@ import { answerField, type AnswerHead, type AttemptEnd, type HeldAnswer } from '
 import type { UpstreamFailure } from '../upstream/failure.ts';
 import { endToEndRequestFields, endToEndResponseFields, type RequestFields } from '../upstream/fields.ts';
 import { rewriteLocation } from '../upstream/location.ts';
-import { asAttemptResult, readAnswerSignal } from './answer-signal.ts';
 import { answerOutcome, failureOutcome, faultOf } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
 import { LifelineEnded } from './lifeline.ts';
@@ -58,7 +57,8 @@ class Attempts {
       lifeline,
       ticket,
     });
-    const relocate = (location: string): string => rewriteLocation(parts.upstream.baseUrl, path, location);
+    const { upstream, clientPath } = parts;
+    const relocate = (location: string): string => rewriteLocation(upstream.baseUrl, path, location, clientPath);
     this.#relay = new Relay(response, {
       fields: (head) => endToEndResponseFields(head.fields, relocate, corsOrigin),
       onBegin: () => {
@@ -163,12 +163,12 @@ class Attempts {
 
   /** Reports what a head shows, and decides whether its answer goes to the client or is held back. */
   #judge(head: AnswerHead, permit: Permit, token: Token, sentAt: number): Relay | 'hold' {
-    const { tokens, clock } = this.#parts;
-    const signal = readAnswerSignal(head, clock.wallNow());
-    this.#tellEnded(answerOutcome(head.status), sentAt);
-    permit.report(asAttemptResult(head.status, signal));
+    const { tokens, answerSignals } = this.#parts;
+    const { result, isRateLimited, statedWaitMs } = answerSignals.read(head);
+    this.#tellEnded(answerOutcome(head.status, isRateLimited), sentAt);
+    permit.report(result);
     if (this.#steps.isReplayed && head.status !== 401) tokens.accepted(token);
-    this.#next = this.#steps.after({ kind: 'answer', status: head.status }, signal?.statedWaitMs);
+    this.#next = this.#steps.after({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
     return this.#next === undefined ? this.#relayFinal(head, permit, token) : 'hold';
   }
 

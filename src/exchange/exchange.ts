@@ -2,11 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../clock.ts';
 import type { Observe } from '../telemetry/events.ts';
-import type { Throttle } from '../throttle/throttle.ts';
+import type { Standing, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';
 import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
 import type { Upstream } from '../upstream/client.ts';
+import type { AnswerSignals } from './answer-signal.ts';
 import type { Lifeline } from './lifeline.ts';
 import type { ReplayMemory } from './replay-body.ts';
 
@@ -19,7 +20,10 @@ export interface ExchangeParts {
   readonly observe: Observe;
   readonly tokens: TokenSource;
   readonly throttle: Throttle;
+  readonly answerSignals: AnswerSignals;
   readonly upstream: Upstream;
+  /** The path under the sidecar that leads to a path below the upstream's base; undefined when none does. */
+  readonly clientPath: (path: string) => string | undefined;
   readonly budget: RetryBudget;
   readonly memory: ReplayMemory;
   readonly retry: RetryRules & { readonly replayBufferBytes: number };
@@ -39,6 +43,8 @@ export interface Exchange {
   readonly path: string;
   /** The page origin that asked, when it is allowed. */
   readonly corsOrigin: string | undefined;
+  /** Whose turn in the queue it takes. */
+  readonly standing: Standing;
   readonly lifeline: Lifeline;
   readonly tally: Tally;
 }

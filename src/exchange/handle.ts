@@ -15,13 +15,13 @@ import { awaitToken, inStage, nameEnd } from './stage.ts';
  */
 export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<Relayed> {
   const { tokens, throttle, budget, clock } = parts;
-  const { lifeline, request, response, tally } = exchange;
+  const { lifeline, request, response, standing, tally } = exchange;
   const body = new RequestBody(request, bodyLimits(parts), clock);
   budget.recordRequest(clock.now());
   try {
     if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
     if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
-    const ticket = throttle.enter(lifeline.deadlineAt);
+    const ticket = throttle.enter(lifeline.deadlineAt, standing);
     const letGo = lifeline.onEnd((reason) => {
       // The queue keeps the deadline itself, and counts it as what it is.
       if (reason.end.kind !== 'deadline') ticket.leave(reason);

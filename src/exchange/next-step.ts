@@ -39,7 +39,7 @@ export class NextSteps {
   /** @returns undefined when this outcome is the request's last */
   after(outcome: AttemptOutcomeFacts, statedWaitMs = 0): NextStep | undefined {
     const { lifeline, ticket } = this.#request;
-    if (outcome.kind !== 'answer' || outcome.status !== 429) this.#countedAttempts++;
+    if (outcome.kind !== 'answer' || !outcome.isRateLimited) this.#countedAttempts++;
     const facts = { ...this.#request, countedAttempts: this.#countedAttempts, isReplayed: this.isReplayed };
     const decision = decideRetry(this.#parts.retry, facts, outcome);
     switch (decision.kind) {

@@ -11,10 +11,18 @@ import type { Lifeline } from './lifeline.ts';
 
 /** Bytes that all replay buffers together may hold. */
 export class ReplayMemory {
+  #totalBytes: number;
   #leftBytes: number;
 
   constructor(totalBytes: number) {
+    this.#totalBytes = totalBytes;
     this.#leftBytes = totalBytes;
+  }
+
+  /** What is taken stays taken, even where it is more than the new total. */
+  resize(totalBytes: number): void {
+    this.#leftBytes += totalBytes - this.#totalBytes;
+    this.#totalBytes = totalBytes;
   }
 
   /** False, and nothing taken, when there is not as much left. */

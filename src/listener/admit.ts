@@ -1,55 +1,115 @@
 /** Decides from a request's head alone whether it may go on, and where to and how long. */
 import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../clock.ts';
 import { SidecarError } from '../errors.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import { Lifeline } from '../exchange/lifeline.ts';
+import type { Standing } from '../throttle/throttle.ts';
 import { joinTarget } from '../upstream/target.ts';
 import type { RefuseUnlisted } from './allow-list.ts';
 import { guardRequest, type GuardOptions } from './guard.ts';
+import type { RoutePath, RouteTable } from './route-table.ts';
+import type { ServeUpgrade } from './websocket.ts';
+import { readWishes } from './wishes.ts';
 
-export interface AdmitOptions {
+/** One of the ways out. */
+export interface Route extends RoutePath {
   readonly parts: ExchangeParts;
-  readonly guard: GuardOptions;
-  readonly refuseUnlisted: RefuseUnlisted;
+  /** Undefined allows every method. */
+  readonly methods: readonly string[] | undefined;
   /** Arrival to response head, milliseconds; a client may shorten it. */
   readonly deadlineMs: number;
+  /** Serves WebSocket upgrades; undefined refuses them. */
+  readonly serveUpgrade: ServeUpgrade | undefined;
+}
+
+export interface AdmitOptions {
+  readonly routes: RouteTable<Route>;
+  readonly guard: GuardOptions;
+  readonly refuseUnlisted: RefuseUnlisted;
+  readonly clock: Clock;
 }
 
 export type Admission =
-  | { readonly kind: 'refused'; readonly error: SidecarError }
+  | {
+      readonly kind: 'refused';
+      readonly error: SidecarError;
+      /** The one that it would have taken, if that is known. */
+      readonly route: Route | undefined;
+    }
   /** A CORS preflight of an allowed page: answered here. */
   | { readonly kind: 'preflight'; readonly corsOrigin: string }
   | {
       readonly kind: 'admitted';
+      readonly route: Route;
       /** Path and query to ask of the upstream. */
       readonly path: string;
       readonly corsOrigin: string | undefined;
+      readonly standing: Standing;
       readonly lifeline: Lifeline;
     };
 
 export function admit(options: AdmitOptions, request: IncomingMessage): Admission {
-  const { guard, parts, deadlineMs } = options;
+  const { guard, routes, clock } = options;
+  const method = request.method ?? '';
   const verdict = guardRequest(guard, {
-    method: request.method ?? '',
+    method,
     target: request.url ?? '',
     httpVersion: request.httpVersion,
     rawFields: request.rawHeaders,
   });
-  if (verdict.kind === 'refused') return verdict;
-  const { corsOrigin } = verdict;
+  if (verdict.kind === 'refused') return { ...verdict, route: undefined };
+  const { corsOrigin, target } = verdict;
   if (verdict.isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
-  const joined = joinTarget(parts.upstream.baseUrl.pathname, verdict.target);
-  if (joined.kind === 'refused') return refuse(joined.why);
-  const unlisted = options.refuseUnlisted(request.method ?? '', verdict.target);
-  if (unlisted !== undefined) return { kind: 'refused', error: unlisted };
-  const wish = request.headers['x-sidecar-timeout-ms'];
-  if (wish !== undefined && !(typeof wish === 'string' && /^[1-9]\d{0,9}$/.test(wish))) {
-    return refuse('x-sidecar-timeout-ms is not a whole number of milliseconds above 0');
-  }
-  const allowedMs = wish === undefined ? deadlineMs : Math.min(deadlineMs, Number(wish));
-  return { kind: 'admitted', path: joined.path, corsOrigin, lifeline: new Lifeline(parts.clock, allowedMs) };
+  const way = chooseWay(routes, target);
+  if (way.kind === 'refused') return way;
+  const { route, path } = way;
+  const refusal = options.refuseUnlisted(method, target) ?? refuseMethod(route, method);
+  if (refusal !== undefined) return { kind: 'refused', error: refusal, route };
+  const wishes = readWishes(request.headers);
+  if (wishes.kind === 'refused') return { kind: 'refused', error: new SidecarError('BAD_REQUEST', wishes.why), route };
+  const { timeoutMs = Infinity, standing } = wishes;
+  const lifeline = new Lifeline(clock, Math.min(route.deadlineMs, timeoutMs));
+  return { kind: 'admitted', route, path, corsOrigin, standing, lifeline };
 }
 
-function refuse(why: string): Admission {
-  return { kind: 'refused', error: new SidecarError('BAD_REQUEST', why) };
+type Way =
+  Extract<Admission, { kind: 'refused' }> | { readonly kind: 'way'; readonly route: Route; readonly path: string };
+
+/** Route and path belong together: the path that is sent is below the base of the route whose token it carries. */
+function chooseWay(routes: RouteTable<Route>, target: string): Way {
+  const choice = routes.choose(target);
+  const [route, basePath, strippedLength] =
+    choice.kind === 'chosen'
+      ? [choice.route, choice.route.parts.upstream.baseUrl.pathname, choice.strippedLength]
+      : [undefined, '/', 0];
+  const joined = joinTarget(basePath, target, strippedLength);
+  if (joined.kind === 'refused') return { kind: 'refused', error: new SidecarError('BAD_REQUEST', joined.why), route };
+  if (route !== undefined) return { kind: 'way', route, path: joined.path };
+  const error =
+    choice.kind === 'ambiguous'
+      ? new SidecarError(
+          'BAD_REQUEST',
+          'the path could be read as that of another route: send it without needless escapes',
+        )
+      : new SidecarError(
+          'REQUEST_NOT_ALLOWED',
+          `no route takes this path; there are: ${describePrefixes(routes.routes)}`,
+        );
+  return { kind: 'refused', error, route };
+}
+
+const MOST_PREFIXES = 10;
+
+function describePrefixes(routes: readonly Route[]): string {
+  const shown = routes.slice(0, MOST_PREFIXES).map(({ pathPrefix }) => pathPrefix);
+  const left = routes.length - shown.length;
+  return `${shown.join(', ')}${left > 0 ? ` and ${String(left)} more` : ''}`;
+}
+
+function refuseMethod({ methods, parts }: Route, method: string): SidecarError | undefined {
+  if (methods === undefined || methods.includes(method)) return undefined;
+  return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not allowed on the route ${parts.route}`, {
+    allow: methods,
+  });
 }

@@ -25,13 +25,12 @@ export function isCut(ending: Ending | undefined): boolean {
 
 /** @param request undefined when the parser never got as far as one */
 export function tellEnding(
-  parts: ExchangeParts,
+  { observe, route }: Pick<ExchangeParts, 'observe' | 'route'>,
   request: IncomingMessage | undefined,
   ending: Ending,
   tally: Tally,
   durationMs: number,
 ): void {
-  const { observe, route } = parts;
   const common = { route, method: request?.method ?? '', path: pathOf(request), durationMs, ...tally };
   switch (ending.kind) {
     case 'relayed': {

@@ -5,13 +5,14 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ProxyServer } from 'http-proxy-3';
+import type { Egress } from '../egress/egress.ts';
+import { createTunnelAgent } from '../egress/tunnel-agent.ts';
 import { SidecarError } from '../errors.ts';
 import { answerOutcome, failureOutcome, faultOf } from '../exchange/attempt-outcome.ts';
 import type { ExchangeParts, Tally } from '../exchange/exchange.ts';
 import type { Lifeline } from '../exchange/lifeline.ts';
 import { nameEnd } from '../exchange/stage.ts';
-import { readRateLimitSignal } from '../throttle/rate-limit-signal.ts';
-import type { Permit } from '../throttle/throttle.ts';
+import type { Permit, Standing } from '../throttle/throttle.ts';
 import type { Trust } from '../tls.ts';
 import type { Token } from '../token/token.ts';
 import {
@@ -32,6 +33,8 @@ export interface Upgrade {
   readonly head: Buffer;
   /** Path and query on the upstream. */
   readonly path: string;
+  /** Whose turn in the queue it takes. */
+  readonly standing: Standing;
   readonly lifeline: Lifeline;
   readonly tally: Tally;
 }
@@ -42,8 +45,11 @@ export interface Upgrade {
  */
 export type ShakeHands = (parts: ExchangeParts, upgrade: Upgrade, permit: Permit, token: Token) => Promise<number>;
 
-/** @param trust for an `https:` upstream; undefined for `http:` */
-export function createHandshake(trust: Trust | undefined): ShakeHands {
+/**
+ * @param trust for an `https:` upstream; undefined for `http:`
+ * @param egress the way to the upstream
+ */
+export function createHandshake(trust: Trust | undefined, egress: Egress): ShakeHands {
   let proxy: ProxyServer | undefined;
   return async (parts, upgrade, permit, token) => {
     // Loaded by the first upgrade: most sidecars never see one.
@@ -52,7 +58,7 @@ export function createHandshake(trust: Trust | undefined): ShakeHands {
     proxy ??= createProxyServer().on('error', () => undefined);
     const { ended } = upgrade.lifeline;
     if (ended !== undefined) throw nameEnd('upstream', ended);
-    return new Handshake(parts, upgrade, permit, token).run(proxy, trust);
+    return new Handshake(parts, upgrade, permit, token).run(proxy, trust, egress);
   };
 }
 
@@ -63,6 +69,7 @@ class Handshake {
   readonly #token: Token;
   readonly #sentAt: number;
   readonly #outcome = Promise.withResolvers<number>();
+  readonly #opening = new AbortController();
   #proxyRequest: ClientRequest | undefined;
   #hasConnected = false;
   #isOver = false;
@@ -75,7 +82,7 @@ class Handshake {
     this.#sentAt = parts.clock.now();
   }
 
-  async run(proxy: ProxyServer, trust: Trust | undefined): Promise<number> {
+  async run(proxy: ProxyServer, trust: Trust | undefined, egress: Egress): Promise<number> {
     const { clock, requestTimeoutMs } = this.#parts;
     const cancelTimer = clock.after(requestTimeoutMs, () => {
       this.#fail(timeoutFailure(requestTimeoutMs));
@@ -83,7 +90,7 @@ class Handshake {
     const letGo = this.#upgrade.lifeline.onEnd(() => {
       this.#fail(abortedFailure());
     });
-    this.#send(proxy, trust);
+    this.#send(proxy, trust, egress);
     try {
       return await this.#outcome.promise;
     } finally {
@@ -92,13 +99,14 @@ class Handshake {
     }
   }
 
-  #send(proxy: ProxyServer, trust: Trust | undefined): void {
+  #send(proxy: ProxyServer, trust: Trust | undefined, egress: Egress): void {
     const { request, socket, head } = this.#upgrade;
     const { baseUrl } = this.#parts.upstream;
     request.headers = this.#headers();
     const onProxyRequest = (proxyRequest: ClientRequest, original: IncomingMessage): void => {
       if (original === request) this.#watch(proxyRequest);
     };
+    const egressProxy = egress(baseUrl);
     proxy.on('proxyReqWs', onProxyRequest);
     proxy.ws(
       request,
@@ -108,6 +116,7 @@ class Handshake {
         target: baseUrl.origin,
         changeOrigin: true,
         ...(trust === undefined ? {} : { ssl: { secureContext: trust() } }),
+        ...(egressProxy && { agent: createTunnelAgent(egressProxy, baseUrl, this.#opening.signal) }),
       },
       // Also called when an upgraded connection breaks: the handshake is long over then.
       (error) => {
@@ -127,6 +136,8 @@ class Handshake {
     // Not among http-proxy-3's options: NODE_DEBUG=net prints those with which a connection is opened.
     proxyRequest.setHeader('Authorization', `Bearer ${this.#token.value}`);
     proxyRequest.once('socket', (upstreamSocket) => {
+      // A tunnel is there before the request is.
+      this.#hasConnected = !isSecure && !upstreamSocket.connecting;
       upstreamSocket.once(isSecure ? 'secureConnect' : 'connect', () => {
         this.#hasConnected = true;
       });
@@ -145,11 +156,12 @@ class Handshake {
   #finish(status: number, answer: IncomingMessage): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { clock, observe, route, tokens } = this.#parts;
-    const outcome = status === 101 ? 'ok' : answerOutcome(status);
+    const { clock, observe, route, tokens, answerSignals } = this.#parts;
+    const statusText = answer.statusMessage ?? '';
+    const { result, isRateLimited } = answerSignals.read({ status, statusText, fields: answer.rawHeaders });
+    const outcome = status === 101 ? 'ok' : answerOutcome(status, isRateLimited);
     observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
-    const signal = readRateLimitSignal(status, (name) => textOf(answer.headers[name]), clock.wallNow());
-    this.#permit.report(status === 429 ? { kind: 'rate-limited', signal } : { kind: 'accepted' });
+    this.#permit.report(result);
     if (status === 401) void tokens.unauthorized(this.#token, new AbortController().signal);
     this.#outcome.resolve(status);
   }
@@ -165,6 +177,7 @@ class Handshake {
     // Before http-proxy-3 hears of it, which closes the socket.
     if (fault instanceof SidecarError) replyRaw(socket, fault);
     this.#outcome.reject(fault);
+    this.#opening.abort();
     this.#proxyRequest?.destroy();
   }
 
@@ -181,10 +194,6 @@ class Handshake {
     }
     return Object.assign(headers, { connection: 'Upgrade', upgrade: 'websocket' });
   }
-}
-
-function textOf(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value;
 }
 
 /** What http-proxy-3 passes on of an answer that is no upgrade; the connection is closed after it. */

@@ -52,6 +52,8 @@ function shapeOf(code: LocalReplyCode): ReplyShape {
   }
 }
 
+const EVERY_METHOD = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
+
 export interface LocalReply {
   readonly status: number;
   /** Flat list [name, value, …], framing included. */
@@ -79,7 +81,7 @@ export function describeReply(error: SidecarError): LocalReply {
     'Proxy-Status',
     `bearer-sidecar; error=${error.proxyStatus ?? shape.proxyStatus}`,
   ];
-  if (shape.status === 405) fields.push('Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS');
+  if (shape.status === 405) fields.push('Allow', error.allow?.join(', ') ?? EVERY_METHOD);
   if (shape.status === 503) fields.push('Retry-After', String(retryAfterSeconds(error)));
   return { status: shape.status, fields, body };
 }

@@ -6,18 +6,18 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../errors.ts';
-import type { Exchange } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
 import { handle } from '../exchange/handle.ts';
 import { LifelineEnded } from '../exchange/lifeline.ts';
 import { corsFields } from '../upstream/fields.ts';
 import { ActiveRequests } from './active-requests.ts';
-import { admit, type AdmitOptions } from './admit.ts';
+import { admit, type AdmitOptions, type Route } from './admit.ts';
 import { emptyTally, isCut, tellEnding, whenClosed, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
 import { drainingFault, parserFault } from './faults.ts';
 import { OpenConnections } from './open-connections.ts';
 import { answerPreflight } from './preflight.ts';
-import { refuseUpgrade, type ServeUpgrade } from './websocket.ts';
+import { refuseUpgrade } from './websocket.ts';
 
 export interface ProxyServerOptions extends AdmitOptions {
   readonly keepAliveMs: number;
@@ -26,8 +26,8 @@ export interface ProxyServerOptions extends AdmitOptions {
   readonly headersTimeoutMs?: number;
   /** A client that has sent FIN still waits for its answer. */
   readonly allowHalfClose: boolean;
-  /** Serves WebSocket upgrades; undefined refuses them. */
-  readonly serveUpgrade: ServeUpgrade | undefined;
+  /** Tells of what reaches no route, by this route's name. */
+  readonly unrouted: Pick<ExchangeParts, 'observe' | 'route'>;
 }
 
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -42,7 +42,8 @@ export class ProxyServer {
 
   constructor(options: ProxyServerOptions) {
     this.#options = options;
-    this.connections = new OpenConnections({ ...options.parts, max: options.maxConnections });
+    const { clock, unrouted, maxConnections } = options;
+    this.connections = new OpenConnections({ clock, ...unrouted, max: maxConnections });
   }
 
   /** Makes one http.Server per address family; all share this port's state. */
@@ -108,22 +109,23 @@ export class ProxyServer {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6).
     if (this.#brokenSockets.has(request.socket)) return;
-    const { parts } = this.#options;
+    const { clock, unrouted } = this.#options;
     const tally = emptyTally();
-    const startedAt = parts.clock.now();
+    const startedAt = clock.now();
     if (this.#phase !== 'open') this.active.closeAfter(response);
     const admission = admit(this.#options, request);
     if (admission.kind === 'preflight') {
       answerPreflight(request, response, admission.corsOrigin);
-      tellEnding(parts, request, { kind: 'preflight' }, tally, parts.clock.now() - startedAt);
+      tellEnding(unrouted, request, { kind: 'preflight' }, tally, clock.now() - startedAt);
       return;
     }
     if (admission.kind === 'refused') {
-      tally.responseBytes = this.#reply(request, response, admission.error);
-      tellEnding(parts, request, { kind: 'replied', error: admission.error }, tally, parts.clock.now() - startedAt);
+      const { error, route = { parts: unrouted } } = admission;
+      tally.responseBytes = this.#reply(request, response, error);
+      tellEnding(route.parts, request, { kind: 'replied', error }, tally, clock.now() - startedAt);
       return;
     }
-    const { lifeline } = admission;
+    const { lifeline, route } = admission;
     const active = { lifeline, request, response };
     this.active.add(active);
     const story: { ending?: Ending } = {};
@@ -131,11 +133,11 @@ export class ProxyServer {
       if (!response.writableFinished && !isCut(story.ending)) lifeline.end({ kind: 'client-left' });
     });
     try {
-      const ending = await this.#run({ ...admission, request, response, tally });
+      const ending = await this.#run(route, { ...admission, request, response, tally });
       story.ending = ending;
       await closed;
       const told: Ending = lifeline.ended?.end.kind === 'client-left' ? { kind: 'client-left' } : ending;
-      tellEnding(parts, request, told, tally, parts.clock.now() - startedAt);
+      tellEnding(route.parts, request, told, tally, clock.now() - startedAt);
     } finally {
       lifeline.meetDeadline();
       this.active.remove(active);
@@ -143,11 +145,11 @@ export class ProxyServer {
     }
   }
 
-  async #run(exchange: Exchange): Promise<Ending> {
+  async #run({ parts }: Route, exchange: Exchange): Promise<Ending> {
     const { request, response, corsOrigin, tally } = exchange;
     try {
       if (this.#phase === 'refusing') throw drainingFault();
-      return { kind: 'relayed', relayed: await handle(this.#options.parts, exchange) };
+      return { kind: 'relayed', relayed: await handle(parts, exchange) };
     } catch (thrown) {
       if (thrown instanceof LifelineEnded) return { kind: 'client-left' };
       const error = this.#asFault(thrown);
@@ -176,7 +178,7 @@ export class ProxyServer {
   #asFault(thrown: unknown): SidecarError {
     if (thrown instanceof SidecarError) return thrown;
     const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : 'unknown fault';
-    this.#options.parts.observe({ kind: 'warning', message: `a request failed inside the sidecar: ${words}` });
+    this.#options.unrouted.observe({ kind: 'warning', message: `a request failed inside the sidecar: ${words}` });
     return new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the request failed inside the sidecar', {
       proxyStatus: 'proxy_internal_error',
     });
@@ -211,16 +213,19 @@ export class ProxyServer {
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     if (this.#brokenSockets.has(socket)) return void socket.on('error', () => socket.destroy()).end();
-    const { parts, serveUpgrade } = this.#options;
+    const { clock } = this.#options;
     const admission = admit(this.#options, request);
+    const route = admission.kind === 'preflight' ? undefined : admission.route;
+    const serveUpgrade = route?.serveUpgrade;
     const refusal = admission.kind === 'refused' ? admission.error : refuseUpgrade(request, serveUpgrade !== undefined);
     if (refusal !== undefined || admission.kind !== 'admitted' || serveUpgrade === undefined) {
       if (admission.kind === 'admitted') admission.lifeline.meetDeadline();
-      this.#refuseRaw(request, socket, refusal ?? drainingFault());
+      this.#refuseRaw(request, socket, refusal ?? drainingFault(), route);
       return;
     }
     const { lifeline } = admission;
-    const startedAt = parts.clock.now();
+    const { parts } = admission.route;
+    const startedAt = clock.now();
     const tally = emptyTally();
     const active = { lifeline, request, response: undefined };
     this.active.add(active);
@@ -233,13 +238,13 @@ export class ProxyServer {
         thrown instanceof LifelineEnded ? { kind: 'client-left' } : { kind: 'replied', error: this.#asFault(thrown) };
       if (ending.kind === 'replied') replyRaw(socket, ending.error);
     }
-    tellEnding(parts, request, ending, tally, parts.clock.now() - startedAt);
+    tellEnding(parts, request, ending, tally, clock.now() - startedAt);
     lifeline.meetDeadline();
     this.active.remove(active);
   }
 
-  #refuseRaw(request: IncomingMessage | undefined, socket: Duplex, error: SidecarError): void {
-    tellEnding(this.#options.parts, request, { kind: 'replied', error }, emptyTally(), 0);
+  #refuseRaw(request: IncomingMessage | undefined, socket: Duplex, error: SidecarError, route?: Route): void {
+    tellEnding(route?.parts ?? this.#options.unrouted, request, { kind: 'replied', error }, emptyTally(), 0);
     replyRaw(socket, error);
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Egress } from '../egress/egress.ts';
 import { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed } from '../exchange/exchange.ts';
 import type { Lifeline } from '../exchange/lifeline.ts';
@@ -35,9 +36,12 @@ export function refuseUpgrade(request: IncomingMessage, isEnabled: boolean): Sid
   );
 }
 
-/** @param trust for an `https:` upstream; undefined for `http:` */
-export function createUpgradeServer(trust: Trust | undefined): ServeUpgrade {
-  const shakeHands = createHandshake(trust);
+/**
+ * @param trust for an `https:` upstream; undefined for `http:`
+ * @param egress the way to the upstream
+ */
+export function createUpgradeServer(trust: Trust | undefined, egress: Egress): ServeUpgrade {
+  const shakeHands = createHandshake(trust, egress);
   return async (parts, upgrade) => {
     const { socket, lifeline } = upgrade;
     const left = whenLeft(socket);
@@ -47,7 +51,7 @@ export function createUpgradeServer(trust: Trust | undefined): ServeUpgrade {
     const { tokens, throttle } = parts;
     if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
     if (lifeline.ended !== undefined) throw lifeline.ended;
-    const ticket = throttle.enter(lifeline.deadlineAt);
+    const ticket = throttle.enter(lifeline.deadlineAt, upgrade.standing);
     const letGo = lifeline.onEnd((reason) => {
       // The queue keeps the deadline itself.
       if (reason.end.kind !== 'deadline') ticket.leave(reason);

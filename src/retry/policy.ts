@@ -2,7 +2,8 @@
  * What to do after an attempt: hand its outcome on, or try again, and for which reason. Pure; whether there is time,
  * budget and a permit for it is asked elsewhere.
  *
- * - 429 was not carried out (RFC 6585 §4): safe for every method, unless the configuration says otherwise.
+ * - A call refused for its rate was not carried out (429, RFC 6585 §4): safe for every method, unless the configuration says
+ *   otherwise.
  * - 401 was not carried out either: one replay with a fresh token.
  * - A connection that never opened carried nothing: every method.
  * - 408, 502, 503, 504 and a broken connection leave open whether the call was carried out: idempotent methods only
@@ -11,7 +12,7 @@
 import type { RetryReason } from '../telemetry/events.ts';
 
 export interface RetryRules {
-  /** The first attempt included; 429 retries do not count. */
+  /** The first attempt included; retries of calls that were refused for their rate do not count. */
   readonly attempts: number;
   readonly unsafeOn429: boolean;
   readonly trustIdempotencyKey: boolean;
@@ -22,14 +23,14 @@ export interface RetryFacts {
   readonly hasIdempotencyKey: boolean;
   /** The whole request body is in memory (or there is none). */
   readonly isReplayable: boolean;
-  /** Attempts that ended in anything but 429 so far, this one included. */
+  /** Attempts so far that were not refused for their rate, this one included. */
   readonly countedAttempts: number;
   /** A 401 has already been answered with a fresh token. */
   readonly isReplayed: boolean;
 }
 
 export type AttemptOutcomeFacts =
-  | { readonly kind: 'answer'; readonly status: number }
+  | { readonly kind: 'answer'; readonly status: number; readonly isRateLimited: boolean }
   | { readonly kind: 'failure'; readonly failure: { readonly kind: string; readonly permanent: boolean } };
 
 export type RetryDecision =
@@ -50,7 +51,7 @@ export function decideRetry(rules: RetryRules, facts: RetryFacts, outcome: Attem
   if (!facts.isReplayable) return FINISH;
   const isIdempotent = IDEMPOTENT.has(facts.method) || (rules.trustIdempotencyKey && facts.hasIdempotencyKey);
   if (outcome.kind === 'answer') {
-    if (outcome.status === 429) return isIdempotent || rules.unsafeOn429 ? { kind: 'await-permit' } : FINISH;
+    if (outcome.isRateLimited) return isIdempotent || rules.unsafeOn429 ? { kind: 'await-permit' } : FINISH;
     if (outcome.status === 401) return facts.isReplayed ? FINISH : { kind: 'refresh-token' };
   }
   if (facts.countedAttempts >= rules.attempts) return FINISH;

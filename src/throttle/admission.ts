@@ -2,38 +2,21 @@
  * Admission: who gets in, whose body is read, who gets the next permit, and who is refused. The waiting room keeps the order and
  * the gate says when; here they are joined with the clock, the promises and the events. An uncontended request sets no timer.
  */
-import type { Clock, Random } from '../clock.ts';
 import type { SidecarError } from '../errors.ts';
-import type { Observe } from '../telemetry/events.ts';
 import { Alarm } from './alarm.ts';
+import { judgeEntry } from './door.ts';
+import { joinFleet, type FleetHost, type FleetMember } from './fleet-member.ts';
 import { Gate } from './gate.ts';
-import type { Verdict } from './governor.ts';
+import type { Verdict } from './governor-contract.ts';
 import type { Grant } from './grant.ts';
 import { GrantedPermit, type PermitOwner } from './granted-permit.ts';
 import { type Desk, QueueTicket, type Wait } from './queue-ticket.ts';
 import { createRefusal, type RefusalReason } from './refusal.ts';
 import { SignalLog } from './signal-log.ts';
-import type { AttemptResult, Permit, Throttle, ThrottleState, Ticket } from './throttle.ts';
+import type { AttemptResult, LearnedState, Permit, Standing, Throttle } from './throttle.ts';
+import type { ThrottleState, ThrottleTerms, Ticket } from './throttle.ts';
+import type { ThrottleOptions } from './throttle-options.ts';
 import { WaitingRoom } from './waiting-room.ts';
-
-/** What a throttle is made from; `throttle` and `queue` are those of the configuration. */
-export interface ThrottleOptions {
-  /** The route's configured name, for events and state. */
-  readonly route: string;
-  readonly throttle: {
-    /** Permits per second, or `auto`: learn it. */
-    readonly rate: number | 'auto';
-    /** Permits; unused with `auto`. */
-    readonly burst: number;
-    readonly maxInFlight: number;
-    readonly maxStreams: number;
-    readonly maxPauseMs: number;
-  };
-  readonly queue: { readonly max: number; readonly timeoutMs: number };
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: Observe;
-}
 
 /**
  * The throttle before one upstream. Sets no timer and observes nothing until somebody enters.
@@ -44,43 +27,84 @@ export function createThrottle(options: ThrottleOptions): Throttle {
 }
 
 const ADMITTED = Promise.resolve();
+const NAMELESS: Standing = { priority: 'normal', caller: '' };
 
-class Admission implements Throttle, Desk, PermitOwner {
+class Admission implements Throttle, Desk, PermitOwner, FleetHost {
   readonly gate: Gate;
   readonly #options: ThrottleOptions;
   readonly #room: WaitingRoom;
   readonly #signals = new SignalLog();
+  #terms: ThrottleTerms;
   readonly #nextPermit: Alarm;
   readonly #nextExpiry: Alarm;
+  readonly #fleet: FleetMember | undefined;
   #arrivals = 0;
   #isCut = false;
 
   constructor(options: ThrottleOptions) {
     const { clock, random, throttle } = options;
     this.#options = options;
-    this.gate = new Gate({ ...throttle, random });
+    this.#terms = options;
+    this.#fleet = joinFleet(options);
+    this.gate = new Gate({ ...throttle, random, learning: options.learning, fleet: this.#fleet });
     this.#room = new WaitingRoom(throttle.maxInFlight);
     const ring = (): void => this.pump();
     this.#nextPermit = new Alarm((at, run) => clock.exactlyAt(at, run), ring);
     this.#nextExpiry = new Alarm((at, run) => clock.after(at - clock.now(), run), ring);
+    const { restored } = options;
+    if (restored !== undefined)
+      this.gate.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
+    this.#fleet?.start(this);
+  }
+
+  get isClosed(): boolean {
+    return this.gate.isClosed;
+  }
+
+  get isIdle(): boolean {
+    return this.#room.nextReady === undefined && this.gate.inFlight === 0;
+  }
+
+  refresh(): void {
+    this.gate.refresh(this.now());
+    this.pump();
+  }
+
+  pauseWithOthers(statedWaitMs: number | undefined): void {
+    this.gate.joinPause(this.now(), statedWaitMs);
+    this.#expireHopeless(this.now());
   }
 
   now(): number {
     return this.#options.clock.now();
   }
 
-  enter(deadlineAt: number): Ticket {
+  enter(deadlineAt: number, standing: Standing = NAMELESS): Ticket {
     const now = this.now();
+    const { max, timeoutMs } = this.#terms.queue;
     this.#expire(now, now, 'timeout');
-    const ticket = new QueueTicket(this, this.#arrivals++, deadlineAt, this.#options.queue.timeoutMs);
-    const reason = this.#reasonAgainst(ticket, now);
-    if (reason !== undefined) throw this.#refuse(ticket, now, reason);
+    const ticket = new QueueTicket(this, this.#arrivals++, deadlineAt, timeoutMs, standing);
+    if (this.#isCut) throw this.#refuse(ticket, now, 'draining');
+    const entry = judgeEntry(this.gate, this.#room, max, ticket, now);
+    if (entry.kind === 'refused') throw this.#refuse(ticket, now, entry.reason);
+    if (entry.kind === 'in-place-of') this.#refuse(entry.loser, now, 'full');
     this.#room.add(ticket);
+    // The loser may have had its body read: its place goes to whom it is due.
+    if (entry.kind === 'in-place-of') this.#fillPlaces(now);
     return ticket;
+  }
+
+  reconfigure(terms: ThrottleTerms): void {
+    this.#terms = terms;
+    this.#fleet?.reconfigure(terms.throttle);
+    this.gate.reconfigure(this.now(), terms.throttle);
+    this.#room.setPlaces(terms.throttle.maxInFlight);
+    this.pump();
   }
 
   cut(): void {
     this.#isCut = true;
+    this.#fleet?.leave();
     const now = this.now();
     for (const ticket of this.#room.queued()) if (ticket.wait !== undefined) this.#refuse(ticket, now, 'draining');
     this.pump();
@@ -90,15 +114,23 @@ class Admission implements Throttle, Desk, PermitOwner {
     const { gate } = this;
     return {
       route: this.#options.route,
-      mode: this.#options.throttle.rate === 'auto' ? 'auto' : 'static',
+      mode: this.#terms.throttle.rate === 'auto' ? 'auto' : 'static',
       rate: gate.rate,
       pausedMs: gate.pausedMs(this.now()),
       queued: this.#room.size,
+      queuedByPriority: this.#room.sizes(),
       inFlight: gate.inFlight,
       streams: gate.streams,
       inFlightLimit: gate.inFlightLimit,
       recentSignals: this.#signals.newestFirst,
+      learned: gate.learned((at) => this.#options.clock.wallNow() - (this.now() - at)),
+      fleet: this.#fleet?.state(),
     };
+  }
+
+  snapshot(): LearnedState | undefined {
+    const governor = this.gate.snapshot(this.now());
+    return governor && { version: 1, wallAt: this.#options.clock.wallNow(), governor };
   }
 
   admit(ticket: QueueTicket): Promise<void> {
@@ -131,7 +163,7 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   retryWaitMs(ticket: QueueTicket): number {
     const now = this.now();
-    const waitMs = this.gate.retryWaitMs(now, this.#room.countReadyOlder(ticket.age));
+    const waitMs = this.gate.retryWaitMs(now, this.#room.countAheadOfRetry(ticket));
     return waitMs > 0 && waitMs >= ticket.patienceMs(now) ? Infinity : waitMs;
   }
 
@@ -159,6 +191,7 @@ class Admission implements Throttle, Desk, PermitOwner {
     this.#signals.add({ wallAt: clock.wallNow(), status, pauseMs, stated, fields });
     observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
     this.#expireHopeless(this.now());
+    this.#fleet?.refused(result.signal.statedWaitMs);
   }
 
   /** Brings everything up to the present: time-outs first, so that no permit is spent on the expired. */
@@ -175,16 +208,7 @@ class Admission implements Throttle, Desk, PermitOwner {
     this.#fillPlaces(now);
     this.#nextPermit.set(this.#room.nextReady === undefined ? Infinity : this.gate.nextTryAt(now));
     this.#nextExpiry.set(this.#room.nextExpiryAt);
-  }
-
-  #reasonAgainst(ticket: QueueTicket, now: number): RefusalReason | undefined {
-    const queued = this.#room.size;
-    if (this.#isCut) return 'draining';
-    if (this.gate.turnsAway(now, queued > 0)) return 'expected_wait';
-    if (queued >= this.#options.queue.max + this.gate.grantable(now)) return 'full';
-    const waitMs = this.gate.certainWaitMs(now, queued);
-    const tooLong = waitMs > 0 && waitMs >= ticket.patienceMs(now);
-    return tooLong || ticket.deadlineAt <= now ? 'expected_wait' : undefined;
+    this.#fleet?.need(this.#room.nextReady === undefined ? 0 : this.gate.usable(now, this.#room.size));
   }
 
   #wait(ticket: QueueTicket, now: number, wait: Wait): void {
@@ -224,10 +248,13 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   #refuse(ticket: QueueTicket, now: number, reason: RefusalReason): SidecarError {
     const wait = this.#remove(ticket, now);
-    const { observe, route, throttle } = this.#options;
+    const { observe, route } = this.#options;
     observe({ kind: 'queue-rejected', route, reason });
     // Past the longest pause a probe goes out, so that nobody need stay away for longer.
-    const waitMs = Math.min(this.gate.estimateMs(now, this.#room.size), throttle.maxPauseMs);
+    const waitMs = Math.min(
+      this.gate.estimateMs(now, this.#room.countAhead(ticket.standing)),
+      this.#terms.throttle.maxPauseMs,
+    );
     const error = createRefusal(reason, waitMs);
     wait?.reject(error);
     return error;

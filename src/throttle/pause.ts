@@ -21,7 +21,7 @@ export interface PauseOptions {
 
 /** Open, or closed until an instant and after that for all but probes. */
 export class SharedPause {
-  readonly #maxPauseMs: number;
+  #maxPauseMs: number;
   readonly #random: Random;
   #closed = false;
   #until = -Infinity;
@@ -72,6 +72,12 @@ export class SharedPause {
     }
     this.#closed = true;
     this.#probeAt = Math.min(this.#until, now + this.#maxPauseMs);
+  }
+
+  /** Another interval of probes, for a pause that holds already as well. */
+  setMaxPause(now: number, maxPauseMs: number): void {
+    this.#maxPauseMs = maxPauseMs;
+    this.#probeAt = Math.min(this.#probeAt, now + maxPauseMs);
   }
 
   /** After `at` a single call goes first and the others wait for its answer. */

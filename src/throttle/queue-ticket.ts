@@ -3,7 +3,7 @@
  * Where it stands is the waiting room's, what becomes of it admission's.
  */
 import type { Expiring } from './expiry-heap.ts';
-import type { Permit, Ticket } from './throttle.ts';
+import type { Permit, Standing, Ticket } from './throttle.ts';
 import type { QueueLinks } from './wait-queue.ts';
 
 /** Who answers a ticket's calls. */
@@ -17,7 +17,7 @@ export interface Desk {
 
 /**
  * `outside`: waits for its turn to read a body · `preparing`: may read it · `ready`: waits for a permit · `granted`: has, or has
- * had, a permit and waits for none · `left`.
+ * had, a permit and waits for none · `left`: is not, or no longer, in the throttle.
  */
 export type Phase = 'outside' | 'preparing' | 'ready' | 'granted' | 'left';
 
@@ -30,7 +30,8 @@ export type Wait =
 export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   readonly age: number;
   readonly deadlineAt: number;
-  phase: Phase = 'outside';
+  readonly standing: Standing;
+  phase: Phase = 'left';
   /** The wait it is in now; undefined while it does not wait. */
   wait: Wait | undefined;
   /** When the present wait ends unserved. */
@@ -46,10 +47,11 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   #toldMs = 0;
 
   /** @param timeoutMs the sum that its waits may take */
-  constructor(desk: Desk, age: number, deadlineAt: number, timeoutMs: number) {
+  constructor(desk: Desk, age: number, deadlineAt: number, timeoutMs: number, standing: Standing) {
     this.#desk = desk;
     this.age = age;
     this.deadlineAt = deadlineAt;
+    this.standing = standing;
     this.#timeoutMs = timeoutMs;
   }
 

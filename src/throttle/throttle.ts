@@ -1,6 +1,7 @@
 /**
- * The words that the throttle folder and its users share. One throttle stands before one upstream: it queues requests in
- * order of arrival, grants in-flight slots and permits, pauses on rate-limit signals, and refuses what cannot be served in time.
+ * The words that the throttle folder and its users share. One throttle stands before one upstream: it queues requests
+ * fairly, those of one caller in order of arrival, grants in-flight slots and permits, pauses on rate-limit signals, and
+ * refuses what cannot be served in time.
  */
 import type { RateLimitSignal } from './rate-limit-signal.ts';
 
@@ -8,7 +9,7 @@ import type { RateLimitSignal } from './rate-limit-signal.ts';
 export type AttemptResult =
   /** The upstream answered and did not complain of the rate; it may have said how much is left. */
   | { readonly kind: 'accepted'; readonly hint?: RateLimitSignal }
-  /** The upstream refused for its rate limit (429), or says it may (503 with Retry-After: the governor judges). */
+  /** The upstream refused for its rate limit (429, some 403), or says it may (503 with Retry-After: the governor judges). */
   | { readonly kind: 'rate-limited'; readonly signal: RateLimitSignal }
   /** Nothing learned: reset, time-out, unreachable, client left. */
   | { readonly kind: 'unknown' };
@@ -35,16 +36,26 @@ export interface Permit {
   becomeStream(): boolean;
 }
 
+/** How urgent a request is. The classes share permits by weight: a lower one is slowed and never starved. */
+export type Priority = 'high' | 'normal' | 'low';
+
+/** What decides whose turn is next: within a priority the callers take turns. */
+export interface Standing {
+  readonly priority: Priority;
+  /** Empty: one that did not say. */
+  readonly caller: string;
+}
+
 /** One request's place in the queue, from arrival to its end. */
 export interface Ticket {
   /**
-   * Resolves when this request's body may be read: it is among the first `maxInFlight` waiting, in order of arrival.
+   * Resolves when this request's body may be read: it is among the first `maxInFlight` waiting, in the order of their turns.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
   admitted(): Promise<void>;
   /**
-   * Resolves with a permit and a slot, in order of arrival among all that wait for one; called again for a retry, the
-   * ticket's age puts it at the head. Never grants after `leave()`, after the deadline or past the queue time-out.
+   * Resolves with a permit and a slot when it is this request's turn among all that wait for one; called again for a retry,
+   * the ticket stands at the head. Never grants after `leave()`, after the deadline or past the queue time-out.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
   permit(): Promise<Permit>;
@@ -54,6 +65,44 @@ export interface Ticket {
   readonly waitedMs: number;
   /** Ends the ticket: answered, failed or client gone. Pending promises reject with `reason` if given. O(1), further calls do nothing. */
   leave(reason?: unknown): void;
+}
+
+/** What `auto` believes of the upstream's limit. */
+export interface LearnedLimit {
+  /** Permits per second that it holds to; Infinity while it knows of no limit. */
+  readonly rate: number;
+  /** Calls per window, or in flight at once, as `kind` has it; absent while nothing is inferred. */
+  readonly limit?: number | undefined;
+  /** Milliseconds; absent while nothing is inferred, and for a limit that knows no window. */
+  readonly windowMs?: number | undefined;
+  /** What the limiter looks like, in a word or two for people. */
+  readonly kind: string;
+  readonly confidence: 'none' | 'low' | 'high';
+  /** Epoch milliseconds since which this is believed. */
+  readonly since: number;
+}
+
+/** What survives a restart of what `auto` has learned. */
+export interface LearnedState {
+  readonly version: 1;
+  /** Epoch milliseconds of the snapshot. */
+  readonly wallAt: number;
+  /** A JSON value that only the governor reads. */
+  readonly governor: unknown;
+}
+
+/** What a throttle shares with those of other replicas. */
+export interface FleetQuotaState {
+  /** `unknown`: as if there were no fleet. `apart`: with a part of the last known rate. */
+  readonly state: 'unknown' | 'joined' | 'apart';
+  /** This replica learns for all. */
+  readonly isLeader: boolean;
+  /** Replicas that were there last, this one included. */
+  readonly replicas: number;
+  /** Permits per second of all together; Infinity while no limit is known. */
+  readonly rate: number;
+  /** Permits that were given ahead and not used yet. */
+  readonly leased: number;
 }
 
 /** What the admin port and the metrics show of a throttle. */
@@ -66,12 +115,17 @@ export interface ThrottleState {
   readonly pausedMs: number;
   /** Requests that wait: for their turn, for their body, or for a permit. */
   readonly queued: number;
+  readonly queuedByPriority: Readonly<Record<Priority, number>>;
   readonly inFlight: number;
   readonly streams: number;
   /** How many may be in flight now (grows from 4 under `auto`). */
   readonly inFlightLimit: number;
   /** The last rate-limit signals, newest first, at most 20. */
   readonly recentSignals: readonly RecentSignal[];
+  /** Absent with a configured rate. */
+  readonly learned?: LearnedLimit | undefined;
+  /** Absent without a fleet. */
+  readonly fleet?: FleetQuotaState | undefined;
 }
 
 /** One rate-limit signal as the operator sees it. */
@@ -83,15 +137,39 @@ export interface RecentSignal {
   readonly fields: Readonly<Record<string, string>>;
 }
 
+/** What is configured of a throttle, and may change. `throttle` and `queue` are those of the configuration. */
+export interface ThrottleTerms {
+  readonly throttle: {
+    /** Permits per second, or `auto`: learn it. */
+    readonly rate: number | 'auto';
+    /** Permits; unused with `auto`. */
+    readonly burst: number;
+    /** Permits per second that `auto` never exceeds. */
+    readonly maxRate?: number | undefined;
+    readonly maxInFlight: number;
+    readonly maxStreams: number;
+    readonly maxPauseMs: number;
+  };
+  readonly queue: { readonly max: number; readonly timeoutMs: number };
+}
+
 /** The queue, the pace and the slots before one upstream. */
 export interface Throttle {
   /**
    * Takes a place in the queue.
    * @param deadlineAt monotonic instant by which the response head must be there
+   * @param standing default: of normal priority, by one that did not say who asks
    * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is known to be too long; DRAINING
    */
-  enter(deadlineAt: number): Ticket;
+  enter(deadlineAt: number, standing?: Standing): Ticket;
+  /**
+   * From now on these hold. The pace changes at once, and nothing that is saved up is made more by it. Whoever waits goes on waiting, by
+   * the time-out that held when it came, and even where there are fewer places now.
+   */
+  reconfigure(terms: ThrottleTerms): void;
   /** Everything that waits, and whoever comes later, is refused with DRAINING. */
   cut(): void;
   state(): ThrottleState;
+  /** What is worth keeping over a restart; undefined when nothing has been learned. */
+  snapshot(): LearnedState | undefined;
 }

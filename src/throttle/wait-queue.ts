@@ -22,6 +22,10 @@ export class WaitQueue<T extends QueueLinks<T>> {
     return this.#oldest;
   }
 
+  get youngest(): T | undefined {
+    return this.#youngest;
+  }
+
   get size(): number {
     return this.#size;
   }

@@ -1,31 +1,49 @@
 /**
- * Who waits, where and until when. In order of arrival the first `places` tickets without a permit may read their bodies; of
- * those that have, the oldest is next. It keeps count and order; it settles no promise and asks no clock.
+ * Who waits, where and until when. `places` tickets without a permit may have their bodies; of those that have read them one is
+ * next, retries before all others. It keeps count and time-outs; the order is fair-order.ts's. It settles no promise and asks
+ * no clock.
  */
 import { ExpiryHeap } from './expiry-heap.ts';
+import { FairOrder } from './fair-order.ts';
 import type { Phase, QueueTicket } from './queue-ticket.ts';
+import type { Priority, Standing } from './throttle.ts';
 import { WaitQueue } from './wait-queue.ts';
 
-/** Both queues, the places for bodies, and the waits that may expire. */
+/** Those that wait for their first permit, those that retry, the places for bodies, and the waits that may expire. */
 export class WaitingRoom {
-  readonly #places: number;
-  readonly #outside = new WaitQueue<QueueTicket>();
-  readonly #ready = new WaitQueue<QueueTicket>();
+  #places: number;
+  readonly #order: FairOrder;
+  readonly #retries = new WaitQueue<QueueTicket>();
   readonly #expiries = new ExpiryHeap<QueueTicket>();
-  #preparing = 0;
 
   constructor(places: number) {
     this.#places = places;
+    this.#order = new FairOrder(places);
+  }
+
+  /** How many may have their bodies. Who has one keeps it. */
+  setPlaces(places: number): void {
+    this.#places = places;
+    this.#order.setPlaces(places);
   }
 
   /** Tickets that wait: for their turn, for their body, or for a permit. */
   get size(): number {
-    return this.#outside.size + this.#preparing + this.#ready.size;
+    return this.#order.size + this.#retries.size;
+  }
+
+  /** Callers of whom a record is kept, counted once for each priority. */
+  get callers(): number {
+    return this.#order.callers;
   }
 
   /** The one whose turn for a permit is next. */
   get nextReady(): QueueTicket | undefined {
-    return this.#ready.oldest;
+    const retry = this.#retries.oldest;
+    if (retry === undefined) return this.#order.nextReady;
+    // Its caller's requests stay in order: an older one whose body took longer goes before it.
+    const ownOldest = this.#order.oldestReadyOf(retry.standing);
+    return ownOldest !== undefined && ownOldest.age < retry.age ? ownOldest : retry;
   }
 
   /** When the first of the present waits expires; Infinity when none may. */
@@ -33,23 +51,38 @@ export class WaitingRoom {
     return this.#expiries.earliest?.expiresAt ?? Infinity;
   }
 
-  /** A new ticket, younger than all: straight to a place if there is one. */
-  add(ticket: QueueTicket): void {
-    this.#enter(ticket, this.#hasPlace() && this.#outside.size === 0 ? 'preparing' : 'outside');
+  /** Tickets that wait, by class. O(1), but for the retries among them. */
+  sizes(): Record<Priority, number> {
+    const sizes = this.#order.sizes();
+    for (const { standing } of this.#retries) sizes[standing.priority]++;
+    return sizes;
   }
 
-  /** Gives the next free place to the oldest outside and returns it; undefined when there is neither. */
+  /** A new ticket: straight to a place if there is one. */
+  add(ticket: QueueTicket): void {
+    const isNext = this.#hasPlace() && this.#order.isNextOutside(ticket.standing);
+    this.move(ticket, isNext ? 'preparing' : 'outside');
+  }
+
+  /**
+   * Gives the next free place to the one outside whose turn for a permit will come first, and returns it; undefined when there
+   * is neither.
+   */
   admitNext(): QueueTicket | undefined {
-    const ticket = this.#hasPlace() ? this.#outside.oldest : undefined;
+    const ticket = this.#hasPlace() ? this.#order.nextOutside : undefined;
     if (ticket !== undefined) this.move(ticket, 'preparing');
     return ticket;
   }
 
-  move(ticket: QueueTicket, phase: Phase): void {
-    if (ticket.phase === 'preparing') this.#preparing--;
-    else if (ticket.phase === 'outside') this.#outside.remove(ticket);
-    else if (ticket.phase === 'ready') this.#ready.remove(ticket);
-    this.#enter(ticket, phase);
+  move(ticket: QueueTicket, to: Phase): void {
+    const from = ticket.phase;
+    // Refused at the door: it stands nowhere.
+    if (from === 'left' && to === 'left') return;
+    ticket.phase = to;
+    const isRetry = from === 'granted' || this.#retries.remove(ticket);
+    if (!isRetry) this.#order.move(ticket, from, to);
+    else if (to === 'ready') this.#retries.insert(ticket);
+    else if (to === 'granted') this.#order.passTurn(ticket.standing);
   }
 
   /** Watches over the wait that the ticket has begun. */
@@ -67,24 +100,30 @@ export class WaitingRoom {
     return ticket !== undefined && ticket.expiresAt <= at ? ticket : undefined;
   }
 
-  /** All that are in a queue, those outside first. Those that read their bodies are in none. */
+  /** All that are in a queue. Those that read their bodies are in none. */
   queued(): readonly QueueTicket[] {
-    return [...this.#outside, ...this.#ready];
+    return [...this.#order.queued(), ...this.#retries];
   }
 
-  countReadyOlder(age: number): number {
-    return this.#ready.countOlder(age);
+  /** How many at least will have a permit before a new ticket of this standing has one, if all of them stay. */
+  countAhead(standing: Standing): number {
+    return this.#retries.size + this.#order.countAhead(standing);
+  }
+
+  /** How many at least will have a permit before a retry of the ticket's has one, if all of them stay. O(result). */
+  countAheadOfRetry({ standing, age }: QueueTicket): number {
+    return this.#retries.countOlder(age) + this.#order.countReadyOlder(standing, age);
+  }
+
+  /** Who may be sent away, so that a new ticket of this standing finds a place in a queue of `max`. Never a retry. */
+  displaceableBy(standing: Standing, max: number): QueueTicket | undefined {
+    const ticket = this.#order.displaceableBy(standing, max);
+    // One that has not begun to wait could not be told.
+    return ticket?.wait === undefined ? undefined : ticket;
   }
 
   // A retry that waits keeps its body, so it takes a place from one that would read another.
   #hasPlace(): boolean {
-    return this.#preparing + this.#ready.size < this.#places;
-  }
-
-  #enter(ticket: QueueTicket, phase: Phase): void {
-    ticket.phase = phase;
-    if (phase === 'preparing') this.#preparing++;
-    else if (phase === 'outside') this.#outside.insert(ticket);
-    else if (phase === 'ready') this.#ready.insert(ticket);
+    return this.#order.held + this.#retries.size < this.#places;
   }
 }

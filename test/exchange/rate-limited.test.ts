@@ -1,4 +1,4 @@
-/** What a 429, and a 503 with Retry-After, set off: waiting in the queue, and the upstream's own answer when there is no time. */
+/** What a 429, a 403 for the rate and a 503 with Retry-After set off: waiting in the queue, and the upstream's own answer when there is no time. */
 import { describe, expect, it } from 'vitest';
 import { startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
@@ -115,6 +115,59 @@ describe('a 429', () => {
     const { url, api } = await startInProcess({ answer: (_, response) => void response.writeHead(429).end(large) });
     expect(await send(url)).toMatchObject({ status: 429, text: large });
     expect(api.requests).toHaveLength(1);
+  });
+});
+
+describe('a 403', () => {
+  it.each([
+    ['with Retry-After', { 'retry-after': '2' }],
+    ['with nothing left', { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '2' }],
+  ])('%s is waited out as a 429 is, for a POST as well, and pauses all', async (_, fields) => {
+    const clock = new ManualClock();
+    const { url, api, told } = await startInProcess({ clock, answer: refusing(1, 403, fields) });
+    const call = send(url, { method: 'POST', body: 'x' });
+    await until(() => told('rate-limited').length === 1, 'a pause');
+    await clock.advance(1999);
+    expect(api.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect(await call).toMatchObject({ status: 200, text: 'x' });
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['rate_limited', 'ok']);
+    expect(told('retry').map(({ reason }) => reason)).toEqual(['rate_limited']);
+    expect(told('rate-limited')).toMatchObject([{ status: 403, pauseMs: 2000, stated: true, fields }]);
+  });
+
+  it('with Retry-After goes to the client where retry.unsafeOn429 is false', async () => {
+    const { url, api } = await startInProcess({
+      answer: refusing(1, 403, { 'retry-after': '1' }),
+      env: { SIDECAR_RETRY_UNSAFE_ON_429: 'false' },
+    });
+    expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 403, text: 'refused 0' });
+    expect(api.requests).toHaveLength(1);
+  });
+
+  it('whose wait would pass the deadline goes to the client at once and unchanged', async () => {
+    const { url, api } = await startInProcess({ answer: refusing(1, 403, { 'retry-after': '86400' }) });
+    const answer = await send(url, { method: 'POST', body: 'x' });
+    expect(answer).toMatchObject({ status: 403, text: 'refused 0', code: undefined });
+    expect(api.requests).toHaveLength(1);
+  });
+
+  it.each([
+    ['plain', {}],
+    ['with calls left', { 'x-ratelimit-remaining': '3', 'x-ratelimit-reset': '2' }],
+    [
+      'that asks for a scope',
+      { 'retry-after': '2', 'www-authenticate': 'Bearer error="insufficient_scope", scope="quotes"' },
+    ],
+  ])('%s is passed on as it is, and pauses nobody', async (_, fields) => {
+    const { url, api, told } = await startInProcess({ answer: refusing(1, 403, fields) });
+    const answer = await send(url);
+    expect(answer).toMatchObject({ status: 403, text: 'refused 0' });
+    expect(answer.fields).toMatchObject(fields);
+    expect(told('rate-limited')).toEqual([]);
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['error_status']);
+    expect((await send(url)).status).toBe(200);
+    expect(api.requests).toHaveLength(2);
   });
 });
 

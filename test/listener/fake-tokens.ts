@@ -22,6 +22,10 @@ export class FakeTokens implements TokenSource {
     this.held ??= makeToken(1);
   }
 
+  seek(): void {
+    this.start();
+  }
+
   stop(): void {
     this.held = undefined;
   }

@@ -1,11 +1,15 @@
 /** A proxy port on a free port of 127.0.0.1, with its own throttle, upstream pool and events, and tokens that a test holds. */
 import { systemClock } from '../../src/clock.ts';
+import { goDirectly } from '../../src/egress/egress.ts';
 import type { Clock } from '../../src/clock.ts';
+import { AnswerSignals } from '../../src/exchange/answer-signal.ts';
 import type { ExchangeParts } from '../../src/exchange/exchange.ts';
 import { ReplayMemory } from '../../src/exchange/replay-body.ts';
 import { bind } from '../../src/listener/bind.ts';
+import type { Route } from '../../src/listener/admit.ts';
 import { ProxyServer } from '../../src/listener/proxy-server.ts';
 import type { ProxyServerOptions } from '../../src/listener/proxy-server.ts';
+import { createRouteTable } from '../../src/listener/route-table.ts';
 import { createRetryBudget } from '../../src/retry/budget.ts';
 import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';
 import { createThrottle } from '../../src/throttle/admission.ts';
@@ -13,7 +17,9 @@ import type { Throttle } from '../../src/throttle/throttle.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { FakeTokens } from './fake-tokens.ts';
 
-export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'parts' | 'guard'>> {
+export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' | 'unrouted' | 'guard'>> {
+  readonly deadlineMs?: number;
+  readonly serveUpgrade?: Route['serveUpgrade'];
   readonly guard?: Partial<ProxyServerOptions['guard']>;
   readonly clock?: Clock;
   readonly maxInFlight?: number;
@@ -46,7 +52,11 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
   });
   const { guard, deadlineMs = 60_000, keepAliveMs = 60_000, maxConnections = 1000, ...rest } = options;
   const server = new ProxyServer({
-    parts,
+    routes: createRouteTable<Route>([
+      { pathPrefix: '/', stripPrefix: false, methods: undefined, deadlineMs, parts, serveUpgrade: rest.serveUpgrade },
+    ]),
+    unrouted: parts,
+    clock: parts.clock,
     guard: {
       allowedHosts: [{ host: '127.0.0.1', port: undefined }],
       allowedOrigins: [],
@@ -54,11 +64,9 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
       ...guard,
     },
     refuseUnlisted: rest.refuseUnlisted ?? (() => undefined),
-    deadlineMs,
     keepAliveMs,
     maxConnections,
     allowHalfClose: rest.allowHalfClose ?? false,
-    serveUpgrade: rest.serveUpgrade,
     ...(rest.headersTimeoutMs === undefined ? {} : { headersTimeoutMs: rest.headersTimeoutMs }),
   });
   const { url } = await bind(() => server.createServer(), { kind: 'tcp', host: '127.0.0.1', port: 0 });
@@ -106,15 +114,18 @@ function buildParts(
     observe,
     tokens: new FakeTokens(),
     throttle: createThrottle({ route, throttle: rates, queue, clock, random, observe }),
+    answerSignals: new AnswerSignals({ route, share: 1, clock, observe }),
     upstream: createUpstream({
       clock,
       baseUrl,
       trust: undefined,
+      egress: goDirectly,
       connectTimeoutMs: 5000,
       maxConnectionAgeMs: 0,
       observe,
       connections: maxInFlight + maxStreams,
     }),
+    clientPath: (path) => path,
     budget: createRetryBudget(),
     memory: new ReplayMemory(32 * 1024 * 1024),
     retry: { attempts: 1, unsafeOn429: true, trustIdempotencyKey: false, replayBufferBytes },

@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { goDirectly } from '../../src/egress/egress.ts';
 import { createUpgradeServer } from '../../src/listener/websocket.ts';
 import { followTrust } from '../../src/tls.ts';
 import { makeCertificates } from '../support/certificates.ts';
@@ -17,7 +18,7 @@ import type { Proxy, ProxyOptions } from './proxy.ts';
 import { startEchoServer } from './upgrades.ts';
 
 function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
-  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeServer(undefined), ...options });
+  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeServer(undefined, goDirectly), ...options });
 }
 
 async function open(proxy: Proxy, path = '/', headers: Record<string, string> = {}): Promise<WebSocket> {
@@ -170,6 +171,16 @@ describe('an upgraded connection', () => {
     expect(proxy.throttle.state().streams).toBe(0);
   });
 
+  it('queues in its own class', async () => {
+    await using upstream = await startEchoServer();
+    await using proxy = await startUpgrading(upstream.url, { maxInFlight: 1 });
+    const permit = await proxy.throttle.enter(Infinity).permit();
+    const opened = open(proxy, '/', { 'x-sidecar-priority': 'low' });
+    await until(() => proxy.throttle.state().queuedByPriority.low === 1);
+    permit.release();
+    (await opened).terminate();
+  });
+
   it('is cut by the drain', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
@@ -184,13 +195,13 @@ describe('an upgraded connection', () => {
   it('goes over TLS to an upstream with a private authority', async () => {
     using certificates = makeCertificates();
     await using upstream = await startEchoServer({ tls: certificates });
-    const trusting = createUpgradeServer(followTrust(certificates.caFile));
+    const trusting = createUpgradeServer(followTrust(certificates.caFile), goDirectly);
     await using proxy = await startProxy(upstream.url, { serveUpgrade: trusting });
     const socket = await open(proxy);
     expect(String((await reply(socket, 'over TLS'))[0])).toBe('over TLS');
     socket.terminate();
 
-    const wary = createUpgradeServer(followTrust(undefined));
+    const wary = createUpgradeServer(followTrust(undefined), goDirectly);
     await using other = await startProxy(upstream.url, { serveUpgrade: wary });
     const { status, fields } = await refusal(other);
     expect([status, fields['proxy-status']]).toEqual([502, 'bearer-sidecar; error=tls_certificate_error']);
@@ -221,6 +232,13 @@ describe('an upgrade that the upstream refuses', () => {
     const { fields } = await refusal(proxy);
     expect(fields).toMatchObject({ connection: 'close', 'x-end': '1', 'content-length': '2' });
     for (const name of ['x-hop', 'keep-alive', 'proxy-connection']) expect(fields).not.toHaveProperty(name);
+  });
+
+  it('with a 403 for the rate pauses everybody, too', async () => {
+    await using upstream = await refusing('HTTP/1.1 403 No\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n');
+    await using proxy = await startUpgrading(upstream.url);
+    expect(await refusal(proxy)).toMatchObject({ status: 403, fields: { 'retry-after': '7' } });
+    expect(proxy.throttle.state().pausedMs).toBeGreaterThan(6000);
   });
 
   it('with 429 pauses everybody, and the answer is passed on', async () => {
@@ -293,6 +311,13 @@ describe('an upgrade that the sidecar refuses', () => {
     await clock.advance(2000);
     expect(await answer).toMatchObject({ status: 504 });
     expect(await proxy.told(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
+  });
+
+  it('because its priority cannot be read', async () => {
+    await using upstream = await startEchoServer();
+    await using proxy = await startUpgrading(upstream.url);
+    expect(await refusal(proxy, { 'x-sidecar-priority': 'urgent' })).toMatchObject({ status: 400 });
+    expect(upstream.seen).toEqual([]);
   });
 
   it('because as many are open as may be', async () => {

@@ -91,7 +91,7 @@ describe('convict', () => {
 
   it('reads an empty boolean as true — here it is unset', () => {
     const loaded = loadConfig({ env: { ...env, SIDECAR_WEBSOCKET: '' } });
-    expect(loaded.ok && loaded.config.upstream.websocket).toBe(false);
+    expect(loaded.ok && loaded.config.routes[0].upstream.websocket).toBe(false);
   });
 });
 

@@ -3,6 +3,7 @@ import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { goDirectly } from '../../src/egress/egress.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
@@ -38,6 +39,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
       clock: systemClock,
       baseUrl: new URL(api.url),
       trust: undefined,
+      egress: goDirectly,
       connectTimeoutMs: 1000,
       maxConnectionAgeMs: 0,
       observe: () => undefined,

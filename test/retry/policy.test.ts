@@ -16,13 +16,18 @@ const UNSAFE = ['POST', 'PATCH', 'get', 'UNKNOWN'];
 const TRANSIENT = [408, 502, 503, 504];
 const FINAL = [200, 204, 301, 304, 400, 403, 404, 409, 425, 500, 501, 505];
 
-const answer = (status: number): AttemptOutcomeFacts => ({ kind: 'answer', status });
+const answer = (status: number, isRateLimited = status === 429): AttemptOutcomeFacts => ({
+  kind: 'answer',
+  status,
+  isRateLimited,
+});
 const failure = (kind: string, permanent = false): AttemptOutcomeFacts => ({
   kind: 'failure',
   failure: { kind, permanent },
 });
 const OUTCOMES = [
-  ...[401, 429, ...TRANSIENT, ...FINAL].map(answer),
+  answer(403, true),
+  ...[401, 429, ...TRANSIENT, ...FINAL].map((status) => answer(status)),
   ...['unreachable', 'reset', 'timeout', 'protocol', 'refused', 'aborted'].map((kind) => failure(kind)),
 ];
 
@@ -31,6 +36,13 @@ describe('decideRetry', () => {
     expect(decideRetry(RULES, { ...FACTS, method }, answer(429))).toEqual({ kind: 'await-permit' });
     expect(decideRetry(RULES, { ...FACTS, method }, answer(401))).toEqual({ kind: 'refresh-token' });
     expect(decideRetry(RULES, { ...FACTS, method, isReplayed: true }, answer(401))).toEqual({ kind: 'finish' });
+  });
+
+  it('a 403 that is a refusal for the rate is as a 429, a plain one is final', () => {
+    const careful = { ...RULES, unsafeOn429: false };
+    expect(decideRetry(RULES, { ...FACTS, method: 'POST' }, answer(403, true))).toEqual({ kind: 'await-permit' });
+    expect(decideRetry(careful, { ...FACTS, method: 'POST' }, answer(403, true))).toEqual({ kind: 'finish' });
+    expect(decideRetry(RULES, FACTS, answer(403))).toEqual({ kind: 'finish' });
   });
 
   it.each([...IDEMPOTENT, ...UNSAFE])('%s: an answer that is no complaint is final', (method) => {
@@ -81,7 +93,7 @@ describe('decideRetry', () => {
   it('attempts bound everything but 429 and the one replay after a 401', () => {
     for (const outcome of OUTCOMES) {
       const { kind } = decideRetry(RULES, { ...FACTS, countedAttempts: 4 }, outcome);
-      const isFree = outcome.kind === 'answer' && (outcome.status === 429 || outcome.status === 401);
+      const isFree = outcome.kind === 'answer' && (outcome.isRateLimited || outcome.status === 401);
       expect(kind === 'finish').toBe(!isFree);
     }
   });

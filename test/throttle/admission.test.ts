@@ -64,6 +64,12 @@ describe('entering', () => {
     expect(fixture.enter(501).waitedMs).toBe(0);
   });
 
+  it('is refused when the deadline has passed, whatever is free', () => {
+    const fixture = new Fixture();
+    expect(refusalOf(() => fixture.enter(0)).code).toBe('QUEUE_TIMEOUT');
+    expect(fixture.rejections).toEqual(['expected_wait']);
+  });
+
   it('without any patience still takes what is free at once', async () => {
     const fixture = new Fixture({ rate: 10, timeoutMs: 0, queueMax: 0 });
     const asking = fixture.ask();

@@ -1,7 +1,8 @@
 /** A throttle in virtual time with its events at hand, and the few moves that most tests make. */
-import { createThrottle, type ThrottleOptions } from '../../src/throttle/admission.ts';
+import { createThrottle } from '../../src/throttle/admission.ts';
+import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
 import { readRateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';
-import type { AttemptResult, Permit, Throttle, Ticket } from '../../src/throttle/throttle.ts';
+import type { AttemptResult, Permit, Standing, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -34,13 +35,13 @@ export class Fixture {
   }
 
   /** @param withinMs from now to the deadline */
-  enter(withinMs = 60_000): Ticket {
-    return this.throttle.enter(this.clock.now() + withinMs);
+  enter(withinMs = 60_000, standing?: Standing): Ticket {
+    return this.throttle.enter(this.clock.now() + withinMs, standing);
   }
 
   /** A request that has its body already, at the gate. */
-  ask(withinMs = 60_000): Asking {
-    return new Asking(this.enter(withinMs));
+  ask(withinMs = 60_000, standing?: Standing): Asking {
+    return new Asking(this.enter(withinMs, standing));
   }
 
   /** Reasons of the rejections so far. */

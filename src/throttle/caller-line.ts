@@ -1,0 +1,53 @@
+/**
+ * One caller's requests of one priority, in order of arrival: those that wait for their turn to read a body, how many read
+ * theirs, and those that wait for a permit. Whose turn it is among the callers is caller-turns.ts's.
+ */
+import type { Phase, QueueTicket } from './queue-ticket.ts';
+import { WaitQueue } from './wait-queue.ts';
+
+/** A line is kept while somebody stands in it. */
+export class CallerLine {
+  readonly caller: string;
+  readonly outside = new WaitQueue<QueueTicket>();
+  readonly ready = new WaitQueue<QueueTicket>();
+  /** The lower, the longer ago it had a permit, or came. */
+  turn: number;
+  /** Where it stands in the heaps of its class; they write these. */
+  grantSlot = -1;
+  placeSlot = -1;
+  lengthSlot = -1;
+  #preparing = 0;
+
+  constructor(caller: string, turn: number) {
+    this.caller = caller;
+    this.turn = turn;
+  }
+
+  /** How many places for bodies it takes. */
+  get held(): number {
+    return this.#preparing + this.ready.size;
+  }
+
+  /** How many wait for somebody else than their own client. */
+  get queued(): number {
+    return this.outside.size + this.ready.size;
+  }
+
+  get size(): number {
+    return this.outside.size + this.held;
+  }
+
+  get youngestQueued(): QueueTicket | undefined {
+    return this.outside.youngest ?? this.ready.youngest;
+  }
+
+  /** Phases in which a ticket stands in no line change nothing. */
+  move(ticket: QueueTicket, from: Phase, to: Phase): void {
+    if (from === 'outside') this.outside.remove(ticket);
+    else if (from === 'preparing') this.#preparing--;
+    else if (from === 'ready') this.ready.remove(ticket);
+    if (to === 'outside') this.outside.insert(ticket);
+    else if (to === 'preparing') this.#preparing++;
+    else if (to === 'ready') this.ready.insert(ticket);
+  }
+}

@@ -1,0 +1,61 @@
+/** A quota as an upstream states it, and how several statements of the same one become one (pure). */
+
+/** What one answer says of one quota; each part is finite, and absent when it is not said. */
+export interface StatedQuota {
+  /** Calls allowed in a window, above 0. */
+  readonly quota?: number | undefined;
+  /** Length of the window, milliseconds, above 0. */
+  readonly windowMs?: number | undefined;
+  /** At most this many further calls ... */
+  readonly remaining?: number | undefined;
+  /** ... within this time, milliseconds from now. */
+  readonly resetInMs?: number | undefined;
+}
+
+/** More than this many are noise. */
+const MOST_QUOTAS = 8;
+/** Seconds are rounded in one field, and not in another. */
+const SAME_RESET_MS = 1_500;
+
+/** The same quotas, each once: gateways say one thing in several fields. */
+export function mergeQuotas(quotas: readonly StatedQuota[]): readonly StatedQuota[] {
+  const merged: StatedQuota[] = [];
+  for (const quota of quotas) {
+    const at = merged.findIndex((other) => saysTheSame(quota, other));
+    if (at >= 0) merged[at] = fillIn(merged[at] ?? {}, quota);
+    else if (merged.length < MOST_QUOTAS && !isEmpty(quota)) merged.push(quota);
+  }
+  return merged;
+}
+
+/** They have a count in common, and nothing that differs. */
+function saysTheSame(one: StatedQuota, other: StatedQuota): boolean {
+  const sharesCount =
+    one.quota !== undefined && other.quota !== undefined
+      ? one.quota === other.quota
+      : one.remaining !== undefined && one.remaining === other.remaining;
+  return (
+    sharesCount &&
+    agree(one.quota, other.quota) &&
+    agree(one.windowMs, other.windowMs) &&
+    agree(one.remaining, other.remaining) &&
+    agree(one.resetInMs, other.resetInMs, SAME_RESET_MS)
+  );
+}
+
+function agree(one: number | undefined, other: number | undefined, within = 0): boolean {
+  return one === undefined || other === undefined || Math.abs(one - other) <= within;
+}
+
+function fillIn(first: StatedQuota, second: StatedQuota): StatedQuota {
+  return {
+    quota: first.quota ?? second.quota,
+    windowMs: first.windowMs ?? second.windowMs,
+    remaining: first.remaining ?? second.remaining,
+    resetInMs: first.resetInMs ?? second.resetInMs,
+  };
+}
+
+function isEmpty({ quota, windowMs, remaining, resetInMs }: StatedQuota): boolean {
+  return quota === undefined && windowMs === undefined && remaining === undefined && resetInMs === undefined;
+}

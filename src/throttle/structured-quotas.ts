@@ -1,0 +1,118 @@
+/**
+ * Reads the quotas in structured fields (RFC 9651): RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-08
+ * to -11, and the lists and the dictionary of the drafts before them (pure). Quotas in other units than requests are left
+ * out: bytes and concurrent requests are no calls per window. A field that does not parse is ignored as a whole (§4.2).
+ */
+import { parseDictionary, parseList, Token } from 'structured-headers';
+import { numberOrUndefined, positiveOrUndefined, resetInMsOf, secondsToMs } from './field-values.ts';
+import type { StatedQuota } from './stated-quota.ts';
+
+/** Whether the share of a policy that a partition key names is one that all our calls draw on. */
+export type IsShared = (policy: string, partition: string) => boolean;
+
+interface Item {
+  /** A policy's name; the drafts before 08 have the quota itself in its place. */
+  readonly value: unknown;
+  readonly parameters: ReadonlyMap<string, unknown>;
+  readonly partition: string | undefined;
+}
+
+/** Tells the dictionary from the list, so that neither is parsed in vain. */
+const DICTIONARY = /^[a-z*][\w.*-]*=/;
+
+/**
+ * `RateLimit: "burst";r=50;t=30`, joined by name and partition with `RateLimit-Policy: "burst";q=100;w=60`; policies of which
+ * nothing is left to say come after those. A policy of the older drafts is `100;w=60`.
+ */
+export function readStructuredQuotas(
+  rateLimit: string | undefined,
+  rateLimitPolicy: string | undefined,
+  isShared: IsShared,
+): StatedQuota[] {
+  const policies = readItems(rateLimitPolicy);
+  const isList = rateLimit !== undefined && !DICTIONARY.test(rateLimit);
+  const limits = (isList ? readItems(rateLimit) : []).filter(
+    ({ parameters }) => numberOrUndefined(parameters.get('r')) !== undefined,
+  );
+  const joined = new Set<Item>();
+  const stated = limits.flatMap((limit) => {
+    const policy = policies.find((candidate) => candidate.value === limit.value && isSamePartition(candidate, limit));
+    if (policy !== undefined) joined.add(policy);
+    if (!countsOurRequests(policy ?? limit, isShared)) return [];
+    const remaining = numberOrUndefined(limit.parameters.get('r'));
+    return [{ ...policyOf(policy), remaining, resetInMs: secondsToMs(numberOrUndefined(limit.parameters.get('t'))) }];
+  });
+  const unjoined = policies.filter((policy) => !joined.has(policy) && countsOurRequests(policy, isShared));
+  return [...stated, ...unjoined.map(policyOf)];
+}
+
+/** `100, 100;w=60, 1000;w=3600` in RateLimit-Limit, up to draft 06: the quota in force, then the policies behind it. */
+export function readLimitField(text: string | undefined): {
+  readonly limit: number | undefined;
+  readonly policies: readonly StatedQuota[];
+} {
+  const quotas = readItems(text).map(policyOf);
+  return { limit: quotas[0]?.quota, policies: quotas.filter(({ windowMs }) => windowMs !== undefined) };
+}
+
+/** `RateLimit: limit=10, remaining=0, reset=5`, the form of draft 07; undefined when it says nothing of that kind. */
+export function readDictionaryQuota(text: string | undefined, wallNow: number): StatedQuota | undefined {
+  if (text === undefined || !DICTIONARY.test(text)) return undefined;
+  const members = new Map(parseOrNothing(parseDictionary, text));
+  const member = (name: string): number | undefined => numberOrUndefined(members.get(name)?.[0]);
+  const remaining = member('remaining');
+  const resetInMs = resetInMsOf(member('reset'), wallNow);
+  if (remaining === undefined && resetInMs === undefined) return undefined;
+  return { quota: positiveOrUndefined(member('limit')), remaining, resetInMs };
+}
+
+function policyOf(item: Item | undefined): StatedQuota {
+  if (item === undefined) return {};
+  const quota = numberOrUndefined(typeof item.value === 'number' ? item.value : item.parameters.get('q'));
+  const windowMs = secondsToMs(numberOrUndefined(item.parameters.get('w')));
+  return { quota: positiveOrUndefined(quota), windowMs: positiveOrUndefined(windowMs) };
+}
+
+function countsOurRequests({ value, parameters, partition }: Item, isShared: IsShared): boolean {
+  const unit = parameters.get('qu');
+  if (unit !== undefined && nameOf(unit) !== 'requests') return false;
+  return partition === undefined || isShared(nameOf(value), partition);
+}
+
+/** A partition that only one of the two fields names is taken for the same. */
+function isSamePartition(one: Item, other: Item): boolean {
+  return one.partition === undefined || other.partition === undefined || one.partition === other.partition;
+}
+
+function readItems(text: string | undefined): Item[] {
+  const items: Item[] = [];
+  for (const item of parseOrNothing(parseList, text)) {
+    const [value, parameters]: readonly [unknown, ReadonlyMap<string, unknown>] = item;
+    // An inner list is nothing that a draft knows.
+    if (Array.isArray(value)) continue;
+    const key = parameters.get('pk');
+    const partition = key === undefined ? undefined : nameOf(key);
+    items.push({ value: typeof value === 'number' ? value : nameOf(value), parameters, partition });
+  }
+  return items;
+}
+
+/** A string, a token or a byte sequence as text. */
+function nameOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value instanceof ArrayBuffer) return asText(value);
+  return value instanceof Token ? value.toString() : JSON.stringify(value);
+}
+
+function asText(bytes: ArrayBuffer): string {
+  return String.fromCharCode(...new Uint8Array(bytes));
+}
+
+function parseOrNothing<T>(parse: (text: string) => Iterable<T>, text: string | undefined): Iterable<T> {
+  if (text === undefined) return [];
+  try {
+    return parse(text);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,37 @@
+/** A 403 for want of a scope is the upstream's last word: passed on as it is, named, and never tried again. */
+import { expect, it } from 'vitest';
+import { startInProcess } from '../sidecar/in-process.ts';
+import { send } from '../sidecar/send.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+
+const CHALLENGE = 'Bearer error="insufficient_scope", scope="urn:example.write"';
+
+it.each([
+  ['GET', {}],
+  ['POST', {}],
+  // As if it were a limit of the rate, which it is not.
+  ['POST', { 'retry-after': '1', 'x-ratelimit-remaining': '0' }],
+])('%s answered with it and %j: one attempt, one token, the answer unchanged', async (method, fields) => {
+  const refuse: Answer = (_request, response) => {
+    response.writeHead(403, { ...fields, 'www-authenticate': CHALLENGE, 'x-own': 'upstream' }).end('{"no":"scope"}');
+  };
+  const { url, api, tokens, told, metric, sidecar } = await startInProcess({ answer: refuse });
+  for (let n = 0; n < 3; n++) {
+    const answer = await send(url, { method, ...(method === 'POST' ? { body: '{}' } : {}) });
+    expect(answer).toMatchObject({ status: 403, text: '{"no":"scope"}' });
+    expect(answer.fields).toMatchObject({ 'www-authenticate': CHALLENGE, 'x-own': 'upstream' });
+  }
+  expect(api.requests).toHaveLength(3);
+  expect(tokens.requests).toHaveLength(1);
+  expect(told('retry')).toEqual([]);
+  expect(told('rate-limited')).toEqual([]);
+  expect(told('insufficient-scope')).toEqual(
+    Array(3).fill({ kind: 'insufficient-scope', route: 'default', needed: 'urn:example.write' }),
+  );
+  expect(await metric('bearer_sidecar_insufficient_scope_total{route="default"}')).toBe(3);
+  const status = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as Record<string, unknown>;
+  expect(status).toMatchObject({
+    degraded: [expect.stringContaining('urn:example.write')],
+    insufficientScope: [{ route: 'default', count: 3, needed: 'urn:example.write' }],
+  });
+});

@@ -1,0 +1,112 @@
+/** Who has the next turn over HTTP: x-sidecar-priority and x-sidecar-caller, from the client's field to the upstream's socket. */
+import { describe, expect, it } from 'vitest';
+import { gate, startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
+import { send, type Sent } from '../sidecar/send.ts';
+import { echo } from '../support/recording-upstream.ts';
+
+/** One call at a time reaches the upstream; the first is held until its door opens, while others queue. */
+async function startCrowded(env: Readonly<Record<string, string>> = {}) {
+  const door = gate();
+  const chain = await startInProcess({
+    answer: async (request, response, index) => {
+      await door.opened;
+      await echo(request, response, index);
+    },
+    env: { SIDECAR_MAX_IN_FLIGHT: '1', ...env },
+  });
+  const first = send(`${chain.url}/first`);
+  await until(() => chain.told('permit-granted').length === 1, 'the first call in flight');
+  return { ...chain, door, first };
+}
+
+/** Sends calls one after another and waits until they all stand in the queue. */
+async function queueUp(chain: InProcess, calls: readonly (readonly [string, Record<string, string>])[]) {
+  const answers: Promise<Sent>[] = [];
+  const { queued } = await chain.throttle();
+  for (const [index, [path, headers]] of calls.entries()) {
+    answers.push(send(`${chain.url}${path}`, { method: 'POST', body: path, headers }));
+    let seen = queued;
+    while (seen < queued + index + 1) seen = (await chain.throttle()).queued;
+  }
+  return answers;
+}
+
+const paths = (chain: InProcess): string[] => chain.api.requests.map(({ path }) => path);
+
+describe('calls that queue', () => {
+  it('without these fields go out in the order in which they came', async () => {
+    const chain = await startCrowded();
+    const answers = await queueUp(chain, [
+      ['/1', {}],
+      ['/2', {}],
+      ['/3', {}],
+    ]);
+    chain.door.open();
+    await Promise.all([chain.first, ...answers]);
+    expect(paths(chain)).toEqual(['/first', '/1', '/2', '/3']);
+  });
+
+  it('go out by turns of their callers', async () => {
+    const chain = await startCrowded();
+    const batch = { 'x-sidecar-caller': 'batch' };
+    const answers = await queueUp(chain, [
+      ['/batch-1', batch],
+      ['/batch-2', batch],
+      ['/batch-3', batch],
+      ['/single', { 'X-Sidecar-Caller': 'single' }],
+    ]);
+    chain.door.open();
+    await Promise.all([chain.first, ...answers]);
+    expect(paths(chain)).toEqual(['/first', '/batch-1', '/single', '/batch-2', '/batch-3']);
+  });
+
+  it('go out by priority, and the fields stay here', async () => {
+    const chain = await startCrowded();
+    const answers = await queueUp(chain, [
+      ['/batch-1', { 'x-sidecar-priority': 'low' }],
+      ['/batch-2', { 'x-sidecar-priority': 'low' }],
+      ['/page-1', { 'x-sidecar-caller': 'page' }],
+      ['/page-2', { 'x-sidecar-caller': 'page' }],
+      ['/alarm', { 'x-sidecar-priority': 'HIGH', 'x-sidecar-caller': 'alarm' }],
+    ]);
+    chain.door.open();
+    const all = await Promise.all([chain.first, ...answers]);
+    expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200]);
+    // The one place for a body was given to the first of them before the others came.
+    expect(paths(chain)).toEqual(['/first', '/batch-1', '/alarm', '/page-1', '/page-2', '/batch-2']);
+    const names = chain.api.requests.flatMap(({ headers }) => Object.keys(headers));
+    expect(names.filter((name) => name.startsWith('x-sidecar'))).toEqual([]);
+  });
+
+  it('are refused when a higher class needs their places, and /status tells who waits', async () => {
+    const chain = await startCrowded({ SIDECAR_QUEUE_MAX: '3' });
+    const low = { 'x-sidecar-priority': 'low' };
+    const [first, second, third] = await queueUp(chain, [
+      ['/1', low],
+      ['/2', low],
+      ['/3', low],
+    ]);
+    const urgent = send(`${chain.url}/urgent`, { headers: { 'x-sidecar-priority': 'high' } });
+    const refused = await third;
+    expect(refused).toMatchObject({ status: 503, code: 'QUEUE_FULL' });
+    expect(Number(refused?.fields['retry-after'])).toBeGreaterThanOrEqual(0);
+    const status = (await (await fetch(`${chain.sidecar.adminUrl}/status`)).json()) as { throttle: object };
+    expect(status.throttle).toMatchObject({ queued: 3, queuedByPriority: { high: 1, normal: 0, low: 2 } });
+    chain.door.open();
+    for (const answer of [chain.first, first, second, urgent]) expect((await answer)?.status).toBe(200);
+    expect(paths(chain)).toEqual(['/first', '/1', '/urgent', '/2']);
+  });
+});
+
+describe('a wish that cannot be read', () => {
+  it.each([
+    ['x-sidecar-priority', 'urgent', 'x-sidecar-priority is none of high, normal and low'],
+    ['x-sidecar-caller', 'two words', 'x-sidecar-caller is not a name of 1 to 64 visible ASCII characters'],
+  ])('in %s is refused and not forwarded', async (name, value, detail) => {
+    const { url, api } = await startInProcess();
+    const answer = await send(url, { headers: { [name]: value } });
+    expect(answer).toMatchObject({ status: 400, code: 'BAD_REQUEST' });
+    expect(JSON.parse(answer.text)).toMatchObject({ detail });
+    expect(api.requests).toHaveLength(0);
+  });
+});

@@ -1,0 +1,186 @@
+/** Which route a path takes, and that it is the same whoever reads the path. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createRouteTable } from '../../src/listener/route-table.ts';
+import type { RoutePath } from '../../src/listener/route-table.ts';
+import { joinTarget } from '../../src/upstream/target.ts';
+
+const ALL = ['/', '/quotes', '/quotes/special', '/policies', '/a.b/~c'];
+
+function routesOf(prefixes: readonly string[], stripPrefix = false): RoutePath[] {
+  return prefixes.map((pathPrefix) => ({ pathPrefix, stripPrefix }));
+}
+
+/** The prefix of the route that is taken, or why none is. */
+function taken(target: string, prefixes: readonly string[] = ALL): string {
+  const choice = createRouteTable(routesOf(prefixes)).choose(target);
+  return choice.kind === 'chosen' ? choice.route.pathPrefix : choice.kind;
+}
+
+describe('the longest prefix of whole segments', () => {
+  it.each([
+    ['/quotes', '/quotes'],
+    ['/quotes/', '/quotes'],
+    ['/quotes/1', '/quotes'],
+    ['/quotes?x=/policies', '/quotes'],
+    ['/quotesx', '/'],
+    ['/quotes.', '/'],
+    ['/Quotes', '/'],
+    ['/quotes/special', '/quotes/special'],
+    ['/quotes/specials', '/quotes'],
+    ['/quotes/special/1?', '/quotes/special'],
+    ['/x/quotes', '/'],
+    ['/', '/'],
+    ['/?/quotes', '/'],
+    ['/a.b/~c/d', '/a.b/~c'],
+    ['/a.b', '/'],
+    // A slash within a name below the prefix is the upstream's own business.
+    ['/quotes/a%2fb;c', '/quotes'],
+    ['/quotes//a', '/quotes'],
+  ])('%s takes %s', (target, prefix) => {
+    expect(taken(target)).toBe(prefix);
+  });
+
+  it('is none when there is no route for the rest', () => {
+    expect(taken('/quotes', ['/quotes'])).toBe('/quotes');
+    expect(taken('/policies', ['/quotes'])).toBe('none');
+    expect(taken('/', ['/quotes'])).toBe('none');
+  });
+
+  it('does not depend on the order of the routes', () => {
+    expect(taken('/quotes/special/1', [...ALL].reverse())).toBe('/quotes/special');
+  });
+});
+
+describe('a path that somebody could read as another route', () => {
+  it.each([
+    '//quotes',
+    // RFC 3986 §6.2.2.2 has these two mean the same as unescaped; not every server does.
+    '/%71uotes/1',
+    '/a%2Eb/%7ec',
+    '/quotes%2f1',
+    '/quotes%2Fspecial',
+    '/quotes;v=1/1',
+    '/quotes%3bv=1',
+    '/quotes%5cspecial',
+    '/quotes%00',
+    '/quotes%20/1',
+    '/quotes%252f1',
+    '/%2571uotes',
+    '/%c1%b1uotes',
+    '/%u0071uotes',
+    '/quotes//special',
+    '/quotes/special;x',
+    '/quotes/%73pecial/1',
+    '/policies%23/1',
+    '/policies%3F',
+  ])('%s takes none', (target) => {
+    expect(taken(target)).toBe('ambiguous');
+  });
+
+  it('matters only where there are several', () => {
+    expect(taken('//quotes%2f..;x', ['/'])).toBe('/');
+  });
+});
+
+describe('a prefix that is stripped', () => {
+  const table = createRouteTable(routesOf(ALL, true));
+  const pathOf = (base: string, target: string): string => {
+    const choice = table.choose(target);
+    const joined = choice.kind === 'chosen' ? joinTarget(base, target, choice.strippedLength) : choice;
+    return joined.kind === 'joined' ? joined.path : joined.kind;
+  };
+
+  it.each([
+    ['/quotes/1?x=1', '/v1/1?x=1', '/1?x=1'],
+    ['/quotes', '/v1', '/'],
+    ['/quotes?x', '/v1?x', '/?x'],
+    ['/quotes/', '/v1/', '/'],
+    ['/quotes/special/1', '/v1/1', '/1'],
+    ['/other/1', '/v1/other/1', '/other/1'],
+    ['/', '/v1/', '/'],
+  ])('of %s leaves %s, and %s at the root', (target, belowBase, atRoot) => {
+    expect([pathOf('/v1', target), pathOf('/', target)]).toEqual([belowBase, atRoot]);
+  });
+});
+
+describe('whatever comes', () => {
+  const PIECES = [
+    '/',
+    'quotes',
+    '%71uotes',
+    'special',
+    'policies',
+    '%2f',
+    '%5c',
+    '\\',
+    '..',
+    '%2e%2e',
+    '.',
+    ';x',
+    '%3b',
+  ];
+  const MORE = ['%00', '%20', '%252f', '%c0%af', '%u002f', '?', '#', 'x', '%', '%zz', '%ff', '//', 'a'];
+  const target = fc.array(fc.constantFrom(...PIECES, ...MORE), { maxLength: 9 }).map((parts) => `/${parts.join('')}`);
+  const strips = fc.boolean();
+
+  /** Readers that we did not write, or that are as plain as can be: each gives the path that it believes in. */
+  const READERS: readonly ((path: string) => string)[] = [
+    (path) => new URL(path.replace(/^\/+/, '/'), 'http://a').pathname,
+    (path) => decodeURIComponent(path),
+    (path) => decodeURIComponent(new URL(path.replace(/^\/+/, '/'), 'http://a').pathname),
+    (path) => decodeURIComponent(path).replaceAll(/\/+/g, '/'),
+    (path) => decodeURIComponent(decodeURIComponent(path)).replaceAll(/;[^/]*/g, ''),
+    (path) => path.replaceAll(/\/{2,}/g, '/'),
+  ];
+  const prefixIn = (path: string): string =>
+    ALL.filter((prefix) => prefix === '/' || path === prefix || path.startsWith(`${prefix}/`)).reduce((one, other) =>
+      other.length > one.length ? other : one,
+    );
+
+  it('every reader of a path that is sent finds the prefix of the route whose token it carries', () => {
+    let sent = 0;
+    fc.assert(
+      fc.property(target, (given) => {
+        const choice = createRouteTable(routesOf(ALL)).choose(given);
+        if (choice.kind !== 'chosen' || joinTarget('/', given).kind === 'refused') return;
+        sent++;
+        const path = given.split('?', 1)[0] ?? '';
+        for (const read of READERS) {
+          const seen = readOrNothing(read, path);
+          if (seen !== undefined) expect(`${given} ${prefixIn(seen)}`).toBe(`${given} ${choice.route.pathPrefix}`);
+        }
+      }),
+      { numRuns: 5000 },
+    );
+    expect(sent).toBeGreaterThan(500);
+  });
+
+  it('the path that is sent lies below the base of the route, and is what came less the prefix', () => {
+    fc.assert(
+      fc.property(target, strips, (given, strip) => {
+        const choice = createRouteTable(routesOf(ALL, strip)).choose(given);
+        if (choice.kind !== 'chosen') return;
+        const joined = joinTarget(`/base${choice.route.pathPrefix}`, given, choice.strippedLength);
+        if (joined.kind === 'refused') return;
+        const base = `/base${choice.route.pathPrefix}`.replace(/\/$/, '');
+        expect(joined.path.startsWith(base)).toBe(true);
+        expect(joined.path.slice(base.length)).toMatch(/^(?:$|[/?])/);
+        expect(given.endsWith(joined.path.slice(base.length))).toBe(true);
+        const { pathname } = new URL(joined.path, 'http://a');
+        expect(pathname === base || pathname.startsWith(`${base}/`)).toBe(true);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+});
+
+/** Undefined for a path that the reader refuses. */
+function readOrNothing(read: (path: string) => string, path: string): string | undefined {
+  try {
+    return read(path);
+  } catch (error) {
+    expect(error).toBeInstanceOf(Error);
+    return undefined;
+  }
+}
