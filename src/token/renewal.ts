@@ -1,22 +1,24 @@
 /**
- * Asks for tokens: one request in flight whatever asks, ahead of the end of the held one, with backoff after a failure.
- * Which token is held and who may use it is token-source's; the wire is token-endpoint's.
+ * Asks for tokens: one request in flight whatever asks, ahead of the end of the held one, and as the circuit allows after
+ * a failure. Which token is held and who may use it is token-source's; where it comes from is the supply's.
  */
 import type { Cancel, Clock, Random } from '../clock.ts';
 import { SidecarError } from '../errors.ts';
 import type { Observe } from '../telemetry/events.ts';
-import { abortable } from './abortable.ts';
-import { chooseRefreshDelayMs, chooseRetryDelayMs, isUsable } from './refresh-schedule.ts';
-import type { TokenAnswer } from './token-answer.ts';
+import { fetchBounded } from './bounded-fetch.ts';
+import { Circuit } from './circuit.ts';
+import type { LifeClock } from './life-clock.ts';
+import { chooseRefreshDelayMs, isUsable } from './refresh-schedule.ts';
+import { describeSettlement } from './settlement.ts';
+import type { Settlement } from './settlement.ts';
+import type { TokenNeed, TokenSupply } from './supply.ts';
+import type { FailedAnswer } from './token-answer.ts';
 import type { Token, TokenState } from './token.ts';
 
 export interface RenewalOptions {
   /** Label of the events. */
   readonly credential: string;
-  /** Sends one token request; must settle in bounded time. */
-  readonly requestToken: (signal: AbortSignal) => Promise<TokenAnswer>;
-  /** True when id or secret are no longer those of the last request. */
-  readonly credentialsChanged: () => Promise<boolean>;
+  readonly supply: TokenSupply;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: Observe;
@@ -24,7 +26,8 @@ export interface RenewalOptions {
 
 /** What the renewal needs to know of, and tells, the holder of the token. */
 interface TokenHolder {
-  isHolding(): boolean;
+  /** Why a token is asked for at this moment; `renewal` when a good one is held. */
+  need(): TokenNeed;
   take(token: Token): void;
   /** The attempt under way failed. */
   endure(): void;
@@ -36,46 +39,51 @@ type Attempt =
   | { readonly kind: 'under-way'; readonly done: Promise<void> }
   | { readonly kind: 'refused'; readonly error: SidecarError };
 
-type FailedAnswer = Exclude<TokenAnswer, { kind: 'ok' }>;
-
 interface Failure {
   readonly answer: FailedAnswer;
-  readonly inARow: number;
   readonly wallAt: number;
 }
 
 /** Sleeps are cut into these, so that the end of a suspend or a stepped wall clock is noticed. */
 const LONGEST_SLEEP_MS = 60_000;
-const SECRET_POLL_MS = 5_000;
 const DRAINING_RETRY_MS = 1_000;
 
 export class Renewal {
   readonly #options: RenewalOptions;
+  readonly #life: LifeClock;
   readonly #holder: TokenHolder;
   readonly #stop = new AbortController();
+  readonly #circuit = new Circuit();
   #underWay: Promise<void> | undefined;
   #failure: Failure | undefined;
-  #dueAt: number | undefined;
+  /** When the held token's successor is due. */
+  #refreshAt: number | undefined;
+  /** Somebody who needs a token has been refused since the last request. */
+  #isWanted = false;
   #cancelSleep: Cancel | undefined;
-  #pollingSecret = false;
+  #cancelWatch: Cancel | undefined;
   #serial = 0;
 
-  constructor(options: RenewalOptions, holder: TokenHolder) {
+  constructor(options: RenewalOptions, life: LifeClock, holder: TokenHolder) {
     this.#options = options;
+    this.#life = life;
     this.#holder = holder;
+  }
+
+  /** From now on new credentials are noticed. */
+  start(): void {
+    if (!this.#stop.signal.aborted) this.#cancelWatch ??= this.#options.supply.watch(() => this.#tryNewCredentials());
   }
 
   /** Joins the request under way or begins one, unless the endpoint's failures forbid it now. */
   attempt(): Attempt {
     if (this.#stop.signal.aborted) return { kind: 'refused', error: describeStop() };
-    if (this.#underWay === undefined) {
-      const waitMs = this.#dueInMs() ?? 0;
-      if (this.#failure !== undefined && waitMs > 0)
-        return { kind: 'refused', error: describeRefusal(this.#failure.answer, waitMs) };
-      this.#cancelSleep?.();
-      this.#underWay = this.#request();
+    const waitMs = this.#circuit.nextAt(true) - this.#life.now();
+    if (this.#underWay === undefined && this.#failure !== undefined && waitMs > 0) {
+      this.#want();
+      return { kind: 'refused', error: describeRefusal(this.#failure.answer, waitMs) };
     }
-    return { kind: 'under-way', done: this.#underWay };
+    return { kind: 'under-way', done: this.#underWay ?? this.#begin(this.#holder.need()) };
   }
 
   /** The request under way, if one is. */
@@ -86,113 +94,124 @@ export class Renewal {
   stop(): void {
     this.#stop.abort(describeStop());
     this.#cancelSleep?.();
-    this.#dueAt = undefined;
+    this.#cancelWatch?.();
   }
 
-  state(): Pick<TokenState, 'consecutiveFailures' | 'lastFailure' | 'nextRequestInMs'> {
+  state(): Pick<TokenState, 'consecutiveFailures' | 'lastFailure' | 'circuit' | 'nextRequestInMs'> {
     const failure = this.#failure;
     return {
-      consecutiveFailures: failure?.inARow ?? 0,
+      consecutiveFailures: this.#circuit.failures,
       lastFailure: failure && { outcome: failure.answer.kind, detail: failure.answer.detail, wallAt: failure.wallAt },
+      circuit: this.#circuit.phase,
       nextRequestInMs: this.#dueInMs(),
     };
   }
 
-  async #request(): Promise<void> {
-    const { clock, observe, credential } = this.#options;
-    const askedAt = clock.now();
-    const askedWallAt = clock.wallNow();
-    this.#dueAt = undefined;
-    const received = await this.#ask();
+  /** Whoever was refused once is going to ask again: the token is to be there by then. */
+  #want(): void {
+    if (this.#isWanted) return;
+    this.#isWanted = true;
+    this.#sleep();
+  }
+
+  /** In an outage they are part of the next probe; after a refusal they are what has been waited for. */
+  #tryNewCredentials(): void {
+    const isDown = this.#failure !== undefined && this.#failure.answer.kind !== 'rejected';
+    if (this.#stop.signal.aborted || this.#underWay !== undefined || isDown) return;
+    const need = this.#holder.need();
+    void this.#begin(need.reason === 'renewal' ? { ...need, reason: 'rotated' } : need);
+  }
+
+  #begin(need: TokenNeed): Promise<void> {
+    this.#cancelSleep?.();
+    this.#isWanted = false;
+    this.#circuit.begin();
+    return (this.#underWay = this.#request(need));
+  }
+
+  async #request(need: TokenNeed): Promise<void> {
+    const askedAt = this.#life.now();
+    const askedWallAt = this.#options.clock.wallNow();
+    const fetched = await fetchBounded(this.#options, need, this.#stop.signal, this.#circuit.patienceMs);
+    // The held token may have been lost while new credentials were on trial.
+    const left = this.#holder.need();
+    if (fetched.kind === 'declined' && left.reason !== 'renewal' && !this.#stop.signal.aborted)
+      return this.#request(left);
     this.#underWay = undefined;
     if (this.#stop.signal.aborted) return;
-    const answer = this.#settle(received, askedAt, askedWallAt);
+    const durationMs = this.#life.now() - askedAt;
+    if (fetched.kind === 'declined') this.#circuit.abandon();
+    const settled = fetched.kind === 'declined' ? undefined : this.#settle(fetched, askedAt, askedWallAt);
     this.#sleep();
-    const nextInMs = this.#dueInMs();
-    observe({
-      kind: 'token-requested',
-      credential,
-      outcome: answer.kind,
-      durationMs: clock.now() - askedAt,
-      ...(answer.kind === 'ok' ? { lifetimeMs: answer.lifetimeMs } : { detail: answer.detail }),
-      ...(nextInMs === undefined ? {} : { nextInMs }),
-    });
+    if (settled === undefined) return;
+    const { credential, observe, clock } = this.#options;
+    const facts = { credential, durationMs, nextInMs: this.#dueInMs(), wallNow: clock.wallNow() };
+    observe(describeSettlement(settled, facts));
   }
 
-  async #ask(): Promise<TokenAnswer> {
-    const { signal } = this.#stop;
-    try {
-      return await abortable(this.#options.requestToken(signal), signal);
-    } catch {
-      // Whatever was thrown was not made for showing: it may quote what was sent.
-      return { kind: 'unavailable', detail: 'the token request failed unexpectedly' };
-    }
-  }
-
-  /** Returns the answer as it was taken. The life counts from the request on, as it may have begun with its arrival. */
-  #settle(answer: TokenAnswer, askedAt: number, askedWallAt: number): TokenAnswer {
-    const { clock, random } = this.#options;
-    if (answer.kind !== 'ok') return this.#fail(answer);
-    const { value, scope, lifetimeMs } = answer;
+  /** Returns what was made of it: a token that comes too late is a failure. */
+  #settle(fetched: Settlement, askedAt: number, askedWallAt: number): Settlement {
+    if (fetched.kind !== 'ok' && fetched.kind !== 'found') return this.#fail(fetched, askedAt);
+    const { value, scope, lifetimeMs, ageMs } = describeGain(fetched, askedWallAt);
+    // The life counts from the request on, as it may have begun with its arrival.
+    const obtainedAt = askedAt - ageMs;
     const token: Token = {
       value,
       serial: this.#serial + 1,
       scope,
-      obtainedAt: askedAt,
-      expiresAt: askedAt + lifetimeMs,
-      expiresWallAt: askedWallAt + lifetimeMs,
+      obtainedAt,
+      expiresAt: obtainedAt + lifetimeMs,
+      expiresWallAt: askedWallAt - ageMs + lifetimeMs,
     };
-    if (!isUsable(token, clock.now(), clock.wallNow()))
-      return this.#fail({ kind: 'unavailable', detail: 'the token had expired before it arrived' });
+    if (!isUsable(token, this.#life.now()))
+      return this.#fail({ kind: 'unavailable', detail: 'the token had expired before it arrived' }, askedAt);
     this.#serial = token.serial;
     this.#failure = undefined;
-    this.#dueAt = askedAt + chooseRefreshDelayMs(lifetimeMs, random());
+    this.#refreshAt = obtainedAt + chooseRefreshDelayMs(lifetimeMs, this.#options.random());
+    this.#moveCircuit(() => this.#circuit.close());
     this.#holder.take(token);
-    return answer;
+    return fetched;
   }
 
-  #fail(answer: FailedAnswer): FailedAnswer {
+  #fail(answer: FailedAnswer, askedAt: number): FailedAnswer {
     const { clock, random } = this.#options;
-    const inARow = (this.#failure?.inARow ?? 0) + 1;
-    this.#failure = { answer, inARow, wallAt: clock.wallNow() };
-    this.#dueAt = clock.now() + chooseRetryDelayMs(answer, inARow, random());
+    this.#failure = { answer, wallAt: clock.wallNow() };
+    this.#moveCircuit(() => this.#circuit.fail(answer, askedAt, this.#life.now(), random()));
     this.#holder.endure();
     return answer;
   }
 
-  #dueInMs(): number | undefined {
-    return this.#dueAt === undefined ? undefined : Math.max(0, this.#dueAt - this.#options.clock.now());
+  /** Probes that fail are no news. */
+  #moveCircuit(move: () => void): void {
+    const { credential, observe } = this.#options;
+    const wasClosed = this.#circuit.phase === 'closed';
+    move();
+    const isClosed = this.#circuit.phase === 'closed';
+    if (isClosed !== wasClosed) observe({ kind: 'token-circuit', credential, phase: isClosed ? 'closed' : 'open' });
   }
 
-  #isRejected(): boolean {
-    return this.#failure?.answer.kind === 'rejected';
+  #dueInMs(): number | undefined {
+    if (this.#underWay !== undefined || this.#stop.signal.aborted) return undefined;
+    const dueAt = this.#failure === undefined ? this.#refreshAt : this.#circuit.nextAt(this.#isWanted);
+    return dueAt === undefined ? undefined : Math.max(0, dueAt - this.#life.now());
   }
 
   #sleep(): void {
-    const longestMs = this.#isRejected() ? SECRET_POLL_MS : LONGEST_SLEEP_MS;
-    this.#cancelSleep = this.#options.clock.after(Math.min(this.#dueInMs() ?? longestMs, longestMs), () => {
-      this.#wake();
+    this.#cancelSleep?.();
+    const sleepMs = Math.min(this.#dueInMs() ?? LONGEST_SLEEP_MS, LONGEST_SLEEP_MS);
+    this.#cancelSleep = this.#options.clock.after(sleepMs, () => {
+      if (this.#dueInMs() === 0) this.attempt();
+      else this.#sleep();
     });
   }
+}
 
-  #wake(): void {
-    const lostEarly = this.#failure === undefined && !this.#holder.isHolding();
-    if (lostEarly || this.#dueInMs() === 0) {
-      this.attempt();
-      return;
-    }
-    this.#sleep();
-    if (this.#isRejected() && !this.#pollingSecret) void this.#pollSecret();
-  }
-
-  async #pollSecret(): Promise<void> {
-    this.#pollingSecret = true;
-    const changed = await this.#options.credentialsChanged().catch(() => false);
-    this.#pollingSecret = false;
-    if (!changed || !this.#isRejected() || this.#underWay !== undefined) return;
-    this.#dueAt = this.#options.clock.now();
-    this.attempt();
-  }
+/** One that was asked for earlier has lived already; the clock of whoever asked for it may be ahead of this one. */
+function describeGain(fetched: Extract<Settlement, { kind: 'ok' | 'found' }>, wallNow: number) {
+  if (fetched.kind === 'ok') return { ...fetched, ageMs: 0 };
+  const { obtainedWallAt, expiresWallAt } = fetched.token;
+  const ageMs = Math.max(0, wallNow - obtainedWallAt);
+  return { ...fetched.token, lifetimeMs: expiresWallAt - obtainedWallAt, ageMs };
 }
 
 function describeRefusal(answer: FailedAnswer, retryAfterMs: number): SidecarError {

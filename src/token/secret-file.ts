@@ -14,6 +14,9 @@ export type SecretReading =
   /** `detail` names the key, the path and the fault. */
   | { readonly kind: 'unreadable'; readonly detail: string };
 
+/** A chain of certificates, a system's whole bundle of authorities among them, is far below it. */
+export const LARGEST_PEM_BYTES = 1024 * 1024;
+
 /** No credential is longer; a path given by mistake may lead to something that is. */
 const LARGEST_SECRET_BYTES = 64 * 1024;
 

@@ -17,15 +17,27 @@ export type TokenAnswer =
       readonly scope: string | undefined;
     }
   /** The client, its grant or the endpoint's address was refused: asking again soon is of no use. */
-  | { readonly kind: 'rejected'; readonly detail: string }
-  | {
+  | ({
+      readonly kind: 'rejected';
+      /** The OAuth error code, if the server named one. */
+      readonly error?: string;
+    } & Failed)
+  | ({
       readonly kind: 'unavailable';
-      readonly detail: string;
       /** The endpoint's own `Retry-After`, milliseconds. */
       readonly retryAfterMs?: number;
-    }
+    } & Failed)
   /** A success that is none. */
-  | { readonly kind: 'malformed'; readonly detail: string };
+  | ({ readonly kind: 'malformed' } & Failed);
+
+interface Failed {
+  readonly detail: string;
+  /** Who has asked, if it was not this process. */
+  readonly from?: string;
+}
+
+/** One that brought no token. */
+export type FailedAnswer = Exclude<TokenAnswer, { kind: 'ok' }>;
 
 /** The life of a token whose answer does not state one (RFC 6749 §5.1 leaves that to documentation): 300 s. */
 export const DEFAULT_LIFETIME_MS = 300_000;

@@ -1,155 +1,198 @@
 /**
- * One client credentials request (RFC 6749 §4.4), as the service fronted here wants it. Every request has a connection
- * of its own: one an hour gains nothing from a kept one, and meets no socket that died in the meantime.
- * When to ask, and what an answer means for those who wait, is token-source's business.
+ * One client credentials request (RFC 6749 §4.4) to a token endpoint that is known by its URL or found by its issuer. When to
+ * ask, with which credential, and what an answer means for those who wait, is decided elsewhere.
  */
 import { X509Certificate } from 'node:crypto';
-import { createSecureContext } from 'node:tls';
 import type { SecureContext } from 'node:tls';
-import { Client } from 'undici';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
-import { trustContext } from '../tls.ts';
-import { authenticateClient } from './client-authentication.ts';
-import type { ClientAuthentication, ClientCredentials } from './client-authentication.ts';
+import type { Egress } from '../egress/egress.ts';
+import type { Observe } from '../telemetry/events.ts';
+import { canChange, readClient } from './client-authentication.ts';
+import type { ClientCredential, ClientOptions, ClientReading } from './client-authentication.ts';
 import { describeConnectionFault } from './connection-fault.ts';
-import { readTextFile } from './secret-file.ts';
+import { Discovery, readDocument } from './discovery.ts';
+import type { GetDocument } from './discovery.ts';
+import type { TokenBinding } from './sealed-token.ts';
+import { LARGEST_PEM_BYTES, readTextFile } from './secret-file.ts';
+import { describeMismatch } from './server-metadata.ts';
+import type { ServerMetadata } from './server-metadata.ts';
+import { exchangeOnce, readBounded } from './single-exchange.ts';
 import { readGrant, readOAuthError, readRetryAfterMs } from './token-answer.ts';
-import type { TokenAnswer } from './token-answer.ts';
+import type { FailedAnswer, TokenAnswer } from './token-answer.ts';
+import { listAsked, writeTokenRequest } from './token-request.ts';
+import type { GrantOptions } from './token-request.ts';
 
-export interface TokenEndpointOptions extends ClientCredentials {
-  readonly tokenUrl: URL;
-  readonly audience: string | undefined;
-  readonly scope: string | undefined;
-  /** From the start of the connection to the last byte of the answer, milliseconds. */
+/** Where tokens are asked for. */
+export type TokenEndpointAddress =
+  | { readonly kind: 'url'; readonly url: URL }
+  /** As the issuer's metadata says; the issuer exactly as it names itself there. */
+  | { readonly kind: 'issuer'; readonly issuer: string; readonly allowInsecureHttp: boolean };
+
+export interface TokenEndpointOptions extends ClientOptions, GrantOptions {
+  readonly endpoint: TokenEndpointAddress;
+  /** From the start of the first connection to the last byte of the answer, milliseconds. */
   readonly timeoutMs: number;
   /** PEM certificates trusted instead of Node's and the system's roots; read at every request. */
   readonly caFile: string | undefined;
-  readonly clock: Pick<Clock, 'after' | 'wallNow'>;
+  readonly egress: Egress;
+  readonly clock: Pick<Clock, 'now' | 'after' | 'wallNow'>;
+  /** Hears what is odd and does no harm. */
+  readonly observe: Observe;
+  /** Hears the head of each answer to a token request. Default: nobody. */
+  readonly onHead?: (head: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>) => void;
 }
 
 export interface TokenEndpoint {
+  /** What the client shows of itself, read anew. Never rejects. */
+  read(): Promise<ClientReading>;
+  /** False when nothing of it is in a file. */
+  readonly canChange: boolean;
   /** Sends one token request. Never rejects; an abort ends it as `unavailable`. */
-  requestToken(signal: AbortSignal): Promise<TokenAnswer>;
-  /** True when id or secret are no longer those of the last request. Never rejects; an unreadable file is no change. */
-  credentialsChanged(): Promise<boolean>;
+  request(credential: ClientCredential, signal: AbortSignal): Promise<TokenAnswer>;
+  /** What a token of such a request is bound to. The issuer stands for an endpoint that is found by it. */
+  binding(credential: ClientCredential): TokenBinding;
 }
 
 const LARGEST_BODY_BYTES = 64 * 1024;
-/** A system's whole bundle is about a quarter of it. */
-const LARGEST_CA_FILE_BYTES = 1024 * 1024;
 
 export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
-  let lastAuthorization: string | undefined;
+  const { endpoint } = options;
+  const requests = new TokenRequests(options);
   return {
-    async requestToken(signal) {
-      const authentication = await authenticateClient(options);
-      if (authentication.kind === 'unreadable') return { kind: 'unavailable', detail: authentication.detail };
-      lastAuthorization = authentication.authorization;
-      const trust = await readTrust(options);
+    read: () => readClient(options),
+    canChange: canChange(options),
+    request: (credential, signal) => requests.send(credential, signal),
+    binding: ({ clientId, method }) => ({
+      tokenUrl: endpoint.kind === 'url' ? endpoint.url.href : endpoint.issuer,
+      clientId,
+      method,
+      asked: listAsked(options),
+    }),
+  };
+}
+
+/** What the exchanges of one request have in common. */
+interface Surroundings {
+  readonly credential: ClientCredential;
+  readonly context: SecureContext | undefined;
+  readonly signal: AbortSignal;
+}
+
+type Located =
+  { readonly kind: 'located'; readonly url: URL } | { readonly kind: 'failed'; readonly answer: FailedAnswer };
+
+class TokenRequests {
+  readonly #options: TokenEndpointOptions;
+  readonly #discovery: Discovery | undefined;
+  #lastMismatch: string | undefined;
+
+  constructor(options: TokenEndpointOptions) {
+    this.#options = options;
+    if (options.endpoint.kind === 'issuer') this.#discovery = new Discovery({ ...options, ...options.endpoint });
+  }
+
+  async send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenAnswer> {
+    const { clock, timeoutMs, endpoint } = this.#options;
+    const timeout = new AbortController();
+    const cancelTimeout = clock.after(timeoutMs, () => {
+      timeout.abort();
+    });
+    let { host } = new URL(endpoint.kind === 'url' ? endpoint.url : endpoint.issuer);
+    try {
+      const trust = await readTrust(this.#options, credential);
       if (trust.kind === 'unreadable') return { kind: 'unavailable', detail: trust.detail };
-      return exchange(options, authentication, trust.context, signal);
-    },
-    async credentialsChanged() {
-      const authentication = await authenticateClient(options);
-      return authentication.kind === 'ready' && authentication.authorization !== lastAuthorization;
-    },
-  };
-}
-
-type ReadyAuthentication = Extract<ClientAuthentication, { kind: 'ready' }>;
-
-async function exchange(
-  options: TokenEndpointOptions,
-  authentication: ReadyAuthentication,
-  context: SecureContext | undefined,
-  abandon: AbortSignal,
-): Promise<TokenAnswer> {
-  const timeout = new AbortController();
-  const cancelTimeout = options.clock.after(options.timeoutMs, () => {
-    timeout.abort();
-  });
-  const signal = AbortSignal.any([abandon, timeout.signal]);
-  const client = connect(options, context, signal);
-  try {
-    const response = await client.request(describeRequest(options, authentication.authorization, signal));
-    return await readResponse(options, response, authentication.withheld);
-  } catch (error) {
-    return { kind: 'unavailable', detail: describeFailure(error) };
-  } finally {
-    cancelTimeout();
-    await client.destroy();
+      const surroundings = { credential, context: trust.context, signal: AbortSignal.any([abandon, timeout.signal]) };
+      const located = await this.#locate(surroundings, abandon);
+      if (located.kind === 'failed') return located.answer;
+      host = located.url.host;
+      return await this.#ask(located.url, surroundings);
+    } catch (error) {
+      if (abandon.aborted) return { kind: 'unavailable', detail: 'the token request was abandoned' };
+      const isLate = timeout.signal.aborted;
+      const late = `${host} gave no whole answer within ${String(timeoutMs)} ms`;
+      return { kind: 'unavailable', detail: isLate ? late : describeConnectionFault(host, error) };
+    } finally {
+      cancelTimeout();
+    }
   }
 
-  function describeFailure(error: unknown): string {
-    if (abandon.aborted) return 'the token request was abandoned';
-    const { host } = options.tokenUrl;
-    if (timeout.signal.aborted) return `${host} gave no whole answer within ${String(options.timeoutMs)} ms`;
-    return describeConnectionFault(host, error);
+  /** @param lasting for what goes on behind this request's back */
+  async #locate(surroundings: Surroundings, lasting: AbortSignal): Promise<Located> {
+    const { endpoint } = this.#options;
+    if (endpoint.kind === 'url') return { kind: 'located', url: endpoint.url };
+    if (this.#discovery === undefined) throw new Error('an issuer is found by discovery');
+    const headers = { Accept: 'application/json' };
+    const get: GetDocument = (url, signal) =>
+      exchangeOnce({ ...this.#terms(url, { ...surroundings, signal }), method: 'GET', headers }, readDocument);
+    const found = await this.#discovery.locate(get, surroundings.signal, lasting);
+    if (found.kind === 'failed') return found;
+    const { credential } = surroundings;
+    this.#tellMismatch(found.metadata, credential);
+    const { tokenUrl, mtlsTokenUrl = tokenUrl } = found.metadata;
+    return { kind: 'located', url: credential.hasCertificate ? mtlsTokenUrl : tokenUrl };
   }
-}
 
-/** `signal` goes to the socket too: undici alone would leave a connection that is being opened to its own time-out. */
-function connect(options: TokenEndpointOptions, context: SecureContext | undefined, signal: AbortSignal): Client {
-  return new Client(options.tokenUrl.origin, {
-    allowH2: false,
-    // The one timer over the whole exchange is shorter than any of these would need to be.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { signal, timeout: options.timeoutMs, ...(context && { secureContext: context }) },
-  });
-}
+  async #ask(url: URL, surroundings: Surroundings): Promise<TokenAnswer> {
+    const { endpoint, clock, onHead } = this.#options;
+    const issuer = endpoint.kind === 'issuer' ? endpoint.issuer : undefined;
+    const proof = await surroundings.credential.prove({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
+    const { headers, body, withheld } = writeTokenRequest(this.#options, proof);
+    const answer = await exchangeOnce(
+      { ...this.#terms(url, surroundings), method: 'POST', headers, body },
+      (response) => {
+        onHead?.(response);
+        return readResponse(url, response, withheld, clock.wallNow());
+      },
+    );
+    if (answer.kind !== 'not-found') return answer;
+    this.#discovery?.doubt();
+    const advice = issuer === undefined ? 'check auth.url and auth.tokenPath' : 'the metadata of auth.issuer names it';
+    return { kind: 'rejected', detail: `${answer.detail}: ${advice}` };
+  }
 
-function describeRequest(
-  { tokenUrl, audience, scope }: TokenEndpointOptions,
-  authorization: string,
-  signal: AbortSignal,
-): Dispatcher.RequestOptions {
-  const form = new URLSearchParams({ grant_type: 'client_credentials' });
-  if (audience !== undefined) form.set('audience', audience);
-  if (scope !== undefined) form.set('scope', scope);
-  return {
-    method: 'POST',
-    path: tokenUrl.pathname + tokenUrl.search,
-    headers: {
-      Authorization: authorization,
-      'Content-Type': 'application/x-www-form-urlencoded',
-      Accept: 'application/json',
-    },
-    body: form.toString(),
-    reset: true,
-    signal,
-  };
+  #terms(url: URL, { context, signal }: Surroundings) {
+    const { egress, clock, timeoutMs } = this.#options;
+    return { url, secureContext: url.protocol === 'https:' ? context : undefined, egress, clock, timeoutMs, signal };
+  }
+
+  #tellMismatch(metadata: ServerMetadata, { method, algorithm }: ClientCredential): void {
+    const mismatch = describeMismatch(metadata, { method, algorithm });
+    if (mismatch !== undefined && mismatch !== this.#lastMismatch)
+      this.#options.observe({ kind: 'warning', message: mismatch });
+    this.#lastMismatch = mismatch;
+  }
 }
 
 /** Bodies are read only where they decide something. */
 async function readResponse(
-  { tokenUrl, clock }: TokenEndpointOptions,
+  url: URL,
   { statusCode, headers, body }: Dispatcher.ResponseData,
   withheld: readonly string[],
-): Promise<TokenAnswer> {
-  const retryAfterMs = readRetryAfterMs(headers['retry-after'], clock.wallNow());
+  wallNow: number,
+): Promise<TokenAnswer | { readonly kind: 'not-found'; readonly detail: string }> {
+  const retryAfterMs = readRetryAfterMs(headers['retry-after'], wallNow);
   const unavailable = (detail: string): TokenAnswer => ({
     kind: 'unavailable',
     detail,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
-  const answered = `${tokenUrl.host} answered the token request with ${String(statusCode)}`;
+  const answered = `${url.host} answered the token request with ${String(statusCode)}`;
   switch (statusCode) {
     case 200: {
-      const text = await readBounded(body);
+      const text = await readBounded(body, LARGEST_BODY_BYTES);
       if (text === undefined) return { kind: 'malformed', detail: `${answered} and more than 64 KiB` };
       return readGrant(text);
     }
     case 400:
     case 401:
     case 403: {
-      const error = readOAuthError((await readBounded(body)) ?? '', withheld);
+      const error = readOAuthError((await readBounded(body, LARGEST_BODY_BYTES)) ?? '', withheld);
       if (error === undefined) return unavailable(`${answered} and no OAuth error`);
-      return { kind: 'rejected', detail: `${answered} and the error "${error}"` };
+      return { kind: 'rejected', error, detail: `${answered} and the error "${error}"` };
     }
     case 404:
-      return { kind: 'rejected', detail: `${answered}: check auth.url and auth.tokenPath` };
+      return { kind: 'not-found', detail: answered };
     default:
       return unavailable(isRedirect(statusCode) ? `${answered}: redirects are not followed, check auth.url` : answered);
   }
@@ -159,31 +202,19 @@ function isRedirect(statusCode: number): boolean {
   return statusCode >= 300 && statusCode < 400;
 }
 
-/** Undefined when the body is longer than the bound. */
-async function readBounded(body: AsyncIterable<Buffer>): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > LARGEST_BODY_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return new TextDecoder().decode(Buffer.concat(chunks));
-}
-
 type Trust =
   | { readonly kind: 'read'; readonly context: SecureContext | undefined }
   | { readonly kind: 'unreadable'; readonly detail: string };
 
 /** A file is checked, and anew each time: TLS takes one without certificates silently, and then trusts nobody. */
-async function readTrust({ tokenUrl, caFile }: TokenEndpointOptions): Promise<Trust> {
-  if (tokenUrl.protocol !== 'https:') return { kind: 'read', context: undefined };
-  if (caFile === undefined) return { kind: 'read', context: trustContext(undefined) };
-  const reading = await readTextFile('auth.caFile', caFile, LARGEST_CA_FILE_BYTES);
+async function readTrust({ endpoint, caFile }: TokenEndpointOptions, credential: ClientCredential): Promise<Trust> {
+  if (endpoint.kind === 'url' && endpoint.url.protocol !== 'https:') return { kind: 'read', context: undefined };
+  if (caFile === undefined) return { kind: 'read', context: credential.trusting(undefined) };
+  const reading = await readTextFile('auth.caFile', caFile, LARGEST_PEM_BYTES);
   if (reading.kind === 'unreadable') return reading;
   try {
     new X509Certificate(reading.value);
-    return { kind: 'read', context: createSecureContext({ ca: reading.value, minVersion: 'TLSv1.2' }) };
+    return { kind: 'read', context: credential.trusting(reading.value) };
   } catch {
     return { kind: 'unreadable', detail: `auth.caFile: the file ${caFile} does not begin with a PEM certificate` };
   }

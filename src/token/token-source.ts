@@ -4,15 +4,20 @@
  * cause that is invalidation's.
  */
 import { abortable } from './abortable.ts';
+import { findMissingScopes } from './granted-scope.ts';
 import { createInvalidationCooldown, mayRefresh, noteAccepted } from './invalidation.ts';
 import { noteRefreshBegun, noteRefused, noteReplaced } from './invalidation.ts';
 import type { InvalidationCooldown } from './invalidation.ts';
+import { LifeClock } from './life-clock.ts';
 import { isUsable } from './refresh-schedule.ts';
 import { Renewal } from './renewal.ts';
 import type { RenewalOptions } from './renewal.ts';
+import type { TokenNeed } from './supply.ts';
 import type { Token, TokenSource, TokenState, UnauthorizedVerdict } from './token.ts';
 
 export interface TokenSourceOptions extends RenewalOptions {
+  /** Scopes asked for, separated by blanks. */
+  readonly scope: string | undefined;
   /** Least time between two refreshes caused by a 401, before it doubles; milliseconds. */
   readonly invalidationCooldownMs: number;
 }
@@ -35,21 +40,20 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
 
 class HeldTokenSource implements TokenSource {
   readonly #options: TokenSourceOptions;
+  readonly #life: LifeClock;
   readonly #renewal: Renewal;
   #held: Token | undefined;
   #standing: Standing = 'good';
+  #missingScopes: readonly string[] = [];
   #cooldown: InvalidationCooldown;
 
   constructor(options: TokenSourceOptions) {
     this.#options = options;
+    this.#life = new LifeClock(options.clock);
     this.#cooldown = createInvalidationCooldown(options.invalidationCooldownMs);
-    this.#renewal = new Renewal(options, {
-      isHolding: () => this.#alive() !== undefined,
-      take: (token) => {
-        if (this.#standing !== 'good') this.#cooldown = noteReplaced(this.#cooldown, token.serial);
-        this.#held = token;
-        this.#standing = 'good';
-      },
+    this.#renewal = new Renewal(options, this.#life, {
+      need: () => this.#need(),
+      take: (token) => this.#take(token),
       endure: () => {
         if (this.#standing === 'withheld') this.#standing = 'doubtful';
       },
@@ -57,6 +61,11 @@ class HeldTokenSource implements TokenSource {
   }
 
   start(): void {
+    this.#renewal.start();
+    this.seek();
+  }
+
+  seek(): void {
     if (this.#alive() === undefined) this.#renewal.attempt();
   }
 
@@ -95,16 +104,38 @@ class HeldTokenSource implements TokenSource {
       serial: this.#held?.serial ?? 0,
       scope: token?.scope,
       expiresWallAt: token?.expiresWallAt,
-      validForMs: token && token.expiresAt - this.#options.clock.now(),
+      validForMs: token && token.expiresAt - this.#life.now(),
+      missingScopes: this.#missingScopes,
+      credentialFault: this.#options.supply.fault(),
       started: this.#held !== undefined,
       ...this.#renewal.state(),
     };
   }
 
   #alive(): Token | undefined {
-    const { clock } = this.#options;
     const held = this.#held;
-    return held !== undefined && isUsable(held, clock.now(), clock.wallNow()) ? held : undefined;
+    return held !== undefined && isUsable(held, this.#life.now()) ? held : undefined;
+  }
+
+  #need(): TokenNeed {
+    const held = this.#alive();
+    if (held === undefined) return { reason: 'first', held };
+    return { reason: this.#standing === 'good' ? 'renewal' : 'unauthorized', held };
+  }
+
+  #take(token: Token): void {
+    if (this.#standing !== 'good') this.#cooldown = noteReplaced(this.#cooldown, token.serial);
+    this.#held = token;
+    this.#standing = 'good';
+    this.#compareScopes(token);
+  }
+
+  #compareScopes({ scope }: Token): void {
+    const { credential, observe } = this.#options;
+    const missing = findMissingScopes(this.#options.scope, scope);
+    const hasChanged = missing.join(' ') !== this.#missingScopes.join(' ');
+    this.#missingScopes = missing;
+    if (hasChanged) observe({ kind: 'token-scopes-missing', credential, missing });
   }
 
   #holdsNewer(than: Token): boolean {
@@ -132,17 +163,17 @@ class HeldTokenSource implements TokenSource {
       case 'doubtful':
         return undefined;
       case 'good':
-        return mayRefresh(this.#cooldown, this.#options.clock.now()) ? this.#invalidate() : undefined;
+        return mayRefresh(this.#cooldown, this.#life.now()) ? this.#invalidate() : undefined;
     }
   }
 
   /** A token request that happens to be under way counts as this refresh: it brings a newer token. */
   #invalidate(): Promise<void> | undefined {
-    const { clock, credential, observe } = this.#options;
+    const { credential, observe } = this.#options;
     observe({ kind: 'token-invalidated', credential, reason: 'unauthorized' });
     const refresh = this.#join();
     this.#standing = refresh === undefined ? 'doubtful' : 'withheld';
-    if (refresh !== undefined) this.#cooldown = noteRefreshBegun(this.#cooldown, clock.now());
+    if (refresh !== undefined) this.#cooldown = noteRefreshBegun(this.#cooldown, this.#life.now());
     return refresh;
   }
 

@@ -10,10 +10,10 @@ export interface Token {
   readonly serial: number;
   /** Scope granted (RFC 6749 §5.1); undefined when absent or empty, which means unknown. */
   readonly scope: string | undefined;
-  /** Monotonic instants: when it was asked for, which is the earliest its life can have begun, and when its life ends. */
+  /** When it was asked for, which is the earliest its life can have begun, and when its life ends; of the life clock. */
   readonly obtainedAt: number;
   readonly expiresAt: number;
-  /** The same end on the wall clock, epoch milliseconds. */
+  /** The same end on the wall clock as it stood then, epoch milliseconds: for showing, not for deciding. */
   readonly expiresWallAt: number;
 }
 
@@ -23,6 +23,17 @@ export type UnauthorizedVerdict =
   | { readonly kind: 'replay' }
   /** No newer token is to be had now: the 401 goes to the client. */
   | { readonly kind: 'pass-through' };
+
+/** `closed`: asked when needed. `open`: known to fail, probed now and then. `half-open`: such a probe is under way. */
+export type CircuitPhase = 'closed' | 'open' | 'half-open';
+
+/** What is wrong with the newest credentials while older ones are in use. */
+export interface CredentialFault {
+  /** Fit for a log. */
+  readonly detail: string;
+  /** Since when, epoch milliseconds. */
+  readonly wallAt: number;
+}
 
 /** What the admin port and the metrics show of a source. Holds no secret. */
 export interface TokenState {
@@ -35,12 +46,17 @@ export interface TokenState {
   readonly expiresWallAt: number | undefined;
   /** Milliseconds of life left; undefined without a token. */
   readonly validForMs: number | undefined;
+  /** Asked for and not granted; empty when all is granted or it is unknown. */
+  readonly missingScopes: readonly string[];
   /** Failures of the token endpoint in a row. */
   readonly consecutiveFailures: number;
   /** The last failure in words, cleared by a success. */
   readonly lastFailure:
     | { readonly outcome: 'rejected' | 'unavailable' | 'malformed'; readonly detail: string; readonly wallAt: number }
     | undefined;
+  /** Of the token endpoint. */
+  readonly circuit: CircuitPhase;
+  readonly credentialFault: CredentialFault | undefined;
   /** When the token endpoint is asked next, milliseconds from now; undefined when nothing is planned. */
   readonly nextRequestInMs: number | undefined;
   /** True once the first token was held, and from then on. */
@@ -50,6 +66,8 @@ export interface TokenState {
 export interface TokenSource {
   /** Begins the first fetch and the refresh ahead of expiry. Does not wait, does not throw. */
   start(): void;
+  /** Somebody waits for a token to be held, with no request in hand: the next try comes as soon as for a request. */
+  seek(): void;
   /** Ends timers and the fetch under way; waiters are refused. */
   stop(): void;
   /**

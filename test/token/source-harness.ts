@@ -1,18 +1,17 @@
 /** A token source over a token endpoint that answers as told, in virtual time. */
 import { createTokenSource } from '../../src/token/token-source.ts';
+import type { Fetched, TokenNeed } from '../../src/token/supply.ts';
 import type { TokenAnswer } from '../../src/token/token-answer.ts';
 import type { TokenSource } from '../../src/token/token.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 export const UNAVAILABLE: TokenAnswer = { kind: 'unavailable', detail: 'auth.test answered 500' };
-export const REJECTED: TokenAnswer = {
-  kind: 'rejected',
-  detail: 'auth.test answered 401 and the error "invalid_client"',
-};
+export const REJECTED_DETAIL = 'auth.test answered 401 and the error "invalid_client"';
+export const REJECTED: TokenAnswer = { kind: 'rejected', detail: REJECTED_DETAIL };
 
 /** What a test may set, at the start or later. */
-type Setup = Partial<Pick<SourceHarness, 'latencyMs' | 'lifetimeMs' | 'random' | 'secretChanged' | 'answer' | 'fault'>>;
+type Setup = Partial<Pick<SourceHarness, 'latencyMs' | 'lifetimeMs' | 'random' | 'answer' | 'fault' | 'scope'>>;
 
 export class SourceHarness {
   readonly clock = new ManualClock();
@@ -23,12 +22,18 @@ export class SourceHarness {
   latencyMs = 100;
   lifetimeMs = 3_600_000;
   random = 0.5;
-  secretChanged = false;
-  secretPolls = 0;
+  /** What the supply is told when new credentials are seen; undefined while nobody watches. */
+  onNews: (() => void) | undefined;
+  /** Why each token was asked for. */
+  readonly reasons: TokenNeed['reason'][] = [];
   mostInFlight = 0;
   aborted = 0;
   /** Undefined: a new token. */
-  answer: TokenAnswer | undefined;
+  answer: Fetched | undefined;
+  /** Asked for. */
+  scope: string | undefined;
+  /** Told at the request for each token that is granted: the earliest that its life can begin. */
+  onGrant: (value: string, lifetimeMs: number) => void = () => undefined;
   /** Thrown instead of an answer. */
   fault: Error | undefined;
   #inFlight = 0;
@@ -37,10 +42,19 @@ export class SourceHarness {
     Object.assign(this, setup);
     this.source = createTokenSource({
       credential: 'default',
-      requestToken: (signal) => this.#requestToken(signal),
-      credentialsChanged: () => {
-        this.secretPolls += 1;
-        return Promise.resolve(this.secretChanged);
+      scope: this.scope,
+      supply: {
+        fetch: (need, signal) => {
+          this.reasons.push(need.reason);
+          return this.#requestToken(signal);
+        },
+        watch: (onNews) => {
+          this.onNews = onNews;
+          return () => {
+            this.onNews = undefined;
+          };
+        },
+        fault: () => undefined,
       },
       invalidationCooldownMs: 5_000,
       clock: this.clock,
@@ -71,19 +85,21 @@ export class SourceHarness {
     return this.events.filter((event): event is Extract<SidecarEvent, { kind: K }> => event.kind === kind);
   }
 
-  #requestToken(signal: AbortSignal): Promise<TokenAnswer> {
+  #requestToken(signal: AbortSignal): Promise<Fetched> {
     this.requestedAt.push(this.clock.now());
     const value = `token-${String(this.requests)}`;
+    this.onGrant(value, this.lifetimeMs);
     this.#inFlight += 1;
     this.mostInFlight = Math.max(this.mostInFlight, this.#inFlight);
     signal.addEventListener('abort', () => {
       this.aborted += 1;
     });
+    const { lifetimeMs } = this;
     return new Promise((resolve, reject) => {
       this.clock.after(this.latencyMs, () => {
         this.#inFlight -= 1;
         if (this.fault !== undefined) reject(this.fault);
-        else resolve(this.answer ?? { kind: 'ok', value, lifetimeMs: this.lifetimeMs, scope: undefined });
+        else resolve(this.answer ?? { kind: 'ok', value, lifetimeMs, scope: undefined });
       });
     });
   }

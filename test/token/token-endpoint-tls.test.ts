@@ -10,9 +10,10 @@ import { join } from 'node:path';
 import type { SecureVersion } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
 import type { TokenAnswer } from '../../src/token/token-answer.ts';
-import { ManualClock } from '../support/manual-clock.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import { startOpensslServer } from '../support/openssl-server.ts';
+import { askOnce, buildEndpoint } from './endpoint.ts';
 
 /** Typed, where vitest gives an `any`. */
 const containing = (text: string): unknown => expect.stringContaining(text);
@@ -41,17 +42,7 @@ async function listen(maxVersion: SecureVersion): Promise<number> {
 }
 
 function ask(url: string, caFile: string | undefined): Promise<TokenAnswer> {
-  const endpoint = createTokenEndpoint({
-    tokenUrl: new URL(url),
-    clientId: { kind: 'value', value: 'client-1' },
-    clientSecret: { kind: 'value', value: 'secret-1' },
-    audience: undefined,
-    scope: 'a',
-    timeoutMs: 10_000,
-    caFile,
-    clock: new ManualClock(),
-  });
-  return endpoint.requestToken(new AbortController().signal);
+  return askOnce(buildEndpoint(new URL(url), { caFile }));
 }
 
 beforeAll(async () => {
@@ -109,4 +100,21 @@ test('a CA file that is missing or holds no certificate is named before anything
     detail: containing('does not exist'),
   });
   expect(await ask(url, empty)).toMatchObject({ detail: containing('does not begin with a PEM certificate') });
+});
+
+test('a server that asks for a certificate is named as such, and whose certificate it does not accept', async () => {
+  using certificates = makeCertificates();
+  using strangers = makeCertificates();
+  await using demanding = await startOpensslServer(certificates);
+  const options = { caFile: certificates.caFile };
+  const url = new URL('/oauth/token', demanding.url);
+  expect(await askOnce(buildEndpoint(url, options))).toEqual({
+    kind: 'unavailable',
+    detail: containing(`${url.host} asks for a client certificate: set auth.tlsCertificateFile (ERR_SSL_`),
+  });
+  const stranger = { ...options, clientCertificate: strangers.issue('stranger') };
+  expect(await askOnce(buildEndpoint(url, stranger))).toEqual({
+    kind: 'unavailable',
+    detail: containing(`${url.host} does not accept the client certificate in auth.tlsCertificateFile (ERR_SSL_`),
+  });
 });

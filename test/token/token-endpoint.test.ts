@@ -4,13 +4,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
 import type { TokenEndpointOptions } from '../../src/token/token-endpoint.ts';
 import type { TokenAnswer } from '../../src/token/token-answer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { askOnce, buildEndpoint, SECRET } from './endpoint.ts';
 import { RawServer } from './raw-server.ts';
 
-const SECRET = 'pä:ß%2B+/=';
 const BASIC = Buffer.from(`client-1:${SECRET}`).toString('base64');
 const GRANT = '{"access_token":"t0ken","token_type":"Bearer","expires_in":3600,"scope":""}';
 
@@ -34,22 +33,8 @@ function answer(status: string, body: string, fields: readonly string[] = []): (
   return (socket) => socket.write(`${head}\r\n\r\n${body}`);
 }
 
-function build(tokenUrl: URL, options: Partial<TokenEndpointOptions> = {}): ReturnType<typeof createTokenEndpoint> {
-  return createTokenEndpoint({
-    tokenUrl,
-    clientId: { kind: 'value', value: 'client-1' },
-    clientSecret: { kind: 'value', value: SECRET },
-    audience: 'https://api.test/',
-    scope: undefined,
-    timeoutMs: 10_000,
-    caFile: undefined,
-    clock: new ManualClock(),
-    ...options,
-  });
-}
-
 function ask(tokenUrl: URL, options?: Partial<TokenEndpointOptions>): Promise<TokenAnswer> {
-  return build(tokenUrl, options).requestToken(new AbortController().signal);
+  return askOnce(buildEndpoint(tokenUrl, options));
 }
 
 /** One request to a server that answers with these bytes. */
@@ -75,36 +60,61 @@ describe('the request', () => {
     ]);
   });
 
-  test.each([
-    ['https://a.test/x y', undefined, 'grant_type=client_credentials&audience=https%3A%2F%2Fa.test%2Fx+y'],
-    [undefined, 'urn:v.write urn:v.read', 'grant_type=client_credentials&scope=urn%3Av.write+urn%3Av.read'],
-    ['a', 'b', 'grant_type=client_credentials&audience=a&scope=b'],
-  ])('audience %s, scope %s', async (audience, scope, form) => {
+  test.each<[Partial<TokenEndpointOptions>, string]>([
+    [{ audience: ['https://a.test/x y'] }, 'audience=https%3A%2F%2Fa.test%2Fx+y'],
+    [{ audience: [], scope: 'urn:v.write urn:v.read' }, 'scope=urn%3Av.write+urn%3Av.read'],
+    [{ audience: ['a'], scope: 'b' }, 'audience=a&scope=b'],
+    [{ audience: ['b', 'a'] }, 'audience=b&audience=a'],
+    [{ audience: [], resource: ['urn:r', 'https://r.test/'] }, 'resource=urn%3Ar&resource=https%3A%2F%2Fr.test%2F'],
+    [
+      { audience: ['a'], scope: 's', resource: ['urn:r'], extraParameters: { tenant: 'ü&=', b: '1' } },
+      'audience=a&scope=s&resource=urn%3Ar&tenant=%C3%BC%26%3D&b=1',
+    ],
+  ])('asks for %j', async (options, form) => {
     const { url, requests } = await serve(answer('200 OK', GRANT));
-    await ask(url, { audience, scope });
-    expect(requests[0]?.split('\r\n\r\n')[1]).toBe(form);
+    await ask(url, options);
+    expect(requests[0]?.split('\r\n\r\n')[1]).toBe(`grant_type=client_credentials&${form}`);
   });
 
-  test('secret files are read anew at each request, and a change is seen', async () => {
+  test('further header fields stand beside its own', async () => {
+    const { url, requests } = await serve(answer('200 OK', GRANT));
+    await ask(url, { extraHeaders: { 'X-Api-Key': 'sesame-1' } });
+    expect(requests[0]).toContain('\r\nX-Api-Key: sesame-1\r\n');
+    expect(requests[0]).toContain(`\r\nAuthorization: Basic ${BASIC}\r\n`);
+  });
+
+  test('secret files are read anew, and a change is seen', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'token-endpoint-'));
     const path = join(folder, 'secret');
     const { url, requests } = await serve(answer('200 OK', GRANT));
-    const endpoint = build(url, { clientSecret: { kind: 'file', path } });
-    const { signal } = new AbortController();
-    expect(await endpoint.requestToken(signal)).toMatchObject({
-      kind: 'unavailable',
-      detail: containing(path),
-    });
-    for (const secret of ['first', 'second']) {
-      await writeFile(path, `${secret}\n`);
-      expect(await endpoint.credentialsChanged()).toBe(true);
-      expect(await endpoint.requestToken(signal)).toMatchObject({ kind: 'ok' });
-      expect(await endpoint.credentialsChanged()).toBe(false);
+    const secret = { kind: 'file', path } as const;
+    const endpoint = buildEndpoint(url, { method: { name: 'client_secret_basic', secret, encoding: 'raw' } });
+    expect(endpoint.canChange).toBe(true);
+    expect(await askOnce(endpoint)).toMatchObject({ kind: 'unavailable', detail: containing(path) });
+    const versions = new Set<string>();
+    for (const written of ['first', 'second']) {
+      await writeFile(path, `${written}\n`);
+      expect(await askOnce(endpoint)).toMatchObject({ kind: 'ok' });
+      for (const reading of [await endpoint.read(), await endpoint.read()])
+        versions.add(reading.kind === 'ready' ? reading.version : 'none');
     }
     await rm(folder, { recursive: true });
-    expect(await endpoint.credentialsChanged()).toBe(false);
+    expect(versions.size).toBe(2);
     const sent = requests.map((text) => /Basic (\S+)/.exec(text)?.[1] ?? '');
     expect(sent.map((basic) => Buffer.from(basic, 'base64').toString())).toEqual(['client-1:first', 'client-1:second']);
+  });
+
+  test('a credential that was read before can still be used', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'token-endpoint-'));
+    const path = join(folder, 'secret');
+    await writeFile(path, 'first');
+    const { url, requests } = await serve(answer('200 OK', GRANT));
+    const secret = { kind: 'file', path } as const;
+    const endpoint = buildEndpoint(url, { method: { name: 'client_secret_basic', secret, encoding: 'raw' } });
+    const older = await endpoint.read();
+    await rm(folder, { recursive: true });
+    if (older.kind === 'ready') await endpoint.request(older, new AbortController().signal);
+    expect(requests[0]).toContain(`Basic ${Buffer.from('client-1:first').toString('base64')}\r\n`);
   });
 
   test('an id with a colon is not sent', async () => {
@@ -130,6 +140,9 @@ describe('refusals', () => {
   test('an error that echoes what was sent does not tell it', async () => {
     const refused = await askFor('401 Unauthorized', JSON.stringify({ error: `bad ${SECRET} in ${BASIC}` }));
     expect(refused).toMatchObject({ kind: 'rejected', detail: containing('"bad *** in ***"') });
+    const { url } = await serve(answer('400 Bad Request', '{"error":"bad sesame-1 and sesame-2 of client-1"}'));
+    const extras = { extraParameters: { key: 'sesame-1', short: 'bad' }, extraHeaders: { 'x-key': 'sesame-2' } };
+    expect(await ask(url, extras)).toMatchObject({ detail: containing('"bad *** and *** of client-1"') });
   });
 });
 
@@ -220,7 +233,7 @@ describe('time', () => {
     const { url, asked, sockets } = await serve(() => undefined);
     const clock = new ManualClock();
     const leaver = new AbortController();
-    const asking = build(url, { clock }).requestToken(leaver.signal);
+    const asking = askOnce(buildEndpoint(url, { clock }), leaver.signal);
     await asked;
     const closed = [...sockets].map((socket) => new Promise((resolve) => socket.once('close', resolve)));
     leaver.abort();
@@ -232,9 +245,8 @@ describe('time', () => {
   test('an abort closes a connection whose TLS is still being opened', async () => {
     const { url, connected } = await serve(() => undefined);
     const leaver = new AbortController();
-    const asking = build(new URL(url.href.replace('http:', 'https:')), { timeoutMs: 600_000 }).requestToken(
-      leaver.signal,
-    );
+    const endpoint = buildEndpoint(new URL(url.href.replace('http:', 'https:')), { timeoutMs: 600_000 });
+    const asking = askOnce(endpoint, leaver.signal);
     const socket = await connected;
     const closed = new Promise((resolve) => socket.once('close', resolve));
     leaver.abort();

@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
+import type { TokenAnswer } from '../../src/token/token-answer.ts';
 import { SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
 const HOUR_MS = 3_600_000;
@@ -146,6 +147,114 @@ describe('clocks', () => {
     expect(harness.source.current()?.value).toBe('token-2');
     expect(harness.requests).toBe(2);
   });
+
+  /** Wall steps in order, a minute apart; of the token's hour so much has then passed for good. */
+  test.each<[string, number[], boolean]>([
+    ['NTP sets the clock back by 1 h', [-HOUR_MS], true],
+    ['NTP sets the clock forward by 1 h, which may as well be a suspend', [HOUR_MS], false],
+    ['forward by 1 h and back again', [HOUR_MS, -HOUR_MS], false],
+    ['back by 1 h and forward again, of which only the way forward may be a suspend', [-HOUR_MS, HOUR_MS], false],
+    ['a suspend of 2 h', [2 * HOUR_MS], false],
+    ['back by 1 h, then a suspend of 1.5 h', [-HOUR_MS, 1.5 * HOUR_MS], false],
+    ['back by 24 h, then a suspend of 2 h', [-24 * HOUR_MS, 2 * HOUR_MS], false],
+    ['three suspends of 15 min', [HOUR_MS / 4, HOUR_MS / 4, HOUR_MS / 4], true],
+    ['four suspends of 15 min', [HOUR_MS / 4, HOUR_MS / 4, HOUR_MS / 4, HOUR_MS / 4], false],
+  ])('%s', async (_name, steps, isUsable) => {
+    const harness = await SourceHarness.holding({ random: 0.999 });
+    harness.answer = UNAVAILABLE;
+    for (const step of steps) {
+      harness.clock.stepWall(step);
+      await harness.clock.advance(60_000);
+    }
+    expect(harness.source.current()?.value).toBe(isUsable ? 'token-1' : undefined);
+    expect(harness.source.state().status).toBe(isUsable ? 'valid' : 'none');
+  });
+
+  test('a clock set forward costs one request and nobody a failure', async () => {
+    const harness = await SourceHarness.holding();
+    harness.clock.stepWall(HOUR_MS);
+    const calls = Array.from({ length: 50 }, () => watch(harness.source.usable(harness.patient)));
+    await harness.clock.advance(100);
+    expect(calls.map((call) => call.value?.value)).toEqual(Array(50).fill('token-2'));
+    expect(harness.requests).toBe(2);
+  });
+});
+
+describe('a token that was asked for before', () => {
+  const found = (ageMs: number, lifetimeMs = HOUR_MS) => {
+    const harness = new SourceHarness();
+    const obtainedWallAt = harness.clock.wallNow() - ageMs;
+    const token = { value: 'kept', scope: 'a', obtainedWallAt, expiresWallAt: obtainedWallAt + lifetimeMs };
+    harness.answer = { kind: 'found', token, from: 'a file' };
+    return harness;
+  };
+
+  test('lives as long as is left of it, and is renewed when it is due', async () => {
+    const harness = found(HOUR_MS / 2);
+    const call = watch(harness.source.usable(harness.patient));
+    await harness.clock.advance(100);
+    expect(call.value).toMatchObject({ value: 'kept', scope: 'a' });
+    expect(harness.source.state()).toMatchObject({
+      started: true,
+      validForMs: HOUR_MS / 2 - 100,
+      nextRequestInMs: 0.3 * HOUR_MS - 100,
+    });
+    expect(harness.eventsOf('token-found')).toEqual([
+      { kind: 'token-found', credential: 'default', from: 'a file', validForMs: HOUR_MS / 2 - 100 },
+    ]);
+    expect(harness.eventsOf('token-requested')).toEqual([]);
+    harness.answer = undefined;
+    await harness.clock.advance(0.3 * HOUR_MS);
+    expect(harness.source.current()?.value).toBe('token-2');
+  });
+
+  test('past its renewal it is used, and renewed at once', async () => {
+    const harness = found(0.9 * HOUR_MS);
+    harness.source.start();
+    await harness.clock.advance(100);
+    expect(harness.source.current()?.value).toBe('kept');
+    harness.answer = undefined;
+    await harness.clock.advance(100);
+    expect(harness.source.current()?.value).toBe('token-2');
+  });
+
+  test("its asker's clock was ahead: its life does not grow", async () => {
+    const harness = found(-30 * 60_000);
+    harness.source.start();
+    await harness.clock.advance(100);
+    expect(harness.source.state().validForMs).toBe(HOUR_MS - 100);
+  });
+
+  test('over already, it is a failure', async () => {
+    const harness = found(HOUR_MS);
+    const call = watch(harness.source.usable(harness.patient));
+    await harness.clock.advance(100);
+    expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
+  });
+});
+
+describe('granted scopes', () => {
+  const grant = (scope: string | undefined): TokenAnswer => ({ kind: 'ok', value: 'x', lifetimeMs: 10_000, scope });
+
+  test('narrower than asked: told once, shown as long as it lasts, and told when it is over', async () => {
+    const harness = new SourceHarness({ scope: 'a b c', answer: grant('b') });
+    harness.source.start();
+    await harness.clock.advance(40_000);
+    expect(harness.requests).toBeGreaterThan(3);
+    expect(harness.source.state().missingScopes).toEqual(['a', 'c']);
+    harness.answer = grant('c b a d');
+    await harness.clock.advance(20_000);
+    expect(harness.source.state().missingScopes).toEqual([]);
+    expect(harness.eventsOf('token-scopes-missing').map(({ missing }) => missing)).toEqual([['a', 'c'], []]);
+  });
+
+  test.each([[undefined], ['a b']])('%j is no reason for complaint', async (scope) => {
+    const harness = new SourceHarness({ scope: 'b a', answer: grant(scope) });
+    harness.source.start();
+    await harness.clock.advance(20_000);
+    expect(harness.source.state().missingScopes).toEqual([]);
+    expect(harness.eventsOf('token-scopes-missing')).toEqual([]);
+  });
 });
 
 test('every request is observed, and neither events nor state hold a token', async () => {
@@ -183,8 +292,11 @@ test('state tells what is held and what is planned', async () => {
     scope: undefined,
     expiresWallAt: harness.clock.wallNow() - 100 + HOUR_MS,
     validForMs: HOUR_MS - 100,
+    missingScopes: [],
     consecutiveFailures: 0,
     lastFailure: undefined,
+    circuit: 'closed',
+    credentialFault: undefined,
     nextRequestInMs: 0.8 * HOUR_MS - 100,
     started: true,
   });

@@ -1,0 +1,113 @@
+/**
+ * Reads the private key that signs client assertions (RFC 7523): PEM of every usual kind, or one JWK (RFC 7517). Says what a
+ * key can sign, and in words what is wrong with a file. Reading files and signing are done elsewhere.
+ */
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+
+const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const;
+const CURVE_ALGORITHMS = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' } as const;
+
+/** JWS algorithms (RFC 7518 §3.1, RFC 8037 §3.1) that an assertion may be signed with. */
+export type SigningAlgorithm = (typeof RSA_ALGORITHMS)[number] | 'ES256' | 'ES384' | 'ES512' | 'EdDSA';
+
+export interface SigningKey {
+  readonly key: KeyObject;
+  readonly algorithm: SigningAlgorithm;
+  /** The `kid` of a JWK. */
+  readonly keyId: string | undefined;
+}
+
+export type SigningKeyReading =
+  | { readonly kind: 'read'; readonly signingKey: SigningKey }
+  /** `fault` follows the name of the file, and shows nothing of its contents. */
+  | { readonly kind: 'unusable'; readonly fault: string };
+
+/** Shorter ones are refused by servers and by jose alike (RFC 7518 §3.3). */
+const SHORTEST_RSA_BITS = 2048;
+
+/**
+ * Never throws.
+ * @param asked the algorithm to sign with; undefined = the JWK's own, else the usual one for the kind of key
+ */
+export function readSigningKey(text: string, asked: SigningAlgorithm | undefined): SigningKeyReading {
+  const trimmed = text.trim();
+  const source = trimmed.startsWith('{') ? readJwk(trimmed) : readPem(trimmed);
+  if (typeof source === 'string') return { kind: 'unusable', fault: source };
+  const possible = algorithmsFor(source.key);
+  if (typeof possible === 'string') return { kind: 'unusable', fault: possible };
+  const wanted = asked ?? source.algorithm;
+  const algorithm = wanted === undefined ? possible[0] : possible.find((name) => name === wanted);
+  if (algorithm === undefined)
+    return { kind: 'unusable', fault: `holds a key for ${possible.join(', ')}, which cannot sign ${shown(wanted)}` };
+  return { kind: 'read', signingKey: { key: source.key, algorithm, keyId: source.keyId } };
+}
+
+interface KeySource {
+  readonly key: KeyObject;
+  readonly algorithm?: string | undefined;
+  readonly keyId?: string | undefined;
+}
+
+function readPem(text: string): KeySource | string {
+  if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(text))
+    return 'holds an encrypted key; expected one without a passphrase';
+  try {
+    return { key: createPrivateKey(text) };
+  } catch {
+    return isPublicPem(text)
+      ? 'holds a public key or a certificate; expected the private key'
+      : 'holds no private key in PEM or JWK';
+  }
+}
+
+function isPublicPem(text: string): boolean {
+  try {
+    return createPublicKey(text).type === 'public';
+  } catch {
+    // Neither kind of key: the caller says so.
+    return false;
+  }
+}
+
+function readJwk(text: string): KeySource | string {
+  let jwk: Readonly<Record<string, unknown>>;
+  try {
+    jwk = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  } catch {
+    return 'begins like a JWK and is not JSON';
+  }
+  if (Array.isArray(jwk.keys)) return 'holds a set of keys; expected one JWK';
+  if (jwk.kty === 'oct') return 'holds a symmetric key; expected a private one';
+  if (typeof jwk.d !== 'string') return 'holds a JWK without its private part ("d")';
+  try {
+    return {
+      key: createPrivateKey({ key: jwk, format: 'jwk' }),
+      algorithm: typeof jwk.alg === 'string' ? jwk.alg : undefined,
+      keyId: typeof jwk.kid === 'string' && jwk.kid !== '' ? jwk.kid : undefined,
+    };
+  } catch {
+    return 'holds a JWK that is no usable private key';
+  }
+}
+
+/** The first is the usual one; words when there is none. */
+function algorithmsFor(key: KeyObject): readonly [SigningAlgorithm, ...SigningAlgorithm[]] | string {
+  const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
+  switch (key.asymmetricKeyType) {
+    case 'rsa':
+      if (modulusLength >= SHORTEST_RSA_BITS) return RSA_ALGORITHMS;
+      return `holds an RSA key of ${modulusLength} bits; expected ${SHORTEST_RSA_BITS} or more`;
+    case 'ec':
+      if (namedCurve in CURVE_ALGORITHMS) return [CURVE_ALGORITHMS[namedCurve as keyof typeof CURVE_ALGORITHMS]];
+      return `holds an EC key of the curve ${namedCurve}; expected P-256, P-384 or P-521`;
+    case 'ed25519':
+      return ['EdDSA'];
+    default:
+      return `holds a key of the kind ${key.asymmetricKeyType ?? 'unknown'}; expected RSA, EC or Ed25519`;
+  }
+}
+
+function shown(algorithm: string | undefined): string {
+  return (algorithm ?? '').replace(/[^\w-]/g, '').slice(0, 20);
+}
