@@ -1,0 +1,72 @@
+/**
+ * Faults of Redis in words fit for a log: the code of an error and what it means, never its own message, which may quote a
+ * command, an address with its password, or bytes received.
+ */
+
+/** Why a command or a connection failed. `message` is a clause that follows "Redis"; it holds no secret. */
+export class RedisFault extends Error {
+  override readonly name = 'RedisFault';
+  /** The first word of an error reply, such as `NOAUTH`; undefined when the server did not reply with an error. */
+  readonly reply: string | undefined;
+
+  constructor(message: string, reply?: string) {
+    super(message);
+    this.reply = reply;
+  }
+}
+
+const CONNECTION: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'refused the connection',
+  ECONNRESET: 'cut the connection',
+  EPIPE: 'cut the connection',
+  ENOTFOUND: 'has a host name that cannot be resolved',
+  EAI_AGAIN: 'has a host name that cannot be resolved now',
+  ENOENT: 'has no socket at this path',
+  EACCES: 'has a socket that this user may not use',
+  EHOSTUNREACH: 'cannot be reached from this network',
+  ENETUNREACH: 'cannot be reached from this network',
+  ETIMEDOUT: 'could not be reached in time',
+  CERT_HAS_EXPIRED: 'has a certificate that has expired',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'has a self-signed certificate: set fleet.caFile if it is to be trusted',
+  SELF_SIGNED_CERT_IN_CHAIN: 'has a certificate of an unknown authority: set fleet.caFile if it is to be trusted',
+  UNABLE_TO_GET_ISSUER_CERT: 'has a certificate of an unknown authority: set fleet.caFile if it is to be trusted',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    'has a certificate of an unknown authority: set fleet.caFile if it is to be trusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'has a certificate of an unknown authority: set fleet.caFile if it is to be trusted',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'does not speak TLS on this port',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'does not speak TLS on this port',
+};
+
+const REPLIES: Readonly<Record<string, string>> = {
+  NOAUTH: 'asks for a password: put it into fleet.redisUrl',
+  WRONGPASS: 'refused the user or the password of fleet.redisUrl',
+  NOPERM: 'does not permit its user what the fleet needs: EVAL, EVALSHA, PING and the commands of its scripts',
+  READONLY: 'is a replica that takes no writes',
+  MASTERDOWN: 'is a replica without its master',
+  LOADING: 'is still loading its data',
+  OOM: 'has no memory left for writes',
+  MISCONF: 'takes no writes because it cannot save',
+  MOVED: 'is one node of a cluster: a single server or a proxy in front of the cluster is expected',
+  WRONGTYPE: 'holds something else under a key of the fleet: set another fleet.keyPrefix',
+};
+
+/** Names an error of the client; one that is a fault already stays as it is. */
+export function nameFault(error: unknown): RedisFault {
+  if (error instanceof RedisFault) return error;
+  if (!(error instanceof Error)) return new RedisFault('failed');
+  if ('code' in error && typeof error.code === 'string')
+    return new RedisFault(`${CONNECTION[error.code] ?? 'cannot be talked to'} (${error.code})`);
+  switch (error.constructor.name) {
+    case 'SimpleError':
+    case 'BlobError':
+    case 'ErrorReply': {
+      const reply = /^[A-Z]+/.exec(error.message)?.[0] ?? 'ERR';
+      return new RedisFault(`${REPLIES[reply] ?? 'answered with an error'} (${reply})`, reply);
+    }
+    case 'ConnectionTimeoutError':
+      return new RedisFault('could not be reached in time');
+    default:
+      return new RedisFault('closed the connection');
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * The script of the quota board: one exchange between a replica and what its fleet shares of one throttle. One hash holds the rate
+ * and a bucket (GCRA: `tat` is when it would be full), the pause, who is there (`r:ID`), who leads, what the leader has
+ * published, and the calls that were reported for it (`mail`). Instants are milliseconds of the server's clock, with
+ * fractions. Permits are slots: each has an instant of its own, so that all replicas together keep one even pace.
+ */
+import { defineScript } from './script.ts';
+
+/** A replica that is not heard of for so long is gone; a leader sooner. */
+const GONE_MS = 10_000;
+const LEAD_MS = 3_000;
+/** Slots are given away for so far ahead: the rarer permits are, the more of this is needed to ask seldom. */
+const HORIZON_MS = 4_000;
+const MOST_SLOTS = 16;
+/** After the data were lost, whoever is back has its own part only, until all may be back. */
+const SETTLE_MS = 5_000;
+const KEPT_MS = 600_000;
+const LONGEST_MAIL = 60_000;
+
+const SERVER_TIME = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+`;
+
+/**
+ * ARGV: replica, permits wanted, `active`, `idle` or `leaving`, fixed rate and burst (or empty), replicas known of, calls, instant and
+ * stated wait of a refusal (or empty), what the leader publishes as JSON (or empty), version of the model that is known.
+ * @param clock Lua that sets `now`; for tests
+ */
+export function writeExchange(clock = SERVER_TIME): string {
+  return `${clock}${STATE}${PRESENCE}${LEADER}${REFUSAL}${PUBLICATION}${PERMITS}${REPLY}`;
+}
+
+const STATE = `
+local key, id = KEYS[1], ARGV[1]
+local flat, state, written = redis.call('HGETALL', key), {}, {}
+for i = 1, #flat, 2 do state[flat[i]] = flat[i + 1] end
+local function number(field) return tonumber(state[field] or '0') or 0 end
+local function put(field, value)
+  state[field] = value
+  written[#written + 1] = field
+  written[#written + 1] = value
+end
+local function instant(value) return string.format('%.3f', value) end
+local function remove(field)
+  state[field] = nil
+  redis.call('HDEL', key, field)
+end
+local news = false
+`;
+
+const PRESENCE = `
+if ARGV[3] == 'leaving' then
+  remove('r:' .. id)
+  if state.leader == id then remove('leader') end
+  return {}
+end
+local present, rank, oldest = 1, 0, now
+for field, seen in pairs(state) do
+  if string.sub(field, 1, 2) == 'r:' and field ~= 'r:' .. id then
+    if now - tonumber(seen) > ${GONE_MS} then
+      redis.call('HDEL', key, field)
+    else
+      present = present + 1
+      oldest = math.min(oldest, tonumber(seen))
+      if field < 'r:' .. id then rank = rank + 1 end
+    end
+  end
+end
+put('r:' .. id, instant(now))
+if not state.born then put('born', instant(now)) end
+local isSettling = now < number('born') + ${SETTLE_MS}
+if isSettling and tonumber(ARGV[6]) > number('expected') then put('expected', ARGV[6]) end
+`;
+
+const LEADER = `
+local leads = state.leader == id
+if not leads then
+  local isVacant = not state.leader or number('leaderUntil') <= now
+  leads = isVacant or (state.leaderIdle == '1' and ARGV[3] == 'active')
+end
+if leads then
+  put('leader', id)
+  put('leaderUntil', instant(now + ${LEAD_MS}))
+  put('leaderIdle', ARGV[3] == 'idle' and '1' or '0')
+end
+`;
+
+const REFUSAL = `
+local function intervalOf(rate)
+  if isSettling then rate = rate * math.min(1, present / math.max(1, number('expected'))) end
+  return 1000 / rate
+end
+-- With the same number of permits saved up as before; what cannot be told is taken for none.
+local function setPace(rate, burst)
+  local before, level = number('rate'), 0
+  if before > 0 then level = math.min(burst, number('burst') - (math.max(number('tat'), now) - now) / intervalOf(before)) end
+  put('rate', tostring(rate))
+  put('burst', tostring(burst))
+  if rate > 0 then put('tat', instant(now + (burst - level) * intervalOf(rate))) end
+end
+if ARGV[4] ~= '' and (tonumber(ARGV[4]) ~= number('rate') or tonumber(ARGV[5]) ~= number('burst')) then
+  setPace(tonumber(ARGV[4]), tonumber(ARGV[5]))
+end
+if ARGV[8] ~= '' then
+  if tonumber(ARGV[8]) > number('pausedAt') then
+    put('epoch', tostring(number('epoch') + 1))
+    put('pausedAt', instant(now))
+    put('held', '1')
+    -- The slots given away are void, and nothing is saved up.
+    if number('rate') > 0 then put('tat', instant(now + number('burst') * intervalOf(number('rate')))) end
+    news = true
+  end
+  if ARGV[9] ~= '' and now + tonumber(ARGV[9]) > number('pausedUntil') then
+    put('pausedUntil', instant(now + tonumber(ARGV[9])))
+    news = true
+  end
+end
+if ARGV[7] ~= '' and not leads and #(state.mail or '') < ${LONGEST_MAIL} then
+  put('mail', (state.mail or '') .. ARGV[7])
+end
+`;
+
+const PUBLICATION = `
+if leads and ARGV[10] ~= '' then
+  local told = cjson.decode(ARGV[10])
+  if ARGV[4] == '' and (not state.rate or told.rate ~= number('rate') or told.burst ~= number('burst')) then
+    setPace(told.rate, told.burst)
+  end
+  if told.epoch == number('epoch') and state.held == '1' then
+    put('held', '0')
+    put('pausedUntil', instant(told.openAt))
+  end
+  if told.model ~= (state.model or '') then
+    put('model', told.model)
+    put('version', tostring(number('version') + 1))
+  end
+  news = true
+end
+`;
+
+const PERMITS = `
+local slots, again, rate, burst = {}, 0, number('rate'), number('burst')
+local want = tonumber(ARGV[2])
+if want > 0 and state.held == '1' then
+  again = 250
+elseif want > 0 and rate > 0 then
+  local interval, tat, from = intervalOf(rate), number('tat'), math.max(now, number('pausedUntil'))
+  local most = math.min(want, ${MOST_SLOTS}, math.max(1, math.floor(${HORIZON_MS} / interval / present)))
+  for _ = 1, most do
+    local slot = math.max(from, tat - (burst - 1) * interval)
+    if slot > now + ${HORIZON_MS} then
+      again = slot - now - ${HORIZON_MS} + 1
+      break
+    end
+    slots[#slots + 1] = instant(slot - now)
+    tat = math.max(tat, slot) + interval
+  end
+  if #slots > 0 then
+    put('tat', instant(tat))
+    again = 0
+  end
+end
+`;
+
+const REPLY = `
+local mail = ''
+if leads and state.mail and state.mail ~= '' then
+  mail = state.mail
+  put('mail', '')
+end
+redis.call('HSET', key, unpack(written))
+redis.call('PEXPIRE', key, ${KEPT_MS})
+local held, epoch, known = state.held or '0', state.epoch or '0', state.rate or ''
+local pausedUntil = instant(number('pausedUntil'))
+if news then redis.call('PUBLISH', key, table.concat({epoch, held, pausedUntil, known, state.burst or '1'}, ' ')) end
+return {
+  instant(now), leads and '1' or '0', epoch, held, pausedUntil, known, state.burst or '1',
+  tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(slots, ' '), mail,
+  state.version or '0', (state.version or '0') ~= ARGV[11] and state.model or '',
+}
+`;
+
+export const EXCHANGE = defineScript(writeExchange());

@@ -1,0 +1,37 @@
+/**
+ * Lua scripts, which the server runs in one piece and by its own clock: the only commands of a fleet. Each works on one key, so that
+ * a cluster's proxy can tell where it belongs, and answers with a list.
+ */
+import { createHash } from 'node:crypto';
+import { RedisFault } from './fault.ts';
+import type { Link } from './link.ts';
+
+export interface Script {
+  readonly source: string;
+  /** The server's name for it. */
+  readonly sha1: string;
+}
+
+export type Arguments = readonly (string | number)[];
+
+/** What a script answered: texts, whole numbers and null. */
+export type Reply = readonly unknown[];
+
+/** Prepares a script. */
+export function defineScript(source: string): Script {
+  return { source, sha1: createHash('sha1').update(source).digest('hex') };
+}
+
+/**
+ * Runs it by its name, and in full where the server does not know it yet.
+ * @throws RedisFault
+ */
+export async function evaluate(link: Link, { source, sha1 }: Script, key: string, args: Arguments): Promise<Reply> {
+  const rest = ['1', key, ...args.map(String)];
+  const reply = await link.send(['EVALSHA', sha1, ...rest]).catch((error: unknown) => {
+    if (error instanceof RedisFault && error.reply === 'NOSCRIPT') return link.send(['EVAL', source, ...rest]);
+    throw error;
+  });
+  if (!Array.isArray(reply)) throw new RedisFault('answered with something else than a list', 'ERR');
+  return reply as Reply;
+}

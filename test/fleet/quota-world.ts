@@ -1,0 +1,276 @@
+/**
+ * A fleet of throttles in virtual time before one limiter, sharing their quota by the script as it is, in a real Redis whose clock is
+ * handed in. An exchange takes a virtual moment, and virtual time stands still while Redis works.
+ */
+import { createClient } from '@redis/client';
+import type { Cancel, Clock } from '../../src/clock.ts';
+import { readReply } from '../../src/fleet/quota-board.ts';
+import { writeExchange } from '../../src/fleet/quota-script.ts';
+import { createThrottle } from '../../src/throttle/admission.ts';
+import { ExpiryHeap, type Expiring } from '../../src/throttle/expiry-heap.ts';
+import type { QuotaBoard, QuotaHearer, QuotaNews, QuotaRequest } from '../../src/throttle/fleet-board.ts';
+import { readRateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';
+import type { Permit, Throttle } from '../../src/throttle/throttle.ts';
+import { seeded, type Limiter } from '../throttle/simulation.ts';
+
+const WALL = Date.UTC(2026, 10, 1);
+const EXCHANGE_MS = 1;
+
+class Timer implements Expiring {
+  expirySlot = -1;
+  readonly expiresAt: number;
+  readonly run: () => void;
+
+  constructor(at: number, run: () => void) {
+    this.expiresAt = at;
+    this.run = run;
+  }
+}
+
+/** Steps from timer to timer, and waits for real work in between. */
+export class WorldClock implements Clock {
+  #now = 0;
+  readonly #timers = new ExpiryHeap<Timer>();
+  readonly #work = new Set<Promise<unknown>>();
+
+  now(): number {
+    return this.#now;
+  }
+
+  wallNow(): number {
+    return this.#now + WALL;
+  }
+
+  after(delayMs: number, run: () => void): Cancel {
+    return this.exactlyAt(this.#now + Math.max(0, delayMs), run);
+  }
+
+  exactlyAt(at: number, run: () => void): Cancel {
+    const timer = new Timer(Math.max(at, this.#now), run);
+    this.#timers.add(timer);
+    return () => this.#timers.remove(timer);
+  }
+
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => void this.after(delayMs, resolve));
+  }
+
+  /** Virtual time waits for this. */
+  async hold<T>(work: Promise<T>): Promise<T> {
+    this.#work.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#work.delete(work);
+    }
+  }
+
+  async runUntil(at: number): Promise<void> {
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.#work.size > 0) {
+        await Promise.allSettled(this.#work);
+        continue;
+      }
+      const timer = this.#timers.earliest;
+      if (timer === undefined || timer.expiresAt > at) break;
+      this.#timers.remove(timer);
+      this.#now = timer.expiresAt;
+      timer.run();
+    }
+    this.#now = at;
+  }
+}
+
+/** A Redis with the script, whose clock is the world's and is `skewMs` ahead of it. */
+export class WorldRedis {
+  readonly #client: Awaited<ReturnType<typeof connect>>;
+  readonly #clock: WorldClock;
+  readonly #source = writeExchange('local now = tonumber(ARGV[12])');
+  readonly #hearers = new Map<QuotaHearer, () => boolean>();
+  isAway = false;
+  isDeaf = false;
+  commands = 0;
+
+  private constructor(client: Awaited<ReturnType<typeof connect>>, clock: WorldClock) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  static async open(url: string, clock: WorldClock): Promise<WorldRedis> {
+    return new WorldRedis(await connect(url), clock);
+  }
+
+  /** One replica's door to it. */
+  board(key: string): QuotaBoard {
+    return {
+      exchange: async (request) => {
+        if (this.isAway) return undefined;
+        this.commands++;
+        await this.#clock.sleep(EXCHANGE_MS / 2);
+        const reply = this.isAway ? undefined : await this.run(key, request);
+        await this.#clock.sleep(EXCHANGE_MS / 2);
+        return this.isAway ? undefined : reply;
+      },
+      listen: (hearer) => {
+        this.#hearers.set(hearer, () => true);
+        this.#clock.after(1, () => hearer.joined());
+      },
+    };
+  }
+
+  async run(key: string, request: QuotaRequest, now = this.#clock.wallNow()) {
+    const { id, want, activity, fixed, size, calls, refusal, published, version } = request;
+    const told = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
+    const args = [id, want, activity, fixed?.rate ?? '', fixed?.burst ?? '', size, calls, refusal?.at ?? '', refusal?.statedWaitMs ?? ''];
+    const rest = [...args, told === undefined ? '' : JSON.stringify(told), version, now].map(String);
+    const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', this.#source, '1', key, ...rest]));
+    const reply = readReply(raw as unknown[]);
+    if (reply !== undefined) this.#tell(key, reply);
+    return reply;
+  }
+
+  /** SIGKILL, as the replicas see it. */
+  die(): void {
+    this.isAway = true;
+    for (const hearer of this.#hearers.keys()) hearer.lost();
+  }
+
+  /** Back, with nothing in it; the replicas join one after the other. */
+  async revive(spreadMs: number): Promise<void> {
+    await this.#clock.hold(this.#client.sendCommand(['FLUSHALL']));
+    this.isAway = false;
+    let delayMs = 0;
+    for (const hearer of this.#hearers.keys()) {
+      this.#clock.after(delayMs, () => hearer.joined());
+      delayMs += spreadMs / this.#hearers.size;
+    }
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  #last = '';
+
+  /** What the script publishes when it has news. */
+  #tell(key: string, { epoch, isHeld, pausedUntil, rate, burst }: QuotaNews): void {
+    const news = { epoch, isHeld, pausedUntil, rate, burst };
+    const text = key + JSON.stringify([epoch, isHeld, pausedUntil, rate === Infinity ? 0 : rate, burst]);
+    if (text === this.#last || this.isDeaf) return;
+    this.#last = text;
+    for (const hearer of this.#hearers.keys())
+      this.#clock.after(EXCHANGE_MS, () => {
+        if (!this.isAway) hearer.news(news);
+      });
+  }
+}
+
+async function connect(url: string) {
+  const client = createClient({ url, RESP: 2, socket: { reconnectStrategy: false } });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+export interface WorldOptions {
+  readonly redis: WorldRedis;
+  readonly clock: WorldClock;
+  readonly replicas: number;
+  readonly limiter: Limiter;
+  /** Calls per second offered to all together. */
+  readonly offered: number;
+  readonly rate?: number | 'auto';
+  readonly burst?: number;
+  readonly seed?: number;
+  readonly key?: string;
+  /** Default: they share over Redis. */
+  readonly isAlone?: boolean;
+}
+
+export interface Served {
+  readonly at: number;
+  readonly replica: number;
+  readonly accepted: boolean;
+}
+
+export class World {
+  readonly throttles: readonly Throttle[];
+  /** Every arrival at the limiter. */
+  readonly arrivals: Served[] = [];
+  failed = 0;
+  readonly #options: WorldOptions;
+  #isOver = false;
+
+  constructor(options: WorldOptions) {
+    const { redis, clock, replicas, rate = 'auto', burst = 1, seed = 1, key = 'quota' } = options;
+    this.#options = options;
+    const random = seeded(seed);
+    this.throttles = Array.from({ length: replicas }, (_, index) =>
+      createThrottle({
+        route: 'default',
+        throttle: { rate, burst, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 },
+        queue: { max: 1000, timeoutMs: 30_000 },
+        clock,
+        random,
+        observe: () => undefined,
+        fleet: options.isAlone === true ? undefined : { board: redis.board(key), id: `replica-${String(index).padStart(2, '0')}` },
+      }),
+    );
+    for (let index = 0; index < replicas; index++) this.#offer(index, random);
+  }
+
+  end(): void {
+    this.#isOver = true;
+    for (const throttle of this.throttles) throttle.cut();
+  }
+
+  /** Calls between two instants. */
+  count(from: number, to: number) {
+    const within = this.arrivals.filter(({ at }) => at >= from && at < to);
+    const accepted = within.filter((one) => one.accepted);
+    const each = this.throttles.map((_, index) => accepted.filter(({ replica }) => replica === index).length);
+    const sum = each.reduce((total, one) => total + one, 0);
+    const squares = each.reduce((total, one) => total + one * one, 0);
+    return {
+      sent: within.length,
+      accepted: accepted.length,
+      refused: within.length - accepted.length,
+      refusedShare: (within.length - accepted.length) / Math.max(1, within.length),
+      jain: (sum * sum) / (each.length * Math.max(1, squares)),
+      each,
+    };
+  }
+
+  #offer(index: number, random: () => number): void {
+    const { clock, offered, replicas } = this.#options;
+    const next = (): void => {
+      if (this.#isOver) return;
+      void this.#call(index, random);
+      clock.after((-Math.log(1 - random()) * 1000 * replicas) / offered, next);
+    };
+    clock.after(random() * 100, next);
+  }
+
+  async #call(index: number, random: () => number): Promise<void> {
+    const { clock, limiter } = this.#options;
+    const attempt = async (permit: Permit): Promise<boolean> => {
+      await clock.sleep(2 + random() * 3);
+      const { accepted, fields } = limiter(clock.now());
+      this.arrivals.push({ at: clock.now(), replica: index, accepted });
+      await clock.sleep(2 + random() * 3);
+      const signal = readRateLimitSignal(429, (name) => fields?.[name], clock.wallNow());
+      permit.report(accepted ? { kind: 'accepted' } : { kind: 'rate-limited', signal });
+      permit.release();
+      return accepted;
+    };
+    try {
+      const ticket = this.throttles[index]!.enter(clock.now() + 60_000);
+      await ticket.admitted();
+      while (!(await attempt(await ticket.permit())));
+      ticket.leave();
+    } catch {
+      this.failed++;
+    }
+  }
+}
