@@ -41,12 +41,6 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   return { kind: 'tcp', host: parsed.host.replace(/^\[|\]$/g, ''), port: parsed.port };
 }
 
-/** True for `localhost`, 127.0.0.0/8 and ::1, with or without brackets. Other names count as network, wherever they lead. */
-export function isLoopbackHost(host: string): boolean {
-  const bare = host.replace(/^\[|\]$/g, '');
-  return bare === 'localhost' || bare === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
-}
-
 /** An address to listen on. */
 export function listenAddress(): Format<string> {
   return format({

@@ -16,10 +16,10 @@ const EXPECTED = 'rules such as "GET,POST /quotes", separated by semicolons (* f
 /** Reads `METHODS PATH`; undefined when it is not one. */
 export function parseAllowRule(text: string): AllowRule | undefined {
   const [, list, path] = /^(\S+) +(\S+)$/.exec(text) ?? [];
-  if (list === undefined || path === undefined || pathFault(path)) return undefined;
+  if (list === undefined || path === undefined || !isPlainPath(path)) return undefined;
   const methods = list.split(',');
   if (list === ANY_METHOD) return { methods: undefined, path };
-  return methods.every(isMethod) ? { methods, path } : undefined;
+  return methods.every(isForwardedMethod) ? { methods, path } : undefined;
 }
 
 /** A list of rules; empty allows everything. */
@@ -62,16 +62,18 @@ function ruleFault(text: string): string | undefined {
   const [list = '', path, ...others] = text.split(/ +/);
   if (path === undefined || others.length > 0)
     return `expected methods, a blank and a path, such as "GET,POST /quotes"`;
-  const stranger = list.split(',').find((method) => !isMethod(method));
+  const stranger = list.split(',').find((method) => !isForwardedMethod(method));
   if (list !== ANY_METHOD && stranger !== undefined)
     return `${JSON.stringify(stranger)} is not a method that is forwarded; expected names in capitals, or ${ANY_METHOD} alone`;
   return 'expected a path such as /quotes, without a slash at its end, escapes, query, wildcards or dot segments';
 }
 
-function pathFault(path: string): boolean {
-  return !PATH.test(path) || path.split('/').some((segment) => segment === '.' || segment === '..');
+/** Whether it is a path of plain segments, as rules and prefixes are written. */
+export function isPlainPath(path: string): boolean {
+  return PATH.test(path) && path.split('/').every((segment) => segment !== '.' && segment !== '..');
 }
 
-function isMethod(name: string): boolean {
+/** Whether it is the name of a method, in capitals, that is ever passed on. */
+export function isForwardedMethod(name: string): boolean {
   return METHODS.includes(name) && !NEVER_FORWARDED.includes(name);
 }

@@ -4,28 +4,28 @@
  */
 import { parseHost, parseListenAddress } from './address.ts';
 import { parseAllowRule } from './allow-rules.ts';
-import type { AllowedHost, Config, ListenAddress, ValueSource } from './config.ts';
+import type { AllowedHost, AuthConfig, Config, ListenAddress } from './config.ts';
+import type { RouteConfig, UpstreamConfig, ValueSource } from './config.ts';
+import { parseProxyUrl, NO_PROXY } from './proxy.ts';
+import type { Resolved, ResolvedRoute } from './routes.ts';
 import type { Settings } from './schema.ts';
+import { listOf } from './several.ts';
 import { joinUrl } from './url.ts';
 
 /**
  * Assembles a frozen Config (the URLs in it keep their setters: JavaScript cannot freeze those).
  * @throws Error when the settings have not passed the formats and the rules
  */
-export function assembleConfig(settings: Settings): Config {
-  const { upstream, auth, listen, admin, throttle, queue, request, retry, shutdown, log, allowInsecureHttp } = settings;
+export function assembleConfig(settings: Settings, { routes, credentials }: Entries): Config {
+  const { listen, admin, fleet, shutdown, log, allowInsecureHttp } = settings;
+  const [first, ...others] = routes.map(assembleRoute);
   return deepFreeze({
-    upstream: { ...upstream, baseUrl: new URL(given(upstream.baseUrl)), caFile: upstream.caFile ?? undefined },
-    auth: {
-      tokenUrl: joinUrl(given(auth.url), auth.tokenPath),
-      clientId: given(valueSource(auth.clientId, auth.clientIdFile)),
-      clientSecret: given(valueSource(auth.clientSecret, auth.clientSecretFile)),
-      audience: auth.audience ?? undefined,
-      scope: auth.scope ?? undefined,
-      timeoutMs: auth.timeoutMs,
-      caFile: auth.caFile ?? upstream.caFile ?? undefined,
-      invalidationCooldownMs: auth.invalidationCooldownMs,
-    },
+    routes: [given(first), ...others],
+    credentials: credentials.map((credential) => ({
+      name: credential.name,
+      auth: assembleAuth(credential.settings),
+    })),
+    egress: assembleEgress(settings),
     listen: {
       ...listen,
       address: address(listen.address),
@@ -36,19 +36,104 @@ export function assembleConfig(settings: Settings): Config {
       allowedOrigins: listen.allowedOrigins.map((origin) => origin.toLowerCase()),
     },
     admin: { ...admin, address: address(admin.address), allowedHosts: hosts(admin.allowedHosts) },
-    throttle,
-    queue,
-    request,
-    retry,
+    fleet: fleetOf(fleet),
     shutdown,
     log,
     allowInsecureHttp,
   });
 }
 
+type Entries = Pick<Resolved, 'routes' | 'credentials'>;
+
+function assembleRoute({ settings, methods, ...route }: ResolvedRoute): RouteConfig {
+  const { throttle, queue, request, retry } = settings;
+  return {
+    ...route,
+    methods: methods.length === 0 ? undefined : methods,
+    upstream: assembleUpstream(settings),
+    throttle: { ...throttle, maxRate: throttle.maxRate ?? undefined, stateFile: throttle.stateFile ?? undefined },
+    queue,
+    request,
+    retry,
+  };
+}
+
+function assembleUpstream({ upstream, auth }: Settings): UpstreamConfig {
+  const { tlsCertificateFile, tlsKeyFile, baseUrl, caFile, ...rest } = upstream;
+  return {
+    ...rest,
+    baseUrl: new URL(given(baseUrl)),
+    caFile: caFile ?? undefined,
+    clientCertificate: clientCertificate({ tlsCertificateFile, tlsKeyFile }) ?? clientCertificate(auth),
+  };
+}
+
+function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConfig {
+  return {
+    endpoint:
+      auth.issuer === null
+        ? { kind: 'url', url: joinUrl(given(auth.url), auth.tokenPath) }
+        : { kind: 'issuer', issuer: auth.issuer, allowInsecureHttp },
+    clientId: given(valueSource(auth.clientId, auth.clientIdFile)),
+    method: clientMethod(auth),
+    clientCertificate: clientCertificate(auth),
+    audience: listOf(auth.audience),
+    scope: auth.scope ?? undefined,
+    resource: listOf(auth.resource),
+    extraParameters: auth.extraParameters,
+    extraHeaders: auth.extraHeaders,
+    timeoutMs: auth.timeoutMs,
+    caFile: auth.caFile ?? upstream.caFile ?? undefined,
+    cacheFile: auth.cacheFile ?? undefined,
+    invalidationCooldownMs: auth.invalidationCooldownMs,
+  };
+}
+
+function clientMethod(auth: Settings['auth']): AuthConfig['method'] {
+  const secret = valueSource(auth.clientSecret, auth.clientSecretFile);
+  switch (auth.method) {
+    case 'client_secret_basic':
+      return { name: auth.method, secret: given(secret), encoding: auth.basicEncoding };
+    case 'client_secret_post':
+      return { name: auth.method, secret: given(secret) };
+    case 'private_key_jwt':
+      return {
+        name: auth.method,
+        keyFile: given(auth.privateKeyFile),
+        keyId: auth.keyId ?? undefined,
+        algorithm: auth.signingAlgorithm ?? undefined,
+        audience: auth.assertionAudience,
+      };
+    case 'tls_client_auth':
+      return { name: auth.method };
+  }
+}
+
+function clientCertificate({
+  tlsCertificateFile: certificateFile,
+  tlsKeyFile: keyFile,
+}: Pick<Settings['auth'], 'tlsCertificateFile' | 'tlsKeyFile'>): AuthConfig['clientCertificate'] {
+  return certificateFile === null || keyFile === null ? undefined : { certificateFile, keyFile };
+}
+
+function assembleEgress({ egress, upstream }: Settings): Config['egress'] {
+  const { proxy, httpProxy, noProxy, caFile } = egress;
+  return {
+    proxy: parseProxyUrl(proxy ?? NO_PROXY),
+    httpProxy: parseProxyUrl(httpProxy ?? proxy ?? NO_PROXY),
+    noProxy,
+    caFile: caFile ?? upstream.caFile ?? undefined,
+  };
+}
+
 function requiredHeader(header: Settings['listen']['requiredHeader']): Config['listen']['requiredHeader'] {
   if (header.name === null) return undefined;
   return { name: header.name.toLowerCase(), value: given(valueSource(header.value, header.valueFile)) };
+}
+
+function fleetOf({ redisUrl, redisUrlFile, caFile, keyPrefix, timeoutMs }: Settings['fleet']): Config['fleet'] {
+  const url = valueSource(redisUrl, redisUrlFile);
+  return url && { redisUrl: url, caFile: caFile ?? undefined, keyPrefix, timeoutMs };
 }
 
 function valueSource(value: string | null, path: string | null): ValueSource | undefined {

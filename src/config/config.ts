@@ -3,6 +3,10 @@
  * Keys are those of the file; docs, formats, defaults and variables live in schema.ts.
  */
 
+import type { EgressOptions } from '../egress/egress.ts';
+import type { ClientCertificateFiles } from '../tls.ts';
+import type { ClientMethod } from '../token/client-authentication.ts';
+
 /** A value given in place, or in a file that is read anew whenever the value is needed. */
 export type ValueSource =
   { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
@@ -26,32 +30,113 @@ export interface AllowRule {
   readonly path: string;
 }
 
+/** Where tokens are asked for. */
+export type TokenEndpointSource =
+  /** `auth.url` and `auth.tokenPath` joined. */
+  | { readonly kind: 'url'; readonly url: URL }
+  /** As its metadata says, which must name the issuer exactly so. */
+  | { readonly kind: 'issuer'; readonly issuer: string; readonly allowInsecureHttp: boolean };
+
 type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
+/** The API of one route. */
+export interface UpstreamConfig {
+  readonly baseUrl: URL;
+  readonly requestTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  /** 0 = no limit. */
+  readonly maxConnectionAgeMs: number;
+  /** 0 = never. */
+  readonly bodyIdleTimeoutMs: number;
+  readonly websocket: boolean;
+  readonly caFile: string | undefined;
+  /** Offered to the upstream; falls back to that of `auth`. */
+  readonly clientCertificate: ClientCertificateFiles | undefined;
+}
+
+/** How the tokens of one credential are had. */
+export interface AuthConfig {
+  readonly endpoint: TokenEndpointSource;
+  readonly clientId: ValueSource;
+  readonly method: ClientMethod;
+  /** Offered to the token endpoint. */
+  readonly clientCertificate: ClientCertificateFiles | undefined;
+  /** Empty = none. */
+  readonly audience: readonly string[];
+  readonly scope: string | undefined;
+  readonly resource: readonly string[];
+  /** Further form fields and header fields of the token request; the values may be secrets. */
+  readonly extraParameters: Readonly<Record<string, string>>;
+  readonly extraHeaders: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  /** Falls back to `upstream.caFile`. */
+  readonly caFile: string | undefined;
+  /** Where the newest token is kept across restarts. */
+  readonly cacheFile: string | undefined;
+  readonly invalidationCooldownMs: number;
+}
+
+/** How fast one route calls. */
+export interface ThrottleConfig {
+  /** Permits per second, or `auto`: learn it. */
+  readonly rate: number | 'auto';
+  /** Permits; unused with `auto`. */
+  readonly burst: number;
+  /** Permits per second that `auto` never exceeds. */
+  readonly maxRate: number | undefined;
+  /** Replicas that the quota is divided by, at least 1. */
+  readonly share: number;
+  /** Where what `auto` has learned is kept. */
+  readonly stateFile: string | undefined;
+  readonly maxInFlight: number;
+  readonly maxStreams: number;
+  readonly maxPauseMs: number;
+}
+
+/** How often one route tries. `replayTotalBytes` is for all routes together. */
+export interface RetryConfig {
+  /** The first attempt included. */
+  readonly attempts: number;
+  readonly unsafeOn429: boolean;
+  readonly trustIdempotencyKey: boolean;
+  readonly replayBufferBytes: number;
+  readonly replayTotalBytes: number;
+}
+
+/** One identity at one authorization server, with what it asks for. */
+export interface CredentialConfig {
+  /** `default` is the one of the top-level settings. */
+  readonly name: string;
+  readonly auth: AuthConfig;
+}
+
+/** One API, or a part of one, with the credential that its requests carry. */
+export interface RouteConfig {
+  /** `default` is the one of the top-level settings. */
+  readonly name: string;
+  /** Whole segments; `/` takes every path. */
+  readonly pathPrefix: string;
+  /** Whether the prefix is taken off before the path is joined to the base URL. */
+  readonly stripPrefix: boolean;
+  /** Undefined allows every method. */
+  readonly methods: readonly string[] | undefined;
+  /** Name of one of the credentials. */
+  readonly credential: string;
+  /** Routes of the same group share one throttle; the route's own name when it shares with none. */
+  readonly throttleGroup: string;
+  readonly upstream: UpstreamConfig;
+  readonly throttle: ThrottleConfig;
+  readonly queue: { readonly max: number; readonly timeoutMs: number };
+  readonly request: { readonly deadlineMs: number };
+  readonly retry: RetryConfig;
+}
+
 export interface Config {
-  readonly upstream: {
-    readonly baseUrl: URL;
-    readonly requestTimeoutMs: number;
-    readonly connectTimeoutMs: number;
-    /** 0 = no limit. */
-    readonly maxConnectionAgeMs: number;
-    /** 0 = never. */
-    readonly bodyIdleTimeoutMs: number;
-    readonly websocket: boolean;
-    readonly caFile: string | undefined;
-  };
-  readonly auth: {
-    /** `auth.url` and `auth.tokenPath` joined. */
-    readonly tokenUrl: URL;
-    readonly clientId: ValueSource;
-    readonly clientSecret: ValueSource;
-    readonly audience: string | undefined;
-    readonly scope: string | undefined;
-    readonly timeoutMs: number;
-    /** Falls back to `upstream.caFile`. */
-    readonly caFile: string | undefined;
-    readonly invalidationCooldownMs: number;
-  };
+  /** The one of the top-level settings, if there is one, first. */
+  readonly routes: readonly [RouteConfig, ...RouteConfig[]];
+  /** Those that a route uses. */
+  readonly credentials: readonly CredentialConfig[];
+  readonly egress: EgressOptions;
   readonly listen: {
     readonly address: ListenAddress;
     /** Permission bits of a `unix:` socket. */
@@ -73,25 +158,16 @@ export interface Config {
     readonly allowedHosts: readonly AllowedHost[];
     readonly exposeAll: boolean;
   };
-  readonly throttle: {
-    /** Permits per second, or `auto`: learn it. */
-    readonly rate: number | 'auto';
-    /** Permits; unused with `auto`. */
-    readonly burst: number;
-    readonly maxInFlight: number;
-    readonly maxStreams: number;
-    readonly maxPauseMs: number;
-  };
-  readonly queue: { readonly max: number; readonly timeoutMs: number };
-  readonly request: { readonly deadlineMs: number };
-  readonly retry: {
-    /** The first attempt included. */
-    readonly attempts: number;
-    readonly unsafeOn429: boolean;
-    readonly trustIdempotencyKey: boolean;
-    readonly replayBufferBytes: number;
-    readonly replayTotalBytes: number;
-  };
+  /** What replicas share goes through here; undefined: this process is alone. */
+  readonly fleet:
+    | {
+        readonly redisUrl: ValueSource;
+        readonly caFile: string | undefined;
+        readonly keyPrefix: string;
+        /** Longest wait for the answer to one command. */
+        readonly timeoutMs: number;
+      }
+    | undefined;
   readonly shutdown: { readonly drainMs: number; readonly delayMs: number };
   readonly log: { readonly level: LogLevel };
   readonly allowInsecureHttp: boolean;

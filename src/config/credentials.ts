@@ -20,11 +20,6 @@ export function secretFault(value: string): string | undefined {
   return undefined;
 }
 
-/** As secretFault; a colon is refused too, since `id:secret` is split at the first one. */
-export function clientIdFault(value: string): string | undefined {
-  return value.includes(':') ? 'must not hold a colon' : secretFault(value);
-}
-
 /** As secretFault; also what a field value cannot carry unchanged. */
 export function fieldValueFault(value: string): string | undefined {
   const fault = secretFault(value);
@@ -53,10 +48,46 @@ export function scope(): Format<string> {
   );
 }
 
+const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+
+/** What the token request says of itself, besides what frames it. */
+const OWN_FIELDS = new Set('accept accept-encoding authorization'.split(' '));
+
 /** Fields that frame or route a message: they cannot double as a password. */
 const FRAMING_FIELDS = new Set(
   'connection content-length content-type expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
 );
+
+/** Form fields that have a setting of their own, or follow from one. */
+const OWN_PARAMETERS = new Map([
+  ['audience', 'auth.audience'],
+  ['client_assertion', 'auth.method'],
+  ['client_assertion_type', 'auth.method'],
+  ['client_id', 'auth.clientId'],
+  ['client_secret', 'auth.clientSecret'],
+  ['grant_type', undefined],
+  ['resource', 'auth.resource'],
+  ['scope', 'auth.scope'],
+]);
+
+/** What is wrong with the name of a further form field (RFC 6749 appendix A); undefined when nothing is. */
+export function extraParameterNameFault(name: string): string | undefined {
+  if (OWN_PARAMETERS.has(name)) {
+    const own = OWN_PARAMETERS.get(name);
+    return own === undefined ? 'is always client_credentials' : `is set by ${own}`;
+  }
+  return /^[\w.-]+$/.test(name) && name !== '__proto__'
+    ? undefined
+    : 'expected a name of letters, digits, "-", "." and "_"';
+}
+
+/** What is wrong with the name of a further header field of the token request; undefined when nothing is. */
+export function extraFieldNameFault(name: string): string | undefined {
+  const lower = name.toLowerCase();
+  if (FRAMING_FIELDS.has(lower) || OWN_FIELDS.has(lower) || lower.startsWith('proxy-'))
+    return 'is written by the sidecar itself';
+  return FIELD_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
+}
 
 /** The name of a field that every client must send. */
 export function fieldName(): Format<string> {
@@ -65,6 +96,6 @@ export function fieldName(): Format<string> {
     check: (value) =>
       typeof value === 'string' && FRAMING_FIELDS.has(value.toLowerCase())
         ? 'expected a field that does not frame or route the message'
-        : typeof value === 'string' && /^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(value),
+        : typeof value === 'string' && FIELD_NAME.test(value),
   });
 }

@@ -3,7 +3,9 @@
  * mounted is often not for this process's user to decide.
  */
 import { realpathSync, statSync } from 'node:fs';
+import type { Entries, Entry } from './entries.ts';
 import { nameOf } from './problems.ts';
+import type { Resolved } from './routes.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import type { Given } from './sources.ts';
 
@@ -18,12 +20,38 @@ export interface FileAccess {
 
 /** One warning for each file, unreadable ones apart: those are problems. */
 export function warnOfExposedSecrets(settings: Settings, given: ReadonlyMap<SettingKey, Given>): string[] {
-  const ownUid = process.getuid?.();
-  return [...secretFiles(settings, given)].flatMap(([path, key]) => {
-    const access = accessOf(path);
-    if (access === undefined || !isExposed(access, ownUid)) return [];
-    const mode = (access.mode & 0o777).toString(8).padStart(4, '0');
-    return [`${nameOf(key)}: the file ${JSON.stringify(path)} can be read by other users (mode ${mode}); chmod 600 it`];
+  return [...secretFiles(settings, given)].flatMap(([path, key]) => warnIfExposed(path, nameOf(key)));
+}
+
+function warnIfExposed(path: string, name: string): string[] {
+  const access = accessOf(path);
+  if (access === undefined || !isExposed(access, process.getuid?.())) return [];
+  const mode = (access.mode & 0o777).toString(8).padStart(4, '0');
+  return [`${name}: the file ${JSON.stringify(path)} can be read by other users (mode ${mode}); chmod 600 it`];
+}
+
+/** As warnOfExposedSecrets, for what entries of `routes` and `credentials` name themselves, each file once. */
+export function warnOfEntries(
+  entries: Entries,
+  { routes, credentials }: Pick<Resolved, 'routes' | 'credentials'>,
+): string[] {
+  const warnings = [...warnOfThose(entries.credentials, credentials), ...warnOfThose(entries.routes, routes)];
+  return [...new Set(warnings)];
+}
+
+function warnOfThose(
+  entries: readonly Entry[],
+  resolved: readonly { readonly name: string; readonly settings: Settings }[],
+): string[] {
+  const byName = new Map(resolved.map(({ name, settings }) => [name, settings]));
+  return entries.flatMap((entry) => {
+    const settings = byName.get(entry.name ?? '');
+    if (settings === undefined) return [];
+    const given = new Map([...entry.settings].map(([key, value]) => [key, { value, origin: entry.origin }]));
+    return [...secretFiles(settings, given)].flatMap(([path, key]) => {
+      const name = entry.settings.has(key) ? entry.nameOf(key) : undefined;
+      return name === undefined ? [] : warnIfExposed(path, name);
+    });
   });
 }
 
@@ -43,11 +71,21 @@ export function isExposed({ mode, uid, realPath }: FileAccess, ownUid: number | 
 /** Path to the setting that names it, or that stands in it. */
 function secretFiles(settings: Settings, given: ReadonlyMap<SettingKey, Given>): Map<string, SettingKey> {
   const files = new Map<string, SettingKey>();
-  const { clientSecretFile } = settings.auth;
+  const { clientSecretFile, privateKeyFile, tlsKeyFile } = settings.auth;
   const { valueFile } = settings.listen.requiredHeader;
   if (clientSecretFile !== null) files.set(clientSecretFile, 'auth.clientSecretFile');
+  if (privateKeyFile !== null) files.set(privateKeyFile, 'auth.privateKeyFile');
+  if (tlsKeyFile !== null) files.set(tlsKeyFile, 'auth.tlsKeyFile');
+  if (settings.upstream.tlsKeyFile !== null) files.set(settings.upstream.tlsKeyFile, 'upstream.tlsKeyFile');
+  if (settings.fleet.redisUrlFile !== null) files.set(settings.fleet.redisUrlFile, 'fleet.redisUrlFile');
   if (valueFile !== null) files.set(valueFile, 'listen.requiredHeader.valueFile');
-  for (const key of ['auth.clientSecret', 'listen.requiredHeader.value'] as const) {
+  const urls = (['fleet.redisUrl', 'egress.proxy', 'egress.httpProxy'] as const).filter((key) => {
+    const value = given.get(key)?.value;
+    // Without user information there is nothing to hide in a URL.
+    return typeof value === 'string' && value.includes('@');
+  });
+  const maps = (['auth.extraParameters', 'auth.extraHeaders'] as const).filter((key) => given.has(key));
+  for (const key of ['auth.clientSecret', 'listen.requiredHeader.value', ...urls, ...maps] as const) {
     const origin = given.get(key)?.origin ?? '';
     if (origin.startsWith('file ')) files.set(origin.slice('file '.length), key);
   }

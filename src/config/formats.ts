@@ -4,8 +4,11 @@
  * live in address.ts and url.ts; what needs two settings or the file system is left to rules.ts and named-files.ts.
  */
 
+/** Names with their texts. */
+export type TextMap = Readonly<Record<string, string>>;
+
 /** What a setting holds before it is assembled into a Config; null = not set. */
-export type SettingValue = string | number | boolean | readonly string[] | null;
+export type SettingValue = string | number | boolean | readonly string[] | TextMap | null;
 
 /** A convict format: called with a value, it throws an Error whose message says what is wrong or expected. */
 export interface Format<T> {
@@ -62,13 +65,25 @@ export function wholeNumber(min: number, max: number): Format<number> {
 
 /** `auto`, or permits per second: more than 0, decimals allowed. */
 export function rate(max: number): Format<number | 'auto'> {
-  const expected = `auto, or a number of permits per second above 0 and up to ${String(max)} (decimals allowed)`;
+  return decimalOr<'auto'>(['auto'], `auto, or ${permits(max)}`, max);
+}
+
+/** Permits per second: more than 0, decimals allowed. */
+export function permitsPerSecond(max: number): Format<number> {
+  return decimalOr<never>([], permits(max), max);
+}
+
+function permits(max: number): string {
+  return `a number of permits per second above 0 and up to ${String(max)} (decimals allowed)`;
+}
+
+function decimalOr<Word extends string>(words: readonly string[], expected: string, max: number): Format<number | Word> {
   return format({
     expected,
     check: (value) =>
       typeof value === 'string' && DECIMAL.test(value)
         ? `expected ${expected}, without quotes`
-        : value === 'auto' || (typeof value === 'number' && value > 0 && value <= max),
+        : words.some((word) => word === value) || (typeof value === 'number' && value > 0 && value <= max),
     fromText: (text) => (DECIMAL.test(text) ? Number(text) : text),
   });
 }

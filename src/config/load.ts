@@ -2,19 +2,24 @@
  * The story of loading: sources are read and merged, each setting is checked by its format, then all against each
  * other and the files they name; either a frozen Config comes out, or every problem at once. Nothing is thrown or logged.
  */
+import { readAmbientProxies } from './ambient-proxies.ts';
 import { assembleConfig } from './assemble.ts';
+import { checkValue } from './check-value.ts';
 import type { Config, ConfigProblem } from './config.ts';
-import { warnOfExposedSecrets } from './exposed-secrets.ts';
+import { readEntries } from './entries.ts';
+import type { Entries } from './entries.ts';
+import { warnOfEntries, warnOfExposedSecrets } from './exposed-secrets.ts';
 import type { SettingValue } from './formats.ts';
+import type { TopLevel } from './inheritance.ts';
 import { findFileProblems } from './named-files.ts';
-import { describeFound, problemOf } from './problems.ts';
-import type { Origin } from './problems.ts';
+import { problemOf } from './problems.ts';
+import type { KeyProblem, Origin } from './problems.ts';
+import { hasDefaultRoute, resolveRoutes, usesDefaultCredential } from './routes.ts';
 import { FILE_TWINS, findBrokenRules } from './rules.ts';
 import { CONFIG_VARIABLE, SETTINGS, completeSettings } from './schema.ts';
 import type { SettingKey } from './schema.ts';
-import type { Setting } from './setting.ts';
 import { readConfigFile, readEnvironment } from './sources.ts';
-import type { FileReading, Given } from './sources.ts';
+import type { FileReading, Given, ListName } from './sources.ts';
 
 export interface LoadOptions {
   /** The environment, usually process.env. */
@@ -45,6 +50,8 @@ export type LoadResult =
       readonly config: Config;
       /** Every setting, in the order of the schema, with where it came from. Holds secrets as they are. */
       readonly effective: ReadonlyMap<SettingKey, Effective>;
+      /** What entries of `routes` and `credentials` give themselves. Holds secrets as they are. */
+      readonly entries: Entries;
       readonly warnings: readonly string[];
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[]; readonly warnings: readonly string[] };
@@ -57,22 +64,47 @@ export function loadConfig(options: LoadOptions): LoadResult {
   // Without the file every setting in it would seem missing: the one problem is told alone.
   if (!file.ok) return { ok: false, problems: [file.problem], warnings };
 
-  const given = withPreset(new Map([...file.given, ...environment.given]), options.preset);
-  const { values, problems: formatProblems } = checkEach(given);
-  const wrong = new Set(formatProblems.map(({ key }) => key));
+  const own = withPreset(new Map([...file.given, ...environment.given]), options.preset);
+  const ambient = readAmbientProxies(options.env, own);
+  warnings.push(...ambient.warnings);
+  const given = new Map([...ambient.given, ...own]);
+  const entries = readEntries(options.preset === undefined ? file.lists : new Map());
+  const top = checkTop(given, entries);
+  const resolved = resolveRoutes(top, entries);
+  warnings.push(...resolved.warnings);
+  const problems = [...file.problems, ...inOrder(top.problems), ...entries.problems, ...resolved.problems];
+  if (problems.length > 0) return { ok: false, problems: eachOnce(problems), warnings };
+  warnings.push(...warnOfExposedSecrets(top.settings, given), ...warnOfEntries(entries, resolved));
+  const effective = withDefaults(top.values, given);
+  return { ok: true, config: assembleConfig(top.settings, resolved), effective, entries, warnings };
+}
+
+interface CheckedTop extends TopLevel {
+  readonly values: ReadonlyMap<SettingKey, SettingValue>;
+  readonly problems: readonly ConfigProblem[];
+}
+
+/** What the top level says, with what is wrong with it; of what only entries need nothing is missed here. */
+function checkTop(given: ReadonlyMap<SettingKey, Given>, entries: Entries): CheckedTop {
+  const names = new Set([...given].filter(([, { value }]) => value !== null).map(([key]) => key));
+  const { values, problems } = checkEach(given, (key) => key !== 'upstream.baseUrl' || hasDefaultRoute(entries, names));
+  const wrong = new Set(problems.map(({ key }) => key));
   const settings = completeSettings(values);
-  const problems = [...formatProblems, ...findBrokenRules(settings, wrong), ...findFileProblems(settings)];
-  if (problems.length > 0 || file.problems.length > 0)
-    return { ok: false, problems: [...file.problems, ...inOrder(problems)], warnings };
-  const effective = withDefaults(values, given);
-  warnings.push(...warnOfExposedSecrets(settings, given));
-  return { ok: true, config: assembleConfig(settings), effective, warnings };
+  const isAsked = (key: SettingKey): boolean => !key.startsWith('auth.') || usesDefaultCredential(entries, names);
+  const found = [...problems, ...findBrokenRules(settings, wrong, isAsked), ...findFileProblems(settings)];
+  return { settings, given: names, wrong, values, problems: found };
+}
+
+/** What entries take from the top level would be told of once more for each of them. */
+function eachOnce(problems: readonly ConfigProblem[]): ConfigProblem[] {
+  return [...new Map(problems.map((problem) => [JSON.stringify([problem.key, problem.message]), problem])).values()];
 }
 
 type NamedFile =
   | {
       readonly ok: true;
       readonly given: ReadonlyMap<SettingKey, Given>;
+      readonly lists: ReadonlyMap<ListName, Given>;
       readonly problems: readonly ConfigProblem[];
     }
   | { readonly ok: false; readonly problem: ConfigProblem };
@@ -80,7 +112,7 @@ type NamedFile =
 function readFile({ env, file }: LoadOptions): NamedFile {
   const [path, variable] = file === undefined ? [env[CONFIG_VARIABLE], CONFIG_VARIABLE] : [file, undefined];
   if (path === undefined || (path === '' && variable !== undefined))
-    return { ok: true, given: new Map(), problems: [] };
+    return { ok: true, given: new Map(), lists: new Map(), problems: [] };
   const reading: FileReading = readConfigFile(path);
   if (reading.kind === 'read') return { ok: true, ...reading.source };
   return {
@@ -101,39 +133,28 @@ function withPreset(given: ReadonlyMap<SettingKey, Given>, preset: Preset | unde
 
 interface Checked {
   readonly values: ReadonlyMap<SettingKey, SettingValue>;
-  readonly problems: readonly ConfigProblem[];
+  readonly problems: readonly KeyProblem[];
 }
 
-/** Asks each setting's format; the values that fit, and a problem for each that does not or is missing. */
-function checkEach(given: ReadonlyMap<SettingKey, Given>): Checked {
+/**
+ * Asks each setting's format; the values that fit, and a problem for each that does not or is missing.
+ * @param isNeeded whether there is no doing without a required setting
+ */
+function checkEach(given: ReadonlyMap<SettingKey, Given>, isNeeded: (key: SettingKey) => boolean): Checked {
   const values = new Map<SettingKey, SettingValue>();
-  const problems: ConfigProblem[] = [];
+  const problems: KeyProblem[] = [];
   for (const [key, setting] of SETTINGS) {
     const found = given.get(key);
     if (found === undefined || found.value === null) {
-      if (setting.required !== undefined) problems.push(problemOf(key, `required; ${setting.required}`));
+      if (setting.required !== undefined && isNeeded(key))
+        problems.push(problemOf(key, `required; ${setting.required}`));
       continue;
     }
-    const checked = check(setting, found);
+    const checked = checkValue(setting, found);
     if (checked.ok) values.set(key, checked.value);
     else problems.push(problemOf(key, checked.message));
   }
   return { values, problems };
-}
-
-type Check = { readonly ok: true; readonly value: SettingValue } | { readonly ok: false; readonly message: string };
-
-function check({ format, sensitive }: Setting, { value, origin }: Given): Check {
-  const assertFits: Setting['format'] = format;
-  try {
-    assertFits(value);
-    return { ok: true, value };
-  } catch (error) {
-    const fault = error instanceof Error ? error.message : String(error);
-    // The environment is named by the variable beside the key; a file needs naming here.
-    const where = origin.startsWith('file ') ? ` in ${origin.slice('file '.length)}` : '';
-    return { ok: false, message: sensitive ? fault : `found ${describeFound(format, value)}${where}; ${fault}` };
-  }
 }
 
 function inOrder(problems: readonly ConfigProblem[]): ConfigProblem[] {

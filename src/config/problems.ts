@@ -11,8 +11,11 @@ export type Origin = string;
 
 const LONGEST_SHOWN = 100;
 
+/** A problem that is put to a setting. */
+export type KeyProblem = ConfigProblem & { readonly key: SettingKey };
+
 /** A problem of one setting. */
-export function problemOf(key: SettingKey, message: string): ConfigProblem {
+export function problemOf(key: SettingKey, message: string): KeyProblem {
   return { key, variable: settingOf(key).env, message };
 }
 
@@ -26,7 +29,9 @@ export function describeFound(format: Format<NonNullable<SettingValue>>, value: 
   if (typeof value === 'string') return cut(JSON.stringify(format.show(value)));
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (Array.isArray(value))
-    return value.every((entry) => typeof entry === 'string') ? cut(JSON.stringify(value.join(','))) : 'a list';
+    return value.every((entry) => typeof entry === 'string')
+      ? cut(JSON.stringify(value.map((entry) => format.show(entry)).join(',')))
+      : 'a list';
   return value instanceof Map ? 'a section' : 'something else';
 }
 
@@ -37,10 +42,12 @@ export function cut(text: string): string {
 
 /** One line per problem, each ended by a line feed: `bearer-sidecar: KEY (VARIABLE): MESSAGE`. */
 export function formatProblems(problems: readonly ConfigProblem[]): string {
-  return problems
-    .map(({ key, variable, message }) => `${key}${variable === undefined ? '' : ` (${variable})`}: ${message}`)
-    .map(line)
-    .join('');
+  return problems.map((problem) => line(describeProblem(problem))).join('');
+}
+
+/** On one line: `KEY (VARIABLE): MESSAGE`. */
+export function describeProblem({ key, variable, message }: ConfigProblem): string {
+  return onOneLine(`${key}${variable === undefined ? '' : ` (${variable})`}: ${message}`);
 }
 
 /** One line per warning, each ended by a line feed. */

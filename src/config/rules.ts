@@ -2,54 +2,30 @@
  * Rules that tie settings to each other, as a table. Each names the settings it looks at and is passed over when one
  * of them is wrong by itself, so that one mistake makes one problem.
  */
-import { isLoopbackHost, parseListenAddress } from './address.ts';
-import type { ConfigProblem } from './config.ts';
+import { isLoopbackHost } from '../loopback.ts';
+import { parseListenAddress } from './address.ts';
 import { nameOf, problemOf } from './problems.ts';
+import type { KeyProblem } from './problems.ts';
+import type { Rule } from './rule.ts';
+import { AUTH_RULES, exactlyOne } from './rules-auth.ts';
 import type { SettingKey, Settings } from './schema.ts';
-import { isInsecure } from './url.ts';
-
-interface Rule {
-  /** The settings looked at; the problem is put to the first. */
-  readonly keys: readonly [SettingKey, ...SettingKey[]];
-  readonly fault: (settings: Settings) => string | undefined;
-}
+import { insecureFault } from './url.ts';
 
 /** Settings that may be given in place or in a file, not both. */
 export const FILE_TWINS: readonly (readonly [value: SettingKey, file: SettingKey])[] = [
   ['auth.clientId', 'auth.clientIdFile'],
   ['auth.clientSecret', 'auth.clientSecretFile'],
   ['listen.requiredHeader.value', 'listen.requiredHeader.valueFile'],
+  ['fleet.redisUrl', 'fleet.redisUrlFile'],
 ];
-
-const INSECURE = `http: is accepted for loopback hosts only, since anyone on the way could read what is sent; use https:, or set ${nameOf('allowInsecureHttp')} to true`;
 
 const RULES: readonly Rule[] = [
   {
     keys: ['upstream.baseUrl', 'allowInsecureHttp'],
     fault: ({ upstream, allowInsecureHttp }) =>
-      upstream.baseUrl !== null && isInsecure(upstream.baseUrl) && !allowInsecureHttp ? INSECURE : undefined,
+      insecureFault(upstream.baseUrl, allowInsecureHttp, nameOf('allowInsecureHttp')),
   },
-  {
-    keys: ['auth.url', 'allowInsecureHttp'],
-    fault: ({ auth, allowInsecureHttp }) =>
-      auth.url !== null && isInsecure(auth.url) && !allowInsecureHttp ? INSECURE : undefined,
-  },
-  {
-    keys: ['auth.clientId', 'auth.clientIdFile'],
-    fault: ({ auth }) => exactlyOne(auth.clientId, auth.clientIdFile, 'the client id', 'auth.clientIdFile'),
-  },
-  {
-    keys: ['auth.clientSecret', 'auth.clientSecretFile'],
-    fault: ({ auth }) =>
-      exactlyOne(auth.clientSecret, auth.clientSecretFile, 'the client secret', 'auth.clientSecretFile'),
-  },
-  {
-    keys: ['auth.audience', 'auth.scope'],
-    fault: ({ auth }) =>
-      auth.audience === null && auth.scope === null
-        ? `required; the audience to ask a token for, or scopes in ${nameOf('auth.scope')}, or both`
-        : undefined,
-  },
+  ...AUTH_RULES,
   {
     keys: ['listen.requiredHeader.name', 'listen.requiredHeader.value', 'listen.requiredHeader.valueFile'],
     fault: ({ listen }) => requiredHeaderFault(listen.requiredHeader),
@@ -72,9 +48,18 @@ const RULES: readonly Rule[] = [
         : undefined,
   },
   {
-    keys: ['fleet.redisUrl'],
+    keys: ['throttle.maxRate', 'throttle.rate'],
+    fault: ({ throttle: { rate, maxRate } }) =>
+      maxRate !== null && rate !== 'auto' && maxRate < rate
+        ? `found ${String(maxRate)}; expected at least ${nameOf('throttle.rate')}, ${String(rate)}, or only one of the two`
+        : undefined,
+  },
+  {
+    keys: ['fleet.redisUrl', 'fleet.redisUrlFile'],
     fault: ({ fleet }) =>
-      fleet.redisUrl === null ? undefined : 'sharing one quota across replicas is not built yet: leave it unset',
+      fleet.redisUrl !== null && fleet.redisUrlFile !== null
+        ? exactlyOne(fleet.redisUrl, fleet.redisUrlFile, 'the URL', 'fleet.redisUrlFile')
+        : undefined,
   },
   {
     keys: ['shutdown.delayMs', 'shutdown.drainMs'],
@@ -85,18 +70,19 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** One problem for each rule that is broken; rules over a key in `wrong` are passed over. */
-export function findBrokenRules(settings: Settings, wrong: ReadonlySet<string>): ConfigProblem[] {
+/**
+ * One problem for each rule that is broken; rules over a key in `wrong` are passed over.
+ * @param isAsked whether the rules that are put to a key matter here. Default: all do
+ */
+export function findBrokenRules(
+  settings: Settings,
+  wrong: ReadonlySet<string>,
+  isAsked: (key: SettingKey) => boolean = () => true,
+): KeyProblem[] {
   return RULES.flatMap(({ keys, fault }) => {
-    const found = keys.some((key) => wrong.has(key)) ? undefined : fault(settings);
+    const found = !isAsked(keys[0]) || keys.some((key) => wrong.has(key)) ? undefined : fault(settings);
     return found === undefined ? [] : [problemOf(keys[0], found)];
   });
-}
-
-function exactlyOne(value: string | null, file: string | null, what: string, fileKey: SettingKey): string | undefined {
-  if (value === null && file === null) return `required; ${what}, or the file that holds it in ${nameOf(fileKey)}`;
-  if (value !== null && file !== null) return `set together with ${nameOf(fileKey)}; expected only one of the two`;
-  return undefined;
 }
 
 function requiredHeaderFault(header: Settings['listen']['requiredHeader']): string | undefined {

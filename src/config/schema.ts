@@ -3,21 +3,25 @@
  * The reference in config/ is generated from it. Reading, merging and problems are load.ts's part.
  */
 import convict from 'convict';
-import type { SettingValue } from './formats.ts';
+import type { SettingValue, TextMap } from './formats.ts';
+import * as authorization from './schema-auth.ts';
+import * as sharing from './schema-fleet.ts';
 import * as inbound from './schema-inbound.ts';
 import * as outbound from './schema-outbound.ts';
+import * as pacing from './schema-pacing.ts';
 import type { Keys, Setting, Values } from './setting.ts';
 
 const schema = {
   upstream: outbound.upstream,
-  auth: outbound.auth,
+  auth: authorization.auth,
+  egress: authorization.egress,
   listen: inbound.listen,
   admin: inbound.admin,
-  throttle: outbound.throttle,
-  queue: outbound.queue,
+  throttle: pacing.throttle,
+  queue: pacing.queue,
   request: outbound.request,
   retry: outbound.retry,
-  fleet: outbound.fleet,
+  fleet: sharing.fleet,
   shutdown: inbound.shutdown,
   log: inbound.log,
   allowInsecureHttp: inbound.allowInsecureHttp,
@@ -60,6 +64,32 @@ export function settingOf(key: SettingKey): Setting {
 export function completeSettings(values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
   // Environment and arguments are kept from convict: its reading of them is not strict.
   const store = convict<Settings>(schema, { env: {}, args: [] });
-  for (const [key, value] of values) store.set<string>(key, value);
-  return store.validate({ allowed: 'strict' }).getProperties();
+  const maps: [SettingKey, TextMap][] = [];
+  for (const [key, value] of values) {
+    // Convict would take a dot in a name for a path.
+    if (isTextMap(value)) maps.push([key, value]);
+    else store.set<string>(key, value);
+  }
+  const settings = store.validate({ allowed: 'strict' }).getProperties();
+  for (const [key, map] of maps) replaceLeaf(settings, key.split('.'), map);
+  return settings;
+}
+
+/** A copy with other values in some places. */
+export function overlay(settings: Settings, values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
+  const copy = structuredClone(settings);
+  for (const [key, value] of values) replaceLeaf(copy, key.split('.'), value);
+  return copy;
+}
+
+/** True for a map from names to texts. */
+export function isTextMap(value: SettingValue): value is TextMap {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function replaceLeaf(node: object, [name = '', ...rest]: readonly string[], value: SettingValue): void {
+  const children = node as Record<string, SettingValue | object>;
+  const child = children[name];
+  if (rest.length > 0 && typeof child === 'object' && child !== null) replaceLeaf(child, rest, value);
+  else children[name] = value;
 }

@@ -11,6 +11,7 @@ import { cut } from './problems.ts';
 import type { Origin } from './problems.ts';
 import { CONFIG_VARIABLE, SETTINGS, settingOf } from './schema.ts';
 import type { SettingKey } from './schema.ts';
+import { readSections } from './sections.ts';
 
 /** A value as found, not checked yet; null asks for the default. */
 export interface Given {
@@ -21,11 +22,17 @@ export interface Given {
 /** What one source says. */
 export interface Source {
   readonly given: ReadonlyMap<SettingKey, Given>;
+  /** Lists of entries, as found. */
+  readonly lists: ReadonlyMap<ListName, Given>;
   /** Keys of the file that are no settings. */
   readonly problems: readonly ConfigProblem[];
   /** Variables that are no settings. */
   readonly warnings: readonly string[];
 }
+
+/** What a file may hold besides settings. */
+const LISTS = ['credentials', 'routes'] as const;
+export type ListName = (typeof LISTS)[number];
 
 const PREFIX = 'SIDECAR_';
 
@@ -43,7 +50,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
       given.set(key, { value: settingOf(key).format.fromText(text), origin: `environment ${variable}` });
     }
   }
-  return { given, problems: [], warnings };
+  return { given, lists: new Map(), problems: [], warnings };
 }
 
 function warnUnknown(variable: string, known: Iterable<string>): string {
@@ -100,50 +107,14 @@ function parseYaml(contents: string): Parsed {
 }
 
 function flatten(tree: ReadonlyMap<unknown, unknown>, path: string): Source {
+  const keys = [...SETTINGS.keys(), ...LISTS];
+  const { values, problems } = readSections(tree, { path, prefix: '', keys });
   const given = new Map<SettingKey, Given>();
-  const problems: ConfigProblem[] = [];
-  const visit = (section: ReadonlyMap<unknown, unknown>, prefix: string): void => {
-    for (const [name, raw] of section) {
-      const key = `${prefix}${String(name)}`;
-      const firstKey = firstKeyOf(key);
-      const refuse = (message: string): void => {
-        problems.push({ key: cut(key), variable: undefined, message });
-      };
-      if (String(name).includes('.')) {
-        // Accepted, it could say the same setting twice without being a duplicate.
-        refuse(`unknown key in ${path}; expected sections with keys in them, not dots`);
-      } else if (isSettingKey(key)) {
-        if (raw !== null) given.set(key, { value: settingOf(key).format.fromFile(raw), origin: `file ${path}` });
-      } else if (firstKey === undefined) {
-        refuse(unknownKey(key, path));
-      } else if (raw instanceof Map) {
-        visit(raw, `${key}.`);
-      } else if (raw !== null) {
-        refuse(`found no keys in ${path}; expected a section with keys such as ${firstKey}`);
-      }
-    }
-  };
-  visit(tree, '');
-  return { given, problems, warnings: [] };
-}
-
-function isSettingKey(key: string): key is SettingKey {
-  return (SETTINGS as ReadonlyMap<string, unknown>).has(key);
-}
-
-/** Undefined when there is no such section. */
-function firstKeyOf(section: string): SettingKey | undefined {
-  return [...SETTINGS.keys()].find((key) => key.startsWith(`${section}.`));
-}
-
-function unknownKey(key: string, path: string): string {
-  const meant = nearest(key, SETTINGS.keys()) ?? sameLastName(key);
-  return `unknown key in ${path}${meant === undefined ? '' : `; did you mean ${meant}?`}`;
-}
-
-/** A right name in a wrong section. */
-function sameLastName(key: string): SettingKey | undefined {
-  const last = (name: string): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
-  const matches = [...SETTINGS.keys()].filter((candidate) => last(candidate) === last(key));
-  return matches.length === 1 ? matches[0] : undefined;
+  const lists = new Map<ListName, Given>();
+  for (const [key, raw] of values) {
+    const origin = `file ${path}`;
+    if (key === 'routes' || key === 'credentials') lists.set(key, { value: raw, origin });
+    else given.set(key, { value: settingOf(key).format.fromFile(raw), origin });
+  }
+  return { given, lists, problems, warnings: [] };
 }

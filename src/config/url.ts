@@ -1,15 +1,17 @@
 /**
  * URLs of the configuration: which are accepted, how two are joined, and how one is shown without its password.
  */
-import { isLoopbackHost } from './address.ts';
+import { isLoopbackHost } from '../loopback.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
+import { oneOrSeveral } from './several.ts';
+import type { OneOrSeveral } from './several.ts';
 
 /** What stands where a secret was. */
 export const MASK = '********';
 
 /** Hides the user information of a URL, also of text that is only nearly one, and whatever follows `?` or `#`. */
-function maskUrl(text: string): string {
+export function maskUrl(text: string): string {
   const [, scheme = '', rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/)?(.*)$/isu.exec(text) ?? [];
   // Up to the last `@`: an unencoded password may itself hold `@`, `/` or `?`.
   const at = rest.lastIndexOf('@');
@@ -34,20 +36,20 @@ function baseUrlFault(text: string): boolean | string {
   return url.username === '' && url.password === '' ? true : 'expected a URL without user information (user:password@)';
 }
 
-/** A Redis URL; its password is a secret. */
-export function redisUrl(): Format<string> {
-  return format({
-    expected: 'a URL such as rediss://user:password@host:6379/0',
-    check: (value) => typeof value === 'string' && /^rediss?:\/\/[^\s\p{Cc}]+$/iu.test(value) && URL.canParse(value),
+/** Usually a URL, and then one that may hold a password; any text without control characters is one. */
+export function audience(): Format<OneOrSeveral> {
+  return oneOrSeveral({
+    what: 'an audience without control characters, such as https://api.example.com',
+    check: (entry) => /^\P{Cc}+$/u.test(entry),
     show: maskUrl,
   });
 }
 
-/** Usually a URL, and then one that may hold a password; any text without control characters is one. */
-export function audience(): Format<string> {
-  return format({
-    expected: 'an audience without control characters, such as https://api.example.com',
-    check: (value) => typeof value === 'string' && /^\P{Cc}+$/u.test(value),
+/** An absolute URI without fragment (RFC 8707 §2). */
+export function resource(): Format<OneOrSeveral> {
+  return oneOrSeveral({
+    what: 'an absolute URI without fragment, such as https://api.example.com/v1',
+    check: (entry) => /^[\x21\x22\x24-\x7e]+$/.test(entry) && URL.canParse(entry),
     show: maskUrl,
   });
 }
@@ -71,7 +73,16 @@ export function joinUrl(base: string, path: string): URL {
 }
 
 /** True when what is sent to this URL crosses a network unencrypted. */
-export function isInsecure(text: string): boolean {
+function isInsecure(text: string): boolean {
   const url = new URL(text);
   return url.protocol === 'http:' && !isLoopbackHost(url.hostname);
+}
+
+/**
+ * Why a URL is refused whose traffic anyone on the way could read; undefined when it is not.
+ * @param allowedBy the name of the setting that allows it
+ */
+export function insecureFault(text: string | null, isAllowed: boolean, allowedBy: string): string | undefined {
+  if (text === null || isAllowed || !isInsecure(text)) return undefined;
+  return `http: is accepted for loopback hosts only, since anyone on the way could read what is sent; use https:, or set ${allowedBy} to true`;
 }

@@ -18,11 +18,22 @@ export const BASE_ENV = {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+/** A Config and, on the same level, what holds for its one route and its one credential. */
+export type SimpleConfig = Config & Config['routes'][0] & Config['credentials'][number];
+
 /** The Config of the base environment with changes; fails when it is refused. */
-export function configOf(env: Env = {}, rest: Omit<LoadOptions, 'env'> = {}): Config {
+export function configOf(env: Env = {}, rest: Omit<LoadOptions, 'env'> = {}): SimpleConfig {
   const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, ...rest });
   if (!loaded.ok) throw new Error(`refused: ${formatProblems(loaded.problems)}`);
-  return loaded.config;
+  return simple(loaded.config);
+}
+
+/** @throws Error when there is not exactly one of each */
+export function simple(config: Config): SimpleConfig {
+  const [credential, ...others] = config.credentials;
+  if (credential === undefined || others.length > 0 || config.routes.length > 1)
+    throw new Error('several are configured');
+  return Object.freeze({ ...config, ...config.routes[0], ...credential });
 }
 
 /** The problem lines of the base environment with changes, without the program's name; fails when it is accepted. */

@@ -20,9 +20,8 @@ describe('credentials', () => {
     expect(lines[0]).not.toContain('sesame');
   });
   test('a secret may hold colons, blanks and letters of any script', () => {
-    expect(configOf({ SIDECAR_CLIENT_SECRET: ' pä:ss wörd ' }).auth.clientSecret).toEqual({
-      kind: 'value',
-      value: ' pä:ss wörd ',
+    expect(configOf({ SIDECAR_CLIENT_SECRET: ' pä:ss wörd ' }).auth.method).toMatchObject({
+      secret: { kind: 'value', value: ' pä:ss wörd ' },
     });
   });
   test.each([

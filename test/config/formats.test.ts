@@ -46,6 +46,21 @@ describe('rate', () => {
   });
 });
 
+describe('throttle.maxRate', () => {
+  test.each([
+    ['', undefined],
+    ['50', 50],
+    ['0.5', 0.5],
+  ])('%j is read', (text, value) => {
+    expect(configOf({ SIDECAR_THROTTLE_MAX_RATE: text }).throttle.maxRate).toBe(value);
+  });
+  test.each(['0', 'auto', '-1', '10/s', 'none', '1000001'])('%j is refused', (text) => {
+    expect(problemsOf({ SIDECAR_THROTTLE_MAX_RATE: text })).toEqual([
+      expect.stringMatching(/^throttle\.maxRate \(SIDECAR_THROTTLE_MAX_RATE\): found .* expected a number of permits/),
+    ]);
+  });
+});
+
 describe('booleans', () => {
   test.each([
     ['true', true],
@@ -191,7 +206,8 @@ describe('URLs', () => {
     ['https://a/tenant//', '/token', 'https://a/tenant/token'],
     ['https://a/tenant', 'token/', 'https://a/tenant/token/'],
   ])('the token URL of %j and %j is %j', (url, path, joined) => {
-    expect(configOf({ SIDECAR_AUTH_URL: url, SIDECAR_AUTH_TOKEN_PATH: path }).auth.tokenUrl.href).toBe(joined);
+    const { endpoint } = configOf({ SIDECAR_AUTH_URL: url, SIDECAR_AUTH_TOKEN_PATH: path }).auth;
+    expect(endpoint).toEqual({ kind: 'url', url: new URL(joined) });
   });
   test.each(['//a', '/a//b', '/../a', '/a/%2e%2E', '/a?b', '/a#b', '/a b', '/', 'https://a/b'])(
     'the token path %j is refused',

@@ -1,14 +1,14 @@
 /** Sources and their precedence, files that cannot be used, unknown names, presets, the result as a whole. */
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { BASE_ENV, configOf, problemsOf, scratchDirectory, scratchFile } from './base-env.ts';
+import { BASE_ENV, configOf, problemsOf, scratchDirectory, scratchFile, simple } from './base-env.ts';
 
 describe('precedence', () => {
   const load = (env: Record<string, string>, yaml: string) => {
     const file = scratchFile(yaml, 'sidecar.yaml');
     const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, file });
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
-    return { ...loaded, file };
+    return { ...loaded, config: simple(loaded.config), file };
   };
 
   test('defaults, then file, then environment, each with its origin', () => {
@@ -219,7 +219,7 @@ describe('a preset', () => {
     const env = { SIDECAR_BASE_URL: 'nonsense', SIDECAR_LISTEN: 'localhost:0', SIDECAR_RATE: '9' };
     const config = configOf(env, { preset, file: scratchFile('auth: { url: 12 }\nqueue: { max: 3 }') });
     expect(config.upstream.baseUrl.href).toBe('http://127.0.0.1:4000/');
-    expect(config.auth.audience).toBeUndefined();
+    expect(config.auth.audience).toEqual([]);
     expect(config.listen.address).toEqual({ kind: 'tcp', host: 'localhost', port: 0 });
     expect([config.throttle.rate, config.queue.max]).toEqual([9, 3]);
   });
@@ -229,7 +229,7 @@ describe('a preset', () => {
   });
   test('a credential of its own puts a credential file of the environment aside', () => {
     const config = configOf({ SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: '/nowhere' }, { preset });
-    expect(config.auth.clientSecret).toEqual({ kind: 'value', value: 'sandbox-secret' });
+    expect(config.auth.method).toMatchObject({ secret: { kind: 'value', value: 'sandbox-secret' } });
   });
 });
 

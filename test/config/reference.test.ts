@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { SETTINGS, completeSettings } from '../../src/config/schema.ts';
-import { BASE_ENV, configOf } from './base-env.ts';
+import { BASE_ENV, configOf, simple } from './base-env.ts';
 
 const pathOf = (relative: string): string => fileURLToPath(new URL(`../../${relative}`, import.meta.url));
 
@@ -32,6 +32,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'upstream.websocket': 'SIDECAR_WEBSOCKET',
   'upstream.caFile': 'SIDECAR_CA_FILE',
   'fleet.redisUrl': 'SIDECAR_REDIS_URL',
+  'fleet.redisUrlFile': 'SIDECAR_REDIS_URL_FILE',
   'shutdown.drainMs': 'SIDECAR_DRAIN_MS',
   'shutdown.delayMs': 'SIDECAR_DRAIN_DELAY_MS',
 };
@@ -58,10 +59,20 @@ test('every setting is documented in sentences', () => {
 test('default.yaml holds every setting and changes nothing', () => {
   const file = pathOf('config/default.yaml');
   const loaded = loadConfig({ env: BASE_ENV, file });
-  expect(loaded.ok && loaded.config).toEqual(configOf());
+  expect(loaded.ok && simple(loaded.config)).toEqual(configOf());
   const fromFile = loaded.ok ? [...loaded.effective.values()].filter(({ origin }) => origin === `file ${file}`) : [];
   const withDefault = [...SETTINGS.values()].filter(({ default: value }) => value !== null);
   expect(fromFile).toHaveLength(withDefault.length);
+});
+
+test('example-routes.yaml lacks nothing but its secret files', () => {
+  const loaded = loadConfig({ env: {}, file: pathOf('config/example-routes.yaml') });
+  expect(loaded.ok ? [] : loaded.problems.map(({ key }) => key)).toEqual([
+    'auth.clientIdFile',
+    'auth.clientSecretFile',
+    'credentials.weather.clientIdFile',
+    'credentials.weather.clientSecretFile',
+  ]);
 });
 
 test('example.yaml lacks nothing but its secret files', () => {

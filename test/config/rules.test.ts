@@ -44,7 +44,7 @@ describe('http: URLs', () => {
 describe('audience and scope', () => {
   test('one is enough', () => {
     expect(configOf({ SIDECAR_AUDIENCE: '', SIDECAR_SCOPE: 'a' }).auth).toMatchObject({
-      audience: undefined,
+      audience: [],
       scope: 'a',
     });
     expect(configOf({}).auth.scope).toBeUndefined();
@@ -115,6 +115,24 @@ test('a drain delay longer than the drain is refused, one as long is not', () =>
   });
 });
 
+describe('throttle.maxRate', () => {
+  test('below a configured rate is refused, naming both', () => {
+    expect(problemsOf({ SIDECAR_THROTTLE_MAX_RATE: '9.5', SIDECAR_RATE: '10' })).toEqual([
+      'throttle.maxRate (SIDECAR_THROTTLE_MAX_RATE): found 9.5; expected at least throttle.rate (SIDECAR_RATE), 10, or only one of the two',
+    ]);
+  });
+  test.each(['10', 'auto'])('at 10 goes with a rate of %s', (rate) => {
+    expect(configOf({ SIDECAR_THROTTLE_MAX_RATE: '10', SIDECAR_RATE: rate }).throttle.maxRate).toBe(10);
+  });
+});
+
+test('the throttle is for one replica, and forgets, unless told otherwise', () => {
+  expect(configOf().throttle).toMatchObject({ share: 1, maxRate: undefined, stateFile: undefined });
+  const env = { SIDECAR_THROTTLE_SHARE: '4', SIDECAR_THROTTLE_STATE_FILE: '/state/learned.json' };
+  expect(configOf(env).throttle).toMatchObject({ share: 4, stateFile: '/state/learned.json' });
+  expect(problemsOf({ SIDECAR_THROTTLE_SHARE: '0' })).toHaveLength(1);
+});
+
 test('proxy and admin cannot share an address, unless the port is to be found', () => {
   expect(problemsOf({ SIDECAR_LISTEN: 'localhost:9000', SIDECAR_ADMIN_LISTEN: 'localhost:9000' })).toEqual([
     expect.stringMatching(/^admin\.address .*must differ from listen\.address/),
@@ -122,21 +140,6 @@ test('proxy and admin cannot share an address, unless the port is to be found', 
   expect(configOf({ SIDECAR_LISTEN: 'localhost:0', SIDECAR_ADMIN_LISTEN: 'localhost:0' }).admin.address).toMatchObject({
     port: 0,
   });
-});
-
-test.each(['redis://user:sesame@host', 'rediss://:sesame@host:6380/1'])(
-  'sharing a quota is refused plainly: %s',
-  (url) => {
-    expect(problemsOf({ SIDECAR_REDIS_URL: url })).toEqual([
-      'fleet.redisUrl (SIDECAR_REDIS_URL): sharing one quota across replicas is not built yet: leave it unset',
-    ]);
-  },
-);
-
-test('a Redis URL that is none is shown without its password', () => {
-  const [line] = problemsOf({ SIDECAR_REDIS_URL: 'http://user:sesame@host' });
-  expect(line).toContain('********@host');
-  expect(line).not.toContain('sesame');
 });
 
 describe('credential files', () => {
@@ -157,7 +160,7 @@ describe('credential files', () => {
   test.each(['sesame', 'sesame\n', 'sesame\r\n', 'sesame with blanks '])('contents %j are accepted', (contents) => {
     const path = scratchFile(contents);
     const config = configOf({ SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path });
-    expect(config.auth.clientSecret).toEqual({ kind: 'file', path });
+    expect(config.auth.method).toMatchObject({ secret: { kind: 'file', path } });
   });
   test.each([
     ['', 'must not be empty'],

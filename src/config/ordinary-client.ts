@@ -1,0 +1,30 @@
+/**
+ * Puts aside how the partner's servers are reached and asked, for commands that speak with others or with nobody: what only suits
+ * the partner must not stand in their way.
+ */
+import type { Preset } from './load.ts';
+
+/** Part of a preset: a client with a secret in HTTP Basic, no certificate, no proxy, nothing further in its requests. */
+export const ORDINARY_CLIENT: Preset['values'] = {
+  'auth.issuer': null,
+  'auth.method': null,
+  'auth.basicEncoding': null,
+  'auth.privateKeyFile': null,
+  'auth.keyId': null,
+  'auth.signingAlgorithm': null,
+  'auth.assertionAudience': null,
+  'auth.tlsCertificateFile': null,
+  'auth.tlsKeyFile': null,
+  'auth.resource': null,
+  'auth.extraParameters': null,
+  'auth.extraHeaders': null,
+  'auth.caFile': null,
+  'auth.cacheFile': null,
+  'upstream.caFile': null,
+  'upstream.tlsCertificateFile': null,
+  'upstream.tlsKeyFile': null,
+  'egress.proxy': 'none',
+  'egress.httpProxy': null,
+  'egress.noProxy': [],
+  'egress.caFile': null,
+};

@@ -1,0 +1,384 @@
+/** Settings of client authentication and of what a token is asked for. */
+import { generateKeyPairSync } from 'node:crypto';
+import { chmodSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { printConfig } from '../../src/commands/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { ORDINARY_CLIENT } from '../../src/config/ordinary-client.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import type { Certificates, IssuedFiles } from '../support/certificates.ts';
+import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';
+
+let certificates: Certificates;
+let client: IssuedFiles;
+beforeAll(() => {
+  certificates = makeCertificates();
+  client = certificates.issue('legacy-app');
+});
+afterAll(() => certificates[Symbol.dispose]());
+
+const PEM = { format: 'pem', type: 'pkcs8' } as const;
+const rsaKey = (bits = 2048): string => generateKeyPairSync('rsa', { modulusLength: bits }).privateKey.export(PEM);
+const ecKey = (namedCurve = 'P-256'): string => generateKeyPairSync('ec', { namedCurve }).privateKey.export(PEM);
+
+const NO_SECRET = { SIDECAR_CLIENT_SECRET: '' };
+
+function assertionEnv(key: string, more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return {
+    ...NO_SECRET,
+    SIDECAR_AUTH_METHOD: 'private_key_jwt',
+    SIDECAR_AUTH_PRIVATE_KEY_FILE: scratchFile(key),
+    ...more,
+  };
+}
+
+describe('methods', () => {
+  test('client_secret_basic, raw, unless told otherwise', () => {
+    const secret = { kind: 'value', value: BASE_ENV.SIDECAR_CLIENT_SECRET };
+    expect(configOf().auth.method).toEqual({ name: 'client_secret_basic', secret, encoding: 'raw' });
+    expect(configOf({ SIDECAR_AUTH_BASIC_ENCODING: 'form' }).auth.method).toMatchObject({ encoding: 'form' });
+    expect(configOf({ SIDECAR_AUTH_METHOD: 'client_secret_post' }).auth.method).toEqual({
+      name: 'client_secret_post',
+      secret,
+    });
+  });
+
+  test('private_key_jwt needs a key and no secret', () => {
+    const env = assertionEnv(ecKey());
+    expect(configOf(env).auth.method).toEqual({
+      name: 'private_key_jwt',
+      keyFile: env.SIDECAR_AUTH_PRIVATE_KEY_FILE,
+      keyId: undefined,
+      algorithm: undefined,
+      audience: 'token_endpoint',
+    });
+    const { auth } = configOf({
+      ...env,
+      SIDECAR_AUTH_URL: '',
+      SIDECAR_AUTH_ISSUER: 'https://login.example.com',
+      SIDECAR_AUTH_KEY_ID: 'k1',
+      SIDECAR_AUTH_SIGNING_ALGORITHM: 'ES256',
+      SIDECAR_AUTH_ASSERTION_AUDIENCE: 'issuer',
+    });
+    expect(auth.method).toMatchObject({ keyId: 'k1', algorithm: 'ES256', audience: 'issuer' });
+  });
+
+  test('tls_client_auth needs a certificate and no secret', () => {
+    const env = {
+      ...NO_SECRET,
+      SIDECAR_AUTH_METHOD: 'tls_client_auth',
+      SIDECAR_AUTH_TLS_CERTIFICATE_FILE: client.certificateFile,
+      SIDECAR_AUTH_TLS_KEY_FILE: client.keyFile,
+    };
+    expect(configOf(env).auth).toMatchObject({ method: { name: 'tls_client_auth' }, clientCertificate: client });
+  });
+
+  test('a certificate goes with every method, and to the upstream unless that has its own', () => {
+    const env = {
+      SIDECAR_AUTH_TLS_CERTIFICATE_FILE: client.certificateFile,
+      SIDECAR_AUTH_TLS_KEY_FILE: client.keyFile,
+    };
+    const { auth, upstream } = configOf(env);
+    expect([auth.clientCertificate, upstream.clientCertificate]).toEqual([client, client]);
+    const other = certificates.issue('other');
+    const apart = configOf({
+      ...env,
+      SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE: other.certificateFile,
+      SIDECAR_UPSTREAM_TLS_KEY_FILE: other.keyFile,
+    });
+    expect([apart.auth.clientCertificate, apart.upstream.clientCertificate]).toEqual([client, other]);
+    expect(configOf().upstream.clientCertificate).toBeUndefined();
+  });
+
+  test('a colon in the client id is for methods that do not join it to the secret', () => {
+    const id = { SIDECAR_CLIENT_ID: 'https://client.example' };
+    const idOf = { kind: 'value', value: 'https://client.example' };
+    expect(problemsOf(id)).toEqual([expect.stringMatching(/^auth\.clientId .*must not hold a colon$/)]);
+    expect(configOf({ ...id, SIDECAR_AUTH_METHOD: 'client_secret_post' }).auth.clientId).toEqual(idOf);
+    expect(configOf({ ...id, SIDECAR_AUTH_BASIC_ENCODING: 'form' }).auth.clientId).toEqual(idOf);
+    expect(configOf({ ...id, ...assertionEnv(ecKey()) }).auth.clientId).toEqual(idOf);
+  });
+});
+
+describe('one problem that names both, for', () => {
+  const method = (name: string): Record<string, string> => ({ SIDECAR_AUTH_METHOD: name });
+  test.each<[string, Record<string, string>, RegExp]>([
+    ['no secret', NO_SECRET, /^auth\.clientSecret .*required; the client secret for client_secret_basic, or .*File/],
+    [
+      'no secret in the form',
+      { ...NO_SECRET, ...method('client_secret_post') },
+      /^auth\.clientSecret .*for client_secret_post/,
+    ],
+    ['no key', { ...NO_SECRET, ...method('private_key_jwt') }, /^auth\.privateKeyFile .*required by auth\.method/],
+    [
+      'no certificate',
+      { ...NO_SECRET, ...method('tls_client_auth') },
+      /^auth\.tlsCertificateFile .*required by auth\.method .*tls_client_auth, with auth\.tlsKeyFile/,
+    ],
+    [
+      'an encoding of Basic',
+      { ...method('client_secret_post'), SIDECAR_AUTH_BASIC_ENCODING: 'form' },
+      /^auth\.basicEncoding .*auth\.method .*client_secret_post does not use it; it belongs to client_secret_basic$/,
+    ],
+    [
+      'a key id',
+      { SIDECAR_AUTH_KEY_ID: 'k1' },
+      /^auth\.keyId .*client_secret_basic does not use it; it belongs to private_key_jwt$/,
+    ],
+    ['an algorithm', { SIDECAR_AUTH_SIGNING_ALGORITHM: 'ES256' }, /^auth\.signingAlgorithm .*does not use it/],
+    [
+      'the issuer in an assertion',
+      { SIDECAR_AUTH_ASSERTION_AUDIENCE: 'issuer' },
+      /^auth\.assertionAudience .*does not use it/,
+    ],
+    ['url and issuer', { SIDECAR_AUTH_ISSUER: 'https://a.test' }, /^auth\.url .*set together with auth\.issuer/],
+    [
+      'neither url nor issuer',
+      { SIDECAR_AUTH_URL: '' },
+      /^auth\.url .*required; the authorization server's base URL.*auth\.issuer/,
+    ],
+    [
+      'a token path beside an issuer',
+      { SIDECAR_AUTH_URL: '', SIDECAR_AUTH_ISSUER: 'https://a.test', SIDECAR_AUTH_TOKEN_PATH: '/t' },
+      /^auth\.tokenPath .*auth\.issuer/,
+    ],
+    [
+      'an issuer without TLS',
+      { SIDECAR_AUTH_URL: '', SIDECAR_AUTH_ISSUER: 'http://a.test' },
+      /^auth\.issuer .*loopback hosts only/,
+    ],
+    ['nothing to ask for', { SIDECAR_AUDIENCE: '' }, /^auth\.audience .*required; .*auth\.scope .*auth\.resource/],
+    ['an unknown method', method('client_secret_jwt'), /^auth\.method .*expected one of client_secret_basic, /],
+  ])('%s', (_, env, problem) => {
+    expect(problemsOf(env)).toEqual([expect.stringMatching(problem)]);
+  });
+
+  test('a secret that the method does not send', () => {
+    expect(problemsOf({ ...assertionEnv(ecKey()), SIDECAR_CLIENT_SECRET: 'sesame' })).toEqual([
+      'auth.clientSecret (SIDECAR_CLIENT_SECRET): set, but auth.method (SIDECAR_AUTH_METHOD) private_key_jwt sends no secret; leave it out',
+    ]);
+  });
+
+  test('a key that the method does not use', () => {
+    expect(problemsOf({ SIDECAR_AUTH_PRIVATE_KEY_FILE: scratchFile('no key at all') })).toEqual([
+      expect.stringMatching(/^auth\.privateKeyFile .*it belongs to private_key_jwt$/),
+    ]);
+  });
+
+  test('the issuer as the audience of an assertion, without one', () => {
+    const env = assertionEnv(ecKey(), { SIDECAR_AUTH_ASSERTION_AUDIENCE: 'issuer' });
+    expect(problemsOf(env)).toEqual([
+      'auth.assertionAudience (SIDECAR_AUTH_ASSERTION_AUDIENCE): found issuer, which needs auth.issuer (SIDECAR_AUTH_ISSUER)',
+    ]);
+  });
+
+  test('a certificate without its key, and a key without its certificate', () => {
+    for (const [variable, prefix] of [
+      ['SIDECAR_AUTH_TLS', 'auth'],
+      ['SIDECAR_UPSTREAM_TLS', 'upstream'],
+    ] as const) {
+      expect(problemsOf({ [`${variable}_CERTIFICATE_FILE`]: client.certificateFile })).toEqual([
+        expect.stringContaining(`${prefix}.tlsCertificateFile (${variable}_CERTIFICATE_FILE): set without its key`),
+      ]);
+      expect(problemsOf({ [`${variable}_KEY_FILE`]: client.keyFile })).toEqual([
+        expect.stringContaining(`${prefix}.tlsCertificateFile (${variable}_CERTIFICATE_FILE): required with`),
+      ]);
+    }
+  });
+
+  test('tls_client_auth without TLS', () => {
+    const env = {
+      ...NO_SECRET,
+      SIDECAR_AUTH_METHOD: 'tls_client_auth',
+      SIDECAR_AUTH_URL: 'http://localhost:1',
+      SIDECAR_AUTH_TLS_CERTIFICATE_FILE: client.certificateFile,
+      SIDECAR_AUTH_TLS_KEY_FILE: client.keyFile,
+    };
+    expect(problemsOf(env)).toEqual([expect.stringMatching(/^auth\.method .*needs an https: URL in auth\.url/)]);
+  });
+});
+
+describe('files', () => {
+  test.each<[string, () => string, string, RegExp]>([
+    ['no key', () => 'sesame', '', /holds no private key in PEM or JWK$/],
+    ['a key that is too short', () => rsaKey(1024), '', /RSA key of 1024 bits; expected 2048 or more$/],
+    ['a key that cannot do it', () => ecKey(), 'RS256', /holds a key for ES256, which cannot sign RS256$/],
+  ])('of the private key, with %s, are refused', (_, key, algorithm, fault) => {
+    const [line, ...others] = problemsOf(assertionEnv(key(), { SIDECAR_AUTH_SIGNING_ALGORITHM: algorithm }));
+    expect(line).toMatch(/^auth\.privateKeyFile \(SIDECAR_AUTH_PRIVATE_KEY_FILE\): the file "/);
+    expect(line).toMatch(fault);
+    expect(others).toEqual([]);
+  });
+
+  test('of a certificate and the key of another one are refused', () => {
+    const other = certificates.issue('other');
+    for (const variable of ['SIDECAR_AUTH_TLS', 'SIDECAR_UPSTREAM_TLS']) {
+      const env = {
+        [`${variable}_CERTIFICATE_FILE`]: client.certificateFile,
+        [`${variable}_KEY_FILE`]: other.keyFile,
+      };
+      expect(problemsOf(env)).toEqual([
+        expect.stringMatching(/tlsKeyFile .*the key does not belong to the certificate/),
+      ]);
+    }
+  });
+
+  test('of a certificate that is none make one problem', () => {
+    const env = {
+      SIDECAR_AUTH_TLS_CERTIFICATE_FILE: scratchFile('nothing'),
+      SIDECAR_AUTH_TLS_KEY_FILE: client.keyFile,
+    };
+    expect(problemsOf(env)).toEqual([expect.stringMatching(/^auth\.tlsCertificateFile .*holds no PEM certificate/)]);
+  });
+
+  test('of keys that others may read are warned of', () => {
+    const { certificateFile, keyFile } = certificates.issue('exposed');
+    chmodSync(keyFile, 0o644);
+    const files = { SIDECAR_AUTH_TLS_CERTIFICATE_FILE: certificateFile, SIDECAR_AUTH_TLS_KEY_FILE: keyFile };
+    const assertion = assertionEnv(ecKey());
+    chmodSync(assertion.SIDECAR_AUTH_PRIVATE_KEY_FILE ?? '', 0o644);
+    expect(loadConfig({ env: { ...BASE_ENV, ...assertion, ...files } }).warnings).toEqual([
+      expect.stringMatching(/^auth\.privateKeyFile .* can be read by other users/),
+      expect.stringMatching(/^auth\.tlsKeyFile .* can be read by other users/),
+    ]);
+  });
+});
+
+describe('audiences and resources', () => {
+  test.each([
+    ['https://a.test/x,y', ['https://a.test/x,y']],
+    ['["https://a.test","urn:b"]', ['https://a.test', 'urn:b']],
+  ])('%s', (text, list) => {
+    const { auth } = configOf({ SIDECAR_AUDIENCE: text, SIDECAR_AUTH_RESOURCE: text });
+    expect([auth.audience, auth.resource]).toEqual([list, list]);
+  });
+  test('in a file, as one text or as a list', () => {
+    const file = scratchFile('auth: { audience: [a, b], resource: "urn:r" }');
+    const { auth } = configOf({ SIDECAR_AUDIENCE: '' }, { file });
+    expect([auth.audience, auth.resource]).toEqual([['a', 'b'], ['urn:r']]);
+  });
+  test('a resource alone is enough to ask for', () => {
+    expect(configOf({ SIDECAR_AUDIENCE: '', SIDECAR_AUTH_RESOURCE: 'urn:r' }).auth.audience).toEqual([]);
+  });
+  test.each([
+    ['SIDECAR_AUDIENCE', '[]', /expected at least one/],
+    ['SIDECAR_AUDIENCE', '["a","a"]', /each entry once/],
+    ['SIDECAR_AUDIENCE', '["a",""]', /entry "": expected an audience/],
+    ['SIDECAR_AUDIENCE', '["a",1]', /write it in quotes/],
+    ['SIDECAR_AUTH_RESOURCE', 'no uri', /expected an absolute URI/],
+    ['SIDECAR_AUTH_RESOURCE', 'https://a.test/#f', /expected an absolute URI/],
+    ['SIDECAR_AUTH_RESOURCE', '["https://user:sesame@a b"]', /entry "https:\/\/\*{8}@a b": expected/],
+  ])('%s=%s is refused', (variable, text, problem) => {
+    const lines = problemsOf({ [variable]: text });
+    expect(lines).toEqual([expect.stringMatching(problem)]);
+    expect(lines[0]).not.toContain('sesame');
+  });
+});
+
+describe('further fields of the token request', () => {
+  const VARIABLES = ['SIDECAR_AUTH_EXTRA_PARAMETERS', 'SIDECAR_AUTH_EXTRA_HEADERS'] as const;
+
+  test('are an object in a variable, a section in a file', () => {
+    const file = scratchFile('auth: { extraParameters: { tenant: "12", b.c: x }, extraHeaders: { X-Key: y } }');
+    expect(configOf({}, { file }).auth).toMatchObject({
+      extraParameters: { tenant: '12', 'b.c': 'x' },
+      extraHeaders: { 'X-Key': 'y' },
+    });
+    const env = { [VARIABLES[0]]: '{"tenant":"ü ="}', [VARIABLES[1]]: '{"x-key":"z"}' };
+    expect(configOf(env, { file }).auth).toMatchObject({
+      extraParameters: { tenant: 'ü =' },
+      extraHeaders: { 'x-key': 'z' },
+    });
+    expect(configOf().auth).toMatchObject({ extraParameters: {}, extraHeaders: {} });
+  });
+
+  test.each([
+    ['grant_type', /is always client_credentials$/],
+    ['scope', /is set by auth\.scope$/],
+    ['audience', /is set by auth\.audience$/],
+    ['client_secret', /is set by auth\.clientSecret$/],
+    ['client_assertion', /is set by auth\.method$/],
+    ['a b', /expected a name of letters, digits, "-", "\." and "_"$/],
+    ['__proto__', /expected a name of letters/],
+    ['', /expected a name of letters/],
+  ])('the parameter %j is refused', (name, reason) => {
+    const [line, ...others] = problemsOf({ [VARIABLES[0]]: `{${JSON.stringify(name)}:"sesame"}` });
+    expect(line?.startsWith(`auth.extraParameters (${VARIABLES[0]}): ${JSON.stringify(name)}: `)).toBe(true);
+    expect(line).toMatch(reason);
+    expect(others).toEqual([]);
+  });
+
+  test.each([
+    'Authorization',
+    'content-length',
+    'Content-Type',
+    'HOST',
+    'Transfer-Encoding',
+    'Accept',
+    'Proxy-X',
+    'cöd',
+  ])('the header field %j is refused', (name) => {
+    const lines = problemsOf({ [VARIABLES[1]]: JSON.stringify({ [name]: 'sesame' }) });
+    expect(lines).toEqual([expect.stringMatching(/^auth\.extraHeaders .*(?:sidecar itself|expected a field name)/)]);
+  });
+
+  test.each([
+    ['sesame', 'expected names with texts'],
+    ['["sesame"]', 'expected names with texts'],
+    ['{"a":1}', '"a": must be a text in quotes'],
+    ['{"a":"sesame\\n"}', '"a": must not hold control characters'],
+    ['{"a":""}', '"a": must not be empty'],
+    ['{"a":"********"}', '"a": is the mask'],
+  ])('%s is refused, and no value is shown', (text, reason) => {
+    for (const variable of VARIABLES) {
+      const lines = problemsOf({ [variable]: text });
+      expect(lines).toEqual([expect.stringContaining(reason)]);
+      expect(lines[0]).not.toContain('sesame');
+    }
+  });
+
+  test('are printed with their names, without their values', () => {
+    const env = { ...BASE_ENV, [VARIABLES[0]]: '{"tenant":"sesame-1"}', [VARIABLES[1]]: '{"X-Key":"sesame-2"}' };
+    const { stdout } = printConfig({ env });
+    expect(stdout).toContain('  extraParameters: { tenant: "********" } # environment SIDECAR_AUTH_EXTRA_PARAMETERS\n');
+    expect(stdout).toContain('  extraHeaders: { X-Key: "********" } #');
+    expect(stdout).not.toContain('sesame');
+  });
+});
+
+test('a preset puts everything aside that only suits the partner', () => {
+  const env = {
+    SIDECAR_AUTH_ISSUER: 'https://login.example.com',
+    ...assertionEnv('no key at all', { SIDECAR_AUTH_KEY_ID: 'k', SIDECAR_AUTH_ASSERTION_AUDIENCE: 'issuer' }),
+    SIDECAR_AUTH_BASIC_ENCODING: 'form',
+    SIDECAR_AUTH_TLS_CERTIFICATE_FILE: '/nowhere',
+    SIDECAR_UPSTREAM_TLS_KEY_FILE: '/nowhere',
+    SIDECAR_AUTH_EXTRA_HEADERS: 'nonsense',
+    SIDECAR_AUTH_RESOURCE: 'nonsense',
+    SIDECAR_CA_FILE: '/nowhere',
+    HTTPS_PROXY: 'socks5://p:1',
+    HTTP_PROXY: 'nonsense of a proxy',
+    NO_PROXY: '*',
+  };
+  const values = {
+    ...ORDINARY_CLIENT,
+    'upstream.baseUrl': 'http://localhost:1',
+    'auth.url': 'http://localhost:2',
+    'auth.clientId': 'other',
+    'auth.clientSecret': 'of the other',
+  };
+  const { auth, upstream, egress } = configOf(env, { preset: { name: 'other', values } });
+  expect(auth).toMatchObject({
+    endpoint: { kind: 'url' },
+    method: { name: 'client_secret_basic', encoding: 'raw' },
+    clientCertificate: undefined,
+    resource: [],
+    extraHeaders: {},
+  });
+  expect([upstream.clientCertificate, egress.proxy, egress.httpProxy, egress.noProxy]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    [],
+  ]);
+});
