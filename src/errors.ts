@@ -49,6 +49,8 @@ export interface SidecarErrorOptions {
   readonly retryAfterMs?: number;
   /** A nearer RFC 9209 error type than the code's own. */
   readonly proxyStatus?: ProxyStatusError;
+  /** With METHOD_NOT_ALLOWED: which are (RFC 9110 §10.2.1). Default: those that are ever forwarded. */
+  readonly allow?: readonly string[];
   readonly cause?: unknown;
 }
 
@@ -61,11 +63,13 @@ export class SidecarError extends Error {
   readonly code: LocalReplyCode;
   readonly retryAfterMs: number | undefined;
   readonly proxyStatus: ProxyStatusError | undefined;
+  readonly allow: readonly string[] | undefined;
 
   constructor(code: LocalReplyCode, message: string, options: SidecarErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
     this.proxyStatus = options.proxyStatus;
+    this.allow = options.allow;
   }
 }

@@ -6,24 +6,21 @@ import type { Server } from 'node:http';
 import { createAdminHandler, createAdminServer } from './admin/server.ts';
 import { systemClock, type Clock, type Random } from './clock.ts';
 import type { Config } from './config/config.ts';
-import type { ExchangeParts } from './exchange/exchange.ts';
-import { ReplayMemory } from './exchange/replay-body.ts';
+import { DEFAULT_NAME } from './config/schema-routes.ts';
 import { createAllowList } from './listener/allow-list.ts';
 import { bind, closeBound, type Bound } from './listener/bind.ts';
 import type { GuardOptions } from './listener/guard.ts';
 import { ProxyServer } from './listener/proxy-server.ts';
-import { createUpgradeServer } from './listener/websocket.ts';
-import { createRetryBudget } from './retry/budget.ts';
 import type { Observe } from './telemetry/events.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
+import { createScopeNotices, type ScopeNotices } from './telemetry/scope-notices.ts';
 import { drain, type Phase } from './sidecar/drain.ts';
-import { createThrottle } from './throttle/admission.ts';
+import { createFleetParts, type FleetParts } from './sidecar/fleet.ts';
+import { createRoutes, type RunningRoutes } from './sidecar/routes.ts';
+import type { Withhold } from './sidecar/tokens.ts';
+import { openLearnedLimits } from './sidecar/learned-limits.ts';
+import type { LearnedState } from './throttle/throttle.ts';
 import { readSecret } from './token/secret-file.ts';
-import { createTokenEndpoint } from './token/token-endpoint.ts';
-import { createTokenSource } from './token/token-source.ts';
-import type { TokenSource } from './token/token.ts';
-import { followTrust, type Trust } from './tls.ts';
-import { createUpstream } from './upstream/client.ts';
 
 export interface SidecarOptions {
   readonly config: Config;
@@ -31,6 +28,8 @@ export interface SidecarOptions {
   /** Hears every event besides the metrics: the log. */
   readonly observe: Observe;
   readonly logLinesDropped: () => number;
+  /** Hears each client secret or key that is read, so that the log can mask it. Default: nobody does. */
+  readonly withhold?: Withhold;
   readonly clock?: Clock;
   readonly random?: Random;
 }
@@ -45,114 +44,114 @@ export interface Sidecar {
   drain(): Promise<number>;
 }
 
-/** The one route and the one credential, until several can be configured. */
-const DEFAULT_NAME = 'default';
-
 /** @throws Error in words for people when an address cannot be bound or a file cannot be read */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
-  const { config } = options;
-  const observers: Observe[] = [options.observe];
+  const { config, clock = systemClock, random = Math.random } = options;
+  const scopeNotices = createScopeNotices(clock);
+  const observers: Observe[] = [options.observe, scopeNotices.observe];
   const observe: Observe = (event) => {
     for (const hear of observers) hear(event);
   };
-  const parts = buildParts(options, observe);
-  const { tokens, throttle } = parts;
-  const metrics = createMetrics({
-    version: options.version,
-    routes: [DEFAULT_NAME],
-    credentials: [DEFAULT_NAME],
-    tokens: () => [tokens.state()],
-    throttles: () => [throttle.state()],
-    logLinesDropped: options.logLinesDropped,
-  });
+  const learned = await openLearnedLimits(config, clock, observe);
+  const sharing = createFleetParts(config.fleet, { clock, random, observe });
+  const { withhold = () => undefined } = options;
+  const restored = learned?.restored ?? new Map<string, LearnedState>();
+  const routes = createRoutes({ config, sharing, restored, withhold, clock, random, observe });
+  const { tokens, throttles } = routes;
+  const metrics = measure(options, routes, sharing);
   observers.push(metrics.observe);
 
   const phase: Phase = { isDraining: false };
-  const proxy = await createProxy(config, parts);
-  const adminHandler = createAdmin(options, parts, metrics, phase);
+  const proxy = await createProxy(config, routes, clock, observe);
+  const adminHandler = createAdmin(options, routes, { clock, metrics, phase, sharing, scopeNotices });
   const admin = await bind(() => createAdminServer(adminHandler), config.admin.address);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
-  tokens.start();
-  const listening = await bindOrUndo(
-    () => bind(() => proxy.createServer(), config.listen.address, config.listen.socketMode),
-    admin,
-    tokens,
-  );
+  sharing?.fleet.start();
+  for (const source of tokens.values()) source.start();
+  const { address, socketMode } = config.listen;
+  const undo = { admin, tokens, sharing };
+  const listening = await bindOrUndo(() => bind(() => proxy.createServer(), address, socketMode), undo);
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
+  learned?.file.keep(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
   return {
     proxyUrl: listening.url,
     adminUrl: admin.url,
-    drain: () => drain({ config, parts, proxy, admin, phase }),
+    drain: () =>
+      drain({ config, routes, clock, observe, proxy, admin, phase, fleet: sharing?.fleet, stateFile: learned?.file }),
   };
 }
 
-async function createProxy(config: Config, parts: ExchangeParts): Promise<ProxyServer> {
-  const { listen, request, upstream } = config;
-  return new ProxyServer({
-    parts,
-    guard: await guardOptions(config),
-    refuseUnlisted: createAllowList(listen.allow),
-    deadlineMs: request.deadlineMs,
-    keepAliveMs: listen.keepAliveMs,
-    maxConnections: listen.maxConnections,
-    allowHalfClose: listen.allowHalfClose,
-    serveUpgrade: upstream.websocket ? createUpgradeServer(trustFor(config)) : undefined,
+function measure(
+  { config, version, logLinesDropped }: SidecarOptions,
+  { tokens, throttles }: RunningRoutes,
+  sharing: FleetParts | undefined,
+): Metrics {
+  return createMetrics({
+    version,
+    // Requests that reach no route are told of as of the default one.
+    routes: [...new Set([DEFAULT_NAME, ...config.routes.map(({ name }) => name)])],
+    throttleNames: [...throttles.keys()],
+    credentials: [...tokens.keys()],
+    tokens: () => statesOf(tokens),
+    throttles: () => statesOf(throttles),
+    fleet: sharing && (() => sharing.fleet.state()),
+    logLinesDropped,
   });
 }
 
-function createAdmin({ config, version }: SidecarOptions, parts: ExchangeParts, metrics: Metrics, phase: Phase) {
+async function createProxy(
+  config: Config,
+  { table }: RunningRoutes,
+  clock: Clock,
+  observe: Observe,
+): Promise<ProxyServer> {
+  const { listen } = config;
+  return new ProxyServer({
+    routes: table,
+    unrouted: { route: DEFAULT_NAME, observe },
+    clock,
+    guard: await guardOptions(config),
+    refuseUnlisted: createAllowList(listen.allow),
+    keepAliveMs: listen.keepAliveMs,
+    maxConnections: listen.maxConnections,
+    allowHalfClose: listen.allowHalfClose,
+  });
+}
+
+/** What the admin port shows besides the parts. */
+interface Shown {
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly phase: Phase;
+  readonly sharing: FleetParts | undefined;
+  readonly scopeNotices: ScopeNotices;
+}
+
+function createAdmin(
+  { config, version }: SidecarOptions,
+  { tokens, throttles }: RunningRoutes,
+  { clock, metrics, phase, sharing, scopeNotices }: Shown,
+) {
   return createAdminHandler({
     version,
     allowedHosts: config.admin.allowedHosts,
     exposeAll: config.admin.exposeAll,
-    token: () => parts.tokens.state(),
-    throttle: () => parts.throttle.state(),
+    tokens: () => statesOf(tokens),
+    throttles: () => statesOf(throttles),
+    fleet: () => sharing?.fleet.state(),
+    scopeRefusals: () => scopeNotices.read(),
+    onNotReady: () => {
+      for (const source of tokens.values()) source.seek();
+    },
     draining: () => phase.isDraining,
     metrics,
-    clock: parts.clock,
+    clock,
   });
 }
 
-function buildParts(options: SidecarOptions, observe: Observe): ExchangeParts {
-  const { config, clock = systemClock, random = Math.random } = options;
-  const { auth, throttle, queue, retry, upstream } = config;
-  const endpoint = createTokenEndpoint({ ...auth, clock });
-  return {
-    route: DEFAULT_NAME,
-    clock,
-    random,
-    observe,
-    tokens: createTokenSource({
-      credential: DEFAULT_NAME,
-      requestToken: (signal) => endpoint.requestToken(signal),
-      credentialsChanged: () => endpoint.credentialsChanged(),
-      invalidationCooldownMs: auth.invalidationCooldownMs,
-      clock,
-      random,
-      observe,
-    }),
-    throttle: createThrottle({ route: DEFAULT_NAME, throttle, queue, clock, random, observe }),
-    upstream: createUpstream({
-      clock,
-      baseUrl: upstream.baseUrl,
-      trust: trustFor(config),
-      connectTimeoutMs: upstream.connectTimeoutMs,
-      maxConnectionAgeMs: upstream.maxConnectionAgeMs,
-      observe,
-      connections: throttle.maxInFlight + throttle.maxStreams,
-    }),
-    budget: createRetryBudget(),
-    memory: new ReplayMemory(retry.replayTotalBytes),
-    retry,
-    requestTimeoutMs: upstream.requestTimeoutMs,
-    bodyIdleTimeoutMs: upstream.bodyIdleTimeoutMs,
-    requiredHeader: config.listen.requiredHeader?.name.toLowerCase(),
-  };
-}
-
-function trustFor({ upstream }: Config): Trust | undefined {
-  return upstream.baseUrl.protocol === 'https:' ? followTrust(upstream.caFile) : undefined;
+function statesOf<S>(parts: ReadonlyMap<string, { state(): S }>): S[] {
+  return [...parts.values()].map((part) => part.state());
 }
 
 async function guardOptions({ listen }: Config): Promise<GuardOptions> {
@@ -168,12 +167,20 @@ async function guardOptions({ listen }: Config): Promise<GuardOptions> {
   return { ...common, requiredHeader: { name: requiredHeader.name.toLowerCase(), value: reading.value } };
 }
 
+/** What runs before the proxy port is there. */
+interface Begun {
+  readonly admin: Bound<Server>;
+  readonly tokens: RunningRoutes['tokens'];
+  readonly sharing: FleetParts | undefined;
+}
+
 /** A proxy port that cannot be had must leave nothing running behind. */
-async function bindOrUndo<T>(bindProxy: () => Promise<T>, admin: Bound<Server>, tokens: TokenSource): Promise<T> {
+async function bindOrUndo<T>(bindProxy: () => Promise<T>, { admin, tokens, sharing }: Begun): Promise<T> {
   try {
     return await bindProxy();
   } catch (error) {
-    tokens.stop();
+    for (const source of tokens.values()) source.stop();
+    await sharing?.fleet.close();
     closeBound(admin);
     throw error;
   }

@@ -6,13 +6,17 @@ import { createServer, STATUS_CODES } from 'node:http';
 import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, Server, ServerResponse } from 'node:http';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
+import type { FleetState } from '../fleet/condition.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
+import type { ConfigurationState } from './configuration.ts';
 import { isLocalPeer, judgeRequest } from './guard.ts';
 import type { AllowedAdminHost } from './guard.ts';
 import { renderStatusPage, STATUS_PAGE_POLICY } from './page/status-page.ts';
-import { describeReadiness, describeStatus } from './status.ts';
-import type { AdminStates } from './status.ts';
+import { describeReadiness } from './readiness.ts';
+import type { Readiness } from './readiness.ts';
+import { describeStatus } from './status.ts';
+import type { AdminStates, ScopeRefusals } from './status.ts';
 
 export interface AdminOptions {
   readonly version: string;
@@ -20,8 +24,18 @@ export interface AdminOptions {
   readonly allowedHosts: readonly AllowedAdminHost[];
   /** True: peers that are not loopback get everything, not the probes and metrics only. */
   readonly exposeAll: boolean;
-  readonly token: () => TokenState;
-  readonly throttle: () => ThrottleState;
+  /** At least one. */
+  readonly tokens: () => readonly TokenState[];
+  /** At least one. */
+  readonly throttles: () => readonly ThrottleState[];
+  /** Default: no fleet. */
+  readonly fleet?: () => FleetState | undefined;
+  /** Default: none. */
+  readonly scopeRefusals?: () => readonly ScopeRefusals[];
+  /** Default: nothing is told of it. */
+  readonly configuration?: () => ConfigurationState | undefined;
+  /** Somebody asked for readiness while it was not given: what is missing is wanted now. Default: nobody hears it. */
+  readonly onNotReady?: () => void;
   readonly draining: () => boolean;
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
   /** Default: the process's own clock. */
@@ -82,27 +96,42 @@ export function createAdminHandler(options: AdminOptions): RequestListener {
 }
 
 function createResources(options: AdminOptions): ReadonlyMap<string, Resource> {
-  const { version, token, throttle, draining, metrics, clock = systemClock } = options;
+  const { version, tokens, throttles, fleet, draining, metrics, clock = systemClock } = options;
   const startedAt = clock.now();
   const states = (): AdminStates => ({
     version,
     uptimeMs: clock.now() - startedAt,
     draining: draining(),
-    token: token(),
-    throttle: throttle(),
+    tokens: tokens(),
+    throttles: throttles(),
+    fleet: fleet?.(),
+    scopeRefusals: options.scopeRefusals?.() ?? [],
+    configuration: options.configuration?.(),
   });
-  const readiness = () => describeReadiness({ draining: draining(), token: token() });
+  const readiness = () => describeReadiness({ draining: draining(), tokens: tokens() });
   return new Map<string, Resource>([
     ['/livez', { open: true, answer: () => json(200, { live: true }) }],
     [
       '/startupz',
-      { open: true, answer: () => (token().started ? json(200, { started: true }) : json(503, { started: false })) },
+      {
+        open: true,
+        answer: () => {
+          const started = tokens().every((token) => token.started);
+          return json(started ? 200 : 503, { started });
+        },
+      },
     ],
-    ['/readyz', { open: true, answer: () => json(readiness().ready ? 200 : 503, readiness()) }],
+    ['/readyz', { open: true, answer: () => answerReadiness(readiness(), options) }],
     ['/metrics', { open: true, answer: async () => text(metrics.contentType, await metrics.render()) }],
     ['/status', { open: false, answer: () => json(200, describeStatus(states())) }],
     ['/', { open: false, answer: () => page(renderStatusPage(describeStatus(states()), readiness())) }],
   ]);
+}
+
+/** Whoever asks while it is not ready waits for that to change. */
+function answerReadiness(readiness: Readiness, { onNotReady }: AdminOptions): Answer {
+  if (!readiness.ready) onNotReady?.();
+  return json(readiness.ready ? 200 : 503, readiness);
 }
 
 function route(

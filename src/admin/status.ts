@@ -1,23 +1,47 @@
 /**
- * The JSON of /status and of the probes, as pure functions of the states of the parts. Instants are ISO 8601, durations
+ * The JSON of /status, as pure functions of the states of the parts. Instants are ISO 8601, durations
  * seconds, what is unknown or unlimited null. No state holds a secret, so nothing here can show one.
  */
-import type { ThrottleState } from '../throttle/throttle.ts';
+import type { FleetState } from '../fleet/condition.ts';
+import type { LearnedLimit, ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
+import { describeConfiguration, describeReloadFault, type ConfigurationState } from './configuration.ts';
+import { nameCredential } from './readiness.ts';
 
 /** Everything that the admin port tells about. */
 export interface AdminStates {
   readonly version: string;
   readonly uptimeMs: number;
   readonly draining: boolean;
-  readonly token: TokenState;
-  readonly throttle: ThrottleState;
+  /** At least one; in the order of the configuration. */
+  readonly tokens: readonly TokenState[];
+  /** At least one; in the order of the configuration. */
+  readonly throttles: readonly ThrottleState[];
+  /** Undefined without one. */
+  readonly fleet?: FleetState | undefined;
+  /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
+  readonly scopeRefusals?: readonly ScopeRefusals[];
+  /** Undefined: nobody knows when it was loaded. */
+  readonly configuration?: ConfigurationState | undefined;
+}
+
+/** How often an upstream refused a request for want of a scope (RFC 6750 §3.1). */
+export interface ScopeRefusals {
+  readonly route: string;
+  readonly count: number;
+  /** Of the last one, epoch milliseconds. */
+  readonly wallAt: number;
+  /** What the last one said is needed; undefined when it did not. */
+  readonly needed: string | undefined;
 }
 
 export interface Status {
   readonly version: string;
   readonly uptimeSeconds: number;
   readonly draining: boolean;
+  /** What works and yet needs somebody to look at it, in words; empty when all is well. */
+  readonly degraded: readonly string[];
+  /** Of the first credential, `default` where the top-level settings are one. */
   readonly token: {
     readonly credential: string;
     readonly status: TokenState['status'];
@@ -26,10 +50,17 @@ export interface Status {
     readonly scope: string | null;
     readonly expiresAt: string | null;
     readonly validForSeconds: number | null;
+    /** Asked for and not granted. */
+    readonly missingScopes: readonly string[];
+    /** What is wrong with the newest credentials while older ones are in use. */
+    readonly credentialFault: { readonly detail: string; readonly since: string } | null;
+    /** Of the token endpoint: closed, open or half-open. */
+    readonly circuit: TokenState['circuit'];
     readonly consecutiveFailures: number;
     readonly lastFailure: { readonly outcome: string; readonly detail: string; readonly at: string } | null;
     readonly nextRequestInSeconds: number | null;
   };
+  /** Of the first route. */
   readonly throttle: {
     readonly route: string;
     readonly mode: ThrottleState['mode'];
@@ -38,9 +69,19 @@ export interface Status {
     readonly unpaced: boolean;
     readonly pausedSeconds: number | null;
     readonly queued: number;
+    readonly queuedByPriority: ThrottleState['queuedByPriority'];
     readonly inFlight: number;
     readonly inFlightLimit: number | null;
     readonly streams: number;
+    /** What `auto` believes of the upstream's limit; null with a configured rate. */
+    readonly learned: {
+      readonly rate: number | null;
+      readonly limit: number | null;
+      readonly windowSeconds: number | null;
+      readonly kind: string;
+      readonly confidence: LearnedLimit['confidence'];
+      readonly since: string;
+    } | null;
     /** Newest first. */
     readonly recentSignals: readonly {
       readonly at: string;
@@ -51,48 +92,75 @@ export interface Status {
       readonly fields: Readonly<Record<string, string>>;
     }[];
   };
-}
-
-export interface Readiness {
-  readonly ready: boolean;
-  readonly reasons: readonly string[];
+  /** Of every credential. */
+  readonly tokens: readonly Status['token'][];
+  /** Of every throttle. */
+  readonly throttles: readonly Status['throttle'][];
+  readonly insufficientScope: readonly {
+    readonly route: string;
+    readonly count: number;
+    readonly lastAt: string;
+    readonly needed: string | null;
+  }[];
+  /** What replicas share over Redis; null without one. */
+  readonly fleet: { readonly connected: boolean; readonly fault: string | null; readonly since: string } | null;
+  /** When the one in force was loaded, and what came of the last attempt to load it again. */
+  readonly configuration: ReturnType<typeof describeConfiguration>;
 }
 
 /** The body of /status. */
-export function describeStatus({ version, uptimeMs, draining, token, throttle }: AdminStates): Status {
+export function describeStatus(states: AdminStates): Status {
+  const { version, uptimeMs, draining, fleet, scopeRefusals = [] } = states;
+  const tokens = states.tokens.map(describeToken);
+  const throttles = states.throttles.map(describeThrottle);
   return {
     version,
     uptimeSeconds: Math.floor(uptimeMs / 1000),
     draining,
-    token: describeToken(token),
-    throttle: describeThrottle(throttle),
+    degraded: describeDegradation(states),
+    token: first(tokens),
+    throttle: first(throttles),
+    tokens,
+    throttles,
+    insufficientScope: scopeRefusals.map(({ route, count, wallAt, needed }) => ({
+      route,
+      count,
+      lastAt: isoTime(wallAt),
+      needed: needed ?? null,
+    })),
+    fleet: describeFleet(fleet),
+    configuration: describeConfiguration(states.configuration),
   };
 }
 
-/**
- * The body of /readyz: ready with a token that has life left and while not draining. Failures of the token endpoint are
- * told, and do not matter as long as the held token lives.
- */
-export function describeReadiness({ draining, token }: Pick<AdminStates, 'draining' | 'token'>): Readiness {
-  const validForMs = token.status === 'none' ? 0 : (token.validForMs ?? 0);
-  const reasons = [
-    ...(draining ? ['draining'] : []),
-    validForMs > 0 ? `token valid for ${Math.floor(validForMs / 1000)} s` : 'no usable token',
-    ...(token.status === 'suspect' ? ['the upstream refused the token; a new one is asked for'] : []),
-    ...describeFailures(token),
-  ];
-  return { ready: !draining && validForMs > 0, reasons };
+function first<T>(parts: readonly T[]): T {
+  const [part] = parts;
+  if (part === undefined) throw new Error('there is no sidecar without a credential and a route');
+  return part;
 }
 
-/** The words of a failing token endpoint, fit for a probe that anyone may ask: no detail, which may name hosts. */
-function describeFailures({ consecutiveFailures, lastFailure }: TokenState): string[] {
-  if (consecutiveFailures === 0) return [];
-  const times = consecutiveFailures === 1 ? 'once' : `${consecutiveFailures} times in a row`;
-  return [`token endpoint failed ${times} (${lastFailure?.outcome ?? 'unknown'})`];
+function describeDegradation({ tokens, scopeRefusals = [], fleet, configuration }: AdminStates): string[] {
+  return [
+    ...tokens.flatMap((token) => nameCredential(token, tokens, describeTokenFaults(token))),
+    ...scopeRefusals.map(
+      ({ route, needed }) =>
+        `route ${route}: the upstream asks for a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
+    ),
+    ...(fleet?.fault === undefined ? [] : [`alone, without the fleet: ${fleet.fault}`]),
+    ...describeReloadFault(configuration),
+  ];
+}
+
+function describeTokenFaults({ circuit, lastFailure, credentialFault, missingScopes }: TokenState): string[] {
+  return [
+    ...(circuit === 'closed' ? [] : [`the token endpoint keeps failing: ${lastFailure?.detail ?? 'no detail'}`]),
+    ...(credentialFault === undefined ? [] : [`${credentialFault.detail}; the older credentials stay in use`]),
+    ...(missingScopes.length === 0 ? [] : [`the token lacks scopes that were asked for: ${missingScopes.join(' ')}`]),
+  ];
 }
 
 function describeToken(token: TokenState): Status['token'] {
-  const { credential, status, serial, scope, consecutiveFailures, lastFailure } = token;
+  const { credential, status, serial, scope, consecutiveFailures, lastFailure, credentialFault } = token;
   return {
     credential,
     status,
@@ -100,6 +168,10 @@ function describeToken(token: TokenState): Status['token'] {
     scope: scope ?? null,
     expiresAt: token.expiresWallAt === undefined ? null : isoTime(token.expiresWallAt),
     validForSeconds: secondsOrNull(token.validForMs),
+    missingScopes: token.missingScopes,
+    credentialFault:
+      credentialFault === undefined ? null : { detail: credentialFault.detail, since: isoTime(credentialFault.wallAt) },
+    circuit: token.circuit,
     consecutiveFailures,
     lastFailure:
       lastFailure === undefined
@@ -110,7 +182,7 @@ function describeToken(token: TokenState): Status['token'] {
 }
 
 function describeThrottle(throttle: ThrottleState): Status['throttle'] {
-  const { route, mode, rate, queued, inFlight, streams } = throttle;
+  const { route, mode, rate, queued, queuedByPriority, inFlight, streams } = throttle;
   return {
     route,
     mode,
@@ -118,9 +190,11 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
     unpaced: rate === Infinity,
     pausedSeconds: secondsOrNull(throttle.pausedMs),
     queued,
+    queuedByPriority,
     inFlight,
     inFlightLimit: finiteOrNull(throttle.inFlightLimit),
     streams,
+    learned: describeLearned(throttle.learned),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
       at: isoTime(wallAt),
       status,
@@ -129,6 +203,23 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
       fields,
     })),
   };
+}
+
+function describeLearned(learned: LearnedLimit | undefined): Status['throttle']['learned'] {
+  if (learned === undefined) return null;
+  return {
+    rate: finiteOrNull(learned.rate),
+    limit: learned.limit ?? null,
+    windowSeconds: secondsOrNull(learned.windowMs),
+    kind: learned.kind,
+    confidence: learned.confidence,
+    since: isoTime(learned.since),
+  };
+}
+
+function describeFleet(fleet: FleetState | undefined): Status['fleet'] {
+  if (fleet === undefined) return null;
+  return { connected: fleet.connected, fault: fleet.fault ?? null, since: isoTime(fleet.sinceWallAt) };
 }
 
 /** To the millisecond. */

@@ -1,88 +1,53 @@
 /**
- * `bearer-sidecar check`: would it work? Validates the configuration, fetches one token and opens a connection to the
- * upstream, and says in a line each what it found. No call of the partner's API is made, and no secret is printed.
+ * `bearer-sidecar check`: would it work, and if not, why? From the configuration over files, names, connections and certificates to
+ * one token and what it is good for: a line for each step, with what to do next. No call of the partner's API is made unless a path to
+ * probe is given, and no secret is printed. What each step looks at is told in check/.
  */
-import { once } from 'node:events';
-import net from 'node:net';
-import tls from 'node:tls';
+import { styleText } from 'node:util';
 import { systemClock } from '../clock.ts';
-import type { Config } from '../config/config.ts';
 import { loadConfig, type LoadOptions } from '../config/load.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
-import { trustContext } from '../tls.ts';
-import { createTokenEndpoint } from '../token/token-endpoint.ts';
-import { describeConnectFailure, timeoutFailure } from '../upstream/failure.ts';
+import { examine } from './check/examine.ts';
+import { formatDocument, formatStep, formatSummary, isFine } from './check/report.ts';
+import type { Paint } from './check/report.ts';
+import type { Outcome, Step } from './check/walk.ts';
 
-interface Finding {
-  readonly ok: boolean;
-  readonly subject: string;
-  readonly words: string;
+export interface CheckOptions {
+  /** One JSON document on stdout instead of lines. */
+  readonly json: boolean;
+  /** Path to GET through the sidecar's own way, with the token; undefined: nothing is called. */
+  readonly probe: string | undefined;
 }
 
-/** @returns 0 when all is well, 1 when something was found, 2 for invalid settings */
-export async function check(load: LoadOptions, stop: AbortSignal): Promise<number> {
+/** The whole check ends by then, whatever hangs. */
+const LONGEST_CHECK_MS = 30_000;
+
+/** @returns 0 when nothing stands in the way, 1 when something does or `stop` came first, 2 for invalid settings */
+export async function check(load: LoadOptions, { json, probe }: CheckOptions, stop: AbortSignal): Promise<number> {
   const loaded = loadConfig(load);
-  process.stderr.write(formatWarnings(loaded.warnings));
   if (!loaded.ok) {
-    process.stderr.write(formatProblems(loaded.problems));
+    process.stderr.write(formatWarnings(loaded.warnings) + formatProblems(loaded.problems));
+    if (json) process.stdout.write(formatDocument(loaded.problems.map(problemStep), true));
     return 2;
   }
-  const { config } = loaded;
-  const findings = [
-    { ok: true, subject: 'configuration', words: 'valid' },
-    ...(await Promise.all([checkToken(config, stop), checkUpstream(config, stop)])),
-  ];
-  for (const { ok, subject, words } of findings) {
-    process.stdout.write(`${ok ? 'ok   ' : 'FAULT'}  ${subject.padEnd(14)} ${words}\n`);
+  const late = new AbortController();
+  const cancel = systemClock.after(LONGEST_CHECK_MS, () => late.abort());
+  const signal = AbortSignal.any([stop, late.signal]);
+  const steps: Step[] = [];
+  for await (const group of examine(loaded, probe, { clock: systemClock, stop, signal })) {
+    steps.push(...group);
+    if (!json) process.stdout.write(group.map((step) => formatStep(step, paint)).join(''));
   }
-  return findings.every(({ ok }) => ok) ? 0 : 1;
+  cancel();
+  process.stdout.write(json ? formatDocument(steps, !stop.aborted) : formatSummary(steps));
+  return isFine(steps) && !stop.aborted ? 0 : 1;
 }
 
-async function checkToken({ auth }: Config, stop: AbortSignal): Promise<Finding> {
-  const startedAt = performance.now();
-  const endpoint = createTokenEndpoint({ ...auth, clock: systemClock });
-  const answer = await endpoint.requestToken(stop);
-  const took = `${String(Math.round(performance.now() - startedAt))} ms`;
-  const subject = 'token';
-  if (answer.kind === 'ok') {
-    const scope = answer.scope === undefined ? 'scope not stated' : `scope ${answer.scope}`;
-    const life = `${String(Math.round(answer.lifetimeMs / 1000))} s`;
-    return { ok: true, subject, words: `obtained from ${auth.tokenUrl.href} in ${took}, valid for ${life}, ${scope}` };
-  }
-  const advice =
-    answer.kind === 'rejected'
-      ? 'the server knows the request and says no: check client id, secret, audience and scope'
-      : 'the server was not reached or did not answer as a token endpoint: check SIDECAR_AUTH_URL and the network';
-  return { ok: false, subject, words: `${auth.tokenUrl.href}: ${answer.detail}; ${advice}` };
+function problemStep({ key, message }: { readonly key: string; readonly message: string }): Step {
+  return { step: 'configuration', target: key, outcome: 'fail', ms: 0, detail: message };
 }
 
-async function checkUpstream({ upstream }: Config, stop: AbortSignal): Promise<Finding> {
-  const { baseUrl, connectTimeoutMs } = upstream;
-  const subject = 'upstream';
-  const startedAt = performance.now();
-  const isTls = baseUrl.protocol === 'https:';
-  const host = baseUrl.hostname.replace(/^\[|\]$/g, '');
-  const port = Number(baseUrl.port || (isTls ? 443 : 80));
-  let socket: net.Socket | undefined;
-  try {
-    const servername = net.isIP(host) === 0 ? { servername: host } : {};
-    socket = isTls
-      ? tls.connect({ host, port, secureContext: trustContext(upstream.caFile), ...servername })
-      : net.connect({ host, port });
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(connectTimeoutMs)]);
-    await once(socket, isTls ? 'secureConnect' : 'connect', { signal });
-    const took = `${String(Math.round(performance.now() - startedAt))} ms`;
-    return { ok: true, subject, words: `${baseUrl.host} reached in ${took}, ${describeChannel(socket)}` };
-  } catch (error) {
-    const isLate = error instanceof Error && error.name === 'AbortError';
-    const { detail } = isLate ? timeoutFailure(connectTimeoutMs) : describeConnectFailure(error);
-    return { ok: false, subject, words: `${baseUrl.host}: ${detail}; check SIDECAR_BASE_URL and the network` };
-  } finally {
-    socket?.destroy();
-  }
-}
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const satisfies Record<Outcome, string>;
 
-function describeChannel(socket: net.Socket): string {
-  if (!(socket instanceof tls.TLSSocket)) return 'without TLS';
-  return `${socket.getProtocol() ?? 'TLS'}, certificate valid until ${socket.getPeerCertificate().valid_to}`;
-}
+/** On a terminal only, and not where NO_COLOR is set: Node looks at both. */
+const paint: Paint = (outcome, text) => styleText(COLOURS[outcome], text, { stream: process.stdout });

@@ -12,7 +12,7 @@ usage: bearer-sidecar [command] [options]
 commands
   run                          run the sidecar from its configuration (the default)
   sandbox                      run it in front of a simulated partner: nothing to configure
-  check                        try the configuration: one token, one TLS connection, a report
+  check                        try the configuration: one token, one TLS connection, a report with what to do
   config                       print the effective configuration, secrets masked, with its origins
   health [live|ready|startup]  ask the admin port (default: live)
   wait [--max 60s]             wait until the sidecar is ready
@@ -20,6 +20,8 @@ commands
 options
   --config FILE                YAML or JSON; SIDECAR_CONFIG names one as well
   --max DURATION               for wait: 500ms, 60s (the default), 2m
+  --json                       for check: one JSON document
+  --probe PATH                 for check: also GET this path of the upstream with the token
   --help, --version
 
 Settings come from defaults < file < SIDECAR_ variables; the least that run needs:
@@ -33,6 +35,8 @@ interface Invocation {
   readonly operands: readonly string[];
   readonly file: string | undefined;
   readonly max: string | undefined;
+  readonly json: boolean;
+  readonly probe: string | undefined;
 }
 
 /**
@@ -56,6 +60,8 @@ function readArguments(argv: readonly string[]): Invocation | string | undefined
   const options = {
     config: { type: 'string' },
     max: { type: 'string' },
+    json: { type: 'boolean' },
+    probe: { type: 'string' },
     help: { type: 'boolean', short: 'h' },
     version: { type: 'boolean', short: 'v' },
   } as const;
@@ -66,16 +72,17 @@ function readArguments(argv: readonly string[]): Invocation | string | undefined
       return undefined;
     }
     const [command = 'run', ...operands] = positionals;
-    return { command, operands, file: values.config, max: values.max };
+    const { config: file, max, json = false, probe } = values;
+    return { command, operands, file, max, json, probe };
   } catch (error) {
     return error instanceof Error ? (error.message.split(/\. |\n/)[0] ?? '') : 'the arguments cannot be read';
   }
 }
 
-async function dispatch({ command, operands, file, max }: Invocation, stop: AbortSignal): Promise<number> {
-  const extra = command === 'health' ? operands[1] : operands[0];
-  if (extra !== undefined) return misuse(`unexpected argument ${shown(extra)}`);
-  if (max !== undefined && command !== 'wait') return misuse('--max belongs to wait');
+async function dispatch(invocation: Invocation, stop: AbortSignal): Promise<number> {
+  const { command, operands, file, max, json, probe } = invocation;
+  const fault = usageFault(invocation);
+  if (fault !== undefined) return misuse(fault);
   const load = { env: process.env, file };
   switch (command) {
     case 'run':
@@ -83,7 +90,7 @@ async function dispatch({ command, operands, file, max }: Invocation, stop: Abor
     case 'sandbox':
       return (await import('./sandbox.ts')).runSandbox(load, VERSION, stop);
     case 'check':
-      return (await import('./check.ts')).check(load, stop);
+      return (await import('./check.ts')).check(load, { json, probe }, stop);
     case 'config': {
       const output = (await import('./config.ts')).printConfig(load);
       process.stdout.write(output.stdout);
@@ -97,6 +104,16 @@ async function dispatch({ command, operands, file, max }: Invocation, stop: Abor
     default:
       return misuse(`unknown command ${shown(command)}; expected run, sandbox, check, config, health or wait`);
   }
+}
+
+/** Arguments that do not fit together, in words. */
+function usageFault({ command, operands, max, json, probe }: Invocation): string | undefined {
+  const extra = command === 'health' ? operands[1] : operands[0];
+  if (extra !== undefined) return `unexpected argument ${shown(extra)}`;
+  if (max !== undefined && command !== 'wait') return '--max belongs to wait';
+  if ((json || probe !== undefined) && command !== 'check') return `--${json ? 'json' : 'probe'} belongs to check`;
+  if (probe !== undefined && !probe.startsWith('/')) return '--probe expects a path such as /quotes';
+  return undefined;
 }
 
 /** Of a setting that is meant for the environment, its name alone: the value may be a secret. */

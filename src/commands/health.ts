@@ -2,6 +2,7 @@
 import http from 'node:http';
 import type { ListenAddress } from '../config/config.ts';
 import { loadConfig, type LoadOptions } from '../config/load.ts';
+import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';
 import { formatProblems } from '../config/problems.ts';
 
 const PROBES: Readonly<Record<string, string>> = { live: '/livez', ready: '/readyz', startup: '/startupz' };
@@ -38,6 +39,7 @@ function adminAddress(load: LoadOptions): ListenAddress | undefined {
   const preset = {
     name: 'health',
     values: {
+      ...ORDINARY_CLIENT,
       'upstream.baseUrl': 'http://localhost',
       'auth.url': 'http://localhost',
       'auth.clientId': 'none',

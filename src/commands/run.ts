@@ -1,13 +1,15 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
-import type { Config } from '../config/config.ts';
+import type { AuthConfig, Config } from '../config/config.ts';
 import { loadConfig, type LoadOptions } from '../config/load.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
+import { redisPassword } from '../config/redis-url.ts';
 import { startSidecar, type Sidecar } from '../sidecar.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
 import { readSecret, type SecretSource } from '../token/secret-file.ts';
 
 /** Longest wait for log lines to leave at the end. */
 const LAST_LINES_MS = 500;
+const SHORTEST_EXTRA_SECRET = 12;
 
 /** @returns exit code: 0 when nothing was cut, 1 when something was or the start failed, 2 for invalid settings */
 export async function run(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
@@ -16,7 +18,8 @@ export async function run(load: LoadOptions, version: string, stop: AbortSignal)
     process.stderr.write(formatWarnings(loaded.warnings) + formatProblems(loaded.problems));
     return 2;
   }
-  const log = createLog({ level: loaded.config.log.level });
+  const { log: terms, credentials } = loaded.config;
+  const log = createLog({ level: terms.level, secretsInUse: credentials.length });
   for (const warning of loaded.warnings) log.warn(warning);
   return serve({ config: loaded.config, version, log, stop, onListening: () => undefined });
 }
@@ -36,8 +39,14 @@ export interface ServeOptions {
 export async function serve({ config, version, log, stop, onListening }: ServeOptions): Promise<number> {
   try {
     await registerSecrets(config, log);
-    const { observe, droppedLines } = log;
-    const sidecar = await startSidecar({ config, version, observe, logLinesDropped: droppedLines });
+    const { observe, droppedLines, registerSecret } = log;
+    const sidecar = await startSidecar({
+      config,
+      version,
+      observe,
+      logLinesDropped: droppedLines,
+      withhold: registerSecret,
+    });
     onListening(sidecar);
     if (!stop.aborted)
       await new Promise((resolve) => {
@@ -50,11 +59,26 @@ export async function serve({ config, version, log, stop, onListening }: ServeOp
 }
 
 /** A second line of defence: no secret is ever meant to reach a log line. */
-async function registerSecrets({ auth }: Config, log: Log): Promise<void> {
-  const read = async (key: string, source: SecretSource): Promise<string | undefined> => {
-    const reading = await readSecret(key, source);
-    return reading.kind === 'read' ? reading.value : undefined;
-  };
-  const secret = await read('auth.clientSecret', auth.clientSecret);
+async function registerSecrets({ credentials, egress, fleet }: Config, log: Log): Promise<void> {
+  const redisUrl = fleet && (await read('fleet.redisUrl', fleet.redisUrl));
+  const shared = redisUrl === undefined ? undefined : redisPassword(redisUrl);
+  if (shared !== undefined) log.registerSecret(shared);
+  for (const { password } of [egress.proxy, egress.httpProxy].filter((url) => url !== undefined))
+    if (password !== '') log.registerSecret(decodeURIComponent(password));
+  // Last, since only the newest few are remembered.
+  for (const { auth } of credentials) await registerSecretsOf(auth, log);
+}
+
+async function registerSecretsOf(auth: AuthConfig, log: Log): Promise<void> {
+  const extras = [...Object.values(auth.extraParameters), ...Object.values(auth.extraHeaders)];
+  // A shorter one is hardly a secret, and masking it would shred every line.
+  for (const value of extras.filter(({ length }) => length >= SHORTEST_EXTRA_SECRET)) log.registerSecret(value);
+  if (!('secret' in auth.method)) return;
+  const secret = await read('auth.clientSecret', auth.method.secret);
   if (secret !== undefined) log.registerSecret(secret, await read('auth.clientId', auth.clientId));
+}
+
+async function read(key: string, source: SecretSource): Promise<string | undefined> {
+  const reading = await readSecret(key, source);
+  return reading.kind === 'read' ? reading.value : undefined;
 }

@@ -1,5 +1,6 @@
 /** `bearer-sidecar sandbox`: a simulated partner in this process and the sidecar in front of it; nothing to configure. */
 import { loadConfig, type LoadOptions, type Preset } from '../config/load.ts';
+import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { describe } from '../sandbox/sandbox-text.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
@@ -38,15 +39,14 @@ function presetFor(sandbox: Sandbox): Preset {
   return {
     name: 'sandbox',
     values: {
+      ...ORDINARY_CLIENT,
       'upstream.baseUrl': sandbox.apiUrl.href,
-      'upstream.caFile': null,
       'auth.url': sandbox.authUrl.origin,
       'auth.tokenPath': sandbox.tokenUrl.pathname,
       'auth.clientId': sandbox.clientId,
       'auth.clientSecret': sandbox.clientSecret,
       'auth.audience': sandbox.audience,
       'auth.scope': sandbox.scope,
-      'auth.caFile': null,
     },
   };
 }

@@ -2,14 +2,19 @@
 import type { Server } from 'node:http';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
-import type { ExchangeParts } from '../exchange/exchange.ts';
+import type { Fleet } from '../fleet/fleet.ts';
 import { closeBound, type Bound } from '../listener/bind.ts';
 import type { ProxyServer } from '../listener/proxy-server.ts';
+import type { StateFile } from '../throttle/state-file.ts';
+import type { Observe } from '../telemetry/events.ts';
+import type { RunningRoutes } from './routes.ts';
 
 /** How long replies to cut requests may take to leave. */
 const LAST_REPLIES_MS = 500;
 /** How long requests may still arrive on connections that were opened before the port closed. */
 const LATE_REQUESTS_MS = 200;
+/** How long a slow disk may take with what was learned. */
+const LAST_WRITE_MS = 500;
 
 /** Where in its life the sidecar is. */
 export interface Phase {
@@ -19,53 +24,63 @@ export interface Phase {
 /** What is to be let go. */
 export interface Running {
   readonly config: Config;
-  readonly parts: ExchangeParts;
+  readonly routes: Pick<RunningRoutes, 'tokens' | 'throttles' | 'closeUpstreams'>;
+  readonly clock: Clock;
+  readonly observe: Observe;
   readonly proxy: ProxyServer;
   readonly admin: Bound<Server>;
   readonly phase: Phase;
+  readonly fleet: Fleet | undefined;
+  readonly stateFile: StateFile | undefined;
 }
 
 /**
  * Readiness goes first, then new connections, then the work in hand, then the admin port; all within `shutdown.drainMs`.
  * @returns how many requests had to be cut
  */
-export async function drain({ config, parts, proxy, admin, phase }: Running): Promise<number> {
-  const { clock, observe, throttle, tokens, upstream } = parts;
+export async function drain(running: Running): Promise<number> {
+  const { config, routes, clock, observe, proxy, admin, phase, fleet, stateFile } = running;
   const { drainMs, delayMs } = config.shutdown;
   const endsAt = clock.now() + drainMs;
   phase.isDraining = true;
-  const { inFlight, queued } = throttle.state();
-  observe({ kind: 'draining', inFlight, queued, drainMs });
+  observe({ kind: 'draining', ...sumUp(routes.throttles), drainMs });
   proxy.startClosing();
   if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
   // Closing the port resets whoever has connected and was not yet looked at.
   await proxy.connections.whenCaughtUp();
   proxy.stopAccepting();
   const lastRepliesMs = Math.min(LAST_REPLIES_MS, drainMs / 10);
-  const cut = await finishOrCut(proxy, parts, endsAt - lastRepliesMs - clock.now(), lastRepliesMs);
+  const cut = await finishOrCut(running, endsAt - lastRepliesMs - clock.now(), lastRepliesMs);
   // Requests that are on their way on idle connections are answered too, with DRAINING.
   await within(proxy.connections.whenNone(), clock, Math.min(LATE_REQUESTS_MS, endsAt - clock.now()));
   proxy.closeConnections();
-  tokens.stop();
-  await upstream.close();
+  for (const tokens of routes.tokens.values()) tokens.stop();
+  await routes.closeUpstreams();
+  if (stateFile !== undefined) await within(stateFile.stop(), clock, LAST_WRITE_MS);
+  await fleet?.close();
   observe({ kind: 'stopped', cut });
   closeBound(admin);
   return cut;
 }
 
 /** Waits for the work in hand, at most `leftMs`, then cuts what is left. @returns how many were cut */
-async function finishOrCut(
-  proxy: ProxyServer,
-  { throttle, clock }: ExchangeParts,
-  leftMs: number,
-  lastRepliesMs: number,
-): Promise<number> {
+async function finishOrCut({ proxy, routes, clock }: Running, leftMs: number, lastRepliesMs: number): Promise<number> {
   await within(proxy.active.whenIdle(), clock, leftMs);
   // Whoever waits is refused by the queue itself, and so counted as what they are; their requests end with the others.
-  throttle.cut();
+  for (const throttle of routes.throttles.values()) throttle.cut();
   const cut = proxy.cutAll();
   if (cut > 0) await within(proxy.active.whenIdle(), clock, lastRepliesMs);
   return cut;
+}
+
+function sumUp(throttles: RunningRoutes['throttles']): { inFlight: number; queued: number } {
+  let [inFlight, queued] = [0, 0];
+  for (const throttle of throttles.values()) {
+    const state = throttle.state();
+    inFlight += state.inFlight;
+    queued += state.queued;
+  }
+  return { inFlight, queued };
 }
 
 async function within(work: Promise<void>, clock: Clock, delayMs: number): Promise<void> {

@@ -4,7 +4,8 @@
  */
 import type { Registry } from 'prom-client';
 import { LOCAL_REPLY_CODES } from '../errors.ts';
-import type { AttemptOutcome, QueueRejection, RetryReason, SidecarEvent, TokenOutcome } from './events.ts';
+import type { AttemptOutcome, QueueRejection, ReloadOutcome } from './events.ts';
+import type { RetryReason, SidecarEvent, TokenOutcome } from './events.ts';
 import { createCounter, createHistogram } from './series.ts';
 import type { Count, Time } from './series.ts';
 
@@ -34,12 +35,14 @@ const QUEUE_REJECTIONS = Object.keys({
   draining: 0,
   client_left: 0,
 } satisfies Record<QueueRejection, 0>);
-const TOKEN_OUTCOMES = Object.keys({
+/** How a token request can end. */
+export const TOKEN_OUTCOMES = Object.keys({
   ok: 0,
   rejected: 0,
   unavailable: 0,
   malformed: 0,
 } satisfies Record<TokenOutcome, 0>);
+const RELOAD_OUTCOMES = Object.keys({ ok: 0, refused: 0, invalid: 0 } satisfies Record<ReloadOutcome, 0>);
 const INVALIDATIONS = Object.keys({ unauthorized: 0, rotated: 0 } satisfies Record<Invalidation, 0>);
 
 /** What every name of the sidecar's own begins with. */
@@ -52,17 +55,31 @@ type Timer = Define<Time>;
 /** Every counter and histogram, by what it stands for. */
 export type Catalogue = ReturnType<typeof createCatalogue>;
 
+/** The closed sets that the configuration makes. */
+export interface ConfiguredNames {
+  readonly routes: readonly string[];
+  /** Default: as the routes. */
+  readonly throttleNames?: readonly string[];
+  readonly credentials: readonly string[];
+}
+
 /** Registers the contract's counters and histograms for these configured names. */
-export function createCatalogue(registry: Registry, routes: readonly string[], credentials: readonly string[]) {
+export function createCatalogue(registry: Registry, { routes, throttleNames = routes, credentials }: ConfiguredNames) {
   const counter: Counter = (name, help, labelNames = [], initial = [[]]) =>
     createCounter({ registry, name: `${PREFIX}${name}`, help, labelNames, initial });
   const timer: Timer = (name, help, labelNames = [], initial = [[]]) =>
     createHistogram({ registry, name: `${PREFIX}${name}`, help, labelNames, initial });
   return {
     ...defineRequests(counter, timer, routes),
-    ...defineAttempts(counter, timer),
-    ...defineQueue(counter, timer, routes),
+    ...defineAttempts(counter, timer, routes),
+    ...defineQueue(counter, timer, throttleNames),
     ...defineTokens(counter, timer, credentials),
+    configReloads: counter(
+      'config_reloads_total',
+      'Times that the configuration was read again.',
+      ['outcome'],
+      singles(RELOAD_OUTCOMES),
+    ),
   };
 }
 
@@ -91,7 +108,7 @@ function defineRequests(counter: Counter, timer: Timer, routes: readonly string[
   };
 }
 
-function defineAttempts(counter: Counter, timer: Timer) {
+function defineAttempts(counter: Counter, timer: Timer, routes: readonly string[]) {
   const outcomes = singles(ATTEMPT_OUTCOMES);
   const reasons = singles(RETRY_REASONS);
   return {
@@ -103,6 +120,12 @@ function defineAttempts(counter: Counter, timer: Timer) {
       'Retries that the retry budget did not allow.',
       ['reason'],
       reasons,
+    ),
+    insufficientScope: counter(
+      'insufficient_scope_total',
+      'Requests that the upstream refused for want of a scope.',
+      ['route'],
+      singles(routes),
     ),
   };
 }
@@ -133,6 +156,12 @@ function defineTokens(counter: Counter, timer: Timer, credentials: readonly stri
       'Tokens given up before their end.',
       ['credential', 'reason'],
       pairs(credentials, INVALIDATIONS),
+    ),
+    rotationFailures: counter(
+      'credential_rotation_failures_total',
+      'New credentials that could not be taken, while older ones stay in use.',
+      ['credential'],
+      singles(credentials),
     ),
   };
 }

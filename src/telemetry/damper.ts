@@ -20,7 +20,7 @@ export interface Damper<T> {
 }
 
 /** A damper at rest. */
-export function createDamper<T>({ clock, windowMs, first, summary }: DamperOptions<T>): Damper<T> {
+function createDamper<T>({ clock, windowMs, first, summary }: DamperOptions<T>): Damper<T> {
   let cancel: Cancel | undefined;
   let held: { count: number; last: T } | undefined;
 
@@ -51,6 +51,22 @@ export function createDamper<T>({ clock, windowMs, first, summary }: DamperOptio
       cancel?.();
       cancel = undefined;
       release();
+    },
+  };
+}
+
+/** A damper of its own for each name, such as a route's. */
+export function dampEach<T>(nameOf: (event: T) => string, options: DamperOptions<T>): Damper<T> {
+  const dampers = new Map<string, Damper<T>>();
+  return {
+    tell(event) {
+      const name = nameOf(event);
+      let damper = dampers.get(name);
+      if (damper === undefined) dampers.set(name, (damper = createDamper(options)));
+      damper.tell(event);
+    },
+    stop() {
+      for (const damper of dampers.values()) damper.stop();
     },
   };
 }

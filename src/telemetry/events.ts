@@ -8,6 +8,8 @@ export type AttemptOutcome =
   'ok' | 'rate_limited' | 'unauthorized' | 'error_status' | 'reset' | 'timeout' | 'unreachable';
 export type RetryReason = 'rate_limited' | 'unauthorized' | 'status' | 'reset' | 'connect';
 export type QueueRejection = 'full' | 'timeout' | 'expected_wait' | 'draining' | 'client_left';
+export type FleetCommandOutcome = 'ok' | 'timeout' | 'error';
+export type ReloadOutcome = 'ok' | 'refused' | 'invalid';
 export type TokenOutcome = 'ok' | 'rejected' | 'unavailable' | 'malformed';
 
 /** One request of a client, told once when it has ended. */
@@ -56,6 +58,18 @@ export type SidecarEvent =
       /** The rate-limit fields as received (Retry-After, RateLimit*, X-RateLimit-*). */
       readonly fields: Readonly<Record<string, string>>;
     }
+  | {
+      /** An upstream stated its limits in a way not seen before. */
+      readonly kind: 'rate-limit-shape';
+      readonly route: string;
+      /** `failed`: an answer of a server in trouble, which is not taken for a refusal. */
+      readonly on: 'refused' | 'accepted' | 'failed';
+      readonly status: number;
+      /** Which fields, and the form of their values. */
+      readonly shape: string;
+      /** The fields as received, cut. */
+      readonly fields: Readonly<Record<string, string>>;
+    }
   | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number }
   | { readonly kind: 'queue-rejected'; readonly route: string; readonly reason: QueueRejection }
   | {
@@ -71,6 +85,55 @@ export type SidecarEvent =
       readonly nextInMs?: number;
     }
   | { readonly kind: 'token-invalidated'; readonly credential: string; readonly reason: 'unauthorized' | 'rotated' }
+  | {
+      /** A token that had been asked for before is taken: no request was made. */
+      readonly kind: 'token-found';
+      readonly credential: string;
+      readonly from: string;
+      /** What is left of its life, milliseconds. */
+      readonly validForMs: number;
+    }
+  | { readonly kind: 'token-circuit'; readonly credential: string; readonly phase: 'open' | 'closed' }
+  | {
+      /** Told when it changes; empty once all that was asked for is granted again. */
+      readonly kind: 'token-scopes-missing';
+      readonly credential: string;
+      readonly missing: readonly string[];
+    }
+  | {
+      readonly kind: 'credential-rotation';
+      readonly credential: string;
+      /** `refused`, `unreadable`: the older credentials stay in use. */
+      readonly outcome: 'taken' | 'refused' | 'unreadable';
+      readonly detail?: string;
+    }
+  | {
+      /** The upstream refused a request for want of a scope (RFC 6750 §3.1). */
+      readonly kind: 'insufficient-scope';
+      readonly route: string;
+      /** What it says is needed; undefined when it does not. */
+      readonly needed: string | undefined;
+    }
+  | {
+      /** Somebody else has just asked, in vain: no request was made. */
+      readonly kind: 'token-not-asked';
+      readonly credential: string;
+      readonly from: string;
+      readonly outcome: Exclude<TokenOutcome, 'ok'>;
+      readonly detail: string;
+      /** When the next request is due, milliseconds from now. */
+      readonly nextInMs?: number;
+    }
+  | { readonly kind: 'fleet-joined' }
+  | { readonly kind: 'fleet-lost'; readonly detail: string }
+  | { readonly kind: 'fleet-command'; readonly outcome: FleetCommandOutcome }
+  | {
+      /** The configuration was read again, and taken over as a whole or not at all. */
+      readonly kind: 'configuration-read';
+      readonly outcome: ReloadOutcome;
+      /** What has changed, which keys only a restart takes over, or what is wrong: never a secret. */
+      readonly lines: readonly string[];
+    }
   | { readonly kind: 'authorization-overridden' }
   | { readonly kind: 'listening'; readonly server: 'proxy' | 'admin'; readonly url: string }
   | { readonly kind: 'draining'; readonly inFlight: number; readonly queued: number; readonly drainMs: number }

@@ -12,6 +12,8 @@ export interface TokenReading {
   /** Epoch milliseconds; undefined without a token. */
   readonly expiresWallAt: number | undefined;
   readonly consecutiveFailures: number;
+  /** Asked for and not granted. */
+  readonly missingScopes: readonly string[];
 }
 
 /** What the gauges show of a throttle. */
@@ -23,22 +25,37 @@ export interface ThrottleReading {
   readonly pausedMs: number;
   readonly queued: number;
   readonly inFlight: number;
+  /** What is inferred of the upstream's limit; absent with a configured rate. */
+  readonly learned?: LimitReading | undefined;
 }
+
+/** What the gauges show of an inferred limit. */
+export interface LimitReading {
+  /** Absent while nothing is inferred. */
+  readonly limit?: number | undefined;
+  /** Milliseconds; absent while nothing is inferred, and for a limit that knows no window. */
+  readonly windowMs?: number | undefined;
+  readonly confidence: keyof typeof CONFIDENCE;
+}
+
+const CONFIDENCE = { none: 0, low: 0.5, high: 1 } as const;
 
 /** Sets every gauge from these states. */
 export type ShowStates = (tokens: readonly TokenReading[], throttles: readonly ThrottleReading[]) => void;
 
 /** Registers the gauges; `build_info` is set for good. */
 export function createGauges(registry: Registry, version: string): ShowStates {
-  const gauge = (name: string, help: string, label: string) =>
+  const gauge: Define = (name, help, label) =>
     new Gauge({ name: `${PREFIX}${name}`, help, labelNames: [label], registers: [registry] });
   gauge('build_info', 'The version that runs.', 'version').set({ version }, 1);
   const rate = gauge('permit_rate', 'Permits per second; +Inf while unpaced.', 'route');
   const paused = gauge('paused', '1 while no new attempt may start.', 'route');
   const queueDepth = gauge('queue_depth', 'Requests that wait.', 'route');
   const inFlight = gauge('in_flight', 'Attempts under way.', 'route');
+  const limits = createLimitGauges(gauge);
   const expiry = gauge('token_expiry_timestamp_seconds', 'End of the held token, Unix time.', 'credential');
   const failures = gauge('token_endpoint_failures', 'Failures of the token endpoint in a row.', 'credential');
+  const missing = gauge('token_scopes_missing', 'Scopes asked for and not granted to the held token.', 'credential');
 
   return (tokens, throttles) => {
     for (const { route, ...state } of throttles) {
@@ -47,11 +64,35 @@ export function createGauges(registry: Registry, version: string): ShowStates {
       queueDepth.set({ route }, state.queued);
       inFlight.set({ route }, state.inFlight);
     }
+    limits(throttles);
     // A token that is gone must not leave its expiry behind.
     expiry.reset();
-    for (const { credential, expiresWallAt, consecutiveFailures } of tokens) {
+    for (const { credential, expiresWallAt, consecutiveFailures, missingScopes } of tokens) {
       failures.set({ credential }, consecutiveFailures);
+      missing.set({ credential }, missingScopes.length);
       if (expiresWallAt !== undefined) expiry.set({ credential }, expiresWallAt / 1000);
+    }
+  };
+}
+
+type Define = (name: string, help: string, label: string) => Gauge;
+
+function createLimitGauges(gauge: Define): (throttles: readonly ThrottleReading[]) => void {
+  const limit = gauge('inferred_limit', 'Calls that the upstream is believed to allow in a window.', 'route');
+  const window = gauge(
+    'inferred_window_seconds',
+    'Length of the window that the upstream is believed to count in.',
+    'route',
+  );
+  const confidence = gauge('limit_confidence', 'How sure that is: 0 none, 0.5 low, 1 high.', 'route');
+  return (throttles) => {
+    // A limit that is believed no more must not be left behind.
+    limit.reset();
+    window.reset();
+    for (const { route, learned } of throttles) {
+      confidence.set({ route }, CONFIDENCE[learned?.confidence ?? 'none']);
+      if (learned?.limit !== undefined) limit.set({ route }, learned.limit);
+      if (learned?.windowMs !== undefined) window.set({ route }, learned.windowMs / 1000);
     }
   };
 }

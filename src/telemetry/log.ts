@@ -7,25 +7,33 @@ import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
-import { createDamper } from './damper.ts';
+import { dampEach } from './damper.ts';
 import type { Damper } from './damper.ts';
 import type { Observe, RequestEnded, SidecarEvent } from './events.ts';
 import { LogSink } from './log-sink.ts';
 import type { LogStream } from './log-sink.ts';
 import { createRedaction } from './redaction.ts';
+import { cut, tenths } from './shown.ts';
+import { logReload } from './reload-lines.ts';
+import { logTokenEvent } from './token-lines.ts';
 
 type RateLimited = Extract<SidecarEvent, { kind: 'rate-limited' }>;
-type TokenRequested = Extract<SidecarEvent, { kind: 'token-requested' }>;
+type InsufficientScope = Extract<SidecarEvent, { kind: 'insufficient-scope' }>;
+type RateLimitShape = Extract<SidecarEvent, { kind: 'rate-limit-shape' }>;
 
-/** Strings chosen by others are cut to this many characters. */
-const LONGEST_TEXT = 512;
 const RATE_LIMIT_SUMMARY_EVERY_MS = 5000;
+/** Nothing changes about it until somebody acts. */
+const SCOPE_SUMMARY_EVERY_MS = 60_000;
 
 /** What a line carries besides time, level and message. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+
 export interface LogOptions {
-  readonly level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+  readonly level: LogLevel;
+  /** Secrets that are in use at a time: as many more are remembered. Default 1. */
+  readonly secretsInUse?: number;
   /** Default: process.stdout. */
   readonly destination?: LogStream;
   /** Default: the process's own clock. */
@@ -42,7 +50,9 @@ export interface Log {
    * Masks a secret, plain and encoded, in every later line. With the client id also their Basic form. To be called with
    * each new value of a secret that rotates.
    */
-  registerSecret(value: string, clientId?: string): void;
+  readonly registerSecret: (value: string, clientId?: string) => void;
+  /** From now on lines are logged from this level on. */
+  readonly setLevel: (level: LogLevel) => void;
   /** Lines lost since the start because the destination did not take them. */
   readonly droppedLines: () => number;
   /**
@@ -53,28 +63,32 @@ export interface Log {
 }
 
 /** Opens the log. */
-export function createLog({ level, destination, clock = systemClock }: LogOptions): Log {
-  const redaction = createRedaction();
+export function createLog({ level, secretsInUse = 1, destination, clock = systemClock }: LogOptions): Log {
+  const redaction = createRedaction(secretsInUse);
   const sink = new LogSink({
     stream: destination ?? process.stdout,
     clock,
     onDropped: (lines) => logger.warn({ lines }, 'log lines were dropped: their reader is too slow'),
   });
   const logger = createLogger(level, clock, (line) => sink.write(redaction.apply(line)));
-  const rateLimits = createRateLimitLines(logger, clock);
+  const storms = createStorms(logger, clock);
   const lastWords = (): void => sink.flush();
   // A process that ends by a fault still says why: a write to a pipe is tried at once, and never waited for.
   process.once('exit', lastWords);
   return {
-    observe: createObserver(logger, rateLimits),
+    observe: createObserver(logger, storms),
     debug: (message, fields = {}) => logger.debug(fields, message),
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
     error: (message, fields = {}) => logger.error(fields, message),
     registerSecret: (value, clientId) => redaction.register(value, clientId),
+    setLevel: (next) => {
+      logger.level = next;
+    },
     droppedLines: () => sink.droppedLines,
     async close(timeoutMs) {
-      rateLimits.stop();
+      storms.rateLimits.stop();
+      storms.scopes.stop();
       await sink.close(timeoutMs);
       process.off('exit', lastWords);
     },
@@ -93,37 +107,61 @@ function createLogger(level: LogOptions['level'], clock: Clock, write: (line: st
   );
 }
 
-function createObserver(logger: Logger, rateLimits: Damper<RateLimited>): Observe {
-  const debugging = logger.isLevelEnabled('debug');
+function createObserver(logger: Logger, storms: Storms): Observe {
   return (event) => {
     switch (event.kind) {
       case 'request-ended':
         logger.info(accessFields(event), 'request');
         return;
       case 'rate-limited':
-        rateLimits.tell(event);
+        storms.rateLimits.tell(event);
+        return;
+      case 'insufficient-scope':
+        storms.scopes.tell(event);
+        return;
+      case 'rate-limit-shape':
+        logShape(logger, event);
+        return;
+      case 'configuration-read':
+        logReload(logger, event);
         return;
       case 'token-requested':
-        logTokenRequest(logger, event);
+      case 'token-not-asked':
+      case 'token-invalidated':
+      case 'token-found':
+      case 'token-circuit':
+      case 'token-scopes-missing':
+      case 'credential-rotation':
+        logTokenEvent(logger, event);
         return;
-      case 'warning':
-        logger.warn(cut(event.message));
-        return;
-      case 'stopped':
-        logger[event.cut === 0 ? 'info' : 'warn']({ cut: event.cut }, 'stopped');
-        return;
-      case 'listening':
-      case 'draining':
-      case 'token-invalidated': {
-        const { kind, ...fields } = event;
-        logger.info(fields, kind.replace('-', ' '));
-        return;
-      }
       default:
-        if (!debugging) return;
-        logger.debug(event, event.kind.replaceAll('-', ' '));
+        logCourse(logger, event);
     }
   };
+}
+
+/** What becomes of the process itself; the rest is for whoever looks for a fault. */
+function logCourse(logger: Logger, event: SidecarEvent): void {
+  switch (event.kind) {
+    case 'warning':
+      logger.warn(cut(event.message));
+      return;
+    case 'stopped':
+      logger[event.cut === 0 ? 'info' : 'warn']({ cut: event.cut }, 'stopped');
+      return;
+    case 'fleet-lost':
+      logger.warn({ detail: cut(event.detail) }, 'fleet lost: going on alone');
+      return;
+    case 'fleet-joined':
+    case 'listening':
+    case 'draining': {
+      const { kind, ...fields } = event;
+      logger.info(fields, kind.replace('-', ' '));
+      return;
+    }
+    default:
+      if (logger.isLevelEnabled('debug')) logger.debug(event, event.kind.replaceAll('-', ' '));
+  }
 }
 
 function accessFields(event: RequestEnded): LogFields {
@@ -143,53 +181,42 @@ function accessFields(event: RequestEnded): LogFields {
   };
 }
 
-function logTokenRequest(logger: Logger, event: TokenRequested): void {
-  const fields = {
-    credential: event.credential,
-    outcome: event.outcome,
-    detail: event.detail === undefined ? undefined : cut(event.detail),
-    durationMs: tenths(event.durationMs),
-    lifetimeMs: event.lifetimeMs,
-    nextInMs: event.nextInMs === undefined ? undefined : Math.round(event.nextInMs),
-  };
-  if (event.outcome === 'ok') logger.info(fields, 'token obtained');
-  else logger.warn(fields, 'token request failed');
+function logShape(logger: Logger, { route, on, status, shape, fields }: RateLimitShape): void {
+  const line = { route, on, status, shape: cut(shape), rateLimitFields: fields };
+  logger[on === 'accepted' ? 'info' : 'warn'](line, 'new shape of rate-limit answer');
 }
 
-/** A storm of 429s is one line, then one line each few seconds, for every route. */
-function createRateLimitLines(logger: Logger, clock: Clock): Damper<RateLimited> {
-  const dampers = new Map<string, Damper<RateLimited>>();
-  const createFor = (): Damper<RateLimited> =>
-    createDamper({
+/** What comes in storms is one line, then one line each few seconds, for every route. */
+interface Storms {
+  readonly rateLimits: Damper<RateLimited>;
+  readonly scopes: Damper<InsufficientScope>;
+}
+
+function createStorms(logger: Logger, clock: Clock): Storms {
+  return {
+    rateLimits: dampEach((event: RateLimited) => event.route, {
       clock,
       windowMs: RATE_LIMIT_SUMMARY_EVERY_MS,
-      first: (event) => {
-        logger.warn(rateLimitFields(event), 'the upstream limits the rate');
-      },
+      first: (event) => logger.warn(rateLimitFields(event), 'the upstream limits the rate'),
       summary: (signals, last) => {
         logger.warn({ signals, ...rateLimitFields(last) }, 'the upstream still limits the rate');
       },
-    });
-  return {
-    tell(event) {
-      let damper = dampers.get(event.route);
-      if (damper === undefined) dampers.set(event.route, (damper = createFor()));
-      damper.tell(event);
-    },
-    stop() {
-      for (const damper of dampers.values()) damper.stop();
-    },
+    }),
+    scopes: dampEach((event: InsufficientScope) => event.route, {
+      clock,
+      windowMs: SCOPE_SUMMARY_EVERY_MS,
+      first: (event) => logger.warn(scopeFields(event), 'the upstream asks for a scope that the token does not have'),
+      summary: (requests, last) => {
+        logger.warn({ requests, ...scopeFields(last) }, 'the upstream still asks for a scope');
+      },
+    }),
   };
+}
+
+function scopeFields({ route, needed }: InsufficientScope): LogFields {
+  return { route, needed };
 }
 
 function rateLimitFields({ route, status, pauseMs, stated, fields }: RateLimited): LogFields {
   return { route, status, pauseMs: Math.round(pauseMs), stated, rateLimitFields: fields };
-}
-
-function cut(text: string): string {
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
-}
-
-function tenths(ms: number): number {
-  return Math.round(ms * 10) / 10;
 }

@@ -6,6 +6,8 @@ import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
 import { createCatalogue, PREFIX } from './catalogue.ts';
 import type { Catalogue } from './catalogue.ts';
 import type { Observe, RequestEnded, SidecarEvent } from './events.ts';
+import { createFleetSeries } from './fleet-series.ts';
+import type { FleetReading, FleetSeries } from './fleet-series.ts';
 import { createGauges } from './gauges.ts';
 import type { ThrottleReading, TokenReading } from './gauges.ts';
 
@@ -33,12 +35,16 @@ export interface MetricsOptions {
   readonly version: string;
   /** Configured names. */
   readonly routes: readonly string[];
+  /** What the throttles call themselves in events and states. Default: as the routes. */
+  readonly throttleNames?: readonly string[];
   /** Configured names. */
   readonly credentials: readonly string[];
   /** Read at every scrape. */
   readonly tokens: () => readonly TokenReading[];
   /** Read at every scrape. */
   readonly throttles: () => readonly ThrottleReading[];
+  /** Read at every scrape. Default: no fleet, and no metrics of one. */
+  readonly fleet?: (() => FleetReading) | undefined;
   /** Lines that the log has lost so far. Default: none. */
   readonly logLinesDropped?: () => number;
 }
@@ -56,13 +62,18 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of REFUSED_DEFAULTS) registry.removeSingleMetric(name);
-  const catalogue = createCatalogue(registry, options.routes, options.credentials);
+  const catalogue = createCatalogue(registry, options);
   const showStates = createGauges(registry, options.version);
+  const fleet = options.fleet && createFleetSeries(registry, options.credentials);
   countDroppedLines(registry, options.logLinesDropped ?? (() => 0));
   return {
-    observe: (event) => count(catalogue, event),
+    observe(event) {
+      count(catalogue, event);
+      if (fleet !== undefined) countFleet(fleet, event);
+    },
     async render() {
       showStates(options.tokens(), options.throttles());
+      if (options.fleet !== undefined) fleet?.show(options.fleet());
       return await registry.metrics();
     },
     contentType: registry.contentType,
@@ -86,15 +97,31 @@ function count(catalogue: Catalogue, event: SidecarEvent): void {
       catalogue.tokenRequests(event.credential, event.outcome);
       catalogue.tokenDuration(event.durationMs, event.credential, event.outcome);
       break;
+    case 'token-invalidated':
+      catalogue.tokenInvalidations(event.credential, event.reason);
+      break;
+    case 'credential-rotation':
+      if (event.outcome !== 'taken') catalogue.rotationFailures(event.credential);
+      break;
+    case 'configuration-read':
+      catalogue.configReloads(event.outcome);
+      break;
     default:
       countOccurrence(catalogue, event);
   }
 }
 
-type Timed = 'request-ended' | 'attempt-ended' | 'permit-granted' | 'token-requested';
+type CountedAbove =
+  | 'request-ended'
+  | 'attempt-ended'
+  | 'permit-granted'
+  | 'token-requested'
+  | 'token-invalidated'
+  | 'credential-rotation'
+  | 'configuration-read';
 
 /** The events that only happen, and take no time worth a histogram. */
-function countOccurrence(catalogue: Catalogue, event: Exclude<SidecarEvent, { kind: Timed }>): void {
+function countOccurrence(catalogue: Catalogue, event: Exclude<SidecarEvent, { kind: CountedAbove }>): void {
   switch (event.kind) {
     case 'local-reply':
       catalogue.localReplies(event.code);
@@ -111,18 +138,32 @@ function countOccurrence(catalogue: Catalogue, event: Exclude<SidecarEvent, { ki
     case 'queue-rejected':
       catalogue.queueRejected(event.route, event.reason);
       break;
-    case 'token-invalidated':
-      catalogue.tokenInvalidations(event.credential, event.reason);
+    case 'insufficient-scope':
+      catalogue.insufficientScope(event.route);
       break;
     case 'authorization-overridden':
       catalogue.authorizationOverridden();
       break;
+    case 'token-found':
+    case 'token-not-asked':
+    case 'token-circuit':
+    case 'token-scopes-missing':
+    case 'fleet-joined':
+    case 'fleet-lost':
+    case 'fleet-command':
+    case 'rate-limit-shape':
     case 'listening':
     case 'draining':
     case 'stopped':
     case 'warning':
       break;
   }
+}
+
+function countFleet(fleet: FleetSeries, event: SidecarEvent): void {
+  if (event.kind === 'fleet-command') fleet.commands(event.outcome);
+  if (event.kind === 'token-found' && event.from === 'fleet') fleet.tokens(event.credential, 'ok');
+  if (event.kind === 'token-not-asked') fleet.tokens(event.credential, event.outcome);
 }
 
 function countRequest(catalogue: Catalogue, { route, method, code, source, durationMs }: RequestEnded): void {

@@ -6,8 +6,8 @@
 /** What stands in a line where a secret would have stood. */
 const MASK = '********';
 
-/** Secrets rotate, and a late error may still carry an old one. */
-const REMEMBERED_VALUES = 8;
+/** Besides those in use. Secrets rotate, and a late error may still carry an old one. */
+const REMEMBERED_VALUES = 7;
 
 /** A shorter value hides nothing, and masking it would shred every line. */
 const SHORTEST_SECRET = 4;
@@ -18,15 +18,18 @@ const RAW_CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
 export interface Redaction {
   /**
    * Masks `value` from now on: as it is, URL-encoded, form-encoded and in base64. With a `clientId` also the two joined
-   * as Basic credentials (RFC 7617 §2). The newest eight values are kept; one under four characters is ignored.
+   * as Basic credentials (RFC 7617 §2). The newest values are kept, those in use and seven more; one under four characters is ignored.
    */
   register(value: string, clientId?: string): void;
   /** The line, one JSON text, safe to write; still one JSON text. */
   apply(line: string): string;
 }
 
-/** A redaction that knows no secret yet. */
-export function createRedaction(): Redaction {
+/**
+ * A redaction that knows no secret yet.
+ * @param inUse secrets that are in use at a time
+ */
+export function createRedaction(inUse = 1): Redaction {
   const remembered = new Map<string, readonly string[]>();
   let pattern: RegExp | undefined;
   return {
@@ -36,7 +39,7 @@ export function createRedaction(): Redaction {
       remembered.delete(value);
       remembered.set(value, [...new Set([...known, ...writtenForms(value, clientId)])]);
       for (const oldest of remembered.keys()) {
-        if (remembered.size <= REMEMBERED_VALUES) break;
+        if (remembered.size <= REMEMBERED_VALUES + inUse) break;
         remembered.delete(oldest);
       }
       pattern = matchAny([...remembered.values()].flat());

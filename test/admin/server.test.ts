@@ -22,8 +22,8 @@ async function start(options: Partial<AdminOptions> = {}) {
       version: '1.2.3',
       allowedHosts: [{ host: 'localhost', port: undefined }],
       exposeAll: false,
-      token: () => validToken,
-      throttle: () => unpaced,
+      tokens: () => [validToken],
+      throttles: () => [unpaced],
       draining: () => false,
       metrics: { render: () => Promise.resolve('up 1\n'), contentType: 'text/plain; version=0.0.4; charset=utf-8' },
       ...options,
@@ -51,7 +51,7 @@ const elsewhere = () => '10.0.0.9';
 describe('probes', () => {
   it('/livez depends on nothing', async () => {
     const { ask } = await start({
-      token: () => {
+      tokens: () => {
         throw new Error('no state');
       },
       draining: () => true,
@@ -61,7 +61,7 @@ describe('probes', () => {
 
   it('/startupz is 200 from the first token on, even when that has expired', async () => {
     let token = noToken;
-    const { ask } = await start({ token: () => token });
+    const { ask } = await start({ tokens: () => [token] });
     expect(await ask('/startupz')).toMatchObject({ status: 503, body: '{"started":false}\n' });
     token = { ...noToken, started: true };
     expect(await ask('/startupz')).toMatchObject({ status: 200, body: '{"started":true}\n' });
@@ -70,7 +70,7 @@ describe('probes', () => {
   it('/readyz follows token and drain, with reasons', async () => {
     let token = noToken;
     let draining = false;
-    const { ask } = await start({ token: () => token, draining: () => draining });
+    const { ask } = await start({ tokens: () => [token], draining: () => draining });
     const readyz = async () => {
       const { status, body } = await ask('/readyz');
       return [status, JSON.parse(body)] as const;
@@ -81,11 +81,25 @@ describe('probes', () => {
       200,
       {
         ready: true,
-        reasons: ['token valid for 1234 s', 'token endpoint failed 2 times in a row (unavailable)'],
+        reasons: ['token valid 1234 s more', 'token endpoint failed 2 times in a row (unavailable)'],
       },
     ]);
     draining = true;
     expect((await readyz())[0]).toBe(503);
+  });
+});
+
+describe('a readiness that is not given', () => {
+  it('tells that somebody waits for it; one that is, and every other resource, does not', async () => {
+    let token = noToken;
+    let told = 0;
+    const { ask } = await start({ tokens: () => [token], onNotReady: () => (told += 1) });
+    await ask('/readyz');
+    expect(told).toBe(1);
+    for (const path of ALL.filter((other) => other !== '/readyz')) await ask(path);
+    token = validToken;
+    await ask('/readyz');
+    expect(told).toBe(1);
   });
 });
 
@@ -102,7 +116,7 @@ describe('resources', () => {
 
   it('/status is JSON of the states, with the uptime', async () => {
     const clock = new ManualClock();
-    const { ask } = await start({ clock, throttle: () => limited });
+    const { ask } = await start({ clock, throttles: () => [limited] });
     await clock.advance(90_000);
     const { headers, body } = await ask('/status');
     expect(headers['content-type']).toBe('application/json');
@@ -115,13 +129,31 @@ describe('resources', () => {
   });
 
   it('/ is a page that asks nothing of the network and escapes what it shows', async () => {
-    const { ask } = await start({ throttle: () => limited, token: () => ({ ...validToken, ...failing }) });
+    const { ask } = await start({ throttles: () => [limited], tokens: () => [{ ...validToken, ...failing }] });
     const { headers, body } = await ask('/');
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
     expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-[\w+/=]{44}';/);
     expect(body).toContain('connect to auth.internal refused');
     expect(body).not.toMatch(/<script|https?:|<img|<link|@import|url\(/);
     expect(body).toContain('&#60;script&#62;');
+  });
+
+  it.each([
+    ['inferred', limited, '100 calls in 10 s, sliding window, high confidence, since 2026-11-01T00:00:00.000Z'],
+    ['none', unpaced, 'none seen so far'],
+    ['of calls at once', { ...limited, learned: { ...limited.learned!, windowMs: undefined } }, '100 calls, sliding'],
+    ['configured', { ...limited, learned: undefined }, '–'],
+  ])('/ tells the limit in one line: %s', async (_, throttle, line) => {
+    const { ask } = await start({ throttles: () => [throttle] });
+    expect((await ask('/')).body).toContain(`<tr><th scope="row">Limit</th><td>${line}`);
+  });
+
+  it.each([
+    ['all in the usual class', unpaced, '0'],
+    ['in several classes', limited, '12 (high 1, normal 2, low 9)'],
+  ])('/ tells how many wait, %s', async (_, state, expected) => {
+    const { ask } = await start({ throttles: () => [state] });
+    expect((await ask('/')).body).toContain(`<th scope="row">Waiting</th><td>${expected}</td>`);
   });
 
   it('the policy allows exactly the style sheet of the page', async () => {
@@ -195,7 +227,7 @@ describe('refusals', () => {
   });
 
   it('probes tell peers elsewhere no detail of a failure', async () => {
-    const { ask } = await start({ peerAddress: elsewhere, token: () => ({ ...noToken, ...failing }) });
+    const { ask } = await start({ peerAddress: elsewhere, tokens: () => [{ ...noToken, ...failing }] });
     for (const path of ['/startupz', '/livez', '/readyz']) expect((await ask(path)).body).not.toContain('internal');
   });
 

@@ -10,8 +10,11 @@ export const noToken: TokenState = {
   scope: undefined,
   expiresWallAt: undefined,
   validForMs: undefined,
+  missingScopes: [],
   consecutiveFailures: 0,
   lastFailure: undefined,
+  circuit: 'closed',
+  credentialFault: undefined,
   nextRequestInMs: 0,
   started: false,
 };
@@ -39,10 +42,12 @@ export const unpaced: ThrottleState = {
   rate: Infinity,
   pausedMs: 0,
   queued: 0,
+  queuedByPriority: { high: 0, normal: 0, low: 0 },
   inFlight: 1,
   streams: 0,
   inFlightLimit: 4,
   recentSignals: [],
+  learned: { rate: Infinity, kind: 'unknown', confidence: 'none', since: Date.UTC(2026, 10, 1) },
 };
 
 /** After a 429 with a stated wait. */
@@ -50,7 +55,16 @@ export const limited: ThrottleState = {
   ...unpaced,
   rate: 9.5,
   pausedMs: 1500,
+  learned: {
+    rate: 9.5,
+    limit: 100,
+    windowMs: 10_000,
+    kind: 'sliding window',
+    confidence: 'high',
+    since: Date.UTC(2026, 10, 1),
+  },
   queued: 12,
+  queuedByPriority: { high: 1, normal: 2, low: 9 },
   recentSignals: [
     {
       wallAt: Date.UTC(2026, 10, 1),

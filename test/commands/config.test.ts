@@ -57,7 +57,7 @@ test('an invalid configuration: its problems on stderr, nothing on stdout, exit 
       SIDECAR_BASE_URL: `https://user:${secret}@api.example.com`,
       SIDECAR_CLIENT_ID: secret,
       SIDECAR_CLIENT_SECRET: secret,
-      SIDECAR_REDIS_URL: `redis://user:sesame@host`,
+      SIDECAR_REDIS_URL: `http://user:sesame@host`,
       SIDECAR_RATE: 'fast',
       SIDECAR_BASEURL: secret,
     },

@@ -22,10 +22,15 @@ export interface AuthorizationServer extends AsyncDisposable {
   readonly tokenRequests: () => number;
 }
 
-/** @param format of the access tokens; `jwt` ones are signed with a key made at start */
-export async function startAuthorizationServer(format: 'jwt' | 'opaque'): Promise<AuthorizationServer> {
+/**
+ * @param format of the access tokens; `jwt` ones are signed with a key made at start
+ * @param scope what the client may have
+ */
+export async function startAuthorizationServer(
+  format: 'jwt' | 'opaque',
+  scope = 'urn:example.partners.sales.individual.travel.policies.write',
+): Promise<AuthorizationServer> {
   const audience = 'https://api.partner.example/';
-  const scope = 'urn:example.partners.sales.individual.travel.policies.write';
   const credential = { id: 'legacy-app', secret: randomBytes(18).toString('hex') };
   registerSecret('a client secret', credential.secret);
   registerSecret('a client id and secret, joined for Basic', `${credential.id}:${credential.secret}`);
@@ -43,7 +48,7 @@ export async function startAuthorizationServer(format: 'jwt' | 'opaque'): Promis
         scope,
       },
     ],
-    scopes: [scope, FOREIGN_SCOPE],
+    scopes: [...new Set([...scope.split(' '), FOREIGN_SCOPE])],
     routes: { token: '/oauth/token' },
     ttl: { ClientCredentials: 3600 },
     features: {

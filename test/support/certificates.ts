@@ -1,4 +1,4 @@
-/** A certificate authority of a test's own, and a server's certificate signed by it; made by openssl. */
+/** A certificate authority of a test's own, and certificates for servers and clients signed by it; made by openssl. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,8 +7,19 @@ import { join } from 'node:path';
 export interface Certificates extends Disposable {
   /** PEM file of the authority, as `SIDECAR_CA_FILE` takes it. */
   readonly caFile: string;
+  /** The same as bytes. */
+  readonly ca: Buffer;
   readonly key: Buffer;
   readonly cert: Buffer;
+  /** The two of the server as files. */
+  readonly serverFiles: IssuedFiles;
+  /** A client's certificate with its key, as files; each call makes a new one. */
+  issue(commonName: string): IssuedFiles;
+}
+
+export interface IssuedFiles {
+  readonly certificateFile: string;
+  readonly keyFile: string;
 }
 
 export interface CertificateOptions {
@@ -40,10 +51,20 @@ export function makeCertificates(options: CertificateOptions = {}): Certificates
     'server.ext',
   ];
   openssl('x509', '-req', '-in', 'server.csr', ...signing, '-out', 'server.pem');
+  let issued = 0;
   return {
+    issue: (commonName) => {
+      const name = `client-${String(++issued)}`;
+      openssl('req', ...newKey, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${commonName}`);
+      const authority = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2'];
+      openssl('x509', '-req', '-in', `${name}.csr`, ...authority, '-out', `${name}.pem`);
+      return { certificateFile: join(folder, `${name}.pem`), keyFile: join(folder, `${name}.key`) };
+    },
     caFile: join(folder, 'ca.pem'),
+    ca: readFileSync(join(folder, 'ca.pem')),
     key: readFileSync(join(folder, 'server.key')),
     cert: readFileSync(join(folder, 'server.pem')),
+    serverFiles: { certificateFile: join(folder, 'server.pem'), keyFile: join(folder, 'server.key') },
     [Symbol.dispose]: () => {
       rmSync(folder, { recursive: true, force: true });
     },

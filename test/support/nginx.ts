@@ -7,12 +7,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Certificates } from './certificates.ts';
 import { openSocket } from './raw-client.ts';
 import { freePort } from './loopback.ts';
 
 export interface NginxLimit {
   /** `rate=` of limit_req, as nginx writes it: `10r/s`. Without one nothing is limited. */
   readonly rate?: string;
+  /** What it answers past the rate. Default: 429 without a field. */
+  readonly refusal?: { readonly status: number; readonly retryAfter: string };
   /** Base URL of the server behind it: limit_req limits nothing that nginx answers by itself. */
   readonly upstream: string;
 }
@@ -32,10 +35,34 @@ export interface Nginx extends AsyncDisposable {
 }
 
 /** @param limit without one it answers everything itself, 200 */
-export async function startNginx(limit?: NginxLimit): Promise<Nginx> {
+export function startNginx(limit?: NginxLimit): Promise<Nginx> {
+  return start('http', () => server(limit));
+}
+
+/** Speaks TLS, serves only who shows a certificate of the same authority, and answers with that certificate's subject. */
+export function startVerifyingNginx({ ca, cert, key }: Certificates): Promise<Nginx> {
+  return start('https', (folder) => {
+    for (const [name, contents] of Object.entries({ ca, cert, key })) writeFileSync(join(folder, name), contents);
+    const files = `ssl_certificate ${folder}/cert; ssl_certificate_key ${folder}/key; ssl_client_certificate ${folder}/ca;`;
+    return {
+      context: '',
+      inServer: `${files} ssl_verify_client on; location / { return 200 $ssl_client_s_dn; }`,
+      listen: 'ssl',
+    };
+  });
+}
+
+/** The parts of a configuration that differ. */
+interface NginxServer {
+  readonly context: string;
+  readonly inServer: string;
+  readonly listen: '' | 'ssl';
+}
+
+async function start(scheme: 'http' | 'https', prepare: (folder: string) => NginxServer): Promise<Nginx> {
   const folder = mkdtempSync(join(tmpdir(), 'nginx-'));
   const port = await freePort();
-  writeFileSync(join(folder, 'nginx.conf'), configuration(limit, port, folder));
+  writeFileSync(join(folder, 'nginx.conf'), configuration(prepare(folder), port, folder));
   const child = spawn('nginx', ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'error.log')], {
     env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
     stdio: 'ignore',
@@ -47,9 +74,9 @@ export async function startNginx(limit?: NginxLimit): Promise<Nginx> {
   const killAtExit = (): void => void child.kill('SIGKILL');
   process.once('exit', killAtExit);
 
-  const url = `http://127.0.0.1:${String(port)}`;
+  const url = `${scheme}://127.0.0.1:${String(port)}`;
   try {
-    await untilItAccepts(url);
+    await untilItAccepts(`http://127.0.0.1:${String(port)}`);
   } catch (error) {
     child.kill('SIGKILL');
     throw new Error('nginx did not start; is it installed?', { cause: error });
@@ -66,7 +93,7 @@ export async function startNginx(limit?: NginxLimit): Promise<Nginx> {
   };
 }
 
-function configuration(limit: NginxLimit | undefined, port: number, folder: string): string {
+function configuration({ context, inServer, listen }: NginxServer, port: number, folder: string): string {
   // Root's nginx would give its temporary folders to another user and then be unable to reach them.
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -82,19 +109,28 @@ function configuration(limit: NginxLimit | undefined, port: number, folder: stri
       ${temporary.join(' ')}
       log_format line '$status $msec $request_uri';
       access_log ${folder}/access.log line;
-      ${limit === undefined ? '' : limiter(limit)}
+      ${context}
       server {
-        listen 127.0.0.1:${port};
+        listen 127.0.0.1:${port} ${listen};
         client_max_body_size 16m;
-        location / { ${limit === undefined ? 'return 200;' : `${limit.rate === undefined ? '' : 'limit_req zone=all;'} proxy_pass http://behind;`} }
+        ${inServer}
       }
     }
   `;
 }
 
-function limiter({ rate, upstream }: NginxLimit): string {
+function server(limit: NginxLimit | undefined): NginxServer {
+  if (limit === undefined) return { context: '', inServer: 'location / { return 200; }', listen: '' };
+  const zone = limit.rate === undefined ? '' : 'limit_req zone=all;';
+  return { context: limiter(limit), inServer: `location / { ${zone} proxy_pass http://behind; }`, listen: '' };
+}
+
+function limiter({ rate, refusal, upstream }: NginxLimit): string {
+  const zone = `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate ?? ''};`;
+  // An empty value is a field that is not sent.
+  const field = `map $limit_req_status $wait { REJECTED ${refusal?.retryAfter ?? '""'}; default ""; } add_header Retry-After $wait always;`;
   return `
-    ${rate === undefined ? '' : `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate}; limit_req_status 429;`}
+    ${rate === undefined ? '' : `${zone} limit_req_status ${refusal?.status ?? 429}; ${field}`}
     upstream behind { server ${new URL(upstream).host}; keepalive 16; }
     proxy_http_version 1.1;
     proxy_set_header Connection "";

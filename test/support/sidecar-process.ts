@@ -24,6 +24,8 @@ export interface SpawnOptions {
   readonly env?: Environment;
   /** `unread`: a pipe that nobody ever reads. Default `read`. */
   readonly stdout?: 'read' | 'unread';
+  /** Longest wait for one of its lines, milliseconds: many that start together share the machine. Default 10 000. */
+  readonly patienceMs?: number;
 }
 
 export interface Exit {
@@ -73,7 +75,7 @@ export function spawnSidecar(options: SpawnOptions): SidecarProcess {
     stderr: () => output.stderr,
     exit,
     stop,
-    line: (pattern) => firstLine(() => output.stdout, pattern, child),
+    line: (pattern) => firstLine(() => output.stdout, pattern, child, options.patienceMs ?? START_TIMEOUT_MS),
     [Symbol.asyncDispose]: async () => {
       await stop('SIGKILL');
     },
@@ -105,8 +107,8 @@ export function settings(upstreamUrl: string, authUrl: string, credential: Crede
 }
 
 /** Waits until the sidecar holds its first token. */
-export async function untilReady(sidecar: RunningSidecar): Promise<void> {
-  const until = performance.now() + START_TIMEOUT_MS;
+export async function untilReady(sidecar: RunningSidecar, patienceMs = START_TIMEOUT_MS): Promise<void> {
+  const until = performance.now() + patienceMs;
   while (performance.now() < until) {
     const answer = await fetch(`${sidecar.adminUrl}/readyz`);
     await answer.arrayBuffer();
@@ -145,8 +147,13 @@ async function listening(sidecar: SidecarProcess, server: 'proxy' | 'admin'): Pr
   return (JSON.parse(line) as { url: string }).url;
 }
 
-async function firstLine(text: () => string, pattern: RegExp, child: ChildProcess): Promise<string> {
-  const until = performance.now() + START_TIMEOUT_MS;
+async function firstLine(
+  text: () => string,
+  pattern: RegExp,
+  child: ChildProcess,
+  patienceMs: number,
+): Promise<string> {
+  const until = performance.now() + patienceMs;
   while (performance.now() < until) {
     const line = text()
       .split('\n')
@@ -157,5 +164,5 @@ async function firstLine(text: () => string, pattern: RegExp, child: ChildProces
       throw new Error(`ended with ${String(child.exitCode)} before it printed ${String(pattern)}`);
     await sleep(10);
   }
-  throw new Error(`printed no line that matches ${String(pattern)} in ${String(START_TIMEOUT_MS)} ms`);
+  throw new Error(`printed no line that matches ${String(pattern)} in ${String(patienceMs)} ms`);
 }

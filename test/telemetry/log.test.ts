@@ -35,6 +35,29 @@ function open(level: LogOptions['level'] = 'info') {
 }
 
 describe('lines', () => {
+  it.each([
+    ['refused', 'warn'],
+    ['accepted', 'info'],
+    ['failed', 'warn'],
+  ] as const)('a new shape of a limit on an answer that %s is evidence at %s', async (on, level) => {
+    const { log, stream } = open();
+    const fields = { 'retry-after': '2', 'x-quota': '9' };
+    log.observe({ kind: 'rate-limit-shape', route: 'default', on, status: 429, shape: 'retry-after number', fields });
+    await log.close(0);
+    expect(stream.lines).toEqual([
+      {
+        level,
+        time: '2026-11-01T00:00:00.000Z',
+        route: 'default',
+        on,
+        status: 429,
+        shape: 'retry-after number',
+        rateLimitFields: fields,
+        msg: 'new shape of rate-limit answer',
+      },
+    ]);
+  });
+
   it('one access line per request, with time, level and message', async () => {
     const { log, stream } = open();
     log.observe(request);
@@ -199,6 +222,18 @@ describe('secrets', () => {
     for (const index of [0, 1, 2, 8]) log.info(value(index));
     await log.close(0);
     expect(stream.lines.map(({ msg }) => msg)).toEqual(['********', value(1), '********', '********']);
+  });
+
+  it('of several credentials none pushes another out', async () => {
+    const stream = new MemoryStream();
+    const log = createLog({ level: 'info', destination: stream, secretsInUse: 20 });
+    const value = (index: number) => `credential-${String(index)}-secret`;
+    for (let index = 0; index < 27; index++) log.registerSecret(value(index));
+    log.info(value(0));
+    log.registerSecret(value(27));
+    log.info(value(0));
+    await log.close(0);
+    expect(stream.lines.map(({ msg }) => msg)).toEqual(['********', value(0)]);
   });
 
   it('a value too short to be one does not shred the lines', async () => {

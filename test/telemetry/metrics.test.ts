@@ -9,7 +9,12 @@ import type { MetricsOptions } from '../../src/telemetry/metrics.ts';
 import { readSamples } from './exposition.ts';
 
 const idle: ThrottleReading = { route: 'default', rate: Infinity, pausedMs: 0, queued: 0, inFlight: 0 };
-const tokenless: TokenReading = { credential: 'default', expiresWallAt: undefined, consecutiveFailures: 0 };
+const tokenless: TokenReading = {
+  credential: 'default',
+  expiresWallAt: undefined,
+  consecutiveFailures: 0,
+  missingScopes: [],
+};
 
 const request: RequestEnded = {
   kind: 'request-ended',
@@ -59,9 +64,15 @@ describe('series at the start', () => {
       name,
       ['rate_limited', 'unauthorized', 'status', 'reset', 'connect'].map((reason) => `reason="${reason}"`),
     ]),
-    ...['rate_limited_total', 'permits_total', 'paused', 'queue_depth', 'in_flight', 'queue_wait_seconds_count'].map(
-      (name): [string, string[]] => [name, ['route="default"']],
-    ),
+    ...[
+      'rate_limited_total',
+      'permits_total',
+      'paused',
+      'queue_depth',
+      'in_flight',
+      'limit_confidence',
+      'queue_wait_seconds_count',
+    ].map((name): [string, string[]] => [name, ['route="default"']]),
     [
       'queue_rejected_total',
       ['full', 'timeout', 'expected_wait', 'draining', 'client_left'].map(
@@ -72,7 +83,10 @@ describe('series at the start', () => {
       name,
       ['ok', 'rejected', 'unavailable', 'malformed'].map((outcome) => `credential="default",outcome="${outcome}"`),
     ]),
-    ['token_endpoint_failures', ['credential="default"']],
+    ...['token_endpoint_failures', 'token_scopes_missing', 'credential_rotation_failures_total'].map(
+      (name): [string, string[]] => [name, ['credential="default"']],
+    ),
+    ['insufficient_scope_total', ['route="default"']],
     [
       'token_invalidations_total',
       ['unauthorized', 'rotated'].map((reason) => `credential="default",reason="${reason}"`),
@@ -133,6 +147,7 @@ describe('events', () => {
     observe({ kind: 'retry', route: 'default', reason: 'connect' });
     observe({ kind: 'retry-budget-exhausted', route: 'default', reason: 'status' });
     observe({ kind: 'rate-limited', route: 'default', status: 429, pauseMs: 1000, stated: true, fields: {} });
+    observe({ kind: 'rate-limit-shape', route: 'default', on: 'refused', status: 429, shape: 'x', fields: {} });
     observe({ kind: 'permit-granted', route: 'default', waitedMs: 2000 });
     observe({ kind: 'queue-rejected', route: 'default', reason: 'client_left' });
     observe({ kind: 'token-requested', credential: 'default', outcome: 'rejected', durationMs: 250 });
@@ -173,6 +188,28 @@ describe('events', () => {
   });
 });
 
+describe('credentials and scopes', () => {
+  it('a rotation counts as failed when the new credentials were refused or cannot be read', async () => {
+    const { metrics, sample } = create();
+    const event = { kind: 'credential-rotation', credential: 'default' } as const;
+    metrics.observe({ ...event, outcome: 'refused', detail: 'x' });
+    metrics.observe({ ...event, outcome: 'unreadable', detail: 'x' });
+    metrics.observe({ ...event, outcome: 'taken' });
+    expect(await sample('credential_rotation_failures_total{credential="default"}')).toBe(2);
+  });
+
+  it('a request that lacks a scope is counted by its route, scopes that are missing are shown', async () => {
+    let token = tokenless;
+    const { metrics, sample } = create({ tokens: () => [token] });
+    metrics.observe({ kind: 'insufficient-scope', route: 'default', needed: 'a' });
+    expect(await sample('insufficient_scope_total{route="default"}')).toBe(1);
+    token = { ...tokenless, missingScopes: ['a', 'b'] };
+    expect(await sample('token_scopes_missing{credential="default"}')).toBe(2);
+    token = tokenless;
+    expect(await sample('token_scopes_missing{credential="default"}')).toBe(0);
+  });
+});
+
 describe('gauges', () => {
   it('show the states at the moment of the scrape', async () => {
     let throttle = idle;
@@ -183,7 +220,7 @@ describe('gauges', () => {
     expect(await sample(expiry)).toBeUndefined();
 
     throttle = { route: 'default', rate: 12.5, pausedMs: 1, queued: 7, inFlight: 3 };
-    token = { credential: 'default', expiresWallAt: 1_800_000_000_500, consecutiveFailures: 2 };
+    token = { ...tokenless, expiresWallAt: 1_800_000_000_500, consecutiveFailures: 2 };
     expect(await sample('permit_rate{route="default"}')).toBe(12.5);
     expect(await sample('paused{route="default"}')).toBe(1);
     expect(await sample('queue_depth{route="default"}')).toBe(7);
@@ -193,6 +230,25 @@ describe('gauges', () => {
 
     token = tokenless;
     expect(await sample(expiry)).toBeUndefined();
+  });
+
+  it('an inferred limit is there as long as it is believed', async () => {
+    const learned = { limit: 100, windowMs: 10_000, confidence: 'high' as const };
+    let throttle: ThrottleReading = { ...idle, learned };
+    const { sample } = create({ throttles: () => [throttle] });
+    const read = () =>
+      Promise.all(
+        ['inferred_limit', 'inferred_window_seconds', 'limit_confidence'].map((name) =>
+          sample(`${name}{route="default"}`),
+        ),
+      );
+    expect(await read()).toEqual([100, 10, 1]);
+    throttle = { ...idle, learned: { limit: 8, confidence: 'low' } };
+    expect(await read()).toEqual([8, undefined, 0.5]);
+    throttle = { ...idle, learned: { confidence: 'none' } };
+    expect(await read()).toEqual([undefined, undefined, 0]);
+    throttle = idle;
+    expect(await read()).toEqual([undefined, undefined, 0]);
   });
 
   it('dropped log lines are counted up to what the log says', async () => {
@@ -215,7 +271,8 @@ describe('gauges', () => {
 
 describe('the text as a whole', () => {
   it('passes promtool check metrics, and has the default metrics unprefixed', async () => {
-    const { metrics } = create();
+    const learned = { limit: 100, windowMs: 10_000, confidence: 'low' as const };
+    const { metrics } = create({ throttles: () => [{ ...idle, learned }] });
     metrics.observe(request);
     const text = await metrics.render();
     expect(lint(text)).toBe('');

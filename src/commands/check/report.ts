@@ -1,0 +1,55 @@
+/**
+ * How a check is printed: a line for each step for people, or one JSON document for machines. The last look for secrets is
+ * here too: no step is meant to hold one, yet some tell what a server has sent.
+ */
+import { onOneLine } from '../../config/problems.ts';
+import type { Outcome, Step } from './walk.ts';
+
+/** Colours a mark; the text itself stays as it is. */
+export type Paint = (outcome: Outcome, text: string) => string;
+
+const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL', skip: 'skip' };
+const STEP_WIDTH = 13;
+const TARGET_WIDTH = 21;
+const TIME_WIDTH = 9;
+/** A shorter value hides nothing, and masking it would shred every line. */
+const SHORTEST_SECRET = 4;
+const MASK = '********';
+
+/** One line, ended by a line feed: mark, step, target, time, what was found, and behind an arrow what to do. */
+export function formatStep(step: Step, paint: Paint): string {
+  const time = step.ms === 0 ? '' : `${step.ms < 10 ? step.ms.toFixed(1) : String(Math.round(step.ms))} ms`;
+  const columns = [step.step.padEnd(STEP_WIDTH), step.target.padEnd(TARGET_WIDTH), time.padStart(TIME_WIDTH)];
+  const advice = step.advice === undefined ? '' : ` -> ${step.advice}`;
+  return `${paint(step.outcome, MARKS[step.outcome])}  ${columns.join(' ')}  ${onOneLine(step.detail + advice)}\n`;
+}
+
+/** The last line for people. */
+export function formatSummary(steps: readonly Step[]): string {
+  const count = (outcome: Outcome): number => steps.filter((step) => step.outcome === outcome).length;
+  const words = (['fail', 'warn', 'ok', 'skip'] as const).map(
+    (outcome) => `${count(outcome)} ${MARKS[outcome].trim()}`,
+  );
+  return `${words.join(', ')}\n`;
+}
+
+/** One JSON document, ended by a line feed; `advice` is null where there is none. */
+export function formatDocument(steps: readonly Step[], isWhole: boolean): string {
+  const written = steps.map(({ step, target, outcome, ms, detail, advice = null }) => {
+    return { step, target, outcome, ms, detail, advice };
+  });
+  return `${JSON.stringify({ ok: isWhole && isFine(steps), steps: written }, null, 2)}\n`;
+}
+
+/** True when nothing stands in the way. */
+export function isFine(steps: readonly Step[]): boolean {
+  return steps.every(({ outcome }) => outcome !== 'fail');
+}
+
+/** The step without the secrets, should one of them have got into its words. */
+export function withholdFrom(step: Step, secrets: ReadonlySet<string>): Step {
+  const masked = (text: string): string =>
+    [...secrets].reduce((rest, one) => (one.length < SHORTEST_SECRET ? rest : rest.replaceAll(one, MASK)), text);
+  const detail = masked(step.detail);
+  return step.advice === undefined ? { ...step, detail } : { ...step, detail, advice: masked(step.advice) };
+}

@@ -1,0 +1,138 @@
+/**
+ * Codes of OpenSSL and Node for a handshake that failed and a certificate that is not trusted, in words for people, with what to
+ * do. Pure.
+ */
+
+export interface CertificateFacts {
+  readonly subject: string;
+  readonly issuer: string;
+  /** What it is valid for, as text; empty when it names nothing. */
+  readonly names: string;
+  /** Epoch milliseconds. */
+  readonly validFrom: number;
+  readonly validTo: number;
+}
+
+/** How the settings are called that matter here. */
+export interface TlsNames {
+  /** Where the server is. */
+  readonly address: string;
+  /** Whom to trust. */
+  readonly ca: string;
+  /** The client certificate. */
+  readonly certificate: string;
+  /** The file that is trusted instead of the system's roots, if there is one. */
+  readonly caFile: string | undefined;
+}
+
+interface Fault {
+  readonly detail: string;
+  readonly advice: string;
+}
+
+const LONGEST_NAMES = 200;
+
+const UNKNOWN_AUTHORITY: ReadonlySet<string> = new Set([
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+interface Distrusted {
+  readonly host: string;
+  readonly names: TlsNames;
+  readonly wallNow: number;
+}
+
+/** Stands in for what no server leaves out. */
+const NOBODY: CertificateFacts = { subject: '(none)', issuer: '(nobody)', names: '', validFrom: 0, validTo: 0 };
+
+/** Why a certificate is not trusted. @param chain the server's own first */
+export function describeDistrust(code: string, chain: readonly CertificateFacts[], where: Distrusted): Fault {
+  const { host, names, wallNow } = where;
+  const leaf = chain[0] ?? NOBODY;
+  const certificate = `the certificate ${leaf.subject} by ${leaf.issuer}`;
+  if (code === 'CERT_HAS_EXPIRED') {
+    const old = chain.find(({ validTo }) => validTo < wallNow) ?? leaf;
+    const detail = `the certificate ${old.subject} has expired (${day(old.validTo)})`;
+    return { detail, advice: `ask whoever runs ${host} to renew it, if the clock here is right: ${day(wallNow)}` };
+  }
+  if (code === 'CERT_NOT_YET_VALID') {
+    const detail = `${certificate} is valid only from ${day(leaf.validFrom)} on`;
+    return { detail, advice: `see whether the clock here is right: ${day(wallNow)}` };
+  }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || code === 'HOSTNAME_MISMATCH') {
+    const valid = leaf.names === '' ? `nothing but its subject, ${leaf.subject}` : leaf.names.slice(0, LONGEST_NAMES);
+    const advice = `use one of those names in ${names.address}, or ask for a certificate that names ${host}`;
+    return { detail: `the certificate is for ${valid}, not for ${host}`, advice };
+  }
+  if (code === 'DEPTH_ZERO_SELF_SIGNED_CERT' || UNKNOWN_AUTHORITY.has(code))
+    return describeUnknownAuthority(code, certificate, chain.at(-1) ?? NOBODY, names);
+  return { detail: `${certificate} is not trusted (${code})`, advice: `ask whoever runs ${host}, and see ${names.ca}` };
+}
+
+function describeUnknownAuthority(code: string, certificate: string, last: CertificateFacts, names: TlsNames): Fault {
+  const trusted = names.caFile === undefined ? "the system's roots" : `the authorities in ${names.caFile}`;
+  if (code === 'DEPTH_ZERO_SELF_SIGNED_CERT') {
+    const advice = `set ${names.ca} to a file with this very certificate, if the server's owner confirms that it is theirs`;
+    return { detail: `${certificate} is self-signed and not among ${trusted}`, advice };
+  }
+  const missing = 'if that is a public one, the server leaves out its intermediate certificate: tell whoever runs it';
+  const advice = `set ${names.ca} to a file with the certificate of ${last.issuer}; ${missing}`;
+  const detail = `${certificate} is signed by an unknown authority: ${last.issuer} is not among ${trusted} (${code})`;
+  return { detail, advice };
+}
+
+/** Alerts by their names (RFC 8446 §6.2): what stands before the name differs between versions of OpenSSL. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  CERTIFICATE_REQUIRED: 'the server demands a client certificate',
+  BAD_CERTIFICATE: 'the server does not accept the client certificate',
+  CERTIFICATE_UNKNOWN: 'the server does not accept the client certificate',
+  UNSUPPORTED_CERTIFICATE: 'the server does not accept the client certificate',
+  DECRYPT_ERROR: 'the server does not accept the client certificate',
+  ACCESS_DENIED: 'the server does not accept the client certificate',
+  CERTIFICATE_EXPIRED: 'the server finds the client certificate expired',
+  CERTIFICATE_REVOKED: 'the server finds the client certificate revoked',
+  UNKNOWN_CA: 'the server does not know the authority of the client certificate',
+};
+
+/** Why a handshake came to no end. */
+export function describeHandshakeFault(code: string, names: TlsNames): Fault {
+  const [, alert = ''] = /_ALERT_(\w+)$/.exec(code) ?? [];
+  const refusal = REFUSALS[alert];
+  if (refusal !== undefined) {
+    const advice = `set ${names.certificate} to the certificate that you were given, or ask whoever runs the server which one it knows`;
+    return { detail: `${refusal} (${code})`, advice };
+  }
+  if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE/.test(code)) {
+    const advice = `check the port in ${names.address}; https: is only for servers that speak TLS`;
+    return { detail: `no TLS is spoken on this port, perhaps plain HTTP (${code})`, advice };
+  }
+  if (/UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION/.test(code)) {
+    const advice = 'ask whoever runs the server to offer TLS 1.2 or 1.3; older ones are not used';
+    return { detail: `the server offers no TLS version from 1.2 on (${code})`, advice };
+  }
+  if (alert === 'HANDSHAKE_FAILURE') {
+    const advice = `set ${names.certificate} if the server wants one; otherwise ask whoever runs it which ciphers it offers`;
+    return { detail: `the server ended the handshake (${code})`, advice };
+  }
+  if (alert === 'UNRECOGNIZED_NAME')
+    return {
+      detail: `the server does not know this host name (${code})`,
+      advice: `check the name in ${names.address}`,
+    };
+  const path =
+    'ask whoever runs the network whether something between here and the server breaks TLS (proxy, firewall)';
+  if (code === 'ETIMEDOUT') return { detail: 'the handshake did not end in time', advice: path };
+  if (/^(?:ECONNRESET|EPIPE)$/.test(code))
+    return {
+      detail: `the connection was cut during the handshake (${code})`,
+      advice: `check the port in ${names.address}; ${path}`,
+    };
+  return { detail: `the handshake failed (${code})`, advice: path };
+}
+
+function day(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, 10);
+}

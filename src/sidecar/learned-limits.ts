@@ -1,0 +1,55 @@
+/** Joins the throttles with the file that keeps what they have learned, where one is configured. */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config/config.ts';
+import type { Observe } from '../telemetry/events.ts';
+import type { LimitOwner } from '../throttle/learned-state.ts';
+import { StateFile } from '../throttle/state-file.ts';
+import type { LearnedState } from '../throttle/throttle.ts';
+import { readSecret } from '../token/secret-file.ts';
+import { throttleGroups } from './routes.ts';
+
+/** The file and what it held, by throttle group. */
+export interface LearnedLimits {
+  readonly file: StateFile;
+  readonly restored: ReadonlyMap<string, LearnedState>;
+}
+
+/** Undefined without `throttle.stateFile`, and when every rate is configured: then nothing is learned. Never rejects. */
+export async function openLearnedLimits(
+  config: Config,
+  clock: Clock,
+  observe: Observe,
+): Promise<LearnedLimits | undefined> {
+  const learning = [...throttleGroups(config)].filter(([, { throttle }]) => throttle.rate === 'auto');
+  const path = learning[0]?.[1].throttle.stateFile;
+  if (path === undefined) return undefined;
+  const clients = new Map(
+    await Promise.all(
+      config.credentials.map(async ({ name, auth }) => {
+        const clientId = await readSecret('auth.clientId', auth.clientId);
+        return [name, hashOf(clientId.kind === 'read' ? clientId.value : '')] as const;
+      }),
+    ),
+  );
+  const owners = new Map<string, LimitOwner>(
+    learning.map(([group, { upstream, credential }]) => [
+      group,
+      { upstream: upstream.baseUrl.origin, client: clients.get(credential) ?? '' },
+    ]),
+  );
+  const file = new StateFile({
+    path,
+    owners,
+    clock,
+    warn: (message) => {
+      observe({ kind: 'warning', message });
+    },
+  });
+  return { file, restored: await file.restore() };
+}
+
+/** Enough to tell clients apart. */
+function hashOf(clientId: string): string {
+  return createHash('sha256').update(clientId).digest('base64url').slice(0, 22);
+}

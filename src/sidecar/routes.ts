@@ -1,0 +1,201 @@
+/**
+ * Builds what the configured routes are made of: one token source for each credential, one throttle for each group, one pool of
+ * connections for each origin that is reached in the same way, and the routes that tie these together.
+ */
+import type { Clock, Random } from '../clock.ts';
+import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
+import { createEgress, type Egress } from '../egress/egress.ts';
+import { AnswerSignals } from '../exchange/answer-signal.ts';
+import type { ExchangeParts } from '../exchange/exchange.ts';
+import { ReplayMemory } from '../exchange/replay-body.ts';
+import type { Route } from '../listener/admit.ts';
+import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
+import { createUpgradeServer } from '../listener/websocket.ts';
+import { createRetryBudget } from '../retry/budget.ts';
+import type { Observe } from '../telemetry/events.ts';
+import { createThrottle } from '../throttle/admission.ts';
+import type { LearnedState, Throttle } from '../throttle/throttle.ts';
+import { followTrust, type Trust } from '../tls.ts';
+import type { TokenSource } from '../token/token.ts';
+import { createUpstream, type Upstream } from '../upstream/client.ts';
+import { joinTarget } from '../upstream/target.ts';
+import type { FleetParts } from './fleet.ts';
+import { shareThrottle } from './replica-share.ts';
+import { createTokens, type Withhold } from './tokens.ts';
+
+export interface RoutesOptions {
+  readonly config: Config;
+  /** Where replicas share tokens and quotas; undefined: this process is alone. */
+  readonly sharing: FleetParts | undefined;
+  /** What an earlier process had learned, by throttle group. */
+  readonly restored: ReadonlyMap<string, LearnedState>;
+  readonly withhold: Withhold;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+}
+
+/** Everything that requests pass, nothing of it started. */
+export interface RunningRoutes {
+  readonly table: RouteTable<Route>;
+  /** By credential. */
+  readonly tokens: ReadonlyMap<string, TokenSource>;
+  /** By group. */
+  readonly throttles: ReadonlyMap<string, Throttle>;
+  /** Closes every connection to an upstream, whatever is under way. */
+  closeUpstreams(): Promise<void>;
+}
+
+export function createRoutes(options: RoutesOptions): RunningRoutes {
+  const { config, clock, random, observe } = options;
+  const egress = createEgress(config.egress);
+  const around = { clock, random, observe };
+  const tokens = new Map(
+    config.credentials.map(({ name, auth }) => [
+      name,
+      createTokens({
+        ...around,
+        credential: name,
+        auth,
+        egress,
+        board: options.sharing?.tokenBoard,
+        withhold: options.withhold,
+      }),
+    ]),
+  );
+  const throttles = createThrottles(options);
+  const upstreams = createUpstreams(config, egress, around);
+  const memory = new ReplayMemory(config.routes[0].retry.replayTotalBytes);
+  const table: RouteTable<Route> = createRouteTable(
+    config.routes.map((route): Route => {
+      const { trust, client } = existing(upstreams.get(wayOf(route.upstream)));
+      const parts: ExchangeParts = {
+        ...termsOf(route, config),
+        ...around,
+        tokens: existing(tokens.get(route.credential)),
+        throttle: existing(throttles.get(route.throttleGroup)),
+        answerSignals: new AnswerSignals({ route: route.name, share: route.throttle.share, clock, observe }),
+        upstream: { ...client, baseUrl: route.upstream.baseUrl },
+        clientPath: (path) => clientPath(table, route, path),
+        budget: createRetryBudget(),
+        memory,
+      };
+      const serveUpgrade = route.upstream.websocket ? createUpgradeServer(trust, egress) : undefined;
+      return { ...route, deadlineMs: route.request.deadlineMs, parts, serveUpgrade };
+    }),
+  );
+  const closeUpstreams = async (): Promise<void> => {
+    await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
+  };
+  return { table, tokens, throttles, closeUpstreams };
+}
+
+/** What is told to the exchange as it is configured. */
+function termsOf({ name, upstream, retry }: RouteConfig, { listen }: Config) {
+  return {
+    route: name,
+    retry,
+    requestTimeoutMs: upstream.requestTimeoutMs,
+    bodyIdleTimeoutMs: upstream.bodyIdleTimeoutMs,
+    requiredHeader: listen.requiredHeader?.name.toLowerCase(),
+  };
+}
+
+/** The first route of each group, whose settings are those of all. */
+export function throttleGroups({ routes }: Config): ReadonlyMap<string, RouteConfig> {
+  const groups = new Map<string, RouteConfig>();
+  for (const route of routes) if (!groups.has(route.throttleGroup)) groups.set(route.throttleGroup, route);
+  return groups;
+}
+
+function createThrottles(options: RoutesOptions): Map<string, Throttle> {
+  const { config, restored, clock, random, observe } = options;
+  const throttles = new Map<string, Throttle>();
+  for (const [group, route] of throttleGroups(config)) {
+    const { throttle, queue } = route;
+    const terms = { route: group, throttle: shareThrottle(throttle), queue, restored: restored.get(group) };
+    const fleet = joinQuota(group, route, options);
+    throttles.set(group, createThrottle({ ...terms, fleet, clock, random, observe }));
+  }
+  return throttles;
+}
+
+function joinQuota(group: string, { upstream, credential }: RouteConfig, { sharing, config }: RoutesOptions) {
+  const owner = config.credentials.find(({ name }) => name === credential);
+  if (sharing === undefined || owner === undefined) return undefined;
+  const { clientId } = owner.auth;
+  return { id: sharing.id, board: sharing.quotaBoard({ upstream: upstream.baseUrl.origin, group, clientId }) };
+}
+
+/** A pool with the trust that its connections are opened with. */
+interface Way {
+  readonly trust: Trust | undefined;
+  readonly client: Upstream;
+}
+
+/** Routes to one origin share connections and circuit, unless their connections are to be opened differently. */
+function createUpstreams(
+  { routes }: Config,
+  egress: Egress,
+  { clock, observe }: Pick<RoutesOptions, 'clock' | 'observe'>,
+): Map<string, Way> {
+  const ways = new Map<string, Way>();
+  for (const { upstream } of routes) {
+    const way = wayOf(upstream);
+    if (ways.has(way)) continue;
+    const { baseUrl, caFile, clientCertificate, connectTimeoutMs, maxConnectionAgeMs } = upstream;
+    const trust = baseUrl.protocol === 'https:' ? followTrust(caFile, clientCertificate) : undefined;
+    const terms = { clock, baseUrl, trust, egress, connectTimeoutMs, maxConnectionAgeMs };
+    const heard = routes.length === 1 ? observe : namingUpstream(baseUrl, observe);
+    ways.set(way, {
+      trust,
+      client: createUpstream({ ...terms, observe: heard, connections: mostAtOnce(routes, way) }),
+    });
+  }
+  return ways;
+}
+
+/** What the connections of a pool have in common. */
+function wayOf({ baseUrl, caFile, clientCertificate, connectTimeoutMs, maxConnectionAgeMs }: UpstreamConfig): string {
+  const { certificateFile, keyFile } = clientCertificate ?? {};
+  return JSON.stringify([baseUrl.origin, caFile, certificateFile, keyFile, connectTimeoutMs, maxConnectionAgeMs]);
+}
+
+/** As many as the throttles before a pool let through together. */
+function mostAtOnce(routes: readonly RouteConfig[], way: string): number {
+  const before = routes.filter(({ upstream }) => wayOf(upstream) === way);
+  const groups = new Map(before.map(({ throttleGroup, throttle }) => [throttleGroup, throttle]));
+  let connections = 0;
+  for (const { maxInFlight, maxStreams } of groups.values()) connections += maxInFlight + maxStreams;
+  return connections;
+}
+
+/** Among several, a warning has to say of which it speaks. */
+function namingUpstream({ host }: URL, observe: Observe): Observe {
+  return (event) => {
+    observe(event.kind === 'warning' ? { ...event, message: `${host}: ${event.message}` } : event);
+  };
+}
+
+/** The path that a client may be given for one below a route's base: asked for, it leads to the same resource. */
+function clientPath(table: RouteTable<Route>, route: RouteConfig, path: string): string | undefined {
+  const seen = (route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '') + path || '/';
+  const choice = table.choose(seen);
+  if (choice.kind !== 'chosen') return undefined;
+  const { baseUrl } = choice.route.parts.upstream;
+  const led = joinTarget(baseUrl.pathname, seen, choice.strippedLength);
+  const meant = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
+  const isSame =
+    led.kind === 'joined' && meant.kind === 'joined' && withoutSlash(led.path) === withoutSlash(meant.path);
+  return isSame && baseUrl.origin === route.upstream.baseUrl.origin ? seen : undefined;
+}
+
+/** The base itself is asked for with and without it. */
+function withoutSlash(path: string): string {
+  return path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+function existing<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('a configuration that was checked names only what there is');
+  return part;
+}

@@ -1,0 +1,61 @@
+/** What `check` finds out about a fleet, over a real Redis. */
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { checkFleet } from '../../../src/commands/check/fleet.ts';
+import { configOf } from '../../config/base-env.ts';
+import { startRedis } from '../../support/redis.ts';
+
+async function stepsFor(url: string) {
+  const { fleet } = configOf({ SIDECAR_REDIS_URL: url, SIDECAR_FLEET_TIMEOUT_MS: '500' });
+  const { signal } = new AbortController();
+  const withheld: string[] = [];
+  const surroundings = { clock: systemClock, stop: signal, signal };
+  const steps = await checkFleet(fleet!, surroundings, (secret) => withheld.push(secret));
+  return { steps, withheld, outcomes: steps.map(({ step, outcome }) => `${step} ${outcome}`) };
+}
+
+describe('the check of a fleet', () => {
+  test('joins, and leaves nothing behind', async () => {
+    const redis = await startRedis();
+    const { outcomes } = await stepsFor(redis.url);
+    expect(outcomes).toEqual(['dns ok', 'tcp ok', 'tls skip', 'fleet ok']);
+    expect(await redis.command('KEYS', '*')).toEqual([]);
+  });
+
+  test('names a wrong password without it', async () => {
+    const redis = await startRedis({ args: ['--requirepass', 'the-right-one'] });
+    const { steps, withheld } = await stepsFor(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
+    expect(steps.at(-1)).toMatchObject({
+      outcome: 'fail',
+      detail: expect.stringMatching(/^Redis refused the user or the password/) as string,
+      advice: expect.stringContaining('SIDECAR_REDIS_URL') as string,
+    });
+    expect(JSON.stringify(steps)).not.toMatch(/the-(right|wrong)-one/);
+    expect(withheld).toEqual(['the-wrong-one']);
+  });
+
+  test('names rights that are missing', async () => {
+    const user = ['--user', 'sidecar', 'on', '>sesame', '~elsewhere:*', '+@all'];
+    const redis = await startRedis({ args: user, url: (port) => `redis://sidecar:sesame@127.0.0.1:${port}` });
+    const { steps } = await stepsFor(redis.url);
+    expect(steps.at(-1)).toMatchObject({
+      step: 'fleet',
+      outcome: 'fail',
+      detail: expect.stringMatching(/^Redis does not permit its user/) as string,
+    });
+  });
+
+  test('names a server that is not there, and does not wait for it', async () => {
+    const { steps, outcomes } = await stepsFor('redis://127.0.0.1:1');
+    expect(outcomes).toEqual(['dns ok', 'tcp fail', 'tls skip', 'fleet skip']);
+    expect(steps[1]?.detail).toMatch(/^127\.0\.0\.1:1 refused the connection \(ECONNREFUSED\)/);
+    expect(steps[1]?.advice).toContain('SIDECAR_REDIS_URL');
+    expect(steps[3]?.detail).toMatch(/every replica asks for a token of its own/);
+  });
+
+  test('names a socket file that is not there', async () => {
+    const { steps, outcomes } = await stepsFor('unix:///nowhere/redis.sock');
+    expect(outcomes).toEqual(['fleet fail']);
+    expect(steps[0]?.detail).toMatch(/^Redis .*ENOENT/);
+  });
+});

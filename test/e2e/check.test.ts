@@ -1,0 +1,294 @@
+/**
+ * `check` as a doctor: set-ups that are broken in one way each, with servers as a person would meet them, and an output that points
+ * at the cause. Each output is printed.
+ */
+import { randomBytes } from 'node:crypto';
+import { createServer as createSecureServer } from 'node:https';
+import { createServer as createSilentServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startMockServer } from '../peers/authorization-servers.ts';
+import { startAuthorizationServer } from '../support/authorization-server.ts';
+import type { AuthorizationServer } from '../support/authorization-server.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import type { CertificateOptions } from '../support/certificates.ts';
+import { runCheck } from '../support/check-run.ts';
+import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
+import { startNginx, startVerifyingNginx } from '../support/nginx.ts';
+import { startOpensslServer } from '../support/openssl-server.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { newCredential, registerSecret } from '../support/secrets.ts';
+import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import type { Environment } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+const running = new AsyncDisposableStack();
+let authorization: AuthorizationServer;
+let upstreamUrl: string;
+
+beforeAll(async () => {
+  authorization = running.use(await startAuthorizationServer('jwt'));
+  upstreamUrl = running.use(await startNginx()).url;
+});
+afterAll(() => running.disposeAsync());
+
+/** Everything right, with changes. */
+function environment(changes: Environment = {}): Environment {
+  return {
+    ...settings(upstreamUrl, authorization.url, authorization.credential),
+    SIDECAR_SCOPE: authorization.scope,
+    ...changes,
+  };
+}
+
+/** The faults are these and no others; each says what to do. */
+async function expectFaults(name: string, changes: Environment, faults: readonly RegExp[]) {
+  const run = await runCheck(name, environment(changes));
+  expect(run.lines('FAIL')).toEqual(faults.map((fault) => expect.stringMatching(fault) as string));
+  for (const line of [...run.lines('FAIL'), ...run.lines('warn')]) expect(line).toMatch(/ -> \S+/);
+  expect(run.code).toBe(faults.length === 0 ? 0 : 1);
+  return run;
+}
+
+it('with everything right says so, step by step, and exits with 0', async () => {
+  const run = await runCheck('everything right', environment());
+  expect(run.code).toBe(0);
+  const scope = authorization.scope.replaceAll('.', '\\.');
+  const ms = String.raw`\d+(?:\.\d)? ms`;
+  expect(run.stdout.split('\n').map((line) => line.replace(/ +/g, ' '))).toEqual(
+    [
+      'ok configuration settings valid',
+      `ok dns token endpoint ${ms} 127\\.0\\.0\\.1 is an address, no name`,
+      `ok tcp token endpoint ${ms} 127\\.0\\.0\\.1:\\d+ in ${ms}`,
+      'skip tls token endpoint plain, as configured: no TLS',
+      `ok token token endpoint ${ms} obtained from ${authorization.url}/oauth/token`,
+      `ok scope token endpoint granted: ${scope}`,
+      'ok lifetime token endpoint valid for 3600 s \\(until \\S+Z\\), renewed after 2700 s to 3060 s',
+      'ok clock token endpoint its clock agrees with ours',
+      `ok dns upstream ${ms} 127\\.0\\.0\\.1 is an address, no name`,
+      `ok tcp upstream ${ms} 127\\.0\\.0\\.1:\\d+ in ${ms}`,
+      'skip tls upstream plain, as configured: no TLS',
+      'skip clock upstream nothing is asked of the upstream without --probe PATH',
+      '0 FAIL, 0 warn, 9 ok, 3 skip',
+      '',
+    ].map((line) => expect.stringMatching(new RegExp(`^${line}$`)) as string),
+  );
+});
+
+describe('the token endpoint', () => {
+  it('refuses a wrong secret', async () => {
+    const secret = randomBytes(18).toString('hex');
+    registerSecret('a client secret', secret);
+    const run = await expectFaults('a wrong secret', { SIDECAR_CLIENT_SECRET: secret }, [
+      /^token .*"invalid_client" -> .*SIDECAR_CLIENT_SECRET/,
+    ]);
+    expect(run.lines('skip')).toContainEqual(expect.stringMatching(/^scope .*there is no token$/));
+  });
+
+  it('decodes a secret that is sent as it is', async () => {
+    const changes = { SIDECAR_CLIENT_SECRET: newCredential().secret };
+    await expectFaults('a secret with a percent sign', changes, [
+      /^token .*"invalid_request" -> .*SIDECAR_AUTH_BASIC_ENCODING\) form/,
+    ]);
+  });
+
+  it('is not at this path', async () => {
+    await expectFaults('a wrong token path', { SIDECAR_AUTH_TOKEN_PATH: '/token/of/others' }, [
+      /^token .*POST \S+\/token\/of\/others was answered with 404 -> .*SIDECAR_AUTH_TOKEN_PATH/,
+    ]);
+  });
+
+  it('is a web page', async () => {
+    await using page = await startRecordingUpstream((_, response) => {
+      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<html>log in, please</html>');
+    });
+    await expectFaults('a web page instead of a token endpoint', { SIDECAR_AUTH_URL: page.url }, [
+      /^token .*a web page \(HTML\) -> .*SIDECAR_AUTH_URL/,
+    ]);
+  });
+
+  it('does not grant a scope that was asked for', async () => {
+    await using narrow = await startGranting({ scope: 'quotes.read' });
+    const changes = { SIDECAR_AUTH_URL: narrow.url, SIDECAR_SCOPE: 'quotes.read quotes.write' };
+    await expectFaults('a scope that is not granted', changes, [
+      /^scope .*not granted: quotes\.write; granted: quotes\.read -> .*SIDECAR_SCOPE/,
+    ]);
+  });
+
+  it('refuses a scope that the client may not have', async () => {
+    const changes = { SIDECAR_SCOPE: 'urn:example.partners.sales.individual.travel.quotesrequests.write' };
+    await expectFaults('a scope that is refused', changes, [/^token .*"invalid_scope" -> .*SIDECAR_SCOPE.*partner/]);
+  });
+
+  it('has a name that does not exist', async () => {
+    const run = await expectFaults(
+      'a name that does not exist',
+      { SIDECAR_AUTH_URL: 'https://login.partner.invalid' },
+      [/^dns .*login\.partner\.invalid does not resolve \(ENOTFOUND\) -> .*SIDECAR_AUTH_URL/],
+    );
+    expect(run.lines('skip').filter((line) => line.includes(' token endpoint '))).toHaveLength(6);
+  });
+
+  it('is not what the issuer names', async () => {
+    await using mock = await startMockServer();
+    const changes = { SIDECAR_AUTH_URL: '', SIDECAR_AUTH_ISSUER: `${mock.issuer}/` };
+    await expectFaults('another issuer', changes, [/^discovery .*names .* as the issuer.* -> .*SIDECAR_AUTH_ISSUER/]);
+  });
+
+  it('is found by its issuer', async () => {
+    await using mock = await startMockServer();
+    const run = await runCheck('an issuer', environment({ SIDECAR_AUTH_URL: '', SIDECAR_AUTH_ISSUER: mock.issuer }));
+    expect(run.lines('ok')).toContainEqual(expect.stringMatching(/^discovery .*names \S+\/token$/));
+    expect(run.lines('ok')).toContainEqual(expect.stringMatching(/^token .*obtained from \S+\/token$/));
+    expect(run.code).toBe(0);
+  });
+
+  it.each([
+    [45, /^lifetime .*valid for 45 s .* -> .*longer/],
+    [200_000, /^lifetime .*valid for 200000 s .* -> .*shorter/],
+  ])('gives tokens for %i s', async (expiresIn, warning) => {
+    await using tokens = await startTokenServer({ expiresIn });
+    const run = await expectFaults(`tokens for ${String(expiresIn)} s`, { SIDECAR_AUTH_URL: tokens.url }, []);
+    expect(run.lines('warn')).toEqual([expect.stringMatching(warning)]);
+  });
+});
+
+/** A token endpoint whose answer is not quite what it should be. */
+async function startGranting({ scope, offsetMs = 0 }: { scope?: string; offsetMs?: number }) {
+  return startRecordingUpstream((_, response) => {
+    const token = newCredential().secret.replaceAll(/[^\w-]/g, '');
+    registerSecret('an access token', token);
+    response.sendDate = false;
+    response.setHeader('date', new Date(Date.now() + offsetMs).toUTCString());
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 3600, scope }));
+  });
+}
+
+describe('the clock', () => {
+  it('of the token endpoint is an hour ahead', async () => {
+    await using server = await startGranting({ offsetMs: 3_600_000 });
+    const run = await expectFaults('a clock an hour ahead', { SIDECAR_AUTH_URL: server.url }, []);
+    expect(run.lines('warn')).toEqual([expect.stringMatching(/^clock .*3(600|599) s ahead of ours.* -> .*NTP/)]);
+  });
+
+  it('is a fault where assertions are signed', async () => {
+    using certificates = makeCertificates();
+    await using server = await startGranting({ offsetMs: -3_600_000 });
+    const changes = {
+      SIDECAR_AUTH_URL: server.url,
+      SIDECAR_CLIENT_SECRET: '',
+      SIDECAR_AUTH_METHOD: 'private_key_jwt',
+      SIDECAR_AUTH_PRIVATE_KEY_FILE: certificates.serverFiles.keyFile,
+    };
+    await expectFaults('a clock an hour behind, and assertions', changes, [
+      /^clock .*3(600|599) s behind ours.*assertions.* -> .*NTP/,
+    ]);
+  });
+});
+
+describe('the upstream', () => {
+  async function startSecure(options: CertificateOptions) {
+    await using cleanup = new AsyncDisposableStack();
+    const certificates = cleanup.use(makeCertificates(options));
+    const { key, cert, caFile } = certificates;
+    const server = createSecureServer({ key, cert });
+    const url = (await listenOnLoopback(server)).replace('http:', 'https:');
+    cleanup.defer(() => closeServer(server));
+    const all = cleanup.move();
+    return { url, caFile, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  }
+
+  it('has a certificate of an unknown authority', async () => {
+    await using server = await startSecure({ days: 90 });
+    await expectFaults('an unknown authority', { SIDECAR_BASE_URL: server.url }, [
+      /^tls .*CN=localhost by CN=Test CA is signed by an unknown authority.* -> set upstream\.caFile \(SIDECAR_CA_FILE\)/,
+    ]);
+  });
+
+  it('has a certificate that has expired', async () => {
+    await using server = await startSecure({ days: -1 });
+    const changes = { SIDECAR_BASE_URL: server.url, SIDECAR_CA_FILE: server.caFile };
+    await expectFaults('an expired certificate', changes, [
+      /^tls .*CN=localhost has expired \(\d{4}-\d\d-\d\d\) -> .*renew/,
+    ]);
+  });
+
+  it('has a certificate for another name', async () => {
+    await using server = await startSecure({ names: 'DNS:api.partner.example,DNS:www.partner.example' });
+    const changes = { SIDECAR_BASE_URL: server.url, SIDECAR_CA_FILE: server.caFile };
+    await expectFaults('a certificate for another name', changes, [
+      /^tls .*is for api\.partner\.example, www\.partner\.example, not for 127\.0\.0\.1 -> .*SIDECAR_BASE_URL/,
+    ]);
+  });
+
+  it('has a certificate that ends soon', async () => {
+    await using server = await startSecure({ days: 5 });
+    const changes = { SIDECAR_BASE_URL: server.url, SIDECAR_CA_FILE: server.caFile };
+    const run = await expectFaults('a certificate that ends soon', changes, []);
+    expect(run.lines('warn')).toContainEqual(
+      expect.stringMatching(/^tls .*TLSv1\.3.*[1-5] days left.* -> .*renewed in time/),
+    );
+  });
+
+  it('is not there', async () => {
+    const url = `https://127.0.0.1:${String(await freePort())}`;
+    await expectFaults('a closed port', { SIDECAR_BASE_URL: url }, [
+      /^tcp .*refused the connection \(ECONNREFUSED\).* -> nothing listens there.*SIDECAR_BASE_URL/,
+    ]);
+  });
+
+  it('speaks plain HTTP where https: is configured', async () => {
+    const url = upstreamUrl.replace('http:', 'https:');
+    await expectFaults('plain HTTP behind an https URL', { SIDECAR_BASE_URL: url }, [
+      /^tls .*no TLS is spoken on this port, perhaps plain HTTP.* -> check the port in .*SIDECAR_BASE_URL/,
+    ]);
+  });
+
+  it('takes a connection and says nothing', async () => {
+    const silent = createSilentServer();
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    running.defer(() => void silent.close());
+    const url = `https://127.0.0.1:${String((silent.address() as AddressInfo).port)}`;
+    const changes = { SIDECAR_BASE_URL: url, SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS: '300' };
+    await expectFaults('a server that says nothing', changes, [/^tls .*did not end in time -> /]);
+  });
+
+  it('demands a client certificate: by TLS', async () => {
+    using certificates = makeCertificates();
+    await using openssl = await startOpensslServer(certificates);
+    const changes = { SIDECAR_BASE_URL: openssl.url.href, SIDECAR_CA_FILE: certificates.caFile };
+    await expectFaults('a client certificate that is missing', changes, [
+      /^tls .*demands a client certificate.* -> set .*SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE/,
+    ]);
+  });
+
+  it('demands a client certificate: by HTTP, which is to come', async () => {
+    using certificates = makeCertificates();
+    await using nginx = await startVerifyingNginx(certificates);
+    const changes = { SIDECAR_BASE_URL: nginx.url, SIDECAR_CA_FILE: certificates.caFile };
+    const run = await expectFaults('a client certificate that is asked for', changes, []);
+    expect(run.lines('warn')).toContainEqual(expect.stringMatching(/^tls .*is asked for and none is set/));
+    const { certificateFile, keyFile } = certificates.issue('legacy-app');
+    const own = { SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE: certificateFile, SIDECAR_UPSTREAM_TLS_KEY_FILE: keyFile };
+    const better = await runCheck('a client certificate that is shown', environment({ ...changes, ...own }), [
+      '--probe',
+      '/',
+    ]);
+    expect(better.stdout).toContain('client certificate shown');
+    expect(better.lines('ok')).toContainEqual(expect.stringMatching(/^probe .*answered with 200/));
+  });
+});
+
+describe('interrupted', () => {
+  it('it says what it has found so far, and ends at once with 1', async () => {
+    const asked = Promise.withResolvers<undefined>();
+    await using silent = await startRecordingUpstream(() => asked.resolve(undefined));
+    const env = environment({ SIDECAR_AUTH_URL: silent.url });
+    await using check = spawnSidecar({ name: 'check-interrupted', args: ['check'], env });
+    await asked.promise;
+    expect(await check.stop('SIGINT')).toEqual({ code: 1, signal: null });
+    console.log(check.stdout());
+    expect(check.stdout()).toMatch(/^skip +token +token endpoint .*interrupted$/m);
+  });
+});

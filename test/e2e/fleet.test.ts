@@ -1,0 +1,175 @@
+/** Replicas that share a token over a real Redis, each a process of its own: started together, refused together, left alone. */
+import { execFile } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { readSamples } from '../telemetry/exposition.ts';
+import { call, post, together } from '../support/calls.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+import { startRedis } from '../support/redis.ts';
+import type { Redis } from '../support/redis.ts';
+import { newCredential, registerSecret } from '../support/secrets.ts';
+import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import type { RunningSidecar } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+const PASSWORD = 'a-password-of-redis';
+registerSecret('the password of Redis', PASSWORD);
+// Each process that is started is ended with this one.
+process.setMaxListeners(process.getMaxListeners() + 16);
+
+/** Sixteen processes that start together take their time on two cores. */
+const PATIENCE_MS = 30_000;
+
+interface FleetOptions {
+  readonly name: string;
+  readonly replicas: number;
+  readonly tokenDelayMs?: number;
+  readonly answer?: Answer;
+}
+
+/** Servers for replicas that are started by the test; all ends with it. */
+async function startServers({ name, tokenDelayMs = 300, answer }: Omit<FleetOptions, 'replicas'>) {
+  const redis = await startRedis({
+    args: ['--requirepass', PASSWORD],
+    url: (port) => `redis://:${PASSWORD}@127.0.0.1:${port}`,
+  });
+  const tokens = await startTokenServer({ delayMs: tokenDelayMs });
+  const upstream = await startRecordingUpstream(answer);
+  const credential = newCredential();
+  const replicas: RunningSidecar[] = [];
+  onTestFinished(async () => {
+    await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
+    await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
+  });
+  const start = async (count: number): Promise<void> => {
+    const from = replicas.length;
+    await together(count, async (index) => {
+      const env = {
+        ...settings(upstream.url, tokens.url, credential),
+        SIDECAR_RATE: '5000',
+        SIDECAR_BURST: '500',
+        SIDECAR_REDIS_URL: redis.url,
+      };
+      const replica = await startSidecar({ name: `fleet-${name}-${from + index}`, env, patienceMs: PATIENCE_MS });
+      replicas.push(replica);
+    });
+  };
+  return { redis, tokens, upstream, credential, replicas, start };
+}
+
+async function startFleet(options: FleetOptions) {
+  const servers = await startServers(options);
+  await servers.start(options.replicas);
+  await Promise.all(servers.replicas.map((replica) => untilReady(replica, PATIENCE_MS)));
+  return servers;
+}
+
+async function sum(replicas: readonly RunningSidecar[], sample: string): Promise<number> {
+  const values = replicas.map(async ({ adminUrl }) => {
+    const text = (await call(`${adminUrl}/metrics`)).text;
+    return readSamples(text).get(`bearer_sidecar_${sample}`) ?? Number.NaN;
+  });
+  return (await Promise.all(values)).reduce((total, value) => total + value, 0);
+}
+
+async function untilJoined(replicas: readonly RunningSidecar[], count: number): Promise<number> {
+  const startedAt = performance.now();
+  while ((await sum(replicas, 'fleet_connected')) !== count) {
+    if (performance.now() - startedAt > 10_000) throw new Error('the replicas did not join');
+    await sleep(50);
+  }
+  return performance.now() - startedAt;
+}
+
+describe('sixteen cold starts at once', () => {
+  it('make one token request, and Redis sees neither token nor secret', { timeout: 60_000 }, async () => {
+    const { redis, tokens, replicas, credential } = await startFleet({ name: 'cold', replicas: 16 });
+    expect(tokens.requests).toHaveLength(1);
+    const answers = await together(16, (index) => post(`${replicas[index]!.proxyUrl}/things`, { index }));
+    expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
+    expect(tokens.requests).toHaveLength(1);
+    expect(await sum(replicas, 'token_requests_total{credential="default",outcome="ok"}')).toBe(1);
+    expect(await sum(replicas, 'fleet_tokens_total{credential="default",outcome="ok"}')).toBe(15);
+    expect(await sum(replicas, 'fleet_connected')).toBe(16);
+
+    const kept = await redis.dump();
+    expect(kept).toMatch(/^bearer-sidecar:token:[\w-]{22} hash \[/);
+    for (const secret of [tokens.issued[0]!.value, credential.secret, credential.id])
+      for (const form of ['utf8', 'base64', 'base64url', 'hex'] as const)
+        expect(kept).not.toContain(Buffer.from(secret).toString(form).replace(/=+$/, ''));
+
+    const status = (await call(`${replicas[0]!.adminUrl}/status`)).text;
+    expect(JSON.parse(status)).toMatchObject({ fleet: { connected: true, fault: null } });
+    expect(status).not.toContain(PASSWORD);
+  });
+});
+
+describe('a 401 at four replicas at once', () => {
+  it('is one refresh, and every call is answered', async () => {
+    let refused: string | undefined;
+    const { tokens, replicas } = await startFleet({
+      name: 'refused',
+      replicas: 4,
+      answer: (request, response) => {
+        refused ??= request.headers.authorization;
+        response.writeHead(request.headers.authorization === refused ? 401 : 200).end();
+      },
+    });
+    const answers = await together(80, (index) => post(`${replicas[index % 4]!.proxyUrl}/things`, { index }));
+    expect(answers.map(({ status }) => status)).toEqual(Array(80).fill(200));
+    expect(tokens.requests).toHaveLength(2);
+  });
+});
+
+describe('Redis', () => {
+  it(
+    'killed during the one token request: each replica asks for itself, and joins again',
+    { timeout: 60_000 },
+    async () => {
+      const { redis, tokens, replicas, start } = await startServers({ name: 'killed', tokenDelayMs: 1500 });
+      await start(6);
+      await untilJoined(replicas, 6);
+      expect(tokens.issued).toHaveLength(0);
+      expect(tokens.requests).toHaveLength(1);
+      await redis.kill();
+      const killedAt = performance.now();
+      await Promise.all(replicas.map((replica) => untilReady(replica)));
+      expect(performance.now() - killedAt).toBeLessThan(5000);
+      expect(tokens.requests).toHaveLength(6);
+      const answers = await together(6, (index) => call(`${replicas[index]!.proxyUrl}/things`));
+      expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(200));
+      expect(await sum(replicas, 'fleet_connected')).toBe(0);
+
+      await redis.restart();
+      expect(await untilJoined(replicas, 6)).toBeLessThan(5000);
+      // Its last lines are written when it ends.
+      await replicas[0]!.stop();
+      const lines = replicas[0]!.stdout().split('\n');
+      expect(lines.filter((line) => line.includes('"msg":"fleet joined"'))).toHaveLength(2);
+      expect(lines.filter((line) => line.includes('fleet lost')).length).toBeLessThanOrEqual(2);
+    },
+  );
+
+  it.each([
+    ['that is away', (redis: Redis) => redis.kill()],
+    ['that hangs', async (redis: Redis) => redis.hang()],
+  ])('%s holds up neither the start nor the end', async (_, spoil) => {
+    const { redis, replicas, start } = await startServers({ name: 'away', tokenDelayMs: 0 });
+    await spoil(redis);
+    const startedAt = performance.now();
+    await start(1);
+    await untilReady(replicas[0]!);
+    expect(performance.now() - startedAt).toBeLessThan(5000);
+    const stoppedAt = performance.now();
+    expect(await replicas[0]!.stop()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - stoppedAt).toBeLessThan(1500);
+    redis.resume();
+  });
+});
+
+it('without a fleet nothing of it is loaded, and there are no metrics of it', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, ['test/e2e/fleet.child.ts']);
+  expect(JSON.parse(stdout)).toEqual({ clientModules: 0, fleetMetrics: 0 });
+});

@@ -1,0 +1,116 @@
+/** Secrets that rotate under load: an authorization server that we did not write, in a process of its own, forgets the old one. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRemoteJWKSet, jwtVerify } from 'jose';
+import { expect, it } from 'vitest';
+import { post } from '../support/calls.ts';
+import { mountSecret } from '../support/mounted-secret.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+import { AUDIENCE, CLIENT_ID, SCOPE } from '../support/rotating-client.ts';
+import { newSecret, startRotatingServer } from '../support/rotating-server.ts';
+import { startSidecar, untilReady } from '../support/sidecar-process.ts';
+
+const ROTATIONS = 10;
+const EVERY_MS = 5;
+
+/** Takes what the authorization server has signed and what has not expired, and nothing else. */
+function verifying(issuer: string): Answer {
+  const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`));
+  return async (request, response) => {
+    const bearer = request.headers.authorization?.replace(/^Bearer /, '') ?? '';
+    const isGood = await jwtVerify(bearer, keys, { issuer, audience: AUDIENCE }).then(
+      () => true,
+      () => false,
+    );
+    response.writeHead(isGood ? 200 : 401).end();
+  };
+}
+
+/** 200 calls a second until it is stopped. */
+function startLoad(url: string): { stop(): Promise<Map<number | string, number>>; readonly made: () => number } {
+  const outcomes = new Map<number | string, number>();
+  const calls: Promise<void>[] = [];
+  const note = (outcome: number | string): void => void outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+  const startedAt = performance.now();
+  const timer = setInterval(() => {
+    while (calls.length * EVERY_MS < performance.now() - startedAt)
+      calls.push(
+        post(`${url}/policies`, {}).then(
+          ({ status }) => note(status),
+          (error: unknown) => note(String(error)),
+        ),
+      );
+  }, EVERY_MS);
+  return {
+    made: () => calls.length,
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(calls);
+      return outcomes;
+    },
+  };
+}
+
+it(
+  '10 rotations under 200 requests a second, a wrong secret among them: no request fails',
+  { timeout: 120_000 },
+  async () => {
+    await using server = await startRotatingServer();
+    await using mounted = await mountSecret({ id: CLIENT_ID, secret: server.secret() });
+    await using upstream = await startRecordingUpstream(verifying(server.url));
+    const env = {
+      SIDECAR_BASE_URL: upstream.url,
+      SIDECAR_AUTH_URL: server.url,
+      SIDECAR_CLIENT_ID_FILE: mounted.path('id'),
+      SIDECAR_CLIENT_SECRET_FILE: mounted.path('secret'),
+      SIDECAR_AUDIENCE: AUDIENCE,
+      SIDECAR_SCOPE: SCOPE,
+      SIDECAR_RATE: '5000',
+      SIDECAR_BURST: '500',
+    };
+    await using sidecar = await startSidecar({ name: 'rotation', env });
+    await untilReady(sidecar);
+
+    const metric = async (name: string): Promise<number> => {
+      const text = await (await fetch(`${sidecar.adminUrl}/metrics`)).text();
+      const line = text.split('\n').find((one) => one.startsWith(`bearer_sidecar_${name} `));
+      return Number(line?.split(' ').at(-1));
+    };
+    const status = async (): Promise<{ degraded: string[] }> =>
+      (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as { degraded: string[] };
+    const reaches = async (name: string, value: number): Promise<void> => {
+      const until = performance.now() + 10_000;
+      while ((await metric(name)) < value) {
+        if (performance.now() > until) throw new Error(`${name} did not reach ${String(value)}`);
+        await sleep(50);
+      }
+    };
+    const rotated = 'token_invalidations_total{credential="default",reason="rotated"}';
+    const failed = 'credential_rotation_failures_total{credential="default"}';
+
+    const load = startLoad(sidecar.proxyUrl);
+    for (let rotation = 1; rotation <= ROTATIONS; rotation++) {
+      const secret = await server.rotate();
+      await mounted.replace({ id: CLIENT_ID, secret: `${secret}\n` });
+      await reaches(rotated, rotation);
+      if (rotation !== ROTATIONS / 2) continue;
+
+      await mounted.replace({ id: CLIENT_ID, secret: newSecret() });
+      await reaches(failed, 1);
+      expect((await status()).degraded).toEqual([expect.stringMatching(/refused.*invalid_client.*stay in use/)]);
+      const grantsBefore = server.granted.length;
+      // Longer than a token lives: the older secret goes on renewing it.
+      await sleep(8_000);
+      expect(server.granted.length).toBeGreaterThan(grantsBefore);
+      expect(await (await fetch(`${sidecar.adminUrl}/readyz`)).json()).toMatchObject({ ready: true });
+    }
+    const outcomes = await load.stop();
+
+    expect(Object.fromEntries(outcomes)).toEqual({ 200: load.made() });
+    expect(load.made()).toBeGreaterThan(1_000);
+    expect(await metric(rotated)).toBe(ROTATIONS);
+    expect(await metric(failed)).toBe(1);
+    expect((await status()).degraded).toEqual([]);
+    expect(server.refused).toEqual(['invalid_client']);
+  },
+);

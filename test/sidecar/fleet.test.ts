@@ -1,0 +1,65 @@
+/** How a configured fleet is joined: where its URL comes from, and what is said of it. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { createFleetParts } from '../../src/sidecar/fleet.ts';
+import type { SidecarEvent } from '../../src/telemetry/events.ts';
+import { configOf, scratchFile } from '../config/base-env.ts';
+import { until } from '../fleet/harness.ts';
+import { startRedis } from '../support/redis.ts';
+
+const PASSWORD = 'the-right-one';
+
+function create(env: Readonly<Record<string, string>>) {
+  const events: SidecarEvent[] = [];
+  const parts = createFleetParts(configOf({ SIDECAR_FLEET_TIMEOUT_MS: '500', ...env }).fleet, {
+    clock: systemClock,
+    random: Math.random,
+    observe: (event) => events.push(event),
+  });
+  if (parts === undefined) throw new Error('no fleet');
+  onTestFinished(() => parts.fleet.close());
+  parts.fleet.start();
+  return { ...parts, events };
+}
+
+test('a URL in a file is read anew for every connection, and its faults show nothing of it', async () => {
+  const redis = await startRedis({ args: ['--requirepass', PASSWORD] });
+  const path = scratchFile(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
+  const { fleet, events } = create({ SIDECAR_REDIS_URL_FILE: path });
+  expect(await fleet.whenReady()).toBe(false);
+  writeFileSync(path, 'the-right-one-without-its-url');
+  await until(() => fleet.state().fault?.includes('fleet.redisUrlFile holds no URL') === true, 'it was read again');
+  writeFileSync(path, `redis://:${PASSWORD}@127.0.0.1:${redis.port}\n`);
+  await until(() => fleet.state().connected, 'it was joined');
+  expect(JSON.stringify(events)).not.toMatch(/the-(right|wrong)-one/);
+});
+
+test('a file that is gone is named', async () => {
+  const path = scratchFile('redis://127.0.0.1:1');
+  const { fleet } = create({ SIDECAR_REDIS_URL_FILE: path });
+  await fleet.whenReady();
+  rmSync(path);
+  await until(() => fleet.state().fault?.includes(`${path} does not exist`) === true, 'it was looked for again');
+});
+
+test('a password that crosses the network readable is warned of, once', async () => {
+  const redis = await startRedis({ args: ['--requirepass', PASSWORD] });
+  // Every address of this machine, and by its name no loopback.
+  const { fleet, events } = create({ SIDECAR_REDIS_URL: `redis://:${PASSWORD}@0.0.0.0:${redis.port}` });
+  await fleet.whenReady();
+  await redis.kill();
+  await redis.restart();
+  await until(() => events.filter(({ kind }) => kind === 'fleet-joined').length === 2, 'it was joined again');
+  expect(events.filter(({ kind }) => kind === 'warning')).toEqual([
+    { kind: 'warning', message: expect.stringContaining('use rediss:') as string },
+  ]);
+});
+
+test('the names of keys begin as configured', async () => {
+  const redis = await startRedis();
+  const { tokenBoard } = create({ SIDECAR_REDIS_URL: redis.url, SIDECAR_FLEET_KEY_PREFIX: 'team-1' });
+  await tokenBoard.whenReady();
+  await tokenBoard.claim('n', { owner: 'a', leaseMs: 1000, unwanted: undefined, isRefused: false, leastShare: 0.1 });
+  expect(await redis.command('KEYS', '*')).toEqual(['team-1:token:n']);
+});

@@ -1,0 +1,26 @@
+/** One run of `check` as a person starts it; what it printed is shown by the test, and kept for the search for secrets. */
+import { expect } from 'vitest';
+import { spawnSidecar } from './sidecar-process.ts';
+import type { Environment } from './sidecar-process.ts';
+
+export interface CheckRun {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Lines that begin with this mark, without it. */
+  readonly lines: (mark: 'ok' | 'warn' | 'FAIL' | 'skip') => readonly string[];
+}
+
+/** @param name says what is broken, and names the copy of the output */
+export async function runCheck(name: string, env: Environment, args: readonly string[] = []): Promise<CheckRun> {
+  await using process = spawnSidecar({ name: `check-${name.replaceAll(/\W+/g, '-')}`, args: ['check', ...args], env });
+  const { code } = await process.exit;
+  const [stdout, stderr] = [process.stdout(), process.stderr()];
+  console.log(`check with ${name}: exit ${String(code)}\n${stdout}${stderr}`);
+  const { SIDECAR_CLIENT_SECRET: secret = '' } = env;
+  if (secret !== '') expect(stdout + stderr).not.toContain(secret);
+  expect(stderr).not.toMatch(/^\s+at /m);
+  const lines = (mark: string): string[] =>
+    stdout.split('\n').flatMap((line) => (line.startsWith(mark) ? [line.slice(mark.length).trim()] : []));
+  return { code, stdout, stderr, lines };
+}
