@@ -16,6 +16,7 @@ import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { createScopeNotices, type ScopeNotices } from './telemetry/scope-notices.ts';
 import { drain, type Phase } from './sidecar/drain.ts';
 import { createFleetParts, type FleetParts } from './sidecar/fleet.ts';
+import { createReloader, type ConfigurationSource, type Reloader } from './sidecar/reload.ts';
 import { createRoutes, type RunningRoutes } from './sidecar/routes.ts';
 import type { Withhold } from './sidecar/tokens.ts';
 import { openLearnedLimits } from './sidecar/learned-limits.ts';
@@ -28,6 +29,8 @@ export interface SidecarOptions {
   /** Hears every event besides the metrics: the log. */
   readonly observe: Observe;
   readonly logLinesDropped: () => number;
+  /** Where the configuration can be read again. Default: nowhere. */
+  readonly source?: ConfigurationSource | undefined;
   /** Hears each client secret or key that is read, so that the log can mask it. Default: nobody does. */
   readonly withhold?: Withhold;
   readonly clock?: Clock;
@@ -37,6 +40,8 @@ export interface SidecarOptions {
 export interface Sidecar {
   readonly proxyUrl: string;
   readonly adminUrl: string;
+  /** Reads the configuration again and takes over all that has changed, or nothing; see sidecar/reload.ts. Never throws. */
+  reload(): void;
   /**
    * Stops for good: readiness goes first, then the listener, then the work in hand, then the admin port.
    * @returns how many requests had to be cut at the end of `shutdown.drainMs`; 0 = nothing was lost
@@ -62,8 +67,9 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   observers.push(metrics.observe);
 
   const phase: Phase = { isDraining: false };
+  const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
   const proxy = await createProxy(config, routes, clock, observe);
-  const adminHandler = createAdmin(options, routes, { clock, metrics, phase, sharing, scopeNotices });
+  const adminHandler = createAdmin(options, routes, { clock, metrics, phase, sharing, scopeNotices, reloader });
   const admin = await bind(() => createAdminServer(adminHandler), config.admin.address);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   sharing?.fleet.start();
@@ -77,6 +83,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   return {
     proxyUrl: listening.url,
     adminUrl: admin.url,
+    reload: reloader.reload,
     drain: () =>
       drain({ config, routes, clock, observe, proxy, admin, phase, fleet: sharing?.fleet, stateFile: learned?.file }),
   };
@@ -126,12 +133,13 @@ interface Shown {
   readonly phase: Phase;
   readonly sharing: FleetParts | undefined;
   readonly scopeNotices: ScopeNotices;
+  readonly reloader: Reloader;
 }
 
 function createAdmin(
   { config, version }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, metrics, phase, sharing, scopeNotices }: Shown,
+  { clock, metrics, phase, sharing, scopeNotices, reloader }: Shown,
 ) {
   return createAdminHandler({
     version,
@@ -141,6 +149,7 @@ function createAdmin(
     throttles: () => statesOf(throttles),
     fleet: () => sharing?.fleet.state(),
     scopeRefusals: () => scopeNotices.read(),
+    configuration: reloader.state,
     onNotReady: () => {
       for (const source of tokens.values()) source.seek();
     },

@@ -56,6 +56,11 @@ export type LoadResult =
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[]; readonly warnings: readonly string[] };
 
+/** Whether there is a file that the configuration is read from. */
+export function namesFile({ env, file }: LoadOptions): boolean {
+  return file !== undefined || (env[CONFIG_VARIABLE] ?? '') !== '';
+}
+
 /** Loads the configuration: defaults < file < environment < preset. Never throws. */
 export function loadConfig(options: LoadOptions): LoadResult {
   const environment = readEnvironment(options.env);

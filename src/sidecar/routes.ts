@@ -42,9 +42,17 @@ export interface RunningRoutes {
   readonly tokens: ReadonlyMap<string, TokenSource>;
   /** By group. */
   readonly throttles: ReadonlyMap<string, Throttle>;
+  /**
+   * Takes over what is live of a configuration that differs in nothing else. Requests under way keep the settings that they began
+   * with, but for the throttle's.
+   */
+  reconfigure(config: Config): void;
   /** Closes every connection to an upstream, whatever is under way. */
   closeUpstreams(): Promise<void>;
 }
+
+/** What a route keeps when its settings change. */
+type Lasting = Omit<ExchangeParts, 'clientPath' | keyof ReturnType<typeof termsOf>> & Pick<Route, 'serveUpgrade'>;
 
 export function createRoutes(options: RoutesOptions): RunningRoutes {
   const { config, clock, random, observe } = options;
@@ -66,28 +74,72 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   const throttles = createThrottles(options);
   const upstreams = createUpstreams(config, egress, around);
   const memory = new ReplayMemory(config.routes[0].retry.replayTotalBytes);
-  const table: RouteTable<Route> = createRouteTable(
-    config.routes.map((route): Route => {
-      const { trust, client } = existing(upstreams.get(wayOf(route.upstream)));
-      const parts: ExchangeParts = {
-        ...termsOf(route, config),
+  const lasting = new Map(
+    config.routes.map((route): [string, Lasting] => {
+      const { name, credential, throttleGroup, throttle, upstream } = route;
+      const { trust, client } = existing(upstreams.get(wayOf(upstream)));
+      const parts = {
         ...around,
-        tokens: existing(tokens.get(route.credential)),
-        throttle: existing(throttles.get(route.throttleGroup)),
-        answerSignals: new AnswerSignals({ route: route.name, share: route.throttle.share, clock, observe }),
-        upstream: { ...client, baseUrl: route.upstream.baseUrl },
-        clientPath: (path) => clientPath(table, route, path),
+        tokens: existing(tokens.get(credential)),
+        throttle: existing(throttles.get(throttleGroup)),
+        answerSignals: new AnswerSignals({ route: name, share: throttle.share, clock, observe }),
+        upstream: { ...client, baseUrl: upstream.baseUrl },
         budget: createRetryBudget(),
         memory,
+        serveUpgrade: upstream.websocket ? createUpgradeServer(trust, egress) : undefined,
       };
-      const serveUpgrade = route.upstream.websocket ? createUpgradeServer(trust, egress) : undefined;
+      return [name, parts];
+    }),
+  );
+  return { ...join({ config, lasting, throttles, upstreams, memory }), tokens, throttles };
+}
+
+interface Joined {
+  readonly config: Config;
+  /** By route. */
+  readonly lasting: ReadonlyMap<string, Lasting>;
+  readonly throttles: ReadonlyMap<string, Throttle>;
+  readonly upstreams: ReadonlyMap<string, Way>;
+  readonly memory: ReplayMemory;
+}
+
+/** The routes as they are configured, and as they will be. */
+function join({ config, lasting, throttles, upstreams, memory }: Joined): Omit<RunningRoutes, 'tokens' | 'throttles'> {
+  let current = buildTable(config, lasting);
+  return {
+    table: {
+      get routes() {
+        return current.routes;
+      },
+      choose: (target) => current.choose(target),
+    },
+    reconfigure(next) {
+      // Connections before those who will use them.
+      for (const [way, { client }] of upstreams) client.resize(mostAtOnce(next.routes, way));
+      memory.resize(next.routes[0].retry.replayTotalBytes);
+      current = buildTable(next, lasting);
+      for (const [group, { throttle, queue }] of throttleGroups(next))
+        existing(throttles.get(group)).reconfigure({ throttle: shareThrottle(throttle), queue });
+    },
+    async closeUpstreams() {
+      await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
+    },
+  };
+}
+
+function buildTable(config: Config, lasting: ReadonlyMap<string, Lasting>): RouteTable<Route> {
+  const table: RouteTable<Route> = createRouteTable(
+    config.routes.map((route): Route => {
+      const { serveUpgrade, ...kept } = existing(lasting.get(route.name));
+      const parts = {
+        ...kept,
+        ...termsOf(route, config),
+        clientPath: (path: string) => clientPath(table, route, path),
+      };
       return { ...route, deadlineMs: route.request.deadlineMs, parts, serveUpgrade };
     }),
   );
-  const closeUpstreams = async (): Promise<void> => {
-    await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
-  };
-  return { table, tokens, throttles, closeUpstreams };
+  return table;
 }
 
 /** What is told to the exchange as it is configured. */

@@ -84,7 +84,7 @@ export class FleetLeader {
     const { told, epoch } = situation;
     const setting = this.#fixed ?? this.#settingAt(now);
     if (setting === undefined) return undefined;
-    const resumes = this.#mayResume(now, situation);
+    const resumes = this.mayResume(now, situation);
     if (!resumes && !differs(setting, told)) return undefined;
     const openAt = toBoard(resumes ? Math.max(now, this.#mind?.openAt(now) ?? now) : now);
     return { ...setting, openAt, epoch: resumes ? epoch : -1, model: this.#fixed === undefined ? this.#model(now) : '' };
@@ -112,7 +112,8 @@ export class FleetLeader {
     return now > this.#trialSince + Math.max(LEAST_ALONE_MS, (CALLS_ALONE * 1000) / extraRate);
   }
 
-  #mayResume(now: number, { isHeld, epoch, pausedUntil, isClosed, isIdle }: Situation): boolean {
+  /** Whether the pause can be ended. */
+  mayResume(now: number, { isHeld, epoch, pausedUntil, isClosed, isIdle }: Situation): boolean {
     if (!isHeld || epoch !== this.#digestedEpoch || now < pausedUntil) return false;
     return !isClosed || isIdle;
   }

@@ -49,7 +49,7 @@ const FEW_LEFT = 1;
 const SETTLE_MS = 60;
 const FOLLOWER_BEAT_MS = 4_500;
 const LEADER_BEAT_MS = 700;
-const HELD_BEAT_MS = 500;
+const HELD_BEAT_MS = 2_000;
 const LOST_BEAT_MS = 250;
 const MISSED_BEAT_MS = 20;
 /** Whoever has called within this time is active. */
@@ -171,7 +171,10 @@ export class FleetMember {
     if (this.#isUrgent) return now;
     const beatAt = this.#askedAt + this.#beatMs();
     const { share } = this;
-    if (share.isHeld && share.isLeader) return Math.min(beatAt, Math.max(this.#settlesAt, this.#askedAt + MISSED_BEAT_MS));
+    if (share.isHeld && this.#leader !== undefined) {
+      if (this.#leader.mayResume(now, this.#situation())) return now;
+      return this.#settlesAt > this.#askedAt ? this.#settlesAt : beatAt;
+    }
     const left = share.slotsLeft(now);
     const isShort = share.isPaced && !share.isHeld && this.#need > left && left <= FEW_LEFT;
     return isShort ? Math.min(beatAt, this.#againAt) : beatAt;
@@ -180,8 +183,8 @@ export class FleetMember {
   #beatMs(): number {
     if (this.#missed > 0) return this.#missed === 1 ? MISSED_BEAT_MS : LOST_BEAT_MS;
     if (this.share.state !== 'joined') return LOST_BEAT_MS;
-    if (this.share.isHeld) return HELD_BEAT_MS;
-    return this.share.isLeader ? LEADER_BEAT_MS : FOLLOWER_BEAT_MS;
+    if (this.share.isLeader) return LEADER_BEAT_MS;
+    return this.share.isHeld ? HELD_BEAT_MS : FOLLOWER_BEAT_MS;
   }
 
   async #ask(now: number): Promise<void> {
@@ -215,7 +218,7 @@ export class FleetMember {
     this.#refusal = undefined;
     return {
       id: this.#options.id,
-      want: wants ? Math.max(0, Math.min(MOST_WANTED, this.#need - left)) : 0,
+      want: wants ? share.repay(Math.max(0, Math.min(MOST_WANTED, this.#need - left))) : 0,
       activity: isActive ? 'active' : 'idle',
       fixed,
       size: share.present,

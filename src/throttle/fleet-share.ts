@@ -37,6 +37,8 @@ export class FleetShare {
   #extraRate = 0;
   #extraSentAt = -Infinity;
   #tookExtra = false;
+  /** Permits beyond the lease that were not made up for. */
+  #extraTaken = 0;
 
   constructor(clock: FleetClock) {
     this.#clock = clock;
@@ -107,6 +109,7 @@ export class FleetShare {
     if (this.#slots.tryTake(now)) return true;
     if (!this.#mayExceed(now) || this.#extra?.tryTake(now) !== true) return false;
     this.#tookExtra = true;
+    this.#extraTaken++;
     this.#extraSentAt = now;
     return true;
   }
@@ -142,6 +145,13 @@ export class FleetShare {
 
   slotsLeft(now: number): number {
     return this.#slots.count(now);
+  }
+
+  /** What is left of a wish for permits: what was taken beyond the lease goes to the others, half of it at a time. */
+  repay(wanted: number): number {
+    const repaid = Math.min(this.#extraTaken, Math.floor(wanted / 2));
+    this.#extraTaken -= repaid;
+    return wanted - repaid;
   }
 
   /** @param extraRate permits per second beyond the lease, for the leader's trials */

@@ -86,10 +86,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 class Pools {
   readonly #create: (connections: number) => Pool;
   readonly #former = new Set<Pool>();
+  #connections: number;
   #current: Pool;
 
   constructor(create: (connections: number) => Pool, connections: number) {
     this.#create = create;
+    this.#connections = connections;
     this.#current = create(connections);
   }
 
@@ -102,6 +104,8 @@ class Pools {
   }
 
   replace(connections: number): void {
+    if (connections === this.#connections) return;
+    this.#connections = connections;
     const former = this.#current;
     this.#current = this.#create(connections);
     this.#former.add(former);

@@ -91,6 +91,7 @@ export class WorldRedis {
   isAway = false;
   isDeaf = false;
   commands = 0;
+  why: Record<string, number> = {};
 
   private constructor(client: Awaited<ReturnType<typeof connect>>, clock: WorldClock) {
     this.#client = client;
@@ -107,6 +108,7 @@ export class WorldRedis {
       exchange: async (request) => {
         if (this.isAway) return undefined;
         this.commands++;
+        const w = `${request.want > 0 ? 'want ' + (request.want > 4 ? 'many' : 'few') : request.refusal ? 'refusal' : request.published ? 'publish' : 'beat'}`; this.why[w] = (this.why[w] ?? 0) + 1;
         await this.#clock.sleep(EXCHANGE_MS / 2);
         const reply = this.isAway ? undefined : await this.run(key, request);
         await this.#clock.sleep(EXCHANGE_MS / 2);
