@@ -30,8 +30,8 @@ export interface ReloadOptions {
 
 export interface Reloader {
   /** Never throws. What came of it is told as an event, and kept for `state`. */
-  reload(): void;
-  state(): ConfigurationState;
+  readonly reload: () => void;
+  readonly state: () => ConfigurationState;
 }
 
 /** What is loaded now is in force. */

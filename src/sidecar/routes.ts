@@ -6,20 +6,19 @@ import type { Clock, Random } from '../clock.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createEgress, type Egress } from '../egress/egress.ts';
 import { AnswerSignals } from '../exchange/answer-signal.ts';
-import type { ExchangeParts } from '../exchange/exchange.ts';
 import { ReplayMemory } from '../exchange/replay-body.ts';
 import type { Route } from '../listener/admit.ts';
-import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
+import type { RouteTable } from '../listener/route-table.ts';
 import { createUpgradeServer } from '../listener/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { createThrottle } from '../throttle/admission.ts';
-import type { LearnedState, Throttle } from '../throttle/throttle.ts';
+import type { LearnedState, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
 import { followTrust, type Trust } from '../tls.ts';
 import type { TokenSource } from '../token/token.ts';
 import { createUpstream, type Upstream } from '../upstream/client.ts';
-import { joinTarget } from '../upstream/target.ts';
 import type { FleetParts } from './fleet.ts';
+import { createLiveTable, type LastingParts } from './live-table.ts';
 import { shareThrottle } from './replica-share.ts';
 import { createTokens, type Withhold } from './tokens.ts';
 
@@ -46,13 +45,10 @@ export interface RunningRoutes {
    * Takes over what is live of a configuration that differs in nothing else. Requests under way keep the settings that they began
    * with, but for the throttle's.
    */
-  reconfigure(config: Config): void;
+  readonly reconfigure: (config: Config) => void;
   /** Closes every connection to an upstream, whatever is under way. */
   closeUpstreams(): Promise<void>;
 }
-
-/** What a route keeps when its settings change. */
-type Lasting = Omit<ExchangeParts, 'clientPath' | keyof ReturnType<typeof termsOf>> & Pick<Route, 'serveUpgrade'>;
 
 export function createRoutes(options: RoutesOptions): RunningRoutes {
   const { config, clock, random, observe } = options;
@@ -75,7 +71,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   const upstreams = createUpstreams(config, egress, around);
   const memory = new ReplayMemory(config.routes[0].retry.replayTotalBytes);
   const lasting = new Map(
-    config.routes.map((route): [string, Lasting] => {
+    config.routes.map((route): [string, LastingParts] => {
       const { name, credential, throttleGroup, throttle, upstream } = route;
       const { trust, client } = existing(upstreams.get(wayOf(upstream)));
       const parts = {
@@ -91,65 +87,21 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       return [name, parts];
     }),
   );
-  return { ...join({ config, lasting, throttles, upstreams, memory }), tokens, throttles };
-}
-
-interface Joined {
-  readonly config: Config;
-  /** By route. */
-  readonly lasting: ReadonlyMap<string, Lasting>;
-  readonly throttles: ReadonlyMap<string, Throttle>;
-  readonly upstreams: ReadonlyMap<string, Way>;
-  readonly memory: ReplayMemory;
-}
-
-/** The routes as they are configured, and as they will be. */
-function join({ config, lasting, throttles, upstreams, memory }: Joined): Omit<RunningRoutes, 'tokens' | 'throttles'> {
-  let current = buildTable(config, lasting);
+  const { table, rebuild } = createLiveTable(config, lasting);
   return {
-    table: {
-      get routes() {
-        return current.routes;
-      },
-      choose: (target) => current.choose(target),
-    },
-    reconfigure(next) {
+    table,
+    tokens,
+    throttles,
+    reconfigure: (next) => {
       // Connections before those who will use them.
       for (const [way, { client }] of upstreams) client.resize(mostAtOnce(next.routes, way));
       memory.resize(next.routes[0].retry.replayTotalBytes);
-      current = buildTable(next, lasting);
-      for (const [group, { throttle, queue }] of throttleGroups(next))
-        existing(throttles.get(group)).reconfigure({ throttle: shareThrottle(throttle), queue });
+      rebuild(next);
+      for (const [group, terms] of throttleTerms(next)) existing(throttles.get(group)).reconfigure(terms);
     },
-    async closeUpstreams() {
+    closeUpstreams: async () => {
       await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
     },
-  };
-}
-
-function buildTable(config: Config, lasting: ReadonlyMap<string, Lasting>): RouteTable<Route> {
-  const table: RouteTable<Route> = createRouteTable(
-    config.routes.map((route): Route => {
-      const { serveUpgrade, ...kept } = existing(lasting.get(route.name));
-      const parts = {
-        ...kept,
-        ...termsOf(route, config),
-        clientPath: (path: string) => clientPath(table, route, path),
-      };
-      return { ...route, deadlineMs: route.request.deadlineMs, parts, serveUpgrade };
-    }),
-  );
-  return table;
-}
-
-/** What is told to the exchange as it is configured. */
-function termsOf({ name, upstream, retry }: RouteConfig, { listen }: Config) {
-  return {
-    route: name,
-    retry,
-    requestTimeoutMs: upstream.requestTimeoutMs,
-    bodyIdleTimeoutMs: upstream.bodyIdleTimeoutMs,
-    requiredHeader: listen.requiredHeader?.name.toLowerCase(),
   };
 }
 
@@ -163,13 +115,20 @@ export function throttleGroups({ routes }: Config): ReadonlyMap<string, RouteCon
 function createThrottles(options: RoutesOptions): Map<string, Throttle> {
   const { config, restored, clock, random, observe } = options;
   const throttles = new Map<string, Throttle>();
-  for (const [group, route] of throttleGroups(config)) {
-    const { throttle, queue } = route;
-    const terms = { route: group, throttle: shareThrottle(throttle), queue, restored: restored.get(group) };
+  for (const [group, { route, ...terms }] of throttleTerms(config)) {
     const fleet = joinQuota(group, route, options);
-    throttles.set(group, createThrottle({ ...terms, fleet, clock, random, observe }));
+    const own = { route: group, restored: restored.get(group), fleet };
+    throttles.set(group, createThrottle({ ...terms, ...own, clock, random, observe }));
   }
   return throttles;
+}
+
+/** What each throttle is to keep to, by group, and the route that says so. */
+function throttleTerms(config: Config): Map<string, ThrottleTerms & { readonly route: RouteConfig }> {
+  const groups = [...throttleGroups(config)];
+  return new Map(
+    groups.map(([group, route]) => [group, { route, throttle: shareThrottle(route.throttle), queue: route.queue }]),
+  );
 }
 
 function joinQuota(group: string, { upstream, credential }: RouteConfig, { sharing, config }: RoutesOptions) {
@@ -227,24 +186,6 @@ function namingUpstream({ host }: URL, observe: Observe): Observe {
   return (event) => {
     observe(event.kind === 'warning' ? { ...event, message: `${host}: ${event.message}` } : event);
   };
-}
-
-/** The path that a client may be given for one below a route's base: asked for, it leads to the same resource. */
-function clientPath(table: RouteTable<Route>, route: RouteConfig, path: string): string | undefined {
-  const seen = (route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '') + path || '/';
-  const choice = table.choose(seen);
-  if (choice.kind !== 'chosen') return undefined;
-  const { baseUrl } = choice.route.parts.upstream;
-  const led = joinTarget(baseUrl.pathname, seen, choice.strippedLength);
-  const meant = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
-  const isSame =
-    led.kind === 'joined' && meant.kind === 'joined' && withoutSlash(led.path) === withoutSlash(meant.path);
-  return isSame && baseUrl.origin === route.upstream.baseUrl.origin ? seen : undefined;
-}
-
-/** The base itself is asked for with and without it. */
-function withoutSlash(path: string): string {
-  return path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
 function existing<T>(part: T | undefined): T {

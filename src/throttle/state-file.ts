@@ -3,9 +3,10 @@
  * use and a directory that cannot be written each cost one warning, and never the process. What the text says is learned-state.ts's.
  */
 import { randomBytes } from 'node:crypto';
-import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Cancel, Clock } from '../clock.ts';
+import { codeOf, replaceFile } from '../replace-file.ts';
 import { formatFile, formatLearnedState, parseFile, parseLearnedState, type LimitOwner } from './learned-state.ts';
 import type { LearnedState } from './throttle.ts';
 
@@ -92,7 +93,7 @@ export class StateFile {
 
   async #tryDirectory(): Promise<void> {
     const { path } = this.#options;
-    const trial = temporaryName(path);
+    const trial = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     try {
       await (await open(trial, 'wx', 0o600)).close();
       await rm(trial);
@@ -120,7 +121,7 @@ export class StateFile {
       }
       const learned = JSON.stringify(governors);
       if (limits.size === 0 || learned === this.#written) return;
-      await replace(path, formatFile(limits));
+      await replaceFile(path, formatFile(limits));
       this.#written = learned;
       this.#hasWarned = false;
     } catch (error) {
@@ -151,46 +152,4 @@ async function readBounded(path: string, largestBytes: number): Promise<string> 
   } finally {
     await file.close();
   }
-}
-
-/** The whole new file or the whole old one, whatever ends in between: never a part. */
-async function replace(path: string, text: string): Promise<void> {
-  const temporary = temporaryName(path);
-  try {
-    await writeThrough(await open(temporary, 'wx', 0o600), text);
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  await syncDirectory(dirname(path));
-}
-
-async function writeThrough(file: FileHandle, text: string): Promise<void> {
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-/** The new name is on the disk as well; Windows knows no such thing. */
-async function syncDirectory(path: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
-}
-
-/** Beside the file, so that it can be renamed; of a name that no other process has. */
-function temporaryName(path: string): string {
-  return `${path}.${randomBytes(6).toString('hex')}.tmp`;
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
 }

@@ -82,14 +82,16 @@ export class WindowModel extends LimiterModel {
   refused(evidence: Evidence): void {
     const { at, jitterMs } = evidence;
     if (!this.#isCounted(at)) return;
-    const most = this.#log.count(this.#beginning(at).earliest - jitterMs, at + jitterMs);
+    const most = this.#log.count(this.#beginning(at, jitterMs).earliest - jitterMs, at + jitterMs);
     this.least = Math.max(this.least, this.#isPlaced ? this.#fewestBefore(evidence) : 0);
     this.noteRefusal(most, evidence.telling, most < this.most * KNOWN - 1);
   }
 
   override reopened(refusedAt: number, acceptedAt: number, jitterMs: number): void {
     if (this.kind === 'sliding-window') return;
-    let from = (this.kind === 'first-call-window' ? acceptedAt : refusedAt) - jitterMs;
+    // What opens a window is the first call that was not refused any more.
+    const opener = this.#log.at(this.#log.indexOf(refusedAt + Number.EPSILON * refusedAt));
+    let from = (this.kind === 'first-call-window' ? Math.min(opener, acceptedAt) : refusedAt) - jitterMs;
     let to = acceptedAt + jitterMs;
     if (to - from > this.windowMs) return;
     if (this.kind === 'fixed-window' && !Number.isNaN(this.#from)) {
@@ -108,7 +110,7 @@ export class WindowModel extends LimiterModel {
   opensAt(now: number, jitterMs: number): number {
     const guardMs = Math.min(jitterMs, this.windowMs * this.#use.guardShare);
     if (this.kind === 'sliding-window' || Number.isNaN(this.#from)) return this.#slidesOpenAt(now, guardMs);
-    if (this.kind === 'first-call-window') this.#follow(now);
+    if (this.kind === 'first-call-window') this.#follow(now, jitterMs);
     const doubtMs = this.#to - this.#from;
     // While much is in doubt the middle of it is tried: whatever comes of that halves the doubt.
     const isBlurred = doubtMs > 4 * guardMs;
@@ -151,16 +153,21 @@ export class WindowModel extends LimiterModel {
 
   /** Calls that were surely in the window before this one. */
   #fewestBefore({ at, jitterMs, pending }: Evidence): number {
-    const from = (this.#isPlaced ? this.#beginning(at).latest : at - this.windowMs) + jitterMs;
+    const from = (this.#isPlaced ? this.#beginning(at, jitterMs).latest : at - this.windowMs) + jitterMs;
     const sure = this.#log.count(from, at - jitterMs) - pending.count(from, at - jitterMs);
     // Of a time as long as the window at least half lies in one window.
     return Math.max(0, this.#isPlaced ? sure : Math.ceil((sure + 1) / 2) - 1);
   }
 
-  #beginning(at: number): Beginning {
+  #beginning(at: number, jitterMs: number): Beginning {
+    const unknown = { earliest: at - this.windowMs, latest: at };
     if (this.kind === 'sliding-window') return { earliest: at - this.windowMs, latest: at - this.windowMs };
-    if (Number.isNaN(this.#from)) return { earliest: at - this.windowMs, latest: at };
-    if (this.kind === 'first-call-window') this.#follow(at);
+    if (Number.isNaN(this.#from)) return unknown;
+    if (this.kind === 'first-call-window') {
+      this.#follow(at, jitterMs);
+      const isWithin = at >= this.#to && at < this.#from + this.windowMs;
+      return isWithin ? { earliest: this.#from, latest: this.#to } : unknown;
+    }
     const shift = Math.floor((at - this.#from) / this.windowMs) * this.windowMs;
     const earliest = this.#from + shift;
     const latest = this.#to + shift;
@@ -168,12 +175,14 @@ export class WindowModel extends LimiterModel {
   }
 
   /** A window that begins with a call: from one to the next up to `at`. */
-  #follow(at: number): void {
-    while (at >= this.#from + this.windowMs) {
-      const next = this.#log.at(this.#log.indexOf(this.#from + this.windowMs));
-      if (!(next <= at)) return;
-      this.#to += next - this.#from;
-      this.#from = next;
+  #follow(at: number, jitterMs: number): void {
+    for (;;) {
+      // The first call that surely came after the end has opened the next one, or one shortly before it has.
+      const sure = this.#log.at(this.#log.indexOf(this.#to + this.windowMs + jitterMs));
+      if (!(sure <= at)) return;
+      const endsAt = this.#from + this.windowMs;
+      this.#from = Math.max(endsAt, this.#log.at(this.#log.indexOf(endsAt - jitterMs)) - jitterMs);
+      this.#to = sure + jitterMs;
     }
   }
 

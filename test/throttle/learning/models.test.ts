@@ -129,7 +129,7 @@ describe('an idea that is true', () => {
           jitterMs: 10,
           serviceMs,
           random: seeded(seed),
-          createModels: () => [new OpenSlots()],
+          createModels: ({ sent }) => [new OpenSlots(sent)],
           look: (beliefs) => {
             const [model] = beliefs.all;
             if (!(model instanceof OpenSlots)) throw new Error('no such model');
