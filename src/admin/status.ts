@@ -3,10 +3,10 @@
  * seconds, what is unknown or unlimited null. No state holds a secret, so nothing here can show one.
  */
 import type { FleetState } from '../fleet/condition.ts';
-import type { LearnedLimit, ThrottleState } from '../throttle/throttle.ts';
+import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
-import { describeConfiguration, describeReloadFault, type ConfigurationState } from './configuration.ts';
-import { nameCredential } from './readiness.ts';
+import { describeConfiguration, type ConfigurationState } from './configuration.ts';
+import { describeDegradation } from './degradation.ts';
 
 /** Everything that the admin port tells about. */
 export interface AdminStates {
@@ -82,6 +82,17 @@ export interface Status {
       readonly confidence: LearnedLimit['confidence'];
       readonly since: string;
     } | null;
+    /** The quota that replicas share; null without a fleet. */
+    readonly fleet: {
+      /** `unknown`: as if there were no fleet. `apart`: with a part of the last known rate. */
+      readonly state: FleetQuotaState['state'];
+      readonly leader: boolean;
+      readonly replicas: number;
+      /** Of all together, permits per second; null while unpaced. */
+      readonly rate: number | null;
+      /** Permits given ahead. */
+      readonly leased: number;
+    } | null;
     /** Newest first. */
     readonly recentSignals: readonly {
       readonly at: string;
@@ -139,26 +150,6 @@ function first<T>(parts: readonly T[]): T {
   return part;
 }
 
-function describeDegradation({ tokens, scopeRefusals = [], fleet, configuration }: AdminStates): string[] {
-  return [
-    ...tokens.flatMap((token) => nameCredential(token, tokens, describeTokenFaults(token))),
-    ...scopeRefusals.map(
-      ({ route, needed }) =>
-        `route ${route}: the upstream asks for a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
-    ),
-    ...(fleet?.fault === undefined ? [] : [`alone, without the fleet: ${fleet.fault}`]),
-    ...describeReloadFault(configuration),
-  ];
-}
-
-function describeTokenFaults({ circuit, lastFailure, credentialFault, missingScopes }: TokenState): string[] {
-  return [
-    ...(circuit === 'closed' ? [] : [`the token endpoint keeps failing: ${lastFailure?.detail ?? 'no detail'}`]),
-    ...(credentialFault === undefined ? [] : [`${credentialFault.detail}; the older credentials stay in use`]),
-    ...(missingScopes.length === 0 ? [] : [`the token lacks scopes that were asked for: ${missingScopes.join(' ')}`]),
-  ];
-}
-
 function describeToken(token: TokenState): Status['token'] {
   const { credential, status, serial, scope, consecutiveFailures, lastFailure, credentialFault } = token;
   return {
@@ -195,6 +186,7 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
     inFlightLimit: finiteOrNull(throttle.inFlightLimit),
     streams,
     learned: describeLearned(throttle.learned),
+    fleet: describeQuota(throttle.fleet),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
       at: isoTime(wallAt),
       status,
@@ -215,6 +207,12 @@ function describeLearned(learned: LearnedLimit | undefined): Status['throttle'][
     confidence: learned.confidence,
     since: isoTime(learned.since),
   };
+}
+
+function describeQuota(fleet: FleetQuotaState | undefined): Status['throttle']['fleet'] {
+  if (fleet === undefined) return null;
+  const { state, isLeader, replicas, rate, leased } = fleet;
+  return { state, leader: isLeader, replicas, rate: finiteOrNull(rate), leased };
 }
 
 function describeFleet(fleet: FleetState | undefined): Status['fleet'] {

@@ -1,11 +1,13 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
 import type { AuthConfig, Config } from '../config/config.ts';
-import { loadConfig, type LoadOptions } from '../config/load.ts';
+import type { Loaded } from '../config/changes.ts';
+import { loadConfig, namesFile, type LoadOptions, type LoadResult } from '../config/load.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { redisPassword } from '../config/redis-url.ts';
 import { startSidecar, type Sidecar } from '../sidecar.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
 import { readSecret, type SecretSource } from '../token/secret-file.ts';
+import { listenForHangUp } from './hang-up.ts';
 
 /** Longest wait for log lines to leave at the end. */
 const LAST_LINES_MS = 500;
@@ -21,11 +23,14 @@ export async function run(load: LoadOptions, version: string, stop: AbortSignal)
   const { log: terms, credentials } = loaded.config;
   const log = createLog({ level: terms.level, secretsInUse: credentials.length });
   for (const warning of loaded.warnings) log.warn(warning);
-  return serve({ config: loaded.config, version, log, stop, onListening: () => undefined });
+  const loadAgain = namesFile(load) ? () => loadConfig(load) : undefined;
+  return serve({ loaded, loadAgain, version, log, stop, onListening: () => undefined });
 }
 
 export interface ServeOptions {
-  readonly config: Config;
+  readonly loaded: Loaded;
+  /** Reads the configuration again; undefined where there is no file. */
+  readonly loadAgain: (() => LoadResult) | undefined;
   readonly version: string;
   readonly log: Log;
   readonly stop: AbortSignal;
@@ -33,28 +38,35 @@ export interface ServeOptions {
 }
 
 /**
- * Serves until `stop`, drains, and says with an exit code whether anything was cut.
+ * Serves until `stop` or until its terminal is gone, drains, and says with an exit code whether anything was cut. SIGHUP reads the
+ * configuration again.
  * @throws Error in words for people when it cannot start
  */
-export async function serve({ config, version, log, stop, onListening }: ServeOptions): Promise<number> {
+export async function serve({ loaded, loadAgain, version, log, stop, onListening }: ServeOptions): Promise<number> {
+  const hangUp = listenForHangUp();
   try {
+    const { config } = loaded;
     await registerSecrets(config, log);
-    const { observe, droppedLines, registerSecret } = log;
+    const { observe, droppedLines, registerSecret, setLevel } = log;
     const sidecar = await startSidecar({
       config,
       version,
       observe,
       logLinesDropped: droppedLines,
+      source: { loaded, load: loadAgain, setLogLevel: setLevel },
       withhold: registerSecret,
     });
     onListening(sidecar);
-    if (!stop.aborted)
+    hangUp.onReload(sidecar.reload);
+    const end = AbortSignal.any([stop, hangUp.terminalGone]);
+    if (!end.aborted)
       await new Promise((resolve) => {
-        stop.addEventListener('abort', resolve, { once: true });
+        end.addEventListener('abort', resolve, { once: true });
       });
     return (await sidecar.drain()) === 0 ? 0 : 1;
   } finally {
     await log.close(LAST_LINES_MS);
+    hangUp.ignore();
   }
 }
 

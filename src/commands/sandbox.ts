@@ -1,5 +1,5 @@
 /** `bearer-sidecar sandbox`: a simulated partner in this process and the sidecar in front of it; nothing to configure. */
-import { loadConfig, type LoadOptions, type Preset } from '../config/load.ts';
+import { loadConfig, namesFile, type LoadOptions, type Preset } from '../config/load.ts';
 import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { describe } from '../sandbox/sandbox-text.ts';
@@ -11,7 +11,8 @@ import { serve } from './run.ts';
 export async function runSandbox(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
   const sandbox = await startSandbox(clientFrom(load.env));
   try {
-    const loaded = loadConfig({ ...load, preset: presetFor(sandbox) });
+    const readConfig = () => loadConfig({ ...load, preset: presetFor(sandbox) });
+    const loaded = readConfig();
     process.stderr.write(formatWarnings(loaded.warnings));
     if (!loaded.ok) {
       process.stderr.write(formatProblems(loaded.problems));
@@ -21,7 +22,8 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
     // Standard output is for the addresses; the log goes where it does not mix with them.
     const log = createLog({ level: config.log.level, destination: process.stderr });
     return await serve({
-      config,
+      loaded,
+      loadAgain: namesFile(load) ? readConfig : undefined,
       version,
       log,
       stop,

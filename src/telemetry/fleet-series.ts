@@ -12,15 +12,17 @@ import type { Count } from './series.ts';
 // As keys of a record, so that the compiler misses none.
 const COMMAND_OUTCOMES = Object.keys({ ok: 0, timeout: 0, error: 0 } satisfies Record<FleetCommandOutcome, 0>);
 
-/** What the gauge shows of a fleet. */
+/** What the gauges show of a fleet. */
 export interface FleetReading {
   readonly connected: boolean;
+  /** Replicas that share a quota, by throttle; this one included. */
+  readonly quotas: readonly { readonly route: string; readonly replicas: number }[];
 }
 
 export interface FleetSeries {
   readonly commands: Count;
   readonly tokens: Count;
-  /** Sets the gauge. */
+  /** Sets the gauges. */
   show(reading: FleetReading): void;
 }
 
@@ -29,6 +31,12 @@ export function createFleetSeries(registry: Registry, credentials: readonly stri
   const connected = new Gauge({
     name: `${PREFIX}fleet_connected`,
     help: '1 while the Redis of the fleet answers.',
+    registers: [registry],
+  });
+  const replicas = new Gauge({
+    name: `${PREFIX}fleet_replicas`,
+    help: 'Replicas that share the quota, this one included.',
+    labelNames: ['route'],
     registers: [registry],
   });
   return {
@@ -46,6 +54,9 @@ export function createFleetSeries(registry: Registry, credentials: readonly stri
       labelNames: ['credential', 'outcome'],
       initial: credentials.flatMap((credential) => TOKEN_OUTCOMES.map((outcome) => [credential, outcome])),
     }),
-    show: (reading) => connected.set(reading.connected ? 1 : 0),
+    show: (reading) => {
+      connected.set(reading.connected ? 1 : 0);
+      for (const { route, replicas: count } of reading.quotas) replicas.set({ route }, count);
+    },
   };
 }

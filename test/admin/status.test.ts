@@ -54,6 +54,7 @@ describe('status', () => {
           confidence: 'high',
           since: '2026-11-01T00:00:00.000Z',
         },
+        fleet: null,
         recentSignals: [
           {
             at: '2026-11-01T00:00:00.000Z',
@@ -66,6 +67,7 @@ describe('status', () => {
       },
       insufficientScope: [],
       fleet: null,
+      configuration: null,
     });
   });
 

@@ -133,6 +133,18 @@ test('the throttle is for one replica, and forgets, unless told otherwise', () =
   expect(problemsOf({ SIDECAR_THROTTLE_SHARE: '0' })).toHaveLength(1);
 });
 
+describe('throttle.share with a fleet', () => {
+  test.each([
+    ['SIDECAR_REDIS_URL', 'redis://127.0.0.1:6379', 'fleet.redisUrl'],
+    ['SIDECAR_REDIS_URL_FILE', '/run/secrets/redis-url', 'fleet.redisUrlFile'],
+  ])('is refused, naming both: %s', (variable, value, key) => {
+    expect(problemsOf({ SIDECAR_THROTTLE_SHARE: '4', [variable]: value })).toContain(
+      `throttle.share (SIDECAR_THROTTLE_SHARE): found 4 together with ${key} (${variable}), over which replicas share the quota as it is; expected 1, or only one of the two`,
+    );
+    expect(problemsOf({ SIDECAR_THROTTLE_SHARE: '1', [variable]: value }).join()).not.toContain('throttle.share');
+  });
+});
+
 test('proxy and admin cannot share an address, unless the port is to be found', () => {
   expect(problemsOf({ SIDECAR_LISTEN: 'localhost:9000', SIDECAR_ADMIN_LISTEN: 'localhost:9000' })).toEqual([
     expect.stringMatching(/^admin\.address .*must differ from listen\.address/),

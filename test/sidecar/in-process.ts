@@ -24,6 +24,8 @@ export interface InProcessOptions {
   readonly clock?: Clock;
   /** Default true. */
   readonly keepsEvents?: boolean;
+  /** A configuration file, which `reload` reads again. Default: none. */
+  readonly file?: string;
 }
 
 type EventOf<K extends SidecarEvent['kind']> = Extract<SidecarEvent, { kind: K }>;
@@ -75,19 +77,22 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   const tokens = await startRecordingUpstream(options.tokenAnswer ?? giveToken);
   const api = await startRecordingUpstream(options.answer);
   const { id, secret } = newCredential();
-  const loaded = loadConfig({
-    env: {
-      SIDECAR_BASE_URL: options.apiUrl ?? api.url,
-      SIDECAR_AUTH_URL: tokens.url,
-      SIDECAR_CLIENT_ID: id,
-      SIDECAR_CLIENT_SECRET: secret,
-      SIDECAR_AUDIENCE: 'https://api.partner.example/',
-      SIDECAR_LISTEN: '127.0.0.1:0',
-      SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
-      ...UNTHROTTLED,
-      ...options.env,
-    },
-  });
+  const load = () =>
+    loadConfig({
+      file: options.file,
+      env: {
+        SIDECAR_BASE_URL: options.apiUrl ?? api.url,
+        SIDECAR_AUTH_URL: tokens.url,
+        SIDECAR_CLIENT_ID: id,
+        SIDECAR_CLIENT_SECRET: secret,
+        SIDECAR_AUDIENCE: 'https://api.partner.example/',
+        SIDECAR_LISTEN: '127.0.0.1:0',
+        SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+        ...UNTHROTTLED,
+        ...options.env,
+      },
+    });
+  const loaded = load();
   if (!loaded.ok) throw new Error(formatProblems(loaded.problems));
   const events: SidecarEvent[] = [];
   const sidecar = await startSidecar({
@@ -97,6 +102,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
       if (options.keepsEvents !== false) events.push(event);
     },
     logLinesDropped: () => 0,
+    source: { loaded, load: options.file === undefined ? undefined : load, setLogLevel: () => undefined },
     random: () => 0,
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });

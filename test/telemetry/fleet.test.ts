@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createLog } from '../../src/telemetry/log.ts';
+import type { FleetReading } from '../../src/telemetry/fleet-series.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { readSamples } from './exposition.ts';
@@ -17,7 +18,7 @@ const notAsked: SidecarEvent = {
   nextInMs: 60_000.4,
 };
 
-function create(fleet?: () => { connected: boolean }) {
+function create(fleet?: () => FleetReading) {
   return createMetrics({
     version: '1.2.3',
     routes: ['default'],
@@ -35,8 +36,11 @@ async function fleetSamples(metrics: ReturnType<typeof create>): Promise<Record<
 
 describe('metrics of a fleet', () => {
   it('are there from the start, at 0', async () => {
-    expect(await fleetSamples(create(() => ({ connected: false })))).toEqual({
+    expect(
+      await fleetSamples(create(() => ({ connected: false, quotas: [{ route: 'default', replicas: 1 }] }))),
+    ).toEqual({
       connected: 0,
+      'replicas{route="default"}': 1,
       'commands_total{outcome="ok"}': 0,
       'commands_total{outcome="timeout"}': 0,
       'commands_total{outcome="error"}': 0,
@@ -54,7 +58,7 @@ describe('metrics of a fleet', () => {
   });
 
   it('count commands, and what others asked for', async () => {
-    const metrics = create(() => ({ connected: true }));
+    const metrics = create(() => ({ connected: true, quotas: [{ route: 'default', replicas: 4 }] }));
     for (const outcome of ['ok', 'ok', 'timeout', 'error'] as const)
       metrics.observe({ kind: 'fleet-command', outcome });
     metrics.observe({ kind: 'token-found', credential: 'default', from: 'fleet', validForMs: 1000 });
@@ -75,7 +79,7 @@ describe('metrics of a fleet', () => {
   });
 
   it('please promtool', async () => {
-    const input = await create(() => ({ connected: true })).render();
+    const input = await create(() => ({ connected: true, quotas: [{ route: 'default', replicas: 4 }] })).render();
     const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
     expect([status, stdout, stderr]).toEqual([0, '', '']);
   });

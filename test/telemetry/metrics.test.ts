@@ -87,6 +87,7 @@ describe('series at the start', () => {
       (name): [string, string[]] => [name, ['credential="default"']],
     ),
     ['insufficient_scope_total', ['route="default"']],
+    ['config_reloads_total', ['ok', 'refused', 'invalid'].map((outcome) => `outcome="${outcome}"`)],
     [
       'token_invalidations_total',
       ['unauthorized', 'rotated'].map((reason) => `credential="default",reason="${reason}"`),
@@ -153,6 +154,7 @@ describe('events', () => {
     observe({ kind: 'token-requested', credential: 'default', outcome: 'rejected', durationMs: 250 });
     observe({ kind: 'token-invalidated', credential: 'default', reason: 'rotated' });
     observe({ kind: 'authorization-overridden' });
+    observe({ kind: 'configuration-read', outcome: 'refused', lines: ['a.key'] });
     const moved = {
       'local_replies_total{code="DRAINING"}': 1,
       'upstream_attempts_total{outcome="reset"}': 1,
@@ -167,6 +169,7 @@ describe('events', () => {
       'token_request_duration_seconds_sum{credential="default",outcome="rejected"}': 0.25,
       'token_invalidations_total{credential="default",reason="rotated"}': 1,
       client_authorization_overridden_total: 1,
+      'config_reloads_total{outcome="refused"}': 1,
     };
     for (const [series, value] of Object.entries(moved))
       expect([series, await sample(series)]).toEqual([series, value]);
