@@ -41,7 +41,7 @@ export interface Sidecar {
   readonly proxyUrl: string;
   readonly adminUrl: string;
   /** Reads the configuration again and takes over all that has changed, or nothing; see sidecar/reload.ts. Never throws. */
-  reload(): void;
+  readonly reload: () => void;
   /**
    * Stops for good: readiness goes first, then the listener, then the work in hand, then the admin port.
    * @returns how many requests had to be cut at the end of `shutdown.drainMs`; 0 = nothing was lost
@@ -75,7 +75,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   sharing?.fleet.start();
   for (const source of tokens.values()) source.start();
   const { address, socketMode } = config.listen;
-  const undo = { admin, tokens, sharing };
+  const undo = { admin, tokens, throttles, sharing };
   const listening = await bindOrUndo(() => bind(() => proxy.createServer(), address, socketMode), undo);
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
   learned?.file.keep(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
@@ -102,7 +102,7 @@ function measure(
     credentials: [...tokens.keys()],
     tokens: () => statesOf(tokens),
     throttles: () => statesOf(throttles),
-    fleet: sharing && (() => sharing.fleet.state()),
+    fleet: sharing && (() => ({ ...sharing.fleet.state(), quotas: quotasOf(throttles) })),
     logLinesDropped,
   });
 }
@@ -163,6 +163,10 @@ function statesOf<S>(parts: ReadonlyMap<string, { state(): S }>): S[] {
   return [...parts.values()].map((part) => part.state());
 }
 
+function quotasOf(throttles: RunningRoutes['throttles']): { route: string; replicas: number }[] {
+  return statesOf(throttles).map(({ route, fleet }) => ({ route, replicas: fleet?.replicas ?? 1 }));
+}
+
 async function guardOptions({ listen }: Config): Promise<GuardOptions> {
   const { requiredHeader } = listen;
   const common = {
@@ -180,15 +184,17 @@ async function guardOptions({ listen }: Config): Promise<GuardOptions> {
 interface Begun {
   readonly admin: Bound<Server>;
   readonly tokens: RunningRoutes['tokens'];
+  readonly throttles: RunningRoutes['throttles'];
   readonly sharing: FleetParts | undefined;
 }
 
 /** A proxy port that cannot be had must leave nothing running behind. */
-async function bindOrUndo<T>(bindProxy: () => Promise<T>, { admin, tokens, sharing }: Begun): Promise<T> {
+async function bindOrUndo<T>(bindProxy: () => Promise<T>, { admin, tokens, throttles, sharing }: Begun): Promise<T> {
   try {
     return await bindProxy();
   } catch (error) {
     for (const source of tokens.values()) source.stop();
+    for (const throttle of throttles.values()) throttle.cut();
     await sharing?.fleet.close();
     closeBound(admin);
     throw error;

@@ -8,6 +8,7 @@ import { format as prettify, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
 import type { SettingValue } from '../src/config/formats.ts';
 import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema-routes.ts';
+import { isLive } from '../src/config/changes.ts';
 import { SETTINGS } from '../src/config/schema.ts';
 import type { Setting } from '../src/config/setting.ts';
 
@@ -20,6 +21,10 @@ errors, unknown \`SIDECAR_\` variables are warnings. In the environment an empty
 decimal digits, booleans \`true\` or \`false\`, lists are separated by commas; in a file numbers and booleans are written without
 quotes and lists may be arrays. Times are milliseconds, sizes bytes. Of a file that holds a credential, one line end at its end
 is dropped. \`bearer-sidecar config\` prints what applies and where it came from.
+
+On SIGHUP the file is read again. Keys marked *changes on SIGHUP* take effect at once, also within a route; of a route itself
+\`pathPrefix\`, \`stripPrefix\` and \`methods\` do as well. When a key that is not marked has changed, nothing is taken over. In a fleet
+\`throttle.rate\`, \`throttle.maxRate\`, \`throttle.burst\` and \`throttle.maxInFlight\` need a restart, too.
 `;
 
 const DEFAULT_HEAD = `# Every setting with its default. Generated from the schema by \`node tools/config-reference.ts\`; do not edit.
@@ -35,7 +40,8 @@ function renderReference(): string {
       text += `\n## ${next}\n\n| key | variable | format | default | what it does |\n|---|---|---|---|---|\n`;
     section = next;
     const cells = [`\`${key}\``, `\`${setting.env}\``, setting.format.expected, showDefault(setting), setting.doc];
-    text += `| ${cells.map(escapeCell).join(' | ')} |\n`;
+    const mark = isLive(key) ? ' *Changes on SIGHUP.*' : '';
+    text += `| ${cells.map(escapeCell).join(' | ')}${mark} |\n`;
   }
   return text + renderEntries();
 }

@@ -77,7 +77,11 @@ function permits(max: number): string {
   return `a number of permits per second above 0 and up to ${String(max)} (decimals allowed)`;
 }
 
-function decimalOr<Word extends string>(words: readonly string[], expected: string, max: number): Format<number | Word> {
+function decimalOr<Word extends string>(
+  words: readonly string[],
+  expected: string,
+  max: number,
+): Format<number | Word> {
   return format({
     expected,
     check: (value) =>

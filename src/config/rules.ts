@@ -55,6 +55,13 @@ const RULES: readonly Rule[] = [
         : undefined,
   },
   {
+    keys: ['throttle.share', 'fleet.redisUrl', 'fleet.redisUrlFile'],
+    fault: ({ throttle: { share }, fleet: { redisUrl, redisUrlFile } }) =>
+      share > 1 && (redisUrl !== null || redisUrlFile !== null)
+        ? `found ${String(share)} together with ${nameOf(redisUrl === null ? 'fleet.redisUrlFile' : 'fleet.redisUrl')}, over which replicas share the quota as it is; expected 1, or only one of the two`
+        : undefined,
+  },
+  {
     keys: ['fleet.redisUrl', 'fleet.redisUrlFile'],
     fault: ({ fleet }) =>
       fleet.redisUrl !== null && fleet.redisUrlFile !== null

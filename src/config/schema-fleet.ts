@@ -7,7 +7,7 @@ import { setting, unset } from './setting.ts';
 
 export const fleet = {
   redisUrl: unset({
-    doc: 'Redis (7 or later) or Valkey through which replicas share one token for each credential. Without it, and without fleet.redisUrlFile, this process is alone. A password in it is a secret.',
+    doc: 'Redis (7 or later) or Valkey through which replicas share one token for each credential and one quota for each throttle: throttle.rate and what is learned are those of all together. Without it, and without fleet.redisUrlFile, this process is alone. A password in it is a secret.',
     format: redisUrl(),
     env: 'SIDECAR_REDIS_URL',
   }),

@@ -18,7 +18,13 @@ interface QuotaRequest {
   readonly calls: string;
   readonly refusal: { readonly at: number; readonly statedWaitMs: number | undefined } | undefined;
   readonly published:
-    | { readonly rate: number; readonly burst: number; readonly openAt: number; readonly epoch: number; readonly model: string }
+    | {
+        readonly rate: number;
+        readonly burst: number;
+        readonly openAt: number;
+        readonly epoch: number;
+        readonly model: string;
+      }
     | undefined;
   readonly version: number;
 }

@@ -14,6 +14,8 @@ const HORIZON_MS = 4_000;
 const MOST_SLOTS = 16;
 /** After the data were lost, whoever is back has its own part only, until all may be back. */
 const SETTLE_MS = 5_000;
+/** Until then nothing is given away that others may come to need. */
+const SETTLING_HORIZON_MS = 400;
 const KEPT_MS = 600_000;
 const LONGEST_MAIL = 60_000;
 
@@ -69,8 +71,8 @@ for field, seen in pairs(state) do
 end
 put('r:' .. id, instant(now))
 if not state.born then put('born', instant(now)) end
-local isSettling = now < number('born') + ${SETTLE_MS}
-if isSettling and tonumber(ARGV[6]) > number('expected') then put('expected', ARGV[6]) end
+if tonumber(ARGV[6]) > number('expected') and now < number('born') + ${SETTLE_MS} then put('expected', ARGV[6]) end
+local isSettling = now < number('born') + ${SETTLE_MS} and present < number('expected')
 `;
 
 const LEADER = `
@@ -87,10 +89,7 @@ end
 `;
 
 const REFUSAL = `
-local function intervalOf(rate)
-  if isSettling then rate = rate * math.min(1, present / math.max(1, number('expected'))) end
-  return 1000 / rate
-end
+local function intervalOf(rate) return 1000 / rate end
 -- With the same number of permits saved up as before; what cannot be told is taken for none.
 local function setPace(rate, burst)
   local before, level = number('rate'), 0
@@ -146,15 +145,18 @@ if want > 0 and state.held == '1' then
   again = 250
 elseif want > 0 and rate > 0 then
   local interval, tat, from = intervalOf(rate), number('tat'), math.max(now, number('pausedUntil'))
-  local most = math.min(want, ${MOST_SLOTS}, math.max(1, math.floor(${HORIZON_MS} / interval / present)))
+  -- Those who are not back yet use their part elsewhere, so that here each permit costs more.
+  local cost = isSettling and interval * number('expected') / present or interval
+  local horizon = isSettling and ${SETTLING_HORIZON_MS} or ${HORIZON_MS}
+  local most = math.min(want, ${MOST_SLOTS}, math.max(1, math.floor(horizon / cost / present)))
   for _ = 1, most do
     local slot = math.max(from, tat - (burst - 1) * interval)
-    if slot > now + ${HORIZON_MS} then
-      again = slot - now - ${HORIZON_MS} + 1
+    if slot > now + horizon then
+      again = slot - now - horizon + 1
       break
     end
     slots[#slots + 1] = instant(slot - now)
-    tat = math.max(tat, slot) + interval
+    tat = math.max(tat, slot) + cost
   end
   if #slots > 0 then
     put('tat', instant(tat))

@@ -53,35 +53,21 @@ export interface RunningRoutes {
 export function createRoutes(options: RoutesOptions): RunningRoutes {
   const { config, clock, random, observe } = options;
   const egress = createEgress(config.egress);
-  const around = { clock, random, observe };
-  const tokens = new Map(
-    config.credentials.map(({ name, auth }) => [
-      name,
-      createTokens({
-        ...around,
-        credential: name,
-        auth,
-        egress,
-        board: options.sharing?.tokenBoard,
-        withhold: options.withhold,
-      }),
-    ]),
-  );
+  const tokens = createTokenSources(options, egress);
   const throttles = createThrottles(options);
-  const upstreams = createUpstreams(config, egress, around);
+  const upstreams = createUpstreams(config, egress, options);
   const memory = new ReplayMemory(config.routes[0].retry.replayTotalBytes);
   const lasting = new Map(
     config.routes.map((route): [string, LastingParts] => {
       const { name, credential, throttleGroup, throttle, upstream } = route;
       const { trust, client } = existing(upstreams.get(wayOf(upstream)));
       const parts = {
-        ...around,
+        ...{ clock, random, observe, memory },
         tokens: existing(tokens.get(credential)),
         throttle: existing(throttles.get(throttleGroup)),
         answerSignals: new AnswerSignals({ route: name, share: throttle.share, clock, observe }),
         upstream: { ...client, baseUrl: upstream.baseUrl },
         budget: createRetryBudget(),
-        memory,
         serveUpgrade: upstream.websocket ? createUpgradeServer(trust, egress) : undefined,
       };
       return [name, parts];
@@ -103,6 +89,16 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
     },
   };
+}
+
+function createTokenSources(
+  { config, sharing, withhold, clock, random, observe }: RoutesOptions,
+  egress: Egress,
+): Map<string, TokenSource> {
+  const common = { egress, board: sharing?.tokenBoard, withhold, clock, random, observe };
+  return new Map(
+    config.credentials.map(({ name, auth }) => [name, createTokens({ ...common, credential: name, auth })]),
+  );
 }
 
 /** The first route of each group, whose settings are those of all. */

@@ -5,7 +5,8 @@
 import type { SidecarError } from '../errors.ts';
 import { Alarm } from './alarm.ts';
 import { judgeEntry } from './door.ts';
-import { joinFleet, type FleetHost, type FleetMember } from './fleet-member.ts';
+import { createFleetHost, joinFleet } from './fleet-host.ts';
+import type { FleetMember } from './fleet-member.ts';
 import { Gate } from './gate.ts';
 import type { Verdict } from './governor-contract.ts';
 import type { Grant } from './grant.ts';
@@ -29,7 +30,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
 const ADMITTED = Promise.resolve();
 const NAMELESS: Standing = { priority: 'normal', caller: '' };
 
-class Admission implements Throttle, Desk, PermitOwner, FleetHost {
+class Admission implements Throttle, Desk, PermitOwner {
   readonly gate: Gate;
   readonly #options: ThrottleOptions;
   readonly #room: WaitingRoom;
@@ -54,25 +55,7 @@ class Admission implements Throttle, Desk, PermitOwner, FleetHost {
     const { restored } = options;
     if (restored !== undefined)
       this.gate.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
-    this.#fleet?.start(this);
-  }
-
-  get isClosed(): boolean {
-    return this.gate.isClosed;
-  }
-
-  get isIdle(): boolean {
-    return this.#room.nextReady === undefined && this.gate.inFlight === 0;
-  }
-
-  refresh(): void {
-    this.gate.refresh(this.now());
-    this.pump();
-  }
-
-  pauseWithOthers(statedWaitMs: number | undefined): void {
-    this.gate.joinPause(this.now(), statedWaitMs);
-    this.#expireHopeless(this.now());
+    this.#fleet?.start(createFleetHost({ gate: this.gate, room: this.#room, now: () => clock.now(), pump: ring }));
   }
 
   now(): number {
@@ -124,7 +107,7 @@ class Admission implements Throttle, Desk, PermitOwner, FleetHost {
       inFlightLimit: gate.inFlightLimit,
       recentSignals: this.#signals.newestFirst,
       learned: gate.learned((at) => this.#options.clock.wallNow() - (this.now() - at)),
-      fleet: this.#fleet?.state(),
+      fleet: this.#fleet?.share.describe(this.now()),
     };
   }
 
@@ -134,7 +117,7 @@ class Admission implements Throttle, Desk, PermitOwner, FleetHost {
   }
 
   admit(ticket: QueueTicket): Promise<void> {
-    const misuse = misuseOf(ticket);
+    const misuse = ticket.misuse;
     if (misuse !== undefined) return Promise.reject(misuse);
     if (this.#isCut) return Promise.reject(this.#refuse(ticket, this.now(), 'draining'));
     if (ticket.phase !== 'outside') return ADMITTED;
@@ -144,7 +127,7 @@ class Admission implements Throttle, Desk, PermitOwner, FleetHost {
   }
 
   queueForPermit(ticket: QueueTicket): Promise<Permit> {
-    const misuse = misuseOf(ticket);
+    const misuse = ticket.misuse;
     if (misuse !== undefined) return Promise.reject(misuse);
     const now = this.now();
     if (this.#isCut) return Promise.reject(this.#refuse(ticket, now, 'draining'));
@@ -251,11 +234,8 @@ class Admission implements Throttle, Desk, PermitOwner, FleetHost {
     const { observe, route } = this.#options;
     observe({ kind: 'queue-rejected', route, reason });
     // Past the longest pause a probe goes out, so that nobody need stay away for longer.
-    const waitMs = Math.min(
-      this.gate.estimateMs(now, this.#room.countAhead(ticket.standing)),
-      this.#terms.throttle.maxPauseMs,
-    );
-    const error = createRefusal(reason, waitMs);
+    const waitMs = this.gate.estimateMs(now, this.#room.countAhead(ticket.standing));
+    const error = createRefusal(reason, Math.min(waitMs, this.#terms.throttle.maxPauseMs));
     wait?.reject(error);
     return error;
   }
@@ -265,9 +245,4 @@ class Admission implements Throttle, Desk, PermitOwner, FleetHost {
     this.#room.move(ticket, 'left');
     return wait;
   }
-}
-
-function misuseOf(ticket: QueueTicket): Error | undefined {
-  if (ticket.phase === 'left') return new DOMException('The request has left the queue', 'AbortError');
-  return ticket.wait === undefined ? undefined : new Error('The ticket waits already.');
 }

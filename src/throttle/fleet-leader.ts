@@ -87,7 +87,12 @@ export class FleetLeader {
     const resumes = this.mayResume(now, situation);
     if (!resumes && !differs(setting, told)) return undefined;
     const openAt = toBoard(resumes ? Math.max(now, this.#mind?.openAt(now) ?? now) : now);
-    return { ...setting, openAt, epoch: resumes ? epoch : -1, model: this.#fixed === undefined ? this.#model(now) : '' };
+    return {
+      ...setting,
+      openAt,
+      epoch: resumes ? epoch : -1,
+      model: this.#fixed === undefined ? this.#model(now) : '',
+    };
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
@@ -127,9 +132,7 @@ export class FleetLeader {
 /** Whatever is not a model has nothing in it. */
 export function readModel(text: string): { readonly snapshot?: unknown; readonly learned?: LearnedLimit } {
   if (text === '') return {};
-  const value: unknown = parse(text);
-  if (typeof value !== 'object' || value === null) return {};
-  const { snapshot, learned } = value as Readonly<Record<string, unknown>>;
+  const { snapshot, learned } = Object(parse(text)) as Readonly<Record<string, unknown>>;
   return isLearned(learned) ? { snapshot, learned } : { snapshot };
 }
 
@@ -142,13 +145,12 @@ function parse(text: string): unknown {
 }
 
 function isLearned(value: unknown): value is LearnedLimit {
-  if (typeof value !== 'object' || value === null) return false;
-  const { kind, confidence } = value as Readonly<Record<string, unknown>>;
-  return typeof kind === 'string' && ['none', 'low', 'high'].includes(confidence as string);
+  const { kind, confidence } = Object(value) as Readonly<Record<string, unknown>>;
+  return typeof kind === 'string' && ['none', 'low', 'high'].includes(String(confidence));
 }
 
 function differs({ rate, burst }: FleetPaceSetting, told: FleetPaceSetting | undefined): boolean {
-  if (told === undefined || told.burst !== burst) return true;
+  if (told?.burst !== burst) return true;
   if (!Number.isFinite(rate) || !Number.isFinite(told.rate)) return rate !== told.rate;
   return Math.abs(rate - told.rate) > told.rate * LEAST_CHANGE;
 }

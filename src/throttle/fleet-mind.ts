@@ -61,8 +61,7 @@ export class FleetMind {
   get setting(): FleetPaceSetting {
     const rate = this.#pace.settledRate;
     const { kind, limit, windowMs } = this.#pace.learned(asItIs) ?? { kind: 'free' };
-    if (limit === undefined || windowMs === undefined || !kind.endsWith('window'))
-      return { rate, burst: this.#burst };
+    if (limit === undefined || windowMs === undefined || !kind.endsWith('window')) return { rate, burst: this.#burst };
     const burst = Math.max(1, Math.floor(limit * WINDOW_BURST_SHARE));
     // All saved up and a window's worth together stay below the limit.
     const safe = Math.max(limit - burst, limit / 2) * (1000 / windowMs);

@@ -3,8 +3,10 @@
  * noted for the leader. Apart it keeps to its part of the last known rate. Before anything is known it goes by a pace of its own,
  * as if there were no fleet.
  */
+import type { FleetLeadership } from './fleet-leadership.ts';
 import type { FleetReport } from './fleet-report.ts';
 import type { FleetShare } from './fleet-share.ts';
+import type { FleetTerms } from './fleet-terms.ts';
 import type { Grant } from './grant.ts';
 import type { Pace } from './pace.ts';
 import type { LearnedLimit } from './throttle.ts';
@@ -15,25 +17,22 @@ const FIRST_IN_FLIGHT = 4;
 export interface FleetPaceOptions {
   readonly share: FleetShare;
   readonly report: FleetReport;
+  readonly leadership: FleetLeadership;
   /** The pace without a fleet. */
   readonly own: Pace;
-  /** True with a configured rate. */
-  readonly isFixed: boolean;
-  readonly maxInFlight: number;
-  /** While this replica leads and all are paused: when the limit opens, as far as is known. */
-  readonly opensAt: (now: number) => number;
-  /** What the fleet believes; undefined while nothing is known. */
-  readonly believed: (wallAt: (at: number) => number) => LearnedLimit | undefined;
-  readonly keep: (now: number) => object | undefined;
+  readonly terms: FleetTerms;
 }
 
 export class FleetPace implements Pace {
   readonly #options: FleetPaceOptions;
+  readonly #isFixed: boolean;
   #inFlightLimit: number;
 
   constructor(options: FleetPaceOptions) {
     this.#options = options;
-    this.#inFlightLimit = options.isFixed ? options.maxInFlight : Math.min(FIRST_IN_FLIGHT, options.maxInFlight);
+    const { rate, maxInFlight } = options.terms;
+    this.#isFixed = rate !== 'auto';
+    this.#inFlightLimit = this.#isFixed ? maxInFlight : Math.min(FIRST_IN_FLIGHT, maxInFlight);
   }
 
   get rate(): number {
@@ -57,8 +56,9 @@ export class FleetPace implements Pace {
   }
 
   get isConfident(): boolean {
-    const { share, own, isFixed } = this.#options;
-    return share.state === 'unknown' ? own.isConfident : isFixed || share.state === 'apart' || share.isPaced;
+    const { share, own } = this.#options;
+    // What others will ask for is not known.
+    return share.state === 'unknown' ? own.isConfident : this.#isFixed || share.state === 'apart';
   }
 
   get abreast(): number {
@@ -66,10 +66,10 @@ export class FleetPace implements Pace {
   }
 
   openAt(now: number, isPaused: boolean): number {
-    const { share, own, opensAt } = this.#options;
+    const { share, own, leadership } = this.#options;
     if (share.state === 'unknown') return own.openAt(now, isPaused);
     if (share.state === 'apart') return share.opensApartAt;
-    return share.isHeld && share.isLeader ? opensAt(now) : -Infinity;
+    return share.isHeld && share.isLeader ? leadership.opensAt(now, share.epoch) : -Infinity;
   }
 
   granted(now: number, waitedFor: boolean): boolean {
@@ -80,7 +80,7 @@ export class FleetPace implements Pace {
   accepted(now: number, grant: Grant, fresh: boolean): void {
     const { share, own } = this.#options;
     this.#note(now, grant, false);
-    if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
+    if (this.#inFlightLimit < this.#options.terms.maxInFlight) this.#inFlightLimit++;
     if (share.state === 'unknown') own.accepted(now, grant, fresh);
     else if (share.state === 'apart') share.noteApart(false);
   }
@@ -111,15 +111,17 @@ export class FleetPace implements Pace {
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    const { share, own, isFixed, believed } = this.#options;
-    if (isFixed) return undefined;
-    return share.state === 'unknown' ? own.learned(wallAt) : believed(wallAt);
+    if (this.#isFixed) return undefined;
+    const { share, own, leadership } = this.#options;
+    if (share.state === 'unknown') return own.learned(wallAt);
+    const learned = leadership.learned(wallAt);
+    return learned && { ...learned, rate: share.fleetRate };
   }
 
   snapshot(now: number): object | undefined {
-    const { share, own, isFixed, keep } = this.#options;
-    if (isFixed) return undefined;
-    return share.state === 'unknown' ? own.snapshot(now) : keep(now);
+    if (this.#isFixed) return undefined;
+    const { share, own, leadership } = this.#options;
+    return share.state === 'unknown' ? own.snapshot(now) : leadership.snapshot(now);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {

@@ -9,6 +9,7 @@ import type { QuotaNews, QuotaReply } from './fleet-board.ts';
 import type { FleetClock } from './fleet-clock.ts';
 import { FleetSlots } from './fleet-slots.ts';
 import { PermitBucket } from './permit-bucket.ts';
+import type { FleetQuotaState } from './throttle.ts';
 
 /** A slot further ahead than this is one that others were waited for. */
 const SCARCE_MS = 20;
@@ -119,7 +120,10 @@ export class FleetShare {
     if (!this.isPaced) return now;
     if (this.#isHeld) return this.#isLeader ? Math.max(now, this.#pausedUntil) : Infinity;
     const extraAt = this.#extra === undefined ? Infinity : this.#extra.nextAt(now);
-    return Math.min(this.#slots.nextAt(now), Math.max(extraAt, this.#mayExceed(now) ? now : this.#extraSentAt + EXTRA_PATIENCE_MS));
+    return Math.min(
+      this.#slots.nextAt(now),
+      Math.max(extraAt, this.#mayExceed(now) ? now : this.#extraSentAt + EXTRA_PATIENCE_MS),
+    );
   }
 
   /** How long the one behind `ahead` others waits, if all replicas want as many. */
@@ -141,6 +145,12 @@ export class FleetShare {
     if (this.#isHeld) return 0;
     // Whoever may not wait at all is let in while a slot would be there at once.
     return Math.max(this.#slots.due(now), this.#isScarce ? 0 : 1);
+  }
+
+  /** For the admin port and the metrics. */
+  describe(now: number): FleetQuotaState {
+    const rate = this.#rate;
+    return { state: this.#state, isLeader: this.#isLeader, replicas: this.#present, rate, leased: this.slotsLeft(now) };
   }
 
   slotsLeft(now: number): number {

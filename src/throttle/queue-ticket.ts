@@ -55,6 +55,12 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
     this.#timeoutMs = timeoutMs;
   }
 
+  /** Why it cannot begin to wait; undefined when it can. */
+  get misuse(): Error | undefined {
+    if (this.phase === 'left') return new DOMException('The request has left the queue', 'AbortError');
+    return this.wait === undefined ? undefined : new Error('The ticket waits already.');
+  }
+
   get waitedMs(): number {
     return this.#waitedMsAt(this.#desk.now());
   }

@@ -95,7 +95,7 @@ describe('sixteen cold starts at once', () => {
     expect(await sum(replicas, 'fleet_connected')).toBe(16);
 
     const kept = await redis.dump();
-    expect(kept).toMatch(/^bearer-sidecar:token:[\w-]{22} hash \[/);
+    expect(kept).toMatch(/^bearer-sidecar:token:[\w-]{22} hash \[/m);
     for (const secret of [tokens.issued[0]!.value, credential.secret, credential.id])
       for (const form of ['utf8', 'base64', 'base64url', 'hex'] as const)
         expect(kept).not.toContain(Buffer.from(secret).toString(form).replace(/=+$/, ''));

@@ -87,11 +87,13 @@ export class WorldRedis {
   readonly #client: Awaited<ReturnType<typeof connect>>;
   readonly #clock: WorldClock;
   readonly #source = writeExchange('local now = tonumber(ARGV[12])');
-  readonly #hearers = new Map<QuotaHearer, () => boolean>();
+  readonly #hearers = new Set<QuotaHearer>();
+  readonly #silenced = new Set<QuotaBoard>();
+  #lastNews = '';
   isAway = false;
+  #life = 0;
   isDeaf = false;
   commands = 0;
-  why: Record<string, number> = {};
 
   private constructor(client: Awaited<ReturnType<typeof connect>>, clock: WorldClock) {
     this.#client = client;
@@ -104,30 +106,47 @@ export class WorldRedis {
 
   /** One replica's door to it. */
   board(key: string): QuotaBoard {
-    return {
+    const board: QuotaBoard = {
       exchange: async (request) => {
-        if (this.isAway) return undefined;
+        if (this.isAway || this.#silenced.has(board)) return undefined;
         this.commands++;
-        const w = `${request.want > 0 ? 'want ' + (request.want > 4 ? 'many' : 'few') : request.refusal ? 'refusal' : request.published ? 'publish' : 'beat'}`; this.why[w] = (this.why[w] ?? 0) + 1;
         await this.#clock.sleep(EXCHANGE_MS / 2);
-        const reply = this.isAway ? undefined : await this.run(key, request);
+        const life = this.#life;
+        const reply = await this.run(key, request);
         await this.#clock.sleep(EXCHANGE_MS / 2);
-        return this.isAway ? undefined : reply;
+        // Who was asked before the end does not answer after it.
+        return life === this.#life ? reply : undefined;
       },
       listen: (hearer) => {
-        this.#hearers.set(hearer, () => true);
+        this.#hearers.add(hearer);
         this.#clock.after(1, () => hearer.joined());
       },
     };
+    return board;
+  }
+
+  /** Nothing that this one asks arrives any more. */
+  silence(board: QuotaBoard | undefined): void {
+    if (board !== undefined) this.#silenced.add(board);
   }
 
   async run(key: string, request: QuotaRequest, now = this.#clock.wallNow()) {
     const { id, want, activity, fixed, size, calls, refusal, published, version } = request;
     const told = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
-    const args = [id, want, activity, fixed?.rate ?? '', fixed?.burst ?? '', size, calls, refusal?.at ?? '', refusal?.statedWaitMs ?? ''];
+    const args = [
+      id,
+      want,
+      activity,
+      fixed?.rate ?? '',
+      fixed?.burst ?? '',
+      size,
+      calls,
+      refusal?.at ?? '',
+      refusal?.statedWaitMs ?? '',
+    ];
     const rest = [...args, told === undefined ? '' : JSON.stringify(told), version, now].map(String);
     const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', this.#source, '1', key, ...rest]));
-    const reply = readReply(raw as unknown[]);
+    const reply = readReply(raw as unknown as unknown[]);
     if (reply !== undefined) this.#tell(key, reply);
     return reply;
   }
@@ -135,7 +154,8 @@ export class WorldRedis {
   /** SIGKILL, as the replicas see it. */
   die(): void {
     this.isAway = true;
-    for (const hearer of this.#hearers.keys()) hearer.lost();
+    this.#life++;
+    for (const hearer of this.#hearers) hearer.lost();
   }
 
   /** Back, with nothing in it; the replicas join one after the other. */
@@ -143,7 +163,7 @@ export class WorldRedis {
     await this.#clock.hold(this.#client.sendCommand(['FLUSHALL']));
     this.isAway = false;
     let delayMs = 0;
-    for (const hearer of this.#hearers.keys()) {
+    for (const hearer of this.#hearers) {
       this.#clock.after(delayMs, () => hearer.joined());
       delayMs += spreadMs / this.#hearers.size;
     }
@@ -153,15 +173,13 @@ export class WorldRedis {
     this.#client.destroy();
   }
 
-  #last = '';
-
   /** What the script publishes when it has news. */
   #tell(key: string, { epoch, isHeld, pausedUntil, rate, burst }: QuotaNews): void {
     const news = { epoch, isHeld, pausedUntil, rate, burst };
     const text = key + JSON.stringify([epoch, isHeld, pausedUntil, rate === Infinity ? 0 : rate, burst]);
-    if (text === this.#last || this.isDeaf) return;
-    this.#last = text;
-    for (const hearer of this.#hearers.keys())
+    if (text === this.#lastNews || this.isDeaf) return;
+    this.#lastNews = text;
+    for (const hearer of this.#hearers)
       this.#clock.after(EXCHANGE_MS, () => {
         if (!this.isAway) hearer.news(news);
       });
@@ -202,21 +220,25 @@ export class World {
   readonly arrivals: Served[] = [];
   failed = 0;
   readonly #options: WorldOptions;
+  readonly #boards: readonly QuotaBoard[];
+  readonly #silenced = new Set<number>();
   #isOver = false;
 
   constructor(options: WorldOptions) {
     const { redis, clock, replicas, rate = 'auto', burst = 1, seed = 1, key = 'quota' } = options;
     this.#options = options;
     const random = seeded(seed);
-    this.throttles = Array.from({ length: replicas }, (_, index) =>
+    this.#boards = Array.from({ length: replicas }, () => redis.board(key));
+    this.throttles = this.#boards.map((board, index) =>
       createThrottle({
         route: 'default',
         throttle: { rate, burst, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 },
-        queue: { max: 1000, timeoutMs: 30_000 },
+        // Whatever is offered beyond the quota waits.
+        queue: { max: 100_000, timeoutMs: 1_000_000 },
         clock,
         random,
         observe: () => undefined,
-        fleet: options.isAlone === true ? undefined : { board: redis.board(key), id: `replica-${String(index).padStart(2, '0')}` },
+        fleet: options.isAlone === true ? undefined : { board, id: `replica-${String(index).padStart(2, '0')}` },
       }),
     );
     for (let index = 0; index < replicas; index++) this.#offer(index, random);
@@ -225,6 +247,25 @@ export class World {
   end(): void {
     this.#isOver = true;
     for (const throttle of this.throttles) throttle.cut();
+  }
+
+  /** One replica is gone: it asks for nothing and calls no more. */
+  silence(index: number): void {
+    this.#silenced.add(index);
+    this.#options.redis.silence(this.#boards[index]);
+  }
+
+  /** The most by which arrivals were ever ahead of a rate: a burst, when it is kept. */
+  largestBurst(perSecond: number): number {
+    let debt = 0;
+    let last = -Infinity;
+    let largest = 0;
+    for (const { at } of this.arrivals) {
+      debt = Math.max(0, debt - ((at - last) * perSecond) / 1000) + 1;
+      last = at;
+      largest = Math.max(largest, debt);
+    }
+    return largest;
   }
 
   /** Calls between two instants. */
@@ -248,7 +289,7 @@ export class World {
     const { clock, offered, replicas } = this.#options;
     const next = (): void => {
       if (this.#isOver) return;
-      void this.#call(index, random);
+      if (!this.#silenced.has(index)) void this.#call(index, random);
       clock.after((-Math.log(1 - random()) * 1000 * replicas) / offered, next);
     };
     clock.after(random() * 100, next);
@@ -267,7 +308,7 @@ export class World {
       return accepted;
     };
     try {
-      const ticket = this.throttles[index]!.enter(clock.now() + 60_000);
+      const ticket = this.throttles[index]!.enter(clock.now() + 1_000_000);
       await ticket.admitted();
       while (!(await attempt(await ticket.permit())));
       ticket.leave();

@@ -2,14 +2,17 @@
  * The throttle in the benchmark's world: Poisson arrivals against one hidden limiter in virtual time, the same for a seed. The
  * clients are ours with settings of the test's choice, driven as the exchange drives them.
  */
+import type { Clock } from '../../src/clock.ts';
 import { SidecarError } from '../../src/errors.ts';
 import { AnswerSignals } from '../../src/exchange/answer-signal.ts';
+import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createThrottle } from '../../src/throttle/admission.ts';
 import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
 import type { LearnedState, Throttle } from '../../src/throttle/throttle.ts';
 import type { Client, ClientSurroundings, Outcome, Send } from '../bench/governor/client.ts';
 import { type Figures, measure } from '../bench/governor/figures.ts';
 import type { LimiterRule } from '../bench/governor/limiters.ts';
+import { VirtualClock } from '../bench/governor/virtual-clock.ts';
 import { run, type RunConditions, type RunRecord } from '../bench/governor/world.ts';
 
 /** What a test sets; the rest is as configured by default. */
@@ -18,14 +21,20 @@ export interface Play extends Partial<Omit<RunConditions, 'limiter'>> {
   readonly seed?: number;
   readonly throttle?: Partial<ThrottleOptions['throttle']>;
   readonly restored?: LearnedState | undefined;
+  /** `throttle.share`: what is stated is divided by it. Default 1. */
+  readonly share?: number;
 }
 
 /** Figures of the run, what happened in it, and the throttles as they are at its end. */
 export interface Played extends Figures {
   readonly record: RunRecord;
   readonly throttles: readonly Throttle[];
+  /** At the end of the run. */
+  readonly clock: Clock;
   /** Attempts refused, in all. */
   readonly refusals: number;
+  /** Permits that the throttles say were spent. */
+  readonly permits: number;
   /** Calls turned away at the door, and what Retry-After was to be, milliseconds. */
   readonly turnedAway: readonly number[];
 }
@@ -33,11 +42,17 @@ export interface Played extends Figures {
 const AUTO = { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 } as const;
 
 /** Plays 200 s at 1.5 times the limit without hints, unless told otherwise. */
-export async function play({ limiter, seed = 1, throttle = {}, restored, ...conditions }: Play): Promise<Played> {
+export async function play(played: Play): Promise<Played> {
+  const { limiter, seed = 1, throttle = {}, restored, share = 1, ...conditions } = played;
+  const clock = new VirtualClock(conditions.startsMs);
   const throttles: Throttle[] = [];
   const turnedAway: number[] = [];
-  const createClient = ({ clock, random }: ClientSurroundings): Client => {
-    const options = { route: 'default', clock, observe: () => undefined };
+  let permits = 0;
+  const observe = (event: SidecarEvent): void => {
+    if (event.kind === 'permit-granted') permits++;
+  };
+  const createClient = ({ random }: ClientSurroundings): Client => {
+    const options = { route: 'default', clock, observe };
     const created = createThrottle({
       ...options,
       throttle: { ...AUTO, ...throttle },
@@ -46,10 +61,10 @@ export async function play({ limiter, seed = 1, throttle = {}, restored, ...cond
       random,
     });
     throttles.push(created);
-    return new AutoClient(created, new AnswerSignals({ ...options, share: 1 }), turnedAway);
+    return new AutoClient(created, new AnswerSignals({ ...options, share }), turnedAway);
   };
-  const record = await run({ conditions: { ...DEFAULTS, ...conditions, limiter }, seed, createClient });
-  return { ...measure(record), record, throttles, turnedAway, refusals: record.refusedAt.length };
+  const record = await run({ conditions: { ...DEFAULTS, ...conditions, limiter }, seed, createClient, clock });
+  return { ...measure(record), record, throttles, clock, turnedAway, permits, refusals: record.refusedAt.length };
 }
 
 const DEFAULTS: Omit<RunConditions, 'limiter'> = {

@@ -200,6 +200,48 @@ describe('the queue', () => {
   });
 });
 
+describe('bodies', () => {
+  it('more places are given to those who wait for one, low priority for its share', async () => {
+    const fixture = new Fixture({ rate: 1, maxInFlight: 4 });
+    let [normal, low] = [0, 0];
+    for (let index = 0; index < 20; index++) {
+      void fixture
+        .enter(DAY_MS, { priority: 'low', caller: '' })
+        .admitted()
+        .then(() => low++);
+    }
+    await fixture.clock.advance(0);
+    expect(low).toBe(3);
+    fixture.throttle.reconfigure(terms({ rate: 1, maxInFlight: 8 }));
+    await fixture.clock.advance(0);
+    expect(low).toBe(6);
+    for (let index = 0; index < 4; index++)
+      void fixture
+        .enter(DAY_MS)
+        .admitted()
+        .then(() => normal++);
+    await fixture.clock.advance(0);
+    expect(normal).toBe(2);
+  });
+
+  it('fewer places: whoever has one keeps it, and the next one waits', async () => {
+    const fixture = new Fixture({ rate: 1, maxInFlight: 4 });
+    const first = Array.from({ length: 4 }, () => fixture.enter(DAY_MS));
+    fixture.throttle.reconfigure(terms({ rate: 1, maxInFlight: 2 }));
+    let admitted = 0;
+    void fixture
+      .enter(DAY_MS)
+      .admitted()
+      .then(() => admitted++);
+    for (const ticket of first.slice(0, 2)) ticket.leave();
+    await fixture.clock.advance(0);
+    expect(admitted).toBe(0);
+    first[2]?.leave();
+    await fixture.clock.advance(0);
+    expect(admitted).toBe(1);
+  });
+});
+
 describe('what is under way', () => {
   it('more in flight are let through at once', async () => {
     const fixture = new Fixture({ rate: 1000, burst: 100, maxInFlight: 2 });
@@ -245,4 +287,22 @@ it('a shorter maxPauseMs holds for a pause that has begun', async () => {
   const probe = fixture.ask(300_000);
   await fixture.clock.advance(0);
   expect(probe.outcome).toBe('granted');
+});
+
+it('a shorter maxPauseMs holds for what is stated of a quota from then on', async () => {
+  const fixture = new Fixture({ rate: 'auto' });
+  for (const remaining of [5, 0]) {
+    const [permit] = await takeAll(fixture, 1);
+    const stated = rateLimited('9');
+    const quota = { quota: 10, windowMs: 25_000, remaining, resetInMs: 25_000 };
+    if (stated.kind === 'rate-limited')
+      permit?.report({ kind: 'accepted', hint: { ...stated.signal, quotas: [quota] } });
+    permit?.release();
+    fixture.throttle.reconfigure(terms({ rate: 'auto', maxPauseMs: 1000 }));
+  }
+  const asking = fixture.ask();
+  await fixture.clock.advance(999);
+  expect(asking.outcome).toBe('waits');
+  await fixture.clock.advance(1);
+  expect(asking.outcome).toBe('granted');
 });

@@ -5,7 +5,7 @@
 
 /** Globs from the repository's root. */
 export const PURE_FILES = [
-  'src/admin/{readiness,status}.ts',
+  'src/admin/{configuration,degradation,readiness,status}.ts',
   'src/egress/proxy-fault.ts',
   'src/errors.ts',
   'src/http-date.ts',
@@ -19,6 +19,7 @@ export const PURE_FILES = [
   'src/retry/policy.ts',
   'src/throttle/governor*.ts',
   'src/throttle/permit-bucket.ts',
+  'src/throttle/fleet-{board,clock,leader,leadership,mind,outbox,pace,report,schedule,share,slots,terms}.ts',
   'src/throttle/rate-limit-signal.ts',
   'src/throttle/{answer-context,field-values,learned-state,shared-signal,signal-shapes}.ts',
   'src/throttle/learning/*.ts',

@@ -58,7 +58,8 @@ export class BucketModel extends LimiterModel {
   }
 
   accepted({ at, jitterMs }: Evidence): void {
-    if (!(at > this.#emptyAt)) return;
+    // What was sent a little later may have arrived before it was empty.
+    if (!(at > this.#emptyAt + jitterMs)) return;
     this.#acceptedSince++;
     // A fraction of a permit may have been there, and one may have arrived out of order.
     this.least = Math.max(this.least, (this.#acceptedSince - 2) / (at - this.#emptyAt + 2 * jitterMs));

@@ -6,6 +6,8 @@ import { RoundTrip } from './round-trip.ts';
 
 const LONGEST_WINDOW_MS = 86_400_000;
 const LOGGED_CALLS = 65_536;
+/** A scout without an answer holds up the others for at most so long. */
+const SCOUT_PATIENCE_MS = 2_000;
 
 /** Grows with the calls up to a bound, and forgets the oldest first. */
 export class Calls {
@@ -17,6 +19,8 @@ export class Calls {
   readonly pending = new CallLog(LOGGED_CALLS, LONGEST_WINDOW_MS);
   readonly #roundTrip: RoundTrip;
   #acceptedSinceRefusal = 0;
+  /** Instant of the call for whose answer the others wait; -Infinity when there is none. */
+  #scoutAt = -Infinity;
 
   /** @param jitterDeviations mean deviations of the round trip that count as jitter */
   constructor(jitterDeviations: number) {
@@ -28,14 +32,21 @@ export class Calls {
     return this.#roundTrip.jitterMs;
   }
 
-  granted(now: number): void {
+  /** Until when the answer to a scout is waited for; -Infinity without one. */
+  get scoutedUntil(): number {
+    return this.#scoutAt + SCOUT_PATIENCE_MS;
+  }
+
+  /** @param isScout the others are to wait for its answer */
+  granted(now: number, isScout = false): void {
+    if (isScout) this.#scoutAt = now;
     this.accepted.add(now);
     this.sent.add(now);
     this.pending.add(now);
   }
 
   answered(now: number, { at }: Grant): void {
-    this.pending.remove(at);
+    this.#left(at);
     this.#roundTrip.measured(now - at);
   }
 
@@ -51,13 +62,18 @@ export class Calls {
   }
 
   ended({ at }: Grant): void {
-    this.pending.remove(at);
+    this.#left(at);
   }
 
   withdrawn({ at }: Grant): void {
-    this.pending.remove(at);
+    this.#left(at);
     this.accepted.remove(at);
     this.sent.remove(at);
+  }
+
+  #left(at: number): void {
+    this.pending.remove(at);
+    if (at === this.#scoutAt) this.#scoutAt = -Infinity;
   }
 
   /** Calls per second that were accepted within this time, at least 1. */

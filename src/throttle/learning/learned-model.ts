@@ -24,6 +24,8 @@ export interface LearnedModel {
 
 const KINDS: readonly LimiterKind[] = ['sliding-window', 'fixed-window', 'first-call-window', 'bucket', 'concurrency'];
 const MOST_RATE = 1e6;
+/** More calls than this are not remembered anyway. */
+const MOST_USED = 1e5;
 
 /**
  * For people.
@@ -51,13 +53,12 @@ export function parseLearnedModel(value: unknown): LearnedModel | undefined {
   const kind = KINDS.find((known) => known === read.kind);
   const { windowMs, limit, rate, margin, used } = read;
   if (kind === undefined || !isWithin(windowMs, 0, 1e9) || !isWithin(limit, 1, 1e9)) return undefined;
-  if (!isWithin(rate, 1e-6, MOST_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, 1e9)) return undefined;
+  if (!isWithin(rate, 1e-6, MOST_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, MOST_USED)) return undefined;
   return { kind, windowMs, limit, rate, margin, used };
 }
 
 /**
- * The idea that fits, holding what was learned; undefined when there is none. When the windows of a clock begin is not known
- * again, so that they are taken for sliding ones, which are stricter.
+ * The idea that fits, holding what was learned; undefined when there is none. When windows begin is found out anew.
  * @param ageMs since the snapshot
  */
 export function restoreModel(
@@ -66,10 +67,8 @@ export function restoreModel(
   now: number,
   ageMs: number,
 ): LimiterModel | undefined {
-  const model = beliefs.all.find((one) =>
-    one instanceof WindowModel
-      ? one.kind === 'sliding-window' && kind.endsWith('window') && one.windowMs === windowMs
-      : one.kind === kind,
+  const model = beliefs.all.find(
+    (one) => one.kind === kind && (!(one instanceof WindowModel) || one.windowMs === windowMs),
   );
   if (model instanceof WindowModel) model.restore(Math.floor(limit), ageMs < windowMs ? used : 0, now);
   else if (model instanceof BucketModel) model.restore(rate, limit);

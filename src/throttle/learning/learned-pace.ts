@@ -5,8 +5,7 @@
  *   trying     the believed limit is exceeded carefully, so that a raised one is found (trial.ts)
  *   searching  nothing explains the refusals: a rate that only they shape (search.ts)
  * A refusal leads to holding or searching; acceptance that no idea explains, to trying for more. An unforeseen refusal or two of
- * an idea that has foreseen others is put down to jitter: less of its rate is used for a while. Everything is learned from the
- * calls' own instants and answers; nothing from load that the application does not offer.
+ * an idea that has foreseen others is put down to jitter: less of its rate is used for a while.
  */
 import type { Grant } from '../grant.ts';
 import type { Pace } from '../pace.ts';
@@ -19,7 +18,6 @@ import type { LearningParameters } from './parameters.ts';
 import { Search } from './search.ts';
 import { Trial } from './trial.ts';
 
-const FIRST_IN_FLIGHT = 4;
 /** A first rate rests on thin evidence. */
 const FIRST_SHARE = 0.7;
 const LEAST_FIRST_RATE = 2;
@@ -50,9 +48,9 @@ export class LearnedPace implements Pace {
   readonly #doubt = new Doubt();
 
   constructor(options: LearnedPaceOptions) {
-    const { learning, maxInFlight } = options;
     this.#options = options;
-    this.#inFlightLimit = Math.min(FIRST_IN_FLIGHT, maxInFlight);
+    const { learning, maxInFlight } = options;
+    this.#inFlightLimit = Math.min(4, maxInFlight);
     this.#calls = new Calls(learning.jitterDeviations);
     this.#beliefs = createBeliefs(learning, this.#calls.accepted, this.#calls.sent);
     this.#trial = new Trial(learning);
@@ -65,8 +63,7 @@ export class LearnedPace implements Pace {
 
   /** Permits per second without a trial that has not succeeded yet. */
   get settledRate(): number {
-    const isOnTrial = this.#phase === 'trying' && this.#beliefs.believed !== undefined;
-    return isOnTrial ? Math.min(this.#heldRate, this.#options.maxRate ?? Infinity) : this.rate;
+    return this.#phase === 'trying' && this.#beliefs.believed ? Math.min(this.rate, this.#heldRate) : this.rate;
   }
 
   get burst(): number {
@@ -85,8 +82,7 @@ export class LearnedPace implements Pace {
   }
 
   get isConfident(): boolean {
-    const believed = this.#beliefs.believed;
-    return this.#phase === 'holding' && believed?.isTrusted === true;
+    return this.#phase === 'holding' && this.#beliefs.believed?.isTrusted === true;
   }
 
   get abreast(): number {
@@ -97,12 +93,12 @@ export class LearnedPace implements Pace {
     const believed = this.#beliefs.believed;
     if (believed === undefined) return -Infinity;
     if (this.#phase === 'trying' && !isPaused) return this.#trial.opensAt(now);
-    return Math.min(believed.opensAt(now, this.#calls.jitterMs), this.#trial.dueAt);
+    return Math.min(Math.max(believed.opensAt(now, this.#calls.jitterMs), this.#calls.scoutedUntil), this.#trial.dueAt);
   }
 
   granted(now: number, waitedFor: boolean): boolean {
-    this.#calls.granted(now);
     const believed = this.#beliefs.believed;
+    this.#calls.granted(now, this.#phase === 'holding' && believed?.isOpening(now, this.#calls.jitterMs) === true);
     const isBeyond =
       this.#phase === 'trying' && believed?.isFull(now, this.#calls.jitterMs, this.#calls.pending) === true;
     if (isBeyond) this.#trial.sentBeyond(now);

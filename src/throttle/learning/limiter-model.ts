@@ -64,6 +64,14 @@ export abstract class LimiterModel {
   /** True when it would refuse a call at `now`. */
   abstract isFull(now: number, jitterMs: number, pending: CallLog): boolean;
 
+  /**
+   * True when it has been closed until now and nothing has been sent since. It may open a little later than it is believed to, so
+   * that one call should go first, and not all that were saved up.
+   */
+  isOpening(_now: number, _jitterMs: number): boolean {
+    return false;
+  }
+
   /** It was closed at `refusedAt` and open at `acceptedAt`. */
   reopened(_refusedAt: number, _acceptedAt: number, _jitterMs: number): void {
     // Most kinds have no instant at which they open as a whole.

@@ -13,6 +13,8 @@ export type WindowKind = 'sliding-window' | 'fixed-window' | 'first-call-window'
 interface Beginning {
   readonly earliest: number;
   readonly latest: number;
+  /** Calls that may have come before `latest` and lie in the window for sure. */
+  readonly openers: number;
 }
 
 /** How a window is acted on, as shares. */
@@ -37,6 +39,8 @@ export class WindowModel extends LimiterModel {
   /** One window began between these; NaN while not known. */
   #from = NaN;
   #to = NaN;
+  /** The limit is known, and not yet where its windows begin: until then they are taken for sliding ones, which are stricter. */
+  #isRestored = false;
 
   /** @param log the calls that count: the accepted ones, or all of them */
   constructor(kind: WindowKind, windowMs: number, log: CallLog, use: WindowUse) {
@@ -55,6 +59,7 @@ export class WindowModel extends LimiterModel {
 
   get usable(): boolean {
     if (this.most === Infinity || this.least < 0.6 * this.most) return false;
+    if (this.#isRestored && !this.#isPlaced) return true;
     return this.kind === 'sliding-window' || this.#to - this.#from < BLURRED * this.windowMs;
   }
 
@@ -82,15 +87,16 @@ export class WindowModel extends LimiterModel {
   refused(evidence: Evidence): void {
     const { at, jitterMs } = evidence;
     if (!this.#isCounted(at)) return;
-    const most = this.#log.count(this.#beginning(at, jitterMs).earliest - jitterMs, at + jitterMs);
-    this.least = Math.max(this.least, this.#isPlaced ? this.#fewestBefore(evidence) : 0);
+    const begun = this.#beginning(at, jitterMs);
+    const most = this.#log.count((begun?.earliest ?? at - this.windowMs) - jitterMs, at + jitterMs);
+    this.least = Math.max(this.least, begun === undefined ? 0 : this.#fewestBefore(evidence));
     this.noteRefusal(most, evidence.telling, most < this.most * KNOWN - 1);
   }
 
   override reopened(refusedAt: number, acceptedAt: number, jitterMs: number): void {
     if (this.kind === 'sliding-window') return;
     // What opens a window is the first call that was not refused any more.
-    const opener = this.#log.at(this.#log.indexOf(refusedAt + Number.EPSILON * refusedAt));
+    const opener = this.#log.at(this.#log.indexOf(refusedAt));
     let from = (this.kind === 'first-call-window' ? Math.min(opener, acceptedAt) : refusedAt) - jitterMs;
     let to = acceptedAt + jitterMs;
     if (to - from > this.windowMs) return;
@@ -108,16 +114,20 @@ export class WindowModel extends LimiterModel {
   }
 
   opensAt(now: number, jitterMs: number): number {
-    const guardMs = Math.min(jitterMs, this.windowMs * this.#use.guardShare);
-    if (this.kind === 'sliding-window' || Number.isNaN(this.#from)) return this.#slidesOpenAt(now, guardMs);
+    const guardMs = this.#guardMs(jitterMs);
+    if (this.kind === 'sliding-window' || !this.#isPlaced) return this.#slidesOpenAt(now, guardMs);
     if (this.kind === 'first-call-window') this.#follow(now, jitterMs);
     const doubtMs = this.#to - this.#from;
-    // While much is in doubt the middle of it is tried: whatever comes of that halves the doubt.
-    const isBlurred = doubtMs > 4 * guardMs;
-    const opening = this.#from + (isBlurred ? doubtMs / 2 : doubtMs + guardMs);
-    const begun = opening + Math.floor((now - opening) / this.windowMs) * this.windowMs;
-    const counted = this.#log.size - this.#log.indexOf(begun - (isBlurred ? 0 : 2 * (guardMs + doubtMs / 2)));
+    const begun = this.#begunAt(now, guardMs);
+    const counted = this.#log.size - this.#log.indexOf(begun - (this.#isBlurred(guardMs) ? 0 : 2 * guardMs + doubtMs));
     return counted < this.limit ? -Infinity : begun + this.windowMs;
+  }
+
+  override isOpening(now: number, jitterMs: number): boolean {
+    // The others begin with whatever call comes.
+    if (this.kind !== 'fixed-window' || !this.#isPlaced) return false;
+    const begun = this.#begunAt(now, this.#guardMs(jitterMs));
+    return this.#log.count(begun, Infinity) === 0 && this.#log.count(begun - this.windowMs, begun) >= this.limit - 1;
   }
 
   isFull(now: number, jitterMs: number): boolean {
@@ -128,6 +138,7 @@ export class WindowModel extends LimiterModel {
     super.forget();
     this.#from = NaN;
     this.#to = NaN;
+    this.#isRestored = false;
   }
 
   /** As it was in an earlier process: `used` calls count as made at `now`. */
@@ -135,12 +146,29 @@ export class WindowModel extends LimiterModel {
     this.least = limit;
     this.most = limit;
     this.agreeing = 2;
+    this.#isRestored = true;
     for (let count = 0; count < Math.min(used, limit); count++) this.#log.add(now);
   }
 
   /** Calls that count at `now`. */
   used(now: number): number {
     return this.#log.count(now - this.windowMs, Infinity);
+  }
+
+  #guardMs(jitterMs: number): number {
+    return Math.min(jitterMs, this.windowMs * this.#use.guardShare);
+  }
+
+  #isBlurred(guardMs: number): boolean {
+    return this.#to - this.#from > 4 * guardMs;
+  }
+
+  /** When the present window began, as it is acted on. */
+  #begunAt(now: number, guardMs: number): number {
+    const doubtMs = this.#to - this.#from;
+    // While much is in doubt the middle of it is tried: whatever comes of that halves the doubt.
+    const opening = this.#from + (this.#isBlurred(guardMs) ? doubtMs / 2 : doubtMs + guardMs);
+    return opening + Math.floor((now - opening) / this.windowMs) * this.windowMs;
   }
 
   get #isPlaced(): boolean {
@@ -153,25 +181,27 @@ export class WindowModel extends LimiterModel {
 
   /** Calls that were surely in the window before this one. */
   #fewestBefore({ at, jitterMs, pending }: Evidence): number {
-    const from = (this.#isPlaced ? this.#beginning(at, jitterMs).latest : at - this.windowMs) + jitterMs;
+    const begun = this.#beginning(at, jitterMs);
+    const from = (begun?.latest ?? at - this.windowMs) + jitterMs;
     const sure = this.#log.count(from, at - jitterMs) - pending.count(from, at - jitterMs);
     // Of a time as long as the window at least half lies in one window.
-    return Math.max(0, this.#isPlaced ? sure : Math.ceil((sure + 1) / 2) - 1);
+    return Math.max(0, begun === undefined ? Math.ceil((sure + 1) / 2) - 1 : sure + begun.openers);
   }
 
-  #beginning(at: number, jitterMs: number): Beginning {
-    const unknown = { earliest: at - this.windowMs, latest: at };
-    if (this.kind === 'sliding-window') return { earliest: at - this.windowMs, latest: at - this.windowMs };
-    if (Number.isNaN(this.#from)) return unknown;
+  /** Of the window in which a call at `at` was judged; undefined when that is not known. */
+  #beginning(at: number, jitterMs: number): Beginning | undefined {
+    if (this.kind === 'sliding-window') return { earliest: at - this.windowMs, latest: at - this.windowMs, openers: 0 };
+    if (!this.#isPlaced) return undefined;
     if (this.kind === 'first-call-window') {
       this.#follow(at, jitterMs);
       const isWithin = at >= this.#to && at < this.#from + this.windowMs;
-      return isWithin ? { earliest: this.#from, latest: this.#to } : unknown;
+      return isWithin ? { earliest: this.#from, latest: this.#to, openers: 1 } : undefined;
     }
     const shift = Math.floor((at - this.#from) / this.windowMs) * this.windowMs;
     const earliest = this.#from + shift;
     const latest = this.#to + shift;
-    return at >= latest ? { earliest, latest } : { earliest: earliest - this.windowMs, latest: at };
+    if (at >= latest) return { earliest, latest, openers: 0 };
+    return { earliest: earliest - this.windowMs, latest: at, openers: 0 };
   }
 
   /** A window that begins with a call: from one to the next up to `at`. */

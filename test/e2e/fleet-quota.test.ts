@@ -1,0 +1,111 @@
+/** Replicas that share one quota over a real Redis, each a process of its own, before a limiter of which they are told nothing. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it, onTestFinished } from 'vitest';
+import { call, post, together } from '../support/calls.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { startRedis } from '../support/redis.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import type { RunningSidecar } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+import { bucketLimiter } from '../throttle/simulation.ts';
+import type { Limiter } from '../throttle/simulation.ts';
+
+const QUOTA = 40;
+const REPLICAS = 4;
+const PATIENCE_MS = 30_000;
+
+interface Status {
+  readonly throttle: {
+    readonly fleet: { readonly state: string; readonly leader: boolean; readonly replicas: number };
+  };
+}
+
+async function startFleet(name: string, limiter: Limiter, env: Readonly<Record<string, string>>) {
+  const redis = await startRedis();
+  const tokens = await startTokenServer();
+  const arrivals: { at: number; isAccepted: boolean }[] = [];
+  const upstream = await startRecordingUpstream((request, response) => {
+    const { accepted } = limiter(request.arrivedAt);
+    arrivals.push({ at: request.arrivedAt, isAccepted: accepted });
+    response.writeHead(accepted ? 200 : 429).end();
+  });
+  const replicas: RunningSidecar[] = [];
+  onTestFinished(async () => {
+    await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
+    await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
+  });
+  const common = { ...settings(upstream.url, tokens.url, newCredential()), SIDECAR_REDIS_URL: redis.url, ...env };
+  await together(REPLICAS, async (index) => {
+    replicas.push(await startSidecar({ name: `quota-${name}-${index}`, env: common, patienceMs: PATIENCE_MS }));
+  });
+  await Promise.all(replicas.map((replica) => untilReady(replica, PATIENCE_MS)));
+  return { redis, replicas, arrivals };
+}
+
+async function readFleets(replicas: readonly RunningSidecar[]): Promise<Status['throttle']['fleet'][]> {
+  const texts = await Promise.all(replicas.map(({ adminUrl }) => call(`${adminUrl}/status`)));
+  return texts.map(({ text }) => (JSON.parse(text) as Status).throttle.fleet);
+}
+
+async function untilAll(replicas: readonly RunningSidecar[], state: string): Promise<number> {
+  const startedAt = performance.now();
+  while ((await readFleets(replicas)).some((fleet) => fleet.state !== state)) {
+    if (performance.now() - startedAt > 10_000) throw new Error(`the replicas are not ${state}`);
+    await sleep(50);
+  }
+  return performance.now() - startedAt;
+}
+
+/** The most by which arrivals were ever ahead of the quota: a burst, when the rate is kept. */
+function largestBurst(arrivals: readonly { readonly at: number }[]): number {
+  let debt = 0;
+  let last = -Infinity;
+  let largest = 0;
+  for (const { at } of arrivals) {
+    debt = Math.max(0, debt - ((at - last) * QUOTA) / 1000) + 1;
+    last = at;
+    largest = Math.max(largest, debt);
+  }
+  return largest;
+}
+
+it('a configured rate is that of all together, also while Redis is killed', { timeout: 60_000 }, async () => {
+  const { redis, replicas, arrivals } = await startFleet('fixed', () => ({ accepted: true }), {
+    SIDECAR_RATE: String(QUOTA),
+    SIDECAR_BURST: '5',
+  });
+  await untilAll(replicas, 'joined');
+  const answers = together(480, (index) => post(`${replicas[index % REPLICAS]!.proxyUrl}/things`, { index }));
+  await sleep(3000);
+  const fleets = await readFleets(replicas);
+  expect(fleets.map((fleet) => fleet.replicas)).toEqual(Array(REPLICAS).fill(REPLICAS));
+  expect(fleets.filter((fleet) => fleet.leader)).toHaveLength(1);
+  await redis.kill();
+  await untilAll(replicas, 'apart');
+  await sleep(3000);
+  await redis.restart();
+  expect(await untilAll(replicas, 'joined')).toBeLessThan(5000);
+  expect((await answers).map(({ status }) => status)).toEqual(Array(480).fill(200));
+  // Each has a burst of one while they are apart; the rest is what loopback and two cores add.
+  expect(largestBurst(arrivals)).toBeLessThan(5 + REPLICAS + 3);
+});
+
+it('a hidden limit is learned together, and shared evenly', { timeout: 60_000 }, async () => {
+  const { replicas, arrivals } = await startFleet('auto', bucketLimiter(QUOTA, 20), {});
+  await untilAll(replicas, 'joined');
+  const servedBy = Array<number>(REPLICAS).fill(0);
+  const startedAt = performance.now();
+  const answers = together(600, async (index) => {
+    const answer = await post(`${replicas[index % REPLICAS]!.proxyUrl}/things`, { index });
+    if (performance.now() < startedAt + 12_000) servedBy[index % REPLICAS]!++;
+    return answer.status;
+  });
+  expect(await answers).toEqual(Array(600).fill(200));
+  const refused = arrivals.filter(({ isAccepted }) => !isAccepted).length;
+  // Nearly all of them at the first sign of the limit: everything was sent at once.
+  expect(refused / arrivals.length).toBeLessThan(0.12);
+  const squares = servedBy.reduce((total, one) => total + one * one, 0);
+  console.log(servedBy, refused);
+  expect(servedBy.reduce((total, one) => total + one, 0) ** 2 / (REPLICAS * squares)).toBeGreaterThan(0.95);
+});

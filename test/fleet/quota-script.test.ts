@@ -1,0 +1,180 @@
+/** The script of the quota board, in a real Redis whose clock is handed in. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import fc from 'fast-check';
+import type { QuotaRequest } from '../../src/throttle/fleet-board.ts';
+import { startRedis } from '../support/redis.ts';
+import { WorldClock, WorldRedis } from './quota-world.ts';
+
+const START = Date.UTC(2026, 10, 1);
+const BASE: QuotaRequest = {
+  id: 'a',
+  want: 0,
+  activity: 'active',
+  fixed: undefined,
+  size: 1,
+  calls: '',
+  refusal: undefined,
+  published: undefined,
+  version: 0,
+};
+
+type Ask = (at: number, request: Partial<QuotaRequest>) => Promise<NonNullable<Awaited<ReturnType<WorldRedis['run']>>>>;
+
+/** Boards on one Redis, each asked at instants counted from the start. It ends with the test. */
+async function openBoards(): Promise<() => Ask> {
+  const server = await startRedis();
+  const redis = await WorldRedis.open(server.url, new WorldClock());
+  onTestFinished(() => redis.close());
+  let keys = 0;
+  return () => {
+    const key = `quota-${String(keys++)}`;
+    return async (at, request) => {
+      const reply = await redis.run(key, { ...BASE, ...request }, START + at);
+      if (reply === undefined) throw new Error('no answer');
+      return { ...reply, slots: reply.slots.map((slot) => slot - START) };
+    };
+  };
+}
+
+async function openBoard(): Promise<Ask> {
+  return (await openBoards())();
+}
+
+describe('permits of a configured rate', () => {
+  const step = fc.record({
+    waitMs: fc.integer({ min: 0, max: 800 }),
+    replica: fc.constantFrom('a', 'b', 'c', 'd'),
+    want: fc.integer({ min: 0, max: 30 }),
+    isRefused: fc.boolean(),
+  });
+
+  test('never exceed burst + rate · interval, whoever asks and whenever', async () => {
+    const createBoard = await openBoards();
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 1, maxLength: 40 }),
+        fc.integer({ min: 1, max: 12 }),
+        fc.double({ min: 0.5, max: 200, noNaN: true }),
+        async (steps, burst, rate) => {
+          const ask = createBoard();
+          let slots: number[] = [];
+          let at = 0;
+          let epoch = 0;
+          for (const { waitMs, replica, want, isRefused } of steps) {
+            at += waitMs;
+            const refusal = isRefused && want > 25 ? { at: START + at, statedWaitMs: undefined } : undefined;
+            const reply = await ask(at, { id: replica, want, fixed: { rate, burst }, refusal });
+            // A pause voids what was given away and not used yet.
+            if (reply.epoch !== epoch) slots = slots.filter((slot) => slot <= at);
+            ({ epoch } = reply);
+            slots.push(...reply.slots);
+            if (reply.isHeld && reply.isLeader)
+              await ask(at, { id: replica, published: { rate, burst, epoch, openAt: START + at, model: '' } });
+          }
+          slots.sort((one, other) => one - other);
+          let excess = 0;
+          for (const [first, from] of slots.entries())
+            for (let last = first; last < slots.length; last++)
+              excess = Math.max(excess, last - first + 1 - burst - (((slots[last] ?? from) - from) * rate) / 1000);
+          expect(excess).toBeLessThanOrEqual(0.01);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  }, 60_000);
+
+  test('begin with nothing saved up, come evenly, and none is given further ahead than four seconds', async () => {
+    const ask = await openBoard();
+    const fixed = { rate: 10, burst: 3 };
+    expect((await ask(0, { want: 3, fixed })).slots).toEqual([100, 200, 300]);
+    // After a quiet time the burst is there.
+    expect((await ask(5000, { want: 5, fixed })).slots).toEqual([5000, 5000, 5000, 5100, 5200]);
+    const far = await ask(5000, { id: 'b', want: 16, fixed });
+    expect(far.slots).toHaveLength(16);
+    let last = far;
+    while (last.slots.length > 0) last = await ask(5000, { id: 'b', want: 16, fixed });
+    expect(last.againInMs).toBeGreaterThan(0);
+    expect((await ask(5000 + last.againInMs, { id: 'c', want: 1, fixed })).slots).toHaveLength(1);
+  });
+});
+
+describe('a refusal', () => {
+  test('pauses all until the leader ends it, and voids what was given away', async () => {
+    const ask = await openBoard();
+    const fixed = { rate: 10, burst: 1 };
+    expect(await ask(0, { id: 'a', fixed })).toMatchObject({ isLeader: true, epoch: 0, isHeld: false });
+    expect((await ask(10, { id: 'b', want: 4, fixed })).isLeader).toBe(false);
+    const refusal = { at: START + 15, statedWaitMs: 500 };
+    const refused = await ask(20, { id: 'b', fixed, refusal });
+    expect(refused).toMatchObject({ epoch: 1, isHeld: true, pausedUntil: START + 520 });
+    expect(await ask(600, { id: 'c', want: 4, fixed })).toMatchObject({ isHeld: true, slots: [] });
+    const published = { ...fixed, epoch: 1, openAt: START + 650, model: '' };
+    // Another than the leader ends nothing.
+    expect((await ask(610, { id: 'b', fixed, published })).isHeld).toBe(true);
+    expect((await ask(620, { id: 'a', fixed, published })).isHeld).toBe(false);
+    expect((await ask(630, { id: 'c', want: 2, fixed })).slots).toEqual([650, 750]);
+  });
+
+  test('of a call made before the last pause begins no other', async () => {
+    const ask = await openBoard();
+    await ask(0, { refusal: { at: START, statedWaitMs: undefined } });
+    expect((await ask(50, { refusal: { at: START - 5, statedWaitMs: undefined } })).epoch).toBe(1);
+    expect((await ask(60, { refusal: { at: START + 55, statedWaitMs: undefined } })).epoch).toBe(2);
+  });
+});
+
+describe('the lead', () => {
+  test('is kept up by asking, and passes on after three seconds', async () => {
+    const ask = await openBoard();
+    expect((await ask(0, { id: 'a' })).isLeader).toBe(true);
+    expect((await ask(2000, { id: 'b' })).isLeader).toBe(false);
+    await ask(2500, { id: 'a' });
+    expect((await ask(5400, { id: 'b' })).isLeader).toBe(false);
+    expect((await ask(5600, { id: 'b' })).isLeader).toBe(true);
+    expect((await ask(5700, { id: 'a' })).isLeader).toBe(false);
+  });
+
+  test('passes at once from one that makes no calls, or leaves', async () => {
+    const ask = await openBoard();
+    await ask(0, { id: 'a', activity: 'idle' });
+    expect((await ask(10, { id: 'b', activity: 'idle' })).isLeader).toBe(false);
+    expect((await ask(20, { id: 'b' })).isLeader).toBe(true);
+    await expect(ask(30, { id: 'b', activity: 'leaving' })).rejects.toThrow('no answer');
+    expect(await ask(40, { id: 'a' })).toMatchObject({ isLeader: true, present: 1 });
+  });
+
+  test('brings what the others reported, once, and what was believed before', async () => {
+    const ask = await openBoard();
+    await ask(0, { id: 'a', published: undefined });
+    await ask(10, { id: 'b', calls: '10 1 5 0;' });
+    await ask(20, { id: 'c', calls: '20 1 5 0;' });
+    const published = { rate: 40, burst: 2, epoch: -1, openAt: 0, model: '{"a":1}' };
+    expect(await ask(30, { id: 'a', published })).toMatchObject({ mail: '10 1 5 0;20 1 5 0;', rate: 40, version: 1 });
+    expect((await ask(40, { id: 'a', version: 1 })).mail).toBe('');
+    expect(await ask(50, { id: 'b' })).toMatchObject({ model: '{"a":1}', version: 1 });
+    expect(await ask(60, { id: 'b', version: 1 })).toMatchObject({ model: '' });
+  });
+});
+
+test('replicas are there for ten seconds after they were heard of last', async () => {
+  const ask = await openBoard();
+  await ask(0, { id: 'a' });
+  await ask(1000, { id: 'c' });
+  expect(await ask(9000, { id: 'b' })).toMatchObject({ present: 3, rank: 1, oldestReportAt: START });
+  expect(await ask(10_500, { id: 'b' })).toMatchObject({ present: 2, rank: 0, oldestReportAt: START + 1000 });
+});
+
+test('after the data were lost, who is back first has its own part only', async () => {
+  const ask = await openBoard();
+  const fixed = { rate: 40, burst: 1 };
+  let at = 0;
+  let given = 0;
+  while (at < 2000) {
+    const { slots, againInMs } = await ask(at, { id: 'a', size: 4, want: 16, fixed });
+    given += slots.length;
+    at += Math.max(10, againInMs);
+  }
+  // A quarter of 40 a second, and a little ahead.
+  expect(given).toBeGreaterThan(15);
+  expect(given).toBeLessThanOrEqual(20 + 5);
+});
