@@ -24,7 +24,7 @@ export class BucketModel extends LimiterModel {
   #emptyAt = NaN;
   #acceptedSince = 0;
   #holds = 1;
-  /** Calls per millisecond to try while the bounds are far apart. */
+  /** Calls per millisecond to try while the bounds are far apart: nearer to the upper one, which no pace of ours holds down. */
   #aim = 0;
 
   /** @param log the accepted calls */
@@ -87,7 +87,7 @@ export class BucketModel extends LimiterModel {
   }
 
   override aim(): void {
-    this.#aim = this.least >= KNOWN * this.most ? 0 : Math.sqrt(this.least * this.most);
+    this.#aim = this.least >= KNOWN * this.most ? 0 : this.least ** 0.25 * this.most ** 0.75;
   }
 
   override forget(): void {

@@ -27,6 +27,8 @@ export interface WindowUse {
 
 /** Known to within this share of itself, a limit is taken for known. */
 const KNOWN = 0.97;
+/** Calls nearer to one another were sent at once. */
+const SAME_INSTANT_MS = 0.5;
 /** Where a clock's windows begin must be known better than this share of the window. */
 const BLURRED = 0.9;
 
@@ -95,8 +97,8 @@ export class WindowModel extends LimiterModel {
 
   override reopened(refusedAt: number, acceptedAt: number, jitterMs: number): void {
     if (this.kind === 'sliding-window') return;
-    // What opens a window is the first call that was not refused any more.
-    const opener = this.#log.at(this.#log.indexOf(refusedAt));
+    // What opens a window is the first call after those that were refused.
+    const opener = this.#log.at(this.#log.indexOf(refusedAt + SAME_INSTANT_MS));
     let from = (this.kind === 'first-call-window' ? Math.min(opener, acceptedAt) : refusedAt) - jitterMs;
     let to = acceptedAt + jitterMs;
     if (to - from > this.windowMs) return;
