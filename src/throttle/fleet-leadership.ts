@@ -50,8 +50,9 @@ export class FleetLeadership {
     this.#former = undefined;
   }
 
-  joined(now: number): void {
-    this.#joinedAt = now;
+  /** @param isBack it was joined before */
+  joined(now: number, isBack: boolean): void {
+    if (isBack) this.#joinedAt = now;
   }
 
   lost(): void {
@@ -84,7 +85,7 @@ export class FleetLeadership {
       if (now > this.#joinedAt + FORMER_FIRST_MS) this.#former = undefined;
       return 0;
     }
-    const leader = (this.#leader ??= this.#former ?? this.#create(now, known));
+    const leader = (this.#leader ??= this.#former ?? this.#create(now, reply.rate, known));
     leader.hear(readCalls(reply.mail, (at) => this.#clock.toLocal(at)));
     if (reply.isHeld && this.#settlesAt === Infinity) this.paused(now);
     const isSettled = reply.isHeld && now >= this.#settlesAt;
@@ -115,10 +116,19 @@ export class FleetLeadership {
     return typeof known === 'object' && known !== null ? known : undefined;
   }
 
-  #create(now: number, known: () => object | undefined): FleetLeader {
+  #create(now: number, told: number | undefined, known: () => object | undefined): FleetLeader {
     const { rate, burst } = this.#terms;
     const fixed = rate === 'auto' ? undefined : { rate, burst };
-    const snapshot = readModel(this.#model).snapshot ?? known();
+    const snapshot = readModel(this.#model).snapshot ?? (isPaced(told) ? modelOf(told) : known());
     return new FleetLeader(fixed, { ...this.#terms, learning: this.#learning }, now, snapshot);
   }
+}
+
+function isPaced(rate: number | undefined): rate is number {
+  return rate !== undefined && Number.isFinite(rate);
+}
+
+/** What a leader goes on from when the one before believed in no limit, and paced all the same. */
+function modelOf(rate: number): object {
+  return { kind: 'bucket', windowMs: 0, limit: 1, rate, margin: 1, used: 0 };
 }

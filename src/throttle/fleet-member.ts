@@ -235,8 +235,8 @@ export class FleetMember {
   #joined(): void {
     this.#missed = 0;
     const now = this.#options.clock.now();
+    this.#leadership.joined(now, this.#hasJoined);
     this.#hasJoined = true;
-    this.#leadership.joined(now);
     this.#outbox.joined(now);
     this.#isUrgent = true;
     this.#plan();
