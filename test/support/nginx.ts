@@ -14,6 +14,8 @@ import { freePort } from './loopback.ts';
 export interface NginxLimit {
   /** `rate=` of limit_req, as nginx writes it: `10r/s`. Without one nothing is limited. */
   readonly rate?: string;
+  /** Calls let through beyond the rate at once, without delay. Default: none, which is the strictest there is. */
+  readonly burst?: number;
   /** What it answers past the rate. Default: 429 without a field. */
   readonly refusal?: { readonly status: number; readonly retryAfter: string };
   /** Base URL of the server behind it: limit_req limits nothing that nginx answers by itself. */
@@ -121,7 +123,8 @@ function configuration({ context, inServer, listen }: NginxServer, port: number,
 
 function server(limit: NginxLimit | undefined): NginxServer {
   if (limit === undefined) return { context: '', inServer: 'location / { return 200; }', listen: '' };
-  const zone = limit.rate === undefined ? '' : 'limit_req zone=all;';
+  const burst = limit.burst === undefined ? '' : ` burst=${limit.burst} nodelay`;
+  const zone = limit.rate === undefined ? '' : `limit_req zone=all${burst};`;
   return { context: limiter(limit), inServer: `location / { ${zone} proxy_pass http://behind; }`, listen: '' };
 }
 
