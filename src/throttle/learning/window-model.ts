@@ -182,12 +182,18 @@ export class WindowModel extends LimiterModel {
   }
 
   /** Calls that were surely in the window before this one. */
-  #fewestBefore({ at, jitterMs, pending }: Evidence): number {
-    const begun = this.#beginning(at, jitterMs);
-    const from = (begun?.latest ?? at - this.windowMs) + jitterMs;
-    const sure = this.#log.count(from, at - jitterMs) - pending.count(from, at - jitterMs);
+  #fewestBefore(evidence: Evidence): number {
+    const begun = this.#beginning(evidence.at, evidence.jitterMs);
+    const placed = begun === undefined ? 0 : this.#sureSince(begun.latest, evidence) + begun.openers;
+    if (this.kind === 'sliding-window') return placed;
     // Of a time as long as the window at least half lies in one window.
-    return Math.max(0, begun === undefined ? Math.ceil((sure + 1) / 2) - 1 : sure + begun.openers);
+    return Math.max(placed, Math.ceil((this.#sureSince(evidence.at - this.windowMs, evidence) + 1) / 2) - 1);
+  }
+
+  /** Calls that were surely made since then and before this one, and surely accepted. */
+  #sureSince(since: number, { at, jitterMs, pending }: Evidence): number {
+    const from = since + jitterMs;
+    return Math.max(0, this.#log.count(from, at - jitterMs) - pending.count(from, at - jitterMs));
   }
 
   /** Of the window in which a call at `at` was judged; undefined when that is not known. */
