@@ -5,13 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { followTrust } from '../../src/tls.ts';
 import { PROBE_INTERVAL_MS } from '../../src/upstream/circuit.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { openUpstream, send, startWireServer } from './wire.ts';
+import { openUpstream, send, startWireServer, until } from './wire.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
@@ -89,34 +89,34 @@ it('an upstream that comes back is found by the next probe, and serves everybody
 
 describe('a connection that has grown old', () => {
   it('takes no further request: the next one looks the name up anew', async () => {
-    vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
+    const clock = new ManualClock();
     await using server = await startWireServer((socket, received) => {
       if (received.endsWith('\r\n\r\n')) socket.write(OK);
     });
-    await using upstream = openUpstream(server.url, { maxConnectionAgeMs: 300_000, connections: 1 });
+    await using upstream = openUpstream(server.url, { clock, maxConnectionAgeMs: 300_000, connections: 1 });
     await send(upstream).end;
-    vi.setSystemTime(Date.now() + 299_000);
+    await clock.advance(299_000);
     await send(upstream).end;
     expect(server.sockets).toHaveLength(1);
-    vi.setSystemTime(Date.now() + 2000);
+    await clock.advance(2000);
     expect((await send(upstream).end).kind).toBe('relayed');
     expect(server.sockets).toHaveLength(2);
   });
 
-  it('finishes what is under way on it', async () => {
-    vi.useFakeTimers({ toFake: ['Date'] });
-    onTestFinished(() => void vi.useRealTimers());
+  it('finishes what is under way on it, and takes nothing more', async () => {
+    const clock = new ManualClock();
     await using server = await startWireServer((socket, _, index) => {
       if (index > 0) socket.write(OK);
     });
-    await using upstream = openUpstream(server.url, { maxConnectionAgeMs: 1000, connections: 1 });
+    await using upstream = openUpstream(server.url, { clock, maxConnectionAgeMs: 1000, connections: 1 });
     const old = send(upstream);
     while (server.received[0]?.includes('GET') !== true) await new Promise(setImmediate);
-    vi.setSystemTime(Date.now() + 2000);
-    expect((await send(upstream).end).kind).toBe('relayed');
+    await clock.advance(2000);
     server.sockets[0]?.write(OK);
     expect(await old.end).toMatchObject({ kind: 'relayed', fault: undefined });
+    expect((await send(upstream).end).kind).toBe('relayed');
+    expect(server.sockets).toHaveLength(2);
+    await until(() => server.sockets[0]?.destroyed === true);
   });
 });
 

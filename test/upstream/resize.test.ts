@@ -11,22 +11,39 @@ function startHalfAnswering() {
   });
 }
 
-it('more connections are there at once, and what waited or was under way on the former ones is served whole', async () => {
+it('more connections are there at once, for those that wait as well', async () => {
   await using server = await startHalfAnswering();
   await using upstream = openUpstream(server.url, { connections: 1 });
   const first = send(upstream);
   const waiting = send(upstream);
   await until(() => first.heads.length === 1);
   expect(waiting.heads).toHaveLength(0);
-  upstream.resize(2);
+  upstream.resize(3);
   const others = [send(upstream), send(upstream)];
-  await until(() => others.every(({ heads }) => heads.length === 1));
+  await until(() => waiting.heads.length === 1 && others[0]?.heads.length === 1);
   expect(server.sockets).toHaveLength(3);
+  expect(others[1]?.heads).toHaveLength(0);
   for (const socket of server.sockets) socket.write('ok');
-  await until(() => waiting.heads.length === 1);
-  for (const socket of server.sockets.filter(({ destroyed }) => !destroyed)) socket.write('ok');
+  await until(() => others[1]?.heads.length === 1);
+  for (const socket of server.sockets) socket.write('ok');
   for (const { end } of [first, waiting, ...others])
     expect(await end).toMatchObject({ kind: 'relayed', fault: undefined });
+  expect(server.sockets).toHaveLength(3);
+});
+
+it('idle connections beyond the bound are given up, and those in use when they are free', async () => {
+  await using server = await startHalfAnswering();
+  await using upstream = openUpstream(server.url, { connections: 3 });
+  const all = [send(upstream), send(upstream), send(upstream)];
+  await until(() => all.every(({ heads }) => heads.length === 1));
+  server.sockets[0]?.write('ok');
+  await Promise.race(all.map(({ end }) => end));
+  await new Promise(setImmediate);
+  upstream.resize(1);
+  await until(() => server.sockets.filter(({ destroyed }) => destroyed).length === 1);
+  for (const socket of server.sockets) if (!socket.destroyed) socket.write('ok');
+  for (const { end } of all) expect(await end).toMatchObject({ kind: 'relayed', fault: undefined });
+  await until(() => server.sockets.filter(({ destroyed }) => destroyed).length === 2);
 });
 
 it('fewer connections hold for what comes after', async () => {

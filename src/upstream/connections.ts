@@ -1,0 +1,176 @@
+/**
+ * The connections to one upstream: undici clients that carry one request each, the one used last being used first, so that few are
+ * kept warm and idle ones grow old. Undici's own Pool looks at each of its clients for every request, and at the time for each of
+ * them; here a free one is taken from a stack. Which request goes out when is the throttle's.
+ */
+import { Client, errors, type buildConnector, type Dispatcher } from 'undici';
+import type { Clock } from '../clock.ts';
+import type { Attempt } from './attempt.ts';
+
+export interface ConnectionsOptions {
+  readonly clock: Clock;
+  readonly origin: URL;
+  readonly connect: buildConnector.connector;
+  /** Most at a time. */
+  readonly connections: number;
+  /** An older one takes no further request; 0 = no limit. */
+  readonly maxConnectionAgeMs: number;
+}
+
+/** The attempt keeps time itself. */
+const CLIENT_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, allowH2: false };
+
+interface Waiting {
+  readonly options: Dispatcher.DispatchOptions;
+  readonly attempt: Attempt;
+}
+
+export class Connections {
+  readonly #options: ConnectionsOptions;
+  /** The one that was used last comes last. */
+  readonly #idle: Connection[] = [];
+  readonly #open = new Set<Connection>();
+  readonly #onceOnly = new Set<Connection>();
+  readonly #waiting: Waiting[] = [];
+  #most: number;
+  #isClosed = false;
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+    this.#most = options.connections;
+  }
+
+  /** Sends an attempt on a free connection, on a new one, or when one is free again. */
+  dispatch(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
+    const connection = this.#isClosed ? undefined : this.#take();
+    if (connection !== undefined) connection.carry(options, attempt);
+    else if (this.#isClosed) attempt.onResponseError(null, new errors.ClientDestroyedError());
+    else this.#waiting.push({ options, attempt });
+  }
+
+  /** Sends an attempt on a connection of its own, which is closed behind it. */
+  dispatchOnNew(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
+    const connection = new Connection(this.#options, {});
+    this.#onceOnly.add(connection);
+    void attempt.ended.then(() => {
+      this.#onceOnly.delete(connection);
+      return connection.destroy();
+    });
+    connection.carry({ ...options, reset: true }, attempt);
+  }
+
+  /** Another bound. What is under way goes on; idle connections beyond it are given up. */
+  resize(connections: number): void {
+    this.#most = connections;
+    while (this.#open.size > this.#most) {
+      const [oldest] = this.#idle;
+      if (oldest === undefined) break;
+      this.#giveUp(oldest);
+    }
+    this.#serveWaiting();
+  }
+
+  /** Closes every connection, whatever is under way. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { attempt } of this.#waiting.splice(0)) attempt.onResponseError(null, new errors.ClientDestroyedError());
+    await Promise.all([...this.#open, ...this.#onceOnly].map((connection) => connection.destroy()));
+  }
+
+  #take(): Connection | undefined {
+    for (let free = this.#idle.pop(); free !== undefined; free = this.#idle.pop()) {
+      if (!this.#isTooOld(free)) return free;
+      this.#giveUp(free);
+    }
+    return this.#open.size < this.#most ? this.#openAnother() : undefined;
+  }
+
+  #openAnother(): Connection {
+    const connection: Connection = new Connection(this.#options, {
+      onFree: () => this.#putBack(connection),
+      onClosed: () => {
+        if (this.#idle.includes(connection)) this.#giveUp(connection);
+      },
+    });
+    this.#open.add(connection);
+    return connection;
+  }
+
+  #putBack(connection: Connection): void {
+    if (this.#isClosed) return;
+    if (this.#open.size > this.#most || this.#isTooOld(connection)) this.#giveUp(connection);
+    else this.#idle.push(connection);
+    this.#serveWaiting();
+  }
+
+  #serveWaiting(): void {
+    while (this.#waiting.length > 0) {
+      const free = this.#take();
+      if (free === undefined) return;
+      const next = this.#waiting.shift();
+      if (next !== undefined) free.carry(next.options, next.attempt);
+    }
+  }
+
+  #isTooOld({ openedAt }: Connection): boolean {
+    const { maxConnectionAgeMs, clock } = this.#options;
+    return maxConnectionAgeMs > 0 && clock.now() - openedAt > maxConnectionAgeMs;
+  }
+
+  #giveUp(connection: Connection): void {
+    this.#open.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    void connection.destroy();
+  }
+}
+
+interface ConnectionEvents {
+  /** It can carry another. */
+  readonly onFree?: () => void;
+  /** Its socket is gone; with the next request it would open another. */
+  readonly onClosed?: () => void;
+}
+
+/**
+ * A client that tells an attempt of its connection's fault. Undici takes a reset for the proper end of an answer that only the end of
+ * its connection completes; and it says "busy" of a client that refused a request outright, although it never was.
+ */
+class Connection extends Client {
+  /** Monotonic; Infinity before it is open. */
+  openedAt = Infinity;
+  readonly #onFree: () => void;
+  #attempt: Attempt | undefined;
+  #isBusy = false;
+
+  constructor({ origin, connect, clock }: ConnectionsOptions, { onFree, onClosed }: ConnectionEvents) {
+    super(origin, {
+      ...CLIENT_OPTIONS,
+      connect: (terms, callback) => {
+        connect(terms, (...outcome) => {
+          this.openedAt = clock.now();
+          // Added before undici's own listeners, so that the fault is known before the answer is taken for whole.
+          outcome[1]?.on('error', (error: Error) => this.#attempt?.breakOff(error));
+          callback(...outcome);
+        });
+      },
+    });
+    this.#onFree = onFree ?? (() => undefined);
+    this.on('drain', () => this.#release());
+    if (onClosed !== undefined) this.on('disconnect', onClosed);
+  }
+
+  /** Never throws: what cannot be sent is told to the attempt. */
+  carry(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
+    this.#attempt = attempt;
+    this.#isBusy = true;
+    const hasRoom = this.dispatch(options, attempt);
+    if (hasRoom || attempt.refused) this.#release();
+  }
+
+  #release(): void {
+    if (!this.#isBusy) return;
+    this.#isBusy = false;
+    this.#onFree();
+  }
+}
