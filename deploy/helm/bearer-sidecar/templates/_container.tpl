@@ -1,0 +1,100 @@
+{{/*
+For the pod template of another chart, of which this one is a dependency:
+
+  initContainers: {{- include "bearer-sidecar.initContainers" (index .Subcharts "bearer-sidecar") | nindent 8 }}
+  containers: {{- include "bearer-sidecar.containers" (index .Subcharts "bearer-sidecar") | nindent 8 }}
+  volumes: {{- include "bearer-sidecar.volumes" (index .Subcharts "bearer-sidecar") | nindent 8 }}
+
+The mode decides which of the first two has it; the other one is empty.
+*/}}
+{{- define "bearer-sidecar.initContainers" -}}
+{{- if eq .Values.mode "native" -}}
+{{ include "bearer-sidecar.container" . }}
+  # Makes it a sidecar: it starts before the app and ends after it.
+  restartPolicy: Always
+{{- end -}}
+{{- end -}}
+
+{{- define "bearer-sidecar.containers" -}}
+{{- if ne .Values.mode "native" -}}
+{{ include "bearer-sidecar.container" . }}
+{{- end -}}
+{{- end -}}
+
+{{- define "bearer-sidecar.container" -}}
+- name: bearer-sidecar
+  image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) | quote }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  envFrom:
+    - configMapRef: { name: {{ include "bearer-sidecar.name" . }} }
+  env:
+    # Files, not variables: they can be rotated without a restart, and they are in no environment dump.
+    - { name: SIDECAR_CLIENT_ID_FILE, value: '/etc/bearer-sidecar/client/{{ .Values.client.clientIdKey }}' }
+    - { name: SIDECAR_CLIENT_SECRET_FILE, value: '/etc/bearer-sidecar/client/{{ .Values.client.clientSecretKey }}' }
+    # What was learned of the partner's limit, and the token (encrypted), outlast a restart of the container.
+    - { name: SIDECAR_THROTTLE_STATE_FILE, value: /var/lib/bearer-sidecar/limit.json }
+    - { name: SIDECAR_AUTH_CACHE_FILE, value: /var/lib/bearer-sidecar/token }
+    {{- if .Values.fleet.secretName }}
+    - { name: SIDECAR_REDIS_URL_FILE, value: '/etc/bearer-sidecar/redis/{{ .Values.fleet.urlKey }}' }
+    {{- end }}
+    {{- if eq .Values.mode "standalone" }}
+    - name: SIDECAR_LISTEN_REQUIRED_HEADER_VALUE_FILE
+      value: '/etc/bearer-sidecar/callers/{{ .Values.standalone.requiredHeader.key }}'
+    {{- end }}
+  ports:
+    - { name: sidecar-admin, containerPort: 19464 }
+    {{- if eq .Values.mode "standalone" }}
+    - { name: proxy, containerPort: 18080 }
+    {{- end }}
+  # Not /startupz, which waits for the first token: an outage of the partner would keep every new pod from starting.
+  startupProbe:
+    httpGet: { path: /livez, port: sidecar-admin }
+    periodSeconds: 1
+    timeoutSeconds: 3
+    failureThreshold: 60
+  livenessProbe:
+    httpGet: { path: /livez, port: sidecar-admin }
+    periodSeconds: 10
+    timeoutSeconds: 3
+    failureThreshold: 3
+  {{- if or .Values.readinessProbe (eq .Values.mode "standalone") }}
+  readinessProbe:
+    httpGet: { path: /readyz, port: sidecar-admin }
+    periodSeconds: 5
+    timeoutSeconds: 3
+  {{- end }}
+  resources: {{- toYaml .Values.resources | nindent 4 }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 1000
+    runAsGroup: 1000
+    readOnlyRootFilesystem: true
+    allowPrivilegeEscalation: false
+    capabilities: { drop: [ALL] }
+    seccompProfile: { type: RuntimeDefault }
+  volumeMounts:
+    - { name: bearer-sidecar-client, mountPath: /etc/bearer-sidecar/client, readOnly: true }
+    - { name: bearer-sidecar-state, mountPath: /var/lib/bearer-sidecar }
+    {{- if .Values.fleet.secretName }}
+    - { name: bearer-sidecar-redis, mountPath: /etc/bearer-sidecar/redis, readOnly: true }
+    {{- end }}
+    {{- if eq .Values.mode "standalone" }}
+    - { name: bearer-sidecar-callers, mountPath: /etc/bearer-sidecar/callers, readOnly: true }
+    {{- end }}
+{{- end -}}
+
+{{/* The files belong to root and only the sidecar mounts them; a narrower mode needs an fsGroup for the whole pod. */}}
+{{- define "bearer-sidecar.volumes" -}}
+- name: bearer-sidecar-client
+  secret: { secretName: {{ .Values.client.secretName | quote }}, defaultMode: 0444 }
+- name: bearer-sidecar-state
+  emptyDir: { sizeLimit: 1Mi }
+{{- if .Values.fleet.secretName }}
+- name: bearer-sidecar-redis
+  secret: { secretName: {{ .Values.fleet.secretName | quote }}, defaultMode: 0444 }
+{{- end }}
+{{- if eq .Values.mode "standalone" }}
+- name: bearer-sidecar-callers
+  secret: { secretName: {{ .Values.standalone.requiredHeader.secretName | quote }}, defaultMode: 0444 }
+{{- end }}
+{{- end -}}

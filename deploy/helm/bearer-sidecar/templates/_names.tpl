@@ -1,0 +1,52 @@
+{{/* What everything of this release is called. */}}
+{{- define "bearer-sidecar.name" -}}
+{{- if contains "bearer-sidecar" .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-bearer-sidecar" .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "bearer-sidecar.labels" -}}
+app.kubernetes.io/name: bearer-sidecar
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{/* What a pod with the sidecar is labelled with, and the monitor and the policies select by. */}}
+{{- define "bearer-sidecar.podLabels" -}}
+bearer-sidecar: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{/* Rolls the pods when a setting has changed. */}}
+{{- define "bearer-sidecar.podAnnotations" -}}
+checksum/bearer-sidecar: {{ include "bearer-sidecar.config" . | sha256sum }}
+{{- end -}}
+
+{{/* What suits the mode, under what the user says. Whole numbers stay whole: a large one would be written as 1e+06. */}}
+{{- define "bearer-sidecar.config" -}}
+{{- $config := dict "SIDECAR_ADMIN_LISTEN" "0.0.0.0:19464" "SIDECAR_DRAIN_MS" "25000" -}}
+{{- if ne .Values.mode "native" -}}
+{{- $_ := set $config "SIDECAR_DRAIN_DELAY_MS" "15000" -}}
+{{- $_ := set $config "SIDECAR_DRAIN_MS" "40000" -}}
+{{- end -}}
+{{- if eq .Values.mode "standalone" -}}
+{{- $name := include "bearer-sidecar.name" . -}}
+{{- $hosts := list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) -}}
+{{- $_ := set $config "SIDECAR_LISTEN" "0.0.0.0:18080" -}}
+{{- $_ := set $config "SIDECAR_ALLOWED_HOSTS" (concat $hosts .Values.standalone.allowedHosts | join ",") -}}
+{{- $_ := set $config "SIDECAR_LISTEN_REQUIRED_HEADER_NAME" .Values.standalone.requiredHeader.name -}}
+{{- end -}}
+{{- range $name, $value := .Values.config -}}
+{{- if and (kindIs "float64" $value) (eq (floor $value) $value) -}}
+{{- $_ := set $config $name (printf "%.0f" $value) -}}
+{{- else -}}
+{{- $_ := set $config $name (toString $value) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $value := $config }}
+{{ $name }}: {{ $value | quote }}
+{{- end -}}
+{{- end -}}

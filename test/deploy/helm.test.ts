@@ -1,0 +1,175 @@
+/** The Helm chart as a real helm renders it: valid for the API, the same container as deploy/kubernetes, strict in its values. */
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parse } from 'yaml';
+import { SETTINGS } from '../../src/config/schema.ts';
+import { call } from '../support/calls.ts';
+import { outsideAddress, startContainer } from '../support/container-process.ts';
+import { CHART, helm, helmTemplate } from '../support/helm.ts';
+import { kustomizeExample } from '../support/kustomize.ts';
+import { findSchemaFaults, findUnknownFields } from '../support/manifests.ts';
+import type { KubernetesObject } from '../support/manifests.ts';
+import { environmentOf, findBrokenReferences, podsOf, sidecarOf } from '../support/pods.ts';
+
+type Values = Readonly<Record<string, unknown>>;
+
+const CONFIG = {
+  SIDECAR_BASE_URL: 'https://api.partner.example/v1',
+  SIDECAR_AUTH_URL: 'https://auth.partner.example',
+  SIDECAR_AUDIENCE: 'https://api.partner.example/',
+};
+const EVERYTHING = {
+  fleet: { secretName: 'redis' },
+  podMonitor: { enabled: true, labels: { release: 'prometheus' } },
+  networkPolicy: { enabled: true, egressPorts: [443, 6379] },
+};
+
+function scratchFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chart-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  return folder;
+}
+
+/** JSON is YAML. */
+function writeValues(values: Values): string {
+  const file = join(scratchFolder(), 'values.yaml');
+  writeFileSync(file, JSON.stringify(values));
+  return file;
+}
+
+function render(values: Values, release = 'partner'): KubernetesObject[] {
+  return helmTemplate(release, CHART, '--values', writeValues({ config: CONFIG, ...values }));
+}
+
+/** The chart as a dependency of an app's chart, put together from what its README says. */
+function renderInAppChart(values: Values): KubernetesObject[] {
+  const folder = scratchFolder();
+  const readme = readFileSync(join(CHART, 'README.md'), 'utf8');
+  const blocks = [...readme.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, block = '']) => block);
+  const [dependencies = '', settings = '', template = ''] = blocks;
+  writeFileSync(join(folder, 'Chart.yaml'), `apiVersion: v2\nname: app\nversion: 1.0.0\n${dependencies}`);
+  const own = parse(settings) as { 'bearer-sidecar': Values };
+  writeFileSync(
+    join(folder, 'values.yaml'),
+    JSON.stringify({ 'bearer-sidecar': { ...own['bearer-sidecar'], ...values } }),
+  );
+  mkdirSync(join(folder, 'templates'));
+  const head = 'apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: app }\nspec:\n';
+  const selector = '  selector: { matchLabels: { app: legacy-app } }\n';
+  const deployment = head + selector + template.replaceAll(/^(?=.)/gm, '  ').replaceAll(/nindent 6/g, 'nindent 8');
+  writeFileSync(join(folder, 'templates', 'deployment.yaml'), deployment);
+  // What `helm dependency update` would do.
+  cpSync(CHART, join(folder, 'charts', 'bearer-sidecar'), { recursive: true });
+  return helmTemplate('partner', folder);
+}
+
+const RENDERED: readonly (readonly [string, () => KubernetesObject[]])[] = [
+  ['standalone', () => render({ mode: 'standalone' })],
+  ['standalone with everything', () => render({ mode: 'standalone', ...EVERYTHING })],
+  ['native in the chart of an app', () => renderInAppChart({})],
+  ['native in the chart of an app, with everything', () => renderInAppChart(EVERYTHING)],
+  ['classic in the chart of an app', () => renderInAppChart({ mode: 'classic', ...EVERYTHING })],
+];
+
+it('says which version renders, and that lint finds nothing', () => {
+  console.info(`helm: ${helm('version', '--short').stdout.trim()}`);
+  const { status, stdout } = helm('lint', '--strict', CHART, '--values', writeValues({ config: CONFIG }));
+  expect([status, stdout]).toEqual([0, expect.stringContaining('0 chart(s) failed')]);
+});
+
+/** A list of which nothing is left is the same to Kubernetes as one that is not there. */
+function withoutNulls(objects: readonly KubernetesObject[]): KubernetesObject[] {
+  return JSON.parse(JSON.stringify(objects, (_, value: unknown) => value ?? undefined)) as KubernetesObject[];
+}
+
+describe.each(RENDERED)('%s', (_, make) => {
+  it('is valid by the schemas of Kubernetes and names nothing that is not there', () => {
+    const objects = withoutNulls(make());
+    expect(objects.length).toBeGreaterThan(1);
+    expect(findSchemaFaults(objects)).toEqual([]);
+    expect(findBrokenReferences(objects)).toEqual([]);
+    const [pod] = podsOf(objects);
+    const env = environmentOf(sidecarOf(pod!)!, objects);
+    expect(Number(env.SIDECAR_DRAIN_MS)).toBeLessThan(pod!.terminationGracePeriodSeconds * 1000);
+    expect([...SETTINGS.values()].map(({ env: name }) => name)).toEqual(expect.arrayContaining(Object.keys(env)));
+  });
+});
+
+it('no object has a field that Kubernetes does not know', { timeout: 60_000 }, () => {
+  expect(findUnknownFields(withoutNulls(RENDERED.flatMap(([, make]) => make())))).toEqual([]);
+});
+
+it('native: the very container of deploy/kubernetes', () => {
+  const containerOf = (objects: readonly KubernetesObject[]) => {
+    const { envFrom, ...container } = sidecarOf(podsOf(objects)[0]!)!;
+    expect(envFrom).toBeDefined();
+    return container;
+  };
+  const chart = renderInAppChart({});
+  expect(podsOf(chart)[0]?.initContainers[0]?.restartPolicy).toBe('Always');
+  expect(containerOf(chart)).toEqual({ ...containerOf(kustomizeExample('native')), imagePullPolicy: 'IfNotPresent' });
+});
+
+it('the same settings as deploy/kubernetes, by mode', () => {
+  const settingsOf = (objects: readonly KubernetesObject[]) =>
+    environmentOf(sidecarOf(podsOf(objects).find((pod) => sidecarOf(pod) !== undefined)!)!, objects);
+  expect(settingsOf(renderInAppChart({}))).toEqual(settingsOf(kustomizeExample('native')));
+  expect(settingsOf(renderInAppChart({ mode: 'classic' }))).toEqual(settingsOf(kustomizeExample('classic')));
+  expect(settingsOf(render({ mode: 'standalone' }))).toEqual({
+    ...settingsOf(kustomizeExample('standalone')),
+    SIDECAR_ALLOWED_HOSTS: 'partner-bearer-sidecar,partner-bearer-sidecar.default,partner-bearer-sidecar.default.svc',
+  });
+});
+
+it('numbers stay as they were written, and a release may be called on', () => {
+  const config = { ...CONFIG, SIDECAR_REPLAY_TOTAL_BYTES: 33_554_432, SIDECAR_RATE: 2.5, SIDECAR_WEBSOCKET: true };
+  const objects = render({ mode: 'standalone', config, ...EVERYTHING }, 'on');
+  expect(findSchemaFaults(objects)).toEqual([]);
+  expect(objects.find(({ kind }) => kind === 'ConfigMap')?.data).toMatchObject({
+    SIDECAR_REPLAY_TOTAL_BYTES: '33554432',
+    SIDECAR_RATE: '2.5',
+    SIDECAR_WEBSOCKET: 'true',
+  });
+});
+
+describe('values', () => {
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as object;
+  const validate = new Ajv({ strict: true, strictRequired: false, allowUnionTypes: true }).compile(schema);
+  const defaults = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')) as Values;
+
+  it('the defaults and the settings that are required are valid', () => {
+    expect([validate({ ...defaults, config: CONFIG }), validate.errors]).toEqual([true, null]);
+  });
+
+  it.each<[string, Values]>([
+    ['no settings', { config: {} }],
+    ['nothing to ask a token for', { config: { ...CONFIG, SIDECAR_AUDIENCE: undefined } }],
+    ['a secret among the settings', { config: { ...CONFIG, SIDECAR_CLIENT_SECRET: 'x' } }],
+    ['a name that is no variable', { config: { ...CONFIG, baseUrl: 'x' } }],
+    ['a list as a value', { config: { ...CONFIG, SIDECAR_SCOPE: ['a'] } }],
+    ['an unknown mode', { config: CONFIG, mode: 'ambient' }],
+    ['an unknown key', { config: CONFIG, replicaCount: 2 }],
+    ['an unknown key below', { config: CONFIG, networkPolicy: { enable: true } }],
+    ['a port that is none', { config: CONFIG, networkPolicy: { egressPorts: [70_000] } }],
+  ])('%s: refused by helm and by the schema alone', (_, values) => {
+    expect(validate({ ...defaults, ...(JSON.parse(JSON.stringify(values)) as Values) })).toBe(false);
+    const { status, stderr } = helm('template', 'partner', CHART, '--values', writeValues(values));
+    expect(status).not.toBe(0);
+    expect(stderr).toContain("values don't meet the specifications of the schema");
+  });
+});
+
+it('the sidecar starts with what the chart gives it, and is ready as its probe asks', async () => {
+  const objects = render({ mode: 'standalone' });
+  const pod = podsOf(objects)[0]!;
+  const container = sidecarOf(pod)!;
+  const secrets = { 'bearer-sidecar-callers': { 'header-value': 'value-of-the-required-field' } };
+  await using running = await startContainer({ name: 'helm', objects, pod, container, secrets });
+  const probe = `http://${outsideAddress()}:${String(running.adminPort)}${container.readinessProbe!.httpGet!.path}`;
+  await expect.poll(async () => (await call(probe)).status, { timeout: 10_000 }).toBe(200);
+});

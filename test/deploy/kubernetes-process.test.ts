@@ -1,0 +1,83 @@
+/**
+ * Where the manifests' promises meet the process: the sidecar with the variables, files and probes of a rendered manifest, asked
+ * from inside the pod (loopback) and from outside of it (another address).
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { call, post } from '../support/calls.ts';
+import { outsideAddress, startContainer } from '../support/container-process.ts';
+import { kustomizeExample } from '../support/kustomize.ts';
+import { podsOf, sidecarOf } from '../support/pods.ts';
+
+async function startExample(name: string, secrets: Readonly<Record<string, Readonly<Record<string, string>>>> = {}) {
+  const objects = kustomizeExample(name);
+  const pod = podsOf(objects).find((candidate) => sidecarOf(candidate) !== undefined)!;
+  const container = sidecarOf(pod)!;
+  const running = await startContainer({ name: `kubernetes-${name}`, objects, pod, container, secrets });
+  const inside = `http://127.0.0.1:${String(running.adminPort)}`;
+  const outside = `http://${outsideAddress()}:${String(running.adminPort)}`;
+  return { ...running, pod, container, inside, outside };
+}
+
+async function untilReady(adminUrl: string): Promise<void> {
+  const until = performance.now() + 10_000;
+  while ((await call(`${adminUrl}/readyz`)).status !== 200) {
+    if (performance.now() > until) throw new Error('not ready');
+    await sleep(20);
+  }
+}
+
+describe('native', () => {
+  it('the probes answer from outside, and nothing else does but the metrics', async () => {
+    await using pod = await startExample('native');
+    const { container, inside, outside, proxyPort, upstream } = pod;
+    // As soon as it listens, before a token is there.
+    for (const { httpGet } of [container.startupProbe!, container.livenessProbe!])
+      expect((await call(`${outside}${httpGet!.path}`)).status).toBe(200);
+    await untilReady(outside);
+    expect((await call(`${outside}/metrics`)).text).toContain('bearer_sidecar_build_info');
+    for (const path of ['/status', '/', '/quitquitquit']) expect((await call(`${outside}${path}`)).status).toBe(403);
+    expect((await call(`${inside}/status`)).status).toBe(200);
+
+    expect((await post(`http://localhost:${String(proxyPort)}/quotes`, { a: 1 })).status).toBe(200);
+    expect(upstream.requests[0]?.headers.authorization).toMatch(/^Bearer /);
+    await expect(call(`http://${outsideAddress()}:${String(proxyPort)}/quotes`)).rejects.toThrow('ECONNREFUSED');
+    expect(await pod.process.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe('standalone', () => {
+  it('serves other pods that carry the field, by the name of the Service, and nobody else', async () => {
+    const key = 'value-of-the-required-field';
+    await using pod = await startExample('standalone', { 'bearer-sidecar-callers': { 'header-value': key } });
+    await untilReady(pod.outside);
+    const url = `http://${outsideAddress()}:${String(pod.proxyPort)}/quotes`;
+    const ask = async (headers: Record<string, string>) => (await post(url, {}, headers)).status;
+    expect(await ask({ host: 'partner-api', 'x-sidecar-key': key })).toBe(200);
+    expect(await ask({ host: 'partner-api' })).toBe(403);
+    expect(await ask({ host: 'partner-api', 'x-sidecar-key': 'another' })).toBe(403);
+    expect(await ask({ host: 'elsewhere', 'x-sidecar-key': key })).toBe(403);
+    expect(pod.upstream.requests).toHaveLength(1);
+    expect(pod.upstream.requests[0]?.headers).not.toHaveProperty('x-sidecar-key');
+  });
+});
+
+describe('job-classic', () => {
+  it.each([0, 7])('the work ends with %d, and the sidecar with it', async (code) => {
+    await using pod = await startExample('job-classic');
+    await untilReady(pod.inside);
+    const work = pod.pod.containers[0]!;
+    // The work itself: one call of the partner, then its exit code.
+    const report = `curl --silent --fail --data {} http://localhost:${String(pod.proxyPort)}/report && (exit ${String(code)})`;
+    const [shell = '', ...args] = (work.command ?? []).map((word) =>
+      word.replace('/app/report', report).replace('19464', String(pod.adminPort)),
+    );
+    const child = spawn(shell, args, { stdio: 'ignore' });
+    const [ended] = (await once(child, 'exit')) as [number];
+    expect(ended).toBe(code);
+    expect(await pod.process.exit).toEqual({ code: 0, signal: null });
+    expect(pod.upstream.requests).toHaveLength(1);
+  });
+});

@@ -1,0 +1,224 @@
+/** deploy/kubernetes as `kubectl kustomize` renders it: valid for the API, sound in itself, and as promised in its comments. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { KUBERNETES_FOLDER, kustomize, kustomizeExample } from '../support/kustomize.ts';
+import { findSchemaFaults, findUnknownFields, parseManifests } from '../support/manifests.ts';
+import type { KubernetesObject } from '../support/manifests.ts';
+import { environmentOf, findBrokenReferences, podsOf, sidecarOf } from '../support/pods.ts';
+
+const DOCS = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'kubernetes.md'), 'utf8');
+const EXAMPLES = ['native', 'classic', 'job-native', 'job-classic', 'fleet', 'standalone'];
+
+/** Renders a kustomization of a user's own, next to the examples. */
+function kustomizeOwn(text: string, files: Readonly<Record<string, string>> = {}): KubernetesObject[] {
+  const folder = mkdtempSync(join(tmpdir(), 'kustomization-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  writeFileSync(
+    join(folder, 'kustomization.yaml'),
+    text.replaceAll('deploy/kubernetes', relative(folder, KUBERNETES_FOLDER)),
+  );
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+  return kustomize(folder);
+}
+
+const rendered = new Map(EXAMPLES.map((name) => [name, kustomizeExample(name)]));
+const objectsOf = (name: string): KubernetesObject[] => rendered.get(name) ?? [];
+const sidecarPodsOf = (objects: readonly KubernetesObject[]) =>
+  podsOf(objects).filter((pod) => sidecarOf(pod) !== undefined);
+
+it('says which version rendered', () => {
+  const { stdout } = spawnSync('kubectl', ['version', '--client'], { encoding: 'utf8' });
+  console.info(`kubectl: ${stdout.trim().replaceAll('\n', ', ')}`);
+  expect(stdout).toMatch(/Kustomize Version: v[5-9]/);
+});
+
+describe.each(EXAMPLES)('the example %s', (name) => {
+  const objects = objectsOf(name);
+
+  it('is valid by the schemas of Kubernetes', () => {
+    expect(objects.length).toBeGreaterThan(2);
+    expect(findSchemaFaults(objects)).toEqual([]);
+  });
+
+  it('names nothing that is not there', () => {
+    expect(findBrokenReferences(objects)).toEqual([]);
+  });
+
+  it('has one pod with the sidecar, hardened, with its secrets as files and room to drain', () => {
+    const [pod, ...others] = sidecarPodsOf(objects);
+    expect(others).toEqual([]);
+    const container = sidecarOf(pod!)!;
+    expect(container.securityContext).toEqual({
+      runAsNonRoot: true,
+      runAsUser: 1000,
+      runAsGroup: 1000,
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
+    const env = environmentOf(container, objects);
+    expect(env).toMatchObject({
+      SIDECAR_ADMIN_LISTEN: '0.0.0.0:19464',
+      SIDECAR_CLIENT_SECRET_FILE: '/etc/bearer-sidecar/client/client-secret',
+    });
+    expect(Object.keys(env)).not.toContain('SIDECAR_CLIENT_SECRET');
+    expect(Number(env.SIDECAR_DRAIN_MS)).toBeLessThan(pod!.terminationGracePeriodSeconds * 1000);
+    expect(Number(env.SIDECAR_DRAIN_DELAY_MS ?? 0)).toBeLessThan(Number(env.SIDECAR_DRAIN_MS));
+    expect(container.resources?.limits).toEqual({ memory: '256Mi' });
+    expect(container.startupProbe?.httpGet?.path).toBe('/livez');
+    expect(container.livenessProbe?.httpGet?.path).toBe('/livez');
+    expect(container.readinessProbe?.httpGet?.path).toBe(name === 'standalone' ? '/readyz' : undefined);
+  });
+});
+
+it('no object has a field that Kubernetes does not know', { timeout: 60_000 }, () => {
+  expect(findUnknownFields(EXAMPLES.flatMap(objectsOf))).toEqual([]);
+});
+
+it('native: first of the init containers, restarted always', () => {
+  for (const name of ['native', 'job-native', 'fleet']) {
+    const [pod] = sidecarPodsOf(objectsOf(name));
+    expect(pod?.initContainers[0]).toMatchObject({ name: 'bearer-sidecar', restartPolicy: 'Always' });
+    expect(pod?.containers).toHaveLength(1);
+  }
+});
+
+it('classic: beside the app, behind it, and it goes on for 15 s', () => {
+  const objects = objectsOf('classic');
+  const [pod] = sidecarPodsOf(objects);
+  expect(pod?.initContainers).toEqual([]);
+  expect(pod?.containers.map(({ name }) => name)).toEqual(['app', 'bearer-sidecar']);
+  expect(environmentOf(pod!.containers[1]!, objects)).toMatchObject({ SIDECAR_DRAIN_DELAY_MS: '15000' });
+});
+
+it('job-classic: may be asked to end, and is', () => {
+  const objects = objectsOf('job-classic');
+  const [pod] = sidecarPodsOf(objects);
+  const [work, sidecar] = pod!.containers;
+  expect(environmentOf(sidecar!, objects)).toMatchObject({ SIDECAR_ADMIN_ALLOW_QUIT: 'true' });
+  expect(work?.command?.join(' ')).toContain('http://localhost:19464/quitquitquit');
+});
+
+it('fleet: the sidecars reach Valkey, and Valkey has no sidecar', () => {
+  const objects = objectsOf('fleet');
+  const pods = podsOf(objects);
+  expect(pods.map((pod) => [pod.owner, sidecarOf(pod) !== undefined])).toEqual([
+    ['Deployment legacy-app', true],
+    ['Deployment valkey', false],
+  ]);
+  const [pod] = sidecarPodsOf(objects);
+  const { SIDECAR_REDIS_URL_FILE: file = '' } = environmentOf(sidecarOf(pod!)!, objects);
+  const mount = sidecarOf(pod!)!.volumeMounts?.find(({ mountPath }) => file.startsWith(`${mountPath}/`));
+  expect(pod?.volumes.find(({ name }) => name === mount?.name)?.secret?.secretName).toBe('bearer-sidecar-redis');
+});
+
+it('the commands of the documentation make every Secret that the examples name', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const commands = [...DOCS.matchAll(/^kubectl (create secret generic .*)$/gm)].map(([, words = '']) =>
+    words.split(' '),
+  );
+  const made = commands.flatMap((words) => {
+    for (const word of words.filter((candidate) => candidate.startsWith('--from-file=')))
+      writeFileSync(join(folder, word.slice('--from-file='.length)), 'some text');
+    const { stdout, stderr } = spawnSync('kubectl', [...words, '--dry-run=client', '--output=yaml'], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { ...process.env, KUBECONFIG: join(folder, 'none') },
+    });
+    expect(stderr).toBe('');
+    return parseManifests(stdout);
+  });
+  expect(findSchemaFaults(made)).toEqual([]);
+  const keysOf = Object.fromEntries(made.map(({ metadata, data = {} }) => [metadata.name, Object.keys(data).sort()]));
+  expect(keysOf).toEqual({
+    'bearer-sidecar-client': ['client-id', 'client-secret'],
+    'bearer-sidecar-callers': ['header-value'],
+    'bearer-sidecar-redis': ['password', 'redis-url'],
+  });
+  const named = EXAMPLES.flatMap((name) => podsOf(objectsOf(name)).flatMap(({ volumes }) => volumes));
+  expect(Object.keys(keysOf)).toEqual(expect.arrayContaining(named.flatMap(({ secret }) => secret?.secretName ?? [])));
+});
+
+describe('in a kustomization of somebody else', () => {
+  it('as docs/kubernetes.md has it: settings of their own win over those of the component', () => {
+    const documented = /```yaml\n(resources: [\s\S]*?)```/.exec(DOCS)?.[1] ?? '';
+    const deployment = readFileSync(join(KUBERNETES_FOLDER, 'examples', 'app', 'deployment.yaml'), 'utf8');
+    const objects = kustomizeOwn(`${documented}      - SIDECAR_DRAIN_MS=5000\n`, { 'deployment.yaml': deployment });
+    const container = sidecarOf(sidecarPodsOf(objects)[0]!)!;
+    expect(container.image).toBe('registry.example/bearer-sidecar:0.1.0');
+    expect(environmentOf(container, objects)).toMatchObject({
+      SIDECAR_BASE_URL: 'https://api.partner.example/v1',
+      SIDECAR_DRAIN_MS: '5000',
+      SIDECAR_ADMIN_LISTEN: '0.0.0.0:19464',
+    });
+    expect(findBrokenReferences(objects)).toEqual([]);
+  });
+
+  it('classic and fleet together, and without the policy for what the pod may reach', () => {
+    const objects = kustomizeOwn(`
+resources: [deploy/kubernetes/examples/app, deploy/kubernetes/examples/job]
+components:
+  - deploy/kubernetes/components/sidecar
+  - deploy/kubernetes/components/fleet
+  - deploy/kubernetes/components/classic
+  - deploy/kubernetes/components/network-policy
+configMapGenerator:
+  - { name: bearer-sidecar, literals: [SIDECAR_BASE_URL=https://api.partner.example] }
+${/^patches:\n[\s\S]*?(?=```)/m.exec(DOCS)?.[0] ?? ''}`);
+    expect(findBrokenReferences(objects)).toEqual([]);
+    const pods = sidecarPodsOf(objects);
+    expect(pods.map(({ owner, initContainers }) => [owner, initContainers.length])).toEqual([
+      ['Deployment legacy-app', 0],
+      ['Job legacy-report', 0],
+    ]);
+    for (const pod of pods)
+      expect(sidecarOf(pod)?.volumeMounts?.map(({ name }) => name)).toContain('bearer-sidecar-redis');
+    expect(objects.filter(({ kind }) => kind === 'NetworkPolicy').map(({ metadata }) => metadata.name)).toEqual([
+      'bearer-sidecar-admin',
+    ]);
+  });
+});
+
+it('a CronJob gets the same pod as a Job', () => {
+  const template = `{ template: { spec: { restartPolicy: Never, containers: [{ name: work, image: work:1 }] } } }`;
+  const work = `
+{ apiVersion: batch/v1, kind: Job, metadata: { name: work }, spec: ${template} }
+---
+{ apiVersion: batch/v1, kind: CronJob, metadata: { name: work }, spec: { schedule: '0 3 * * *', jobTemplate: { spec: ${template} } } }
+`;
+  for (const components of ['[sidecar, fleet]', '[sidecar, fleet, classic]']) {
+    const objects = kustomizeOwn(
+      `resources: [work.yaml]
+components: ${components.replaceAll(/[a-z]+/g, 'deploy/kubernetes/components/$&')}
+configMapGenerator:
+  - { name: bearer-sidecar, literals: [SIDECAR_BASE_URL=https://api.partner.example] }
+`,
+      { 'work.yaml': work },
+    );
+    expect(findSchemaFaults(objects)).toEqual([]);
+    const [first, second] = sidecarPodsOf(objects).map((pod) => ({ ...pod, owner: 'either' }));
+    expect(first).toEqual(second);
+    expect(first?.volumes.map(({ name }) => name)).toContain('bearer-sidecar-redis');
+  }
+});
+
+it('each check sees what is wrong in a manifest that is', { timeout: 60_000 }, () => {
+  const wrong = parseManifests(readFileSync(join(import.meta.dirname, 'fixtures', 'wrong.yaml'), 'utf8'));
+  expect(findSchemaFaults(wrong).join()).toMatch(/replicas/);
+  expect(findUnknownFields(wrong).join()).toMatch(/restartPolcy/);
+  expect(findBrokenReferences(wrong)).toEqual([
+    'Deployment wrong: selects none of its own pods',
+    'Deployment wrong: bearer-sidecar: no port nowhere',
+    'Deployment wrong: bearer-sidecar: no volume nowhere',
+    'Deployment wrong: bearer-sidecar: no ConfigMap nowhere',
+  ]);
+});

@@ -1,0 +1,64 @@
+/**
+ * The unit as systemd itself judges it. That the process runs under all of its restrictions is shown by `npm run systemd:boot`,
+ * which starts a systemd of its own.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { SETTINGS } from '../../src/config/schema.ts';
+
+const UNIT = readFileSync(join(import.meta.dirname, '..', '..', 'deploy', 'systemd', 'bearer-sidecar.service'), 'utf8');
+
+/** A copy whose program is one that exists, with further changes. */
+function writeUnit(change: (unit: string) => string = (unit) => unit): string {
+  const folder = mkdtempSync(join(tmpdir(), 'unit-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const file = join(folder, 'bearer-sidecar.service');
+  writeFileSync(file, change(UNIT.replace('ExecStart=/usr/local/bin/bearer-sidecar', `ExecStart=${process.execPath}`)));
+  return file;
+}
+
+function analyze(...args: string[]) {
+  const { status, stdout, stderr, error } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
+  if (error !== undefined)
+    throw new Error('systemd-analyze is needed by this test (Debian: systemd)', { cause: error });
+  return { status, stdout, stderr };
+}
+
+/** All values of a directive. */
+const valuesOf = (name: string): string[] =>
+  UNIT.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []));
+
+it('systemd-analyze verify finds nothing to say, and would', () => {
+  expect(analyze('verify', '--man=no', writeUnit())).toEqual({ status: 0, stdout: '', stderr: '' });
+  const wrong = writeUnit((unit) => unit.replace('RestartSec=1', 'RestartSec=soon\nProtectSytem=strict'));
+  const { stderr } = analyze('verify', '--man=no', wrong);
+  expect(stderr).toContain('Failed to parse sec value');
+  expect(stderr).toContain('ProtectSytem');
+});
+
+it('systemd-analyze security: exposure below 2 of 10', () => {
+  const { status, stdout } = analyze('security', '--offline=true', '--no-pager', '--threshold=20', writeUnit());
+  const version = analyze('--version').stdout.split('\n')[0] ?? '';
+  console.info(`${version}: ${/Overall exposure level.*/.exec(stdout)?.[0] ?? 'no level'}`);
+  expect(status).toBe(0);
+  // Without the hardening the same check fails.
+  const soft = writeUnit((unit) => unit.replace(/^(?:Protect|Private|Restrict|SystemCall|Capability).*$/gm, ''));
+  expect(analyze('security', '--offline=true', '--no-pager', '--threshold=20', soft).status).not.toBe(0);
+});
+
+it('the secret comes as a credential, and the times fit', () => {
+  const environment = Object.fromEntries(
+    valuesOf('Environment').map((value) => value.split('=', 2) as [string, string]),
+  );
+  expect(environment).toMatchObject({ SIDECAR_CLIENT_SECRET_FILE: '%d/client-secret' });
+  expect(valuesOf('LoadCredential').join()).toContain('client-secret:');
+  const known = [...SETTINGS.values()].map(({ env }) => env);
+  expect(known).toEqual(expect.arrayContaining(Object.keys(environment)));
+  const drainMs = SETTINGS.get('shutdown.drainMs')?.default;
+  expect(Number(valuesOf('TimeoutStopSec')[0]) * 1000).toBeGreaterThan(Number(drainMs));
+});

@@ -1,0 +1,20 @@
+/** deploy/kubernetes as `kubectl kustomize` renders it. */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { parseManifests } from './manifests.ts';
+import type { KubernetesObject } from './manifests.ts';
+
+export const KUBERNETES_FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'kubernetes');
+
+/** @throws Error when kubectl is missing, or with what it says of the folder */
+export function kustomize(folder: string): KubernetesObject[] {
+  const { status, stdout, stderr, error } = spawnSync('kubectl', ['kustomize', folder], { encoding: 'utf8' });
+  if (error !== undefined) throw new Error('kubectl is needed by this test, 1.27 or newer', { cause: error });
+  if (status !== 0) throw new Error(stderr);
+  return parseManifests(stdout);
+}
+
+/** One of the examples, by the name of its folder. */
+export function kustomizeExample(name: string): KubernetesObject[] {
+  return kustomize(join(KUBERNETES_FOLDER, 'examples', name));
+}
