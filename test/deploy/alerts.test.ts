@@ -1,0 +1,204 @@
+/**
+ * The rules for Prometheus: judged by promtool with series made for them, and by a real Prometheus with sidecars in health and in
+ * trouble. Each alert has a test in which it fires, and a runbook.
+ */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parse } from 'yaml';
+import { ROOT } from '../../tools/dashboard/made-files.ts';
+import { call, post, together } from '../support/calls.ts';
+import { freePort } from '../support/loopback.ts';
+import { askUntil, runPromtool, startPrometheus } from '../support/prometheus.ts';
+import type { Prometheus } from '../support/prometheus.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import type { RunningSidecar } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+const FOLDER = join(ROOT, 'deploy', 'prometheus');
+const [ALERTS, RECORDING, TESTS] = ['alerts.yaml', 'recording.yaml', 'alerts.test.yaml'].map((file) =>
+  join(FOLDER, file),
+) as [string, string, string];
+
+/** Several processes start together, on a machine that may be busy. */
+const PATIENCE_MS = 30_000;
+
+interface RuleFile {
+  readonly groups: readonly {
+    readonly rules: readonly {
+      readonly alert?: string;
+      readonly record?: string;
+      readonly expr: string;
+      readonly labels?: Readonly<Record<string, string>>;
+      readonly annotations?: Readonly<Record<string, string>>;
+    }[];
+  }[];
+}
+
+interface TestFile {
+  readonly tests: readonly {
+    readonly promql_expr_test: readonly { readonly exp_samples: readonly { readonly labels: string }[] }[];
+  }[];
+}
+
+function rulesOf(file: string) {
+  return (parse(readFileSync(file, 'utf8')) as RuleFile).groups.flatMap(({ rules }) => rules);
+}
+
+const alerts = rulesOf(ALERTS);
+const names = alerts.map(({ alert = '' }) => alert).sort();
+
+describe('promtool', () => {
+  it('finds the rules sound', () => {
+    expect(runPromtool(['check', 'rules', ALERTS, RECORDING])).toMatchObject({ code: 0 });
+    expect(runPromtool(['check', 'config', join(FOLDER, 'prometheus.yml')])).toMatchObject({ code: 0 });
+  });
+
+  it('sees each alert fire for its fault, and none in health', { timeout: 90_000 }, () => {
+    const { code, said } = runPromtool(['test', 'rules', TESTS]);
+    expect([code, said]).toEqual([0, expect.stringContaining('SUCCESS')]);
+    const { tests } = parse(readFileSync(TESTS, 'utf8')) as TestFile;
+    const [health, ...faults] = tests;
+    expect(health?.promql_expr_test[0]?.exp_samples).toEqual([]);
+    const fired = faults
+      .flatMap((test) => test.promql_expr_test.flatMap(({ exp_samples }) => exp_samples))
+      .flatMap(({ labels }) => /alertname="(\w+)"/.exec(labels)?.[1] ?? []);
+    expect([...new Set(fired)].sort()).toEqual(names);
+  });
+});
+
+describe('each alert', () => {
+  it('says how grave it is, what it is, and which page to open', () => {
+    for (const { alert = '', labels, annotations } of alerts) {
+      expect(labels?.severity, alert).toMatch(/^(critical|warning)$/);
+      expect(Object.keys(annotations ?? {}), alert).toEqual(['summary', 'description', 'runbook_url']);
+      expect(annotations?.runbook_url).toBe(`docs/runbooks/${alert}.md`);
+    }
+  });
+
+  it('has a runbook, and each runbook an alert', () => {
+    const pages = globSync('*.md', { cwd: join(ROOT, 'docs', 'runbooks') });
+    expect(pages.map((page) => basename(page, '.md')).sort()).toEqual(names);
+    for (const page of pages) {
+      const text = readFileSync(join(ROOT, 'docs', 'runbooks', page), 'utf8');
+      expect(text.match(/^##? .*$/gm), page).toEqual([
+        `# ${basename(page, '.md')}`,
+        '## Confirm',
+        '## Do',
+        '## Do not',
+      ]);
+    }
+  });
+
+  it('compares only recorded series that are recorded', () => {
+    const recorded = rulesOf(RECORDING).map(({ record }) => record);
+    const used = alerts.flatMap(({ expr }) => expr.match(/\w+:bearer_sidecar_\w+(?::\w+)?/g) ?? []);
+    expect(used.length).toBeGreaterThan(5);
+    for (const name of used) expect(recorded).toContain(name);
+  });
+});
+
+it('the queries of the runbooks are understood by Prometheus', { timeout: 60_000 }, async () => {
+  const prometheus = await startPrometheus({ targets: [] });
+  const queries = globSync('*.md', { cwd: join(ROOT, 'docs', 'runbooks') }).flatMap((page) => {
+    const text = readFileSync(join(ROOT, 'docs', 'runbooks', page), 'utf8');
+    return [...text.matchAll(/```promql\n([\s\S]*?)```/g)].flatMap(([, block = '']) => block.trim().split('\n'));
+  });
+  expect(queries.length).toBeGreaterThan(names.length);
+  for (const query of queries) await expect(prometheus.query(query), query).resolves.toEqual([]);
+});
+
+describe('docs/operations.md and the runbooks', () => {
+  const pages = globSync(['operations.md', 'runbooks/*.md'], { cwd: join(ROOT, 'docs') }).map((page) => {
+    const file = join(ROOT, 'docs', page);
+    return { file, text: readFileSync(file, 'utf8') };
+  });
+
+  it('lead to pages that are there', () => {
+    const links = pages.flatMap(({ file, text }) =>
+      [...text.matchAll(/\]\(([^)#]+)/g)].map(([, link = '']) => join(dirname(file), link)),
+    );
+    expect(links.length).toBeGreaterThan(names.length);
+    expect(links.filter((link) => !existsSync(link))).toEqual([]);
+  });
+
+  it('quote lines of the log as the log has them', () => {
+    const sources = globSync('src/telemetry/**/*.ts', { cwd: ROOT }).map((file) =>
+      readFileSync(join(ROOT, file), 'utf8'),
+    );
+    // A few messages are made from the kinds of events.
+    const said = sources.join('\n').replaceAll('-', ' ');
+    const table = pages[0]!.text.split('| message')[1] ?? '';
+    const quoted = table.split('\n').flatMap((row) => (row.split('|')[1] ?? '').match(/(?<=`)[^`]{5,}(?=`)/g) ?? []);
+    expect(quoted.length).toBeGreaterThan(10);
+    expect(quoted.filter((message) => !said.includes(message.replaceAll('-', ' ')))).toEqual([]);
+  });
+});
+
+/** Ends with the test. */
+async function startWith(name: string, upstreamUrl: string, tokenUrl: string): Promise<RunningSidecar> {
+  const env = settings(upstreamUrl, tokenUrl, newCredential());
+  const sidecar = await startSidecar({ name: `alerts-${name}`, env, patienceMs: PATIENCE_MS });
+  onTestFinished(async () => {
+    await sidecar.stop('SIGKILL');
+  });
+  return sidecar;
+}
+
+/** Which alerts stand for this sidecar, waiting for their time or firing. */
+async function standing(prometheus: Prometheus, { adminUrl }: RunningSidecar): Promise<string[]> {
+  const series = await prometheus.query(`ALERTS{instance="${new URL(adminUrl).host}"}`);
+  // How busy this machine is says nothing of the rules.
+  return series.map(({ metric }) => metric.alertname ?? '').filter((name) => name !== 'BearerSidecarEventLoopStalled');
+}
+
+it('real sidecars: silence in health, and in trouble those that are meant', { timeout: 150_000 }, async () => {
+  await using tokens = await startTokenServer();
+  await using refusing = await startRecordingUpstream((_request, response) => {
+    response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
+  });
+  await using api = await startRecordingUpstream();
+  const nobody = `http://127.0.0.1:${await freePort()}`;
+  const healthy = await startWith('healthy', api.url, tokens.url);
+  const refused = await startWith('refused', api.url, refusing.url);
+  const alone = await startWith('alone', nobody, tokens.url);
+  await Promise.all([healthy, alone].map((sidecar) => untilReady(sidecar, PATIENCE_MS)));
+  const targets = [healthy, refused, alone].map(({ adminUrl }) => adminUrl);
+  const prometheus = await startPrometheus({ targets, rules: [RECORDING, ALERTS] });
+
+  const offer = async () => {
+    const answers = [healthy, refused, alone].map(({ proxyUrl }) => together(4, () => post(`${proxyUrl}/x`, {})));
+    await Promise.all(answers);
+    return Promise.all([refused, alone].map((sidecar) => standing(prometheus, sidecar)));
+  };
+  const expected = [
+    ['BearerSidecarRequestsFailing', 'BearerSidecarTokenEndpointFailing', 'BearerSidecarTokenMissing'],
+    ['BearerSidecarRequestsFailing', 'BearerSidecarRetryBudgetExhausted', 'BearerSidecarUpstreamUnreachable'],
+  ];
+  const troubled = await askUntil(
+    offer,
+    (seen) => seen.every((some, at) => expected[at]?.every((name) => some.includes(name))),
+    30_000,
+  );
+  await refused.stop('SIGKILL');
+  const down = await askUntil(
+    () => standing(prometheus, refused),
+    (seen) => seen.includes('BearerSidecarDown'),
+    20_000,
+  );
+
+  expect(troubled.map((seen) => [...new Set(seen)].sort())).toEqual(expected);
+  expect(down).toContain('BearerSidecarDown');
+  expect(await standing(prometheus, healthy)).toEqual([]);
+  const rules = await prometheus.rules();
+  expect(rules).toHaveLength(alerts.length + rulesOf(RECORDING).length);
+  expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+  const words = rules.flatMap((rule) => (rule.alerts ?? []).flatMap(({ annotations }) => Object.values(annotations)));
+  expect(words.length).toBeGreaterThan(8);
+  for (const text of words) expect(text).not.toMatch(/error|<no value>|\{\{/i);
+  const ratio = `route:bearer_sidecar_requests_failed:ratio_rate5m{instance="${new URL(healthy.adminUrl).host}"}`;
+  expect((await prometheus.query(ratio)).map(({ values }) => values)).toEqual([[0]]);
+  expect((await call(`${healthy.adminUrl}/readyz`)).status).toBe(200);
+});

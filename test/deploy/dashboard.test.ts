@@ -1,0 +1,181 @@
+/**
+ * The Grafana dashboard: its file is what the script makes, its JSON hangs together, and each query that it makes is answered
+ * with data by a real Prometheus that scrapes the sandbox under load and a member of a fleet.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { MadeDashboard } from '../../tools/dashboard/dashboard.ts';
+import { renderDashboardFile, renderOperations, ROOT } from '../../tools/dashboard/made-files.ts';
+import { call, post } from '../support/calls.ts';
+import { panelsOf, queriesOf, substitute } from '../support/dashboard-queries.ts';
+import { askUntil, startPrometheus } from '../support/prometheus.ts';
+import type { Prometheus, Series } from '../support/prometheus.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { startRedis } from '../support/redis.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, spawnSidecar, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+const text = readFileSync(join(ROOT, 'deploy', 'grafana', 'dashboard.json'), 'utf8');
+const dashboard = JSON.parse(text) as MadeDashboard;
+const queries = queriesOf(dashboard);
+const variables = (dashboard.templating.list ?? []).map(({ name }) => name);
+
+/** For the start of a process, on a machine that may be busy. */
+const PATIENCE_MS = 30_000;
+
+const ALL = '.*';
+/** As Grafana would have them, for a Prometheus that scrapes each second. */
+const VALUES = {
+  job: ALL,
+  namespace: ALL,
+  pod: ALL,
+  instance: ALL,
+  route: ALL,
+  credential: ALL,
+  __rate_interval: '10s',
+  __range: '30s',
+};
+
+it('the files that npm run dashboard makes are as it makes them', async () => {
+  expect(text).toBe(await renderDashboardFile());
+  expect(readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8')).toBe(await renderOperations());
+});
+
+describe('the JSON', () => {
+  const panels = panelsOf(dashboard);
+  const everything = [...(dashboard.panels ?? []), ...panels];
+
+  it('has panels with titles, words about them, units, and ids of their own', () => {
+    expect(panels.length).toBeGreaterThan(30);
+    for (const { title, description, fieldConfig } of panels) {
+      expect([title, description]).not.toContain(undefined);
+      expect(fieldConfig?.defaults.unit, title).toMatch(/^\w+$/);
+    }
+    const ids = [...new Set(everything)].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).not.toContain(undefined);
+  });
+
+  it('puts no panel over another or beyond the grid', () => {
+    const taken = new Set<string>();
+    for (const { title, gridPos } of new Set(everything)) {
+      const { x, y, w, h } = gridPos ?? { x: -1, y: -1, w: 0, h: 0 };
+      expect(x >= 0 && w > 0 && x + w <= 24, title).toBe(true);
+      for (let column = x; column < x + w; column++)
+        for (let line = y; line < y + h; line++) {
+          expect(taken, `${title} at ${column}, ${line}`).not.toContain(`${column},${line}`);
+          taken.add(`${column},${line}`);
+        }
+    }
+  });
+
+  it('asks the data source that was chosen, everywhere', () => {
+    const chosen = { type: 'prometheus', uid: '${datasource}' };
+    const lists = [dashboard.templating.list ?? [], dashboard.annotations.list ?? []];
+    const others = lists.flat().filter((entry) => !('name' in entry && entry.name === 'datasource'));
+    const asking = [...panels, ...panels.flatMap(({ targets = [] }) => targets), ...others] as {
+      datasource?: object;
+    }[];
+    expect(asking.length).toBeGreaterThan(panels.length + queries.length);
+    for (const { datasource } of asking) expect(datasource).toEqual(chosen);
+  });
+
+  it('has the variables that its queries use, and uses them', () => {
+    expect(variables).toEqual(['datasource', 'job', 'namespace', 'pod', 'instance', 'route', 'credential']);
+    for (const { expr } of queries) {
+      expect(substitute(expr, VALUES)).not.toContain('$');
+      for (const name of ['job', 'namespace', 'pod', 'instance']) expect(expr).toContain(`${name}=~"$${name}"`);
+    }
+  });
+});
+
+/** The sandbox as users start it. */
+async function startSandbox() {
+  const { id, secret } = newCredential();
+  const env = {
+    SIDECAR_LISTEN: '127.0.0.1:0',
+    SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+    SIDECAR_CLIENT_ID: id,
+    SIDECAR_CLIENT_SECRET: secret,
+  };
+  const sandbox = spawnSidecar({ name: 'dashboard-sandbox', args: ['sandbox'], env, patienceMs: PATIENCE_MS });
+  onTestFinished(async () => {
+    await sandbox.stop('SIGKILL');
+  });
+  const [proxy, admin] = await Promise.all([sandbox.line(/^proxy /), sandbox.line(/^admin /)]);
+  return { proxyUrl: proxy.slice('proxy '.length), adminUrl: admin.slice('admin '.length) };
+}
+
+/** One replica of a fleet, whose tokens live six seconds. */
+async function startMember() {
+  const redis = await startRedis();
+  const tokens = await startTokenServer({ expiresIn: 6 });
+  const upstream = await startRecordingUpstream();
+  const env = { ...settings(upstream.url, tokens.url, newCredential()), SIDECAR_REDIS_URL: redis.url };
+  const member = await startSidecar({ name: 'dashboard-member', env, patienceMs: PATIENCE_MS });
+  onTestFinished(async () => {
+    await member.stop('SIGKILL');
+    await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
+  });
+  await untilReady(member, PATIENCE_MS);
+  return member;
+}
+
+/** Sixteen callers without mercy on the sandbox, which allows five calls a second, until the signal. */
+async function load(url: string, signal: AbortSignal): Promise<void> {
+  const callers = Array.from({ length: 16 }, async (_, index) => {
+    while (!signal.aborted) {
+      await (index % 2 === 0 ? post(`${url}/quotes-requests`, { index }) : call(`${url}/quotes-requests`));
+      await sleep(50);
+    }
+  });
+  await Promise.all(callers);
+}
+
+function hasData(series: readonly Series[]): boolean {
+  return series.some(({ values }) => values.some(Number.isFinite));
+}
+
+async function withoutData(prometheus: Prometheus, values: Readonly<Record<string, string>>) {
+  const answers = queries.map(async (query) => {
+    const series = await prometheus.queryRange(substitute(query.expr, values), 10);
+    return hasData(series) ? [] : [`${query.panel}: ${query.expr}`];
+  });
+  return (await Promise.all(answers)).flat();
+}
+
+it('every query returns data', { timeout: 150_000 }, async () => {
+  const [sandbox, member] = await Promise.all([startSandbox(), startMember()]);
+  const prometheus = await startPrometheus({ targets: [sandbox.adminUrl, member.adminUrl] });
+  const ending = new AbortController();
+  const loads = [load(sandbox.proxyUrl, ending.signal), load(member.proxyUrl, ending.signal)];
+
+  const missing = await askUntil(
+    () => withoutData(prometheus, VALUES),
+    ({ length }) => length === 0,
+    60_000,
+  );
+  // One sidecar, one route, one credential: what is chosen is found.
+  const one = {
+    ...VALUES,
+    job: 'sidecar',
+    instance: new URL(member.adminUrl).host,
+    route: 'default',
+    credential: 'default',
+  };
+  const missingOfOne = await withoutData(prometheus, one);
+  const nobody = await withoutData(prometheus, { ...VALUES, instance: 'nobody' });
+  const marks = await prometheus.query(substitute(dashboard.annotations.list?.[0]?.expr ?? '', VALUES));
+  ending.abort();
+  await Promise.all(loads);
+
+  console.info(`dashboard: ${queries.length - missing.length} of ${queries.length} queries return data`);
+  expect(missing).toEqual([]);
+  // The member's upstream has no limit.
+  expect(missingOfOne.filter((query) => !/permit_rate|inferred_/.test(query))).toEqual([]);
+  expect(nobody).toHaveLength(queries.length);
+  expect(marks).toEqual([]);
+});

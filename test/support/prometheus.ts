@@ -1,0 +1,164 @@
+/**
+ * A real Prometheus on a free port of 127.0.0.1 with a temporary folder, scraping once a second; and promtool, its judge of files.
+ * Both come with Debian's package prometheus.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import { stringify } from 'yaml';
+import { call } from './calls.ts';
+import { freePort } from './loopback.ts';
+
+const START_TIMEOUT_MS = 30_000;
+const EVERY = '1s';
+
+export interface PrometheusOptions {
+  /** Base URLs of admin ports, all of one job named `sidecar`. */
+  readonly targets: readonly string[];
+  /** Absolute names of rule files. Default: none. */
+  readonly rules?: readonly string[];
+}
+
+/** One series of an answer; `values` has one for each step. */
+export interface Series {
+  readonly metric: Readonly<Record<string, string>>;
+  readonly values: readonly number[];
+}
+
+export interface Rule {
+  readonly name: string;
+  readonly type: 'alerting' | 'recording';
+  /** `ok`, `unknown` or `err`. */
+  readonly health: string;
+  readonly lastError?: string;
+  /** Of an alert: inactive, pending or firing. */
+  readonly state?: string;
+  readonly alerts?: readonly {
+    readonly labels: Readonly<Record<string, string>>;
+    readonly annotations: Readonly<Record<string, string>>;
+  }[];
+}
+
+export interface Prometheus {
+  /** The present values. @throws Error with what Prometheus says of a wrong query */
+  query(expr: string): Promise<Series[]>;
+  /** The last `seconds`, a value each second. @throws as query */
+  queryRange(expr: string, seconds: number): Promise<Series[]>;
+  rules(): Promise<Rule[]>;
+  /** What an API path below /api/v1 answers. */
+  ask(path: string): Promise<unknown>;
+}
+
+/** Starts it; it ends with the test. */
+export async function startPrometheus({ targets, rules = [] }: PrometheusOptions): Promise<Prometheus> {
+  const folder = mkdtempSync(join(tmpdir(), 'prometheus-'));
+  const port = await freePort();
+  const hosts = targets.map((target) => new URL(target).host);
+  const config = {
+    global: { scrape_interval: EVERY, scrape_timeout: EVERY, evaluation_interval: EVERY },
+    rule_files: rules,
+    scrape_configs: [{ job_name: 'sidecar', static_configs: [{ targets: hosts }] }],
+  };
+  writeFileSync(join(folder, 'prometheus.yml'), stringify(config));
+  const files = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`];
+  const child = spawn('prometheus', [...files, `--web.listen-address=127.0.0.1:${port}`, '--log.level=error'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const ended = new Promise<void>((resolve) => {
+    child.once('close', () => resolve());
+    child.once('error', () => resolve());
+  });
+  const killAtExit = (): void => void child.kill('SIGKILL');
+  process.once('exit', killAtExit);
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+    process.off('exit', killAtExit);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await untilReady(url);
+  return connectTo(url);
+}
+
+function connectTo(url: string): Prometheus {
+  const ask = async (path: string): Promise<unknown> => {
+    const { text } = await call(`${url}/api/v1/${path}`);
+    const answer = JSON.parse(text) as { status: string; error?: string; data: unknown };
+    if (answer.status !== 'success') throw new Error(answer.error);
+    return answer.data;
+  };
+  return {
+    ask,
+    async query(expr) {
+      const { result } = (await ask(`query?${new URLSearchParams({ query: expr }).toString()}`)) as Answer;
+      return result.map(({ metric, value }) => ({ metric, values: numbers(value === undefined ? [] : [value]) }));
+    },
+    async queryRange(expr, seconds) {
+      const end = Date.now() / 1000;
+      const range = { query: expr, start: String(end - seconds), end: String(end), step: '1' };
+      const { result } = (await ask(`query_range?${new URLSearchParams(range).toString()}`)) as Answer;
+      return result.map(({ metric, values = [] }) => ({ metric, values: numbers(values) }));
+    },
+    async rules() {
+      const { groups } = (await ask('rules')) as { groups: { rules: Rule[] }[] };
+      return groups.flatMap((group) => group.rules);
+    },
+  };
+}
+
+interface Answer {
+  readonly result: readonly {
+    readonly metric: Record<string, string>;
+    readonly value?: Sample;
+    readonly values?: readonly Sample[];
+  }[];
+}
+type Sample = readonly [at: number, value: string];
+
+function numbers(samples: readonly Sample[]): number[] {
+  return samples.map(([, value]) => Number(value.replace('Inf', 'Infinity')));
+}
+
+async function untilReady(url: string): Promise<void> {
+  const giveUpAt = performance.now() + START_TIMEOUT_MS;
+  for (;;) {
+    const status = await call(`${url}/-/ready`).then(
+      (answer) => answer.status,
+      () => undefined,
+    );
+    if (status === 200) return;
+    if (performance.now() > giveUpAt)
+      throw new Error('prometheus is needed by this test (Debian: the package prometheus), and it did not start');
+    await sleep(50);
+  }
+}
+
+/** Runs promtool and returns its exit code with all that it said. @throws Error when there is none */
+export function runPromtool(
+  args: readonly string[],
+  input = '',
+): { readonly code: number | null; readonly said: string } {
+  const { error, status, stdout, stderr } = spawnSync('promtool', args, { input, encoding: 'utf8' });
+  if (error !== undefined) {
+    throw new Error('promtool is needed by this test (Debian: the package prometheus)', { cause: error });
+  }
+  return { code: status, said: `${stdout}${stderr}` };
+}
+
+/** Asks again and again until `holds`, then returns the last answer in any case; gives up after `patienceMs`. */
+export async function askUntil<T>(
+  ask: () => Promise<T>,
+  holds: (answer: T) => boolean,
+  patienceMs: number,
+): Promise<T> {
+  const giveUpAt = performance.now() + patienceMs;
+  for (;;) {
+    const answer = await ask();
+    if (holds(answer) || performance.now() > giveUpAt) return answer;
+    await sleep(500);
+  }
+}

@@ -1,0 +1,21 @@
+/** The table of alerts, read from the rules. */
+import { parse } from 'yaml';
+
+interface RuleFile {
+  readonly groups: readonly {
+    readonly rules: readonly {
+      readonly alert: string;
+      readonly for?: string;
+      readonly labels: { readonly severity: string };
+    }[];
+  }[];
+}
+
+/** In Markdown, in the order of the file. @param rules the text of deploy/prometheus/alerts.yaml */
+export function renderAlertsTable(rules: string): string {
+  const alerts = (parse(rules) as RuleFile).groups.flatMap((group) => group.rules);
+  const rows = alerts.map(
+    (rule) => `| [${rule.alert}](runbooks/${rule.alert}.md) | ${rule.labels.severity} | ${rule.for ?? 'at once'} |`,
+  );
+  return ['| alert | severity | after |', '|---|---|---|', ...rows, ''].join('\n');
+}

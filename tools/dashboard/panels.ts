@@ -1,0 +1,125 @@
+/**
+ * How panels of the dashboard look: one maker for figures, one for graphs. What they ask is told in rows.ts. Grafana's own
+ * builders make the JSON, so that its shape is theirs.
+ */
+import {
+  BigValueColorMode,
+  BigValueGraphMode,
+  GraphGradientMode,
+  LegendDisplayMode,
+  LegendPlacement,
+  ReduceDataOptionsBuilder,
+  SortOrder,
+  StackingConfigBuilder,
+  StackingMode,
+  TooltipDisplayMode,
+  VisibilityMode,
+  VizLegendOptionsBuilder,
+  VizTooltipOptionsBuilder,
+} from '@grafana/grafana-foundation-sdk/common';
+import { FieldColorBuilder, FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
+import { ThresholdsConfigBuilder, ThresholdsMode } from '@grafana/grafana-foundation-sdk/dashboard';
+import { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheus';
+import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
+import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
+
+/** The variable that every panel and query names, and never a data source of somebody's own. */
+export const DATASOURCE = { type: 'prometheus', uid: '${datasource}' };
+
+const COLUMNS = 24;
+const STAT_HEIGHT = 4;
+const GRAPH_HEIGHT = 8;
+
+interface Shown {
+  readonly title: string;
+  /** For whoever does not know the metrics: what is seen, and what is good. */
+  readonly about: string;
+  /** Of Grafana's units. */
+  readonly unit: string;
+  readonly decimals?: number;
+}
+
+export interface Figure extends Shown {
+  readonly expr: string;
+  /** From these values on, in ascending order; below the first it is `base`. Default: never coloured. */
+  readonly steps?: readonly { readonly from: number; readonly color: string }[];
+  readonly base?: string;
+  /** A label in the value's stead. */
+  readonly name?: string;
+}
+
+export interface Graph extends Shown {
+  /** What is asked and what it is called, labels in double braces. */
+  readonly queries: readonly (readonly [expr: string, legend: string])[];
+  /** Series add up to one amount. Default false. */
+  readonly stacked?: boolean;
+  /** Default: as high as the values. */
+  readonly max?: number;
+}
+
+export type Panel = StatBuilder | GraphBuilder;
+
+/** A number to be read at a glance. @param columns of the 24 */
+export function figure(id: number, columns: number, shown: Figure): StatBuilder {
+  const { steps = [], base = 'text' } = shown;
+  const thresholds = [{ value: null, color: base }, ...steps.map(({ from, color }) => ({ value: from, color }))];
+  const panel = new StatBuilder()
+    .id(id)
+    .title(shown.title)
+    .description(shown.about)
+    .datasource(DATASOURCE)
+    .unit(shown.unit)
+    .span(columns)
+    .height(STAT_HEIGHT)
+    .noValue('none')
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(['lastNotNull']).values(false))
+    .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(thresholds))
+    .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.Thresholds))
+    .colorMode(BigValueColorMode.Value)
+    .graphMode(shown.name === undefined ? BigValueGraphMode.Area : BigValueGraphMode.None)
+    .targets([ask('A', shown.expr, shown.name ?? '').datasource(DATASOURCE)]);
+  return shown.decimals === undefined ? panel : panel.decimals(shown.decimals);
+}
+
+/** Lines over time. @param columns of the 24 */
+export function graph(id: number, columns: number, shown: Graph): GraphBuilder {
+  const { stacked = false } = shown;
+  const panel = new GraphBuilder()
+    .id(id)
+    .title(shown.title)
+    .description(shown.about)
+    .datasource(DATASOURCE)
+    .unit(shown.unit)
+    .span(columns)
+    .height(GRAPH_HEIGHT)
+    .min(0)
+    .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassicByName))
+    .lineWidth(1)
+    .fillOpacity(stacked ? 30 : 5)
+    .gradientMode(GraphGradientMode.None)
+    .showPoints(VisibilityMode.Never)
+    .stacking(new StackingConfigBuilder().mode(stacked ? StackingMode.Normal : StackingMode.None))
+    .legend(
+      new VizLegendOptionsBuilder()
+        .displayMode(LegendDisplayMode.List)
+        .placement(LegendPlacement.Bottom)
+        .showLegend(true),
+    )
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+    .targets(shown.queries.map(([expr, legend], index) => ask(refId(index), expr, legend)));
+  if (shown.max !== undefined) panel.max(shown.max);
+  return shown.decimals === undefined ? panel : panel.decimals(shown.decimals);
+}
+
+/** Equal parts of a line of the grid. */
+export function share(panels: number): number {
+  return COLUMNS / panels;
+}
+
+function ask(id: string, expr: string, legend: string): DataqueryBuilder {
+  return new DataqueryBuilder().refId(id).datasource(DATASOURCE).expr(expr).legendFormat(legend).range();
+}
+
+function refId(index: number): string {
+  return String.fromCharCode('A'.charCodeAt(0) + index);
+}
