@@ -2,6 +2,7 @@
  * Shuts the doors that Node.js itself opens into a process full of secrets: the debugger on a signal, the environment in
  * diagnostic reports, debug output of libraries. What an operator asks for on Node's command line stays the operator's.
  */
+import { isSea } from 'node:sea';
 
 /** Called once, before anything else is imported. May replace this process by one with a smaller environment. */
 export function harden(): void {
@@ -21,5 +22,7 @@ function silenceDebugOutput(): void {
   const verdict = canRestart ? 'is ignored' : 'cannot be ignored on this platform';
   process.stderr.write(`bearer-sidecar: warning: NODE_DEBUG ${verdict}: what it prints may hold tokens\n`);
   // Node.js read it before the first line of this program: only a new beginning does without.
-  process.execve?.(process.execPath, [process.argv0, ...process.execArgv, ...process.argv.slice(1)], environment);
+  // In a one-file binary the second argument is its own path once more, which Node.js puts there again.
+  const args = isSea() ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)];
+  process.execve?.(process.execPath, [process.argv0, ...args], environment);
 }

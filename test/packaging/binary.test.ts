@@ -1,0 +1,163 @@
+/** The one-file binary, as a person without Node.js has it: in an empty folder, with a PATH on which no program is. */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocket, WebSocketServer } from 'ws';
+import { ASSET_NAMES, readAsset } from '../../src/asset.ts';
+import { call } from '../support/calls.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { startRedis } from '../support/redis.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, spawnSidecar, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import type { SpawnOptions } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const BUILD_MS = 120_000;
+const FREE_PORTS = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
+const run = promisify(execFile);
+
+let folder = '';
+let binary = '';
+let report = '';
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'one-file-'));
+  mkdirSync(join(folder, 'empty'));
+  binary = join(folder, 'out', 'bearer-sidecar');
+  report = (await run(process.execPath, [join(ROOT, 'tools', 'binary', 'main.ts'), binary])).stdout;
+  console.log(report);
+}, BUILD_MS);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Started from an empty folder, with an empty folder as its PATH. */
+function alone(options: SpawnOptions): SpawnOptions {
+  const empty = join(folder, 'empty');
+  return { ...options, program: [binary], cwd: empty, env: { PATH: empty, ...options.env } };
+}
+
+describe('the one-file binary', () => {
+  it('runs the sandbox where no Node.js is', async () => {
+    const begin = performance.now();
+    await using sidecar = spawnSidecar(alone({ name: 'binary-sandbox', args: ['sandbox'], env: FREE_PORTS }));
+    const line = await sidecar.line(/^try curl /);
+    const ready = Math.round(performance.now() - begin);
+    console.log(`one-file binary: ${(statSync(binary).size / 1e6).toFixed(1)} MB, sandbox up in ${ready} ms`);
+
+    const { stdout } = await run('sh', ['-c', line.replace(/^try /, '')]);
+    expect(stdout).toMatch(/^HTTP\/1\.1 201 /);
+    expect(stdout).toContain('"simulated":true');
+
+    const admin = (await sidecar.line(/^admin /)).replace('admin ', '');
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    expect(JSON.parse((await call(`${admin}/status`)).text)).toMatchObject({ version });
+    const { text: page } = await call(`${admin}/`);
+    const files = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = '']) => path);
+    expect(files).not.toEqual([]);
+    for (const path of files) expect((await call(`${admin}${path}`)).status, path).toBe(200);
+    expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(sidecar.stderr()).not.toContain('ExperimentalWarning');
+  });
+
+  it('holds the files that it reads', () => {
+    const image = readFileSync(binary);
+    for (const name of ASSET_NAMES) expect(image.includes(readAsset(name)), name).toBe(true);
+  });
+
+  it.each([
+    [['--version'], 0, /^\d+\.\d+\.\d+\n$/],
+    [['--help'], 0, /usage/i],
+    [['--inspect'], 2, /^$/],
+  ])('%j exits with %i', async (args, code, stdout) => {
+    await using sidecar = spawnSidecar(alone({ name: 'binary-usage', args }));
+    expect(await sidecar.exit).toEqual({ code, signal: null });
+    expect(sidecar.stdout()).toMatch(stdout);
+  });
+
+  it('says of wrong settings which they are, and exits with 2', async () => {
+    await using sidecar = spawnSidecar(alone({ name: 'binary-settings', env: { SIDECAR_RATE: 'fast' } }));
+    expect(await sidecar.exit).toEqual({ code: 2, signal: null });
+    expect(sidecar.stderr()).toContain('(SIDECAR_RATE)');
+    expect(sidecar.stderr()).not.toMatch(/^\s+at /m);
+  });
+
+  it('begins anew without NODE_DEBUG, with the arguments that it got', async () => {
+    const env = { NODE_DEBUG: 'net', DEBUG: '*' };
+    await using sidecar = spawnSidecar(alone({ name: 'binary-debug', args: ['health', 'nonsense'], env }));
+    expect(await sidecar.exit).toEqual({ code: 2, signal: null });
+    const lines = sidecar.stderr().trim().split('\n');
+    expect(lines).toEqual([expect.stringContaining('NODE_DEBUG is ignored'), expect.stringContaining('"nonsense"')]);
+  });
+
+  it('has inside what is loaded only when it is needed: WebSockets, assertions, Redis, traces', async () => {
+    await using cleanup = new AsyncDisposableStack();
+    const certificates = makeCertificates();
+    cleanup.defer(() => certificates[Symbol.dispose]());
+    const server = createServer((_request, response) => response.end('plain'));
+    const echo = new WebSocketServer({ server });
+    echo.on('connection', (socket) => socket.on('message', (data: Buffer) => socket.send(data)));
+    const upstreamUrl = await listenOnLoopback(server);
+    cleanup.defer(() => closeServer(server));
+    cleanup.defer(() => echo.clients.forEach((socket) => socket.terminate()));
+    const redis = await startRedis();
+    const collector = cleanup.use(await startRecordingUpstream());
+    const tokens = cleanup.use(await startTokenServer());
+    const env = {
+      ...settings(upstreamUrl, tokens.url, newCredential()),
+      SIDECAR_CLIENT_SECRET: '',
+      SIDECAR_AUTH_METHOD: 'private_key_jwt',
+      SIDECAR_AUTH_PRIVATE_KEY_FILE: certificates.serverFiles.keyFile,
+      SIDECAR_WEBSOCKET: 'true',
+      SIDECAR_REDIS_URL: redis.url,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    };
+    const sidecar = cleanup.use(await startSidecar(alone({ name: 'binary-late', env })));
+    await untilReady(sidecar);
+
+    expect(tokens.requests[0]?.body.toString()).toContain('client_assertion=ey');
+    expect(await redis.dump()).not.toBe('');
+    const socket = new WebSocket(sidecar.proxyUrl.replace('http', 'ws'));
+    await once(socket, 'open');
+    socket.send('one');
+    expect(String(((await once(socket, 'message')) as [Buffer])[0])).toBe('one');
+    socket.close();
+    await once(socket, 'close');
+    expect((await call(sidecar.proxyUrl)).text).toBe('plain');
+    expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(collector.requests.map(({ path }) => path)).toContain('/v1/traces');
+  });
+});
+
+describe('the build', () => {
+  it('tells what the host must have, which the loader agrees with', async () => {
+    // The loader itself, asked to list and not to run.
+    const { stdout } = await run(binary, [], { env: { LD_TRACE_LOADED_OBJECTS: '1' } });
+    const loaded = [...stdout.matchAll(/^\s+(?:\S*\/)?(\S+\.so\.\d+)/gm)].map(([, name]) => name ?? '');
+    const needs = /^needs from the host: (.*)$/m.exec(report)?.[1]?.split(', ') ?? [];
+    expect(loaded.filter((name) => !name.startsWith('linux-vdso')).sort()).toEqual(
+      needs.filter((name) => name.includes('.so.')).sort(),
+    );
+    expect(needs).not.toContain('libatomic.so.1');
+    expect(needs).toContainEqual(expect.stringMatching(/^GLIBC_2\.\d+$/));
+  });
+
+  it('leaves the binary, and the licences of all that is inside', () => {
+    expect(readdirSync(dirname(binary)).sort()).toEqual(['bearer-sidecar', 'bearer-sidecar.licences.txt']);
+    const text = readFileSync(`${binary}.licences.txt`, 'utf8');
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Manifest;
+    const names = ['bearer-sidecar', 'Node.js', ...Object.keys(dependencies)];
+    expect(names.filter((name) => !text.includes(name))).toEqual([]);
+  });
+});
+
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>;
+}

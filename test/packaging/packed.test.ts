@@ -1,0 +1,129 @@
+/**
+ * The package that `npm pack` makes, installed in an empty folder and used as a person uses it. `npm run pack:check` lets npm
+ * install it from the registry; otherwise the dependencies come from this project's own folder, which needs no network.
+ */
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call } from '../support/calls.ts';
+import { newCredential } from '../support/secrets.ts';
+import { ENVIRONMENT, installFromHere, installFromRegistry, packPackage, scriptsOf } from './package-install.ts';
+import type { Tarball } from './package-install.ts';
+
+const SETUP_MS = 180_000;
+const AT_INSTALL = ['preinstall', 'install', 'postinstall'];
+const FREE_PORTS = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
+const run = promisify(execFile);
+
+let folder = '';
+let project = '';
+let tarball: Tarball;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'packed-'));
+  project = join(folder, 'project');
+  tarball = await packPackage(folder);
+  await (process.env.npm_lifecycle_event === 'pack:check' ? installFromRegistry : installFromHere)(
+    tarball.file,
+    project,
+  );
+  const { contents, bytes, unpackedBytes } = tarball;
+  console.log(`package: ${contents.length} files, ${bytes} bytes packed, ${unpackedBytes} bytes unpacked`);
+}, SETUP_MS);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the package', () => {
+  it('holds the program, its configuration and its licence, and nothing else', () => {
+    const { contents } = tarball;
+    for (const file of [
+      'LICENSE',
+      'README.md',
+      'package.json',
+      'dist/main.js',
+      'config/default.yaml',
+      'config/reference.md',
+    ])
+      expect(contents).toContain(file);
+    const others = contents.filter(
+      (path) => !/^(LICENSE|README\.md|package\.json|dist\/.+\.(js|css)|config\/[a-z-]+\.(yaml|md))$/.test(path),
+    );
+    expect(others).toEqual([]);
+  });
+
+  it('has nothing that publint objects to', () => {
+    const { stdout } = spawnSync('publint', ['--strict', tarball.file], { env: ENVIRONMENT, encoding: 'utf8' });
+    expect(stdout).toContain('All good!');
+  });
+
+  it('has no types that could be wrong: it is a command, and `exports` lets nothing but its manifest out', () => {
+    const { stdout } = spawnSync('attw', [tarball.file], { env: ENVIRONMENT, encoding: 'utf8' });
+    expect(stdout).toContain('does not contain types');
+  });
+});
+
+describe('the installed package', () => {
+  it('runs nothing at install, and neither does a package that it brings', () => {
+    const scripts = scriptsOf(project);
+    expect([...scripts.keys()]).toEqual(expect.arrayContaining(['bearer-sidecar', 'undici', 'pino']));
+    const offenders = [...scripts].filter(([, names]) => AT_INSTALL.some((name) => names.includes(name)));
+    expect(offenders).toEqual([]);
+  });
+
+  it('gives `npx bearer-sidecar sandbox`', async () => {
+    // A group of its own: npx starts a shell, which starts the program.
+    const child = spawn('npx', ['--no', 'bearer-sidecar', 'sandbox'], {
+      cwd: project,
+      env: { ...ENVIRONMENT, ...FREE_PORTS },
+      stdio: ['ignore', 'pipe', 'ignore'],
+      detached: true,
+    });
+    const ended = once(child, 'close');
+    try {
+      let stdout = '';
+      child.stdout.setEncoding('utf8');
+      for await (const text of child.stdout) {
+        stdout += String(text);
+        if (/^try .*\n/m.test(stdout)) break;
+      }
+      const line = /^try (.*)$/m.exec(stdout)?.[1] ?? '';
+      const answer = await run('sh', ['-c', line]);
+      expect(answer.stdout).toMatch(/^HTTP\/1\.1 201 /);
+      const admin = /^admin (.*)$/m.exec(stdout)?.[1] ?? '';
+      const { text: page } = await call(`${admin}/`);
+      const files = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = '']) => path);
+      expect(files).not.toEqual([]);
+      for (const path of files) expect((await call(`${admin}${path}`)).status, path).toBe(200);
+    } finally {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+      await ended;
+    }
+  });
+
+  it('gives the other commands', async () => {
+    const version = await bearerSidecar('--version');
+    expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const { secret } = newCredential();
+    const settings = {
+      SIDECAR_BASE_URL: 'https://api.partner.example',
+      SIDECAR_AUTH_URL: 'http://127.0.0.1:9',
+      SIDECAR_CLIENT_ID: 'me',
+      SIDECAR_CLIENT_SECRET: secret,
+      SIDECAR_AUDIENCE: 'https://api.partner.example/',
+    };
+    const config = await bearerSidecar('config', settings);
+    expect(config.stdout).toContain('https://api.partner.example');
+    expect(config.stdout).not.toContain(secret);
+    await expect(bearerSidecar('check', settings)).rejects.toMatchObject({ code: 1 });
+    await expect(bearerSidecar('run')).rejects.toMatchObject({ code: 2 });
+  });
+});
+
+function bearerSidecar(command: string, settings: Readonly<Record<string, string>> = {}) {
+  const program = join(project, 'node_modules', '.bin', 'bearer-sidecar');
+  return run(program, [command], { cwd: project, env: { PATH: ENVIRONMENT.PATH, ...settings } });
+}
