@@ -1,0 +1,141 @@
+/** What grows, and how the sidecar is set up and asked at each size. */
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { bareSubject, sidecarSubject, type Running, type Subject } from '../speed/subjects.ts';
+import { CODES } from '../speed/upstream.ts';
+import type { WrkTerms } from '../speed/wrk.ts';
+
+export interface Curve {
+  readonly name: string;
+  readonly title: string;
+  readonly sizes: readonly number[];
+  /** @param folder where files may be left */
+  prepare(size: number, terms: CurveTerms): Step;
+}
+
+export interface CurveTerms {
+  readonly main: string;
+  readonly nodeFlags: readonly string[];
+  readonly folder: string;
+}
+
+/** One size of one curve. */
+interface Step {
+  readonly subject: Subject;
+  readonly ask: WrkTerms;
+  /** Before anything is measured; ends by itself when the process does. */
+  burden?(running: Running): Promise<void>;
+}
+
+const GET = { path: '/item', connections: 64, bodyBytes: 0 };
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'];
+/** Few enough that nearly all who ask are waiting. */
+const NARROW = 8;
+
+export const CURVES: readonly Curve[] = [
+  {
+    name: 'queue',
+    title: `Requests at once, of which ${NARROW} may be in flight: the others wait in the queue`,
+    sizes: [10, 100, 1000, 10_000],
+    prepare: (size, terms) => {
+      const env = {
+        SIDECAR_MAX_IN_FLIGHT: String(NARROW),
+        SIDECAR_QUEUE_MAX: '20000',
+        // On a busy machine as well all are served, and none is refused.
+        SIDECAR_QUEUE_TIMEOUT_MS: '600000',
+        SIDECAR_DEADLINE_MS: '600000',
+        SIDECAR_LISTEN_MAX_CONNECTIONS: '20000',
+      };
+      return { subject: sidecar(size, terms, env), ask: { ...GET, connections: size } };
+    },
+  },
+  {
+    name: 'queue-bare',
+    title: `The same through the bare pass-through, where they wait for one of ${NARROW} connections in undici's queue`,
+    sizes: [10, 100, 1000, 10_000],
+    prepare: (size, { nodeFlags }) => ({
+      subject: bareSubject(nodeFlags, NARROW),
+      ask: { ...GET, connections: size },
+    }),
+  },
+  {
+    name: 'idle',
+    title: 'Idle client connections, each kept after one request, beside 64 busy ones',
+    sizes: [10, 100, 1000, 10_000],
+    prepare: (size, terms) => ({
+      subject: sidecar(size, terms, { SIDECAR_LISTEN_MAX_CONNECTIONS: '20000' }),
+      ask: GET,
+      burden: ({ url }) => openIdle(url, size),
+    }),
+  },
+  {
+    name: 'routes',
+    title: 'Routes, all of them asked in turns',
+    sizes: [1, 10, 100, 200],
+    prepare: (size, terms) => prepareRoutes(size, terms, (index) => index),
+  },
+  {
+    name: 'route',
+    title: 'Routes, only the last of them asked',
+    sizes: [1, 10, 100, 200],
+    prepare: (size, terms) => prepareRoutes(size, terms, () => size - 1),
+  },
+  {
+    name: 'labels',
+    title: 'Combinations of labels (methods and statuses), all in turns',
+    sizes: [10, 100, 1000],
+    prepare: (size, terms) => {
+      const methods = METHODS.slice(0, size > 100 ? METHODS.length : 5);
+      const codes = CODES.slice(0, Math.round(size / methods.length));
+      const lines = codes.flatMap((code) => methods.map((method) => `${method} /code/${code}`));
+      return {
+        subject: sidecar(size, terms),
+        ask: { ...GET, targetsFile: writeTargets(terms, `labels-${size}`, lines) },
+      };
+    },
+  },
+];
+
+function sidecar(size: number, { main, nodeFlags }: CurveTerms, env: Readonly<Record<string, string>> = {}): Subject {
+  return sidecarSubject({ name: `sidecar-${size}`, title: String(size), main, nodeFlags, env });
+}
+
+function prepareRoutes(size: number, terms: CurveTerms, routeOf: (index: number) => number): Step {
+  const file = join(terms.folder, `routes-${size}.json`);
+  const all = Array.from({ length: size }, (_, index) => index);
+  const routes = all.map((index) => ({ name: `r${index}`, pathPrefix: `/r${index}`, stripPrefix: true }));
+  writeFileSync(file, JSON.stringify({ routes }));
+  const asked = [...new Set(all.map(routeOf))];
+  const targetsFile = writeTargets(
+    terms,
+    `routes-${asked.length}-of-${size}`,
+    asked.map((index) => `GET /r${index}/item`),
+  );
+  return { subject: sidecar(size, terms, { SIDECAR_CONFIG: file }), ask: { ...GET, targetsFile } };
+}
+
+function writeTargets({ folder }: CurveTerms, name: string, lines: readonly string[]): string {
+  const file = join(folder, `${name}.targets`);
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  return file;
+}
+
+/** Opened in small groups: no backlog is to overflow. */
+async function openIdle(url: string, count: number): Promise<void> {
+  const GROUP = 100;
+  for (let opened = 0; opened < count; opened += GROUP)
+    await Promise.all(Array.from({ length: Math.min(GROUP, count - opened) }, () => askOnce(url)));
+}
+
+async function askOnce(url: string): Promise<Socket> {
+  const { hostname, port, host } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  socket.write(`GET /item HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+  await once(socket, 'data');
+  // What follows is of no interest, and neither is how it ends.
+  return socket.on('error', () => socket.destroy()).resume();
+}

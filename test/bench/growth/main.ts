@@ -1,0 +1,148 @@
+/**
+ * What a request costs as work grows: a full queue, idle connections, routes, label combinations. The CPU time of the real
+ * process for one request should be the same at every size. Options as in ../speed/README.md.
+ * Run: node test/bench/growth/main.ts --rounds 1 --seconds 1 --only queue
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { startTokenServer } from '../../support/token-server.ts';
+import { build } from '../speed/build.ts';
+import { median } from '../speed/figures.ts';
+import { readImageFlags } from '../speed/image-flags.ts';
+import { describeLoad, describeMachine } from '../speed/machine.ts';
+import { cpuSecondsOf, memoryOf } from '../speed/processes.ts';
+import { installPrograms } from '../speed/programs.ts';
+import type { Running } from '../speed/subjects.ts';
+import { formatAsMarkdown, formatForTerminal, type Table } from '../speed/table.ts';
+import { startUpstream } from '../speed/upstream.ts';
+import { keepAsking, runWrk, type WrkTerms } from '../speed/wrk.ts';
+import { CURVES, type Curve } from './curves.ts';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '3' },
+    'warm-up': { type: 'string', default: '3' },
+    only: { type: 'string' },
+    'node-flags': { type: 'string' },
+    main: { type: 'string' },
+    write: { type: 'boolean', default: false },
+    out: { type: 'string' },
+  },
+});
+
+interface Sample {
+  readonly requestsPerSecond: number;
+  readonly cpuUs: number;
+}
+
+const ROOT = resolve(import.meta.dirname, '..', '..', '..');
+const FIRST_ANSWERS_PATIENCE_MS = 180_000;
+/** Asking the upstream is a request, too: seldom enough not to show. */
+const POLL_MS = 200;
+const MIB = 1024 * 1024;
+const seconds = Number(values.seconds);
+const nodeFlags = values['node-flags']?.split(' ').filter((flag) => flag !== '') ?? readImageFlags();
+const out = values.out ?? (values.write ? join(ROOT, 'docs', 'benchmarks') : undefined);
+
+process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
+for (const line of installPrograms()) fail(line);
+if (values.main === undefined && !build(ROOT)) fail('The build has faults; what it has emitted is measured.');
+const main = resolve(values.main ?? join(ROOT, 'dist', 'main.js'));
+const machine = describeMachine();
+const folder = mkdtempSync(join(tmpdir(), 'growth-'));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+await using tokens = await startTokenServer();
+const upstream = await startUpstream(folder);
+const parts: string[] = [];
+for (const curve of CURVES.filter(({ name }) => values.only?.split(',').includes(name) ?? true)) {
+  const table = await follow(curve).catch((error: unknown) => {
+    fail(`${curve.name}: ${String(error)}`);
+    return [['not measured: see what was said on stderr']];
+  });
+  console.log(`\n${curve.title} (load ${describeLoad()})\n${formatForTerminal(table)}`);
+  parts.push(`## ${curve.title}`, formatAsMarkdown(table));
+}
+await upstream.stop();
+if (out !== undefined) writeFileSync(join(out, 'growth.md'), `${[describe(), ...parts].join('\n\n')}\n`);
+
+/** All sizes are up at once and take turns, so that what else the machine does meets all of them. */
+async function follow(curve: Curve): Promise<Table> {
+  const place = { upstreamUrl: upstream.plainUrl, caFile: upstream.caFile, tokenUrl: tokens.url, folder };
+  const steps: { size: number; running: Running; ask: WrkTerms; samples: Sample[] }[] = [];
+  try {
+    for (const size of curve.sizes) {
+      const { subject, ask, burden } = curve.prepare(size, { main, nodeFlags, folder });
+      const running = await subject.start(place);
+      steps.push({ size, running, ask, samples: [] });
+      await burden?.(running);
+      const { failed } = await runWrk(running.url, ask, Number(values['warm-up']));
+      if (failed > 0) fail(`${curve.name} ${size}: ${failed} requests were not answered well`);
+    }
+    for (let round = 0; round < Number(values.rounds); round++)
+      for (const { running, ask, samples } of steps) samples.push(await take(running, ask));
+    const first = steps[0]?.samples ?? [];
+    const rows = steps.map(({ size, running, samples }) => rowOf(size, running, samples, first));
+    return [['', 'req/s', 'CPU µs', '× the smallest', 'peak MiB'], ...rows];
+  } finally {
+    await Promise.all(steps.map(({ running }) => running.stop()));
+  }
+}
+
+/**
+ * From when each connection has had an answer, so that opening them does not count, nor what the last turn has left; requests are
+ * counted by the upstream.
+ */
+async function take(running: Running, ask: WrkTerms): Promise<Sample> {
+  running.tidy();
+  const pids = running.pids();
+  const answeredAtFirst = await upstream.answered();
+  const client = keepAsking(running.url, ask);
+  try {
+    const until = performance.now() + FIRST_ANSWERS_PATIENCE_MS;
+    while ((await upstream.answered()) < answeredAtFirst + ask.connections) {
+      if (performance.now() > until) throw new Error(`${ask.connections} requests were not answered in time`);
+      await sleep(POLL_MS);
+    }
+    const [startedAt, cpuBefore, answeredBefore] = [performance.now(), cpuSecondsOf(pids), await upstream.answered()];
+    await sleep(seconds * 1000);
+    const elapsedMs = performance.now() - startedAt;
+    const cpuSeconds = cpuSecondsOf(pids) - cpuBefore;
+    const requests = (await upstream.answered()) - answeredBefore;
+    return { requestsPerSecond: (requests * 1000) / elapsedMs, cpuUs: (cpuSeconds * 1e6) / requests };
+  } finally {
+    await client.stop();
+  }
+}
+
+function rowOf(size: number, running: Running, samples: readonly Sample[], first: readonly Sample[]): string[] {
+  return [
+    String(size),
+    median(samples.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0),
+    median(samples.map(({ cpuUs }) => cpuUs)).toFixed(1),
+    median(samples.map(({ cpuUs }, round) => cpuUs / (first[round]?.cpuUs ?? NaN))).toFixed(2),
+    (memoryOf(running.pids(), 'VmHWM') / MIB).toFixed(0),
+  ];
+}
+
+function describe(): string {
+  return `# What a request costs as work grows
+
+Written by \`npm run bench:growth -- --write\` on ${new Date().toISOString().slice(0, 10)}.
+
+${machine.map((line) => `- ${line}`).join('\n')}
+
+Each size is a process of its own with all that is on by default, on one core; they take turns, ${values.rounds} rounds of ${seconds} s. CPU time is user and
+system time of all its threads for one request, the median over the rounds; beside it is its ratio to the smallest size of the same
+round. It should be flat. Connections that are busy at once cost the kernel and the garbage collector something in every proxy: that is what
+the second table is for.`;
+}
+
+/** Goes on, but not as if nothing had been. */
+function fail(line: string): void {
+  process.exitCode = 1;
+  console.error(line);
+}

@@ -1,0 +1,101 @@
+/** What the sidecar is to reach, and whether it has: ratios and bounds from the figures of one run. */
+import { median, type Figures } from './figures.ts';
+import type { OpenLoopFigures } from './open-loop.ts';
+
+export interface Played {
+  readonly scenario: string;
+  readonly title: string;
+  readonly figures: readonly Figures[];
+}
+
+export interface Results {
+  readonly played: readonly Played[];
+  readonly openLoop: readonly OpenLoopFigures[];
+}
+
+/** Before the load, the median of all scenarios: each has started everything afresh. */
+export interface StartFigures {
+  readonly name: string;
+  readonly title: string;
+  readonly startMs: number;
+  readonly idleBytes: number;
+}
+
+export function summarizeStarts(played: readonly Played[]): StartFigures[] {
+  const all = played.flatMap(({ figures }) => figures).filter(({ startMs }) => !Number.isNaN(startMs));
+  return [...Map.groupBy(all, ({ name }) => name)].map(([name, starts]) => ({
+    name,
+    title: starts[0]?.title ?? name,
+    startMs: median(starts.map(({ startMs }) => startMs)),
+    idleBytes: median(starts.map(({ idleBytes }) => idleBytes)),
+  }));
+}
+
+export interface Verdict {
+  readonly what: string;
+  readonly value: string;
+  readonly goal: string;
+  /** Undefined where nothing is asked. */
+  readonly isReached: boolean | undefined;
+}
+
+const MIB = 1024 * 1024;
+const NODE_PEERS = ['http-proxy-3', 'fastify-http-proxy', 'fast-proxy', 'httpxy'];
+
+/** Leaves out what was not measured. */
+export function judge({ played, openLoop }: Results): Verdict[] {
+  const of = (scenario: string, name: string): Figures | undefined =>
+    played.find((one) => one.scenario === scenario)?.figures.find((figures) => figures.name === name);
+  const speed = (scenario: string, name: string): number => of(scenario, name)?.requestsPerSecond ?? NaN;
+  const fastestPeer = (scenario: string): number => {
+    const speeds = NODE_PEERS.map((name) => speed(scenario, name)).filter((value) => !Number.isNaN(value));
+    return speeds.length === 0 ? NaN : Math.max(...speeds);
+  };
+  const openP99 = (name: string): number =>
+    openLoop.find((one) => one.name === name && one.rateOf === 'sidecar')?.p99Us ?? NaN;
+  const start = summarizeStarts(played).find(({ name }) => name === 'sidecar');
+  const verdicts = [
+    ...['get64', 'post64'].flatMap((scenario) => [
+      atLeast(`${scenario}: throughput, of the bare pass-through's`, of(scenario, 'sidecar')?.ratio ?? NaN, 0.8),
+      atLeast(`${scenario}: the same, access log off`, of(scenario, 'sidecar-quiet')?.ratio ?? NaN, 0.9),
+      atLeast(`${scenario}: CPU time of the bare pass-through, of ours`, of(scenario, 'sidecar')?.cpuRatio ?? NaN, 0.8),
+      atLeast(
+        `${scenario}: throughput, of the fastest Node.js peer's`,
+        speed(scenario, 'sidecar') / fastestPeer(scenario),
+        1,
+      ),
+      atLeast(`${scenario}: throughput, of Caddy's`, speed(scenario, 'sidecar') / speed(scenario, 'caddy'), 1.6),
+      told(`${scenario}: throughput, of nginx's`, speed(scenario, 'sidecar') / speed(scenario, 'nginx')),
+    ]),
+    ...['get1', 'post1'].map((scenario) => {
+      const ratio = (of(scenario, 'sidecar')?.addedP50Us ?? NaN) / (of(scenario, 'bare')?.addedP50Us ?? NaN);
+      return atMost(`${scenario}: added p50, of the bare pass-through's`, ratio, 1.15);
+    }),
+    told('open loop, half of our most: p99, of nginx’s', openP99('sidecar') / openP99('nginx')),
+    atMost('peak memory, 64 connections (GET), MiB', (of('get64', 'sidecar')?.peakBytes ?? NaN) / MIB, 110),
+    atMost('peak memory, 64 connections (POST), MiB', (of('post64', 'sidecar')?.peakBytes ?? NaN) / MIB, 110),
+    atMost('peak memory, 1000 connections (GET), MiB', (of('get1000', 'sidecar')?.peakBytes ?? NaN) / MIB, 180),
+    atMost('peak memory, 1000 connections (POST), MiB', (of('post1000', 'sidecar')?.peakBytes ?? NaN) / MIB, 180),
+    atMost('idle memory, MiB', (start?.idleBytes ?? NaN) / MIB, 70),
+    atMost('start to ready, ms', start?.startMs ?? NaN, 300),
+    atLeast(
+      'get64: throughput, of that with Node.js as it comes',
+      speed('get64', 'sidecar') / speed('get64', 'sidecar-unset'),
+      0.95,
+    ),
+  ];
+  return verdicts.filter(({ value }) => value !== 'NaN');
+}
+
+function atLeast(what: string, value: number, least: number): Verdict {
+  return { what, value: value.toFixed(2), goal: `≥ ${least.toFixed(2)}`, isReached: value >= least };
+}
+
+function atMost(what: string, value: number, most: number): Verdict {
+  const digits = most > 10 ? 0 : 2;
+  return { what, value: value.toFixed(digits), goal: `≤ ${most.toFixed(digits)}`, isReached: value <= most };
+}
+
+function told(what: string, value: number): Verdict {
+  return { what, value: value.toFixed(2), goal: '', isReached: undefined };
+}

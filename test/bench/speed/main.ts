@@ -1,0 +1,133 @@
+/**
+ * The speed benchmark: the sidecar beside other proxies and a bare pass-through. README.md in this folder describes options and
+ * figures.
+ * Run: node test/bench/speed/main.ts --rounds 1 --seconds 1 --only sidecar,bare,nginx --scenario get64
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startTokenServer } from '../../support/token-server.ts';
+import { build } from './build.ts';
+import { summarize } from './figures.ts';
+import { judge, summarizeStarts, type Played, type Results } from './goals.ts';
+import { readImageFlags } from './image-flags.ts';
+import { describeLoad, describeMachine } from './machine.ts';
+import { play, type Stage } from './measure.ts';
+import { playOpenLoop } from './open-loop.ts';
+import { drawPlot } from './plot.ts';
+import { installPrograms } from './programs.ts';
+import { writeReport } from './report.ts';
+import { SCENARIOS } from './scenarios.ts';
+import { peers, sidecarSubject, type Subject } from './subjects.ts';
+import { formatForTerminal, tabulate, tabulateOpenLoop, tabulateStarts, tabulateVerdicts } from './table.ts';
+import { startUpstream } from './upstream.ts';
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '2' },
+    'warm-up': { type: 'string', default: '2' },
+    only: { type: 'string' },
+    scenario: { type: 'string' },
+    'node-flags': { type: 'string' },
+    main: { type: 'string' },
+    beside: { type: 'string', multiple: true, default: [] },
+    write: { type: 'boolean', default: false },
+    out: { type: 'string' },
+    json: { type: 'string' },
+  },
+});
+
+const ROOT = resolve(import.meta.dirname, '..', '..', '..');
+const MAIN = resolve(values.main ?? join(ROOT, 'dist', 'main.js'));
+const OPEN_LOOP = 'open64';
+const YARDSTICK = 'bare';
+const nodeFlags = values['node-flags']?.split(' ').filter((flag) => flag !== '') ?? readImageFlags();
+const out = values.out ?? (values.write ? join(ROOT, 'docs', 'benchmarks') : undefined);
+const pace = {
+  rounds: Number(values.rounds),
+  seconds: Number(values.seconds),
+  warmUpSeconds: Number(values['warm-up']),
+};
+
+const faults: string[] = [];
+
+process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
+for (const line of installPrograms()) fail(line);
+if (values.main === undefined && !build(ROOT)) fail('The build has faults; what it has emitted is measured.');
+const machine = describeMachine();
+const scenarios = chosen([...SCENARIOS, { name: OPEN_LOOP }], values.scenario).map(({ name }) => name);
+const subjects = chosen(listSubjects(), values.only);
+const results = await measure();
+console.log(`\n${formatForTerminal(tabulateVerdicts(judge(results)))}`);
+if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ machine, ...results }, null, 1)}\n`);
+if (out !== undefined) {
+  const date = new Date().toISOString().slice(0, 10);
+  writeFileSync(join(out, 'speed.md'), writeReport(results, { ...pace, date, machine, nodeFlags, faults }));
+  writeFileSync(join(out, 'speed.svg'), drawPlot(results.played));
+}
+
+async function measure(): Promise<Results> {
+  const folder = mkdtempSync(join(tmpdir(), 'speed-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  await using tokens = await startTokenServer();
+  const upstream = await startUpstream(folder);
+  const tell = (name: string, fault: Error): void => fail(`${name} could not be started: ${fault.message}`);
+  const stage: Stage = { subjects, upstream, place: { tokenUrl: tokens.url, folder }, pace, tell };
+  const played: Played[] = [];
+  for (const scenario of SCENARIOS.filter(({ name }) => scenarios.includes(name))) {
+    const measured = await play(scenario, stage).catch((error: unknown) => {
+      fail(`${scenario.title}: ${String(error)}`);
+      return [];
+    });
+    const figures = summarize(measured, YARDSTICK);
+    played.push({ scenario: scenario.name, title: scenario.title, figures });
+    console.log(`\n${scenario.title} (load ${describeLoad()})`);
+    console.log(formatForTerminal(tabulate(figures, ({ name }) => name)));
+  }
+  console.log(`\n${formatForTerminal(tabulateStarts(summarizeStarts(played)))}`);
+  const openLoop = scenarios.includes(OPEN_LOOP) ? await playOpenLoop(stage).catch(tellNone) : [];
+  if (openLoop.length > 0) console.log(`\nGET at a constant rate\n${formatForTerminal(tabulateOpenLoop(openLoop))}`);
+  await upstream.stop();
+  return { played, openLoop };
+}
+
+function tellNone(error: unknown): [] {
+  fail(`open loop: ${String(error)}`);
+  return [];
+}
+
+function listSubjects(): readonly Subject[] {
+  const terms = { main: MAIN, nodeFlags };
+  const quiet = { SIDECAR_LOG_LEVEL: 'warn' };
+  return [
+    sidecarSubject({ ...terms, name: 'sidecar', title: 'bearer-sidecar' }),
+    sidecarSubject({ ...terms, name: 'sidecar-quiet', title: 'bearer-sidecar, access log off', env: quiet }),
+    ...(nodeFlags.length === 0
+      ? []
+      : [sidecarSubject({ ...terms, name: 'sidecar-unset', title: 'bearer-sidecar, no flags', nodeFlags: [] })]),
+    ...values.beside.map((told) => {
+      const [name = '', main = ''] = told.split('=');
+      return sidecarSubject({ ...terms, name, title: `bearer-sidecar, ${name}`, main: resolve(main) });
+    }),
+    ...peers(nodeFlags),
+  ];
+}
+
+/** @throws RangeError for a name that there is not */
+function chosen<T extends { readonly name: string }>(all: readonly T[], names: string | undefined): readonly T[] {
+  if (names === undefined) return all;
+  return names.split(',').map((name) => {
+    const found = all.find((one) => one.name === name);
+    if (found === undefined) throw new RangeError(`${name} is none of ${all.map((one) => one.name).join(', ')}`);
+    return found;
+  });
+}
+
+/** Goes on, but not as if nothing had been. */
+function fail(line: string): void {
+  process.exitCode = 1;
+  faults.push(line);
+  console.error(line);
+}

@@ -1,0 +1,85 @@
+/** The upstream of every proxy: one nginx worker that answers from memory as soon as it has read the body, plain and with TLS. */
+import { writeFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeCertificates } from '../../support/certificates.ts';
+import { freePort } from '../../support/loopback.ts';
+import { CORES, launch } from './processes.ts';
+import { untilAnswered } from './ready.ts';
+
+const ANSWER_BYTES = 500;
+/** Statuses that `/code/STATUS` answers with: none of them means anything to a proxy. */
+export const CODES: readonly number[] = [...numbersFrom(210, 90), ...numbersFrom(310, 60)];
+const DOWNLOAD_BYTES = 1024 * 1024;
+
+export interface Upstream {
+  readonly plainUrl: string;
+  readonly tlsUrl: string;
+  /** PEM file of the authority that has signed the TLS side. */
+  readonly caFile: string;
+  /** Requests that it has answered so far. */
+  readonly answered: () => Promise<number>;
+  readonly stop: () => Promise<void>;
+}
+
+/** @param folder for its files; the caller removes it */
+export async function startUpstream(folder: string): Promise<Upstream> {
+  const [plainPort, tlsPort] = [await freePort(), await freePort()];
+  const certificates = makeCertificates();
+  const files = join(folder, 'files');
+  mkdirSync(files);
+  const answer = `{"id":"q-1","text":"${'x'.repeat(ANSWER_BYTES - 21)}"}`;
+  writeFileSync(join(files, 'post'), answer);
+  writeFileSync(join(files, 'answer'), answer);
+  writeFileSync(join(files, 'download'), Buffer.alloc(DOWNLOAD_BYTES, 'x'));
+  const { certificateFile, keyFile } = certificates.serverFiles;
+  const listen = `listen 127.0.0.1:${plainPort} backlog=4096; listen 127.0.0.1:${tlsPort} ssl backlog=4096;
+    ssl_certificate ${certificateFile}; ssl_certificate_key ${keyFile};`;
+  writeFileSync(join(folder, 'upstream.conf'), configuration(folder, files, listen, answer));
+  const errors = join(folder, 'upstream-error.log');
+  const nginx = launch(['nginx', '-p', folder, '-c', 'upstream.conf', '-e', errors], { core: CORES.upstream });
+  const plainUrl = `http://127.0.0.1:${plainPort}`;
+  await untilAnswered(`${plainUrl}/item`, nginx.hasEnded);
+  return {
+    plainUrl,
+    tlsUrl: `https://127.0.0.1:${tlsPort}`,
+    caFile: certificates.caFile,
+    answered: async () => {
+      const text = await (await fetch(`${plainUrl}/told`)).text();
+      return Number(/^ \d+ \d+ (\d+) $/m.exec(text)?.[1] ?? NaN);
+    },
+    stop: async () => {
+      await nginx.stop();
+      certificates[Symbol.dispose]();
+    },
+  };
+}
+
+/**
+ * A body is read whole before the answer, which `return` alone would not do: a mirror needs the whole of it, and what it is
+ * mirrored to does nothing. The static file then takes no POST, which is where the answer comes from.
+ */
+function configuration(folder: string, files: string, listen: string, answer: string): string {
+  return `
+    ${process.getuid?.() === 0 ? 'user root;' : ''}
+    daemon off; worker_processes 1; worker_rlimit_nofile 16384; pid ${folder}/upstream.pid;
+    events { worker_connections 8192; }
+    http {
+      access_log off; default_type application/json; sendfile on; tcp_nopush on;
+      client_body_temp_path ${folder}/upstream-bodies; client_body_buffer_size 128k;
+      keepalive_requests 1000000000; keepalive_timeout 3600s; open_file_cache max=10 inactive=3600s;
+      server {
+        ${listen}
+        root ${files};
+        location = /item { return 200 '${answer}'; }
+        location = /post { mirror /nowhere; error_page 405 =200 /answer; }
+        ${CODES.map((code) => `location = /code/${code} { return ${code} '${answer}'; }`).join('\n        ')}
+        location = /told { stub_status; }
+        location = /nowhere { internal; return 204; }
+      }
+    }
+  `;
+}
+
+function numbersFrom(first: number, count: number): number[] {
+  return Array.from({ length: count }, (_, index) => first + index);
+}
