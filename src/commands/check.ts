@@ -3,14 +3,14 @@
  * one token and what it is good for: a line for each step, with what to do next. No call of the partner's API is made unless a path to
  * probe is given, and no secret is printed. What each step looks at is told in check/.
  */
-import { styleText } from 'node:util';
 import { systemClock } from '../clock.ts';
 import { loadConfig, type LoadOptions } from '../config/load.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { examine } from './check/examine.ts';
 import { formatDocument, formatStep, formatSummary, isFine } from './check/report.ts';
-import type { Paint } from './check/report.ts';
-import type { Outcome, Step } from './check/walk.ts';
+import { formatStepForScreen, formatSummaryForScreen } from './check/screen.ts';
+import type { Step } from './check/walk.ts';
+import { columnsOf, paintFor } from './paint.ts';
 
 export interface CheckOptions {
   /** One JSON document on stdout instead of lines. */
@@ -34,12 +34,13 @@ export async function check(load: LoadOptions, { json, probe }: CheckOptions, st
   const cancel = systemClock.after(LONGEST_CHECK_MS, () => late.abort());
   const signal = AbortSignal.any([stop, late.signal]);
   const steps: Step[] = [];
+  const report = chooseReport(process.stdout);
   for await (const group of examine(loaded, probe, { clock: systemClock, stop, signal })) {
     steps.push(...group);
-    if (!json) process.stdout.write(group.map((step) => formatStep(step, paint)).join(''));
+    if (!json) process.stdout.write(group.map(report.step).join(''));
   }
   cancel();
-  process.stdout.write(json ? formatDocument(steps, !stop.aborted) : formatSummary(steps));
+  process.stdout.write(json ? formatDocument(steps, !stop.aborted) : report.summary(steps));
   return isFine(steps) && !stop.aborted ? 0 : 1;
 }
 
@@ -47,7 +48,19 @@ function problemStep({ key, message }: { readonly key: string; readonly message:
   return { step: 'configuration', target: key, outcome: 'fail', ms: 0, detail: message };
 }
 
-const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red', skip: 'dim' } as const satisfies Record<Outcome, string>;
+/** How the report is written. */
+interface Report {
+  readonly step: (step: Step) => string;
+  readonly summary: (steps: readonly Step[]) => string;
+}
 
-/** On a terminal only, and not where NO_COLOR is set: Node looks at both. */
-const paint: Paint = (outcome, text) => styleText(COLOURS[outcome], text, { stream: process.stdout });
+function chooseReport(stream: NodeJS.WriteStream): Report {
+  // A terminal that knows neither width nor symbols gets what a file would.
+  if (!stream.isTTY || process.env.TERM === 'dumb')
+    return { step: (step) => formatStep(step, (_, mark) => mark), summary: formatSummary };
+  const paint = paintFor(stream);
+  return {
+    step: (step) => formatStepForScreen(step, columnsOf(stream), paint),
+    summary: (steps) => formatSummaryForScreen(steps, paint),
+  };
+}

@@ -6,13 +6,13 @@ import { Document, isMap, isSeq, YAMLSeq } from 'yaml';
 import type { Node } from 'yaml';
 import { writtenIn } from '../config/entries.ts';
 import type { Entries, Entry } from '../config/entries.ts';
-import type { SettingValue } from '../config/formats.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Effective, LoadOptions } from '../config/load.ts';
-import { formatProblems, formatWarnings, onOneLine } from '../config/problems.ts';
-import { isTextMap, settingOf } from '../config/schema.ts';
+import { nearest } from '../config/nearest.ts';
+import { cut, formatProblems, formatWarnings, onOneLine } from '../config/problems.ts';
+import { SETTINGS } from '../config/schema.ts';
 import type { SettingKey } from '../config/schema.ts';
-import { MASK } from '../config/url.ts';
+import { maskSetting } from '../config/shown-settings.ts';
 
 /** What a command leaves for main to do. */
 export interface CommandOutput {
@@ -22,24 +22,42 @@ export interface CommandOutput {
   readonly stderr: string;
 }
 
-/** Loads the configuration and prints it, or one line per problem. */
-export function printConfig(options: LoadOptions): CommandOutput {
+/**
+ * Loads the configuration and prints it, or one line per problem.
+ * @param part a key or section to print alone. Default: everything
+ */
+export function printConfig(options: LoadOptions, part?: string): CommandOutput {
+  const isAsked: IsAsked = (key) => part === undefined || key === part || key.startsWith(`${part}.`);
+  if (part !== undefined && ![...SETTINGS.keys(), ...LISTS].some(isAsked))
+    return { exitCode: 2, stdout: '', stderr: `bearer-sidecar: ${onOneLine(unknownPart(part))}\n` };
   const loaded = loadConfig(options);
   const warnings = formatWarnings(loaded.warnings);
   return loaded.ok
-    ? { exitCode: 0, stdout: renderSettings(loaded.effective, loaded.entries), stderr: warnings }
+    ? { exitCode: 0, stdout: renderSettings(loaded.effective, loaded.entries, isAsked), stderr: warnings }
     : { exitCode: 2, stdout: '', stderr: warnings + formatProblems(loaded.problems) };
 }
 
-function renderSettings(effective: ReadonlyMap<SettingKey, Effective>, entries: Entries): string {
+type IsAsked = (key: string) => boolean;
+
+const LISTS = ['credentials', 'routes'] as const;
+
+function unknownPart(part: string): string {
+  const sections = [...SETTINGS.keys()].map((key) => key.slice(0, Math.max(0, key.lastIndexOf('.'))));
+  const meant = nearest(part, [...SETTINGS.keys(), ...new Set(sections), ...LISTS]);
+  const hint = meant === undefined ? 'see config/reference.md' : `did you mean ${meant}?`;
+  return `unknown key ${JSON.stringify(cut(part))}; ${hint}`;
+}
+
+function renderSettings(effective: ReadonlyMap<SettingKey, Effective>, entries: Entries, isAsked: IsAsked): string {
   const document = new Document({});
   for (const [key, { value, origin }] of effective) {
-    const node = document.createNode(masked(key, value));
+    if (!isAsked(key)) continue;
+    const node = document.createNode(maskSetting(key, value));
     node.comment = ` ${onOneLine(origin)}${fallsBack(key, effective) ? ', as upstream.caFile' : ''}`;
     if (isSeq(node) || isMap(node)) node.flow = true;
     document.setIn(key.split('.'), node);
   }
-  for (const list of ['credentials', 'routes'] as const)
+  for (const list of LISTS.filter(isAsked))
     if (entries[list].length > 0) document.set(list, renderEntries(document, entries[list]));
   return document.toString({ lineWidth: 0 });
 }
@@ -50,7 +68,7 @@ function renderEntries(document: Document, entries: readonly Entry[]): Node {
   for (const entry of entries) {
     const section = new Document({});
     for (const [path, { key, value }] of writtenIn(entry)) {
-      const node = document.createNode(key === undefined ? value : masked(key, value));
+      const node = document.createNode(key === undefined ? value : maskSetting(key, value));
       if (isSeq(node) || isMap(node)) node.flow = true;
       section.setIn(path.split('.'), node);
     }
@@ -66,14 +84,4 @@ function fallsBack(key: SettingKey, effective: ReadonlyMap<SettingKey, Effective
   return (
     key === 'auth.caFile' && effective.get(key)?.value === null && effective.get('upstream.caFile')?.value !== null
   );
-}
-
-function masked(key: SettingKey, value: SettingValue): SettingValue {
-  const { sensitive, format } = settingOf(key);
-  if (value === null) return value;
-  // Of a map the names are no secret.
-  if (isTextMap(value)) return Object.fromEntries(Object.keys(value).map((name) => [name, MASK]));
-  if (sensitive) return MASK;
-  if (Array.isArray(value)) return (value as readonly string[]).map((entry) => format.show(entry));
-  return typeof value === 'string' ? format.show(value) : value;
 }

@@ -5,12 +5,20 @@ import { loadConfig, namesFile, type LoadOptions, type LoadResult } from '../con
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { redisPassword } from '../config/redis-url.ts';
 import { startSidecar, type Sidecar } from '../sidecar.ts';
-import { createLog, type Log } from '../telemetry/log.ts';
+import type { Log } from '../telemetry/log.ts';
 import { readSecret, type SecretSource } from '../token/secret-file.ts';
+import { describeStart, type Places } from './banner.ts';
 import { listenForHangUp } from './hang-up.ts';
+import { openObserving, sampleRequests, type Observing } from './observing.ts';
+import { columnsOf, paintFor } from './paint.ts';
+import { isForPeople, openLog } from './readable-log.ts';
+
+const FIRST_STEPS = '\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n';
 
 /** Longest wait for log lines to leave at the end. */
 const LAST_LINES_MS = 500;
+/** Longest wait for spans to leave, before that. */
+const LAST_SPANS_MS = 1000;
 const SHORTEST_EXTRA_SECRET = 12;
 
 /** @returns exit code: 0 when nothing was cut, 1 when something was or the start failed, 2 for invalid settings */
@@ -18,13 +26,23 @@ export async function run(load: LoadOptions, version: string, stop: AbortSignal)
   const loaded = loadConfig(load);
   if (!loaded.ok) {
     process.stderr.write(formatWarnings(loaded.warnings) + formatProblems(loaded.problems));
+    // Whoever has just typed the name alone wants to know how to begin.
+    if (process.stderr.isTTY && !namesFile(load)) process.stderr.write(FIRST_STEPS);
     return 2;
   }
   const { log: terms, credentials } = loaded.config;
-  const log = createLog({ level: terms.level, secretsInUse: credentials.length });
+  const { stdout } = process;
+  const sampling = sampleRequests(loaded.config);
+  const log = openLog(terms.format, stdout, { level: terms.level, secretsInUse: credentials.length, sampling });
   for (const warning of loaded.warnings) log.warn(warning);
   const loadAgain = namesFile(load) ? () => loadConfig(load) : undefined;
-  return serve({ loaded, loadAgain, version, log, stop, onListening: () => undefined });
+  const onListening = (places: Places): void => {
+    if (!stdout.isTTY || !isForPeople(terms.format, stdout)) return;
+    stdout.write(describeStart(loaded, version, places, { paint: paintFor(stdout), columns: columnsOf(stdout) }));
+    // The terminal has shown ^C where the next line of the log would begin.
+    stop.addEventListener('abort', () => stdout.write('\n'), { once: true });
+  };
+  return serve({ loaded, loadAgain, version, log, stop, onListening });
 }
 
 export interface ServeOptions {
@@ -38,33 +56,44 @@ export interface ServeOptions {
 }
 
 /**
- * Serves until `stop` or until its terminal is gone, drains, and says with an exit code whether anything was cut. SIGHUP reads the
+ * Serves until `stop`, until the admin port is asked for the end or until its terminal is gone, drains, and says with an exit code whether anything was cut. SIGHUP reads the
  * configuration again.
  * @throws Error in words for people when it cannot start
  */
 export async function serve({ loaded, loadAgain, version, log, stop, onListening }: ServeOptions): Promise<number> {
   const hangUp = listenForHangUp();
+  const quit = new AbortController();
+  let observing: Observing | undefined;
   try {
     const { config } = loaded;
     await registerSecrets(config, log);
-    const { observe, droppedLines, registerSecret, setLevel } = log;
+    const { droppedLines, registerSecret } = log;
+    observing = await openObserving(config, version, log);
+    const { observe, setLogLevel, traced, logLevels } = observing;
     const sidecar = await startSidecar({
       config,
       version,
       observe,
       logLinesDropped: droppedLines,
-      source: { loaded, load: loadAgain, setLogLevel: setLevel },
+      source: { loaded, load: loadAgain, setLogLevel },
+      traced,
+      logLevels,
       withhold: registerSecret,
+      onQuit: () => {
+        log.warn('asked to end by POST /quitquitquit');
+        quit.abort();
+      },
     });
     onListening(sidecar);
     hangUp.onReload(sidecar.reload);
-    const end = AbortSignal.any([stop, hangUp.terminalGone]);
+    const end = AbortSignal.any([stop, quit.signal, hangUp.terminalGone]);
     if (!end.aborted)
       await new Promise((resolve) => {
         end.addEventListener('abort', resolve, { once: true });
       });
     return (await sidecar.drain()) === 0 ? 0 : 1;
   } finally {
+    await observing?.close(LAST_SPANS_MS);
     await log.close(LAST_LINES_MS);
     hangUp.ignore();
   }

@@ -4,7 +4,10 @@ import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { describe } from '../sandbox/sandbox-text.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
-import { createLog } from '../telemetry/log.ts';
+import { describeEnd } from './banner.ts';
+import { sampleRequests } from './observing.ts';
+import { paintFor } from './paint.ts';
+import { openLog } from './readable-log.ts';
 import { serve } from './run.ts';
 
 /** @returns exit code, as run */
@@ -20,7 +23,10 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
     }
     const { config } = loaded;
     // Standard output is for the addresses; the log goes where it does not mix with them.
-    const log = createLog({ level: config.log.level, destination: process.stderr });
+    const log = openLog(config.log.format, process.stderr, {
+      level: config.log.level,
+      sampling: sampleRequests(config),
+    });
     return await serve({
       loaded,
       loadAgain: namesFile(load) ? readConfig : undefined,
@@ -28,12 +34,20 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
       log,
       stop,
       onListening: ({ proxyUrl, adminUrl }) => {
-        process.stdout.write(`${describe(sandbox, { proxyUrl, adminUrl }).join('\n')}\n`);
+        const { stdout } = process;
+        const lines = describe(sandbox, { proxyUrl, adminUrl });
+        // Scripts read these lines as they are; what is for people alone stands around them.
+        stdout.write(stdout.isTTY ? frame(lines, version, describeEnd(loaded)) : `${lines.join('\n')}\n`);
       },
     });
   } finally {
     await sandbox.close();
   }
+}
+
+function frame(lines: readonly string[], version: string, end: string): string {
+  const title = paintFor(process.stdout)('heading', `bearer-sidecar ${version}: the sandbox`);
+  return [title, '', ...lines, '', 'Paste what follows "try" into another terminal.', end, '', ''].join('\n');
 }
 
 /** The simulated partner as the one to call; everything else stays as configured. */

@@ -17,7 +17,7 @@ import { joinUrl } from './url.ts';
  * @throws Error when the settings have not passed the formats and the rules
  */
 export function assembleConfig(settings: Settings, { routes, credentials }: Entries): Config {
-  const { listen, admin, fleet, shutdown, log, allowInsecureHttp } = settings;
+  const { listen, admin, fleet, response, shutdown, log, allowInsecureHttp } = settings;
   const [first, ...others] = routes.map(assembleRoute);
   return deepFreeze({
     routes: [given(first), ...others],
@@ -37,6 +37,7 @@ export function assembleConfig(settings: Settings, { routes, credentials }: Entr
     },
     admin: { ...admin, address: address(admin.address), allowedHosts: hosts(admin.allowedHosts) },
     fleet: fleetOf(fleet),
+    response,
     shutdown,
     log,
     allowInsecureHttp,

@@ -39,6 +39,8 @@ export type TokenEndpointSource =
 
 type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
+type LogFormat = 'auto' | 'json' | 'pretty';
+
 /** The API of one route. */
 export interface UpstreamConfig {
   readonly baseUrl: URL;
@@ -157,6 +159,8 @@ export interface Config {
     readonly address: ListenAddress;
     readonly allowedHosts: readonly AllowedHost[];
     readonly exposeAll: boolean;
+    readonly allowQuit: boolean;
+    readonly allowLogLevel: boolean;
   };
   /** What replicas share goes through here; undefined: this process is alone. */
   readonly fleet:
@@ -169,7 +173,14 @@ export interface Config {
       }
     | undefined;
   readonly shutdown: { readonly drainMs: number; readonly delayMs: number };
-  readonly log: { readonly level: LogLevel };
+  readonly response: { readonly serverTiming: boolean };
+  readonly log: {
+    readonly format: LogFormat;
+    readonly level: LogLevel;
+    /** 0 to 1. */
+    readonly sample: number;
+    readonly slowMs: number;
+  };
   readonly allowInsecureHttp: boolean;
 }
 

@@ -92,6 +92,19 @@ function decimalOr<Word extends string>(
   });
 }
 
+/** A share: 0 to 1, both included, decimals allowed. */
+export function fraction(): Format<number> {
+  const expected = 'a number from 0 to 1 (decimals allowed)';
+  return format({
+    expected,
+    check: (value) =>
+      typeof value === 'string' && DECIMAL.test(value)
+        ? `expected ${expected}, without quotes`
+        : typeof value === 'number' && value >= 0 && value <= 1,
+    fromText: (text) => (DECIMAL.test(text) ? Number(text) : text),
+  });
+}
+
 /** `true` or `false`, nothing else. */
 export function toggle(): Format<boolean> {
   return format({

@@ -1,6 +1,7 @@
 /**
  * Finds the name that was probably meant, for "did you mean". Knows nothing of settings.
  */
+import { distance } from 'fastest-levenshtein';
 
 /** The candidate that `name` is most likely a misspelling of, or undefined when none is near. */
 export function nearest<T extends string>(name: string, candidates: Iterable<T>): T | undefined {
@@ -23,25 +24,12 @@ function fold(name: string): string {
   return name.toLowerCase().replaceAll(/[-_]/g, '');
 }
 
-/** Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`. */
+/** Insertions, deletions and substitutions that turn `a` into `b`; one swap of neighbours counts as a single slip too. */
 function editDistance(a: string, b: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = at(last, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row.push(
-        Math.min(at(last, j) + 1, at(row, j - 1) + 1, substitution, swapped ? at(beforeLast, j - 2) + 1 : Infinity),
-      );
-    }
-    beforeLast = last;
-    last = row;
-  }
-  return at(last, b.length);
+  const swapped = Array.from({ length: Math.max(0, a.length - 1) }, (_, at) => 1 + distance(swapAt(a, at), b));
+  return Math.min(distance(a, b), ...swapped);
 }
 
-function at(row: readonly number[], index: number): number {
-  return row[index] ?? Infinity;
+function swapAt(text: string, at: number): string {
+  return text.slice(0, at) + text.charAt(at + 1) + text.charAt(at) + text.slice(at + 2);
 }

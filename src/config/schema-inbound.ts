@@ -4,7 +4,7 @@
 import { allowedHosts, allowedOrigins, listenAddress } from './address.ts';
 import { allowRules } from './allow-rules.ts';
 import { fieldName, fieldValueFault, secret } from './credentials.ts';
-import { matching, oneOf, text, toggle, wholeNumber } from './formats.ts';
+import { fraction, matching, oneOf, text, toggle, wholeNumber } from './formats.ts';
 import { setting, unset } from './setting.ts';
 
 const DAY_MS = 86_400_000;
@@ -104,6 +104,27 @@ export const admin = {
     default: false,
     env: 'SIDECAR_ADMIN_EXPOSE_ALL',
   }),
+  allowQuit: setting({
+    doc: 'Whether POST /quitquitquit ends the sidecar as SIGTERM does: for loopback peers alone, never for a browser.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_ADMIN_ALLOW_QUIT',
+  }),
+  allowLogLevel: setting({
+    doc: 'Whether GET and PUT /log-level tell and change log.level while the sidecar runs: for loopback peers alone, changed by no browser.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_ADMIN_ALLOW_LOG_LEVEL',
+  }),
+};
+
+export const response = {
+  serverTiming: setting({
+    doc: 'Whether answers get a Server-Timing field that says where the time went: queue, token and upstream in milliseconds, and how many attempts there were.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_RESPONSE_SERVER_TIMING',
+  }),
 };
 
 export const shutdown = {
@@ -127,6 +148,24 @@ export const log = {
     format: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
     default: 'info',
     env: 'SIDECAR_LOG_LEVEL',
+  }),
+  format: setting({
+    doc: 'How the log is written: json is one JSON document a line, pretty is for people; auto is pretty on a terminal, else json.',
+    format: oneOf(['auto', 'json', 'pretty']),
+    default: 'auto',
+    env: 'SIDECAR_LOG_FORMAT',
+  }),
+  sample: setting({
+    doc: 'The share of successful, fast requests that is logged; errors, refusals and slow requests always are. Below 1 the lines of requests say in sampled which share was logged of their kind.',
+    format: fraction(),
+    default: 1,
+    env: 'SIDECAR_LOG_SAMPLE',
+  }),
+  slowMs: setting({
+    doc: 'From this duration on a request is slow, and logged whatever log.sample says.',
+    format: wholeNumber(0, DAY_MS),
+    default: 1000,
+    env: 'SIDECAR_LOG_SLOW_MS',
   }),
 };
 

@@ -20,6 +20,7 @@ const schema = {
   throttle: pacing.throttle,
   queue: pacing.queue,
   request: outbound.request,
+  response: inbound.response,
   retry: outbound.retry,
   fleet: sharing.fleet,
   shutdown: inbound.shutdown,

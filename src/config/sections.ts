@@ -58,8 +58,17 @@ function noKeys(firstKey: string, { path, prefix }: SectionTerms): string {
 }
 
 function unknownKey(key: string, { path, prefix, keys }: SectionTerms): string {
-  const meant = nearest(key, keys) ?? sameLastName(key, keys);
+  const meant = nearest(key, [...keys, ...sectionsOf(keys)]) ?? sameLastName(key, keys);
   return `unknown key in ${path}${meant === undefined ? '' : `; did you mean ${prefix}${meant}?`}`;
+}
+
+function sectionsOf(keys: readonly string[]): Set<string> {
+  return new Set(
+    keys.flatMap((key) => {
+      const above = key.split('.').slice(0, -1);
+      return above.map((_, depth) => above.slice(0, depth + 1).join('.'));
+    }),
+  );
 }
 
 /** A right name in a wrong section. */

@@ -54,13 +54,23 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
 }
 
 function warnUnknown(variable: string, known: Iterable<string>): string {
-  // The prefix is common to all: left in, it would make short names look alike.
-  const meant = nearest(
-    variable.slice(PREFIX.length),
-    [...known].map((name) => name.slice(PREFIX.length)),
-  );
-  const hint = meant === undefined ? 'it is ignored' : `did you mean ${PREFIX}${meant}?`;
+  const meant = byItsPath(variable) ?? misspelt(variable, known);
+  const hint = meant === undefined ? 'it is ignored' : `did you mean ${meant}?`;
   return `environment variable ${cut(variable)} is not a setting; ${hint}`;
+}
+
+/** Settings with a short variable are also looked for under the long one that their path would make. */
+function byItsPath(variable: string): string | undefined {
+  const isMeant = (key: string): boolean =>
+    `${PREFIX}${key.replaceAll(/(?=[A-Z])|\./g, '_').toUpperCase()}` === variable;
+  return [...SETTINGS].find(([key]) => isMeant(key))?.[1].env;
+}
+
+function misspelt(variable: string, known: Iterable<string>): string | undefined {
+  // The prefix is common to all: left in, it would make short names look alike.
+  const names = [...known].map((name) => name.slice(PREFIX.length));
+  const meant = nearest(variable.slice(PREFIX.length), names);
+  return meant === undefined ? undefined : `${PREFIX}${meant}`;
 }
 
 /** A file that could be parsed, or the one thing that stands in the way. */

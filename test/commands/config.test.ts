@@ -74,3 +74,28 @@ test('an invalid configuration: its problems on stderr, nothing on stdout, exit 
   expect(stderr).not.toContain('sesame');
   expect(stderr).not.toMatch(/\n\s+at /);
 });
+
+test.each([
+  ['throttle.burst', 'throttle:\n  burst: 1 # default\n'],
+  [
+    'listen.requiredHeader',
+    'listen:\n  requiredHeader:\n    name: null # default\n    value: null # default\n    valueFile: null # default\n',
+  ],
+  ['allowInsecureHttp', 'allowInsecureHttp: false # default\n'],
+])('of %s alone', (part, stdout) => {
+  expect(printConfig({ env: BASE_ENV }, part)).toEqual({ exitCode: 0, stdout, stderr: '' });
+});
+
+test.each([
+  ['throtle', 'unknown key "throtle"; did you mean throttle?'],
+  ['throttle.brust', 'unknown key "throttle.brust"; did you mean throttle.burst?'],
+  ['route', 'unknown key "route"; did you mean routes?'],
+  ['throttle.', 'unknown key "throttle."; did you mean throttle?'],
+  ['colour\n', String.raw`unknown key "colour\n"; see config/reference.md`],
+])('of %j: %s', (part, message) => {
+  expect(printConfig({ env: BASE_ENV }, part)).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr: `bearer-sidecar: ${message}\n`,
+  });
+});

@@ -46,6 +46,22 @@ describe('rate', () => {
   });
 });
 
+describe('log.sample', () => {
+  test.each([
+    ['0', 0],
+    ['0.05', 0.05],
+    ['1', 1],
+    ['1.0', 1],
+  ])('%j is read', (text, value) => {
+    expect(configOf({ SIDECAR_LOG_SAMPLE: text }).log.sample).toBe(value);
+  });
+  test.each(['1.1', '-0.1', '5%', '.5', '1e-1', 'NaN', 'half', '0,5'])('%j is refused', (text) => {
+    expect(problemsOf({ SIDECAR_LOG_SAMPLE: text })).toEqual([
+      expect.stringMatching(/^log\.sample \(SIDECAR_LOG_SAMPLE\): found .* expected a number from 0 to 1/),
+    ]);
+  });
+});
+
 describe('throttle.maxRate', () => {
   test.each([
     ['', undefined],

@@ -124,7 +124,9 @@ describe('unknown names', () => {
     ['queue: { maximum: 1 }', 'queue.maximum', undefined],
     ['queue: { mx: 1 }', 'queue.mx', 'queue.max'],
     ['upstream: { base_url: x }', 'upstream.base_url', 'upstream.baseUrl'],
-    ['upstraem: { baseUrl: x }', 'upstraem', undefined],
+    ['upstraem: { baseUrl: x }', 'upstraem', 'upstream'],
+    ['listen: { requiredHaeder: { name: x } }', 'listen.requiredHaeder', 'listen.requiredHeader'],
+    ['colour: { of: x }', 'colour', undefined],
     ['clientIdFile: x', 'clientIdFile', 'auth.clientIdFile'],
     ['__proto__: { polluted: true }', '__proto__', undefined],
     ['constructor: { prototype: { polluted: true } }', 'constructor', undefined],
@@ -149,6 +151,8 @@ describe('unknown names', () => {
       ...BASE_ENV,
       SIDECAR_SERVICE_HOST: '10.0.0.1',
       SIDECAR_BASEURL: 'sesame',
+      SIDECAR_THROTTLE_RATE: '5',
+      SIDECAR_UPSTREAM_REQUEST_TIMEOUT_MS: '5',
       SIDECAR_CONFIG: '',
       OTHER: 'x',
     };
@@ -157,6 +161,8 @@ describe('unknown names', () => {
     expect(loaded.warnings).toEqual([
       'environment variable SIDECAR_SERVICE_HOST is not a setting; it is ignored',
       'environment variable SIDECAR_BASEURL is not a setting; did you mean SIDECAR_BASE_URL?',
+      'environment variable SIDECAR_THROTTLE_RATE is not a setting; did you mean SIDECAR_RATE?',
+      'environment variable SIDECAR_UPSTREAM_REQUEST_TIMEOUT_MS is not a setting; did you mean SIDECAR_REQUEST_TIMEOUT_MS?',
     ]);
   });
 });

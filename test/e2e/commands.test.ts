@@ -8,6 +8,7 @@ import { makeCertificates } from '../support/certificates.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
 import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import { CTRL_C, PROGRAM, openTerminal } from '../support/terminal.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 const FREE_PORTS = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
@@ -28,6 +29,107 @@ describe('sandbox', () => {
     expect((await call(`${admin}/readyz`)).status).toBe(200);
     expect((await call(`${admin}/metrics`)).text).toMatch(/bearer_sidecar_requests_total\{[^}]*code="201"[^}]*\} 1\n/);
     expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe('on a terminal', () => {
+  it('the sandbox prints the same lines, one each, and readable ones for the log', async () => {
+    await using terminal = openTerminal({
+      name: 'sandbox',
+      command: `${PROGRAM} sandbox`,
+      env: FREE_PORTS,
+      columns: 80,
+    });
+    for (const name of ['proxy', 'admin', 'token', 'api'])
+      await terminal.until(new RegExp(`^${name} https?://\\S+$`, 'm'));
+    const line = (await terminal.until(/^try curl .*$/m)).replace('try ', '');
+    const { stdout } = await sh('sh', ['-c', line]);
+    expect(stdout).toMatch(/^HTTP\/1\.1 201 /);
+    await terminal.until(/\d\d:\d\d:\d\d\.\d{3} info {2}POST \/quotes-requests 201 in /);
+    terminal.type(CTRL_C);
+    await terminal.until(/info {2}draining/);
+    expect(await terminal.exit).toBe(0);
+    expect(terminal.text()).not.toContain('{"level"');
+  });
+
+  it('run shows a banner without secrets, in colour, and Ctrl-C drains', async () => {
+    await using tokens = await startTokenServer();
+    const credential = newCredential();
+    const env = { ...settings('http://127.0.0.1:1/v1', tokens.url, credential), ...FREE_PORTS };
+    await using terminal = openTerminal({ name: 'run', command: PROGRAM, env });
+    await terminal.until(/bearer-sidecar \d+\.\d+\.\d+\n\n/);
+    for (const row of [
+      / proxy +http:\S+/,
+      / upstream +http:\S+\/v1 /,
+      / token +http:\S+ .*secret \*{8}\n/,
+      / status +http:\S+/,
+    ])
+      await terminal.until(row);
+    await terminal.until(/token obtained/);
+    terminal.type(CTRL_C);
+    expect(await terminal.exit).toBe(0);
+    expect(terminal.screen()).toContain('\u001b[1mbearer-sidecar');
+    for (const secret of [credential.id, credential.secret]) expect(terminal.screen()).not.toContain(secret);
+  });
+
+  it.each([
+    ['NO_COLOR', { NO_COLOR: '1' }, false],
+    ['TERM=dumb', { TERM: 'dumb' }, false],
+    ['FORCE_COLOR=0', { FORCE_COLOR: '0' }, false],
+    ['nothing', {}, true],
+  ])('%s decides whether --help is in colour', async (name, env, isColoured) => {
+    const options = { name: `colour-${name}`, command: `${PROGRAM} --help`, env, columns: 80 };
+    await using terminal = openTerminal(options);
+    expect(await terminal.exit).toBe(0);
+    expect(terminal.screen().includes('\u001b[')).toBe(isColoured);
+    expect(terminal.text().split('\n').length).toBeLessThanOrEqual(24);
+  });
+
+  it('the name alone tells how to begin', async () => {
+    await using terminal = openTerminal({ name: 'first-steps', command: PROGRAM });
+    expect(await terminal.exit).toBe(2);
+    expect(terminal.text()).toContain(
+      '\n\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n',
+    );
+  });
+
+  it('the log is JSON when it is asked for, and there is no banner', async () => {
+    const env = { ...settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
+    await using terminal = openTerminal({
+      name: 'json',
+      command: PROGRAM,
+      env: { ...env, SIDECAR_LOG_FORMAT: 'json' },
+    });
+    await terminal.until(/^\{"level":"info",.*"msg":"listening"\}\n/);
+    terminal.type(CTRL_C);
+    expect(await terminal.exit).toBe(0);
+  });
+
+  it('check has symbols and a line for what to do', async () => {
+    const env = settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential());
+    await using terminal = openTerminal({ name: 'check', command: `${PROGRAM} check`, env });
+    expect(await terminal.exit).toBe(1);
+    expect(terminal.text()).toMatch(/^✔ configuration settings +valid$/m);
+    expect(terminal.text()).toMatch(/^✘ tcp +token endpoint .*refused.*\n(.*\n)?.* → nothing listens there/m);
+    expect(
+      terminal
+        .text()
+        .split('\n')
+        .filter((line) => line.length > 100),
+    ).toEqual([]);
+  });
+});
+
+describe('in a pipe', () => {
+  it('FORCE_COLOR colours what is for people; SIDECAR_LOG_FORMAT=pretty alone does not', async () => {
+    await using help = spawnSidecar({ name: 'forced-colour', args: ['--help'], env: { FORCE_COLOR: '1' } });
+    expect(await help.exit).toEqual({ code: 0, signal: null });
+    expect(help.stdout()).toContain('\u001b[1m');
+
+    const env = { ...settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
+    await using sidecar = spawnSidecar({ name: 'pretty', env: { ...env, SIDECAR_LOG_FORMAT: 'pretty' } });
+    await sidecar.line(/^\d\d:\d\d:\d\d\.\d{3} info {2}listening server=proxy url=http:\S+$/);
+    expect(sidecar.stdout()).not.toMatch(/\u001b|bearer-sidecar/);
   });
 });
 
@@ -54,6 +156,10 @@ describe('a wrong configuration', () => {
   it.each([
     [['--no-such-option'], 2],
     [['no-such-command'], 2],
+    [['completion', 'tcsh'], 2],
+    [['config', 'throtle'], 2],
+    [['help', 'check'], 0],
+    [['check', '--help'], 0],
     [['--help'], 0],
     [['--version'], 0],
   ])('%j exits with %i', async (args, code) => {

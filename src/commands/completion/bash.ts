@@ -1,0 +1,79 @@
+/** Completion for bash, 3.2 and newer: words and file names, without the bash-completion package. */
+import type { Command, Option, Vocabulary } from './vocabulary.ts';
+
+/** The script, to be sourced. */
+export function bashScript({ commands, options }: Vocabulary): string {
+  const all = [...options, ...commands.flatMap((command) => command.options)];
+  const files = patternOf(all.filter(({ isFile }) => isFile));
+  const others = patternOf(all.filter(({ isFile, value }) => !isFile && value !== undefined));
+  return `${completeValue(files, others)}${findCommand(`${files}|${others}`)}  case $command in
+    '')
+      words='${textsOf(commands)}'
+      options='${textsOf(options)}'
+      ;;
+${commands.map(branch).join('\n')}
+  esac
+  [[ $current == -* || -z $words ]] && words=$options
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -F _bearer_sidecar bearer-sidecar
+`;
+}
+
+/** Behind an option that takes one. */
+function completeValue(files: string, others: string): string {
+  return `# bash completion for bearer-sidecar
+_bearer_sidecar() {
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
+  local command='' words='' options='' i
+  COMPREPLY=()
+  # In --config=FILE the equals sign is a word of its own.
+  if [[ $current == = ]]; then
+    current=''
+  elif [[ $previous == = && $COMP_CWORD -gt 1 ]]; then
+    previous=\${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  case $previous in
+    ${files})
+      compopt -o filenames 2>/dev/null
+      local IFS=$'\\n'
+      COMPREPLY=($(compgen -f -- "$current"))
+      return
+      ;;
+    ${others}) return ;;
+  esac
+`;
+}
+
+/** The first word that is neither an option nor the value of one. */
+function findCommand(withValue: string): string {
+  return `  for ((i = 1; i < COMP_CWORD; i++)); do
+    case \${COMP_WORDS[i]} in
+      ${withValue})
+        [[ \${COMP_WORDS[i + 1]} == = ]] && ((i++))
+        ((i++))
+        ;;
+      -*) ;;
+      *)
+        command=\${COMP_WORDS[i]}
+        break
+        ;;
+    esac
+  done
+`;
+}
+
+function branch({ text, options, operands }: Command): string {
+  return `    ${text})
+      words='${operands.join(' ')}'
+      options='${textsOf(options)}'
+      ;;`;
+}
+
+function textsOf(entries: readonly { readonly text: string }[]): string {
+  return entries.map(({ text }) => text).join(' ');
+}
+
+function patternOf(options: readonly Option[]): string {
+  return [...new Set(options.map(({ text }) => text))].join('|');
+}

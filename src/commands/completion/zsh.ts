@@ -1,0 +1,55 @@
+/** Completion for zsh by its own _arguments: words with what they mean, and file names. */
+import type { Command, Option, Vocabulary } from './vocabulary.ts';
+
+/** The script, to be sourced behind compinit or put into a directory of $fpath as _bearer-sidecar. */
+export function zshScript({ commands, options }: Vocabulary): string {
+  return `#compdef bearer-sidecar
+# zsh completion for bearer-sidecar
+_bearer-sidecar() {
+  local context state state_descr line
+  local -A opt_args
+  local -a commands
+  _arguments -C \\
+${options.map(argument).join('\n')}
+    '1: :->command' \\
+    '*:: :->operand'
+  case $state in
+    command)
+      commands=(
+${commands.map(({ text, meaning }) => `        ${quote(`${text}:${meaning}`)}`).join('\n')}
+      )
+      _describe command commands
+      ;;
+    operand)
+      case $line[1] in
+${commands.map(branch).join('\n')}
+      esac
+      ;;
+  esac
+}
+if [[ $funcstack[1] == _bearer-sidecar ]]; then
+  _bearer-sidecar "$@"
+else
+  compdef _bearer-sidecar bearer-sidecar
+fi
+`;
+}
+
+function branch({ text, options, operands }: Command): string {
+  const rest = operands.length === 0 ? '' : ` \\\n            ${quote(`1: :(${operands.join(' ')})`)}`;
+  const named = options.map((option) => `            ${quote(specification(option))}`).join(' \\\n');
+  return `        ${text})\n          _arguments \\\n${named}${rest}\n          ;;`;
+}
+
+function argument(option: Option): string {
+  return `    ${quote(specification(option))} \\`;
+}
+
+function specification({ text, meaning, value, isFile }: Option): string {
+  const words = `[${meaning.replaceAll(/[[\]\\:]/g, String.raw`\$&`)}]`;
+  return value === undefined ? text + words : `${text}=${words}:${value}:${isFile ? '_files' : ''}`;
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

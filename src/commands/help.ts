@@ -1,0 +1,72 @@
+/** The texts of --help: one that fits a screen of 80 by 24, and one for each command. All words are the table's. */
+import { COMMAND_NAMES, commandOf, optionOf, written } from './command-table.ts';
+import type { CommandName, OptionName } from './command-table.ts';
+import type { Paint } from './paint.ts';
+
+const LEAST = [
+  'Settings: defaults < file < SIDECAR_ variables. run needs at least',
+  '  SIDECAR_BASE_URL  SIDECAR_AUTH_URL  SIDECAR_CLIENT_ID  SIDECAR_CLIENT_SECRET',
+  '  (or …_FILE) and SIDECAR_AUDIENCE or SIDECAR_SCOPE; init asks for them',
+];
+
+/** What the program can do, on one screen. */
+export function describeProgram(version: string, paint: Paint): string {
+  const names = COMMAND_NAMES.map((name) => [shownCommand(name), commandOf(name).summary] as const);
+  return text([
+    paint('heading', `bearer-sidecar ${version}`),
+    "OAuth 2.0 bearer tokens, throttling and retries in front of a partner's API",
+    '',
+    `${paint('heading', 'Usage:')} bearer-sidecar [COMMAND] [OPTIONS]`,
+    '',
+    ...columns(names, paint),
+    '',
+    ...columns(
+      [
+        [written('config'), optionOf('config').words],
+        ['--help, --version', 'COMMAND --help tells of its options, with examples'],
+      ],
+      paint,
+    ),
+    '',
+    ...LEAST,
+    paint('quiet', 'Exit codes: 0 fine, 1 failed or found a fault, 2 wrong usage or settings'),
+  ]);
+}
+
+/** How one command is used, with its options and examples. */
+export function describeCommand(name: CommandName, paint: Paint): string {
+  const { summary, operand, options, about, examples } = commandOf(name);
+  const shown: readonly OptionName[] = [...options, 'help'];
+  const usage = ['bearer-sidecar', name, operand, options.length > 0 ? '[OPTIONS]' : undefined];
+  return text([
+    `${paint('heading', `bearer-sidecar ${name}`)}: ${summary}`,
+    '',
+    `${paint('heading', 'Usage:')} ${usage.filter((word) => word !== undefined).join(' ')}`,
+    '',
+    ...about.map((line) => `  ${line}`),
+    '',
+    paint('heading', 'Options'),
+    ...columns(
+      shown.map((option) => [written(option), option === 'help' ? 'this text' : optionOf(option).words] as const),
+      paint,
+    ),
+    '',
+    paint('heading', 'Examples'),
+    ...examples.map((example) => `  ${example}`),
+  ]);
+}
+
+function shownCommand(name: CommandName): string {
+  const { operand } = commandOf(name);
+  return operand === undefined ? name : `${name} ${operand}`;
+}
+
+/** Two columns, the first padded before it is coloured: escapes have no width on the screen. */
+function columns(rows: readonly (readonly [string, string])[], paint: Paint): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${paint('name', left)}${' '.repeat(width - left.length)}  ${right}`);
+}
+
+function text(lines: readonly string[]): string {
+  return `${lines.join('\n')}\n`;
+}

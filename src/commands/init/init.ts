@@ -1,0 +1,112 @@
+/**
+ * `bearer-sidecar init`: from options and, on a terminal, a few questions to a configuration file that loads. The secret goes into a
+ * file of its own or stays outside. Nothing is written before everything is known.
+ */
+import { resolve } from 'node:path';
+import { onOneLine } from '../../config/problems.ts';
+import { SETTINGS } from '../../config/schema.ts';
+import type { OptionName } from '../command-table.ts';
+import { paintFor } from '../paint.ts';
+import type { Paint } from '../paint.ts';
+import { SETTING_OPTIONS, findFaults, optionFor } from './answers.ts';
+import type { AnsweredKey } from './answers.ts';
+import { Conversation, ConversationEnded } from './conversation.ts';
+import { DEFAULT_OUTPUT, isThere, writeAll } from './files.ts';
+import { interview } from './interview.ts';
+import type { Known, Plan } from './interview.ts';
+import { describeNext } from './next-steps.ts';
+import { renderSettings } from './settings-file.ts';
+
+export interface InitOptions {
+  readonly values: ReadonlyMap<OptionName, string>;
+  readonly given: ReadonlySet<OptionName>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** What holds besides the answers. */
+const WITHOUT_ASKING = { 'auth.tokenPath': '/oauth/token', 'throttle.rate': 'auto' } as const;
+const YAML_MODE = 0o644;
+const SECRET_MODE = 0o600;
+
+/**
+ * @returns 0 when the files are written and `check`, if it was wished for, found no fault; 1 when the person left or `check` found one;
+ * 2 for options that will not do
+ * @throws Error in words for people when a file cannot be written
+ */
+export async function init(options: InitOptions, stop: AbortSignal): Promise<number> {
+  const { stdin, stdout } = process;
+  const known = readOptions(options);
+  const isAsking = stdin.isTTY && stdout.isTTY && !options.given.has('yes');
+  if (isAsking) return ask(known, options, stop);
+  const plan: Plan = {
+    ...known,
+    answers: new Map([...Object.entries(WITHOUT_ASKING), ...known.answers] as [AnsweredKey, string][]),
+    secret: { kind: known.answers.has('auth.clientSecretFile') ? 'file' : 'environment' },
+    output: known.output ?? DEFAULT_OUTPUT,
+  };
+  const faults = findFaults(plan.answers, plan.secret).map(({ key, message }) => `${optionFor(key)}: ${message}`);
+  if (!plan.isForced && isThere(plan.output))
+    faults.push(`${JSON.stringify(plan.output)} exists; --force writes over it, --output names another`);
+  if (faults.length > 0) return fail(2, faults);
+  await writePlan(plan);
+  stdout.write(describeNext(plan, options.env, paintFor(stdout)));
+  return 0;
+}
+
+async function ask(known: Known, { env }: InitOptions, stop: AbortSignal): Promise<number> {
+  const { stdin, stdout } = process;
+  const paint = paintFor(stdout);
+  using talk = new Conversation({ input: stdin, output: stdout, stop });
+  const plan = await unlessEnded(interview(talk, paint, known));
+  if (plan === undefined) {
+    talk.tell('');
+    return fail(1, ['left before the end; nothing was written']);
+  }
+  await writePlan(plan);
+  talk.tell(`\n${describeNext(plan, env, paint).trimEnd()}\n`);
+  if (plan.secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '') return 0;
+  if (!(await unlessEnded(wishesCheck(talk, paint)))) return 0;
+  // From here on Ctrl-C is for the check.
+  talk[Symbol.dispose]();
+  const { check } = await import('../check.ts');
+  return await check({ env, file: plan.output }, { json: false, probe: undefined }, stop);
+}
+
+async function unlessEnded<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ConversationEnded) return undefined;
+    throw error;
+  }
+}
+
+async function wishesCheck(talk: Conversation, paint: Paint): Promise<boolean> {
+  return !/^no?$/i.test(await talk.ask(`Run check on it now? ${paint('quiet', '[Y/n]')} `));
+}
+
+function readOptions({ values, given }: InitOptions): Known {
+  const answers = Object.entries(SETTING_OPTIONS).flatMap(([option, key]): [AnsweredKey, string][] => {
+    const text = values.get(option as keyof typeof SETTING_OPTIONS);
+    return text === undefined ? [] : [[key, text]];
+  });
+  return { answers: new Map(answers), output: values.get('output'), isForced: given.has('force') };
+}
+
+async function writePlan({ answers, secret, output, isForced }: Plan): Promise<void> {
+  const secretFile = secret.kind === 'new-file' ? secret.path : answers.get('auth.clientSecretFile');
+  // In the order of the reference; whole paths, since the sidecar may be started elsewhere.
+  const all = new Map(answers);
+  if (secretFile !== undefined) all.set('auth.clientSecretFile', resolve(secretFile));
+  const order = [...SETTINGS.keys()];
+  const ordered = [...all].toSorted(([one], [other]) => order.indexOf(one) - order.indexOf(other));
+  const yaml = { path: output, text: renderSettings(new Map(ordered), secret.kind === 'environment'), mode: YAML_MODE };
+  const files =
+    secret.kind === 'new-file' ? [{ path: secret.path, text: `${secret.secret}\n`, mode: SECRET_MODE }] : [];
+  await writeAll([...files, yaml], isForced);
+}
+
+function fail(exitCode: 1 | 2, why: readonly string[]): number {
+  process.stderr.write(why.map((line) => `bearer-sidecar: ${onOneLine(line)}\n`).join(''));
+  return exitCode;
+}

@@ -1,0 +1,34 @@
+/** What a person reads when init has written its files: what is where, and which commands come next. */
+import { onOneLine } from '../../config/problems.ts';
+import { SETTINGS } from '../../config/schema.ts';
+import type { Paint } from '../paint.ts';
+import type { Plan } from './interview.ts';
+
+/** Lines, each ended by a line feed. @param env the environment, whose variables win over the file */
+export function describeNext(
+  { answers, secret, output }: Plan,
+  env: Readonly<Record<string, string | undefined>>,
+  paint: Paint,
+): string {
+  const lines = [`Written: ${onOneLine(output)}`];
+  if (secret.kind === 'new-file') lines.push(`Written: ${onOneLine(secret.path)} (the secret; only you can read it)`);
+  const winning = [...SETTINGS].filter(
+    ([key, { env: name }]) => [...answers.keys()].includes(key as never) && (env[name] ?? '') !== '',
+  );
+  for (const [, { env: name }] of winning) lines.push(paint('warning', `${name} is set here and wins over the file`));
+  const isMissing = secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '';
+  const named = `--config ${shellWord(output)}`;
+  lines.push('', 'Next:');
+  if (isMissing) lines.push(command("export SIDECAR_CLIENT_SECRET='…'"));
+  lines.push(command(`bearer-sidecar check ${named}`), command(`bearer-sidecar ${named}`), '');
+  return lines.map((line) => `${line}\n`).join('');
+
+  function command(line: string): string {
+    return `  ${paint('name', line)}`;
+  }
+}
+
+/** One word of a POSIX shell. */
+function shellWord(text: string): string {
+  return /^[\w./:@%+-]+$/.test(text) ? text : `'${onOneLine(text).replaceAll("'", String.raw`'\''`)}'`;
+}

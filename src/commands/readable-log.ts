@@ -1,0 +1,107 @@
+/**
+ * The log for people: each JSON line as time, level, message and what else it says, on one line. What is logged, and that no secret is
+ * in it, is decided before; here only the form changes, and nothing in a line can move a terminal's cursor.
+ */
+import { onOneLine } from '../config/problems.ts';
+import { createLog } from '../telemetry/log.ts';
+import type { Log, LogOptions } from '../telemetry/log.ts';
+import { paintFor } from './paint.ts';
+import type { Paint, Role } from './paint.ts';
+
+type LogFormat = 'auto' | 'json' | 'pretty';
+/** A stream that may be a terminal. */
+export interface OutputStream extends NodeJS.WritableStream {
+  readonly isTTY?: boolean;
+  readonly writableLength: number;
+}
+
+const ROLES: Readonly<Record<string, Role>> = { fatal: 'bad', error: 'bad', warn: 'warning', info: 'good' };
+const LEVEL_WIDTH = 5;
+
+/** Whether people read there. */
+export function isForPeople(format: LogFormat, stream: Pick<OutputStream, 'isTTY'>): boolean {
+  return format === 'pretty' || (format === 'auto' && stream.isTTY === true);
+}
+
+/** Opens the log on a stream: JSON lines, or readable ones where people read. */
+export function openLog(format: LogFormat, stream: OutputStream, options: Omit<LogOptions, 'destination'>): Log {
+  return createLog({ ...options, destination: isForPeople(format, stream) ? readable(stream) : stream });
+}
+
+type Destination = NonNullable<LogOptions['destination']>;
+
+function readable(stream: OutputStream): Destination {
+  const paint = paintFor(stream);
+  return {
+    write: (chunk, done) => {
+      const lines = Buffer.from(chunk).toString('utf8').split('\n').slice(0, -1);
+      return stream.write(lines.map((line) => `${formatLine(line, paint)}\n`).join(''), done);
+    },
+    on: (event, listener) => stream.on(event, listener),
+    get writableLength() {
+      return stream.writableLength;
+    },
+  };
+}
+
+/** One line of the log, without its line end, in words; what is no JSON object is passed on as text. */
+export function formatLine(line: string, paint: Paint): string {
+  const fields = parse(line);
+  if (fields === undefined) return onOneLine(line);
+  const { time, level, msg, ...rest } = fields;
+  const name = textOf(level);
+  const head = [paint('quiet', clockTime(time)), paint(ROLES[name] ?? 'quiet', name.padEnd(LEVEL_WIDTH))];
+  const words = msg === 'request' ? describeRequest(rest, paint) : [textOf(msg), ...pairs(rest, paint)];
+  return [...head, ...words].join(' ');
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function parse(line: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `POST /quotes 201 in 12.3 ms`; of the rest what is out of the ordinary. */
+function describeRequest({ method, path, code, durationMs, ...rest }: Fields, paint: Paint): string[] {
+  const isOrdinary = ([key, value]: readonly [string, unknown]): boolean => ORDINARY[key] === value;
+  const others = Object.fromEntries(Object.entries(rest).filter((entry) => !isOrdinary(entry)));
+  const status = paint(roleOf(Number(code)), textOf(code));
+  return [textOf(method), textOf(path), status, `in ${textOf(durationMs)} ms`, ...pairs(others, paint)];
+}
+
+const ORDINARY: Fields = { route: 'default', source: 'upstream', queuedMs: 0, attempts: 1 };
+
+function roleOf(status: number): Role {
+  if (status >= 500) return 'bad';
+  return status >= 400 ? 'warning' : 'good';
+}
+
+function pairs(fields: Fields, paint: Paint): string[] {
+  return Object.entries(fields).map(([key, value]) => `${paint('quiet', `${onOneLine(key)}=`)}${quoted(value)}`);
+}
+
+function quoted(value: unknown): string {
+  if (typeof value === 'string' && /^[^\s"=]+$/.test(value)) return onOneLine(value);
+  return onOneLine(JSON.stringify(value));
+}
+
+function textOf(value: unknown): string {
+  return onOneLine(typeof value === 'string' ? value : JSON.stringify(value ?? ''));
+}
+
+/** On the wall clock of whoever looks. */
+function clockTime(time: unknown): string {
+  const at = new Date(textOf(time));
+  if (Number.isNaN(at.getTime())) return '--:--:--.---';
+  const [hours, minutes, seconds] = [at.getHours(), at.getMinutes(), at.getSeconds()].map(twoDigits);
+  return `${hours ?? ''}:${minutes ?? ''}:${seconds ?? ''}.${String(at.getMilliseconds()).padStart(3, '0')}`;
+}
+
+function twoDigits(number: number): string {
+  return String(number).padStart(2, '0');
+}

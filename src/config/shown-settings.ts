@@ -1,0 +1,50 @@
+/** Settings as they may be shown: what is secret is masked, whatever it came from. */
+import { writtenIn } from './entries.ts';
+import type { SettingValue } from './formats.ts';
+import type { LoadResult } from './load.ts';
+import { isTextMap, settingOf } from './schema.ts';
+import type { SettingKey } from './schema.ts';
+import { MASK } from './url.ts';
+
+/** A setting in words. */
+export interface ShownSetting {
+  /** As in a file; of an entry behind its label: `routes[1].throttle.rate`. */
+  readonly key: string;
+  readonly value: string;
+  /** `default`, `file PATH`, `environment VARIABLE` or a preset's name. */
+  readonly origin: string;
+}
+
+/** The value with every secret in it masked. */
+export function maskSetting(key: SettingKey, value: SettingValue): SettingValue {
+  const { sensitive, format } = settingOf(key);
+  if (value === null) return value;
+  // Of a map the names are no secret.
+  if (isTextMap(value)) return Object.fromEntries(Object.keys(value).map((name) => [name, MASK]));
+  if (sensitive) return MASK;
+  if (Array.isArray(value)) return (value as readonly string[]).map((entry) => format.show(entry));
+  return typeof value === 'string' ? format.show(value) : value;
+}
+
+/** Every setting in the order of the documentation, then what the entries of `credentials` and `routes` say themselves. */
+export function listSettings({ effective, entries }: Extract<LoadResult, { readonly ok: true }>): ShownSetting[] {
+  const own = [...entries.credentials, ...entries.routes].flatMap((entry) =>
+    [...writtenIn(entry)].map(([path, { key, value }]) => ({
+      key: `${entry.label}.${path}`,
+      value: inText(key === undefined ? value : maskSetting(key, value)),
+      origin: entry.origin,
+    })),
+  );
+  const shown = [...effective].map(([key, { value, origin }]) => ({
+    key,
+    value: inText(maskSetting(key, value)),
+    origin,
+  }));
+  return [...shown, ...own];
+}
+
+function inText(value: SettingValue): string {
+  if (value === null) return 'none';
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : (value as readonly string[]).join(', ');
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,97 @@
+/** What argv means, and what is said about one that means nothing. */
+import { describe, expect, test } from 'vitest';
+import { readArguments } from '../../src/commands/arguments.ts';
+import { COMMAND_NAMES } from '../../src/commands/command-table.ts';
+
+const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');
+const misuse = (line: string): string => {
+  const reading = readArguments(words(line));
+  if (reading.kind !== 'misuse') throw new Error(`understood as ${reading.kind}`);
+  return reading.why;
+};
+
+describe('an invocation', () => {
+  test.each([
+    ['', 'run', [], {}],
+    ['run', 'run', [], {}],
+    ['--config a.yaml', 'run', [], { config: 'a.yaml' }],
+    ['--config=a.yaml check', 'check', [], { config: 'a.yaml' }],
+    ['check --config a.yaml --config b.yaml', 'check', [], { config: 'b.yaml' }],
+    ['check --probe /quotes', 'check', [], { probe: '/quotes' }],
+    ['health ready', 'health', ['ready'], {}],
+    ['health -- ready', 'health', ['ready'], {}],
+    ['wait --max 5s', 'wait', [], { max: '5s' }],
+    ['config throttle', 'config', ['throttle'], {}],
+    ['completion zsh', 'completion', ['zsh'], {}],
+    ['init --scope=-odd-', 'init', [], { scope: '-odd-' }],
+  ])('"%s"', (line, command, operands, values) => {
+    const reading = readArguments(words(line));
+    if (reading.kind !== 'invocation') throw new Error(`read as ${reading.kind}`);
+    const { invocation } = reading;
+    expect([invocation.command, invocation.operands]).toEqual([command, operands]);
+    expect(Object.fromEntries(invocation.values)).toEqual(values);
+  });
+  test('options without a value', () => {
+    const reading = readArguments(['check', '--json']);
+    if (reading.kind !== 'invocation') throw new Error(`read as ${reading.kind}`);
+    expect([...reading.invocation.given]).toEqual(['json']);
+  });
+});
+
+describe('help and version', () => {
+  test.each([
+    ['--help', undefined],
+    ['-h', undefined],
+    ['help', undefined],
+    ['check --help', 'check'],
+    ['--help check', 'check'],
+    ['help check', 'check'],
+    ['help help', 'help'],
+    ['chekc --help', undefined],
+  ])('"%s"', (line, command) => {
+    expect(readArguments(words(line))).toEqual({ kind: 'help', command });
+  });
+  test.each(['--version', '-v', 'check --version'])('"%s"', (line) => {
+    expect(readArguments(words(line))).toEqual({ kind: 'version' });
+  });
+});
+
+describe('what makes no sense is told in one line, with what was probably meant', () => {
+  test.each([
+    ['chekc', 'unknown command "chekc"; did you mean check?'],
+    ['Sandbox', 'unknown command "Sandbox"; did you mean sandbox?'],
+    ['help chekc', 'unknown command "chekc"; did you mean check?'],
+    ['deploy', `unknown command "deploy"; expected ${COMMAND_NAMES.slice(0, -1).join(', ')} or help`],
+    ['check --jsno', 'unknown option "--jsno"; did you mean --json?'],
+    ['check --josn=x', 'unknown option "--josn"; did you mean --json?'],
+    ['init --client_secret_file x', 'unknown option "--client_secret_file"; did you mean --client-secret-file?'],
+    ['--confg a.yaml', 'unknown option "--confg"; did you mean --config?'],
+    ['check --verbose', 'unknown option "--verbose"'],
+    ['check -x', 'unknown option "-x"'],
+    // What belongs to another command is not meant here.
+    ['wait --jsno', 'unknown option "--jsno"'],
+    ['run --json', '--json belongs to check'],
+    ['wait --probe /x', '--probe belongs to check'],
+    ['check --max 5s', '--max belongs to wait'],
+    ['init --config a.yaml', '--config belongs to run, sandbox, check, config, health and wait'],
+    ['check --probe quotes', '--probe expects a path such as /quotes'],
+    ['check --config', 'expected a value: --config FILE'],
+    ['check --config=', 'expected a value: --config FILE'],
+    ['check --config --json', 'expected a value: --config FILE'],
+    ['check --json=yes', '--json takes no value'],
+    ['--help=yes', '--help takes no value'],
+    ['--help --no-such', 'unknown option "--no-such"'],
+    ['check --help --jsno', 'unknown option "--jsno"; did you mean --json?'],
+    ['-shush', 'unknown option "-s"'],
+    ['check more', 'unexpected argument "more"'],
+    ['health ready more', 'unexpected argument "more"'],
+  ])('"%s"', (line, why) => {
+    expect(misuse(line)).toBe(why);
+  });
+  test.each(['SIDECAR_CLIENT_SECRET=sesame', 'run SIDECAR_CLIENT_SECRET=sesame', '--client-secret=sesame'])(
+    'and nothing of a secret: "%s"',
+    (line) => {
+      expect(misuse(line)).not.toContain('sesame');
+    },
+  );
+});

@@ -1,0 +1,60 @@
+/** What a person is told at the start. */
+import { expect, test } from 'vitest';
+import { describeStart } from '../../src/commands/banner.ts';
+import { plain } from '../../src/commands/paint.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { BASE_ENV, scratchFile } from '../config/base-env.ts';
+
+const PLACES = { proxyUrl: 'http://localhost:18080', adminUrl: 'http://localhost:19464' };
+
+function banner(env: Record<string, string>, file?: string, places = PLACES, columns = 120): string {
+  const loaded = loadConfig({ env, file });
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+  return describeStart(loaded, '1.2.3', places, { paint: plain, columns });
+}
+
+test('where to connect, who is called, as whom, how fast, where to look, how to end it', () => {
+  const text = banner({ ...BASE_ENV, SIDECAR_RATE: '2.5', SIDECAR_DRAIN_MS: '1500' });
+  expect(text).toMatch(/^bearer-sidecar 1\.2\.3\n\n {2}proxy +http:\/\/localhost:18080 +/);
+  expect(text).toMatch(/^ {2}upstream +https:\/\/api\.example\.com\/v1 +at most 2\.5 calls per second$/m);
+  expect(text).toMatch(/^ {2}token +https:\/\/login\.example\.com\/oauth\/token +client \*{8}, secret \*{8}$/m);
+  expect(text).toMatch(/^ {2}status +http:\/\/localhost:19464\/ +/m);
+  expect(text).toMatch(/^ {2}Ctrl-C drains: .* 1\.5 s .*\n\n$/m);
+  for (const secret of [BASE_ENV.SIDECAR_CLIENT_ID, BASE_ENV.SIDECAR_CLIENT_SECRET]) expect(text).not.toContain(secret);
+});
+
+test('of a secret in a file the file is named, and auto is told in words', () => {
+  const path = scratchFile('sesame-of-the-file\n');
+  const text = banner({ ...BASE_ENV, SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path });
+  expect(text).toContain(`secret from ${path}`);
+  expect(text).toContain('rate learned');
+  expect(text).not.toContain('sesame');
+});
+
+test('several routes and credentials, each on a line; many are counted', () => {
+  const routes = Array.from(
+    { length: 11 },
+    (_, at) => `{ name: r${String(at)}, pathPrefix: /r${String(at)}, credential: two }`,
+  );
+  const file = scratchFile(`credentials: { two: { scope: b } }\nroutes: [${routes.join(', ')}]`);
+  const text = banner({ ...BASE_ENV }, file);
+  expect(text).toMatch(/^ {2}route +\/ → https:\/\/api\.example\.com\/v1 +default, rate learned/m);
+  expect(text).toMatch(/^ {2}route +\/r1 → https:\/\/api\.example\.com\/v1 +r1, rate learned/m);
+  expect(text).toContain('and 4 more routes');
+  expect(text).toMatch(/^ {2}token default +https:.*client \*{8}/m);
+  expect(text).toMatch(/^ {2}token two +https:/m);
+});
+
+test('a socket is named as it is, and a nasty path moves no cursor', () => {
+  const path = scratchFile('sesame\n', 'a\u001b[2Jb');
+  const text = banner({ ...BASE_ENV }, undefined, { proxyUrl: `unix:${path}`, adminUrl: 'unix:/run/admin' });
+  expect(text).toMatch(/^ {2}status +unix:\/run\/admin /m);
+  expect(text).not.toContain('\u001b');
+});
+
+test('what is too wide for the screen goes on below, whole', () => {
+  const path = scratchFile('sesame-of-the-file\n', 'a-file-of-some-length');
+  const env = { ...BASE_ENV, SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path };
+  const text = banner(env, undefined, PLACES, 80);
+  expect(text).toContain(`token\n            client ********, secret from ${path}\n`);
+});

@@ -1,0 +1,112 @@
+/** The log as people read it, and when it is written for them. */
+import { Writable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { plain } from '../../src/commands/paint.ts';
+import type { Paint } from '../../src/commands/paint.ts';
+import { formatLine, isForPeople, openLog } from '../../src/commands/readable-log.ts';
+
+const TIME = '2026-11-21T10:00:00.007Z';
+const shown = (fields: object, paint: Paint = plain): string =>
+  formatLine(JSON.stringify({ level: 'info', time: TIME, ...fields }), paint);
+
+describe('a line', () => {
+  test('has the time of the wall, the level, the message, and what else it says', () => {
+    const line = shown({
+      level: 'warn',
+      status: 429,
+      pauseMs: 1000,
+      stated: null,
+      msg: 'the upstream limits the rate',
+    });
+    const at = new Date(TIME);
+    const two = (number: number): string => String(number).padStart(2, '0');
+    expect(line).toBe(
+      `${two(at.getHours())}:${two(at.getMinutes())}:00.007 warn  the upstream limits the rate status=429 pauseMs=1000 stated=null`,
+    );
+  });
+  test('of a request begins as an access log does, without what is ordinary', () => {
+    const request = { method: 'POST', path: '/quotes', route: 'default', code: 201, source: 'upstream' };
+    const rest = { durationMs: 12.3, queuedMs: 0, attempts: 1, requestBytes: 9, responseBytes: 30, msg: 'request' };
+    expect(shown({ ...request, ...rest }).slice('00:00:00.000 '.length)).toBe(
+      'info  POST /quotes 201 in 12.3 ms requestBytes=9 responseBytes=30',
+    );
+    const odd = {
+      ...request,
+      ...rest,
+      route: 'b',
+      source: 'sidecar',
+      code: 503,
+      localReply: 'QUEUE_FULL',
+      attempts: 2,
+    };
+    expect(shown(odd)).toContain(
+      'POST /quotes 503 in 12.3 ms route=b source=sidecar attempts=2 requestBytes=9 responseBytes=30 localReply=QUEUE_FULL',
+    );
+  });
+  test.each([
+    [{ a: 'two words' }, 'a="two words"'],
+    [{ a: 'x="y"' }, String.raw`a="x=\"y\""`],
+    [{ a: ['b', 1] }, 'a=["b",1]'],
+    [{ a: { b: null } }, 'a={"b":null}'],
+    [{ a: '' }, 'a=""'],
+    [{ a: true }, 'a=true'],
+  ])('quotes what would not be one word: %j', (fields, text) => {
+    expect(shown({ ...fields, msg: 'm' }).endsWith(` m ${text}`)).toBe(true);
+  });
+  test('moves no cursor and starts no line, wherever the control stands', () => {
+    const nasty = '\u001b[2J\u0007\r\nforged\u202e\u2028\u009b1A';
+    const line = shown({ level: nasty, [nasty]: nasty, list: [nasty], msg: nasty, method: nasty });
+    const request = shown({ msg: 'request', method: nasty, path: nasty, code: nasty, durationMs: nasty, time: nasty });
+    for (const text of [line, request, formatLine(`no JSON ${nasty}`, plain)])
+      expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  });
+  test.each(['', 'plain words', '[1]', '"text"', '{"level":'])('that is no record passes as it is: %j', (line) => {
+    expect(formatLine(line, plain)).toBe(line);
+  });
+  test('colours the level and the status by how bad they are', () => {
+    const paint: Paint = (role, text) => `<${role}>${text}</>`;
+    expect(shown({ level: 'error', msg: 'm' }, paint)).toContain('<bad>error</>');
+    for (const [code, role] of [
+      [201, 'good'],
+      [404, 'warning'],
+      [502, 'bad'],
+    ] as const)
+      expect(shown({ msg: 'request', method: 'GET', path: '/', code, durationMs: 1 }, paint)).toContain(
+        `<${role}>${String(code)}</>`,
+      );
+  });
+});
+
+test.each([
+  ['auto', true, true],
+  ['auto', false, false],
+  ['json', true, false],
+  ['pretty', false, true],
+] as const)('%s, on a terminal: %s → for people: %s', (format, isTTY, expected) => {
+  expect(isForPeople(format, { isTTY })).toBe(expected);
+});
+
+test.each([
+  ['json', /^\{"level":"info","time":".*","a":1,"msg":"hello"\}\n$/],
+  ['pretty', /^\d\d:\d\d:\d\d\.\d{3} info {2}hello a=1\n$/],
+] as const)('a log opened as %s writes so, and masks secrets in both', async (format, expected) => {
+  let text = '';
+  const stream = new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      text += chunk.toString();
+      done();
+    },
+  });
+  const log = openLog(format, stream, { level: 'info' });
+  log.registerSecret('sesame-of-the-log');
+  log.info('hello', { a: 1 });
+  await log.close(1000);
+  expect(text).toMatch(expected);
+
+  text = '';
+  const other = openLog(format, stream, { level: 'info' });
+  other.registerSecret('sesame-of-the-log');
+  other.info('opened by sesame-of-the-log');
+  await other.close(1000);
+  expect(text).toContain('opened by ********');
+});

@@ -1,0 +1,193 @@
+/** `init` as a person and a script use it: what it asks, what it writes, what it leaves behind when somebody leaves. */
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { newCredential } from '../support/secrets.ts';
+import type { Credential } from '../support/secrets.ts';
+import { spawnSidecar } from '../support/sidecar-process.ts';
+import { CTRL_C, CTRL_D, PROGRAM, openTerminal } from '../support/terminal.ts';
+import type { Terminal } from '../support/terminal.ts';
+
+const AUDIENCE = 'https://sales-api.sandbox.invalid/';
+const PARTNER = ['--base-url', 'https://api.example.com/v1', '--auth-url', 'https://login.example.com'];
+const CLIENT = ['--client-id', 'my-app', '--audience', 'https://api.example.com'];
+
+function scratch(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sidecar-init-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+async function startSandbox({ id, secret }: Credential) {
+  const env = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
+  const client = { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret };
+  const sandbox = spawnSidecar({ name: 'sandbox-for-init', args: ['sandbox'], env: { ...env, ...client } });
+  const [token, api] = await Promise.all([sandbox.line(/^token /), sandbox.line(/^api /)]);
+  return { ...sandbox, authUrl: new URL(token.replace('token ', '')).origin, baseUrl: api.replace('api ', '') };
+}
+
+/** Answers each question in turn: what it must show, what is typed. */
+async function answer(terminal: Terminal, turns: readonly (readonly [RegExp, string])[]): Promise<void> {
+  for (const [question, keys] of turns) {
+    await terminal.until(question);
+    terminal.type(keys);
+  }
+}
+
+describe('on a terminal', () => {
+  it(
+    'asks again for what will not do, hides the secret, and check finds the result fine',
+    { timeout: 60_000 },
+    async () => {
+      const folder = scratch();
+      const credential = newCredential();
+      await using sandbox = await startSandbox(credential);
+      const { authUrl, baseUrl } = sandbox;
+      await using terminal = openTerminal({ name: 'init', command: `${PROGRAM} init`, cwd: folder });
+      await answer(terminal, [
+        [/Configuration file \[sidecar\.yaml\]: /, 'nowhere/at-all.yaml\n'],
+        [/! there is no directory nowhere\s+Configuration file .*: /, '\n'],
+        [/Base URL of the partner's API .*: /, '\n'],
+        [/! an answer is needed\s+Base URL .*: /, 'http://api.example.com\n'],
+        [/! http: is accepted for loopback hosts only[^]*Base URL .*: /, `${baseUrl}\n`],
+        [/Base URL of the authorization server .*: /, `${authUrl}\n`],
+        [/token endpoint \[\/oauth\/token\]: /, '\n'],
+        [/Client id: /, `${credential.id}\n`],
+        [/1, 2 or 3 \[1\]: /, '\n'],
+        [/not shown\): /, '\n'],
+        [/! an answer is needed\s+Client secret .*: /, `${credential.secret}\n`],
+        [/Audience .*: /, '\n'],
+        [/Scopes.*: /, '\n'],
+        [/an audience or a scope is needed[^]*Audience .*: /, `${AUDIENCE}\n`],
+        [/Scopes.*: /, '\n'],
+        [/Calls per second.* \[auto\]: /, '\n'],
+        [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*bearer-sidecar --config sidecar\.yaml/, ''],
+        [/Run check on it now\? \[Y\/n\] /, '\n'],
+        [/✔ token +token endpoint +\S+ ms +obtained/, ''],
+      ]);
+      expect(await terminal.exit).toBe(0);
+      expect(terminal.screen()).not.toContain(credential.secret);
+
+      expect(readdirSync(folder).sort()).toEqual(['sidecar.client-secret', 'sidecar.yaml']);
+      expect(statSync(join(folder, 'sidecar.client-secret')).mode & 0o777).toBe(0o600);
+      expect(readFileSync(join(folder, 'sidecar.client-secret'), 'utf8')).toBe(`${credential.secret}\n`);
+      const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+      expect(yaml).toContain(`baseUrl: ${baseUrl}\n`);
+      expect(yaml).not.toContain(credential.secret);
+    },
+  );
+
+  it.each([
+    ['Ctrl-C', CTRL_C],
+    ['Ctrl-D', CTRL_D],
+  ])('%s while the secret is typed leaves nothing behind', async (name, key) => {
+    const folder = scratch();
+    const { secret } = newCredential();
+    const command = `${PROGRAM} init ${[...PARTNER, ...CLIENT].join(' ')}`;
+    await using terminal = openTerminal({ name: `init-${name}`, command, cwd: folder });
+    await answer(terminal, [
+      [/Configuration file .*: /, 'other.yaml\n'],
+      [/token endpoint .*: /, '\n'],
+      [/new file that only you can read: other\.client-secret\n[^]*\[1\]: /, '1\n'],
+      // Ctrl-D ends at the beginning of a line only, as everywhere.
+      [/not shown\): /, key === CTRL_C ? `${secret}${key}` : key],
+      [/bearer-sidecar: left before the end; nothing was written/, ''],
+    ]);
+    expect(await terminal.exit).toBe(1);
+    expect(readdirSync(folder)).toEqual([]);
+    expect(terminal.screen()).not.toContain(secret);
+  });
+
+  it('the end of what is typed leaves nothing behind either', async () => {
+    const folder = scratch();
+    await using terminal = openTerminal({ name: 'init-end', command: `${PROGRAM} init`, cwd: folder });
+    await terminal.until(/Configuration file .*: /);
+    terminal.hangUp();
+    expect(await terminal.exit).not.toBe(0);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('asks before it writes over a file, and takes another', async () => {
+    const folder = scratch();
+    writeFileSync(join(folder, 'sidecar.yaml'), 'mine');
+    const command = `${PROGRAM} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
+    await using terminal = openTerminal({ name: 'init-over', command, cwd: folder });
+    await answer(terminal, [
+      [/Configuration file .*: /, '\n'],
+      [/sidecar\.yaml exists\. Write over it\? \[y\/N\] /, '\n'],
+      [/Configuration file .*: /, 'b.yaml\n'],
+      [/\[1\]: /, '3\n'],
+      [/Next:\n {2}export SIDECAR_CLIENT_SECRET=/, ''],
+    ]);
+    expect(await terminal.exit).toBe(0);
+    expect(readFileSync(join(folder, 'sidecar.yaml'), 'utf8')).toBe('mine');
+    expect(readFileSync(join(folder, 'b.yaml'), 'utf8')).toContain('rate: 5\n');
+  });
+
+  it('with --yes it asks nothing', async () => {
+    const folder = scratch();
+    const command = `${PROGRAM} init --yes ${[...PARTNER, ...CLIENT].join(' ')}`;
+    await using terminal = openTerminal({ name: 'init-yes', command, cwd: folder });
+    expect(await terminal.exit).toBe(0);
+    expect(readdirSync(folder)).toEqual(['sidecar.yaml']);
+  });
+});
+
+describe('for a script', () => {
+  const init = async (args: readonly string[]) => {
+    await using process = spawnSidecar({ name: 'init-script', args: ['init', ...args] });
+    const { code } = await process.exit;
+    return { code, stdout: process.stdout(), lines: process.stderr().trim().split('\n') };
+  };
+
+  it('writes a file with which check finds a token', { timeout: 60_000 }, async () => {
+    const folder = scratch();
+    const credential = newCredential();
+    await using sandbox = await startSandbox(credential);
+    const { authUrl, baseUrl } = sandbox;
+    const [output, secretFile] = [join(folder, 'partner.yaml'), join(folder, 'secret')];
+    writeFileSync(secretFile, credential.secret, { mode: 0o600 });
+    const urls = ['--base-url', baseUrl, '--auth-url', authUrl, '--audience', AUDIENCE];
+    const client = ['--client-id', credential.id, '--client-secret-file', secretFile];
+    const written = await init([...urls, ...client, '--output', output]);
+    expect(written).toMatchObject({ code: 0, lines: [''] });
+    expect(written.stdout).toContain(`bearer-sidecar check --config ${output}\n`);
+
+    await using check = spawnSidecar({ name: 'check-after-init', args: ['check', '--config', output] });
+    expect(await check.exit).toEqual({ code: 0, signal: null });
+    expect(check.stdout()).toMatch(/^ok +token +token endpoint/m);
+  });
+
+  it('what is missing or wrong is told by its option, one line each, and nothing is written', async () => {
+    const output = join(scratch(), 'sidecar.yaml');
+    const { code, lines } = await init(['--output', output, '--base-url', 'api.example.com', '--rate', 'fast']);
+    expect(code).toBe(2);
+    expect(lines.map((line) => line.split(':')[1]?.trim())).toEqual([
+      '--base-url',
+      '--auth-url',
+      '--client-id',
+      '--audience',
+      '--rate',
+    ]);
+    expect(existsSync(output)).toBe(false);
+  });
+
+  it('a file that exists stays as it is, unless --force is given', async () => {
+    const output = join(scratch(), 'sidecar.yaml');
+    writeFileSync(output, 'mine');
+    const refused = await init([...PARTNER, ...CLIENT, '--output', output]);
+    expect(refused).toMatchObject({ code: 2, lines: [expect.stringContaining('exists; --force writes over it')] });
+    expect(readFileSync(output, 'utf8')).toBe('mine');
+    expect(await init([...PARTNER, ...CLIENT, '--output', output, '--force'])).toMatchObject({ code: 0 });
+    expect(readFileSync(output, 'utf8')).toContain('clientId: my-app\n');
+  });
+
+  it('a directory that is not there is told in a line', async () => {
+    const output = join(scratch(), 'missing', 'sidecar.yaml');
+    const { code, lines } = await init([...PARTNER, ...CLIENT, '--output', output]);
+    expect([code, lines]).toEqual([1, [expect.stringContaining('its directory does not exist; nothing was written')]]);
+  });
+});

@@ -1,0 +1,100 @@
+/**
+ * Pictures of the command line as it looks on a terminal, into docs/images/: the program runs on a real pseudo-terminal, Chromium draws
+ * what that has shown. `npm run screenshots:terminal`.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { startChromium } from '../test/support/chromium.ts';
+import { CTRL_C, PROGRAM, openTerminal } from '../test/support/terminal.ts';
+import type { Terminal } from '../test/support/terminal.ts';
+import { drawTerminal } from './terminal/ansi.ts';
+
+const IMAGES = join(import.meta.dirname, '..', 'docs', 'images');
+const SANDBOX = {
+  SIDECAR_CLIENT_ID: 'my-app',
+  SIDECAR_CLIENT_SECRET: 'a-secret-of-the-pictures',
+  SIDECAR_LISTEN: 'localhost:0',
+  SIDECAR_ADMIN_LISTEN: 'localhost:0',
+};
+const COLUMNS = 100;
+const QUOTE = JSON.stringify({
+  destination: 'ES',
+  startDate: '2027-07-01',
+  endDate: '2027-07-14',
+  travellers: [{ birthDate: '1990-05-17' }],
+});
+
+mkdirSync(IMAGES, { recursive: true });
+const folder = mkdtempSync(join(tmpdir(), 'sidecar-pictures-'));
+try {
+  await using browser = await startChromium();
+  await picture(browser, 'help', '--help', (terminal) => terminal.exit, 80);
+  await using sandbox = openTerminal({ name: 'picture-sandbox', command: `${PROGRAM} sandbox`, env: SANDBOX });
+  const token = new URL((await sandbox.until(/^token \S+/m)).slice('token '.length)).origin;
+  const api = (await sandbox.until(/^api \S+/m)).slice('api '.length);
+  await picture(browser, 'init', 'init', async (terminal) => {
+    for (const [question, answer] of answers(api, token)) {
+      await terminal.until(question);
+      terminal.type(`${answer}\n`);
+    }
+    await terminal.exit;
+  });
+  await picture(browser, 'check', 'check --config sidecar.yaml --probe /no-such-path', (terminal) => terminal.exit);
+  await picture(browser, 'run', '--config sidecar.yaml', callSome);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function answers(api: string, token: string): readonly (readonly [RegExp, string])[] {
+  return [
+    [/Configuration file/, ''],
+    [/Base URL of the partner/, 'api.example.com'],
+    [/! .*\s+Base URL of the partner/, api],
+    [/Base URL of the authorization/, token],
+    [/token endpoint/, ''],
+    [/Client id/, SANDBOX.SIDECAR_CLIENT_ID],
+    [/1, 2 or 3/, ''],
+    [/not shown/, SANDBOX.SIDECAR_CLIENT_SECRET],
+    [/Audience/, 'https://sales-api.sandbox.invalid/'],
+    [/Scopes/, ''],
+    [/Calls per second/, ''],
+    [/Run check/, 'n'],
+  ];
+}
+
+/** A few calls, then the end. */
+async function callSome(terminal: Terminal): Promise<void> {
+  const proxy = (await terminal.until(/proxy +http:\S+/)).replace(/proxy +/, '');
+  await terminal.until(/token obtained/);
+  for (const path of ['/quotes-requests', '/quotes-requests', '/no-such-path']) {
+    const answer = await fetch(proxy + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: QUOTE,
+    });
+    await answer.arrayBuffer();
+  }
+  await terminal.until(/no-such-path/);
+  terminal.type(CTRL_C);
+  await terminal.exit;
+}
+
+async function picture(
+  browser: Browser,
+  name: string,
+  args: string,
+  play: (terminal: Terminal) => Promise<unknown>,
+  columns = COLUMNS,
+): Promise<void> {
+  const ports = { SIDECAR_LISTEN: SANDBOX.SIDECAR_LISTEN, SIDECAR_ADMIN_LISTEN: SANDBOX.SIDECAR_ADMIN_LISTEN };
+  const command = `${PROGRAM} ${args}`;
+  await using terminal = openTerminal({ name: `picture-${name}`, command, cwd: folder, env: ports, columns });
+  await play(terminal);
+  const page = await browser.newPage({ deviceScaleFactor: 1.5 });
+  const home = terminal.screen().replaceAll(folder, '/home/me/partner');
+  await page.setContent(drawTerminal(`bearer-sidecar ${args}`, home, columns));
+  await page.locator('pre').screenshot({ path: join(IMAGES, `terminal-${name}.png`) });
+  await page.close();
+}
