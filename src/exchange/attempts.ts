@@ -18,6 +18,7 @@ import { NextSteps, type NextStep } from './next-step.ts';
 import { Relay, relayHeld } from './relay.ts';
 import type { RequestBody } from './replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
+import { withAnswerFields } from './watch.ts';
 
 /** @throws SidecarError, LifelineEnded; see handle */
 export function runAttempts(
@@ -43,7 +44,7 @@ class Attempts {
   #next: NextStep | undefined;
 
   constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody) {
-    const { request, response, lifeline, path, corsOrigin } = exchange;
+    const { request, response, lifeline, path, corsOrigin, watch } = exchange;
     this.#parts = parts;
     this.#exchange = exchange;
     this.#ticket = ticket;
@@ -60,7 +61,7 @@ class Attempts {
     const { upstream, clientPath } = parts;
     const relocate = (location: string): string => rewriteLocation(upstream.baseUrl, path, location, clientPath);
     this.#relay = new Relay(response, {
-      fields: (head) => endToEndResponseFields(head.fields, relocate, corsOrigin),
+      fields: (head) => withAnswerFields(endToEndResponseFields(head.fields, relocate, corsOrigin), watch),
       onBegin: () => {
         lifeline.meetDeadline();
       },
@@ -91,11 +92,11 @@ class Attempts {
   /** One attempt and the waiting after it; undefined asks for another. */
   async #attempt(): Promise<Relayed | undefined> {
     const { tokens } = this.#parts;
-    const { lifeline } = this.#exchange;
-    if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
+    const { lifeline, watch } = this.#exchange;
+    if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
     // Looked at right before the ticket is used: a request that has ended has no place to wait at any more.
     if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
-    const permit = await inStage('queue', this.#ticket.permit());
+    const permit = await inStage('queue', this.#ticket.permit(), watch);
     const token = tokens.current();
     if (token === undefined) {
       // It ran out while the request waited: nothing is spent until there is one again.
@@ -136,6 +137,7 @@ class Attempts {
     });
     const end = await attempt.ended;
     letGo();
+    this.#exchange.watch?.attemptEnds(end);
     // With a head the attempt has been told of already.
     if (end.kind === 'failed' && this.#next === undefined)
       this.#tellEnded(failureOutcome(end.failure, lifeline.leftMs <= 0), sentAt);
@@ -145,12 +147,15 @@ class Attempts {
   #fieldsWith(token: Token): string[] {
     const { fields, hasContentType } = this.#fields;
     const hasBody = this.#body.receivedBytes > 0 || !this.#body.isWhole;
-    return [
+    const sent = [
       ...fields,
       ...(hasBody && !hasContentType ? ['Content-Type', 'application/json'] : []),
       'Authorization',
       `Bearer ${token.value}`,
     ];
+    const { watch, path, request } = this.#exchange;
+    const { baseUrl } = this.#parts.upstream;
+    return watch?.attemptBegins({ method: request.method ?? 'GET', baseUrl, path, fields: sent }) ?? sent;
   }
 
   #content() {
@@ -201,12 +206,13 @@ class Attempts {
 
   /** Waits as the step wants it; false when no newer token is to be had. */
   async #takeNextStep(token: Token): Promise<boolean> {
-    const { lifeline } = this.#exchange;
-    if (this.#next?.kind === 'back-off') await inStage('upstream', lifeline.sleep(this.#next.delayMs));
+    const { lifeline, watch } = this.#exchange;
+    if (this.#next?.kind === 'back-off') await inStage('upstream', lifeline.sleep(this.#next.delayMs), watch);
     if (this.#next?.kind !== 'refresh-token') return true;
     const verdict = await inStage(
       'token',
       lifeline.during((signal) => this.#parts.tokens.unauthorized(token, signal)),
+      watch,
     );
     this.#steps.isReplayed = true;
     return verdict.kind === 'replay';

@@ -10,6 +10,7 @@ import type { Upstream } from '../upstream/client.ts';
 import type { AnswerSignals } from './answer-signal.ts';
 import type { Lifeline } from './lifeline.ts';
 import type { ReplayMemory } from './replay-body.ts';
+import type { Watch } from './watch.ts';
 
 /** What every request of a route shares. */
 export interface ExchangeParts {
@@ -47,6 +48,8 @@ export interface Exchange {
   readonly standing: Standing;
   readonly lifeline: Lifeline;
   readonly tally: Tally;
+  /** Follows it on its way. Default: nobody does. */
+  readonly watch?: Watch | undefined;
 }
 
 /** What is counted along the way, for the one event that tells of the request. */

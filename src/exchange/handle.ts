@@ -15,11 +15,11 @@ import { awaitToken, inStage, nameEnd } from './stage.ts';
  */
 export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<Relayed> {
   const { tokens, throttle, budget, clock } = parts;
-  const { lifeline, request, response, standing, tally } = exchange;
+  const { lifeline, request, response, standing, tally, watch } = exchange;
   const body = new RequestBody(request, bodyLimits(parts), clock);
   budget.recordRequest(clock.now());
   try {
-    if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
+    if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
     if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
     const ticket = throttle.enter(lifeline.deadlineAt, standing);
     const letGo = lifeline.onEnd((reason) => {
@@ -27,9 +27,9 @@ export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<
       if (reason.end.kind !== 'deadline') ticket.leave(reason);
     });
     try {
-      await inStage('queue', ticket.admitted());
+      await inStage('queue', ticket.admitted(), watch);
       if (expectsContinue(request) && !body.isWhole) response.writeContinue();
-      await inStage('body', body.read(lifeline));
+      await inStage('body', body.read(lifeline), watch);
       return await runAttempts(parts, exchange, ticket, body);
     } finally {
       letGo();

@@ -2,15 +2,17 @@
 import { SidecarError } from '../errors.ts';
 import type { TokenSource } from '../token/token.ts';
 import { LifelineEnded, type Lifeline } from './lifeline.ts';
-
-export type Stage = 'token' | 'queue' | 'body' | 'upstream';
+import type { Stage, Watch } from './watch.ts';
 
 /** Gives a deadline that passes in `wait` the name of the stage in which it passed. */
-export async function inStage<T>(stage: Stage, wait: Promise<T>): Promise<T> {
+export async function inStage<T>(stage: Stage, wait: Promise<T>, watch?: Watch): Promise<T> {
+  watch?.waitBegins(stage);
   try {
     return await wait;
   } catch (error) {
     throw error instanceof LifelineEnded ? nameEnd(stage, error) : error;
+  } finally {
+    watch?.waitEnds();
   }
 }
 
@@ -19,10 +21,11 @@ export async function inStage<T>(stage: Stage, wait: Promise<T>): Promise<T> {
  * request end unnoticed.
  * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE; LifelineEnded (client-left)
  */
-export async function awaitToken(tokens: TokenSource, lifeline: Lifeline): Promise<void> {
+export async function awaitToken(tokens: TokenSource, lifeline: Lifeline, watch?: Watch): Promise<void> {
   await inStage(
     'token',
     lifeline.during((signal) => tokens.usable(signal)),
+    watch,
   );
 }
 

@@ -2,6 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed, Tally } from '../exchange/exchange.ts';
+import { readTraceParent } from '../exchange/trace-context.ts';
+import type { Watch } from '../exchange/watch.ts';
+import type { RequestEnded } from '../telemetry/events.ts';
 import { describeReply } from './local-reply.ts';
 import { PREFLIGHT_ANSWERED } from './preflight.ts';
 
@@ -30,34 +33,37 @@ export function tellEnding(
   ending: Ending,
   tally: Tally,
   durationMs: number,
+  watch?: Watch,
 ): void {
-  const common = { route, method: request?.method ?? '', path: pathOf(request), durationMs, ...tally };
+  const event: RequestEnded = {
+    kind: 'request-ended',
+    route,
+    method: request?.method ?? '',
+    path: pathOf(request),
+    durationMs,
+    ...tally,
+    traceId: watch?.traceId ?? readTraceParent(request?.headers.traceparent)?.traceId,
+    ...describeEnding(ending),
+  };
+  if (ending.kind === 'replied') observe({ kind: 'local-reply', code: ending.error.code });
+  observe(event);
+  watch?.ended(event);
+}
+
+function describeEnding(ending: Ending): Pick<RequestEnded, 'code' | 'source' | 'localReply' | 'fault'> {
   switch (ending.kind) {
     case 'relayed': {
       const { status, fault } = ending.relayed;
-      const why = fault === undefined ? {} : { fault };
-      observe({ kind: 'request-ended', ...common, code: status, source: 'upstream', ...why });
-      return;
+      return fault === undefined ? { code: status, source: 'upstream' } : { code: status, source: 'upstream', fault };
     }
     case 'replied': {
-      const { error } = ending;
-      const code = describeReply(error).status;
-      observe({ kind: 'local-reply', code: error.code });
-      observe({
-        kind: 'request-ended',
-        ...common,
-        code,
-        source: 'sidecar',
-        localReply: error.code,
-        fault: error.message,
-      });
-      return;
+      const { code, message } = ending.error;
+      return { code: describeReply(ending.error).status, source: 'sidecar', localReply: code, fault: message };
     }
     case 'preflight':
-      observe({ kind: 'request-ended', ...common, code: PREFLIGHT_ANSWERED, source: 'sidecar' });
-      return;
+      return { code: PREFLIGHT_ANSWERED, source: 'sidecar' };
     case 'client-left':
-      observe({ kind: 'request-ended', ...common, code: CLIENT_LEFT, source: 'sidecar', fault: 'the client left' });
+      return { code: CLIENT_LEFT, source: 'sidecar', fault: 'the client left' };
   }
 }
 

@@ -1,5 +1,6 @@
 /** The listener's own faults, as replies: what node:http's parser refused (RFC 9112), and a port that closes. Pure. */
 import { SidecarError } from '../errors.ts';
+import type { Observe } from '../telemetry/events.ts';
 
 export function parserFault(code: string): SidecarError {
   switch (code) {
@@ -14,4 +15,14 @@ export function parserFault(code: string): SidecarError {
 
 export function drainingFault(): SidecarError {
   return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
+}
+
+/** A request's fault as it is; whatever else was thrown is told of, and the client learns only that something went wrong. */
+export function asFault(thrown: unknown, observe: Observe): SidecarError {
+  if (thrown instanceof SidecarError) return thrown;
+  const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : 'unknown fault';
+  observe({ kind: 'warning', message: `a request failed inside the sidecar: ${words}` });
+  return new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the request failed inside the sidecar', {
+    proxyStatus: 'proxy_internal_error',
+  });
 }

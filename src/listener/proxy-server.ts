@@ -9,12 +9,13 @@ import { SidecarError } from '../errors.ts';
 import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
 import { handle } from '../exchange/handle.ts';
 import { LifelineEnded } from '../exchange/lifeline.ts';
+import { withAnswerFields, type StartWatch } from '../exchange/watch.ts';
 import { corsFields } from '../upstream/fields.ts';
 import { ActiveRequests } from './active-requests.ts';
 import { admit, type AdmitOptions, type Route } from './admit.ts';
 import { emptyTally, isCut, tellEnding, whenClosed, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
-import { drainingFault, parserFault } from './faults.ts';
+import { asFault, drainingFault, parserFault } from './faults.ts';
 import { OpenConnections } from './open-connections.ts';
 import { answerPreflight } from './preflight.ts';
 import { refuseUpgrade } from './websocket.ts';
@@ -28,6 +29,8 @@ export interface ProxyServerOptions extends AdmitOptions {
   readonly allowHalfClose: boolean;
   /** Tells of what reaches no route, by this route's name. */
   readonly unrouted: Pick<ExchangeParts, 'observe' | 'route'>;
+  /** Follows each request from its arrival on. Default: nobody does. */
+  readonly watch?: StartWatch | undefined;
 }
 
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -112,17 +115,18 @@ export class ProxyServer {
     const { clock, unrouted } = this.#options;
     const tally = emptyTally();
     const startedAt = clock.now();
+    const watch = this.#options.watch?.(request);
     if (this.#phase !== 'open') this.active.closeAfter(response);
     const admission = admit(this.#options, request);
     if (admission.kind === 'preflight') {
       answerPreflight(request, response, admission.corsOrigin);
-      tellEnding(unrouted, request, { kind: 'preflight' }, tally, clock.now() - startedAt);
+      tellEnding(unrouted, request, { kind: 'preflight' }, tally, clock.now() - startedAt, watch);
       return;
     }
     if (admission.kind === 'refused') {
       const { error, route = { parts: unrouted } } = admission;
       tally.responseBytes = this.#reply(request, response, error);
-      tellEnding(route.parts, request, { kind: 'replied', error }, tally, clock.now() - startedAt);
+      tellEnding(route.parts, request, { kind: 'replied', error }, tally, clock.now() - startedAt, watch);
       return;
     }
     const { lifeline, route } = admission;
@@ -133,11 +137,11 @@ export class ProxyServer {
       if (!response.writableFinished && !isCut(story.ending)) lifeline.end({ kind: 'client-left' });
     });
     try {
-      const ending = await this.#run(route, { ...admission, request, response, tally });
+      const ending = await this.#run(route, { ...admission, request, response, tally, watch });
       story.ending = ending;
       await closed;
       const told: Ending = lifeline.ended?.end.kind === 'client-left' ? { kind: 'client-left' } : ending;
-      tellEnding(route.parts, request, told, tally, clock.now() - startedAt);
+      tellEnding(route.parts, request, told, tally, clock.now() - startedAt, watch);
     } finally {
       lifeline.meetDeadline();
       this.active.remove(active);
@@ -146,7 +150,7 @@ export class ProxyServer {
   }
 
   async #run({ parts }: Route, exchange: Exchange): Promise<Ending> {
-    const { request, response, corsOrigin, tally } = exchange;
+    const { request, response, corsOrigin, tally, watch } = exchange;
     try {
       if (this.#phase === 'refusing') throw drainingFault();
       return { kind: 'relayed', relayed: await handle(parts, exchange) };
@@ -157,7 +161,7 @@ export class ProxyServer {
         response.destroy();
       } else {
         const cors = corsOrigin === undefined ? [] : corsFields(corsOrigin);
-        tally.responseBytes = this.#reply(request, response, error, cors);
+        tally.responseBytes = this.#reply(request, response, error, withAnswerFields(cors, watch));
       }
       return { kind: 'replied', error };
     }
@@ -176,12 +180,7 @@ export class ProxyServer {
   }
 
   #asFault(thrown: unknown): SidecarError {
-    if (thrown instanceof SidecarError) return thrown;
-    const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : 'unknown fault';
-    this.#options.unrouted.observe({ kind: 'warning', message: `a request failed inside the sidecar: ${words}` });
-    return new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the request failed inside the sidecar', {
-      proxyStatus: 'proxy_internal_error',
-    });
+    return asFault(thrown, this.#options.unrouted.observe);
   }
 
   /**

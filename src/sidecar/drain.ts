@@ -1,5 +1,6 @@
 /** The end of a sidecar: lets go in the reverse order of its start, so that nothing that was accepted is lost. */
 import type { Server } from 'node:http';
+import type { Watch } from '../admin/watch.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -30,6 +31,7 @@ export interface Running {
   readonly proxy: ProxyServer;
   readonly admin: Bound<Server>;
   readonly phase: Phase;
+  readonly watch: Pick<Watch, 'stop'>;
   readonly fleet: Fleet | undefined;
   readonly stateFile: StateFile | undefined;
 }
@@ -39,7 +41,7 @@ export interface Running {
  * @returns how many requests had to be cut
  */
 export async function drain(running: Running): Promise<number> {
-  const { config, routes, clock, observe, proxy, admin, phase, fleet, stateFile } = running;
+  const { config, routes, clock, observe, proxy, admin, phase, watch, fleet, stateFile } = running;
   const { drainMs, delayMs } = config.shutdown;
   const endsAt = clock.now() + drainMs;
   phase.isDraining = true;
@@ -59,6 +61,7 @@ export async function drain(running: Running): Promise<number> {
   if (stateFile !== undefined) await within(stateFile.stop(), clock, LAST_WRITE_MS);
   await fleet?.close();
   observe({ kind: 'stopped', cut });
+  watch.stop();
   closeBound(admin);
   return cut;
 }

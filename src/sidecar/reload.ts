@@ -32,6 +32,8 @@ export interface Reloader {
   /** Never throws. What came of it is told as an event, and kept for `state`. */
   readonly reload: () => void;
   readonly state: () => ConfigurationState;
+  /** Undefined: it came from nowhere that is known. */
+  readonly inForce: () => Loaded | undefined;
 }
 
 /** What is loaded now is in force. */
@@ -65,15 +67,13 @@ export function createReloader({ source, apply, clock, observe }: ReloadOptions)
       } else {
         const changes = findChanges(inForce, read);
         const refused = changes.filter(({ isLive }) => !isLive).map(({ key }) => key);
+        const taken = changes.flatMap(({ words }) => words ?? []);
         if (refused.length > 0) tell('refused', refused);
-        else
-          takeOver(
-            read,
-            changes.flatMap(({ words }) => words ?? []),
-          );
+        else takeOver(read, taken);
       }
     },
     state: () => ({ loadedWallAt, lastReload }),
+    inForce: () => inForce,
   };
 }
 

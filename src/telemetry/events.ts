@@ -34,6 +34,8 @@ export interface RequestEnded {
   readonly responseBytes: number;
   /** Why an answer that had begun was cut short, or an attempt failed. */
   readonly fault?: string;
+  /** The trace that it belongs to, if that is known: 32 hexadecimal digits. */
+  readonly traceId?: string | undefined;
 }
 
 export type SidecarEvent =

@@ -24,7 +24,11 @@ export interface ThrottleReading {
   /** Milliseconds left of the pause; 0 when not paused. */
   readonly pausedMs: number;
   readonly queued: number;
+  /** How many may wait. */
+  readonly queueMax: number;
   readonly inFlight: number;
+  /** How many may be under way now; Infinity without a limit. */
+  readonly inFlightLimit: number;
   /** What is inferred of the upstream's limit; absent with a configured rate. */
   readonly learned?: LimitReading | undefined;
 }
@@ -51,7 +55,9 @@ export function createGauges(registry: Registry, version: string): ShowStates {
   const rate = gauge('permit_rate', 'Permits per second; +Inf while unpaced.', 'route');
   const paused = gauge('paused', '1 while no new attempt may start.', 'route');
   const queueDepth = gauge('queue_depth', 'Requests that wait.', 'route');
+  const queueLimit = gauge('queue_limit', 'Requests that may wait.', 'route');
   const inFlight = gauge('in_flight', 'Attempts under way.', 'route');
+  const inFlightLimit = gauge('in_flight_limit', 'Attempts that may be under way now.', 'route');
   const limits = createLimitGauges(gauge);
   const expiry = gauge('token_expiry_timestamp_seconds', 'End of the held token, Unix time.', 'credential');
   const failures = gauge('token_endpoint_failures', 'Failures of the token endpoint in a row.', 'credential');
@@ -62,7 +68,9 @@ export function createGauges(registry: Registry, version: string): ShowStates {
       rate.set({ route }, state.rate);
       paused.set({ route }, state.pausedMs > 0 ? 1 : 0);
       queueDepth.set({ route }, state.queued);
+      queueLimit.set({ route }, state.queueMax);
       inFlight.set({ route }, state.inFlight);
+      inFlightLimit.set({ route }, state.inFlightLimit);
     }
     limits(throttles);
     // A token that is gone must not leave its expiry behind.

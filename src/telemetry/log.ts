@@ -7,13 +7,15 @@ import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
+import { createAccessLines } from './access-lines.ts';
+import type { DescribeRequest, Sampling } from './access-lines.ts';
 import { dampEach } from './damper.ts';
 import type { Damper } from './damper.ts';
-import type { Observe, RequestEnded, SidecarEvent } from './events.ts';
+import type { Observe, SidecarEvent } from './events.ts';
 import { LogSink } from './log-sink.ts';
 import type { LogStream } from './log-sink.ts';
 import { createRedaction } from './redaction.ts';
-import { cut, tenths } from './shown.ts';
+import { cut } from './shown.ts';
 import { logReload } from './reload-lines.ts';
 import { logTokenEvent } from './token-lines.ts';
 
@@ -34,6 +36,8 @@ export interface LogOptions {
   readonly level: LogLevel;
   /** Secrets that are in use at a time: as many more are remembered. Default 1. */
   readonly secretsInUse?: number;
+  /** Which requests are logged. Default: every one. */
+  readonly sampling?: Sampling;
   /** Default: process.stdout. */
   readonly destination?: LogStream;
   /** Default: the process's own clock. */
@@ -63,7 +67,8 @@ export interface Log {
 }
 
 /** Opens the log. */
-export function createLog({ level, secretsInUse = 1, destination, clock = systemClock }: LogOptions): Log {
+export function createLog(options: LogOptions): Log {
+  const { level, secretsInUse = 1, sampling, destination, clock = systemClock } = options;
   const redaction = createRedaction(secretsInUse);
   const sink = new LogSink({
     stream: destination ?? process.stdout,
@@ -76,7 +81,7 @@ export function createLog({ level, secretsInUse = 1, destination, clock = system
   // A process that ends by a fault still says why: a write to a pipe is tried at once, and never waited for.
   process.once('exit', lastWords);
   return {
-    observe: createObserver(logger, storms),
+    observe: createObserver(logger, storms, createAccessLines(sampling)),
     debug: (message, fields = {}) => logger.debug(fields, message),
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
@@ -107,11 +112,14 @@ function createLogger(level: LogOptions['level'], clock: Clock, write: (line: st
   );
 }
 
-function createObserver(logger: Logger, storms: Storms): Observe {
+function createObserver(logger: Logger, storms: Storms, describeRequest: DescribeRequest): Observe {
+  const logRequest = (fields: LogFields | undefined): void => {
+    if (fields !== undefined) logger.info(fields, 'request');
+  };
   return (event) => {
     switch (event.kind) {
       case 'request-ended':
-        logger.info(accessFields(event), 'request');
+        logRequest(describeRequest(event));
         return;
       case 'rate-limited':
         storms.rateLimits.tell(event);
@@ -162,23 +170,6 @@ function logCourse(logger: Logger, event: SidecarEvent): void {
     default:
       if (logger.isLevelEnabled('debug')) logger.debug(event, event.kind.replaceAll('-', ' '));
   }
-}
-
-function accessFields(event: RequestEnded): LogFields {
-  return {
-    method: cut(event.method),
-    path: cut(event.path),
-    route: event.route,
-    code: event.code,
-    source: event.source,
-    localReply: event.localReply,
-    durationMs: tenths(event.durationMs),
-    queuedMs: tenths(event.queuedMs),
-    attempts: event.attempts,
-    requestBytes: event.requestBytes,
-    responseBytes: event.responseBytes,
-    fault: event.fault === undefined ? undefined : cut(event.fault),
-  };
 }
 
 function logShape(logger: Logger, { route, on, status, shape, fields }: RateLimitShape): void {

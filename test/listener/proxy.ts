@@ -67,6 +67,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     keepAliveMs,
     maxConnections,
     allowHalfClose: rest.allowHalfClose ?? false,
+    watch: rest.watch,
     ...(rest.headersTimeoutMs === undefined ? {} : { headersTimeoutMs: rest.headersTimeoutMs }),
   });
   const { url } = await bind(() => server.createServer(), { kind: 'tcp', host: '127.0.0.1', port: 0 });

@@ -8,7 +8,15 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { MetricsOptions } from '../../src/telemetry/metrics.ts';
 import { readSamples } from './exposition.ts';
 
-const idle: ThrottleReading = { route: 'default', rate: Infinity, pausedMs: 0, queued: 0, inFlight: 0 };
+const idle: ThrottleReading = {
+  route: 'default',
+  rate: Infinity,
+  pausedMs: 0,
+  queued: 0,
+  queueMax: 1000,
+  inFlight: 0,
+  inFlightLimit: 4,
+};
 const tokenless: TokenReading = {
   credential: 'default',
   expiresWallAt: undefined,
@@ -222,12 +230,14 @@ describe('gauges', () => {
     expect(await sample('permit_rate{route="default"}')).toBe(Infinity);
     expect(await sample(expiry)).toBeUndefined();
 
-    throttle = { route: 'default', rate: 12.5, pausedMs: 1, queued: 7, inFlight: 3 };
+    throttle = { ...idle, rate: 12.5, pausedMs: 1, queued: 7, queueMax: 50, inFlight: 3, inFlightLimit: 9 };
     token = { ...tokenless, expiresWallAt: 1_800_000_000_500, consecutiveFailures: 2 };
     expect(await sample('permit_rate{route="default"}')).toBe(12.5);
     expect(await sample('paused{route="default"}')).toBe(1);
     expect(await sample('queue_depth{route="default"}')).toBe(7);
+    expect(await sample('queue_limit{route="default"}')).toBe(50);
     expect(await sample('in_flight{route="default"}')).toBe(3);
+    expect(await sample('in_flight_limit{route="default"}')).toBe(9);
     expect(await sample(expiry)).toBe(1_800_000_000.5);
     expect(await sample('token_endpoint_failures{credential="default"}')).toBe(2);
 

@@ -1,0 +1,63 @@
+/**
+ * Where the time of one request went, as a `Server-Timing` field of its answer (W3C Server Timing): what it waited in the queue and
+ * for a token, what its attempts took until the head, and how many there were. Of its own body's time nothing is said.
+ */
+import type { Clock } from '../clock.ts';
+import type { Stage, Watch } from './watch.ts';
+
+/** Starts counting for one request. */
+export function watchTimes(clock: Clock): Watch {
+  const spentMs: Record<Stage, number> = { token: 0, queue: 0, body: 0, upstream: 0 };
+  let wait: { readonly stage: Stage; readonly since: number } | undefined;
+  let attemptedMs = 0;
+  let attempts = 0;
+  let attemptSince: number | undefined;
+  const closeWait = (): void => {
+    if (wait !== undefined) spentMs[wait.stage] += clock.now() - wait.since;
+    wait = undefined;
+  };
+  const closeAttempt = (): void => {
+    if (attemptSince !== undefined) attemptedMs += clock.now() - attemptSince;
+    attemptSince = undefined;
+  };
+  return {
+    traceId: undefined,
+    waitBegins: (stage) => {
+      wait = { stage, since: clock.now() };
+    },
+    waitEnds: closeWait,
+    attemptBegins: ({ fields }) => {
+      attempts++;
+      attemptSince = clock.now();
+      return fields;
+    },
+    attemptEnds: closeAttempt,
+    answerFields: () => {
+      // The head of the attempt under way is what is about to be written.
+      closeWait();
+      closeAttempt();
+      return [
+        'Server-Timing',
+        describeTimes({ queueMs: spentMs.queue, tokenMs: spentMs.token, attemptedMs, attempts }),
+      ];
+    },
+    ended: () => undefined,
+  };
+}
+
+interface Times {
+  readonly queueMs: number;
+  readonly tokenMs: number;
+  readonly attemptedMs: number;
+  readonly attempts: number;
+}
+
+function describeTimes({ queueMs, tokenMs, attemptedMs, attempts }: Times): string {
+  const durations = [
+    ['queue', queueMs],
+    ['token', tokenMs],
+    ['upstream', attemptedMs],
+  ] as const;
+  const metrics = durations.map(([name, ms]) => `${name};dur=${String(Math.round(ms * 10) / 10)}`);
+  return [...metrics, `attempts;desc="${String(attempts)}"`].join(', ');
+}

@@ -1,0 +1,51 @@
+/**
+ * What follows one request on its way: spans, Server-Timing. Nobody asks for it by default, and then a request has no watch and
+ * no call is made. Who watches is decided where things are wired. A watch must not throw and must not block.
+ */
+import type { RequestEnded } from '../telemetry/events.ts';
+import type { AttemptEnd } from '../upstream/attempt.ts';
+
+/** Where a request can wait. `upstream` is the pause before another attempt. */
+export type Stage = 'token' | 'queue' | 'body' | 'upstream';
+
+/** One request for the upstream, about to be sent. */
+export interface AttemptBegun {
+  readonly method: string;
+  /** Of the upstream's base URL. */
+  readonly baseUrl: URL;
+  /** Path and query. */
+  readonly path: string;
+  /** Flat list [name, value, …], the bearer included. */
+  readonly fields: string[];
+}
+
+/** Waits and attempts follow one another; neither is ever within another of its kind. */
+export interface Watch {
+  /** The trace that the request belongs to: 32 hexadecimal digits. Undefined: nothing is traced. */
+  readonly traceId: string | undefined;
+  waitBegins(stage: Stage): void;
+  waitEnds(): void;
+  /** @returns the fields to send */
+  attemptBegins(attempt: AttemptBegun): string[];
+  attemptEnds(end: AttemptEnd): void;
+  /** Fields to add to the answer whose head is about to be written; flat, possibly none. */
+  answerFields(): readonly string[];
+  /** The last call. */
+  ended(event: RequestEnded): void;
+}
+
+/** What a watch may look at when a request has arrived. */
+export interface Watched {
+  readonly method?: string | undefined;
+  readonly httpVersion: string;
+  /** By lower-case name; a field that is there twice has its values joined by a comma and a space. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+/** Called with each request as it arrives. */
+export type StartWatch = (request: Watched) => Watch;
+
+/** The fields of an answer, with those that a watch adds behind them. */
+export function withAnswerFields(fields: string[], watch: Watch | undefined): string[] {
+  return watch === undefined ? fields : [...fields, ...watch.answerFields()];
+}

@@ -1,0 +1,49 @@
+/** How requests and servers are described in spans: the semantic conventions for HTTP of OpenTelemetry. Paths go without their query. */
+import type { Attributes } from '@opentelemetry/api';
+import type { AttemptBegun } from '../../exchange/watch.ts';
+import { cut } from '../shown.ts';
+
+const METHODS: ReadonlySet<string> = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'DELETE',
+  'CONNECT',
+  'OPTIONS',
+  'TRACE',
+  'PATCH',
+]);
+
+/** `HTTP` for a method that somebody made up: names of spans are few. */
+export function nameMethod(method: string): string {
+  return METHODS.has(method) ? method : 'HTTP';
+}
+
+/** The method, and as it was sent when it is not a usual one. */
+export function describeMethod(method: string): Attributes {
+  if (METHODS.has(method)) return { 'http.request.method': method };
+  return { 'http.request.method': '_OTHER', 'http.request.method_original': cut(method) };
+}
+
+/** Where a server is. */
+export function describeServer({ protocol, hostname, port }: URL): Attributes {
+  const usual = protocol === 'https:' ? 443 : 80;
+  return { 'server.address': hostname, 'server.port': port === '' ? usual : Number(port) };
+}
+
+/** @param resends attempts of the same request before this one */
+export function describeAttempt({ method, baseUrl, path }: AttemptBegun, resends: number): Attributes {
+  const bare = cut(withoutQuery(path));
+  return {
+    ...describeMethod(method),
+    ...describeServer(baseUrl),
+    'url.full': `${baseUrl.origin}${bare}`,
+    'url.path': bare,
+    ...(resends === 0 ? {} : { 'http.request.resend_count': resends }),
+  };
+}
+
+function withoutQuery(path: string): string {
+  return path.split(/[?#]/, 1)[0] ?? '';
+}

@@ -1,0 +1,97 @@
+/**
+ * Reads the environment variables of OpenTelemetry that say whether and how spans are exported. Where to, with which header fields and
+ * certificates, the exporter reads for itself. A value that means nothing is a warning and the default, as OpenTelemetry has it.
+ */
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Which traces that begin here are recorded, and what is done about those that began elsewhere. */
+export interface Sampling {
+  /** Share of the traces, 0 to 1. */
+  readonly ratio: number;
+  /** A trace that began elsewhere is recorded when it is there. */
+  readonly followsParent: boolean;
+}
+
+/** How spans are gathered before they are sent. */
+export interface Batching {
+  readonly delayMs: number;
+  readonly queueMax: number;
+  readonly batchMax: number;
+}
+
+export type TracingSettings =
+  | { readonly kind: 'off'; readonly warnings: readonly string[] }
+  | {
+      readonly kind: 'on';
+      readonly sampling: Sampling;
+      readonly batching: Batching;
+      readonly warnings: readonly string[];
+    };
+
+const DEFAULT_SAMPLER = 'parentbased_always_on';
+const DEFAULT_DELAY_MS = 5000;
+const DEFAULT_QUEUE_MAX = 2048;
+const DEFAULT_BATCH_MAX = 512;
+const LONGEST_DELAY_MS = 3_600_000;
+const LARGEST_QUEUE = 1_000_000;
+
+/** Tracing is on when an endpoint is named, and OpenTelemetry neither disabled nor told to export no traces. */
+export function readTracingSettings(env: Environment): TracingSettings {
+  const given = (name: string): string | undefined => {
+    const value = env[name]?.trim();
+    return value === '' ? undefined : value;
+  };
+  const warnings: string[] = [];
+  const variable = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'].find((name) => given(name));
+  const isOff = given('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || given('OTEL_TRACES_EXPORTER') === 'none';
+  if (variable === undefined || isOff) return { kind: 'off', warnings };
+  if (!isHttpUrl(given(variable) ?? '')) {
+    // The value may hold a password.
+    warnings.push(`${variable} is not an http: or https: URL: nothing is traced`);
+    return { kind: 'off', warnings };
+  }
+  warnings.push(
+    ...protocolWarnings(given('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? given('OTEL_EXPORTER_OTLP_PROTOCOL')),
+  );
+  const whole = (name: string, fallback: number, min: number, max: number): number => {
+    const text = given(name);
+    if (text === undefined) return fallback;
+    if (/^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
+    warnings.push(`${name} is not a whole number from ${String(min)} to ${String(max)}: ${String(fallback)} is used`);
+    return fallback;
+  };
+  const delayMs = whole('OTEL_BSP_SCHEDULE_DELAY', DEFAULT_DELAY_MS, 1, LONGEST_DELAY_MS);
+  const queueMax = whole('OTEL_BSP_MAX_QUEUE_SIZE', DEFAULT_QUEUE_MAX, 1, LARGEST_QUEUE);
+  const batchMax = Math.min(queueMax, whole('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', DEFAULT_BATCH_MAX, 1, LARGEST_QUEUE));
+  const sampling = readSampling(given('OTEL_TRACES_SAMPLER'), given('OTEL_TRACES_SAMPLER_ARG'), warnings);
+  return { kind: 'on', sampling, batching: { delayMs, queueMax, batchMax }, warnings };
+}
+
+function isHttpUrl(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+function protocolWarnings(protocol = 'http/protobuf'): string[] {
+  return protocol === 'http/protobuf'
+    ? []
+    : ['spans are exported as http/protobuf, whatever OTEL_EXPORTER_OTLP_PROTOCOL says'];
+}
+
+function readSampling(name = DEFAULT_SAMPLER, argument: string | undefined, warnings: string[]): Sampling {
+  const [, parentBased, root] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
+  if (root === undefined) {
+    warnings.push(`OTEL_TRACES_SAMPLER is no sampler that is known here: ${DEFAULT_SAMPLER} is used`);
+    return { ratio: 1, followsParent: true };
+  }
+  const followsParent = parentBased !== undefined;
+  if (root !== 'traceidratio') return { ratio: root === 'always_on' ? 1 : 0, followsParent };
+  return { ratio: readRatio(argument, warnings), followsParent };
+}
+
+function readRatio(text: string | undefined, warnings: string[]): number {
+  if (text === undefined) return 1;
+  if (/^\d(?:\.\d{1,17})?$|^\.\d{1,17}$/.test(text) && Number(text) <= 1) return Number(text);
+  warnings.push('OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1: 1 is used');
+  return 1;
+}

@@ -1,0 +1,30 @@
+/** A request for a token as a span of its own: it is made for all who wait, and so belongs to none of their traces. */
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api';
+import type { Clock } from '../../clock.ts';
+import type { SidecarEvent } from '../events.ts';
+import { anchorTimes } from './times.ts';
+import { describeServer } from './attributes.ts';
+
+type TokenRequested = Extract<SidecarEvent, { kind: 'token-requested' }>;
+
+export interface TokenSpanTerms {
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly tokenServers: ReadonlyMap<string, URL>;
+}
+
+/** To be called when the request has just ended. */
+export function tellTokenRequest({ tracer, clock, tokenServers }: TokenSpanTerms, event: TokenRequested): void {
+  const server = tokenServers.get(event.credential);
+  const endAt = anchorTimes(clock)(clock.now());
+  const attributes = {
+    'bearer_sidecar.credential': event.credential,
+    'bearer_sidecar.token_outcome': event.outcome,
+    ...(server === undefined ? {} : describeServer(server)),
+    ...(event.outcome === 'ok' ? {} : { 'error.type': event.outcome }),
+  };
+  const startTime = endAt - event.durationMs;
+  const span = tracer.startSpan('token request', { kind: SpanKind.CLIENT, startTime, attributes }, ROOT_CONTEXT);
+  if (event.outcome !== 'ok') span.setStatus({ code: SpanStatusCode.ERROR, message: event.detail ?? event.outcome });
+  span.end(endAt);
+}

@@ -1,0 +1,24 @@
+/** What tracing needs and gives, whoever does it. */
+import type { Clock } from '../../clock.ts';
+import type { StartWatch } from '../../exchange/watch.ts';
+import type { Observe } from '../events.ts';
+
+export interface TracingOptions {
+  /** Where the variables of OpenTelemetry are read; the exporter reads those of the process. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly version: string;
+  /** Where the tokens of a credential are asked for, by the credential's name. */
+  readonly tokenServers: ReadonlyMap<string, URL>;
+  readonly clock: Clock;
+  /** Hears warnings. */
+  readonly observe: Observe;
+}
+
+export interface Tracing {
+  /** Begins the span of a request. */
+  readonly watch: StartWatch;
+  /** Turns token requests into spans. */
+  readonly observe: Observe;
+  /** Sends what is left, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
+  close(timeoutMs: number): Promise<void>;
+}

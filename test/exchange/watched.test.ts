@@ -1,0 +1,91 @@
+/** A watch hears the story of each request once and in order, whatever becomes of it. */
+import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
+import { expect, it, onTestFinished } from 'vitest';
+import type { Watch } from '../../src/exchange/watch.ts';
+import { startProxy } from '../listener/proxy.ts';
+import { call } from '../support/calls.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+
+async function open(answer: RequestListener) {
+  const upstream = createServer(answer);
+  const url = await listenOnLoopback(upstream);
+  onTestFinished(() => closeServer(upstream));
+  const heard: string[] = [];
+  const watch: Watch = {
+    traceId: 'ab'.repeat(16),
+    waitBegins: (stage) => void heard.push(`wait ${stage}`),
+    waitEnds: () => void heard.push('waited'),
+    attemptBegins: ({ method, path, baseUrl, fields }) => {
+      heard.push(`attempt ${method} ${baseUrl.origin === url ? path : baseUrl.origin}`);
+      return [...fields, 'x-from-watch', String(heard.length)];
+    },
+    attemptEnds: (end) => void heard.push(end.kind),
+    answerFields: () => {
+      heard.push('answer');
+      return ['x-seen', 'yes'];
+    },
+    ended: ({ code, traceId }) => void heard.push(`ended ${String(code)} ${String(traceId === watch.traceId)}`),
+  };
+  const proxy = await startProxy(url, { watch: () => watch });
+  onTestFinished(() => proxy[Symbol.asyncDispose]());
+  return { heard, proxy };
+}
+
+it('one attempt: the fields are those of the watch, in both directions', async () => {
+  const { heard, proxy } = await open((request, response) => {
+    response.end(String(request.headers['x-from-watch']));
+  });
+  const answer = await call(`${proxy.url}/quotes?a=b`, { method: 'POST', body: '{}' });
+  await proxy.told(1);
+  expect(answer.fields['x-seen']).toBe('yes');
+  expect(answer.text).toMatch(/^\d+$/);
+  expect(heard.filter((line) => !line.startsWith('wait'))).toEqual([
+    'attempt POST /quotes?a=b',
+    'answer',
+    'relayed',
+    'ended 200 true',
+  ]);
+});
+
+it('a refused call, then an answer: each attempt ends before the next begins, with a wait in the queue between', async () => {
+  let asked = 0;
+  const { heard, proxy } = await open((_, response) => {
+    response.writeHead(++asked === 1 ? 429 : 200, { 'retry-after': '0' }).end();
+  });
+  expect((await call(`${proxy.url}/quotes`)).status).toBe(200);
+  await proxy.told(1);
+  const story = heard.slice(heard.indexOf('attempt GET /quotes'));
+  expect(story.filter((line) => line !== 'waited')).toEqual([
+    'attempt GET /quotes',
+    'held',
+    'wait queue',
+    'attempt GET /quotes',
+    'answer',
+    'relayed',
+    'ended 200 true',
+  ]);
+});
+
+it('every wait that begins ends, with nothing between', async () => {
+  const { heard, proxy } = await open((_, response) => {
+    response.end();
+  });
+  await call(`${proxy.url}/quotes`, { method: 'POST', body: '{}' });
+  await proxy.told(1);
+  for (const [index, line] of heard.entries()) if (line.startsWith('wait ')) expect(heard[index + 1]).toBe('waited');
+});
+
+it('a reply of the sidecar itself has its fields too, a refusal at the door is told as well', async () => {
+  const { heard, proxy } = await open((_, response) => {
+    response.end();
+  });
+  proxy.tokens.stop();
+  const reply = await call(`${proxy.url}/quotes`);
+  expect([reply.status, reply.fields['x-seen']]).toEqual([503, 'yes']);
+  await proxy.told(1);
+  expect(heard).toEqual(['wait token', 'waited', 'answer', 'ended 503 true']);
+  await call(`${proxy.url}/quotes`, { headers: { host: 'evil.example' } });
+  await proxy.told(2);
+  expect(heard.slice(4)).toEqual(['ended 403 true']);
+});

@@ -1,0 +1,129 @@
+/** Spans that cannot be exported cost no request anything and flood no log; that they are lost is told. */
+import { InMemorySpanExporter, type SpanExporter } from '@opentelemetry/sdk-trace';
+import { describe, expect, it } from 'vitest';
+import type { RequestEnded, SidecarEvent } from '../../../src/telemetry/events.ts';
+import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
+import { LossReport } from '../../../src/telemetry/tracing/loss-report.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const ended: RequestEnded = {
+  kind: 'request-ended',
+  route: 'default',
+  method: 'GET',
+  path: '/',
+  code: 200,
+  source: 'upstream',
+  durationMs: 1,
+  queuedMs: 0,
+  attempts: 1,
+  requestBytes: 0,
+  responseBytes: 0,
+};
+
+function hear() {
+  const events: SidecarEvent[] = [];
+  const warnings = () => events.map((event) => (event.kind === 'warning' ? event.message : event.kind));
+  return { observe: (event: SidecarEvent) => void events.push(event), warnings };
+}
+
+/** Fails as the SDK's own exporter does that was ended, and says why. */
+function failing(error: Error): SpanExporter {
+  const ended = new InMemorySpanExporter();
+  void ended.shutdown();
+  return {
+    export: (spans, done) => {
+      ended.export(spans, (result) => {
+        done({ ...result, error });
+      });
+    },
+    shutdown: () => Promise.resolve(),
+  };
+}
+
+function open(exporter: SpanExporter, batching = { delayMs: 60_000, queueMax: 4, batchMax: 4 }) {
+  const clock = new ManualClock();
+  const heard = hear();
+  const options = { env: {}, version: '1', tokenServers: new Map<string, URL>(), clock, observe: heard.observe };
+  const sampling = { ratio: 1, followsParent: true };
+  const tracing = createTracing(options, { kind: 'on', sampling, batching, warnings: [] }, exporter);
+  const request = (): void => {
+    tracing.watch({ method: 'GET', httpVersion: '1.1', headers: {} }).ended(ended);
+  };
+  return { clock, tracing, request, warnings: heard.warnings };
+}
+
+describe('a collector that refuses', () => {
+  it('is told of once, then once a minute, with what was lost; what it said is not repeated', async () => {
+    const clock = new ManualClock();
+    const { observe, warnings } = hear();
+    const report = new LossReport(clock, observe);
+    const exporter = report.countIn(failing(Object.assign(new Error('Bearer s3cret?'), { code: 401 })));
+    for (let batch = 0; batch < 3; batch++) exporter.export([], () => undefined);
+    report.tell({ spans: 7, reason: 'the collector answered with 401' });
+    expect(warnings()).toEqual([
+      'spans could not be exported: the collector answered with 401; 0 are lost since the start',
+    ]);
+    await clock.advance(60_000);
+    expect(warnings().slice(1)).toEqual([
+      'spans could not be exported: the collector answered with 401; 7 are lost since the start',
+    ]);
+    await clock.advance(600_000);
+    expect(warnings()).toHaveLength(2);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it.each([
+    [Object.assign(new Error('x'), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+    [Object.assign(new Error('x'), { code: 'a sentence with s3cret' }), 'Error'],
+    [new TypeError('s3cret'), 'TypeError'],
+  ])('and a fault of the network is named (%#)', async (error, name) => {
+    const { tracing, request, warnings } = open(failing(error));
+    request();
+    await tracing.close(1000);
+    expect(warnings()).toEqual([`spans could not be exported: ${name}; 1 are lost since the start`]);
+  });
+});
+
+describe('a collector that does not answer', () => {
+  it('bounds what is kept: later spans are dropped, which is told when there is room again', async () => {
+    const waiting: (() => void)[] = [];
+    const { tracing, request, warnings } = open({
+      export: (_, done) => {
+        waiting.push(() => {
+          new InMemorySpanExporter().export([], done);
+        });
+      },
+      shutdown: () => Promise.resolve(),
+    });
+    for (let span = 0; span < 4 + 4 + 9; span++) request();
+    expect(waiting).toHaveLength(1);
+    for (const answer of waiting.splice(0)) answer();
+    await expect.poll(() => waiting.length).toBe(1);
+    request();
+    expect(warnings()).toEqual([
+      'spans could not be exported: more were made than could be sent; 9 are lost since the start',
+    ]);
+    for (const answer of waiting.splice(0)) answer();
+    const closed = tracing.close(1000);
+    await expect.poll(() => waiting.length).toBe(1);
+    for (const answer of waiting.splice(0)) answer();
+    await closed;
+  });
+
+  it('holds up the end no longer than it may', async () => {
+    const { clock, tracing, request, warnings } = open({
+      export: () => undefined,
+      shutdown: () => Promise.resolve(),
+    });
+    request();
+    let isClosed = false;
+    const closed = tracing.close(1000).then(() => {
+      isClosed = true;
+    });
+    await clock.advance(999);
+    expect(isClosed).toBe(false);
+    await clock.advance(1);
+    await closed;
+    expect(warnings()).toEqual(['the last spans could not be exported in time']);
+  });
+});

@@ -1,0 +1,278 @@
+/** The spans of one request, as the SDK hands them to an exporter that keeps them. */
+import { InMemorySpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trace';
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { describe, expect, it } from 'vitest';
+import { readTraceParent } from '../../../src/exchange/trace-context.ts';
+import type { AttemptBegun, Watched } from '../../../src/exchange/watch.ts';
+import type { RequestEnded } from '../../../src/telemetry/events.ts';
+import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const SPAN = '00f067aa0ba902b7';
+const START = Date.UTC(2026, 10, 1);
+
+const get: Watched = { method: 'GET', httpVersion: '1.1', headers: {} };
+const attempt: AttemptBegun = {
+  method: 'GET',
+  baseUrl: new URL('https://api.example:8443/base'),
+  path: '/base/quotes?who=me',
+  fields: ['Authorization', 'Bearer s3cret'],
+};
+const ended: RequestEnded = {
+  kind: 'request-ended',
+  route: 'quotes',
+  method: 'GET',
+  path: '/quotes',
+  code: 200,
+  source: 'upstream',
+  durationMs: 5,
+  queuedMs: 0,
+  attempts: 1,
+  requestBytes: 0,
+  responseBytes: 3,
+};
+const head = { status: 200, statusText: '', fields: [] };
+const failure = { kind: 'reset', detail: 'it broke', proxyStatus: 'connection_terminated', permanent: false } as const;
+
+function trace(sampling = { ratio: 1, followsParent: true }) {
+  const clock = new ManualClock(START);
+  const exporter = new InMemorySpanExporter();
+  let spans: ReadableSpan[] = [];
+  const keeping = {
+    export: exporter.export.bind(exporter),
+    shutdown: async () => {
+      spans = exporter.getFinishedSpans();
+      await exporter.shutdown();
+    },
+  };
+  const batching = { delayMs: 60_000, queueMax: 100, batchMax: 100 };
+  const settings = { kind: 'on', sampling, batching, warnings: [] } as const;
+  const tokenServers = new Map([['default', new URL('https://login.example/oauth/token')]]);
+  const options = { env: {}, version: '1.2.3', tokenServers, clock, observe: () => undefined };
+  const tracing = createTracing(options, settings, keeping);
+  const finish = async (): Promise<ReadableSpan[]> => {
+    await tracing.close(1000);
+    return spans;
+  };
+  return { clock, tracing, finish };
+}
+
+function sentParent(fields: readonly string[]) {
+  return readTraceParent(fields[fields.indexOf('traceparent') + 1]);
+}
+
+function millis([seconds, nanos]: readonly [number, number]): number {
+  return seconds * 1000 + nanos / 1e6 - START;
+}
+
+describe('a request with one attempt', () => {
+  it('is a span of the server with one of the client in it, whose context goes upstream', async () => {
+    const { clock, tracing, finish } = trace();
+    await clock.advance(1000.5);
+    const watch = tracing.watch(get);
+    await clock.advance(2);
+    const sent = watch.attemptBegins(attempt);
+    await clock.advance(3);
+    watch.attemptEnds({ kind: 'relayed', head, fault: undefined });
+    watch.ended(ended);
+    const [client, server, ...others] = await finish();
+
+    expect(others).toEqual([]);
+    expect(sent.slice(0, 2)).toEqual(attempt.fields);
+    expect(sentParent(sent)).toEqual({ ...pick(client), isSampled: true });
+    expect(watch.traceId).toBe(server?.spanContext().traceId);
+    expect(client?.parentSpanContext?.spanId).toBe(server?.spanContext().spanId);
+    expect(server).toMatchObject({ name: 'GET quotes', kind: SpanKind.SERVER, parentSpanContext: undefined });
+    expect(server?.status).toEqual({ code: SpanStatusCode.UNSET });
+    expect(server?.attributes).toEqual({
+      'http.request.method': 'GET',
+      'url.scheme': 'http',
+      'network.protocol.version': '1.1',
+      'url.path': '/quotes',
+      'http.response.status_code': 200,
+      'bearer_sidecar.route': 'quotes',
+      'bearer_sidecar.attempts': 1,
+    });
+    expect(client).toMatchObject({ name: 'GET', kind: SpanKind.CLIENT, status: { code: SpanStatusCode.UNSET } });
+    expect(client?.attributes).toEqual({
+      'http.request.method': 'GET',
+      'server.address': 'api.example',
+      'server.port': 8443,
+      'url.full': 'https://api.example:8443/base/quotes',
+      'url.path': '/base/quotes',
+      'http.response.status_code': 200,
+    });
+    expect([server?.startTime, server?.endTime].map((time) => millis(time ?? [0, 0]))).toEqual([1000.5, 1005.5]);
+    expect([client?.startTime, client?.endTime].map((time) => millis(time ?? [0, 0]))).toEqual([1002.5, 1005.5]);
+    expect(server?.resource.attributes).toMatchObject({ 'service.name': 'bearer-sidecar', 'service.version': '1.2.3' });
+    expect(JSON.stringify([client?.attributes, server?.attributes])).not.toMatch(/s3cret|who=me/);
+  });
+
+  it('goes on with the trace of the client', async () => {
+    const { tracing, finish } = trace();
+    const headers = { traceparent: `00-${TRACE}-${SPAN}-01`, tracestate: 'a=1' };
+    const watch = tracing.watch({ ...get, headers });
+    const fields = ['traceparent', headers.traceparent, 'tracestate', headers.tracestate];
+    const sent = watch.attemptBegins({ ...attempt, fields });
+    watch.attemptEnds({ kind: 'relayed', head, fault: undefined });
+    watch.ended(ended);
+    const [client, server] = await finish();
+
+    expect(watch.traceId).toBe(TRACE);
+    expect(server?.parentSpanContext).toMatchObject({ spanId: SPAN, isRemote: true });
+    expect(sent).toEqual(['tracestate', 'a=1', 'traceparent', expect.any(String)]);
+    expect(sentParent(sent)).toEqual({ ...pick(client), isSampled: true });
+  });
+
+  it('begins a trace of its own where that of the client is not valid, whose state goes with it', async () => {
+    const { tracing, finish } = trace();
+    const headers = { traceparent: `00-${'0'.repeat(32)}-${SPAN}-01`, tracestate: 'a=1' };
+    const watch = tracing.watch({ ...get, headers });
+    const fields = ['traceparent', headers.traceparent, 'tracestate', headers.tracestate];
+    const sent = watch.attemptBegins({ ...attempt, fields });
+    watch.ended(ended);
+    const [, server] = await finish();
+    expect(server?.parentSpanContext).toBeUndefined();
+    expect(sent).toHaveLength(2);
+    expect(sentParent(sent)?.traceId).toBe(watch.traceId);
+  });
+});
+
+describe('sampling', () => {
+  it.each([
+    ['a trace that is not recorded elsewhere', { ratio: 1, followsParent: true }, '00'],
+    ['a share of nothing', { ratio: 0, followsParent: false }, '01'],
+  ])('%s leaves no span; the context is passed on and says so', async (_, sampling, flags) => {
+    const { clock, tracing, finish } = trace(sampling);
+    const watch = tracing.watch({ ...get, headers: { traceparent: `00-${TRACE}-${SPAN}-${flags}` } });
+    watch.waitBegins('queue');
+    await clock.advance(10);
+    watch.waitEnds();
+    const sent = sentParent(watch.attemptBegins(attempt));
+    watch.attemptEnds({ kind: 'relayed', head, fault: undefined });
+    watch.ended(ended);
+    expect(await finish()).toEqual([]);
+    expect(sent).toMatchObject({ traceId: TRACE, isSampled: false });
+    expect(watch.traceId).toBe(TRACE);
+  });
+});
+
+describe('what went wrong', () => {
+  it('is on the attempt: a refusal, a broken connection; the next one says that it is another', async () => {
+    const { tracing, finish } = trace();
+    const watch = tracing.watch(get);
+    watch.attemptBegins(attempt);
+    watch.attemptEnds({ kind: 'held', answer: { head: { ...head, status: 429 }, body: Buffer.alloc(0) } });
+    watch.attemptBegins(attempt);
+    watch.attemptEnds({ kind: 'failed', failure });
+    watch.attemptBegins(attempt);
+    watch.attemptEnds({ kind: 'relayed', head, fault: 'cut' });
+    watch.ended({ ...ended, attempts: 3, fault: 'cut' });
+    const [first, second, third, server] = await finish();
+    expect(first?.attributes).toMatchObject({ 'http.response.status_code': 429, 'error.type': '429' });
+    expect(first?.attributes).not.toHaveProperty('http.request.resend_count');
+    expect(first?.status).toEqual({ code: SpanStatusCode.ERROR });
+    expect(second?.attributes).toMatchObject({ 'http.request.resend_count': 1, 'error.type': 'reset' });
+    expect(second?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'it broke' });
+    expect(third?.attributes).toMatchObject({ 'http.request.resend_count': 2, 'error.type': 'answer_broke_off' });
+    expect(server?.attributes).toMatchObject({ 'bearer_sidecar.attempts': 3, 'error.type': 'answer_broke_off' });
+    expect(server?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'cut' });
+  });
+
+  it.each([
+    [{ code: 503, source: 'sidecar', localReply: 'QUEUE_FULL', fault: 'full' }, 'QUEUE_FULL'],
+    [{ code: 499, source: 'sidecar', fault: 'the client left' }, 'client_left'],
+    [{ code: 500 }, '500'],
+  ] as const)('is on the request: %j', async (how, errorType) => {
+    const { tracing, finish } = trace();
+    tracing.watch(get).ended({ ...ended, ...how });
+    const [server] = await finish();
+    expect(server?.attributes).toMatchObject({ 'error.type': errorType, 'http.response.status_code': how.code });
+    expect(server?.status.code).toBe(SpanStatusCode.ERROR);
+  });
+
+  it.each([
+    { code: 404 },
+    { code: 403, source: 'sidecar', localReply: 'HOST_NOT_ALLOWED', fault: 'no such host' },
+  ] as const)('is no fault of the server: %j', async (how) => {
+    const { tracing, finish } = trace();
+    tracing.watch(get).ended({ ...ended, ...how });
+    const [server] = await finish();
+    expect(server?.attributes).not.toHaveProperty('error.type');
+    expect(server?.status).toEqual({ code: SpanStatusCode.UNSET });
+  });
+});
+
+describe('waits', () => {
+  it('that lasted are spans within the request', async () => {
+    const { clock, tracing, finish } = trace();
+    const watch = tracing.watch(get);
+    for (const [stage, ms] of [
+      ['token', 4],
+      ['queue', 0.4],
+      ['body', 3],
+      ['queue', 20],
+      ['upstream', 7],
+    ] as const) {
+      watch.waitBegins(stage);
+      await clock.advance(ms);
+      watch.waitEnds();
+    }
+    watch.ended(ended);
+    const spans = await finish();
+    const server = spans.pop();
+    expect(spans.map(({ name, kind, duration }) => [name, kind, duration[1] / 1e6])).toEqual([
+      ['wait for a token', SpanKind.INTERNAL, 4],
+      ['read the request body', SpanKind.INTERNAL, 3],
+      ['wait in the queue', SpanKind.INTERNAL, 20],
+      ['wait before a retry', SpanKind.INTERNAL, 7],
+    ]);
+    for (const span of spans) expect(span.parentSpanContext?.spanId).toBe(server?.spanContext().spanId);
+  });
+});
+
+describe('a method that somebody made up', () => {
+  it('names no span', async () => {
+    const { tracing, finish } = trace();
+    tracing.watch({ ...get, method: 'BREW' }).ended({ ...ended, method: 'BREW' });
+    const [server] = await finish();
+    expect(server?.name).toBe('HTTP quotes');
+    expect(server?.attributes).toMatchObject({
+      'http.request.method': '_OTHER',
+      'http.request.method_original': 'BREW',
+    });
+  });
+});
+
+describe('token requests', () => {
+  it('are spans of their own', async () => {
+    const { clock, tracing, finish } = trace();
+    await clock.advance(100);
+    tracing.observe({ kind: 'token-requested', credential: 'default', outcome: 'ok', durationMs: 40 });
+    tracing.observe({
+      kind: 'token-requested',
+      credential: 'other',
+      outcome: 'rejected',
+      durationMs: 1,
+      detail: 'answered with 401',
+    });
+    tracing.observe({ kind: 'authorization-overridden' });
+    const [ok, rejected, ...others] = await finish();
+    expect(others).toEqual([]);
+    expect(ok).toMatchObject({ name: 'token request', kind: SpanKind.CLIENT, parentSpanContext: undefined });
+    expect([ok?.startTime, ok?.endTime].map((time) => millis(time ?? [0, 0]))).toEqual([60, 100]);
+    expect(ok?.attributes).toEqual({
+      'bearer_sidecar.credential': 'default',
+      'bearer_sidecar.token_outcome': 'ok',
+      'server.address': 'login.example',
+      'server.port': 443,
+    });
+    expect(rejected?.attributes).toMatchObject({ 'error.type': 'rejected' });
+    expect(rejected?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'answered with 401' });
+  });
+});
+
+function pick(span: ReadableSpan | undefined): { traceId: string | undefined; spanId: string | undefined } {
+  return { traceId: span?.spanContext().traceId, spanId: span?.spanContext().spanId };
+}
