@@ -3,10 +3,14 @@
  * the reverse order. What each part does is told in its own folder.
  */
 import type { Server } from 'node:http';
+import type { LogLevelSwitch } from './admin/log-level-switch.ts';
 import { createAdminHandler, createAdminServer } from './admin/server.ts';
+import { createWatch, type Watch } from './admin/watch.ts';
 import { systemClock, type Clock, type Random } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { DEFAULT_NAME } from './config/schema-routes.ts';
+import { listSettings } from './config/shown-settings.ts';
+import type { StartWatch } from './exchange/watch.ts';
 import { createAllowList } from './listener/allow-list.ts';
 import { bind, closeBound, type Bound } from './listener/bind.ts';
 import type { GuardOptions } from './listener/guard.ts';
@@ -20,6 +24,7 @@ import { createReloader, type ConfigurationSource, type Reloader } from './sidec
 import { createRoutes, type RunningRoutes } from './sidecar/routes.ts';
 import type { Withhold } from './sidecar/tokens.ts';
 import { openLearnedLimits } from './sidecar/learned-limits.ts';
+import { createWatches } from './sidecar/watches.ts';
 import type { LearnedState } from './throttle/throttle.ts';
 import { readSecret } from './token/secret-file.ts';
 
@@ -33,6 +38,12 @@ export interface SidecarOptions {
   readonly source?: ConfigurationSource | undefined;
   /** Hears each client secret or key that is read, so that the log can mask it. Default: nobody does. */
   readonly withhold?: Withhold;
+  /** Hears that the admin port was asked for the end, if `admin.allowQuit`. Default: that is refused. */
+  readonly onQuit?: () => void;
+  /** Follows each request, for traces. Default: nobody does. */
+  readonly traced?: StartWatch | undefined;
+  /** Told and changed on the admin port. Default: it is not there. */
+  readonly logLevels?: LogLevelSwitch | undefined;
   readonly clock?: Clock;
   readonly random?: Random;
 }
@@ -64,12 +75,13 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const routes = createRoutes({ config, sharing, restored, withhold, clock, random, observe });
   const { tokens, throttles } = routes;
   const metrics = measure(options, routes, sharing);
-  observers.push(metrics.observe);
+  const watch = createWatch({ clock, throttles: () => statesOf(throttles) });
+  observers.push(metrics.observe, watch.observe);
 
   const phase: Phase = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
-  const proxy = await createProxy(config, routes, clock, observe);
-  const adminHandler = createAdmin(options, routes, { clock, metrics, phase, sharing, scopeNotices, reloader });
+  const proxy = await createProxy(options, routes, clock, observe);
+  const adminHandler = createAdmin(options, routes, { clock, metrics, phase, sharing, scopeNotices, reloader, watch });
   const admin = await bind(() => createAdminServer(adminHandler), config.admin.address);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   sharing?.fleet.start();
@@ -78,14 +90,15 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const undo = { admin, tokens, throttles, sharing };
   const listening = await bindOrUndo(() => bind(() => proxy.createServer(), address, socketMode), undo);
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
+  watch.start();
   learned?.file.keep(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
+  const running = { config, routes, clock, observe, proxy, admin, phase, watch };
   return {
     proxyUrl: listening.url,
     adminUrl: admin.url,
     reload: reloader.reload,
-    drain: () =>
-      drain({ config, routes, clock, observe, proxy, admin, phase, fleet: sharing?.fleet, stateFile: learned?.file }),
+    drain: () => drain({ ...running, fleet: sharing?.fleet, stateFile: learned?.file }),
   };
 }
 
@@ -108,12 +121,12 @@ function measure(
 }
 
 async function createProxy(
-  config: Config,
+  { config, traced }: SidecarOptions,
   { table }: RunningRoutes,
   clock: Clock,
   observe: Observe,
 ): Promise<ProxyServer> {
-  const { listen } = config;
+  const { listen, response } = config;
   return new ProxyServer({
     routes: table,
     unrouted: { route: DEFAULT_NAME, observe },
@@ -123,6 +136,7 @@ async function createProxy(
     keepAliveMs: listen.keepAliveMs,
     maxConnections: listen.maxConnections,
     allowHalfClose: listen.allowHalfClose,
+    watch: createWatches({ serverTiming: response.serverTiming, traced, clock }),
   });
 }
 
@@ -134,12 +148,13 @@ interface Shown {
   readonly sharing: FleetParts | undefined;
   readonly scopeNotices: ScopeNotices;
   readonly reloader: Reloader;
+  readonly watch: Watch;
 }
 
 function createAdmin(
-  { config, version }: SidecarOptions,
+  { config, version, onQuit, logLevels }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, metrics, phase, sharing, scopeNotices, reloader }: Shown,
+  { clock, metrics, phase, sharing, scopeNotices, reloader, watch }: Shown,
 ) {
   return createAdminHandler({
     version,
@@ -150,9 +165,16 @@ function createAdmin(
     fleet: () => sharing?.fleet.state(),
     scopeRefusals: () => scopeNotices.read(),
     configuration: reloader.state,
+    settings: () => {
+      const loaded = reloader.inForce();
+      return loaded && listSettings(loaded);
+    },
+    watch,
     onNotReady: () => {
       for (const source of tokens.values()) source.seek();
     },
+    onQuit: config.admin.allowQuit ? onQuit : undefined,
+    logLevels,
     draining: () => phase.isDraining,
     metrics,
     clock,

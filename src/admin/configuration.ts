@@ -16,11 +16,23 @@ export interface ConfigurationState {
     | undefined;
 }
 
-/** Null when nothing is known of it. */
-export function describeConfiguration(state: ConfigurationState | undefined): {
+/** One setting in force, fit to be shown: secrets are masked. */
+export interface ShownSetting {
+  /** As in a file; of an entry behind its label: `routes[1].throttle.rate`. */
+  readonly key: string;
+  readonly value: string;
+  /** `default`, `file PATH`, `environment VARIABLE`. */
+  readonly origin: string;
+}
+
+/** What /status says of it. */
+export interface ShownConfiguration {
   readonly loadedAt: string;
   readonly lastReload: { readonly at: string; readonly outcome: string; readonly detail: string } | null;
-} | null {
+}
+
+/** Null when nothing is known of it. */
+export function describeConfiguration(state: ConfigurationState | undefined): ShownConfiguration | null {
   if (state === undefined) return null;
   const { loadedWallAt, lastReload: last } = state;
   if (last === undefined) return { loadedAt: isoTime(loadedWallAt), lastReload: null };

@@ -2,21 +2,29 @@
  * The admin port: probes, metrics, status. It reads states and changes nothing. Who may ask is judged in guard.ts, what
  * is said is worded in status.ts; binding an address is left to the caller. Refusals are problem details (RFC 9457).
  */
-import { createServer, STATUS_CODES } from 'node:http';
-import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, Server, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import type { FleetState } from '../fleet/condition.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
-import type { ConfigurationState } from './configuration.ts';
+import { json, refuse, send, text } from './answers.ts';
+import type { Answer } from './answers.ts';
+import type { ConfigurationState, ShownSetting } from './configuration.ts';
 import { isLocalPeer, judgeRequest } from './guard.ts';
 import type { AllowedAdminHost } from './guard.ts';
-import { renderStatusPage, STATUS_PAGE_POLICY } from './page/status-page.ts';
+import { answerLogLevel, LOG_LEVEL_PATH } from './log-level.ts';
+import type { LogLevelSwitch } from './log-level-switch.ts';
+import { createPageDoor } from './page-door.ts';
+import type { PageDoor } from './page-door.ts';
+import { judgeQuit, QUIT_PATH } from './quit.ts';
 import { describeReadiness } from './readiness.ts';
 import type { Readiness } from './readiness.ts';
 import { describeStatus } from './status.ts';
-import type { AdminStates, ScopeRefusals } from './status.ts';
+import type { AdminStates, ScopeRefusals } from './status-shape.ts';
+import { createWatch } from './watch.ts';
+import type { Watch } from './watch.ts';
 
 export interface AdminOptions {
   readonly version: string;
@@ -34,8 +42,16 @@ export interface AdminOptions {
   readonly scopeRefusals?: () => readonly ScopeRefusals[];
   /** Default: nothing is told of it. */
   readonly configuration?: () => ConfigurationState | undefined;
+  /** The same, setting by setting, secrets masked. Default: the status page leaves it out. */
+  readonly settings?: () => readonly ShownSetting[] | undefined;
+  /** What has happened lately, for the status page. Default: nothing. */
+  readonly watch?: Watch;
   /** Somebody asked for readiness while it was not given: what is missing is wanted now. Default: nobody hears it. */
   readonly onNotReady?: () => void;
+  /** Somebody on this machine asks for the end (quit.ts). Default: nobody may. */
+  readonly onQuit?: (() => void) | undefined;
+  /** Told and changed at /log-level (log-level.ts). Default: it is not there. */
+  readonly logLevels?: LogLevelSwitch | undefined;
   readonly draining: () => boolean;
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
   /** Default: the process's own clock. */
@@ -55,18 +71,14 @@ const LIMITS = {
   requireHostHeader: false,
 };
 const MAX_CONNECTIONS = 64;
+/** Where the files of the page are. */
+const FILES = '/assets/';
 const IDLE_SOCKET_MS = 10_000;
-
-interface Answer {
-  readonly status: number;
-  readonly headers: OutgoingHttpHeaders;
-  readonly body: string;
-}
 
 interface Resource {
   /** For peers that are not loopback, too. */
   readonly open: boolean;
-  answer(): Answer | Promise<Answer>;
+  answer(request: IncomingMessage): Answer | Promise<Answer>;
 }
 
 /** An HTTP server with the limits of the admin port, not listening yet; one for each address that is bound. */
@@ -79,10 +91,12 @@ export function createAdminServer(handler: RequestListener): Server {
 
 /** Answers the requests of the admin port, never throws. Uptime is counted from this call. */
 export function createAdminHandler(options: AdminOptions): RequestListener {
-  const resources = createResources(options);
+  const states = createStates(options);
+  const door = createDoor(options, states);
+  const resources = createResources(options, states, door);
   const answerTo = async (request: IncomingMessage): Promise<Answer> => {
     try {
-      return await route(request, resources, options);
+      return await route(request, resources, door, options);
     } catch {
       // What went wrong may name things that are no business of whoever asks.
       return refuse(500, 'INTERNAL_ERROR', 'The state could not be read.');
@@ -95,10 +109,10 @@ export function createAdminHandler(options: AdminOptions): RequestListener {
   };
 }
 
-function createResources(options: AdminOptions): ReadonlyMap<string, Resource> {
-  const { version, tokens, throttles, fleet, draining, metrics, clock = systemClock } = options;
+function createStates(options: AdminOptions): () => AdminStates {
+  const { version, tokens, throttles, fleet, draining, clock = systemClock } = options;
   const startedAt = clock.now();
-  const states = (): AdminStates => ({
+  return () => ({
     version,
     uptimeMs: clock.now() - startedAt,
     draining: draining(),
@@ -108,6 +122,19 @@ function createResources(options: AdminOptions): ReadonlyMap<string, Resource> {
     scopeRefusals: options.scopeRefusals?.() ?? [],
     configuration: options.configuration?.(),
   });
+}
+
+function createDoor({ settings, throttles, ...options }: AdminOptions, states: () => AdminStates): PageDoor {
+  const { clock = systemClock, watch = createWatch({ clock, throttles }) } = options;
+  return createPageDoor({ states, watch, settings: settings ?? (() => undefined), clock });
+}
+
+function createResources(
+  options: AdminOptions,
+  states: () => AdminStates,
+  door: PageDoor,
+): ReadonlyMap<string, Resource> {
+  const { tokens, draining, metrics } = options;
   const readiness = () => describeReadiness({ draining: draining(), tokens: tokens() });
   return new Map<string, Resource>([
     ['/livez', { open: true, answer: () => json(200, { live: true }) }],
@@ -124,7 +151,8 @@ function createResources(options: AdminOptions): ReadonlyMap<string, Resource> {
     ['/readyz', { open: true, answer: () => answerReadiness(readiness(), options) }],
     ['/metrics', { open: true, answer: async () => text(metrics.contentType, await metrics.render()) }],
     ['/status', { open: false, answer: () => json(200, describeStatus(states())) }],
-    ['/', { open: false, answer: () => page(renderStatusPage(describeStatus(states()), readiness())) }],
+    ['/', { open: false, answer: (request) => door.page(request) }],
+    ['/events', { open: false, answer: () => door.events() }],
   ]);
 }
 
@@ -137,13 +165,18 @@ function answerReadiness(readiness: Readiness, { onNotReady }: AdminOptions): An
 function route(
   request: IncomingMessage,
   resources: ReadonlyMap<string, Resource>,
+  door: PageDoor,
   options: AdminOptions,
 ): Answer | Promise<Answer> {
   const verdict = judgeRequest(request, options.allowedHosts);
   if (verdict.kind === 'refuse') return refuse(403, verdict.code, verdict.detail);
-  const resource = resources.get(request.url?.split('?', 1)[0] ?? '');
-  const peer = (options.peerAddress ?? connectionAddress)(request);
-  if (resource?.open !== true && !options.exposeAll && !isLocalPeer(peer)) {
+  const path = request.url?.split('?', 1)[0] ?? '';
+  const resource = resources.get(path) ?? (path.startsWith(FILES) ? fileOf(door, path) : undefined);
+  const isLocal = isLocalPeer((options.peerAddress ?? connectionAddress)(request));
+  if (path === QUIT_PATH && options.onQuit !== undefined) return answerQuit(request, isLocal, options.onQuit);
+  if (path === LOG_LEVEL_PATH && options.logLevels !== undefined)
+    return answerLogLevel(request, isLocal, options.logLevels);
+  if (resource?.open !== true && !options.exposeAll && !isLocal) {
     return refuse(403, 'REQUEST_NOT_ALLOWED', 'From another machine only /metrics and the probes may be asked.');
   }
   if (resource === undefined) {
@@ -153,43 +186,29 @@ function route(
     // The connection goes with the refusal: its request may have a body, and nobody is going to read it.
     return refuse(405, 'METHOD_NOT_ALLOWED', 'GET or HEAD is expected.', { Allow: 'GET, HEAD', Connection: 'close' });
   }
-  return resource.answer();
+  return resource.answer(request);
+}
+
+/** The answer leaves before the drain has come to the admin port, which closes last. */
+function answerQuit({ method, rawHeaders }: IncomingMessage, isLocal: boolean, quit: () => void): Answer {
+  const verdict = judgeQuit({ method, rawHeaders, isLocal });
+  // The connection goes with the answer: the request may have a body, and nobody is going to read it.
+  const headers = { Connection: 'close' };
+  if (verdict.kind === 'refuse') {
+    const { status, code, detail } = verdict;
+    return refuse(status, code, detail, status === 405 ? { ...headers, Allow: 'POST' } : headers);
+  }
+  quit();
+  const answer = json(200, { draining: true });
+  return { ...answer, headers: { ...answer.headers, ...headers } };
+}
+
+/** One of the page's; they are found by name once they have been read. */
+function fileOf(door: PageDoor, path: string): Resource {
+  const gone = (): Answer => refuse(404, 'NOT_FOUND', 'The page has no such file; loading it anew helps.');
+  return { open: false, answer: async (request) => (await door.file(path, request)) ?? gone() };
 }
 
 function connectionAddress(request: IncomingMessage): string | undefined {
   return request.socket.remoteAddress;
-}
-
-function json(status: number, value: object): Answer {
-  return { status, headers: { 'Content-Type': 'application/json' }, body: `${JSON.stringify(value)}\n` };
-}
-
-function text(contentType: string, body: string): Answer {
-  return { status: 200, headers: { 'Content-Type': contentType }, body };
-}
-
-function page(body: string): Answer {
-  const headers = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': STATUS_PAGE_POLICY };
-  return { status: 200, headers, body };
-}
-
-function refuse(status: number, code: string, detail: string, headers: OutgoingHttpHeaders = {}): Answer {
-  const problem = { type: 'about:blank', title: STATUS_CODES[status], status, detail, code };
-  return {
-    status,
-    headers: { ...headers, 'Content-Type': 'application/problem+json' },
-    body: `${JSON.stringify(problem)}\n`,
-  };
-}
-
-function send(request: IncomingMessage, response: ServerResponse, { status, headers, body }: Answer): void {
-  response.writeHead(status, {
-    ...headers,
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-    'Cross-Origin-Resource-Policy': 'same-origin',
-    'Referrer-Policy': 'no-referrer',
-    'X-Content-Type-Options': 'nosniff',
-  });
-  response.end(request.method === 'HEAD' ? undefined : body);
 }

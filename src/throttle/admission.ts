@@ -101,6 +101,7 @@ class Admission implements Throttle, Desk, PermitOwner {
       rate: gate.rate,
       pausedMs: gate.pausedMs(this.now()),
       queued: this.#room.size,
+      queueMax: this.#terms.queue.max,
       queuedByPriority: this.#room.sizes(),
       inFlight: gate.inFlight,
       streams: gate.streams,

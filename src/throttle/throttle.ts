@@ -115,6 +115,8 @@ export interface ThrottleState {
   readonly pausedMs: number;
   /** Requests that wait: for their turn, for their body, or for a permit. */
   readonly queued: number;
+  /** How many may wait: `queue.max`. */
+  readonly queueMax: number;
   readonly queuedByPriority: Readonly<Record<Priority, number>>;
   readonly inFlight: number;
   readonly streams: number;

@@ -1,10 +1,9 @@
 /** What the admin port tells of a fleet. */
 import { describe, expect, it } from 'vitest';
-import { renderStatusPage } from '../../src/admin/page/status-page.ts';
-import { describeReadiness } from '../../src/admin/readiness.ts';
 import { describeStatus } from '../../src/admin/status.ts';
 import type { FleetState } from '../../src/fleet/condition.ts';
 import { unpaced, validToken } from './states.ts';
+import { pageOf, textOf } from './view.ts';
 
 const since = Date.UTC(2026, 10, 1);
 const joined: FleetState = { connected: true, fault: undefined, sinceWallAt: since };
@@ -13,8 +12,6 @@ const joining: FleetState = { connected: false, fault: undefined, sinceWallAt: s
 
 const statusOf = (fleet?: FleetState) =>
   describeStatus({ version: '1', uptimeMs: 0, draining: false, tokens: [validToken], throttles: [unpaced], fleet });
-const pageOf = (fleet?: FleetState) =>
-  renderStatusPage(statusOf(fleet), describeReadiness({ draining: false, tokens: [validToken] }));
 
 describe('a fleet', () => {
   it('is told of with its fault, which is a reason to look at it and none to be unready', () => {
@@ -31,9 +28,10 @@ describe('a fleet', () => {
   });
 
   it('has a line on the page', () => {
-    expect(pageOf(joined)).toMatch(/<h2>Fleet<\/h2>[^]*joined, since 2026-11-01/);
-    expect(pageOf(lost)).toMatch(/alone: Redis refused the connection/);
-    expect(pageOf(joining)).toMatch(/not joined yet/);
-    expect(pageOf()).not.toContain('Fleet');
+    const wordsOf = (fleet?: FleetState) => textOf(pageOf({ fleet }));
+    expect(wordsOf(joined)).toMatch(/Fleet joined Replicas share tokens and limits, since 00:00:00 UTC/);
+    expect(wordsOf(lost)).toMatch(/Fleet alone Redis refused the connection/);
+    expect(wordsOf(joining)).toMatch(/Not joined yet/);
+    expect(wordsOf()).not.toContain('Fleet');
   });
 });

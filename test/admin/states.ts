@@ -42,6 +42,7 @@ export const unpaced: ThrottleState = {
   rate: Infinity,
   pausedMs: 0,
   queued: 0,
+  queueMax: 1000,
   queuedByPriority: { high: 0, normal: 0, low: 0 },
   inFlight: 1,
   streams: 0,

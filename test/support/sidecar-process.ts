@@ -18,6 +18,10 @@ export type Environment = Readonly<Record<string, string>>;
 export interface SpawnOptions {
   /** Names the copy of its output; each test has its own. */
   readonly name: string;
+  /** What is started, and its first arguments. Default: this Node.js with `src/main.ts`. */
+  readonly program?: readonly [string, ...string[]];
+  /** Default: the project's folder. */
+  readonly cwd?: string;
   /** Default: none, which is `run`. */
   readonly args?: readonly string[];
   /** Added to a minimal environment: nothing of this process's own gets through. */
@@ -50,10 +54,11 @@ export interface RunningSidecar extends SidecarProcess {
   readonly adminUrl: string;
 }
 
-/** Starts `src/main.ts`; it may well end by itself. */
+/** Starts the program; it may well end by itself. */
 export function spawnSidecar(options: SpawnOptions): SidecarProcess {
-  const child = spawn(process.execPath, [join(ROOT, 'src', 'main.ts'), ...(options.args ?? [])], {
-    cwd: ROOT,
+  const [program, ...first] = options.program ?? [process.execPath, join(ROOT, 'src', 'main.ts')];
+  const child = spawn(program, [...first, ...(options.args ?? [])], {
+    cwd: options.cwd ?? ROOT,
     env: { PATH: process.env.PATH ?? '', ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

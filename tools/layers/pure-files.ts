@@ -5,7 +5,9 @@
 
 /** Globs from the repository's root. */
 export const PURE_FILES = [
-  'src/admin/{configuration,degradation,readiness,status}.ts',
+  'src/admin/{event-words,happenings,history,latency-counts,minutes,status-shape}.ts',
+  'src/admin/page/{facts,fragments,markup,throttle-part,token-part,traffic-parts,verdict,view,words}.ts',
+  'src/admin/{configuration,degradation,quit,readiness,status}.ts',
   'src/egress/proxy-fault.ts',
   'src/errors.ts',
   'src/http-date.ts',

@@ -16,7 +16,9 @@ const LAYERS: readonly (readonly string[])[] = [
   ['^src/listener/', '^src/admin/', '^src/sandbox/', '^src/config/', '^src/telemetry/(?!events\\.ts$)'],
   ['^src/exchange/'],
   ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/', '^src/fleet/'],
-  ['^src/(errors|clock|hardening|http-date|loopback|replace-file|tls)\\.ts$|^src/egress/|^src/telemetry/events\\.ts$'],
+  [
+    '^src/(asset|errors|clock|hardening|http-date|loopback|replace-file|tls)\\.ts$|^src/egress/|^src/telemetry/events\\.ts$',
+  ],
 ];
 
 function* rules(): Generator<Rule> {

@@ -1,7 +1,8 @@
 /**
  * The programs that the tests use and npm cannot bring: nginx as an upstream, haproxy as a peer, promtool as a judge of the
  * metrics, redis as what a fleet shares, tinyproxy as the way out, openssl as a certificate authority, curl as a user, chromium
- * as the stranger next door. Missing ones are installed where that is possible (root on Debian), never started.
+ * as the stranger next door, kubectl to render manifests, systemd to judge its unit. Missing ones are installed where that is
+ * possible (root on Debian), never started.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,20 +11,39 @@ import { delimiter, join } from 'node:path';
 const SERVERS = [
   { program: 'nginx', package: 'nginx', tests: 'test/e2e/nginx.test.ts' },
   { program: 'haproxy', package: 'haproxy', tests: 'npm run bench:hostile' },
-  { program: 'promtool', package: 'prometheus', tests: 'test/telemetry' },
+  { program: 'promtool', package: 'prometheus', tests: 'test/telemetry, test/deploy' },
+  { program: 'prometheus', package: 'prometheus', tests: 'test/deploy/{alerts,dashboard,metrics}.test.ts' },
   { program: 'curl', package: 'curl', tests: 'test/e2e/commands.test.ts' },
-  { program: 'chromium', package: 'chromium', tests: 'test/e2e/browser.test.ts' },
+  { program: 'chromium', package: 'chromium', tests: 'test/e2e/{browser,status-page}.test.ts' },
   { program: 'redis-server', package: 'redis-server', tests: 'test/fleet' },
   { program: 'tinyproxy', package: 'tinyproxy', tests: 'test/e2e/egress-proxy.test.ts' },
+  { program: 'kubectl', package: 'kubernetes-client', tests: 'test/deploy/kubernetes.test.ts' },
+  { program: 'systemd-analyze', package: 'systemd', tests: 'test/deploy/systemd.test.ts' },
+  { program: 'docker-compose', package: 'docker-compose', tests: 'test/deploy/image.test.ts' },
   { program: 'openssl', package: 'openssl', tests: 'the tests that speak TLS' },
+  { program: 'script', package: 'bsdutils', tests: 'the tests that need a terminal' },
+  { program: 'bash', package: 'bash', tests: 'test/e2e/completion.test.ts' },
+  { program: 'zsh', package: 'zsh', tests: 'test/e2e/completion.test.ts' },
+  { program: 'fish', package: 'fish', tests: 'test/e2e/completion.test.ts' },
 ] as const;
 
 /** Tells Debian's packages not to start a service (invoke-rc.d asks it). */
 const POLICY = '/usr/sbin/policy-rc.d';
 
-/** @returns one line for each program that is still missing, naming the tests that fail for it */
-export function installMissingServers(): string[] {
-  const missing = SERVERS.filter(({ program }) => !isThere(program));
+interface Needed {
+  readonly program: string;
+  /** Debian's. */
+  readonly package: string;
+  /** What cannot be run without it. */
+  readonly tests: string;
+}
+
+/**
+ * @param needed default: what the tests need
+ * @returns one line for each program that is still missing, naming the tests that fail for it
+ */
+export function installMissingServers(needed: readonly Needed[] = SERVERS): string[] {
+  const missing = needed.filter(({ program }) => !isThere(program));
   if (missing.length > 0) install(missing.map((server) => server.package));
   return missing
     .filter(({ program }) => !isThere(program))

@@ -1,127 +1,151 @@
 /**
- * The status page: what /status says, as a page for a person. It is drawn once per request, asks nothing of the network
- * and runs no script; which the policy it is sent with enforces.
+ * The status page as a whole: complete without a script, and kept up to date by one. Everything it asks for comes from this port, which
+ * the policy it is sent with enforces: no inline script or style, nothing from elsewhere.
  */
-import { createHash } from 'node:crypto';
-import type { Readiness } from '../readiness.ts';
-import type { Status } from '../status.ts';
+import type { ShownSetting } from '../configuration.ts';
+import { ROW_NAMES, PLOTTED_THROTTLES } from '../history.ts';
+import { judgeView, renderFragments } from './fragments.ts';
+import { markup } from './markup.ts';
+import type { Markup } from './markup.ts';
+import type { View } from './view.ts';
 
-const STYLE = `
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; }
-th { font-weight: 600; width: 14rem; }
-td { overflow-wrap: anywhere; }
-`;
-
-/** The Content-Security-Policy of the page: its own style sheet and nothing else. */
+/** The Content-Security-Policy of the page. */
 export const STATUS_PAGE_POLICY = [
   "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** Where the files of the page are, relative to it. */
+export type Places = Readonly<
+  Record<'page.js' | 'plots.js' | 'page.css' | 'uPlot.js' | 'uPlot.css' | 'icon.svg', string>
+>;
+
+interface Series {
+  readonly label: string;
+  /** Where its values stand in a row. */
+  readonly at: number;
+  /** Names a colour of the style sheet. */
+  readonly colour: string;
+  readonly look?: 'dashed' | 'bars';
+}
+
+interface Plot {
+  readonly name: 'requests' | 'governor' | 'latency' | 'queue';
+  readonly title: string;
+  readonly unit: 'per-second' | 'ms' | 'number';
+  readonly series: readonly Series[];
+}
+
 /** The page as HTML; every value is escaped. */
-export function renderStatusPage(status: Status, readiness: Readiness): string {
-  const { tokens, throttles, fleet } = status;
-  return `<!doctype html>
+export function renderStatusPage(view: View, places: Places): string {
+  const { status } = view;
+  const parts = renderFragments(view);
+  return markup`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>bearer-sidecar</title>
-<style>${STYLE}</style>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${judgeView(view).headline} · bearer-sidecar</title>
+<link rel="icon" href="${places['icon.svg']}">
+<link rel="stylesheet" href="${places['uPlot.css']}">
+<link rel="stylesheet" href="${places['page.css']}">
+<script defer src="${places['uPlot.js']}"></script>
+<script type="module" src="${places['plots.js']}"></script>
+<script type="module" src="${places['page.js']}"></script>
 </head>
-<body>
-<h1>bearer-sidecar ${escapeHtml(status.version)}</h1>
-<p><strong>${readiness.ready ? 'Ready' : 'Not ready'}</strong>: ${escapeHtml(readiness.reasons.join('; '))}.
-Up for ${status.uptimeSeconds} s. As of the moment of loading; reload for newer values.</p>
-${renderDegradation(status.degraded)}${tokens.map((token) => renderToken(token, tokens.length > 1)).join('\n')}
-${throttles.map((throttle) => renderThrottle(throttle, throttles.length > 1)).join('\n')}
-${fleet === null ? '' : renderFleet(fleet)}
-<p><a href="/status">status as JSON</a> · <a href="/metrics">metrics</a> · <a href="/readyz">readiness</a></p>
+<body data-page="${places['page.js']}">
+<header>
+<h1>bearer-sidecar <span>${status.version}</span></h1>
+<p id="up">${parts.up}</p>
+<p id="link"><noscript>As of the moment of loading; reload for newer values.</noscript></p>
+</header>
+<main>
+<section id="verdict" aria-labelledby="headline">${parts.verdict}</section>
+<p id="aloud" class="unseen" role="status"></p>
+<section aria-label="Now"><dl id="now" class="tiles">${parts.now}</dl></section>
+<section class="plots" aria-label="The last five minutes">
+${listPlots(status.throttles.map(({ route }) => route)).map((plot) => renderPlot(plot, parts[`say-${plot.name}`]))}</section>
+<div id="parts" class="parts">${parts.parts}</div>
+<div class="parts">
+<section class="card" aria-labelledby="events-title"><h2 id="events-title">Recent events</h2><div id="events">${parts.events}</div></section>
+<section class="card" aria-labelledby="minutes-title"><h2 id="minutes-title">Minute by minute</h2><div id="minutes">${parts.minutes}</div></section>
+</div>
+${renderSettings(view.settings, status.configuration)}
+</main>
+<footer><nav aria-label="The same for programs"><a href="/status">Status as JSON</a> <a href="/metrics">Metrics</a> <a href="/readyz">Readiness</a></nav></footer>
 </body>
 </html>
-`;
+`.text;
 }
 
-function renderToken(token: Status['token'], isNamed: boolean): string {
-  return `<h2>Token${isNamed ? ` of ${escapeHtml(token.credential)}` : ''}</h2>
-${renderTable([
-  ['Status', token.status],
-  ['Expires', token.expiresAt],
-  ['Valid for', inSeconds(token.validForSeconds)],
-  ['Scope', token.scope],
-  ['Scopes missing', token.missingScopes.join(' ') || null],
-  ['Token endpoint', { closed: 'works', open: 'keeps failing', 'half-open': 'being probed' }[token.circuit]],
-  ['Next request in', inSeconds(token.nextRequestInSeconds)],
-  ['Failures in a row', token.consecutiveFailures],
-  ['Last failure', token.lastFailure && `${token.lastFailure.outcome}: ${token.lastFailure.detail}`],
-])}`;
+function listPlots(routes: readonly string[]): Plot[] {
+  const at = (name: (typeof ROW_NAMES)[number]): number => ROW_NAMES.indexOf(name);
+  const plotted = routes.slice(0, PLOTTED_THROTTLES);
+  const allowed = plotted.map((route, index): Series => {
+    const label = routes.length === 1 ? 'allowed' : `allowed: ${route}`;
+    return { label, at: ROW_NAMES.length + index, colour: `allowed-${index}`, look: 'dashed' };
+  });
+  const named = (label: string, name: (typeof ROW_NAMES)[number], colour: string): Series => ({
+    label,
+    at: at(name),
+    colour,
+  });
+  return [
+    {
+      ...{ name: 'requests', title: 'Calls a second', unit: 'per-second' },
+      series: [
+        named('answered well', 'ok', 'good'),
+        named('4xx', 'clientErrors', 'wait'),
+        named('5xx', 'serverErrors', 'bad'),
+        { ...named('refused here', 'own', 'own'), look: 'dashed' },
+      ],
+    },
+    {
+      ...{ name: 'governor', title: 'Rate limit', unit: 'per-second' },
+      series: [named('sent', 'sent', 'sent'), ...allowed, { ...named('refused', 'refused', 'bad'), look: 'bars' }],
+    },
+    {
+      ...{ name: 'latency', title: 'How long calls take', unit: 'ms' },
+      series: [named('half within', 'medianMs', 'sent'), { ...named('95 % within', 'p95Ms', 'own'), look: 'dashed' }],
+    },
+    {
+      ...{ name: 'queue', title: 'Waiting and in flight', unit: 'number' },
+      series: [named('waiting', 'queued', 'wait'), { ...named('in flight', 'inFlight', 'sent'), look: 'dashed' }],
+    },
+  ];
 }
 
-function renderDegradation(degraded: Status['degraded']): string {
-  if (degraded.length === 0) return '';
-  return `<h2>To be looked at</h2>\n<ul>${degraded.map((words) => `<li>${escapeHtml(words)}</li>`).join('')}</ul>\n`;
+function renderPlot({ name, title, unit, series }: Plot, say: Markup | undefined): Markup {
+  return markup`<figure class="card"><figcaption><h2 id="plot-${name}-title">${title}</h2>
+<ul class="legend">${series.map(
+    ({ label, at, colour, look }) =>
+      markup`<li data-at="${at}" data-colour="${colour}" data-look="${look ?? 'line'}"><i class="${colour} ${look ?? 'line'}"></i>${label} <b></b></li>`,
+  )}</ul></figcaption>
+<div class="plot" data-plot="${name}" data-unit="${unit}" role="img" aria-labelledby="plot-${name}-title" aria-describedby="say-${name}"></div>
+<p class="say" id="say-${name}">${say}</p></figure>\n`;
 }
 
-function renderThrottle(throttle: Status['throttle'], isNamed: boolean): string {
-  const of = isNamed ? ` of ${escapeHtml(throttle.route)}` : '';
-  return `<h2>Throttle${of}</h2>
-${renderTable([
-  ['Mode', throttle.mode],
-  ['Rate', throttle.unpaced ? 'unpaced' : `${throttle.rate} permits per second`],
-  ['Limit', throttle.learned && inWords(throttle.learned)],
-  ['Paused for', inSeconds(throttle.pausedSeconds)],
-  ['Waiting', inClasses(throttle)],
-  ['In flight', `${throttle.inFlight} of ${throttle.inFlightLimit ?? 'any number'}`],
-  ['Streams', throttle.streams],
-])}
-<h2>Rate-limit signals${of}</h2>
-${renderSignals(throttle.recentSignals)}`;
+function renderSettings(settings: View['settings'], configuration: View['status']['configuration']): Markup {
+  if (settings === undefined) return markup``;
+  const isDefault = ({ origin }: ShownSetting): boolean => origin === 'default';
+  const [defaults, given] = [settings.filter(isDefault), settings.filter((setting) => !isDefault(setting))];
+  const reload = configuration?.lastReload ?? null;
+  return markup`<section class="card" aria-labelledby="settings-title"><h2 id="settings-title">Configuration</h2>
+${reload !== null && markup`<p>Read again at ${reload.at}: ${reload.outcome}, ${reload.detail}</p>`}
+${renderList(given)}
+<details><summary>${defaults.length} more are as by default</summary>${renderList(defaults)}</details></section>`;
 }
 
-function renderSignals(signals: Status['throttle']['recentSignals']): string {
-  if (signals.length === 0) return '<p>None so far.</p>';
-  return renderTable(
-    signals.map(({ at, status, pauseSeconds, stated, fields }) => [
-      at,
-      `${status}, pause ${inSeconds(pauseSeconds) ?? 'without end'} (${stated ? 'stated' : 'estimated'}) ${JSON.stringify(fields)}`,
-    ]),
-  );
-}
-
-function renderFleet({ connected, fault, since }: NonNullable<Status['fleet']>): string {
-  const words = connected ? 'joined' : fault === null ? 'not joined yet' : `alone: ${fault}`;
-  return `<h2>Fleet</h2>\n${renderTable([['Status', `${words}, since ${since}`]])}`;
-}
-
-function renderTable(rows: readonly (readonly [string, string | number | null])[]): string {
-  const lines = rows.map(
-    ([name, value]) => `<tr><th scope="row">${escapeHtml(name)}</th><td>${escapeHtml(String(value ?? '–'))}</td></tr>`,
-  );
-  return `<table>\n${lines.join('\n')}\n</table>`;
-}
-
-function inClasses({ queued, queuedByPriority: { high, normal, low } }: Status['throttle']): string {
-  return high + low === 0 ? String(queued) : `${queued} (high ${high}, normal ${normal}, low ${low})`;
-}
-
-/** In one plain line. */
-function inWords(learned: NonNullable<Status['throttle']['learned']>): string {
-  const { limit, windowSeconds, kind, confidence, since } = learned;
-  if (confidence === 'none' || limit === null) return 'none seen so far';
-  const calls = windowSeconds === null ? `${limit} calls` : `${limit} calls in ${windowSeconds} s`;
-  return `${calls}, ${kind}, ${confidence} confidence, since ${since}`;
-}
-
-function inSeconds(value: number | null): string | null {
-  return value === null ? null : `${value} s`;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+function renderList(settings: readonly ShownSetting[]): Markup {
+  return markup`<dl class="settings">
+${settings.map(
+  ({ key, value, origin }) =>
+    markup`<div><dt>${key}</dt><dd>${value}${origin !== 'default' && markup` <span class="aside">${origin}</span>`}</dd></div>\n`,
+)}</dl>`;
 }

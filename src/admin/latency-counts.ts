@@ -1,0 +1,44 @@
+/**
+ * How long requests took, as counts in fixed buckets: four to each doubling, from 64 µs to half an hour, so that a quantile read
+ * from them is off by an eighth at most. One count costs one increment and no memory.
+ */
+
+const SMALLEST_US = 64;
+const SMALLEST_EXPONENT = 6;
+const LONGEST_MS = 2_000_000;
+const LONGEST_US = 0x7fffffff;
+
+/** Length of an array of counts. */
+export const LATENCY_BUCKETS = 101;
+
+/** Which bucket a duration falls into. */
+export function bucketOf(durationMs: number): number {
+  const us = durationMs < LONGEST_MS ? (durationMs * 1000) | 0 : LONGEST_US;
+  if (us < SMALLEST_US) return 0;
+  const exponent = 31 - Math.clz32(us);
+  return ((exponent - SMALLEST_EXPONENT) << 2) + ((us >> (exponent - 2)) & 3) + 1;
+}
+
+/**
+ * The duration that a share of them did not exceed, milliseconds, as the middle of its bucket; undefined when nothing was counted.
+ * @param share 0.5 for the median
+ */
+export function readQuantile(counts: Uint32Array, share: number): number | undefined {
+  let total = 0;
+  for (const count of counts) total += count;
+  if (total === 0) return undefined;
+  const wanted = Math.max(1, Math.ceil(total * share));
+  let seen = 0;
+  for (const [bucket, count] of counts.entries()) {
+    seen += count;
+    if (seen >= wanted) return middleMsOf(bucket);
+  }
+  return undefined;
+}
+
+function middleMsOf(bucket: number): number {
+  if (bucket === 0) return SMALLEST_US / 2000;
+  const quarter = (bucket - 1) & 3;
+  const exponent = SMALLEST_EXPONENT + ((bucket - 1) >> 2);
+  return ((4.5 + quarter) * 2 ** (exponent - 2)) / 1000;
+}

@@ -1,0 +1,71 @@
+/** The tokens: state, what is left of them, what they may be used for, and what went wrong last. */
+import type { Status } from '../status-shape.ts';
+import { renderFacts } from './facts.ts';
+import { markup } from './markup.ts';
+import type { Content, Markup } from './markup.ts';
+import { clockTime, count, countDown } from './words.ts';
+import type { View } from './view.ts';
+
+type Token = Status['token'];
+
+const CIRCUIT = { closed: 'works', open: 'keeps failing', 'half-open': 'is being tried again' } as const;
+
+export function renderTokens({ status, nowWallAt }: Pick<View, 'status' | 'nowWallAt'>): Markup {
+  const { tokens } = status;
+  return markup`${tokens.map(
+    (token) => markup`<section class="card" aria-label="${tokens.length === 1 ? 'Token' : `Token ${token.credential}`}">
+<h2>Token${tokens.length === 1 ? '' : markup` <span class="name">${token.credential}</span>`} ${renderState(token)}</h2>
+${renderFacts(listFacts(token, nowWallAt))}</section>`,
+  )}`;
+}
+
+function listFacts(token: Token, nowWallAt: number): (readonly [string, Content])[] {
+  const { validForSeconds, expiresAt, scope, missingScopes, credentialFault, lastFailure } = token;
+  const isHeld = validForSeconds !== null && validForSeconds > 0 && expiresAt !== null;
+  return [
+    [
+      'Time left',
+      isHeld
+        ? markup`<strong>${countDown(nowWallAt + validForSeconds * 1000, nowWallAt)}</strong>, until ${clockTime(Date.parse(expiresAt))}`
+        : '–',
+    ],
+    ['Scopes', scope === null ? (isHeld ? 'not stated' : '–') : scope.split(' ').map((name) => renderScope(name))],
+    ['Scopes missing', missingScopes.length > 0 && missingScopes.map((name) => renderScope(name))],
+    ['Next request', describeNextRequest(token, nowWallAt)],
+    ['Token endpoint', describeEndpoint(token)],
+    [
+      'Last failure',
+      lastFailure === null
+        ? 'none'
+        : markup`${clockTime(Date.parse(lastFailure.at))}: ${lastFailure.detail} (${lastFailure.outcome})`,
+    ],
+    [
+      'New credentials',
+      credentialFault !== null &&
+        markup`cannot be taken since ${clockTime(Date.parse(credentialFault.since))}: ${credentialFault.detail}`,
+    ],
+  ];
+}
+
+function renderScope(name: string): Markup {
+  // Long ones break where their parts end.
+  const parts = name.split(/(?<=[.:/])/).map((part) => markup`${part}<wbr>`);
+  return markup`<span class="scope">${parts}</span> `;
+}
+
+function renderState({ status, validForSeconds }: Token): Markup {
+  if (status === 'suspect') return markup`<span class="badge wait">refused by the API</span>`;
+  return status === 'valid' && (validForSeconds ?? 0) > 0
+    ? markup`<span class="badge good">valid</span>`
+    : markup`<span class="badge bad">none</span>`;
+}
+
+function describeNextRequest({ nextRequestInSeconds: seconds }: Token, nowWallAt: number): Content {
+  if (seconds === null) return 'none planned';
+  return seconds < 1 ? 'now' : markup`in ${countDown(nowWallAt + seconds * 1000, nowWallAt)}`;
+}
+
+function describeEndpoint({ circuit, consecutiveFailures }: Token): string {
+  if (consecutiveFailures === 0) return CIRCUIT[circuit];
+  return `${circuit === 'closed' ? 'failed' : CIRCUIT[circuit]}: ${count(consecutiveFailures, 'failure')} in a row`;
+}

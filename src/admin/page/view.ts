@@ -1,0 +1,25 @@
+/** Everything that one drawing of the page shows, read at one instant. */
+import type { ShownSetting } from '../configuration.ts';
+import type { Happening } from '../happenings.ts';
+import type { LastMinute, Row } from '../history.ts';
+import type { CodeCount, Minute } from '../minutes.ts';
+import type { Status } from '../status-shape.ts';
+
+export interface View {
+  readonly status: Status;
+  /** Epoch milliseconds. */
+  readonly nowWallAt: number;
+  readonly lastMinute: LastMinute;
+  /** Newest first. */
+  readonly minutes: readonly Minute[];
+  /** Of the last five minutes. */
+  readonly codes: readonly CodeCount[];
+  /** Of the present minute and the one before. */
+  readonly latestCodes: readonly CodeCount[];
+  /** Oldest first. */
+  readonly rows: readonly Row[];
+  /** Newest first. */
+  readonly happenings: readonly Happening[];
+  /** Masked; undefined: nobody knows them. */
+  readonly settings: readonly ShownSetting[] | undefined;
+}

@@ -1,0 +1,109 @@
+/** Server-sent events: their form on the wire, what a stream is told, and how many there may be. */
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { createEventStreams, frame } from '../../src/admin/event-stream.ts';
+import type { Row } from '../../src/admin/history.ts';
+
+class FakeResponse extends EventEmitter {
+  readonly written: string[] = [];
+  readonly socket = {};
+  destroyed = false;
+  writableLength = 0;
+  write(text: string): boolean {
+    this.written.push(text);
+    return true;
+  }
+  destroy(): void {
+    this.destroyed = true;
+    this.emit('close');
+  }
+  leave(): void {
+    this.emit('close');
+  }
+}
+
+function start(tell: (row: Row) => object = (row) => ({ row })) {
+  let hear: ((row: Row) => void) | undefined;
+  const streams = createEventStreams({
+    follow(next) {
+      hear = next;
+      return () => (hear = undefined);
+    },
+    greet: () => ({ all: true }),
+    tell,
+  });
+  const open = (): FakeResponse => {
+    const response = new FakeResponse();
+    streams.answer().stream?.(response as unknown as ServerResponse);
+    return response;
+  };
+  return { streams, open, second: (at: number) => hear?.([at]), isFollowing: () => hear !== undefined };
+}
+
+describe('an event', () => {
+  it('is one line of JSON, whatever is in it', () => {
+    expect(frame('tick', { words: 'a\nb\r\n\ndata: c' })).toBe(
+      'event: tick\ndata: {"words":"a\\nb\\r\\n\\ndata: c"}\n\n',
+    );
+  });
+});
+
+describe('a stream', () => {
+  it('is told everything at first, then what is new', () => {
+    const { streams, open, second } = start();
+    expect(streams.answer()).toMatchObject({ status: 200, headers: { 'Content-Type': 'text/event-stream' } });
+    const page = open();
+    second(1);
+    expect(page.written).toEqual([
+      'retry: 1000\n\nevent: hello\ndata: {"all":true}\n\n',
+      'event: tick\ndata: {"row":[1]}\n\n',
+    ]);
+  });
+
+  it('follows while somebody listens, and draws once for all', () => {
+    let drawn = 0;
+    const { open, second, isFollowing } = start(() => ({ drawn: ++drawn }));
+    expect(isFollowing()).toBe(false);
+    const pages = [open(), open(), open()];
+    second(1);
+    expect(drawn).toBe(1);
+    for (const page of pages) page.leave();
+    expect(isFollowing()).toBe(false);
+  });
+
+  it('is refused when eight are open, and given again when one has left', () => {
+    const { streams, open } = start();
+    const pages = Array.from({ length: 8 }, open);
+    expect(streams.answer()).toMatchObject({ status: 503, headers: { 'Retry-After': '5' } });
+    pages[3]?.leave();
+    expect(streams.answer().status).toBe(200);
+  });
+
+  it('ends when its reader does not read, and the others go on', () => {
+    const { open, second } = start();
+    const [slow, quick] = [open(), open()];
+    slow.writableLength = 1_000_000;
+    second(1);
+    second(2);
+    expect([slow.destroyed, slow.written.length]).toEqual([true, 1]);
+    expect([quick.destroyed, quick.written.length]).toEqual([false, 3]);
+  });
+
+  it('ends when a state cannot be read, and takes nothing else with it', () => {
+    const { open, second, isFollowing } = start(() => {
+      throw new Error('no state');
+    });
+    const page = open();
+    expect(() => second(1)).not.toThrow();
+    expect([page.destroyed, isFollowing()]).toEqual([true, false]);
+  });
+
+  it('does not begin for a reader who has left meanwhile', () => {
+    const { streams, isFollowing } = start();
+    const gone = new FakeResponse();
+    gone.destroyed = true;
+    streams.answer().stream?.(gone as unknown as ServerResponse);
+    expect([gone.written, isFollowing()]).toEqual([[], false]);
+  });
+});

@@ -1,0 +1,204 @@
+/** The status page as the admin port serves it: complete without a script, strict in what it loads, small, and live by events. */
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { createWatch } from '../../src/admin/watch.ts';
+import type { Watch } from '../../src/admin/watch.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { start } from './admin-port.ts';
+import { failing, limited, unpaced, validToken } from './states.ts';
+import { eachSecondOf, pageOf, textOf } from './view.ts';
+
+const GZIP = { 'Accept-Encoding': 'gzip, deflate, br' };
+
+describe('the page', () => {
+  it('loads files of this port only, which its policy enforces, and has no script or style in it', async () => {
+    const { ask } = await start({ throttles: () => [limited], tokens: () => [{ ...validToken, ...failing }] });
+    const { headers, body } = await ask('/');
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(headers['cache-control']).toBe('no-store');
+    const policy = String(headers['content-security-policy']).split('; ');
+    expect(policy).toEqual(expect.arrayContaining(["default-src 'none'", "script-src 'self'", "style-src 'self'"]));
+    expect(policy.join()).not.toMatch(/unsafe|data:|\*|https?:/);
+    expect(body).not.toMatch(/<style|<script>| style=| on[a-z]+=|https?:\/\//);
+    const loaded = [...body.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? '');
+    expect(loaded).toHaveLength(6);
+    for (const path of loaded) expect((await ask(path)).status).toBe(200);
+  });
+
+  it('tells of a fault, and escapes what others said', async () => {
+    const { ask } = await start({ throttles: () => [limited], tokens: () => [{ ...validToken, ...failing }] });
+    const { body } = await ask('/');
+    expect(body).toContain('connect to auth.internal refused');
+    expect(body).toContain('x-ratelimit-remaining: &#60;script&#62;');
+  });
+
+  it.each([
+    ['inferred', limited, '100 calls in 10 s (sliding window, inferred with high confidence since 00:00:00 UTC'],
+    ['none', unpaced, 'none seen so far'],
+    [
+      'not understood',
+      { ...limited, learned: { rate: 6, kind: 'unknown', confidence: 'none' as const, since: 0 } },
+      'there is one, and nothing explains it yet',
+    ],
+    [
+      'of calls at once',
+      { ...limited, learned: { ...limited.learned!, windowMs: undefined } },
+      '100 calls at once (sliding',
+    ],
+    [
+      'a bucket',
+      { ...limited, learned: { ...limited.learned!, windowMs: undefined, kind: 'bucket' } },
+      'about 9.5 a second, up to 100 at once (bucket',
+    ],
+    ['configured', { ...limited, mode: 'static' as const, learned: undefined }, 'configured, nothing is inferred'],
+  ])('tells the limit in one line: %s', (_, throttle, line) => {
+    expect(textOf(pageOf({ throttles: [throttle] }))).toContain(`Limit ${line}`);
+  });
+
+  it.each([
+    ['all in the usual class', unpaced, 'Waiting 0 In flight'],
+    ['in several classes', limited, 'Waiting 12 (high 1, normal 2, low 9) In flight'],
+  ])('tells how many wait, %s', (_, state, expected) => {
+    expect(textOf(pageOf({ throttles: [state] }))).toContain(expected);
+  });
+
+  it('has a table of the throttles when there are many', () => {
+    const throttles = ['a', 'b', 'c'].map((route) => ({ ...limited, route }));
+    const page = pageOf({ throttles });
+    expect(textOf(page)).toMatch(/Route Allowed Limit .* a 9\.5 a second .* c 9\.5 a second/);
+    expect(page).toContain('tabindex="0"');
+  });
+
+  it('shows the settings that were given, with where they come from, and the rest on demand', () => {
+    const settings = [
+      { key: 'auth.clientSecret', value: '********', origin: 'environment SIDECAR_CLIENT_SECRET' },
+      { key: 'queue.max', value: '1000', origin: 'default' },
+    ];
+    const page = pageOf({}, { settings });
+    expect(textOf(page)).toContain('auth.clientSecret ******** environment SIDECAR_CLIENT_SECRET 1 more');
+    expect(textOf(page.slice(page.indexOf('<details>')))).toContain('queue.max 1000');
+    expect(pageOf()).not.toContain('Configuration');
+  });
+});
+
+describe('the files of the page', () => {
+  async function fileOf(ask: Awaited<ReturnType<typeof start>>['ask'], name: RegExp): Promise<string> {
+    const found = name.exec((await ask('/')).body)?.[0];
+    if (found === undefined) throw new Error(`the page loads no ${String(name)}`);
+    return found;
+  }
+
+  it('are kept by a browser for good, and not sent again to one that has them', async () => {
+    const { ask } = await start();
+    const path = await fileOf(ask, /\/assets\/page-[\w-]{12}\.css/);
+    const { headers } = await ask(path);
+    expect(headers['cache-control']).toContain('immutable');
+    const again = await ask(path, { 'If-None-Match': String(headers.etag) });
+    expect([again.status, again.body]).toEqual([304, '']);
+    expect((await ask(path, { 'If-None-Match': '"another"' })).status).toBe(200);
+    expect((await ask('/assets/page-aaaaaaaaaaaa.css')).status).toBe(404);
+  });
+
+  it.each(['/', '/assets/uPlot'])('%s is packed for who takes it, and plain for who does not', async (start_) => {
+    const { ask } = await start({ clock: new ManualClock() });
+    const path = start_ === '/' ? '/' : await fileOf(ask, /\/assets\/uPlot-[\w-]{12}\.js/);
+    const plain = await ask(path);
+    const packed = await ask(path, GZIP);
+    expect([plain.headers['content-encoding'], packed.headers['content-encoding']]).toEqual([undefined, 'gzip']);
+    expect([plain.headers.vary, packed.headers.vary]).toEqual(['Accept-Encoding', 'Accept-Encoding']);
+    expect(gunzipSync(packed.bytes).equals(plain.bytes)).toBe(true);
+    expect((await ask(path, { 'Accept-Encoding': 'br, gzip;q=0' })).headers['content-encoding']).toBeUndefined();
+  });
+});
+
+describe('the events', () => {
+  async function listen(options: Parameters<typeof start>[0] = {}) {
+    const clock = new ManualClock(Date.UTC(2026, 10, 1));
+    const watch = createWatch({
+      ...{ clock, eachSecond: eachSecondOf(clock), throttles: options.throttles ?? (() => [unpaced]) },
+    });
+    const token = () => ({
+      ...validToken,
+      validForMs: 1_234_567 - clock.now(),
+      nextRequestInMs: 900_000 - clock.now(),
+    });
+    const { port, ask } = await start({ clock, watch, tokens: () => [token()], ...options });
+    const sent = request({ host: '127.0.0.1', port, path: '/events', agent: false });
+    sent.end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    response.setEncoding('utf8');
+    let heard = '';
+    response.on('data', (text: string) => (heard += text)).on('error', () => undefined);
+    const event = async (name: string): Promise<Record<string, unknown>> => {
+      const found = () => [...heard.matchAll(new RegExp(`event: ${name}\ndata: (.*)\n\n`, 'g'))].at(-1)?.[1];
+      await expect.poll(found, { timeout: 5000 }).toBeDefined();
+      const data = JSON.parse(found() ?? '') as Record<string, unknown>;
+      heard = '';
+      return data;
+    };
+    return { clock, watch, ask, response, sent, event };
+  }
+
+  it('begin with all there is, then tell each second what has changed', async () => {
+    let state = unpaced;
+    const { clock, watch, response, event } = await listen({ throttles: () => [state] });
+    expect(response.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    const hello = await event('hello');
+    expect(hello).toMatchObject({ now: Date.UTC(2026, 10, 1), rows: [], verdict: { kind: 'good' } });
+    expect(Object.keys(hello.fragments as object)).toEqual(
+      expect.arrayContaining(['verdict', 'now', 'parts', 'events']),
+    );
+
+    watch.start();
+    await clock.advance(1000);
+    const { row } = await event('tick');
+    expect(row).toEqual(watch.history.rows()[0]);
+    await clock.advance(1000);
+    expect((await event('tick')).fragments).toEqual({});
+    state = { ...limited, pausedMs: 0 };
+    await clock.advance(1000);
+    const { fragments, verdict } = await event('tick');
+    expect(Object.keys(fragments as object)).toEqual(expect.arrayContaining(['verdict', 'now', 'parts']));
+    expect(verdict).toMatchObject({ kind: 'limits', level: 'wait' });
+  });
+
+  it('are not drawn any more once the page has left', async () => {
+    let followers = 0;
+    const clock = new ManualClock();
+    const watch = createWatch({ clock, throttles: () => [unpaced] });
+    const counting: Watch = {
+      ...watch,
+      follow(hear) {
+        followers++;
+        const cancel = watch.follow(hear);
+        return () => {
+          followers--;
+          cancel();
+        };
+      },
+    };
+    const { sent, event } = await listen({ clock, watch: counting });
+    await event('hello');
+    expect(followers).toBe(1);
+    sent.on('error', () => undefined).destroy();
+    await expect.poll(() => followers, { timeout: 5000 }).toBe(0);
+  });
+});
+
+it('a handler that nobody asks for the page has loaded nothing of it', async () => {
+  const { execFile } = await import('node:child_process');
+  const { promisify } = await import('node:util');
+  const script = `
+    import { registerHooks } from 'node:module';
+    const seen = [];
+    registerHooks({ load: (url, context, next) => (seen.push(url), next(url, context)) });
+    await import('./src/sidecar.ts');
+    console.log(JSON.stringify(seen.filter((url) => /admin|uplot/.test(url))));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+  const seen = JSON.parse(stdout) as string[];
+  expect(seen.some((url) => url.endsWith('/admin/watch.ts'))).toBe(true);
+  expect(seen.filter((url) => /admin\/page\/|uplot/i.test(url))).toEqual([]);
+});

@@ -1,0 +1,61 @@
+/** What one drawing of the page shows, from states of the parts. */
+import { History } from '../../src/admin/history.ts';
+import { describeStatus } from '../../src/admin/status.ts';
+import type { AdminStates } from '../../src/admin/status-shape.ts';
+import { renderStatusPage } from '../../src/admin/page/status-page.ts';
+import type { Places } from '../../src/admin/page/status-page.ts';
+import type { View } from '../../src/admin/page/view.ts';
+import type { EachSecond } from '../../src/admin/watch.ts';
+import type { Cancel, Clock } from '../../src/clock.ts';
+import { unpaced, validToken } from './states.ts';
+
+const PLACES: Places = {
+  ...{ 'page.js': '/assets/page.js', 'plots.js': '/assets/plots.js', 'uPlot.js': '/assets/uPlot.js' },
+  ...{ 'page.css': '/assets/page.css', 'uPlot.css': '/assets/uPlot.css', 'icon.svg': '/assets/icon.svg' },
+};
+
+const NOW = Date.UTC(2026, 10, 1, 0, 30);
+
+/** A sidecar that holds a token, has just begun and has seen nothing. */
+export function viewOf(states: Partial<AdminStates> = {}, seen: Partial<View> = {}): View {
+  const history = new History(0);
+  const status = describeStatus({
+    ...{ version: '1.2.3', uptimeMs: 61_000, draining: false, tokens: [validToken], throttles: [unpaced] },
+    ...states,
+  });
+  return {
+    ...{ status, nowWallAt: NOW, lastMinute: history.lastMinute(), rows: history.rows(), settings: undefined },
+    ...{ minutes: [], codes: [], latestCodes: [], happenings: [] },
+    ...seen,
+  };
+}
+
+export function pageOf(states: Partial<AdminStates> = {}, seen: Partial<View> = {}): string {
+  return renderStatusPage(viewOf(states, seen), PLACES);
+}
+
+/** By a clock that moves when told to. */
+export function eachSecondOf(clock: Clock): EachSecond {
+  return (run) => {
+    let cancel: Cancel = () => undefined;
+    const arm = (): void => {
+      cancel = clock.after(1000, () => {
+        arm();
+        run();
+      });
+    };
+    arm();
+    return () => {
+      cancel();
+    };
+  };
+}
+
+/** The text of a page or of a part of it, as a reader finds it, without tags. */
+export function textOf(html: string): string {
+  return html
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
+    .replace(/\s+/g, ' ')
+    .trim();
+}

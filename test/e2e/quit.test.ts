@@ -1,0 +1,105 @@
+/** `POST /quitquitquit` to the real process: the same end as SIGTERM, and no page in a real browser can cause it. */
+import { createServer } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { call, post, together } from '../support/calls.ts';
+import { startChain } from '../support/chain.ts';
+import { startChromium } from '../support/chromium.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { openSocket } from '../support/raw-client.ts';
+import { echo } from '../support/recording-upstream.ts';
+import { startWitness } from '../support/witness.ts';
+
+const ALLOWED = { SIDECAR_ADMIN_ALLOW_QUIT: 'true', SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
+
+it('with 20 requests in flight: all are answered, new ones refused, exit 0', async () => {
+  let waiting = 0;
+  await using chain = await startChain({
+    name: 'quit',
+    env: ALLOWED,
+    answer: async (...exchange) => {
+      waiting++;
+      await sleep(1000);
+      await echo(...exchange);
+    },
+  });
+  const { sidecar } = chain;
+  const calls = together(20, (index) => post(`${sidecar.proxyUrl}/slow`, { index }));
+  while (waiting < 20) await sleep(10);
+
+  const quit = await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' });
+  expect([quit.status, quit.text]).toEqual([200, '{"draining":true}\n']);
+  expect((await call(`${sidecar.adminUrl}/readyz`)).status).toBe(503);
+  // Asked twice is not the second signal, which would cut everything.
+  expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(200);
+  await sleep(100);
+  await expect(openSocket(sidecar.proxyUrl)).rejects.toThrow('ECONNREFUSED');
+
+  const answers = await calls;
+  expect(answers.map(({ text }) => text)).toEqual(Array.from({ length: 20 }, (_, index) => JSON.stringify({ index })));
+  expect(await sidecar.exit).toEqual({ code: 0, signal: null });
+  expect(sidecar.stdout()).toContain('asked to end by POST /quitquitquit');
+});
+
+it('idle: the answer arrives although there is nothing to wait for, and a SIGTERM on top changes nothing', async () => {
+  await using chain = await startChain({ name: 'quit-idle', env: ALLOWED });
+  const { sidecar } = chain;
+  expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(200);
+  expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
+});
+
+it('not opted for: refused, and nothing happens', async () => {
+  await using chain = await startChain({ name: 'quit-off' });
+  const { sidecar } = chain;
+  expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(404);
+  expect((await call(`${sidecar.adminUrl}/readyz`)).status).toBe(200);
+});
+
+const PAGE = `<!doctype html><body><script>
+  const form = (url, enctype) => {
+    const frame = Object.assign(document.createElement('iframe'), { name: enctype });
+    const element = Object.assign(document.createElement('form'), { method: 'POST', enctype, action: url, target: enctype });
+    document.body.append(frame, element);
+    element.submit();
+  };
+  const attack = async (url) => {
+    await fetch(url, { mode: 'no-cors', method: 'POST', body: 'x' }).catch(String);
+    await fetch(url, { mode: 'no-cors', method: 'POST', referrerPolicy: 'no-referrer' }).catch(String);
+    await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }).catch(String);
+    navigator.sendBeacon(url, 'x');
+    form(url, 'text/plain');
+    form(url, 'application/x-www-form-urlencoded');
+    const sandboxed = Object.assign(document.createElement('iframe'), { srcdoc:
+      '<script>fetch("' + url + '", { mode: "no-cors", method: "POST" })</' + 'script>' });
+    sandboxed.setAttribute('sandbox', 'allow-scripts');
+    document.body.append(sandboxed);
+  };
+</script>`;
+
+it('pages of other sites, a rebound name and the page of the port itself cannot cause it', async () => {
+  await using chain = await startChain({ name: 'quit-browser', env: ALLOWED });
+  const { adminUrl } = chain.sidecar;
+  const site = createServer((_, response) => response.setHeader('content-type', 'text/html').end(PAGE));
+  const siteUrl = await listenOnLoopback(site);
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => closeServer(site));
+  const browser = await startChromium({ 'evil.test': '127.0.0.1', 'rebound.test': '127.0.0.1' });
+  cleanup.defer(() => browser.close());
+  const page = await browser.newPage();
+  await using admin = await startWitness(adminUrl);
+  const rebound = admin.url.replace('127.0.0.1', 'rebound.test');
+  for (const target of [admin.url, rebound]) {
+    await page.goto(siteUrl.replace('127.0.0.1', 'evil.test'));
+    await page.evaluate(`attack(${JSON.stringify(`${target}/quitquitquit`)})`);
+    await sleep(500);
+  }
+  // From the port itself: the browser says that it is the same origin.
+  await page.goto(`${admin.url}/livez`);
+  const own = await page.evaluate(`fetch('/quitquitquit', { method: 'POST' }).then(({ status }) => status)`);
+
+  expect(own).toBe(403);
+  const statuses = admin.statuses('/quitquitquit');
+  expect(statuses.length).toBeGreaterThan(12);
+  expect(new Set(statuses)).toEqual(new Set(['403']));
+  expect((await call(`${adminUrl}/readyz`)).status).toBe(200);
+});

@@ -1,0 +1,262 @@
+/**
+ * The status page in a real Chromium in front of real sidecars: each situation light, dark and on a phone, with nothing to complain of
+ * in the console, in the policy or for axe-core; what it weighs on the wire; a restart of the process behind it.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { networkInterfaces } from 'node:os';
+import type { AxeResults } from 'axe-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startChromium } from '../support/chromium.ts';
+import { freePort } from '../support/loopback.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { callSteadily, HEADLINES, startScene } from './status-scenes.ts';
+import type { Scene, SceneName } from './status-scenes.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** Seconds pass between two events, and more on a busy machine. */
+const PATIENCE = { timeout: 15_000 };
+const MOST_BYTES = 100_000;
+const SCENES = ['healthy', 'throttled', 'failing'] as const;
+const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
+  light: { colorScheme: 'light', viewport: { width: 1240, height: 900 } },
+  dark: { colorScheme: 'dark', viewport: { width: 1240, height: 900 } },
+  phone: { colorScheme: 'light', viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
+};
+
+const cleanup = new AsyncDisposableStack();
+const scenes = new Map<SceneName, Scene>();
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = cleanup.use(await startChromium());
+  for (const name of SCENES) scenes.set(name, cleanup.use(await startScene(name)));
+});
+
+afterAll(async () => {
+  await cleanup.disposeAsync();
+});
+
+interface Visit extends AsyncDisposable {
+  readonly page: Page;
+  /** What the console and the policy had to say. */
+  readonly faults: string[];
+  /** Every address that was asked for. */
+  readonly asked: string[];
+}
+
+async function visit(url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+  // What is checked with is not held to the page's policy; the policy's own reports are heard.
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const [faults, asked]: [string[], string[]] = [[], []];
+  page.on('console', (message) => faults.push(message.text())).on('pageerror', (error) => faults.push(error.message));
+  page.on('request', (request) => asked.push(request.url()));
+  await page.goto(url);
+  return { page, faults, asked, [Symbol.asyncDispose]: () => context.close() };
+}
+
+async function untilLive(page: Page): Promise<void> {
+  await page.waitForSelector('#link:text-is("live")');
+}
+
+async function judgeWithAxe(page: Page): Promise<AxeResults> {
+  return page.evaluate<AxeResults>(`${AXE}; axe.run(document)`);
+}
+
+describe.each(SCENES)('%s', (name) => {
+  it.each(Object.keys(LOOKS))('%s: says so first, is live, and nobody has anything to complain of', async (look) => {
+    const { url } = scenes.get(name)!;
+    await using seen = await visit(url, LOOKS[look]);
+    const { page, faults, asked } = seen;
+    await untilLive(page);
+    // Calls take a moment to meet a limit.
+    await expect.poll(() => page.textContent('#headline'), PATIENCE).toMatch(HEADLINES[name]);
+    await page.waitForSelector('.plot canvas');
+    const { violations, passes } = await judgeWithAxe(page);
+    expect(passes.map(({ id }) => id)).toEqual(expect.arrayContaining(['color-contrast', 'region', 'heading-order']));
+    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+    const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+    expect(await page.evaluate<number>(width)).toBe(0);
+    expect(faults).toEqual([]);
+    expect(asked.filter((address) => !address.startsWith(url))).toEqual([]);
+  });
+});
+
+describe('the page of a sidecar that calls go through', () => {
+  it('weighs less than 100 kB on the wire, all in all, and nothing but itself when it is loaded again', async () => {
+    const { url } = scenes.get('healthy')!;
+    await using seen = await visit('about:blank');
+    const session = await seen.page.context().newCDPSession(seen.page);
+    const bytes = new Map<string, number>();
+    const names = new Map<string, string>();
+    await session.send('Network.enable');
+    session.on('Network.requestWillBeSent', ({ requestId, request }) =>
+      names.set(requestId, new URL(request.url).pathname),
+    );
+    session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) =>
+      bytes.set(names.get(requestId) ?? '', encodedDataLength),
+    );
+    session.on('Network.dataReceived', ({ requestId, dataLength, encodedDataLength }) => {
+      const path = names.get(requestId) ?? '';
+      if (path === '/events') bytes.set(path, (bytes.get(path) ?? 0) + (encodedDataLength || dataLength));
+    });
+    await seen.page.goto(url);
+    await untilLive(seen.page);
+    await expect.poll(() => bytes.has('/events'), PATIENCE).toBe(true);
+    console.table([...bytes].map(([path, sent]) => ({ path, bytes: sent })));
+    const total = [...bytes.values()].reduce((sum, sent) => sum + sent, 0);
+    console.log(`status page: ${String(total)} bytes on the wire`);
+    expect(total).toBeLessThan(MOST_BYTES);
+    expect(bytes.size).toBeGreaterThanOrEqual(7);
+    bytes.clear();
+    await seen.page.goto(url);
+    await untilLive(seen.page);
+    const again = [...bytes].filter(([path, sent]) => path.startsWith('/assets/') && sent > 0);
+    expect(again).toEqual([]);
+  });
+
+  it('counts down, and draws what comes', async () => {
+    await using seen = await visit(scenes.get('healthy')!.url);
+    const { page } = seen;
+    await untilLive(page);
+    const left = () => page.textContent('#parts time[data-until]');
+    const before = await left();
+    await expect.poll(left, PATIENCE).not.toBe(before);
+    await expect.poll(() => page.textContent('[data-plot=requests] ~ .say'), PATIENCE).toMatch(/^Answered well: [1-9]/);
+    expect(await page.textContent('.legend li[data-colour=good] b')).toMatch(/^[1-9]/);
+  });
+
+  it('is whole without a script', async () => {
+    await using seen = await visit(scenes.get('healthy')!.url, { javaScriptEnabled: false });
+    const { page } = seen;
+    expect(await page.textContent('#headline')).toBe('Calls go through');
+    expect(await page.textContent('#link')).toContain('reload for newer values');
+    expect(await page.textContent('#minutes')).toContain('201 ×');
+    expect(await page.isVisible('.plot')).toBe(false);
+    expect(await page.isVisible('.say')).toBe(true);
+  });
+
+  it('is read in order with the keyboard, and shows where one is', async () => {
+    await using seen = await visit(scenes.get('healthy')!.url);
+    const { page } = seen;
+    await untilLive(page);
+    const stops: string[] = [];
+    for (let step = 0; step < 5; step++) {
+      await page.keyboard.press('Tab');
+      stops.push(
+        await page.evaluate<string>(
+          `document.activeElement.matches(':focus-visible') ? document.activeElement.textContent : ''`,
+        ),
+      );
+    }
+    expect(stops.slice(0, 4)).toEqual([
+      expect.stringMatching(/as by default$/),
+      'Status as JSON',
+      'Metrics',
+      'Readiness',
+    ]);
+    await page.focus('summary');
+    await page.keyboard.press('Enter');
+    expect(await page.isVisible('text=queue.timeoutMs')).toBe(true);
+    const outline = `getComputedStyle(document.querySelector('summary')).outlineStyle`;
+    expect(await page.evaluate<string>(outline)).toBe('solid');
+  });
+
+  it('speaks of changes politely, and not of every second', async () => {
+    await using seen = await visit(scenes.get('healthy')!.url);
+    const { page } = seen;
+    await untilLive(page);
+    const live = `[...document.querySelectorAll('[role=status], [aria-live], [role=alert]')].map(({ id }) => id)`;
+    const regions = await page.evaluate<string[]>(live);
+    expect(regions).toEqual(['aloud']);
+    const clock = () => page.textContent('header time');
+    const before = await clock();
+    await expect.poll(clock, PATIENCE).not.toBe(before);
+    expect(await page.textContent('#aloud')).toBe('');
+  });
+});
+
+describe('a restart of the process behind an open page', () => {
+  it('is told of, gone through without a hand, and a gap in the plots', async () => {
+    await using stack = new AsyncDisposableStack();
+    const upstream = stack.use(await startRecordingUpstream());
+    const tokens = stack.use(
+      await startRecordingUpstream((_request, response) => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end('{"access_token":"token-before-and-after","token_type":"Bearer","expires_in":3600}');
+      }),
+    );
+    const port = String(await freePort());
+    const env = { ...settings(upstream.url, tokens.url, newCredential()), SIDECAR_ADMIN_LISTEN: `127.0.0.1:${port}` };
+    const start = async () => {
+      const sidecar = stack.use(await startSidecar({ name: 'status-restart', env }));
+      await untilReady(sidecar);
+      return sidecar;
+    };
+    const first = await start();
+    const calls = callSteadily(first.proxyUrl, 10);
+    await using seen = await visit(`http://127.0.0.1:${port}/`);
+    const { page, faults } = seen;
+    await untilLive(page);
+    // What the first plot holds: the instants of its rows, and which of them are a gap.
+    const plotted = () => page.evaluate<[number[], (number | null)[]]>(`uPlot.sync('all').plots[0].data.slice(0, 2)`);
+    await expect.poll(async () => (await plotted())[0].length, PATIENCE).toBeGreaterThanOrEqual(3);
+    const [[begin]] = await plotted();
+    await calls.stop();
+    expect(faults).toEqual([]);
+    // An open page does not hold the end up.
+    const { code } = await first.stop('SIGTERM');
+    expect(code).toBe(0);
+    await page.waitForSelector('#link:text("connection lost since")');
+    expect(await page.textContent('#aloud')).toMatch(/^Connection lost since .*; trying again\.$/);
+    expect((await judgeWithAxe(page)).violations.map(({ id }) => id)).toEqual([]);
+
+    await start();
+    await untilLive(page);
+    expect(await page.textContent('#aloud')).toBe('Connected again.');
+    // The page still has what it saw before, then a gap, then what is new.
+    await expect.poll(async () => (await plotted())[1].lastIndexOf(null), PATIENCE).toBeGreaterThan(0);
+    await expect.poll(async () => (await plotted())[1].at(-1), PATIENCE).toBe(0);
+    expect((await plotted())[0][0]).toBe(begin);
+    expect(
+      faults.filter((fault) => !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET/.test(fault)),
+    ).toEqual([]);
+  }, 60_000);
+});
+
+describe('from another machine', () => {
+  const own = Object.values(networkInterfaces()).flat();
+  const address = own.find((found) => found?.family === 'IPv4' && !found.internal)?.address;
+
+  it.each([
+    [false, [403, 403, 403, 200]],
+    [true, [200, 200, 404, 200]],
+  ])('page and events are refused unless admin.exposeAll: %s', async (exposeAll, expected) => {
+    // An address of this machine that is not loopback is judged as another machine's.
+    if (address === undefined) throw new Error('this machine has no address but loopback');
+    await using stack = new AsyncDisposableStack();
+    const upstream = stack.use(await startRecordingUpstream());
+    const env = {
+      ...settings(upstream.url, upstream.url, newCredential()),
+      SIDECAR_ADMIN_EXPOSE_ALL: String(exposeAll),
+    };
+    const sidecar = stack.use(
+      await startSidecar({ name: 'status-exposed', env: { ...env, SIDECAR_ADMIN_LISTEN: '0.0.0.0:0' } }),
+    );
+    const base = `http://${address}:${new URL(sidecar.adminUrl).port}`;
+    const paths = ['/', '/events', '/assets/page-aaaaaaaaaaaa.js', '/livez'];
+    const statuses = await Promise.all(
+      paths.map(async (path) => {
+        const leave = new AbortController();
+        const { status } = await fetch(base + path, { signal: leave.signal });
+        leave.abort();
+        return status;
+      }),
+    );
+    expect(statuses).toEqual(expected);
+  });
+});

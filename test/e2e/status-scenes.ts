@@ -1,0 +1,117 @@
+/** The situations in which people look at the status page, each played by real processes: a sidecar, an upstream, a token endpoint, callers. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+import { newCredential } from '../support/secrets.ts';
+import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
+
+export type SceneName = 'healthy' | 'throttled' | 'failing';
+
+export interface Scene extends AsyncDisposable {
+  readonly sidecar: RunningSidecar;
+  /** Where the status page is. */
+  readonly url: string;
+}
+
+/** What the page says first. */
+export const HEADLINES: Readonly<Record<SceneName, RegExp>> = {
+  healthy: /^Calls go through$/,
+  throttled: /^Waiting: /,
+  failing: /^No token: the client secret was refused \(invalid_client\)$/,
+};
+
+/** Calls a second that the upstream of the throttled scene lets through. */
+const HIDDEN_LIMIT = 6;
+const SCOPE =
+  'urn:example.partners.sales.individual.travel.policies.write urn:example.partners.sales.individual.travel.quotesrequests.write';
+
+interface Script {
+  readonly callsPerSecond: number;
+  readonly api: Answer;
+  readonly token: Answer;
+}
+
+const giveToken: Answer = (_request, response, index) => {
+  const token = {
+    access_token: `token-${String(index)}-of-a-scene`,
+    token_type: 'Bearer',
+    expires_in: 3600,
+    scope: SCOPE,
+  };
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
+};
+
+const refuseClient: Answer = (_request, response) => {
+  response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
+};
+
+/** Quick most of the time, wrong or slow now and then, and never by chance. */
+const answerWell: Answer = async (_request, response, index) => {
+  await sleep(12 + ((index * 37) % 50) + (index % 29 === 0 ? 180 : 0));
+  response.writeHead(index % 61 === 60 ? 422 : 201, { 'content-type': 'application/json' }).end('{"id":"4711"}');
+};
+
+function limited(): Answer {
+  const accepted: number[] = [];
+  return async (request, response, index) => {
+    const now = performance.now();
+    while (now - (accepted[0] ?? now) > 1000) accepted.shift();
+    if (accepted.length >= HIDDEN_LIMIT) {
+      response.writeHead(429).end();
+      return;
+    }
+    accepted.push(now);
+    await answerWell(request, response, index);
+  };
+}
+
+const SCRIPTS: Readonly<Record<SceneName, () => Script>> = {
+  healthy: () => ({ callsPerSecond: 18, api: answerWell, token: giveToken }),
+  throttled: () => ({ callsPerSecond: 7, api: limited(), token: giveToken }),
+  failing: () => ({ callsPerSecond: 3, api: answerWell, token: refuseClient }),
+};
+
+/** Starts it, with callers that go on until it is disposed of. */
+export async function startScene(name: SceneName, env: Environment = {}): Promise<Scene> {
+  await using cleanup = new AsyncDisposableStack();
+  const { callsPerSecond, api, token } = SCRIPTS[name]();
+  const upstream = cleanup.use(await startRecordingUpstream(api));
+  const tokens = cleanup.use(await startRecordingUpstream(token));
+  const own = { SIDECAR_SCOPE: SCOPE, SIDECAR_LOG_LEVEL: 'warn', ...env };
+  const sidecar = cleanup.use(
+    await startSidecar({
+      name: `status-${name}`,
+      env: { ...settings(upstream.url, tokens.url, newCredential()), ...own, SIDECAR_LOG_LEVEL: 'info' },
+    }),
+  );
+  if (name !== 'failing') await untilReady(sidecar);
+  const calls = callSteadily(sidecar.proxyUrl, callsPerSecond);
+  cleanup.defer(calls.stop);
+  const all = cleanup.move();
+  return { sidecar, url: `${sidecar.adminUrl}/`, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** One call after the other, whatever becomes of them. */
+export function callSteadily(proxyUrl: string, perSecond: number): { readonly stop: () => Promise<void> } {
+  const ending = new AbortController();
+  const pending = new Set<Promise<unknown>>();
+  const call = async (): Promise<void> => {
+    const body = '{"product":"travel"}';
+    const answer = await fetch(`${proxyUrl}/quotes`, { method: 'POST', body, signal: ending.signal }).catch(
+      () => undefined,
+    );
+    await answer?.arrayBuffer().catch(() => undefined);
+  };
+  const timer = setInterval(() => {
+    const made = call().finally(() => pending.delete(made));
+    pending.add(made);
+  }, 1000 / perSecond);
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      ending.abort();
+      await Promise.all(pending);
+    },
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * Starts the compose project's app and sidecar as `docker-compose up` does, in front of the sandbox, and looks whether calls go
+ * through and whether a Prometheus under the compose network's names would be answered. Its and Grafana's images are not started:
+ * they come from a registry.
+ */
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Podman } from './podman.ts';
+
+const PROJECT = 'trial';
+const SIDECAR = `${PROJECT}_sidecar_1`;
+const APP = `${PROJECT}_app_1`;
+
+const SCRAPE = `
+  const { status } = await fetch('http://sidecar:19464/metrics');
+  console.log(status);`;
+
+/** @throws Error when it does not run as the file says */
+export async function tryCompose(podman: Podman, file: string, say: (text: string) => void): Promise<void> {
+  const statusPort = String(await findFreePort());
+  const env = {
+    ...process.env,
+    DOCKER_HOST: await podman.serve(),
+    SIDECAR_COMMAND: 'sandbox',
+    STATUS_PORT: statusPort,
+  };
+  const compose = (...args: string[]): void => {
+    const all = ['--project-name', PROJECT, '--file', file, ...args];
+    const { status, stdout, stderr } = spawnSync('docker-compose', all, { env, encoding: 'utf8' });
+    if (status !== 0) throw new Error(`docker-compose ${all.join(' ')}: ${String(status)}\n${stdout}${stderr}`);
+  };
+  compose('config', '--quiet');
+  compose('up', '--detach', '--no-build', '--no-deps', 'sidecar');
+  await untilHealthy(podman);
+  compose('up', '--detach', '--no-build', '--no-deps', 'app');
+  say('compose: the sidecar is healthy, the app is started');
+
+  const statuses = await readStatuses(podman);
+  say(`compose: the app's calls were answered with ${statuses.join(', ')}`);
+  const image = podman.run('inspect', '--format', '{{.ImageName}}', SIDECAR);
+  const neighbour = ['run', '--rm', '--network', `${PROJECT}_default`, '--entrypoint', '/usr/local/bin/node', image];
+  const scraped = podman.run(...neighbour, '--input-type=module', '--eval', SCRAPE);
+  if (scraped !== '200') throw new Error(`sidecar:19464/metrics was answered with ${scraped}`);
+  say('compose: /metrics answers under the name sidecar');
+
+  const { ok } = await fetch(`http://localhost:${statusPort}/status`);
+  if (!ok) throw new Error('the status page is not there for a browser of this machine');
+  say(`compose: the status page is there on this machine's loopback, port ${statusPort}`);
+
+  compose('down', '--timeout', '30');
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Nobody but systemd would run the check at its intervals here. */
+async function untilHealthy(podman: Podman): Promise<void> {
+  for (let tries = 0; tries < 50; tries++) {
+    if (podman.attempt('healthcheck', 'run', SIDECAR).code === 0) return;
+    await delay(200);
+  }
+  throw new Error(`not healthy within 10 s:\n${podman.attempt('logs', SIDECAR).stderr}`);
+}
+
+/** What the app has printed, a status a line, once there are three. */
+async function readStatuses(podman: Podman): Promise<string[]> {
+  for (let tries = 0; tries < 50; tries++) {
+    const lines = podman.attempt('logs', APP).stdout.trim().split('\n');
+    if (lines.length >= 3) {
+      if (lines.every((line) => /^\d{3}$/.test(line))) return lines;
+      throw new Error(`the app printed:\n${lines.join('\n')}`);
+    }
+    await delay(200);
+  }
+  throw new Error('the app printed nothing within 10 s');
+}

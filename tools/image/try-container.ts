@@ -1,0 +1,130 @@
+/** Uses the image as a pod would: nothing writable, no rights, one network for two; and says what it has seen. */
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Podman } from './podman.ts';
+
+/** The strictest that a cluster asks for, and less memory than the manifests allow. */
+const STRICT = ['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all', '--security-opt', 'no-new-privileges'];
+const ALONE = ['--network', 'none', '--memory', '256m'];
+const NODE = ['--entrypoint', '/usr/local/bin/node'];
+const EVAL = ['--input-type=module', '--eval'];
+
+/** Every runtime package is loaded once, since files were taken out of them. */
+const LOAD_ALL = `
+  const { dependencies } = JSON.parse(await process.getBuiltinModule('fs').promises.readFile('/app/package.json', 'utf8'));
+  const names = Object.keys(dependencies).filter((name) => name !== 'uplot');
+  for (const name of names) await import(name);
+  console.log(names.length);`;
+
+/** The status page with all that it links to. */
+const LOOK = (url: string): string => `
+  const page = await (await fetch('${url}/')).text();
+  const linked = [...page.matchAll(/ (?:src|href)="(\\/[^"]+)"/g)].map(([, path]) => path);
+  for (const path of linked) {
+    const { status } = await fetch(new URL(path, '${url}'));
+    if (status !== 200) throw new Error(path + ' was answered with ' + status);
+  }
+  if (linked.length < 4) throw new Error('the page links to ' + linked.join(' '));
+  console.log(linked.length);`;
+
+/** From a second container in the same network, as the app would be. */
+const CALL = (url: string): string => `
+  const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body: process.argv.at(-1) };
+  const answer = await fetch('${url}/quotes-requests', json);
+  console.log(answer.status, await answer.text());`;
+
+type Say = (text: string) => void;
+
+/** @throws Error at the first promise that does not hold */
+export async function tryContainer(podman: Podman, image: string, say: Say): Promise<void> {
+  const started = performance.now();
+  const container = podman.run('run', '--detach', ...STRICT, ...ALONE, image, 'sandbox');
+  const proxyUrl = await readUrl(podman, container, 'proxy');
+  say(`the sandbox answers ${(performance.now() - started).toFixed(0)} ms after podman run, as ${proxyUrl}`);
+
+  const status = statusOf(podman, container);
+  expect(status, { Uid: /^1000\t1000/, CapEff: /^0+$/, CapBnd: /^0+$/, NoNewPrivs: /^1$/, Seccomp: /^2$/ });
+  const resident = Number.parseInt(status.VmRSS ?? '') / 1e3;
+  say(`user 1000, no capabilities, read-only root; resident ${resident.toFixed(0)} MB`);
+
+  await askNeighbours(podman, image, container, say);
+  const begun = performance.now();
+  podman.run('healthcheck', 'run', container);
+  say(`HEALTHCHECK: healthy, in ${(performance.now() - begun).toFixed(0)} ms`);
+
+  podman.run('stop', '--time', '10', container);
+  const code = podman.run('wait', container);
+  if (code !== '0') throw new Error(`SIGTERM ended it with ${code}`);
+  podman.run('rm', container);
+  say('SIGTERM: exit 0');
+
+  lookInside(podman, image, say);
+  await tryPublished(podman, image, say);
+}
+
+/** What the app in the same pod sees, and a person at the status page. */
+async function askNeighbours(podman: Podman, image: string, container: string, say: Say): Promise<void> {
+  const evaluate = (code: string, ...args: string[]): string =>
+    podman.run('run', '--rm', ...STRICT, '--network', `container:${container}`, ...NODE, image, ...EVAL, code, ...args);
+  const body = readSample(podman, container);
+  const answer = evaluate(CALL(await readUrl(podman, container, 'proxy')), body);
+  if (!/^2\d\d .*"simulated":true/.test(answer)) throw new Error(`a neighbour was answered: ${answer}`);
+  say(`a neighbour in the same network: ${answer}`);
+  const linked = evaluate(LOOK(await readUrl(podman, container, 'admin')));
+  say(`the status page and the ${linked} files that it links to are there`);
+}
+
+function lookInside(podman: Podman, image: string, say: Say): void {
+  const loaded = podman.run('run', '--rm', ...STRICT, ...NODE, image, ...EVAL, LOAD_ALL);
+  say(`all ${loaded} runtime packages load`);
+  const shell = podman.attempt('run', '--rm', '--entrypoint', '/bin/sh', image, '-c', 'true');
+  if (shell.code === 0) throw new Error('there is a shell in the image');
+  const idle = podman.attempt('run', '--rm', ...STRICT, image);
+  if (idle.code !== 2 || !idle.stderr.includes('SIDECAR_BASE_URL'))
+    throw new Error(`without settings it ended with ${String(idle.code)}: ${idle.stderr}`);
+  say('no shell; without settings exit 2, and what is missing is named');
+}
+
+/** As on a laptop: a port of the container on this machine's loopback. */
+async function tryPublished(podman: Podman, image: string, say: Say): Promise<void> {
+  const open = ['SIDECAR_LISTEN=0.0.0.0:18080', 'SIDECAR_LISTEN_ALLOW_UNAUTHENTICATED_NETWORK=true'];
+  const settings = open.flatMap((setting) => ['--env', setting]);
+  const container = podman.run('run', '--detach', '--publish', '127.0.0.1::18080', ...settings, image, 'sandbox');
+  await readUrl(podman, container, 'proxy');
+  const address = podman.run('port', container, '18080');
+  const { status } = await fetch(`http://${address}/nothing-here`);
+  if (status !== 404) throw new Error(`${address} was answered with ${String(status)}`);
+  podman.run('rm', '--force', '--time', '1', container);
+  say('a published port answers');
+}
+
+async function readUrl(podman: Podman, container: string, port: 'proxy' | 'admin'): Promise<string> {
+  for (let tries = 0; tries < 200; tries++) {
+    const url = new RegExp(`^${port} (\\S+)$`, 'm').exec(podman.attempt('logs', container).stdout)?.[1];
+    if (url !== undefined) return url;
+    await delay(50);
+  }
+  throw new Error(`no address within 10 s:\n${podman.attempt('logs', container).stderr}`);
+}
+
+/** The body of the call that the sandbox says to try. */
+function readSample(podman: Podman, container: string): string {
+  const body = /^try .* -d '([^']+)'/m.exec(podman.run('logs', container))?.[1];
+  if (body === undefined) throw new Error('the sandbox printed no call to try');
+  return body;
+}
+
+/** /proc/PID/status of a container's first process. */
+function statusOf(podman: Podman, container: string): Record<string, string> {
+  const pid = podman.run('inspect', '--format', '{{.State.Pid}}', container);
+  const lines = readFileSync(`/proc/${pid}/status`, 'utf8').trim().split('\n');
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf('\t') + 1)]),
+  );
+}
+
+function expect(status: Readonly<Record<string, string>>, fields: Readonly<Record<string, RegExp>>): void {
+  for (const [name, form] of Object.entries(fields))
+    if (!form.test(status[name] ?? ''))
+      throw new Error(`${name} is ${status[name] ?? 'not stated'}, not ${form.source}`);
+}

@@ -1,0 +1,47 @@
+/**
+ * Pictures of the status page for docs/images: each situation, light and dark, and on a phone, after a while of calls. With a folder as
+ * argument they go there; `--seconds N` is how long each situation is played (default 100).
+ */
+import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import type { Browser } from 'playwright-core';
+import { startScene } from '../test/e2e/status-scenes.ts';
+import type { SceneName } from '../test/e2e/status-scenes.ts';
+import { startChromium } from '../test/support/chromium.ts';
+
+const { values, positionals } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '100' },
+    only: { type: 'string' },
+    full: { type: 'boolean', default: false },
+  },
+  allowPositionals: true,
+});
+const FOLDER = positionals[0] ?? join(import.meta.dirname, '..', 'docs', 'images');
+const NAMES: readonly SceneName[] = ['healthy', 'throttled', 'failing'];
+const LOOKS = {
+  light: { colorScheme: 'light', viewport: { width: 1120, height: 820 } },
+  dark: { colorScheme: 'dark', viewport: { width: 1120, height: 820 } },
+  phone: { colorScheme: 'light', viewport: { width: 360, height: 760 } },
+} as const;
+
+async function photograph(browser: Browser, name: SceneName): Promise<void> {
+  await using scene = await startScene(name);
+  await sleep(Number(values.seconds) * 1000);
+  for (const [look, options] of Object.entries(LOOKS)) {
+    await using context = await browser.newContext(options);
+    const page = await context.newPage();
+    await page.goto(scene.url);
+    await page.waitForSelector('#link:text-is("live")');
+    await sleep(1500);
+    const path = join(FOLDER, `status-${name}-${look}.png`);
+    await page.screenshot({ path, fullPage: values.full });
+    console.log(`${path}: ${String(Math.round(statSync(path).size / 1000))} kB`);
+  }
+}
+
+mkdirSync(FOLDER, { recursive: true });
+await using browser = await startChromium();
+await Promise.all(NAMES.filter((name) => (values.only ?? name) === name).map((name) => photograph(browser, name)));
