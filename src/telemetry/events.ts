@@ -24,7 +24,7 @@ export interface RequestEnded {
   readonly code: number;
   readonly source: 'upstream' | 'sidecar';
   /** Set when the sidecar answered for itself. */
-  readonly localReply?: LocalReplyCode;
+  readonly localReply?: LocalReplyCode | undefined;
   readonly durationMs: number;
   /** Time in the queue, all waits together. */
   readonly queuedMs: number;
@@ -33,7 +33,7 @@ export interface RequestEnded {
   readonly requestBytes: number;
   readonly responseBytes: number;
   /** Why an answer that had begun was cut short, or an attempt failed. */
-  readonly fault?: string;
+  readonly fault?: string | undefined;
   /** The trace that it belongs to, if that is known: 32 hexadecimal digits. */
   readonly traceId?: string | undefined;
 }

@@ -23,6 +23,8 @@ export interface LogStream {
 
 export interface LogSinkOptions {
   readonly stream: LogStream;
+  /** Has the last look at whole lines. Default: nobody. */
+  readonly redact?: (lines: string) => string;
   readonly clock: Clock;
   /** Told how many lines were dropped since the last time, when there is room to say so; at most every 5 s. */
   readonly onDropped: (lines: number) => void;
@@ -31,6 +33,7 @@ export interface LogSinkOptions {
 /** A bounded way to one stream. An error of the stream (a closed pipe) drops every later line. */
 export class LogSink {
   readonly #stream: LogStream;
+  readonly #redact: (lines: string) => string;
   readonly #clock: Clock;
   readonly #onDropped: (lines: number) => void;
   #gathered = '';
@@ -41,8 +44,9 @@ export class LogSink {
   #dropsTold = 0;
   #tellDropsAt = -Infinity;
 
-  constructor({ stream, clock, onDropped }: LogSinkOptions) {
+  constructor({ stream, redact = (lines) => lines, clock, onDropped }: LogSinkOptions) {
     this.#stream = stream;
+    this.#redact = redact;
     this.#clock = clock;
     this.#onDropped = onDropped;
     stream.on('error', () => {
@@ -71,7 +75,7 @@ export class LogSink {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
     if (this.#gathered === '' || this.#broken) return;
-    const batch = Buffer.from(this.#gathered, 'utf8');
+    const batch = Buffer.from(this.#redact(this.#gathered), 'utf8');
     this.#gathered = '';
     this.#stream.write(batch, () => this.#tellDrops());
   }

@@ -72,10 +72,11 @@ export function createLog(options: LogOptions): Log {
   const redaction = createRedaction(secretsInUse);
   const sink = new LogSink({
     stream: destination ?? process.stdout,
+    redact: (lines) => redaction.apply(lines),
     clock,
     onDropped: (lines) => logger.warn({ lines }, 'log lines were dropped: their reader is too slow'),
   });
-  const logger = createLogger(level, clock, (line) => sink.write(redaction.apply(line)));
+  const logger = createLogger(level, clock, (line) => sink.write(line));
   const storms = createStorms(logger, clock);
   const lastWords = (): void => sink.flush();
   // A process that ends by a fault still says why: a write to a pipe is tried at once, and never waited for.
@@ -86,7 +87,11 @@ export function createLog(options: LogOptions): Log {
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
     error: (message, fields = {}) => logger.error(fields, message),
-    registerSecret: (value, clientId) => redaction.register(value, clientId),
+    registerSecret: (value, clientId) => {
+      // What was gathered before may hold a secret that this one pushes out.
+      sink.flush();
+      redaction.register(value, clientId);
+    },
     setLevel: (next) => {
       logger.level = next;
     },
@@ -101,11 +106,18 @@ export function createLog(options: LogOptions): Log {
 }
 
 function createLogger(level: LogOptions['level'], clock: Clock, write: (line: string) => void): Logger {
+  let writtenAt = NaN;
+  let written = '';
   return pino(
     {
       level,
       base: null,
-      timestamp: () => `,"time":"${new Date(clock.wallNow()).toISOString()}"`,
+      // Lines come in bunches: an instant is spelt out once.
+      timestamp: () => {
+        const at = clock.wallNow();
+        if (at !== writtenAt) written = `,"time":"${new Date((writtenAt = at)).toISOString()}"`;
+        return written;
+      },
       formatters: { level: (label) => ({ level: label }) },
     },
     { write },
@@ -119,7 +131,7 @@ function createObserver(logger: Logger, storms: Storms, describeRequest: Describ
   return (event) => {
     switch (event.kind) {
       case 'request-ended':
-        logRequest(describeRequest(event));
+        if (logger.isLevelEnabled('info')) logRequest(describeRequest(event));
         return;
       case 'rate-limited':
         storms.rateLimits.tell(event);

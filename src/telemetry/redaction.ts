@@ -21,8 +21,8 @@ export interface Redaction {
    * as Basic credentials (RFC 7617 §2). The newest values are kept, those in use and seven more; one under four characters is ignored.
    */
   register(value: string, clientId?: string): void;
-  /** The line, one JSON text, safe to write; still one JSON text. */
-  apply(line: string): string;
+  /** Lines, each a JSON text, safe to write; still JSON texts. */
+  apply(lines: string): string;
 }
 
 /**
@@ -44,8 +44,8 @@ export function createRedaction(inUse = 1): Redaction {
       }
       pattern = matchAny([...remembered.values()].flat());
     },
-    apply(line) {
-      const plain = escapeControls(line);
+    apply(lines) {
+      const plain = escapeControls(lines);
       return pattern === undefined ? plain : plain.replace(pattern, MASK);
     },
   };

@@ -1,9 +1,9 @@
 /**
- * Counters and histograms as plain functions: each set of label values is resolved once, so that an update on the way of
- * a request costs a map look-up. Which series there are is told in metrics.ts.
+ * Counters and histograms as plain functions. An update on the way of a request finds its series and adds; prom-client, which takes
+ * a microsecond for it, has a look at the sums when it is asked for them. Which series there are is told in metrics.ts.
  */
-import { Counter, Histogram } from 'prom-client';
-import type { Registry } from 'prom-client';
+import { Counter } from 'prom-client';
+import type { Metric, MetricValueWithName, Registry } from 'prom-client';
 
 /** Sub-millisecond to minutes: what the sidecar adds by itself, and what queues and slow answers take. */
 const DURATION_BUCKETS = [
@@ -14,46 +14,122 @@ export interface SeriesOptions {
   readonly registry: Registry;
   readonly name: string;
   readonly help: string;
+  /** At most four. */
   readonly labelNames: readonly string[];
   /** Sets of label values that are there from the start, at 0; one empty set for a metric without labels. */
   readonly initial: readonly (readonly string[])[];
 }
 
 /** Adds 1 to the series of these label values, given in the order of the label names. */
-export type Count = (...labels: string[]) => void;
+export type Count = (...labels: LabelValues) => void;
 
 /** Records a duration, milliseconds, in the series of these label values. What is no duration counts as 0. */
-export type Time = (durationMs: number, ...labels: string[]) => void;
+export type Time = (durationMs: number, ...labels: LabelValues) => void;
+
+/** In the order of the label names; those beyond them are left out. */
+type LabelValues = readonly [first?: string, second?: string, third?: string, fourth?: string];
 
 /** Registers a counter. */
 export function createCounter({ registry, name, help, labelNames, initial }: SeriesOptions): Count {
-  const counter = new Counter({ name, help, labelNames, registers: [registry] });
-  for (const labels of initial) counter.labels(...labels).inc(0);
-  const childOf = rememberChildren((labels) => counter.labels(...labels));
-  return (...labels) => {
-    childOf(labels).inc();
+  const counts = new SeriesTable(labelNames, (labels) => ({ labels, count: 0, told: 0 }), initial);
+  const counter = new Counter({
+    name,
+    help,
+    labelNames,
+    registers: [registry],
+    collect() {
+      for (const series of counts.all) {
+        counter.inc(series.labels, series.count - series.told);
+        series.told = series.count;
+      }
+    },
+  });
+  return (first = '', second = '', third = '', fourth = '') => {
+    counts.find(first, second, third, fourth).count++;
   };
 }
 
 /** Registers a histogram of durations, in seconds. */
 export function createHistogram({ registry, name, help, labelNames, initial }: SeriesOptions): Time {
-  const histogram = new Histogram({ name, help, labelNames, buckets: DURATION_BUCKETS, registers: [registry] });
-  for (const labels of initial) {
-    histogram.zero(Object.fromEntries(labelNames.map((labelName, index) => [labelName, labels[index] ?? ''])));
-  }
-  const childOf = rememberChildren((labels) => histogram.labels(...labels));
-  return (durationMs, ...labels) => {
-    // prom-client throws on what is not finite, and an observer must not.
-    childOf(labels).observe(durationMs > 0 && Number.isFinite(durationMs) ? durationMs / 1000 : 0);
+  const durations = new SeriesTable(labelNames, (labels) => new Durations(labels), initial);
+  const get = () => {
+    const values = durations.all.flatMap((series) => valuesOf(name, series));
+    return Promise.resolve({ name, help, type: 'histogram', aggregator: 'sum', values });
+  };
+  // A registry asks no more of a metric; its type is that of prom-client's own classes.
+  registry.registerMetric({ name, get } as unknown as Metric);
+  return (durationMs, first = '', second = '', third = '', fourth = '') => {
+    durations
+      .find(first, second, third, fourth)
+      .add(durationMs > 0 && Number.isFinite(durationMs) ? durationMs / 1000 : 0);
   };
 }
 
-function rememberChildren<C>(create: (labels: string[]) => C): (labels: string[]) => C {
-  const children = new Map<string, C>();
-  return (labels) => {
-    const key = labels.length === 1 ? (labels[0] ?? '') : labels.join('\n');
-    let child = children.get(key);
-    if (child === undefined) children.set(key, (child = create(labels)));
-    return child;
-  };
+type Labels = Record<string, string>;
+
+/** The series of one metric, by label values. */
+class SeriesTable<S> {
+  readonly all: S[] = [];
+  readonly #labelNames: readonly string[];
+  readonly #create: (labels: Labels) => S;
+  readonly #byValues = new Map<string, S>();
+  /** Requests are mostly like the one before. */
+  #last: { readonly values: readonly [string, string, string, string]; readonly series: S } | undefined;
+
+  constructor(labelNames: readonly string[], create: (labels: Labels) => S, initial: readonly (readonly string[])[]) {
+    this.#labelNames = labelNames;
+    this.#create = create;
+    for (const [first = '', second = '', third = '', fourth = ''] of initial) this.find(first, second, third, fourth);
+  }
+
+  find(first: string, second: string, third: string, fourth: string): S {
+    if (this.#last !== undefined) {
+      const { values, series } = this.#last;
+      if (values[0] === first && values[1] === second && values[2] === third && values[3] === fourth) return series;
+    }
+    const key = `${first}\n${second}\n${third}\n${fourth}`;
+    const values = [first, second, third, fourth] as const;
+    const series = this.#byValues.get(key) ?? this.#add(key, values);
+    this.#last = { values, series };
+    return series;
+  }
+
+  #add(key: string, values: readonly string[]): S {
+    const series = this.#create(Object.fromEntries(this.#labelNames.map((name, index) => [name, values[index] ?? ''])));
+    this.#byValues.set(key, series);
+    this.all.push(series);
+    return series;
+  }
+}
+
+/** What has been observed of one series. */
+class Durations {
+  readonly labels: Labels;
+  /** By bucket, each without those before it; the last is +Inf. */
+  readonly counts = new Float64Array(DURATION_BUCKETS.length + 1);
+  sum = 0;
+
+  constructor(labels: Labels) {
+    this.labels = labels;
+  }
+
+  add(seconds: number): void {
+    let bucket = 0;
+    while (bucket < DURATION_BUCKETS.length && seconds > (DURATION_BUCKETS[bucket] ?? Infinity)) bucket++;
+    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1;
+    this.sum += seconds;
+  }
+}
+
+function valuesOf(name: string, { labels, counts, sum }: Durations): MetricValueWithName<string>[] {
+  let count = 0;
+  const buckets = [...DURATION_BUCKETS, '+Inf'].map((le, bucket) => {
+    count += counts[bucket] ?? 0;
+    return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count };
+  });
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ];
 }
