@@ -4,12 +4,13 @@
  */
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import { buildConnector } from 'undici';
+import type { buildConnector as undici } from 'undici';
 import type { Clock } from '../clock.ts';
 import type { Egress, Proxy } from './egress.ts';
 import { addressOf } from './egress.ts';
 import { describeProxySilence } from './proxy-fault.ts';
 import { openTunnel } from './tunnel.ts';
+import { buildConnector } from '../undici.ts';
 
 export interface EgressConnectorOptions {
   readonly destination: URL;
@@ -24,7 +25,7 @@ export interface EgressConnectorOptions {
 }
 
 /** A connector of which TLS sessions are resumed. */
-export function buildEgressConnector(options: EgressConnectorOptions): buildConnector.connector {
+export function buildEgressConnector(options: EgressConnectorOptions): undici.connector {
   const { destination, egress, secureContext, timeoutMs, signal } = options;
   const proxy = egress(destination);
   const connect = buildConnector({
@@ -39,9 +40,9 @@ export function buildEgressConnector(options: EgressConnectorOptions): buildConn
 
 function tunnelled(
   proxy: Proxy,
-  connect: buildConnector.connector,
+  connect: undici.connector,
   { destination, timeoutMs, clock, signal: outer }: EgressConnectorOptions,
-): buildConnector.connector {
+): undici.connector {
   return (terms, callback) => {
     const silence = new AbortController();
     const signal = outer === undefined ? silence.signal : AbortSignal.any([silence.signal, outer]);
@@ -49,7 +50,7 @@ function tunnelled(
       silence.abort(describeProxySilence(proxy.url.host, timeoutMs));
     });
     let isOver = false;
-    const conclude: buildConnector.Callback = (...outcome) => {
+    const conclude: undici.Callback = (...outcome) => {
       cancelTimer();
       if (!isOver) callback(...outcome);
       isOver = true;
@@ -75,9 +76,9 @@ function tunnelled(
 
 /** TLS with the destination, inside the tunnel, where its scheme asks for it. */
 function secure(
-  connect: buildConnector.connector,
-  terms: buildConnector.Options & { readonly httpSocket: Socket },
-  done: buildConnector.Callback,
+  connect: undici.connector,
+  terms: undici.Options & { readonly httpSocket: Socket },
+  done: undici.Callback,
 ): void {
   if (terms.protocol === 'https:') connect(terms, done);
   else done(null, terms.httpSocket.setNoDelay(true));

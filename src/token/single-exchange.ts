@@ -2,12 +2,12 @@
  * One request with a connection of its own: one an hour gains nothing from a kept one, and meets no socket that died in the
  * meantime. What is asked, and what the answer means, is the caller's.
  */
-import { Client } from 'undici';
 import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import { buildEgressConnector } from '../egress/connector.ts';
 import type { Egress } from '../egress/egress.ts';
+import { Client, request } from '../undici.ts';
 
 export interface SingleExchange {
   readonly url: URL;
@@ -50,8 +50,7 @@ export async function exchangeOnce<T>(
   });
   try {
     const path = url.pathname + url.search;
-    const request = { method, path, headers, body: body ?? null, reset: true, signal };
-    return await read(await client.request(request));
+    return await read(await request(client, { method, path, headers, body: body ?? null, reset: true, signal }));
   } catch (error) {
     throw brokenBy ?? error;
   } finally {

@@ -3,8 +3,9 @@
  * kept warm and idle ones grow old. Undici's own Pool looks at each of its clients for every request, and at the time for each of
  * them; here a free one is taken from a stack. Which request goes out when is the throttle's.
  */
-import { Client, errors, type buildConnector, type Dispatcher } from 'undici';
+import type { buildConnector, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
+import { Client, errors } from '../undici.ts';
 import type { Attempt } from './attempt.ts';
 
 export interface ConnectionsOptions {
