@@ -4,6 +4,7 @@
  */
 import type { SidecarError } from '../errors.ts';
 import { Alarm } from './alarm.ts';
+import { describeThrottle } from './description.ts';
 import { judgeEntry } from './door.ts';
 import { createFleetHost, joinFleet } from './fleet-host.ts';
 import type { FleetMember } from './fleet-member.ts';
@@ -40,7 +41,7 @@ class Admission implements Throttle, Desk, PermitOwner {
   readonly #nextExpiry: Alarm;
   readonly #fleet: FleetMember | undefined;
   #arrivals = 0;
-  #isCut = false;
+  isCut = false;
 
   constructor(options: ThrottleOptions) {
     const { clock, random, throttle } = options;
@@ -53,8 +54,7 @@ class Admission implements Throttle, Desk, PermitOwner {
     this.#nextPermit = new Alarm((at, run) => clock.exactlyAt(at, run), ring);
     this.#nextExpiry = new Alarm((at, run) => clock.after(at - clock.now(), run), ring);
     const { restored } = options;
-    if (restored !== undefined)
-      this.gate.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
+    if (restored) this.gate.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
     this.#fleet?.start(createFleetHost({ gate: this.gate, room: this.#room, now: () => clock.now(), pump: ring }));
   }
 
@@ -67,7 +67,7 @@ class Admission implements Throttle, Desk, PermitOwner {
     const { max, timeoutMs } = this.#terms.queue;
     this.#expire(now, now, 'timeout');
     const ticket = new QueueTicket(this, this.#arrivals++, deadlineAt, timeoutMs, standing);
-    if (this.#isCut) throw this.#refuse(ticket, now, 'draining');
+    if (this.isCut) throw this.#refuse(ticket, now, 'draining');
     const entry = judgeEntry(this.gate, this.#room, max, ticket, now);
     if (entry.kind === 'refused') throw this.#refuse(ticket, now, entry.reason);
     if (entry.kind === 'in-place-of') this.#refuse(entry.loser, now, 'full');
@@ -86,7 +86,7 @@ class Admission implements Throttle, Desk, PermitOwner {
   }
 
   cut(): void {
-    this.#isCut = true;
+    this.isCut = true;
     this.#fleet?.leave();
     const now = this.now();
     for (const ticket of this.#room.queued()) if (ticket.wait !== undefined) this.#refuse(ticket, now, 'draining');
@@ -94,22 +94,12 @@ class Admission implements Throttle, Desk, PermitOwner {
   }
 
   state(): ThrottleState {
-    const { gate } = this;
-    return {
-      route: this.#options.route,
-      mode: this.#terms.throttle.rate === 'auto' ? 'auto' : 'static',
-      rate: gate.rate,
-      pausedMs: gate.pausedMs(this.now()),
-      queued: this.#room.size,
-      queueMax: this.#terms.queue.max,
-      queuedByPriority: this.#room.sizes(),
-      inFlight: gate.inFlight,
-      streams: gate.streams,
-      inFlightLimit: gate.inFlightLimit,
-      recentSignals: this.#signals.newestFirst,
-      learned: gate.learned((at) => this.#options.clock.wallNow() - (this.now() - at)),
-      fleet: this.#fleet?.share.describe(this.now()),
-    };
+    const { route, clock } = this.#options;
+    const now = this.now();
+    const fleet = this.#fleet?.share.describe(now);
+    const parts = { gate: this.gate, room: this.#room, terms: this.#terms, fleet };
+    const described = describeThrottle(parts, now, (at) => clock.wallNow() - (now - at));
+    return { route, recentSignals: this.#signals.newestFirst, ...described };
   }
 
   snapshot(): LearnedState | undefined {
@@ -118,9 +108,8 @@ class Admission implements Throttle, Desk, PermitOwner {
   }
 
   admit(ticket: QueueTicket): Promise<void> {
-    const misuse = ticket.misuse;
-    if (misuse !== undefined) return Promise.reject(misuse);
-    if (this.#isCut) return Promise.reject(this.#refuse(ticket, this.now(), 'draining'));
+    const fault = this.#whyNotWait(ticket);
+    if (fault !== undefined) return Promise.reject(fault);
     if (ticket.phase !== 'outside') return ADMITTED;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     this.#wait(ticket, this.now(), { kind: 'place', resolve: () => resolve(undefined), reject });
@@ -128,21 +117,26 @@ class Admission implements Throttle, Desk, PermitOwner {
   }
 
   queueForPermit(ticket: QueueTicket): Promise<Permit> {
-    const misuse = ticket.misuse;
-    if (misuse !== undefined) return Promise.reject(misuse);
+    const fault = this.#whyNotWait(ticket);
+    if (fault !== undefined) return Promise.reject(fault);
     const now = this.now();
-    if (this.#isCut) return Promise.reject(this.#refuse(ticket, now, 'draining'));
     if (ticket.deadlineAt <= now) return Promise.reject(this.#refuse(ticket, now, 'timeout'));
-    const grant = this.#room.nextReady === undefined ? this.gate.tryGrant(now, false) : undefined;
-    if (grant !== undefined) {
-      const permit = this.#hand(ticket, grant);
-      this.#fillPlaces(now);
-      return Promise.resolve(permit);
-    }
+    const permit = this.tryPermit(ticket);
+    if (permit) return Promise.resolve(permit);
     const { promise, resolve, reject } = Promise.withResolvers<Permit>();
     this.#room.move(ticket, 'ready');
     this.#wait(ticket, now, { kind: 'permit', resolve, reject });
     return promise;
+  }
+
+  tryPermit(ticket: QueueTicket): Permit | undefined {
+    if (this.isCut || ticket.misuse !== undefined || this.#room.nextReady !== undefined) return undefined;
+    const now = this.now();
+    const grant = ticket.deadlineAt > now ? this.gate.tryGrant(now, false) : undefined;
+    if (grant === undefined) return undefined;
+    const permit = this.#hand(ticket, grant);
+    this.#fillPlaces(now);
+    return permit;
   }
 
   retryWaitMs(ticket: QueueTicket): number {
@@ -156,15 +150,14 @@ class Admission implements Throttle, Desk, PermitOwner {
     // Who reads its body waits for nothing, and is in the queue all the same.
     const isQueued = ticket.wait !== undefined || (ticket.phase === 'preparing' && reason !== undefined);
     const wait = this.#remove(ticket, this.now());
-    const why = this.#isCut ? 'draining' : 'client_left';
+    const why = this.isCut ? 'draining' : 'client_left';
     if (isQueued) this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: why });
     wait?.reject(reason ?? new DOMException('The request has left the queue', 'AbortError'));
     this.pump();
   }
 
   spent(waitedMs: number): void {
-    const { observe, route } = this.#options;
-    observe({ kind: 'permit-granted', route, waitedMs });
+    this.#options.observe({ kind: 'permit-granted', route: this.#options.route, waitedMs });
   }
 
   judged(result: AttemptResult, verdict: Verdict): void {
@@ -180,6 +173,12 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   /** Brings everything up to the present: time-outs first, so that no permit is spent on the expired. */
   pump(): void {
+    if (this.#room.size === 0) {
+      this.#nextPermit.set(Infinity);
+      this.#nextExpiry.set(Infinity);
+      this.#fleet?.need(0);
+      return;
+    }
     const now = this.now();
     this.#expire(now, now, 'timeout');
     for (let next = this.#room.nextReady; next !== undefined; next = this.#room.nextReady) {
@@ -193,6 +192,10 @@ class Admission implements Throttle, Desk, PermitOwner {
     this.#nextPermit.set(this.#room.nextReady === undefined ? Infinity : this.gate.nextTryAt(now));
     this.#nextExpiry.set(this.#room.nextExpiryAt);
     this.#fleet?.need(this.#room.nextReady === undefined ? 0 : this.gate.usable(now, this.#room.size));
+  }
+
+  #whyNotWait(ticket: QueueTicket): Error | undefined {
+    return ticket.misuse ?? (this.isCut ? this.#refuse(ticket, this.now(), 'draining') : undefined);
   }
 
   #wait(ticket: QueueTicket, now: number, wait: Wait): void {
@@ -232,8 +235,7 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   #refuse(ticket: QueueTicket, now: number, reason: RefusalReason): SidecarError {
     const wait = this.#remove(ticket, now);
-    const { observe, route } = this.#options;
-    observe({ kind: 'queue-rejected', route, reason });
+    this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason });
     // Past the longest pause a probe goes out, so that nobody need stay away for longer.
     const waitMs = this.gate.estimateMs(now, this.#room.countAhead(ticket.standing));
     const error = createRefusal(reason, Math.min(waitMs, this.#terms.throttle.maxPauseMs));
@@ -242,8 +244,7 @@ class Admission implements Throttle, Desk, PermitOwner {
   }
 
   #remove(ticket: QueueTicket, now: number): Wait | undefined {
-    const wait = this.#endWait(ticket, now);
     this.#room.move(ticket, 'left');
-    return wait;
+    return this.#endWait(ticket, now);
   }
 }

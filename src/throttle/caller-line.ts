@@ -7,7 +7,7 @@ import { WaitQueue } from './wait-queue.ts';
 
 /** A line is kept while somebody stands in it. */
 export class CallerLine {
-  readonly caller: string;
+  caller: string;
   readonly outside = new WaitQueue<QueueTicket>();
   readonly ready = new WaitQueue<QueueTicket>();
   /** The lower, the longer ago it had a permit, or came. */

@@ -39,6 +39,8 @@ export class CallerTurns {
   readonly #forPlace = new Heap(FEWEST_PLACES);
   readonly #byLength = new Heap(LONGEST_LINE);
   readonly #ranks = new RankCounts();
+  /** An empty line, for whoever comes next: while nobody has to wait each request needs one for a moment. */
+  #spare: CallerLine | undefined;
   #turns = 0;
   #size = 0;
   #held = 0;
@@ -124,7 +126,10 @@ export class CallerTurns {
   #openLine(caller: string): CallerLine {
     const present = this.#lines.get(caller);
     if (present !== undefined) return present;
-    const line = new CallerLine(caller, ++this.#turns);
+    const line = this.#spare ?? new CallerLine(caller, 0);
+    this.#spare = undefined;
+    line.caller = caller;
+    line.turn = ++this.#turns;
     this.#lines.set(caller, line);
     return line;
   }
@@ -133,6 +138,8 @@ export class CallerTurns {
     this.#forPermit.keep(line, line.ready.size > 0);
     this.#forPlace.keep(line, line.outside.size > 0);
     this.#byLength.keep(line, line.queued > 0);
-    if (line.size === 0) this.#lines.delete(line.caller);
+    if (line.size > 0) return;
+    this.#lines.delete(line.caller);
+    this.#spare = line;
   }
 }

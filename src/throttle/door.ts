@@ -23,7 +23,10 @@ const IN: Entry = { kind: 'in' };
 export function judgeEntry(gate: Gate, room: WaitingRoom, max: number, ticket: QueueTicket, now: number): Entry {
   const queued = room.size;
   if (gate.turnsAway(now, queued > 0)) return refuse('expected_wait');
-  const isFull = queued >= max + gate.grantable(now);
+  const grantable = gate.grantable(now);
+  // Nobody is there, and a permit is: nothing to reckon.
+  if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return IN;
+  const isFull = queued >= max + grantable;
   const loser = isFull ? room.displaceableBy(ticket.standing, max) : undefined;
   if (isFull && loser === undefined) return refuse('full');
   const waitMs = gate.certainWaitMs(now, room.countAhead(ticket.standing));

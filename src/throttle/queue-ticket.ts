@@ -11,6 +11,8 @@ export interface Desk {
   now(): number;
   admit(ticket: QueueTicket): Promise<void>;
   queueForPermit(ticket: QueueTicket): Promise<Permit>;
+  tryPermit(ticket: QueueTicket): Permit | undefined;
+  readonly isCut: boolean;
   retryWaitMs(ticket: QueueTicket): number;
   leave(ticket: QueueTicket, reason: unknown): void;
 }
@@ -65,12 +67,20 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
     return this.#waitedMsAt(this.#desk.now());
   }
 
+  get isAdmitted(): boolean {
+    return this.phase !== 'outside' && this.phase !== 'left' && this.wait === undefined && !this.#desk.isCut;
+  }
+
   admitted(): Promise<void> {
     return this.#desk.admit(this);
   }
 
   permit(): Promise<Permit> {
     return this.#desk.queueForPermit(this);
+  }
+
+  tryPermit(): Permit | undefined {
+    return this.#desk.tryPermit(this);
   }
 
   retryWaitMs(): number {

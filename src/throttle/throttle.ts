@@ -48,6 +48,8 @@ export interface Standing {
 
 /** One request's place in the queue, from arrival to its end. */
 export interface Ticket {
+  /** The body may be read now: `admitted` has nothing to wait for. */
+  readonly isAdmitted: boolean;
   /**
    * Resolves when this request's body may be read: it is among the first `maxInFlight` waiting, in the order of their turns.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
@@ -59,6 +61,8 @@ export interface Ticket {
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
   permit(): Promise<Permit>;
+  /** A permit, if it is to be had without waiting, as `permit` would give it; undefined also where that would throw. */
+  tryPermit(): Permit | undefined;
   /** Milliseconds that a retry would wait as far as is known now (pause, pace); Infinity when it may not wait that long. */
   retryWaitMs(): number;
   /** Time spent waiting so far, all waits together. */

@@ -7,7 +7,15 @@ const unasked = (): never => {
   throw new Error('nobody asks the desk here');
 };
 
-const DESK: Desk = { now: () => 0, admit: unasked, queueForPermit: unasked, retryWaitMs: unasked, leave: unasked };
+const DESK: Desk = {
+  isCut: false,
+  now: () => 0,
+  admit: unasked,
+  queueForPermit: unasked,
+  tryPermit: unasked,
+  retryWaitMs: unasked,
+  leave: unasked,
+};
 
 export class RoomDriver {
   readonly room: WaitingRoom;

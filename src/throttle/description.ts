@@ -1,0 +1,33 @@
+/** What a throttle shows of itself, read from its parts. Pure. */
+import type { Gate } from './gate.ts';
+import type { FleetQuotaState, ThrottleState, ThrottleTerms } from './throttle.ts';
+import type { WaitingRoom } from './waiting-room.ts';
+
+/** What there is to look at. */
+export interface ThrottleParts {
+  readonly gate: Gate;
+  readonly room: WaitingRoom;
+  readonly terms: ThrottleTerms;
+  readonly fleet: FleetQuotaState | undefined;
+}
+
+/** @param wallAt turns a monotonic instant into epoch milliseconds */
+export function describeThrottle(
+  { gate, room, terms, fleet }: ThrottleParts,
+  now: number,
+  wallAt: (at: number) => number,
+): Omit<ThrottleState, 'route' | 'recentSignals'> {
+  return {
+    mode: terms.throttle.rate === 'auto' ? 'auto' : 'static',
+    rate: gate.rate,
+    pausedMs: gate.pausedMs(now),
+    queued: room.size,
+    queueMax: terms.queue.max,
+    queuedByPriority: room.sizes(),
+    inFlight: gate.inFlight,
+    streams: gate.streams,
+    inFlightLimit: gate.inFlightLimit,
+    learned: gate.learned(wallAt),
+    fleet,
+  };
+}
