@@ -28,16 +28,8 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
   after(delayMs, run) {
-    let timer: NodeJS.Timeout;
-    const arm = (leftMs: number): void => {
-      timer =
-        leftMs > LONGEST_TIMER_MS
-          ? setTimeout(() => {
-              arm(leftMs - LONGEST_TIMER_MS);
-            }, LONGEST_TIMER_MS)
-          : setTimeout(run, Math.max(0, leftMs));
-    };
-    arm(delayMs);
+    if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
+    const timer = setTimeout(run, Math.max(0, delayMs));
     return () => {
       clearTimeout(timer);
     };
@@ -59,3 +51,13 @@ export const systemClock: Clock = {
     };
   },
 };
+
+/** Step by step. */
+function afterLong(delayMs: number, run: () => void): Cancel {
+  let cancel = systemClock.after(LONGEST_TIMER_MS, () => {
+    cancel = systemClock.after(delayMs - LONGEST_TIMER_MS, run);
+  });
+  return () => {
+    cancel();
+  };
+}

@@ -3,14 +3,19 @@
  * An answer that may be followed by another attempt is held back, so that the client gets the upstream's own last word
  * when attempts or time are spent. The current token is read the moment the permit is spent.
  */
-import { SidecarError } from '../errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { Token } from '../token/token.ts';
-import { answerField, type AnswerHead, type AttemptEnd, type HeldAnswer } from '../upstream/attempt.ts';
+import {
+  answerField,
+  type AnswerHead,
+  type Attempt,
+  type AttemptEnd,
+  type AttemptTerms,
+  type HeldAnswer,
+} from '../upstream/attempt.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
-import { endToEndRequestFields, endToEndResponseFields, type RequestFields } from '../upstream/fields.ts';
-import { rewriteLocation } from '../upstream/location.ts';
+import { endToEndRequestFields, type RequestFields } from '../upstream/fields.ts';
 import { answerOutcome, failureOutcome, faultOf } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
 import { LifelineEnded } from './lifeline.ts';
@@ -18,7 +23,6 @@ import { NextSteps, type NextStep } from './next-step.ts';
 import { Relay, relayHeld } from './relay.ts';
 import type { RequestBody } from './replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
-import { withAnswerFields } from './watch.ts';
 
 /** @throws SidecarError, LifelineEnded; see handle */
 export function runAttempts(
@@ -30,7 +34,16 @@ export function runAttempts(
   return new Attempts(parts, exchange, ticket, body).run();
 }
 
-class Attempts {
+/** What an attempt is made with. */
+interface Means {
+  readonly permit: Permit;
+  readonly token: Token;
+  readonly sentAt: number;
+}
+
+class Attempts implements AttemptTerms {
+  readonly responseTimeoutMs: number;
+  readonly bodyIdleTimeoutMs: number;
   readonly #parts: ExchangeParts;
   readonly #exchange: Exchange;
   readonly #ticket: Ticket;
@@ -38,13 +51,17 @@ class Attempts {
   readonly #fields: RequestFields;
   readonly #relay: Relay;
   readonly #steps: NextSteps;
+  /** Those of the attempt under way, or just ended. */
+  #means: Means | undefined;
   /** The upstream's last word so far. */
   #held: HeldAnswer | undefined;
   /** What follows the attempt under way or just ended; undefined as long as nothing does. */
   #next: NextStep | undefined;
 
   constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody) {
-    const { request, response, lifeline, path, corsOrigin, watch } = exchange;
+    const { request, lifeline } = exchange;
+    this.responseTimeoutMs = parts.requestTimeoutMs;
+    this.bodyIdleTimeoutMs = parts.bodyIdleTimeoutMs;
     this.#parts = parts;
     this.#exchange = exchange;
     this.#ticket = ticket;
@@ -58,25 +75,23 @@ class Attempts {
       lifeline,
       ticket,
     });
-    const { upstream, clientPath } = parts;
-    const relocate = (location: string): string => rewriteLocation(upstream.baseUrl, path, location, clientPath);
-    this.#relay = new Relay(response, {
-      fields: (head) => withAnswerFields(endToEndResponseFields(head.fields, relocate, corsOrigin), watch),
-      onBegin: () => {
-        lifeline.meetDeadline();
-      },
-      // The connection that is closed now is not one that the client has left.
-      onCut: () => {
-        lifeline.end({ kind: 'failed', error: new SidecarError('UPSTREAM_RESET', 'the answer broke off') });
-      },
-    });
+    this.#relay = new Relay(exchange, parts);
   }
 
   async run(): Promise<Relayed> {
     try {
       for (;;) {
-        const relayed = await this.#attempt();
-        if (relayed !== undefined) return relayed;
+        const means = this.#tryGather() ?? (await this.#gather());
+        const attempt = this.#send(means);
+        const letGo = this.#exchange.lifeline.onEnd(() => attempt.abort());
+        const end = await attempt.ended;
+        letGo();
+        this.#exchange.watch?.attemptEnds(end);
+        means.permit.release();
+        if (end.kind === 'relayed') return { status: end.head.status, fault: end.fault };
+        if (end.kind === 'held') this.#hold(end.answer);
+        else this.#judgeFailure(end.failure);
+        if (!(await this.#takeNextStep(means.token))) return this.#giveLastWord(end);
       }
     } catch (error) {
       // The upstream's own last answer is better news than the sidecar's reason for not asking again.
@@ -84,75 +99,78 @@ class Attempts {
       return this.#giveHeld(this.#held);
     } finally {
       this.#exchange.tally.responseBytes = this.#relay.sentBytes;
-      this.#parts.memory.giveBack(this.#held?.body.length ?? 0);
+      if (this.#held !== undefined) this.#parts.memory.giveBack(this.#held.body.length);
       this.#held = undefined;
     }
   }
 
-  /** One attempt and the waiting after it; undefined asks for another. */
-  async #attempt(): Promise<Relayed | undefined> {
-    const { tokens } = this.#parts;
-    const { lifeline, watch } = this.#exchange;
-    if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
-    // Looked at right before the ticket is used: a request that has ended has no place to wait at any more.
-    if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
-    const permit = await inStage('queue', this.#ticket.permit(), watch);
-    const token = tokens.current();
-    if (token === undefined) {
-      // It ran out while the request waited: nothing is spent until there is one again.
-      permit.cancel();
-      return undefined;
-    }
-    const end = await this.#send(permit, token);
-    permit.release();
-    return this.#settle(end, token);
+  onStart(): void {
+    this.#means?.permit.used();
   }
 
-  async #send(permit: Permit, token: Token): Promise<AttemptEnd> {
-    const { upstream, requestTimeoutMs, bodyIdleTimeoutMs, clock } = this.#parts;
-    const { lifeline, path, request } = this.#exchange;
-    const sentAt = clock.now();
+  /** Reports what a head shows, and decides whether its answer goes to the client or is held back. */
+  onHead(head: AnswerHead): Relay | 'hold' {
+    const { tokens, answerSignals } = this.#parts;
+    const { result, isRateLimited, statedWaitMs } = answerSignals.read(head);
+    this.#tellEnded(answerOutcome(head.status, isRateLimited));
+    this.#means?.permit.report(result);
+    if (this.#steps.isReplayed && head.status !== 401 && this.#means !== undefined) tokens.accepted(this.#means.token);
+    this.#next = this.#steps.after({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
+    return this.#next === undefined ? this.onOverflow(head) : 'hold';
+  }
+
+  /** The answer goes to the client now, whatever it is. */
+  onOverflow(head: AnswerHead): Relay {
+    const { permit, token } = this.#means ?? {};
+    // The token is as suspect as if the request could be replayed.
+    if (head.status === 401 && token !== undefined)
+      void this.#parts.tokens.unauthorized(token, new AbortController().signal);
+    if (/^text\/event-stream\b/i.test(answerField(head, 'content-type') ?? '')) permit?.becomeStream();
+    return this.#relay;
+  }
+
+  /** What is at hand costs no wait; undefined where something has to be waited for, or the request has ended. */
+  #tryGather(): Means | undefined {
+    const { tokens, clock } = this.#parts;
+    const token = tokens.current();
+    if (token === undefined || this.#exchange.lifeline.ended !== undefined) return undefined;
+    const permit = this.#ticket.tryPermit();
+    return permit && (this.#means = { permit, token, sentAt: clock.now() });
+  }
+
+  /** Waits until there is a token and a permit to spend it with. */
+  async #gather(): Promise<Means> {
+    const { tokens, clock } = this.#parts;
+    const { lifeline, watch } = this.#exchange;
+    for (;;) {
+      if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
+      // Looked at right before the ticket is used: a request that has ended has no place to wait at any more.
+      if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
+      const permit = await inStage('queue', this.#ticket.permit(), watch);
+      const token = tokens.current();
+      if (token !== undefined) return (this.#means = { permit, token, sentAt: clock.now() });
+      // It ran out while the request waited: nothing is spent until there is one again.
+      permit.cancel();
+    }
+  }
+
+  #send({ token }: Means): Attempt {
+    const { upstream } = this.#parts;
+    const { path, request } = this.#exchange;
     const needsNewConnection = this.#next?.reason === 'reset' || this.#next?.reason === 'connect';
     this.#tellBegun();
-    const attempt = upstream.send(
-      {
-        method: request.method ?? 'GET',
-        path,
-        fields: this.#fieldsWith(token),
-        ...this.#content(),
-        needsNewConnection,
-      },
-      {
-        onStart: () => {
-          permit.used();
-        },
-        onHead: (head) => this.#judge(head, permit, token, sentAt),
-        onOverflow: (head) => this.#relayFinal(head, permit, token),
-        responseTimeoutMs: requestTimeoutMs,
-        bodyIdleTimeoutMs,
-      },
-    );
-    const letGo = lifeline.onEnd(() => {
-      attempt.abort();
-    });
-    const end = await attempt.ended;
-    letGo();
-    this.#exchange.watch?.attemptEnds(end);
-    // With a head the attempt has been told of already.
-    if (end.kind === 'failed' && this.#next === undefined)
-      this.#tellEnded(failureOutcome(end.failure, lifeline.leftMs <= 0), sentAt);
-    return end;
+    const fields = this.#fieldsWith(token);
+    const method = request.method ?? 'GET';
+    const { body, contentLength } = this.#content();
+    return upstream.send({ method, path, fields, body, contentLength, needsNewConnection }, this);
   }
 
   #fieldsWith(token: Token): string[] {
     const { fields, hasContentType } = this.#fields;
+    const sent = [...fields];
     const hasBody = this.#body.receivedBytes > 0 || !this.#body.isWhole;
-    const sent = [
-      ...fields,
-      ...(hasBody && !hasContentType ? ['Content-Type', 'application/json'] : []),
-      'Authorization',
-      `Bearer ${token.value}`,
-    ];
+    if (hasBody && !hasContentType) sent.push('Content-Type', 'application/json');
+    sent.push('Authorization', `Bearer ${token.value}`);
     const { watch, path, request } = this.#exchange;
     const { baseUrl } = this.#parts.upstream;
     return watch?.attemptBegins({ method: request.method ?? 'GET', baseUrl, path, fields: sent }) ?? sent;
@@ -166,37 +184,11 @@ class Attempts {
     return { body: stream, contentLength: this.#body.declaredBytes };
   }
 
-  /** Reports what a head shows, and decides whether its answer goes to the client or is held back. */
-  #judge(head: AnswerHead, permit: Permit, token: Token, sentAt: number): Relay | 'hold' {
-    const { tokens, answerSignals } = this.#parts;
-    const { result, isRateLimited, statedWaitMs } = answerSignals.read(head);
-    this.#tellEnded(answerOutcome(head.status, isRateLimited), sentAt);
-    permit.report(result);
-    if (this.#steps.isReplayed && head.status !== 401) tokens.accepted(token);
-    this.#next = this.#steps.after({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
-    return this.#next === undefined ? this.#relayFinal(head, permit, token) : 'hold';
-  }
-
-  /** The answer goes to the client now, whatever it is. */
-  #relayFinal(head: AnswerHead, permit: Permit, token: Token): Relay {
-    // The token is as suspect as if the request could be replayed.
-    if (head.status === 401) void this.#parts.tokens.unauthorized(token, new AbortController().signal);
-    if (/^text\/event-stream\b/i.test(answerField(head, 'content-type') ?? '')) permit.becomeStream();
-    return this.#relay;
-  }
-
-  async #settle(end: AttemptEnd, token: Token): Promise<Relayed | undefined> {
-    if (end.kind === 'relayed') return { status: end.head.status, fault: end.fault };
-    if (end.kind === 'held') this.#hold(end.answer);
-    else this.#judgeFailure(end.failure);
-    if (await this.#takeNextStep(token)) return undefined;
-    if (end.kind === 'held') return this.#giveHeld(end.answer);
-    throw faultOf(end.failure);
-  }
-
   /** @throws SidecarError when nothing follows, or the lifeline's end is why it failed */
   #judgeFailure(failure: UpstreamFailure): void {
-    const { ended } = this.#exchange.lifeline;
+    const { ended, leftMs } = this.#exchange.lifeline;
+    // With a head the attempt has been told of already.
+    if (this.#next === undefined) this.#tellEnded(failureOutcome(failure, leftMs <= 0));
     if (ended !== undefined) throw nameEnd('upstream', ended);
     // An answer that broke off while it was held back: its head has said what follows.
     if (this.#next !== undefined) return;
@@ -226,6 +218,12 @@ class Attempts {
     this.#held = answer;
   }
 
+  /** @throws SidecarError where there is none */
+  #giveLastWord(end: Exclude<AttemptEnd, { kind: 'relayed' }>): Relayed {
+    if (end.kind === 'held') return this.#giveHeld(end.answer);
+    throw faultOf(end.failure);
+  }
+
   #giveHeld(answer: HeldAnswer): Relayed {
     relayHeld(answer, this.#relay);
     return { status: answer.head.status, fault: undefined };
@@ -239,9 +237,9 @@ class Attempts {
     this.#exchange.tally.attempts++;
   }
 
-  #tellEnded(outcome: AttemptOutcome, sentAt: number): void {
+  #tellEnded(outcome: AttemptOutcome): void {
     const { observe, route, clock } = this.#parts;
-    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - sentAt });
+    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - (this.#means?.sentAt ?? 0) });
   }
 }
 

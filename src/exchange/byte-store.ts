@@ -1,6 +1,8 @@
+const NOTHING = Buffer.alloc(0);
+
 /** Bytes in order of arrival, in one piece of memory at most twice their size, however small the pieces were that came. */
 export class ByteStore {
-  #memory: Buffer = Buffer.alloc(0);
+  #memory: Buffer = NOTHING;
   #length = 0;
 
   /** The bytes so far; valid until the next `add`. */
@@ -21,7 +23,7 @@ export class ByteStore {
   }
 
   clear(): void {
-    this.#memory = Buffer.alloc(0);
+    this.#memory = NOTHING;
     this.#length = 0;
   }
 

@@ -16,7 +16,7 @@ import { awaitToken, inStage, nameEnd } from './stage.ts';
 export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<Relayed> {
   const { tokens, throttle, budget, clock } = parts;
   const { lifeline, request, response, standing, tally, watch } = exchange;
-  const body = new RequestBody(request, bodyLimits(parts), clock);
+  const body = new RequestBody(request, parts, clock);
   budget.recordRequest(clock.now());
   try {
     if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
@@ -27,9 +27,11 @@ export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<
       if (reason.end.kind !== 'deadline') ticket.leave(reason);
     });
     try {
-      await inStage('queue', ticket.admitted(), watch);
-      if (expectsContinue(request) && !body.isWhole) response.writeContinue();
-      await inStage('body', body.read(lifeline), watch);
+      if (!ticket.isAdmitted) await inStage('queue', ticket.admitted(), watch);
+      if (!body.isWhole) {
+        if (expectsContinue(request)) response.writeContinue();
+        await inStage('body', body.read(lifeline), watch);
+      }
       return await runAttempts(parts, exchange, ticket, body);
     } finally {
       letGo();
@@ -40,14 +42,6 @@ export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<
     tally.requestBytes = body.receivedBytes;
     body.dispose();
   }
-}
-
-function bodyLimits(parts: ExchangeParts) {
-  return {
-    replayBufferBytes: parts.retry.replayBufferBytes,
-    memory: parts.memory,
-    idleTimeoutMs: parts.bodyIdleTimeoutMs,
-  };
 }
 
 /** RFC 9110 §10.1.1: an interim answer is nothing that HTTP/1.0 knows. */

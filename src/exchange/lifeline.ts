@@ -28,7 +28,8 @@ export class Lifeline {
   readonly arrivedAt: number;
   readonly deadlineAt: number;
   readonly #clock: Clock;
-  readonly #listeners = new Set<(reason: LifelineEnded) => void>();
+  /** Few at a time, and the one that came last mostly goes first. */
+  #listeners: ((reason: LifelineEnded) => void)[] = [];
   readonly #cancelDeadline: Cancel;
   #ended: LifelineEnded | undefined;
 
@@ -54,8 +55,9 @@ export class Lifeline {
     if (this.#ended !== undefined) return;
     this.#ended = new LifelineEnded(why);
     this.#cancelDeadline();
-    for (const listener of [...this.#listeners]) listener(this.#ended);
-    this.#listeners.clear();
+    const listeners = this.#listeners;
+    this.#listeners = [];
+    for (const listener of listeners) listener(this.#ended);
   }
 
   /** The response head is on its way: the deadline has been met. Leaving and cutting still end the request. */
@@ -74,9 +76,10 @@ export class Lifeline {
       listener(this.#ended);
       return () => undefined;
     }
-    this.#listeners.add(listener);
+    this.#listeners.push(listener);
     return () => {
-      this.#listeners.delete(listener);
+      const at = this.#listeners.lastIndexOf(listener);
+      if (at >= 0) this.#listeners.splice(at, 1);
     };
   }
 

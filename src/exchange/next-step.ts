@@ -3,7 +3,7 @@
  * of the attempts; carries nothing out.
  */
 import { fullJitterMs } from '../retry/backoff.ts';
-import { decideRetry, type AttemptOutcomeFacts } from '../retry/policy.ts';
+import { decideRetry, type AttemptOutcomeFacts, type RetryFacts } from '../retry/policy.ts';
 import type { RetryReason } from '../telemetry/events.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { ExchangeParts } from './exchange.ts';
@@ -24,24 +24,29 @@ export interface RepeatableRequest {
   readonly ticket: Ticket;
 }
 
-export class NextSteps {
+export class NextSteps implements RetryFacts {
+  readonly method: string;
+  readonly hasIdempotencyKey: boolean;
+  readonly isReplayable: boolean;
   /** A 401 has been answered with a newer token. */
   isReplayed = false;
+  countedAttempts = 0;
   readonly #parts: ExchangeParts;
   readonly #request: RepeatableRequest;
-  #countedAttempts = 0;
 
   constructor(parts: ExchangeParts, request: RepeatableRequest) {
     this.#parts = parts;
     this.#request = request;
+    this.method = request.method;
+    this.hasIdempotencyKey = request.hasIdempotencyKey;
+    this.isReplayable = request.isReplayable;
   }
 
   /** @returns undefined when this outcome is the request's last */
   after(outcome: AttemptOutcomeFacts, statedWaitMs = 0): NextStep | undefined {
     const { lifeline, ticket } = this.#request;
-    if (outcome.kind !== 'answer' || !outcome.isRateLimited) this.#countedAttempts++;
-    const facts = { ...this.#request, countedAttempts: this.#countedAttempts, isReplayed: this.isReplayed };
-    const decision = decideRetry(this.#parts.retry, facts, outcome);
+    if (outcome.kind !== 'answer' || !outcome.isRateLimited) this.countedAttempts++;
+    const decision = decideRetry(this.#parts.retry, this, outcome);
     switch (decision.kind) {
       case 'finish':
         return undefined;
@@ -56,7 +61,7 @@ export class NextSteps {
 
   #backOff(reason: RetryReason, statedWaitMs: number): NextStep | undefined {
     const { clock, random, budget, observe, route } = this.#parts;
-    const delayMs = Math.max(statedWaitMs, fullJitterMs(this.#countedAttempts, random()));
+    const delayMs = Math.max(statedWaitMs, fullJitterMs(this.countedAttempts, random()));
     if (delayMs >= this.#request.lifeline.leftMs) return undefined;
     if (budget.take(clock.now())) return { kind: 'back-off', reason, delayMs };
     observe({ kind: 'retry-budget-exhausted', route, reason });

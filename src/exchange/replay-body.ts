@@ -9,6 +9,8 @@ import { SidecarError } from '../errors.ts';
 import { ByteStore } from './byte-store.ts';
 import type { Lifeline } from './lifeline.ts';
 
+const NOTHING = Buffer.alloc(0);
+
 /** Bytes that all replay buffers together may hold. */
 export class ReplayMemory {
   #totalBytes: number;
@@ -43,10 +45,10 @@ export class ReplayMemory {
 }
 
 export interface BodyLimits {
-  readonly replayBufferBytes: number;
+  readonly retry: { readonly replayBufferBytes: number };
   readonly memory: ReplayMemory;
   /** Longest silence of the client within its body, milliseconds; 0 = no limit. */
-  readonly idleTimeoutMs: number;
+  readonly bodyIdleTimeoutMs: number;
 }
 
 export class RequestBody {
@@ -55,7 +57,7 @@ export class RequestBody {
   readonly #request: IncomingMessage;
   readonly #limits: BodyLimits;
   readonly #clock: Clock;
-  readonly #kept = new ByteStore();
+  #kept: ByteStore | undefined;
   #takenBytes = 0;
   #isWhole: boolean;
 
@@ -80,7 +82,7 @@ export class RequestBody {
 
   /** The whole body; undefined when it is empty. */
   get bytes(): Buffer | undefined {
-    return this.receivedBytes === 0 ? undefined : this.#kept.bytes;
+    return this.receivedBytes === 0 ? undefined : this.#kept?.bytes;
   }
 
   /**
@@ -90,7 +92,7 @@ export class RequestBody {
   async read(lifeline: Lifeline): Promise<void> {
     lifeline.assertAlive();
     const declared = this.declaredBytes;
-    if (this.#isWhole || (declared ?? 0) > this.#limits.replayBufferBytes) return;
+    if (this.#isWhole || (declared ?? 0) > this.#limits.retry.replayBufferBytes) return;
     if (declared !== undefined && !this.#take(declared)) return;
     await this.#receive(lifeline, declared === undefined);
     lifeline.assertAlive();
@@ -106,9 +108,9 @@ export class RequestBody {
         this.#request.off('data', keep).off('end', finish);
       };
       const keep = (chunk: Buffer): void => {
-        this.#kept.add(chunk);
+        (this.#kept ??= new ByteStore()).add(chunk);
         this.receivedBytes += chunk.length;
-        const isOver = this.receivedBytes > this.#limits.replayBufferBytes;
+        const isOver = this.receivedBytes > this.#limits.retry.replayBufferBytes;
         if (isBounded && (isOver || !this.#take(chunk.length))) {
           stop();
           resolve();
@@ -131,8 +133,8 @@ export class RequestBody {
 
   /** What has been read and all that follows, once. `onStall` hears of a client that stops sending. */
   stream(onStall: (reason: SidecarError) => void): Readable {
-    const begun = this.#kept.bytes;
-    this.#kept.clear();
+    const begun = this.#kept?.bytes ?? NOTHING;
+    this.#kept?.clear();
     return new Upload(this.#request, begun, {
       onChunk: (chunk) => {
         this.receivedBytes += chunk.length;
@@ -143,7 +145,7 @@ export class RequestBody {
 
   /** Gives the memory back. */
   dispose(): void {
-    this.#kept.clear();
+    this.#kept?.clear();
     this.#limits.memory.giveBack(this.#takenBytes);
     this.#takenBytes = 0;
   }
@@ -156,7 +158,7 @@ export class RequestBody {
 
   /** Calls `onSilence` once when no byte has come for the idle time-out. */
   #watchSilence(onSilence: (reason: SidecarError) => void): () => void {
-    const { idleTimeoutMs } = this.#limits;
+    const { bodyIdleTimeoutMs: idleTimeoutMs } = this.#limits;
     if (idleTimeoutMs === 0) return () => undefined;
     let seenBytes = -1;
     let cancel = (): void => undefined;

@@ -3,48 +3,72 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { LifelineEnd, Lifeline } from '../exchange/lifeline.ts';
 
-export interface ActiveRequest {
+/** A request that is, or was, under way; it is in at most one collection, which alone writes the links. */
+export class ActiveRequest {
   readonly lifeline: Lifeline;
   readonly request: IncomingMessage;
   /** Undefined for an upgrade. */
   readonly response: ServerResponse | undefined;
+  older: ActiveRequest | undefined;
+  younger: ActiveRequest | undefined;
+
+  constructor(lifeline: Lifeline, request: IncomingMessage, response?: ServerResponse) {
+    this.lifeline = lifeline;
+    this.request = request;
+    this.response = response;
+  }
 }
 
+/**
+ * A linked list, in order of arrival. A Set would be rebuilt after every few of them: V8 chains the tables that it leaves behind,
+ * with all that was in them, and once one has grown old they last until the next full collection.
+ */
 export class ActiveRequests {
-  /** In order of arrival. */
-  readonly #requests = new Set<ActiveRequest>();
+  #oldest: ActiveRequest | undefined;
+  #youngest: ActiveRequest | undefined;
+  #count = 0;
   #idleWaiters: (() => void)[] = [];
 
   get count(): number {
-    return this.#requests.size;
+    return this.#count;
   }
 
   add(active: ActiveRequest): void {
-    this.#requests.add(active);
+    active.older = this.#youngest;
+    if (this.#youngest === undefined) this.#oldest = active;
+    else this.#youngest.younger = active;
+    this.#youngest = active;
+    this.#count++;
   }
 
+  /** To be called once for each that was added. */
   remove(active: ActiveRequest): void {
-    this.#requests.delete(active);
-    if (this.#requests.size > 0) return;
+    const { older, younger } = active;
+    if (older === undefined) this.#oldest = younger;
+    else older.younger = younger;
+    if (younger === undefined) this.#youngest = older;
+    else younger.older = older;
+    active.older = active.younger = undefined;
+    if (--this.#count > 0) return;
     for (const wake of this.#idleWaiters.splice(0)) wake();
   }
 
   /** Resolves when no request is under way. */
   whenIdle(): Promise<void> {
-    if (this.#requests.size === 0) return Promise.resolve();
+    if (this.#count === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idleWaiters.push(resolve));
   }
 
   /** Ends all requests under way. @returns how many */
   endAll(why: LifelineEnd): number {
-    const ending = [...this.#requests];
+    const ending = [...this.#all()];
     for (const { lifeline } of ending) lifeline.end(why);
     return ending.length;
   }
 
   /** Those of one connection, in order of arrival. */
   on(socket: Duplex): ActiveRequest[] {
-    return [...this.#requests].filter(({ request }) => request.socket === socket);
+    return [...this.#all()].filter(({ request }) => request.socket === socket);
   }
 
   /** This newest answer of its connection closes it, and no longer an earlier one that has not begun. */
@@ -57,7 +81,11 @@ export class ActiveRequests {
 
   /** Each connection is closed by the last of the answers that it waits for, unless that has begun. */
   closeAfterAnswers(): void {
-    const lastOnes = new Map([...this.#requests].map(({ request, response }) => [request.socket, response]));
+    const lastOnes = new Map([...this.#all()].map(({ request, response }) => [request.socket, response]));
     for (const response of lastOnes.values()) if (response?.headersSent === false) response.shouldKeepAlive = false;
+  }
+
+  *#all(): Iterable<ActiveRequest> {
+    for (let each = this.#oldest; each !== undefined; each = each.younger) yield each;
   }
 }

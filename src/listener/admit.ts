@@ -79,11 +79,9 @@ type Way =
 /** Route and path belong together: the path that is sent is below the base of the route whose token it carries. */
 function chooseWay(routes: RouteTable<Route>, target: string): Way {
   const choice = routes.choose(target);
-  const [route, basePath, strippedLength] =
-    choice.kind === 'chosen'
-      ? [choice.route, choice.route.parts.upstream.baseUrl.pathname, choice.strippedLength]
-      : [undefined, '/', 0];
-  const joined = joinTarget(basePath, target, strippedLength);
+  const route = choice.kind === 'chosen' ? choice.route : undefined;
+  const strippedLength = choice.kind === 'chosen' ? choice.strippedLength : 0;
+  const joined = joinTarget(route?.parts.upstream.baseUrl.pathname ?? '/', target, strippedLength);
   if (joined.kind === 'refused') return { kind: 'refused', error: new SidecarError('BAD_REQUEST', joined.why), route };
   if (route !== undefined) return { kind: 'way', route, path: joined.path };
   const error =

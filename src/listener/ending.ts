@@ -35,50 +35,75 @@ export function tellEnding(
   durationMs: number,
   watch?: Watch,
 ): void {
+  if (ending.kind === 'replied') observe({ kind: 'local-reply', code: ending.error.code });
+  const { attempts, queuedMs, requestBytes, responseBytes } = tally;
   const event: RequestEnded = {
     kind: 'request-ended',
     route,
     method: request?.method ?? '',
-    path: pathOf(request),
+    path: pathOf(request?.url ?? ''),
+    code: codeOf(ending),
+    source: ending.kind === 'relayed' ? 'upstream' : 'sidecar',
+    localReply: ending.kind === 'replied' ? ending.error.code : undefined,
     durationMs,
-    ...tally,
+    attempts,
+    queuedMs,
+    requestBytes,
+    responseBytes,
+    fault: faultIn(ending),
     traceId: watch?.traceId ?? readTraceParent(request?.headers.traceparent)?.traceId,
-    ...describeEnding(ending),
   };
-  if (ending.kind === 'replied') observe({ kind: 'local-reply', code: ending.error.code });
   observe(event);
   watch?.ended(event);
 }
 
-function describeEnding(ending: Ending): Pick<RequestEnded, 'code' | 'source' | 'localReply' | 'fault'> {
+function codeOf(ending: Ending): number {
   switch (ending.kind) {
-    case 'relayed': {
-      const { status, fault } = ending.relayed;
-      return fault === undefined ? { code: status, source: 'upstream' } : { code: status, source: 'upstream', fault };
-    }
-    case 'replied': {
-      const { code, message } = ending.error;
-      return { code: describeReply(ending.error).status, source: 'sidecar', localReply: code, fault: message };
-    }
+    case 'relayed':
+      return ending.relayed.status;
+    case 'replied':
+      return describeReply(ending.error).status;
     case 'preflight':
-      return { code: PREFLIGHT_ANSWERED, source: 'sidecar' };
+      return PREFLIGHT_ANSWERED;
     case 'client-left':
-      return { code: CLIENT_LEFT, source: 'sidecar', fault: 'the client left' };
+      return CLIENT_LEFT;
+  }
+}
+
+function faultIn(ending: Ending): string | undefined {
+  switch (ending.kind) {
+    case 'relayed':
+      return ending.relayed.fault;
+    case 'replied':
+      return ending.error.message;
+    case 'preflight':
+      return undefined;
+    case 'client-left':
+      return 'the client left';
   }
 }
 
 /** Without query, and without the authority of an absolute-form target. */
-function pathOf(request: IncomingMessage | undefined): string {
-  return (request?.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '';
+function pathOf(target: string): string {
+  const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const end = path.search(/[?#]/);
+  return end < 0 ? path : path.slice(0, end);
 }
 
-/** Calls back, then resolves, when the response is closed, by whomever. */
-export function whenClosed(response: ServerResponse, then: () => void): Promise<void> {
+/**
+ * Resolves when the response is closed, by whomever.
+ * @param onBroken called before, when it was not written to its end
+ */
+export function whenClosed(response: ServerResponse, onBroken: () => void): Promise<void> {
   return new Promise((resolve) => {
-    response.once('close', () => {
+    response.on('close', () => {
+      if (response.writableFinished) {
+        resolve();
+        return;
+      }
       // Where it was closed from this side, the request's story is over by the next turn.
       setImmediate(() => {
-        then();
+        onBroken();
         resolve();
       });
     });

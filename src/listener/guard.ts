@@ -58,6 +58,8 @@ export function guardRequest(options: GuardOptions, head: IncomingHead): GuardVe
   return { kind: 'pass', target: target as string, corsOrigin, isPreflight };
 }
 
+const NONE: readonly string[] = [];
+
 /** All values of a few fields, by lower-case name. */
 class FieldView {
   readonly #rawFields: readonly string[];
@@ -66,18 +68,22 @@ class FieldView {
     this.#rawFields = rawFields;
   }
 
-  all(name: string): string[] {
-    const values: string[] = [];
+  all(name: string): readonly string[] {
+    let values: string[] | undefined;
     for (let at = 0; at + 1 < this.#rawFields.length; at += 2) {
       const candidate = this.#rawFields[at] ?? '';
       if (candidate.length === name.length && candidate.toLowerCase() === name) {
-        values.push(this.#rawFields[at + 1] ?? '');
+        const value = this.#rawFields[at + 1] ?? '';
+        if (values === undefined) values = [value];
+        else values.push(value);
       }
     }
-    return values;
+    return values ?? NONE;
   }
 }
 
+/** Clients mostly come with the same authority again. */
+const lastAllowed = new WeakMap<readonly AllowedHost[], string>();
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:@/?#\s[\]]+)(?::(\d{0,5}))?$/i;
 
 function isAllowedAuthority(allowed: readonly AllowedHost[], authority: string): boolean {
@@ -144,7 +150,10 @@ function refuseHost(options: GuardOptions, head: IncomingHead, fields: FieldView
     );
   }
   const host = hosts[0] ?? '';
-  return isAllowedAuthority(options.allowedHosts ?? [], host) ? undefined : hostRefusal(host);
+  if (options.allowedHosts === undefined || lastAllowed.get(options.allowedHosts) === host) return undefined;
+  if (!isAllowedAuthority(options.allowedHosts, host)) return hostRefusal(host);
+  lastAllowed.set(options.allowedHosts, host);
+  return undefined;
 }
 
 function hostRefusal(host: string): SidecarError {

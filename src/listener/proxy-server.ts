@@ -2,7 +2,8 @@
  * The proxy port: accepts, lets admit.ts judge the head, hands each request to the exchange, turns faults into local
  * replies and has each request told of once. Binding is bind.ts's, the story of a request exchange/handle's.
  */
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type http from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../errors.ts';
@@ -11,29 +12,25 @@ import { handle } from '../exchange/handle.ts';
 import { LifelineEnded } from '../exchange/lifeline.ts';
 import { withAnswerFields, type StartWatch } from '../exchange/watch.ts';
 import { corsFields } from '../upstream/fields.ts';
-import { ActiveRequests } from './active-requests.ts';
+import { ActiveRequest, ActiveRequests } from './active-requests.ts';
 import { admit, type AdmitOptions, type Route } from './admit.ts';
 import { emptyTally, isCut, tellEnding, whenClosed, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
 import { asFault, drainingFault, parserFault } from './faults.ts';
+import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 import { OpenConnections } from './open-connections.ts';
 import { answerPreflight } from './preflight.ts';
 import { refuseUpgrade } from './websocket.ts';
 
-export interface ProxyServerOptions extends AdmitOptions {
-  readonly keepAliveMs: number;
+export interface ProxyServerOptions extends AdmitOptions, HttpServerOptions {
   readonly maxConnections: number;
-  /** A client that does not finish its field section within this time is answered 408. Default 60000. */
-  readonly headersTimeoutMs?: number;
-  /** A client that has sent FIN still waits for its answer. */
-  readonly allowHalfClose: boolean;
   /** Tells of what reaches no route, by this route's name. */
   readonly unrouted: Pick<ExchangeParts, 'observe' | 'route'>;
   /** Follows each request from its arrival on. Default: nobody does. */
   readonly watch?: StartWatch | undefined;
 }
 
-const HEADERS_TIMEOUT_MS = 60_000;
+const CLIENT_LEFT: Ending = { kind: 'client-left' };
 
 export class ProxyServer {
   readonly active = new ActiveRequests();
@@ -51,21 +48,9 @@ export class ProxyServer {
 
   /** Makes one http.Server per address family; all share this port's state. */
   createServer(): http.Server {
-    const { keepAliveMs, headersTimeoutMs = HEADERS_TIMEOUT_MS, allowHalfClose } = this.#options;
-    const server = http.createServer({
-      keepAliveTimeout: keepAliveMs,
-      headersTimeout: headersTimeoutMs,
-      connectionsCheckingInterval: headersTimeoutMs / 4,
-      // A queued request's body may stay unread for long; silence within a body is timed where it is read.
-      requestTimeout: 0,
-      noDelay: true,
-      // Node's own refusal would be neither a problem document nor told of; the guard counts the Host fields.
-      requireHostHeader: false,
-    });
-    // The guard has to see every field; the size of the field section bounds their number.
-    Object.assign(server, { httpAllowHalfOpen: allowHalfClose, maxHeadersCount: 0 });
+    const server = createHttpServer(this.#options);
     const serve = (request: IncomingMessage, response: ServerResponse): void => {
-      this.#serve(request, response).catch((thrown: unknown) => {
+      this.#serve(request, response)?.catch((thrown: unknown) => {
         this.#asFault(thrown);
         request.socket.destroy();
       });
@@ -109,9 +94,10 @@ export class ProxyServer {
     for (const server of this.#servers) server.close();
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Resolves when all is over; rejects only by a fault of its own. */
+  #serve(request: IncomingMessage, response: ServerResponse): Promise<void> | undefined {
     // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6).
-    if (this.#brokenSockets.has(request.socket)) return;
+    if (this.#brokenSockets.has(request.socket)) return undefined;
     const { clock, unrouted } = this.#options;
     const tally = emptyTally();
     const startedAt = clock.now();
@@ -121,27 +107,39 @@ export class ProxyServer {
     if (admission.kind === 'preflight') {
       answerPreflight(request, response, admission.corsOrigin);
       tellEnding(unrouted, request, { kind: 'preflight' }, tally, clock.now() - startedAt, watch);
-      return;
+      return undefined;
     }
     if (admission.kind === 'refused') {
       const { error, route = { parts: unrouted } } = admission;
       tally.responseBytes = this.#reply(request, response, error);
       tellEnding(route.parts, request, { kind: 'replied', error }, tally, clock.now() - startedAt, watch);
-      return;
+      return undefined;
     }
-    const { lifeline, route } = admission;
-    const active = { lifeline, request, response };
+    const { lifeline, path, corsOrigin, standing } = admission;
+    const exchange = { request, response, path, corsOrigin, standing, lifeline, tally, watch };
+    return this.#carry(admission.route.parts, exchange, startedAt);
+  }
+
+  async #carry(parts: ExchangeParts, exchange: Exchange, startedAt: number): Promise<void> {
+    const { request, response, lifeline, tally } = exchange;
+    const active = new ActiveRequest(lifeline, request, response);
     this.active.add(active);
-    const story: { ending?: Ending } = {};
+    let ending: Ending | undefined;
     const closed = whenClosed(response, () => {
-      if (!response.writableFinished && !isCut(story.ending)) lifeline.end({ kind: 'client-left' });
+      if (!isCut(ending)) lifeline.end({ kind: 'client-left' });
     });
     try {
-      const ending = await this.#run(route, { ...admission, request, response, tally, watch });
-      story.ending = ending;
+      // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
+      if (response.socket === null) await new Promise(setImmediate);
+      if (this.#phase === 'refusing') throw drainingFault();
+      ending = { kind: 'relayed', relayed: await handle(parts, exchange) };
+    } catch (thrown) {
+      ending = this.#endedBy(thrown, exchange);
+    }
+    try {
       await closed;
-      const told: Ending = lifeline.ended?.end.kind === 'client-left' ? { kind: 'client-left' } : ending;
-      tellEnding(route.parts, request, told, tally, clock.now() - startedAt, watch);
+      const told: Ending = lifeline.ended?.end.kind === 'client-left' ? CLIENT_LEFT : ending;
+      tellEnding(parts, request, told, tally, this.#options.clock.now() - startedAt, exchange.watch);
     } finally {
       lifeline.meetDeadline();
       this.active.remove(active);
@@ -149,22 +147,16 @@ export class ProxyServer {
     }
   }
 
-  async #run({ parts }: Route, exchange: Exchange): Promise<Ending> {
-    const { request, response, corsOrigin, tally, watch } = exchange;
-    try {
-      if (this.#phase === 'refusing') throw drainingFault();
-      return { kind: 'relayed', relayed: await handle(parts, exchange) };
-    } catch (thrown) {
-      if (thrown instanceof LifelineEnded) return { kind: 'client-left' };
-      const error = this.#asFault(thrown);
-      if (response.headersSent || response.destroyed) {
-        response.destroy();
-      } else {
-        const cors = corsOrigin === undefined ? [] : corsFields(corsOrigin);
-        tally.responseBytes = this.#reply(request, response, error, withAnswerFields(cors, watch));
-      }
-      return { kind: 'replied', error };
+  #endedBy(thrown: unknown, { request, response, corsOrigin, tally, watch }: Exchange): Ending {
+    if (thrown instanceof LifelineEnded) return CLIENT_LEFT;
+    const error = this.#asFault(thrown);
+    if (response.headersSent || response.destroyed) {
+      response.destroy();
+    } else {
+      const cors = corsOrigin === undefined ? [] : corsFields(corsOrigin);
+      tally.responseBytes = this.#reply(request, response, error, withAnswerFields(cors, watch));
     }
+    return { kind: 'replied', error };
   }
 
   #reply(
@@ -226,7 +218,7 @@ export class ProxyServer {
     const { parts } = admission.route;
     const startedAt = clock.now();
     const tally = emptyTally();
-    const active = { lifeline, request, response: undefined };
+    const active = new ActiveRequest(lifeline, request);
     this.active.add(active);
     let ending: Ending;
     try {

@@ -46,11 +46,11 @@ export type AttemptEnd =
 
 export interface AttemptTerms {
   /** Called when the request goes onto a connection. */
-  readonly onStart: () => void;
+  onStart(): void;
   /** Called once with the final head: `hold` keeps the answer back, a target gets it streamed. */
-  readonly onHead: (head: AnswerHead) => AnswerTarget | 'hold';
+  onHead(head: AnswerHead): AnswerTarget | 'hold';
   /** An answer too large to hold goes here after all. */
-  readonly onOverflow: (head: AnswerHead) => AnswerTarget;
+  onOverflow(head: AnswerHead): AnswerTarget;
   /** From the last request byte sent to the response head, milliseconds. */
   readonly responseTimeoutMs: number;
   /** Longest silence within an answer's body, milliseconds; 0 = no limit. */
@@ -76,8 +76,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #brokenBy: Error | undefined;
   #held: Buffer[] = [];
   #heldBytes = 0;
-  #cancelTimer: Cancel | undefined;
-  #lastByteAt = 0;
+  /** Longest silence that is borne now; 0 = no limit. */
+  #patienceMs = 0;
+  #silentSince = 0;
+  #looksAt = Infinity;
+  #cancelLook: Cancel | undefined;
   #isOver = false;
 
   constructor(clock: Clock, terms: AttemptTerms) {
@@ -110,36 +113,36 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   onRequestSent(): void {
     if (this.#isOver || this.#head !== undefined) return;
-    const { responseTimeoutMs } = this.#terms;
-    this.#cancelTimer = this.#clock.after(responseTimeoutMs, () => {
-      this.#fail(timeoutFailure(responseTimeoutMs));
-    });
+    this.#expectWithin(this.#terms.responseTimeoutMs);
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusText = ''): void {
     // Interim answers (1xx) arrive here as well; only the final one counts.
     if (status < 200 || this.#isOver) return;
-    this.#cancelTimer?.();
     this.#head = { status, statusText: sendable(statusText), fields: textFields(controller.rawHeaders) };
     const target = this.#terms.onHead(this.#head);
-    if (target !== 'hold') this.#relayTo(target);
-    else this.#cancelTimer = this.#clock.after(HOLD_PATIENCE_MS, () => this.#fail(timeoutFailure(HOLD_PATIENCE_MS)));
+    if (target === 'hold') this.#expectWithin(HOLD_PATIENCE_MS);
+    else this.#relayTo(target);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#isOver) return;
-    this.#lastByteAt = this.#clock.now();
-    if (this.#target === undefined) this.#hold(chunk);
-    else this.#write(controller, this.#target, chunk);
+    if (this.#target === undefined) {
+      this.#hold(chunk);
+      return;
+    }
+    this.#silentSince = this.#clock.now();
+    this.#write(controller, this.#target, chunk);
   }
 
   onResponseEnd(): void {
     if (this.#isOver || this.#head === undefined) return;
-    this.#target?.end();
-    const answer: HeldAnswer = { head: this.#head, body: Buffer.concat(this.#held) };
-    this.#finish(
-      this.#target === undefined ? { kind: 'held', answer } : { kind: 'relayed', head: this.#head, fault: undefined },
-    );
+    if (this.#target === undefined) {
+      this.#finish({ kind: 'held', answer: { head: this.#head, body: Buffer.concat(this.#held) } });
+      return;
+    }
+    this.#target.end();
+    this.#finish({ kind: 'relayed', head: this.#head, fault: undefined });
   }
 
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void {
@@ -151,17 +154,16 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #relayTo(target: AnswerTarget): void {
     if (this.#head === undefined) return;
-    this.#cancelTimer?.();
     target.begin(this.#head);
     this.#target = target;
-    if (this.#terms.bodyIdleTimeoutMs > 0) this.#watchSilence();
+    this.#expectWithin(this.#terms.bodyIdleTimeoutMs);
   }
 
   #write(controller: Dispatcher.DispatchController, target: AnswerTarget, chunk: Buffer): void {
     if (target.write(chunk)) return;
     controller.pause();
     target.onDrain(() => {
-      this.#lastByteAt = this.#clock.now();
+      this.#silentSince = this.#clock.now();
       controller.resume();
     });
   }
@@ -177,16 +179,28 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#write(this.#controller, target, held);
   }
 
-  /** One timer per answer, moved along only when it fires: bytes cost nothing. */
-  #watchSilence(): void {
-    const { bodyIdleTimeoutMs } = this.#terms;
-    this.#lastByteAt = this.#clock.now();
-    const look = (): void => {
-      const silentMs = this.#clock.now() - this.#lastByteAt;
-      if (silentMs >= bodyIdleTimeoutMs) this.#fail(timeoutFailure(bodyIdleTimeoutMs));
-      else this.#cancelTimer = this.#clock.after(bodyIdleTimeoutMs - silentMs, look);
-    };
-    this.#cancelTimer = this.#clock.after(bodyIdleTimeoutMs, look);
+  /**
+   * From now on silence may last so long; 0 = for ever. One timer serves the whole attempt: it is moved along when it fires, so that
+   * neither bytes nor a longer patience cost anything.
+   */
+  #expectWithin(limitMs: number): void {
+    this.#patienceMs = limitMs;
+    this.#silentSince = this.#clock.now();
+    if (limitMs > 0 && this.#silentSince + limitMs < this.#looksAt) this.#lookAfter(limitMs);
+  }
+
+  #lookAfter(delayMs: number): void {
+    this.#cancelLook?.();
+    this.#looksAt = this.#clock.now() + delayMs;
+    this.#cancelLook = this.#clock.after(delayMs, () => this.#look());
+  }
+
+  #look(): void {
+    this.#looksAt = Infinity;
+    if (this.#patienceMs === 0) return;
+    const leftMs = this.#silentSince + this.#patienceMs - this.#clock.now();
+    if (leftMs <= 0) this.#fail(timeoutFailure(this.#patienceMs));
+    else this.#lookAfter(leftMs);
   }
 
   #fail(failure: UpstreamFailure): void {
@@ -209,7 +223,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #finish(end: AttemptEnd): void {
     this.#isOver = true;
-    this.#cancelTimer?.();
+    this.#cancelLook?.();
     this.#held = [];
     this.#settle(end);
   }
@@ -217,6 +231,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
 /** A reason phrase that cannot be sent on is dropped: clients are to ignore it anyway (RFC 9112 §4). */
 function sendable(statusText: string): string {
+  if (statusText === 'OK') return statusText;
   return /^[\t -~\x80-\xff]*$/.test(statusText) ? statusText : '';
 }
 

@@ -105,7 +105,8 @@ export function corsFields(origin: string): string[] {
 /** First value of a field in a flat list; `name` in lower case. */
 export function fieldOf(rawFields: readonly string[], name: string): string | undefined {
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
-    if (rawFields[at]?.toLowerCase() === name) return rawFields[at + 1];
+    const candidate = rawFields[at];
+    if (candidate?.length === name.length && candidate.toLowerCase() === name) return rawFields[at + 1];
   }
   return undefined;
 }
@@ -116,8 +117,11 @@ function connectionOptions(rawFields: readonly string[]): Set<string> | undefine
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
     const name = rawFields[at] ?? '';
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
+    const value = rawFields[at + 1] ?? '';
+    // The usual ones name no field.
+    if (value === 'keep-alive' || value === 'close') continue;
     options ??= new Set();
-    for (const option of (rawFields[at + 1] ?? '').split(',')) options.add(canonicalName(option.trim()));
+    for (const option of value.split(',')) options.add(canonicalName(option.trim()));
   }
   return options;
 }

@@ -48,7 +48,7 @@ it('one attempt: the fields are those of the watch, in both directions', async (
   ]);
 });
 
-it('a refused call, then an answer: each attempt ends before the next begins, with a wait in the queue between', async () => {
+it('a refused call, then an answer: each attempt ends before the next begins', async () => {
   let asked = 0;
   const { heard, proxy } = await open((_, response) => {
     response.writeHead(++asked === 1 ? 429 : 200, { 'retry-after': '0' }).end();
@@ -59,7 +59,6 @@ it('a refused call, then an answer: each attempt ends before the next begins, wi
   expect(story.filter((line) => line !== 'waited')).toEqual([
     'attempt GET /quotes',
     'held',
-    'wait queue',
     'attempt GET /quotes',
     'answer',
     'relayed',

@@ -1,0 +1,32 @@
+/** node:http as the proxy port wants it. What is heard and answered there is proxy-server.ts's. */
+import http from 'node:http';
+
+export interface HttpServerOptions {
+  /** How long an idle connection is kept, milliseconds. */
+  readonly keepAliveMs: number;
+  /** A client that does not finish its field section within this time is answered 408. Default 60000. */
+  readonly headersTimeoutMs?: number;
+  /** A client that has sent FIN still waits for its answer. */
+  readonly allowHalfClose: boolean;
+}
+
+const HEADERS_TIMEOUT_MS = 60_000;
+
+/** A server that listens nowhere yet and answers nothing. */
+export function createHttpServer(options: HttpServerOptions): http.Server {
+  const { keepAliveMs, headersTimeoutMs = HEADERS_TIMEOUT_MS, allowHalfClose } = options;
+  const server = http.createServer({
+    keepAliveTimeout: keepAliveMs,
+    headersTimeout: headersTimeoutMs,
+    connectionsCheckingInterval: headersTimeoutMs / 4,
+    // A queued request's body may stay unread for long; silence within a body is timed where it is read.
+    requestTimeout: 0,
+    noDelay: true,
+    // Requests that declare no body come with one that has ended.
+    optimizeEmptyRequests: true,
+    // Node's own refusal would be neither a problem document nor told of; the guard counts the Host fields.
+    requireHostHeader: false,
+  });
+  // The guard has to see every field; the size of the field section bounds their number.
+  return Object.assign(server, { httpAllowHalfOpen: allowHalfClose, maxHeadersCount: 0 });
+}
