@@ -69,8 +69,9 @@ export function openPodman(folder: string): Podman {
   }
   const servers: ChildProcess[] = [];
   const attempt = (...args: string[]): Ended => {
-    const { status, stdout, stderr } = spawnSync('podman', args, { env, encoding: 'utf8' });
-    return { code: status, stdout, stderr };
+    const { status, signal, error, stdout, stderr } = spawnSync('podman', args, { env, encoding: 'utf8' });
+    const why = status === null ? `${String(signal)} ${error?.message ?? ''}` : '';
+    return { code: status, stdout, stderr: `${stderr}${why}` };
   };
   const run = (...args: string[]): string => {
     const { code, stdout, stderr } = attempt(...args);

@@ -50,7 +50,11 @@ export async function tryCompose(podman: Podman, file: string, say: (text: strin
   if (!ok) throw new Error('the status page is not there for a browser of this machine');
   say(`compose: the status page is there on this machine's loopback, port ${statusPort}`);
 
-  compose('down', '--timeout', '30');
+  // podman does not remove a container whose network another one uses, as `down` wants at once: the end removes them.
+  compose('stop', '--timeout', '30');
+  const codes = [SIDECAR, APP].map((name) => podman.run('inspect', '--format', '{{.State.ExitCode}}', name));
+  if (codes.some((code) => code !== '0')) throw new Error(`docker-compose stop ended them with ${codes.join(' and ')}`);
+  say('compose: stopped, both exit 0');
 }
 
 async function findFreePort(): Promise<number> {

@@ -13,7 +13,7 @@ const SERVERS = [
   { program: 'haproxy', package: 'haproxy', tests: 'npm run bench:hostile' },
   { program: 'promtool', package: 'prometheus', tests: 'test/telemetry, test/deploy' },
   { program: 'prometheus', package: 'prometheus', tests: 'test/deploy/{alerts,dashboard,metrics}.test.ts' },
-  { program: 'curl', package: 'curl', tests: 'test/e2e/commands.test.ts' },
+  { program: 'curl', package: 'curl', tests: 'test/e2e/commands.test.ts, test/docs' },
   { program: 'chromium', package: 'chromium', tests: 'test/e2e/{browser,status-page}.test.ts' },
   { program: 'redis-server', package: 'redis-server', tests: 'test/fleet' },
   { program: 'tinyproxy', package: 'tinyproxy', tests: 'test/e2e/egress-proxy.test.ts' },

@@ -1,0 +1,190 @@
+/**
+ * What the image, its bill of materials and the compose file promise, as far as it can be read from them. That the image builds
+ * and runs is shown by `npm run image:test`.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Ajv } from 'ajv';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parse } from 'yaml';
+import { readBaseName } from '../../tools/image/base-image.ts';
+import { findLibraries, findPackages } from '../../tools/image/debian.ts';
+import { makeBom } from '../../tools/image/sbom.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
+const readJson = (...path: string[]): unknown => JSON.parse(read(...path));
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+const manifest = readJson('package.json') as Manifest;
+
+describe('the Dockerfile', () => {
+  const stages = read('Dockerfile')
+    .replaceAll(/\\\n\s*/g, '')
+    .split(/^(?=FROM )/m)
+    .slice(1)
+    .map((stage) => stage.split('\n').filter((line) => line !== '' && !line.startsWith('#')));
+  const last = stages.at(-1) ?? [];
+  const value = (instruction: string): string[] =>
+    last.filter((line) => line.startsWith(`${instruction} `)).map((line) => line.slice(instruction.length + 1));
+
+  it('begins with the Node.js that the tests run on, and with nothing else', () => {
+    expect(readBaseName(join(ROOT, 'Dockerfile')).nodeVersion).toBe(process.versions.node);
+    const bases = stages.map(([from = '']) => from.split(' ')[1]);
+    expect(bases).toEqual(['${NODE_IMAGE}', 'packages', '${NODE_IMAGE}', 'scratch']);
+  });
+
+  it('ends in an image without a shell, with a user by number', () => {
+    expect(value('RUN')).toEqual([]);
+    expect(value('USER')).toEqual(['1000:1000']);
+    for (const command of [
+      ...value('ENTRYPOINT'),
+      ...value('HEALTHCHECK').map((check) => check.replace(/^.*CMD /, '')),
+    ])
+      expect((JSON.parse(command) as string[])[0]).toBe('/usr/local/bin/node');
+    expect(value('ENTRYPOINT')).toHaveLength(1);
+    expect(value('HEALTHCHECK')).toHaveLength(1);
+  });
+
+  it('takes nothing but what was assembled, each layer on its own', () => {
+    expect(value('COPY')).toEqual(
+      ['system', 'packages', 'application'].map((layer) => `--from=image /image/${layer}/ /`),
+    );
+  });
+
+  it('installs what the lock file says, and runs no script of a package', () => {
+    const installs = stages.flat().filter((line) => /npm (ci|install|i) /.test(line));
+    expect(installs).toHaveLength(2);
+    for (const install of installs) expect(install).toMatch(/npm ci .*--ignore-scripts/);
+  });
+
+  it('is labelled with the version of the package', () => {
+    expect(value('ARG')).toContain(`VERSION=${manifest.version}`);
+    expect(value('LABEL').join(' ')).toMatch(/image\.version="\$\{VERSION\}".*image\.base\.name="\$\{NODE_IMAGE\}"/);
+  });
+
+  it('copies no file that is kept out of the build', () => {
+    const open = read('.dockerignore').split('\n').slice(1);
+    const sources = stages
+      .slice(0, -1)
+      .flat()
+      .filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
+      .flatMap((line) => line.split(' ').slice(1, -1));
+    expect(sources.length).toBeGreaterThan(5);
+    for (const source of sources) {
+      expect(existsSync(join(ROOT, source)), source).toBe(true);
+      const isOpen = open.some((rule) => rule === `!${source}` || source.startsWith(rule.slice(1) || '!'));
+      expect(isOpen, source).toBe(true);
+    }
+  });
+});
+
+describe('the libraries that go into the image', () => {
+  it('are those that the binary is linked to, with the packages that they came from', () => {
+    const libraries = findLibraries(process.execPath);
+    const names = libraries.map((file) => file.replace(/^.*\//, '').replace(/\.so.*$/, ''));
+    expect(names).toEqual(expect.arrayContaining(['libc', 'libstdc++', 'libatomic', expect.stringMatching(/^ld-/)]));
+    for (const file of libraries) expect(existsSync(file), file).toBe(true);
+    const packages = findPackages(libraries).map(({ name }) => name);
+    expect(packages).toEqual(expect.arrayContaining(['libatomic1', 'libc6', 'libstdc++6']));
+  });
+});
+
+describe('the bill of materials', () => {
+  const bom = makeBom(ROOT);
+
+  it('is CycloneDX 1.5 as its schema says', () => {
+    const folder = join(
+      dirname(fileURLToPath(import.meta.resolve('@cyclonedx/cyclonedx-library/package.json'))),
+      'res/schema',
+    );
+    const schema = (name: string): object => JSON.parse(readFileSync(join(folder, name), 'utf8')) as object;
+    const ajv = new Ajv({ strict: false, validateFormats: false });
+    for (const name of ['spdx.SNAPSHOT.schema.json', 'jsf-0.82.SNAPSHOT.schema.json'])
+      ajv.addSchema(schema(name), `http://cyclonedx.org/schema/${name}`);
+    const validate = ajv.compile(schema('bom-1.5.SNAPSHOT.schema.json'));
+    expect(validate(bom), JSON.stringify(validate.errors)).toBe(true);
+    // The judge can say no.
+    expect(validate({ ...bom, components: [{ name: 'without a type' }] })).toBe(false);
+  });
+
+  it('lists exactly what the runtime dependencies need', () => {
+    const expected = closureOf(ROOT);
+    expect(expected.size).toBeGreaterThan(Object.keys(manifest.dependencies ?? {}).length);
+    expect(bom.components.map((part) => part['bom-ref']).toSorted()).toEqual([...expected].toSorted());
+  });
+
+  it('is about this package, and the same each time', () => {
+    expect(bom.metadata.component).toMatchObject({ name: manifest.name, version: manifest.version });
+    expect(makeBom(ROOT)).toEqual(bom);
+    expect(makeBom(ROOT, [], 86_400).metadata.timestamp).toBe('1970-01-02T00:00:00.000Z');
+  });
+
+  it('is written where npm run sbom is told to', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sbom-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'new', 'sbom.cdx.json');
+    execFileSync(process.execPath, [join(ROOT, 'tools/image/write-sbom.ts'), file]);
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(bom);
+  });
+});
+
+describe('deploy/compose.yaml', () => {
+  const file = join(ROOT, 'deploy', 'compose.yaml');
+
+  it('is valid, as docker-compose judges', () => {
+    const judge = (path: string): string => {
+      const { stdout, stderr } = spawnSync('docker-compose', ['--file', path, 'config'], { encoding: 'utf8' });
+      return stdout === '' ? `refused: ${stderr}` : stdout;
+    };
+    const { services } = parse(judge(file)) as { services: Record<string, unknown> };
+    expect(Object.keys(services).toSorted()).toEqual(['app', 'grafana', 'prometheus', 'sidecar']);
+    // The judge can say no.
+    expect(judge(join(ROOT, 'deploy', 'prometheus', 'prometheus.yml'))).toMatch(/^refused: /);
+  });
+
+  it('mounts files that are there, opens ports for this machine alone, and runs what the package is', () => {
+    const { services } = parse(readFileSync(file, 'utf8')) as {
+      services: Record<string, { image: string; ports?: string[]; volumes?: string[] }>;
+    };
+    for (const { ports = [], volumes = [] } of Object.values(services)) {
+      for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
+      for (const volume of volumes)
+        expect(existsSync(join(ROOT, 'deploy', volume.split(':')[0] ?? '')), volume).toBe(true);
+    }
+    expect(services.sidecar?.image).toBe(`${manifest.name}:${manifest.version}`);
+    expect(services.app).toMatchObject({ image: services.sidecar?.image, network_mode: 'service:sidecar' });
+  });
+});
+
+/** `name@version` of all that is reached from the package's dependencies, as Node.js would find it; found without npm. */
+function closureOf(root: string): Set<string> {
+  const found = new Map<string, string>();
+  const visit = (folder: string): void => {
+    const { dependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+    for (const name of Object.keys(dependencies)) {
+      const next = locate(name, folder);
+      if (found.has(next)) continue;
+      const { version } = JSON.parse(readFileSync(join(next, 'package.json'), 'utf8')) as Manifest;
+      found.set(next, `${name}@${version}`);
+      visit(next);
+    }
+  };
+  visit(root);
+  return new Set(found.values());
+}
+
+function locate(name: string, from: string): string {
+  const here = join(from, 'node_modules', name);
+  if (existsSync(join(here, 'package.json'))) return here;
+  if (dirname(from) === from) throw new Error(`${name} is not installed`);
+  return locate(name, dirname(from));
+}
