@@ -1,0 +1,39 @@
+/** Links between pages lead somewhere: files and images that exist, headings that are there. */
+import { existsSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { expect, test } from 'vitest';
+import { PAGES, ROOT, anchorsOf, linksOf, readPage } from './pages.ts';
+
+function faultOf(page: string, link: string): string | undefined {
+  const [path = '', anchor] = link.split('#');
+  const target = path === '' ? page : normalize(join(dirname(page), decodeURI(path)));
+  if (!existsSync(join(ROOT, target))) return `${link}: no such file`;
+  if (anchor === undefined || !target.endsWith('.md')) return undefined;
+  return anchorsOf(target).has(anchor) ? undefined : `${link}: no such heading`;
+}
+
+test.each(PAGES)('%s', (page) => {
+  const inside = linksOf(page).filter((link) => !/^[a-z]+:/.test(link));
+  expect(inside.map((link) => faultOf(page, link)).filter((fault) => fault !== undefined)).toEqual([]);
+});
+
+test('what leads nowhere is found', () => {
+  expect(faultOf('README.md', 'docs/no-such-page.md')).toContain('no such file');
+  expect(faultOf('README.md', 'docs/governor.md#no-such-heading')).toContain('no such heading');
+  expect(PAGES.flatMap(linksOf).length).toBeGreaterThan(100);
+});
+
+test('every page under docs is in its index', () => {
+  const index = new Set(linksOf('docs/README.md').map((link) => normalize(join('docs', link.replace(/#.*/, '')))));
+  const pages = PAGES.filter((page) => /^docs\/[^/]+\.md$/.test(page) && page !== 'docs/README.md');
+  expect(pages.filter((page) => !index.has(page))).toEqual([]);
+});
+
+test('no page waits for a figure', () => {
+  expect(PAGES.filter((page) => /@@|\bTBD\b|\bFIXME\b/.test(readPage(page)))).toEqual([]);
+});
+
+test('every alternative text says something', () => {
+  const bare = PAGES.filter((page) => readPage(page).includes('![]('));
+  expect(bare).toEqual([]);
+});

@@ -1,0 +1,99 @@
+/** Settings, variables, metrics, scripts and files that a page names exist: compared with the schema, the project, and a sandbox that runs. */
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CONFIG_VARIABLE, SETTINGS } from '../../src/config/schema.ts';
+import { ROUTE_SETTINGS } from '../../src/config/schema-routes.ts';
+import { startSandbox } from './sandbox.ts';
+import type { RunningSandbox } from './sandbox.ts';
+import { PAGES, ROOT, proseOf, readPage } from './pages.ts';
+
+/** History is not rewritten when a name changes, and what is generated is compared with its source elsewhere. */
+const NAMING = PAGES.filter((page) => !/^(?:CHANGELOG|config\/reference|docs\/adr\/.*)\.?/.test(page));
+
+const KEYS = new Set([...SETTINGS].map(([key]) => key as string));
+/** A part of a section has a name, too. */
+const SECTIONS_AND_KEYS = new Set([...KEYS].flatMap((key) => [key, key.replace(/\.[^.]*$/, '')]));
+const SECTIONS = new Set([...KEYS].map((key) => key.replace(/\..*$/s, '')));
+const VARIABLES = new Set([...[...SETTINGS].map(([, setting]) => setting.env), CONFIG_VARIABLE]);
+
+/** Of deploy/compose.yaml, and one that is shown because it is wrong. */
+const OTHER_VARIABLES = new Set(['SIDECAR_COMMAND', 'SIDECAR_THROTTLE_RATE']);
+/** Fields of /status that are there with a fleet only. */
+const STATUS_OF_A_FLEET = new Set(['throttle.fleet']);
+
+let sandbox: RunningSandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox('docs-names');
+});
+afterAll(async () => {
+  await sandbox[Symbol.asyncDispose]();
+});
+
+async function read(path: string): Promise<string> {
+  return await (await fetch(sandbox.adminUrl + path)).text();
+}
+
+function isField(status: unknown, path: string): boolean {
+  let value = status;
+  for (const name of path.split('.')) {
+    if (typeof value !== 'object' || value === null || !(name in value)) return false;
+    value = (value as Record<string, unknown>)[name];
+  }
+  return true;
+}
+
+/** Pairs of page and name that are not known. */
+function unknown(pattern: RegExp, text: (page: string) => string, isKnown: (name: string) => boolean): string[] {
+  return NAMING.flatMap((page) =>
+    [...text(page).matchAll(pattern)].map(([, name = '']) => (isKnown(name) ? '' : `${page}: ${name}`)),
+  ).filter((fault) => fault !== '');
+}
+
+describe('every name on every page', () => {
+  test('variables', () => {
+    const isKnown = (name: string): boolean => VARIABLES.has(name) || OTHER_VARIABLES.has(name);
+    expect(unknown(/\b(SIDECAR_[A-Z0-9]+(?:_[A-Z0-9]+)*)\b(?!_)/g, readPage, isKnown)).toEqual([]);
+  });
+
+  test('keys, or fields of /status', async () => {
+    const status: unknown = JSON.parse(await read('/status'));
+    const isKnown = (name: string): boolean =>
+      !SECTIONS.has(name.replace(/\..*$/s, '')) ||
+      SECTIONS_AND_KEYS.has(name) ||
+      name in ROUTE_SETTINGS ||
+      STATUS_OF_A_FLEET.has(name) ||
+      isField(status, name);
+    const faults = unknown(/`([a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+)`/g, proseOf, isKnown);
+    // A chart has keys of its own, which its schema checks.
+    expect(faults.filter((fault) => !fault.startsWith('deploy/helm/'))).toEqual([]);
+  });
+
+  test('scripts', () => {
+    const scripts = Object.keys((JSON.parse(readPage('package.json')) as { scripts: object }).scripts);
+    const isKnown = (name: string): boolean => name.endsWith(':') || scripts.includes(name);
+    expect(unknown(/`npm run ([\w:]+)/g, readPage, isKnown)).toEqual([]);
+  });
+
+  test('files of the project, and of src without saying so', () => {
+    const isThere = (path: string): boolean => globSync([path, `${path}.ts`], { cwd: ROOT }).length > 0;
+    const isKnown = (path: string): boolean => isThere(path) || isThere(`src/${path}`);
+    const folders = ['config', 'deploy', 'docs', 'src', 'test', 'tools', ...globSync('*/', { cwd: join(ROOT, 'src') })];
+    const names = folders.map((folder) => folder.replace(/\/$/, '')).join('|');
+    expect(unknown(new RegExp(`\`((?:${names})/[^\\s\`…]+)\``, 'g'), proseOf, isKnown)).toEqual([]);
+  });
+
+  test('metrics of the process', async () => {
+    const exposition = await read('/metrics');
+    const names = new Set([...exposition.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name));
+    const pattern = /\b((?:process|nodejs)_[a-z0-9_]+)\b/g;
+    expect(
+      unknown(pattern, readPage, (name) => names.has(name.replace(/_(?:bucket|sum|count)$/, '')) || names.has(name)),
+    ).toEqual([]);
+  });
+
+  test('the patterns find what they look for', () => {
+    expect([...readPage('README.md').matchAll(/\bSIDECAR_[A-Z_]+/g)].length).toBeGreaterThan(5);
+    expect(unknown(/\b(SIDECAR_[A-Z_]+)\b/g, readPage, () => false).length).toBeGreaterThan(50);
+  });
+});

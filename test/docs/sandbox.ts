@@ -1,0 +1,44 @@
+/** The sandbox as a page tells readers to start it, on free ports, with the doors open that pages speak of. */
+import { newCredential } from '../support/secrets.ts';
+import { spawnSidecar } from '../support/sidecar-process.ts';
+import type { SidecarProcess } from '../support/sidecar-process.ts';
+
+export interface RunningSandbox extends SidecarProcess {
+  readonly proxyUrl: string;
+  readonly adminUrl: string;
+  /** Settings of a client that the sandbox knows, for commands beside it. */
+  readonly client: Readonly<Record<string, string>>;
+}
+
+/** @param name of the copy of its output */
+export async function startSandbox(name: string): Promise<RunningSandbox> {
+  const { id, secret } = newCredential();
+  const client = { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret };
+  const started = spawnSidecar({
+    name,
+    args: ['sandbox'],
+    patienceMs: 30_000,
+    env: {
+      ...client,
+      SIDECAR_LISTEN: 'localhost:0',
+      SIDECAR_ADMIN_LISTEN: 'localhost:0',
+      SIDECAR_ADMIN_ALLOW_QUIT: 'true',
+      SIDECAR_ADMIN_ALLOW_LOG_LEVEL: 'true',
+    },
+  });
+  const addressOf = async (what: string): Promise<string> =>
+    (await started.line(new RegExp(`^${what} `))).slice(what.length + 1);
+  const [proxyUrl, adminUrl] = [await addressOf('proxy'), await addressOf('admin')];
+  return {
+    ...started,
+    proxyUrl,
+    adminUrl,
+    client: {
+      ...client,
+      SIDECAR_BASE_URL: await addressOf('api'),
+      SIDECAR_AUTH_URL: new URL(await addressOf('token')).origin,
+      SIDECAR_AUDIENCE: 'https://sales-api.sandbox.invalid/',
+      SIDECAR_ADMIN_LISTEN: new URL(adminUrl).host,
+    },
+  };
+}
