@@ -8,7 +8,7 @@ import { loadConfig, type LoadOptions } from '../config/load.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { examine } from './check/examine.ts';
 import { formatDocument, formatStep, formatSummary, isFine } from './check/report.ts';
-import { formatStepForScreen, formatSummaryForScreen } from './check/screen.ts';
+import { formatStepForScreen, formatSummaryForScreen, MARKS } from './check/screen.ts';
 import type { Step } from './check/walk.ts';
 import { columnsOf, paintFor } from './paint.ts';
 
@@ -55,10 +55,13 @@ interface Report {
 }
 
 function chooseReport(stream: NodeJS.WriteStream): Report {
+  const paint = paintFor(stream);
   // A terminal that knows neither width nor symbols gets what a file would.
   if (!stream.isTTY || process.env.TERM === 'dumb')
-    return { step: (step) => formatStep(step, (_, mark) => mark), summary: formatSummary };
-  const paint = paintFor(stream);
+    return {
+      step: (step) => formatStep(step, (outcome, mark) => paint(MARKS[outcome].role, mark)),
+      summary: formatSummary,
+    };
   return {
     step: (step) => formatStepForScreen(step, columnsOf(stream), paint),
     summary: (steps) => formatSummaryForScreen(steps, paint),

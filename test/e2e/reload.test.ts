@@ -227,6 +227,7 @@ describe('on a terminal', () => {
       ...settings(upstream.url, tokens.url, newCredential()),
       SIDECAR_LISTEN: '127.0.0.1:0',
       SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+      SIDECAR_LOG_FORMAT: 'json',
     };
     await using terminal = openTerminal({ ...env, SIDECAR_CONFIG: file.path });
     const pid = Number((await terminal.line(/^pid (\d+)/))[1]);

@@ -27,7 +27,8 @@ beforeEach(async () => {
   clock = new ManualClock();
 });
 afterEach(async () => {
-  await rm(folder, { recursive: true });
+  // What is written last may still be on its way.
+  await rm(folder, { recursive: true, maxRetries: 5 });
 });
 
 interface Setup {

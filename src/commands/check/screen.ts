@@ -6,7 +6,8 @@ import { onOneLine } from '../../config/problems.ts';
 import type { Paint, Role } from '../paint.ts';
 import type { Outcome, Step } from './walk.ts';
 
-const MARKS = {
+/** How outcomes look. */
+export const MARKS = {
   ok: { symbol: '✔', role: 'good' },
   warn: { symbol: '!', role: 'warning' },
   fail: { symbol: '✘', role: 'bad' },
