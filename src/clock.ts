@@ -2,6 +2,7 @@
  * Time and chance as values that are handed in, so that everything that waits can be tested in virtual time.
  * Durations end in `Ms`, instants in `At`. Instants are monotonic unless a name says `wall`.
  */
+import { DelayLine } from './delay-line.ts';
 
 /** Cancels a timer; calling it again, or after it fired, does nothing. */
 export type Cancel = () => void;
@@ -29,6 +30,8 @@ export const systemClock: Clock = {
   wallNow: () => Date.now(),
   after(delayMs, run) {
     if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
+    const line = lineOf(delayMs);
+    if (line !== undefined) return line.after(run);
     const timer = setTimeout(run, Math.max(0, delayMs));
     return () => {
       clearTimeout(timer);
@@ -51,6 +54,20 @@ export const systemClock: Clock = {
     };
   },
 };
+
+/** Time-outs are configured, so that there are few of them; what clients make up is not kept. */
+const MOST_LINES = 32;
+const SHORTEST_LINE_MS = 1000;
+const lines = new Map<number, DelayLine>();
+
+function lineOf(delayMs: number): DelayLine | undefined {
+  const line = lines.get(delayMs);
+  if (line !== undefined || !Number.isInteger(delayMs) || delayMs < SHORTEST_LINE_MS) return line;
+  if (lines.size >= MOST_LINES) return undefined;
+  const another = new DelayLine(delayMs);
+  lines.set(delayMs, another);
+  return another;
+}
 
 /** Step by step. */
 function afterLong(delayMs: number, run: () => void): Cancel {

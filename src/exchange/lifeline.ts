@@ -30,7 +30,7 @@ export class Lifeline {
   readonly #clock: Clock;
   /** Few at a time, and the one that came last mostly goes first. */
   #listeners: ((reason: LifelineEnded) => void)[] = [];
-  readonly #cancelDeadline: Cancel;
+  #cancelDeadline: Cancel | undefined;
   #ended: LifelineEnded | undefined;
 
   constructor(clock: Clock, deadlineMs: number) {
@@ -54,7 +54,7 @@ export class Lifeline {
   end(why: LifelineEnd): void {
     if (this.#ended !== undefined) return;
     this.#ended = new LifelineEnded(why);
-    this.#cancelDeadline();
+    this.meetDeadline();
     const listeners = this.#listeners;
     this.#listeners = [];
     for (const listener of listeners) listener(this.#ended);
@@ -62,7 +62,8 @@ export class Lifeline {
 
   /** The response head is on its way: the deadline has been met. Leaving and cutting still end the request. */
   meetDeadline(): void {
-    this.#cancelDeadline();
+    this.#cancelDeadline?.();
+    this.#cancelDeadline = undefined;
   }
 
   /** @throws LifelineEnded when it has ended already */

@@ -32,19 +32,21 @@ export class NextSteps implements RetryFacts {
   isReplayed = false;
   countedAttempts = 0;
   readonly #parts: ExchangeParts;
-  readonly #request: RepeatableRequest;
+  readonly #lifeline: Lifeline;
+  readonly #ticket: Ticket;
 
-  constructor(parts: ExchangeParts, request: RepeatableRequest) {
+  constructor(parts: ExchangeParts, { method, hasIdempotencyKey, isReplayable, lifeline, ticket }: RepeatableRequest) {
     this.#parts = parts;
-    this.#request = request;
-    this.method = request.method;
-    this.hasIdempotencyKey = request.hasIdempotencyKey;
-    this.isReplayable = request.isReplayable;
+    this.#lifeline = lifeline;
+    this.#ticket = ticket;
+    this.method = method;
+    this.hasIdempotencyKey = hasIdempotencyKey;
+    this.isReplayable = isReplayable;
   }
 
   /** @returns undefined when this outcome is the request's last */
   after(outcome: AttemptOutcomeFacts, statedWaitMs = 0): NextStep | undefined {
-    const { lifeline, ticket } = this.#request;
+    const lifeline = this.#lifeline;
     if (outcome.kind !== 'answer' || !outcome.isRateLimited) this.countedAttempts++;
     const decision = decideRetry(this.#parts.retry, this, outcome);
     switch (decision.kind) {
@@ -53,7 +55,9 @@ export class NextSteps implements RetryFacts {
       case 'refresh-token':
         return { kind: 'refresh-token', reason: 'unauthorized' };
       case 'await-permit':
-        return ticket.retryWaitMs() < lifeline.leftMs ? { kind: 'await-permit', reason: 'rate_limited' } : undefined;
+        return this.#ticket.retryWaitMs() < lifeline.leftMs
+          ? { kind: 'await-permit', reason: 'rate_limited' }
+          : undefined;
       case 'back-off':
         return this.#backOff(decision.reason, statedWaitMs);
     }
@@ -62,7 +66,7 @@ export class NextSteps implements RetryFacts {
   #backOff(reason: RetryReason, statedWaitMs: number): NextStep | undefined {
     const { clock, random, budget, observe, route } = this.#parts;
     const delayMs = Math.max(statedWaitMs, fullJitterMs(this.countedAttempts, random()));
-    if (delayMs >= this.#request.lifeline.leftMs) return undefined;
+    if (delayMs >= this.#lifeline.leftMs) return undefined;
     if (budget.take(clock.now())) return { kind: 'back-off', reason, delayMs };
     observe({ kind: 'retry-budget-exhausted', route, reason });
     return undefined;

@@ -12,11 +12,13 @@ import { withAnswerFields } from './watch.ts';
 
 const WRITABLE_PHRASE = /^[\t\x20-\x7e\x80-\xff]+$/;
 
-/** A first chunk that is at hand shares a packet with the head; heads that wait for their bodies go by the next turn. */
-const FLUSH_TOGETHER: Relay[] = [];
+/** A first chunk that is at hand shares a packet with the head; heads that wait for their bodies go when all that is at hand has been read. */
+let heads: Relay[] = [];
 
 function flushHeads(): void {
-  for (const relay of FLUSH_TOGETHER.splice(0)) relay.flushHead();
+  const waiting = heads;
+  heads = [];
+  for (const relay of waiting) relay.flushHead();
 }
 
 /** A body up to this goes out in one piece with its head: to copy it costs less than a second buffer to write. */
@@ -49,7 +51,7 @@ export class Relay implements AnswerTarget {
     if (WRITABLE_PHRASE.test(head.statusText)) response.writeHead(head.status, head.statusText, fields);
     else response.writeHead(head.status, fields);
     this.#exchange.lifeline.meetDeadline();
-    if (FLUSH_TOGETHER.push(this) === 1) setImmediate(flushHeads);
+    if (heads.push(this) === 1) queueMicrotask(flushHeads);
   }
 
   /** Sends a head whose body has not begun to come. */

@@ -7,7 +7,7 @@
 import type { Cancel, Clock } from '../clock.ts';
 
 /** Lines are handed on when this many characters have gathered ... */
-const BATCH_CHARS = 4096;
+const BATCH_CHARS = 16_384;
 /** ... or this long after the first of them. */
 const GATHER_MS = 250;
 const MAX_BUFFERED_BYTES = 1024 * 1024;

@@ -7,20 +7,19 @@ import { WaitQueue } from './wait-queue.ts';
 
 /** A line is kept while somebody stands in it. */
 export class CallerLine {
-  caller: string;
+  readonly caller: string;
   readonly outside = new WaitQueue<QueueTicket>();
   readonly ready = new WaitQueue<QueueTicket>();
   /** The lower, the longer ago it had a permit, or came. */
-  turn: number;
+  turn = 0;
   /** Where it stands in the heaps of its class; they write these. */
   grantSlot = -1;
   placeSlot = -1;
   lengthSlot = -1;
   #preparing = 0;
 
-  constructor(caller: string, turn: number) {
+  constructor(caller: string) {
     this.caller = caller;
-    this.turn = turn;
   }
 
   /** How many places for bodies it takes. */

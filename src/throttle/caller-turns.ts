@@ -39,8 +39,8 @@ export class CallerTurns {
   readonly #forPlace = new Heap(FEWEST_PLACES);
   readonly #byLength = new Heap(LONGEST_LINE);
   readonly #ranks = new RankCounts();
-  /** An empty line, for whoever comes next: while nobody has to wait each request needs one for a moment. */
-  #spare: CallerLine | undefined;
+  /** The line that was left last stays open: while nobody has to wait each request needs one for a moment. */
+  #vacant: CallerLine | undefined;
   #turns = 0;
   #size = 0;
   #held = 0;
@@ -57,7 +57,7 @@ export class CallerTurns {
 
   /** Callers of whom a record is kept. */
   get callers(): number {
-    return this.#lines.size;
+    return this.#lines.size - (this.#vacant === undefined ? 0 : 1);
   }
 
   get nextReady(): QueueTicket | undefined {
@@ -89,7 +89,7 @@ export class CallerTurns {
   /** A permit went to the caller for a ticket that stands in no line. */
   passTurn(caller: string): void {
     const line = this.#lines.get(caller);
-    if (line === undefined) return;
+    if (line === undefined || line === this.#vacant) return;
     line.turn = ++this.#turns;
     this.#file(line);
   }
@@ -125,12 +125,11 @@ export class CallerTurns {
 
   #openLine(caller: string): CallerLine {
     const present = this.#lines.get(caller);
-    if (present !== undefined) return present;
-    const line = this.#spare ?? new CallerLine(caller, 0);
-    this.#spare = undefined;
-    line.caller = caller;
+    if (present !== undefined && present !== this.#vacant) return present;
+    this.#vacant = present === undefined ? this.#vacant : undefined;
+    const line = present ?? new CallerLine(caller);
     line.turn = ++this.#turns;
-    this.#lines.set(caller, line);
+    if (present === undefined) this.#lines.set(caller, line);
     return line;
   }
 
@@ -139,7 +138,7 @@ export class CallerTurns {
     this.#forPlace.keep(line, line.outside.size > 0);
     this.#byLength.keep(line, line.queued > 0);
     if (line.size > 0) return;
-    this.#lines.delete(line.caller);
-    this.#spare = line;
+    if (this.#vacant !== undefined && this.#vacant !== line) this.#lines.delete(this.#vacant.caller);
+    this.#vacant = line;
   }
 }

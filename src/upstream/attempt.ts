@@ -186,21 +186,23 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #expectWithin(limitMs: number): void {
     this.#patienceMs = limitMs;
     this.#silentSince = this.#clock.now();
-    if (limitMs > 0 && this.#silentSince + limitMs < this.#looksAt) this.#lookAfter(limitMs);
+    const dueAt = this.#silentSince + limitMs;
+    if (limitMs > 0 && dueAt < this.#looksAt) this.#lookAfter(limitMs, dueAt);
   }
 
-  #lookAfter(delayMs: number): void {
+  #lookAfter(delayMs: number, at: number): void {
     this.#cancelLook?.();
-    this.#looksAt = this.#clock.now() + delayMs;
+    this.#looksAt = at;
     this.#cancelLook = this.#clock.after(delayMs, () => this.#look());
   }
 
   #look(): void {
     this.#looksAt = Infinity;
     if (this.#patienceMs === 0) return;
-    const leftMs = this.#silentSince + this.#patienceMs - this.#clock.now();
+    const dueAt = this.#silentSince + this.#patienceMs;
+    const leftMs = dueAt - this.#clock.now();
     if (leftMs <= 0) this.#fail(timeoutFailure(this.#patienceMs));
-    else this.#lookAfter(leftMs);
+    else this.#lookAfter(leftMs, dueAt);
   }
 
   #fail(failure: UpstreamFailure): void {

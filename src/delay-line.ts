@@ -1,0 +1,68 @@
+/**
+ * Waits of one length, in the order in which they began, which is that in which they end: one timer of Node's serves them all. Nearly
+ * every time-out is cancelled, and then costs a link in a list.
+ */
+
+interface Wait {
+  readonly run: () => void;
+  /** Of performance.now(). */
+  readonly dueAt: number;
+  earlier: Wait | undefined;
+  later: Wait | undefined;
+  isOver: boolean;
+}
+
+/** Keeps the process for as long as somebody waits. */
+export class DelayLine {
+  readonly #delayMs: number;
+  #first: Wait | undefined;
+  #last: Wait | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param delayMs whole milliseconds, above 0 */
+  constructor(delayMs: number) {
+    this.#delayMs = delayMs;
+  }
+
+  /** Runs `run` once after the delay, never synchronously. @returns cancels it, as often as one likes */
+  after(run: () => void): () => void {
+    const dueAt = performance.now() + this.#delayMs;
+    const wait: Wait = { run, dueAt, earlier: this.#last, later: undefined, isOver: false };
+    if (this.#last === undefined) this.#first = wait;
+    else this.#last.later = wait;
+    this.#last = wait;
+    if (this.#timer === undefined) this.#arm(this.#delayMs);
+    else if (wait.earlier === undefined) this.#timer.ref();
+    return () => {
+      this.#remove(wait);
+    };
+  }
+
+  #remove(wait: Wait): void {
+    if (wait.isOver) return;
+    wait.isOver = true;
+    const { earlier, later } = wait;
+    if (earlier === undefined) this.#first = later;
+    else earlier.later = later;
+    if (later === undefined) this.#last = earlier;
+    else later.earlier = earlier;
+    wait.earlier = wait.later = undefined;
+    if (this.#first === undefined) this.#timer?.unref();
+  }
+
+  #arm(delayMs: number): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#ring();
+    }, delayMs);
+  }
+
+  #ring(): void {
+    const now = performance.now();
+    for (let wait = this.#first; wait !== undefined && wait.dueAt <= now; wait = this.#first) {
+      this.#remove(wait);
+      wait.run();
+    }
+    if (this.#first !== undefined && this.#timer === undefined) this.#arm(this.#first.dueAt - now);
+  }
+}
