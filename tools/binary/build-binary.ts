@@ -89,6 +89,8 @@ function inject(work: string, terms: { main: string; executable: string; output:
       mainFormat: 'module',
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
+      // As in the image (Dockerfile).
+      execArgv: ['--max-semi-space-size=4', '--no-concurrent-recompilation'],
       // NODE_OPTIONS works as with every other installation; the arguments belong to the program.
       execArgvExtension: 'env',
       assets: ASSETS,

@@ -8,6 +8,7 @@ import { CORES, launch } from './processes.ts';
 import type { Launched } from './processes.ts';
 import { untilAnswered } from './ready.ts';
 import { caddyfile, haproxyConfiguration, nginxConfiguration } from './servers.ts';
+import { readImageMemory } from './image-flags.ts';
 
 /** Where it is to stand. */
 export interface Place {
@@ -69,6 +70,7 @@ export function sidecarSubject({ name, title, main, env = {}, nodeFlags }: Sidec
           SIDECAR_ADMIN_LISTEN: `127.0.0.1:${adminPort}`,
           SIDECAR_MAX_IN_FLIGHT: '2048',
           SIDECAR_QUEUE_MAX: '10000',
+          ...memoryWith(nodeFlags),
           ...env,
         },
       });
@@ -76,6 +78,11 @@ export function sidecarSubject({ name, title, main, env = {}, nodeFlags }: Sidec
       return { ...running, tidy: () => truncateSync(log) };
     },
   };
+}
+
+/** Flags and the allocator's variables belong together. */
+function memoryWith(nodeFlags: readonly string[]): Record<string, string> {
+  return nodeFlags.length === 0 ? {} : readImageMemory();
 }
 
 /** @param connections to the upstream, at most */
@@ -103,6 +110,7 @@ function nodeSubject(
         port,
         env: {
           NODE_ENV: 'production',
+          ...memoryWith(nodeFlags),
           PROXY_PORT: String(port),
           PROXY_UPSTREAM: upstreamUrl,
           PROXY_AUTHORIZATION: AUTHORIZATION,
