@@ -38,7 +38,6 @@ export function runAttempts(
 interface Means {
   readonly permit: Permit;
   readonly token: Token;
-  readonly sentAt: number;
 }
 
 class Attempts implements AttemptTerms {
@@ -131,16 +130,15 @@ class Attempts implements AttemptTerms {
 
   /** What is at hand costs no wait; undefined where something has to be waited for, or the request has ended. */
   #tryGather(): Means | undefined {
-    const { tokens, clock } = this.#parts;
-    const token = tokens.current();
+    const token = this.#parts.tokens.current();
     if (token === undefined || this.#exchange.lifeline.ended !== undefined) return undefined;
     const permit = this.#ticket.tryPermit();
-    return permit && (this.#means = { permit, token, sentAt: clock.now() });
+    return permit && (this.#means = { permit, token });
   }
 
   /** Waits until there is a token and a permit to spend it with. */
   async #gather(): Promise<Means> {
-    const { tokens, clock } = this.#parts;
+    const { tokens } = this.#parts;
     const { lifeline, watch } = this.#exchange;
     for (;;) {
       if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
@@ -148,7 +146,7 @@ class Attempts implements AttemptTerms {
       if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
       const permit = await inStage('queue', this.#ticket.permit(), watch);
       const token = tokens.current();
-      if (token !== undefined) return (this.#means = { permit, token, sentAt: clock.now() });
+      if (token !== undefined) return (this.#means = { permit, token });
       // It ran out while the request waited: nothing is spent until there is one again.
       permit.cancel();
     }
@@ -239,7 +237,7 @@ class Attempts implements AttemptTerms {
 
   #tellEnded(outcome: AttemptOutcome): void {
     const { observe, route, clock } = this.#parts;
-    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - (this.#means?.sentAt ?? 0) });
+    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - (this.#means?.permit.grantedAt ?? 0) });
   }
 }
 

@@ -17,7 +17,7 @@ export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<
   const { tokens, throttle, budget, clock } = parts;
   const { lifeline, request, response, standing, tally, watch } = exchange;
   const body = new RequestBody(request, parts, clock);
-  budget.recordRequest(clock.now());
+  budget.recordRequest(lifeline.arrivedAt);
   try {
     if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
     if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);

@@ -33,9 +33,10 @@ export class Lifeline {
   #cancelDeadline: Cancel | undefined;
   #ended: LifelineEnded | undefined;
 
-  constructor(clock: Clock, deadlineMs: number) {
+  /** @param arrivedAt monotonic. Default: now */
+  constructor(clock: Clock, deadlineMs: number, arrivedAt = clock.now()) {
     this.#clock = clock;
-    this.arrivedAt = clock.now();
+    this.arrivedAt = arrivedAt;
     this.deadlineAt = this.arrivedAt + deadlineMs;
     this.#cancelDeadline = clock.after(deadlineMs, () => {
       this.end({ kind: 'deadline' });
@@ -79,8 +80,10 @@ export class Lifeline {
     }
     this.#listeners.push(listener);
     return () => {
-      const at = this.#listeners.lastIndexOf(listener);
-      if (at >= 0) this.#listeners.splice(at, 1);
+      const listeners = this.#listeners;
+      const at = listeners.lastIndexOf(listener);
+      if (at === listeners.length - 1) listeners.pop();
+      else if (at >= 0) listeners.splice(at, 1);
     };
   }
 

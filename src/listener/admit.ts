@@ -49,7 +49,8 @@ export type Admission =
       readonly lifeline: Lifeline;
     };
 
-export function admit(options: AdmitOptions, request: IncomingMessage): Admission {
+/** @param arrivedAt monotonic */
+export function admit(options: AdmitOptions, request: IncomingMessage, arrivedAt: number): Admission {
   const { guard, routes, clock } = options;
   const method = request.method ?? '';
   const verdict = guardRequest(guard, {
@@ -69,7 +70,7 @@ export function admit(options: AdmitOptions, request: IncomingMessage): Admissio
   const wishes = readWishes(request.headers);
   if (wishes.kind === 'refused') return { kind: 'refused', error: new SidecarError('BAD_REQUEST', wishes.why), route };
   const { timeoutMs = Infinity, standing } = wishes;
-  const lifeline = new Lifeline(clock, Math.min(route.deadlineMs, timeoutMs));
+  const lifeline = new Lifeline(clock, Math.min(route.deadlineMs, timeoutMs), arrivedAt);
   return { kind: 'admitted', route, path, corsOrigin, standing, lifeline };
 }
 

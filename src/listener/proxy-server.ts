@@ -103,7 +103,7 @@ export class ProxyServer {
     const startedAt = clock.now();
     const watch = this.#options.watch?.(request);
     if (this.#phase !== 'open') this.active.closeAfter(response);
-    const admission = admit(this.#options, request);
+    const admission = admit(this.#options, request, startedAt);
     if (admission.kind === 'preflight') {
       answerPreflight(request, response, admission.corsOrigin);
       tellEnding(unrouted, request, { kind: 'preflight' }, tally, clock.now() - startedAt, watch);
@@ -117,10 +117,10 @@ export class ProxyServer {
     }
     const { lifeline, path, corsOrigin, standing } = admission;
     const exchange = { request, response, path, corsOrigin, standing, lifeline, tally, watch };
-    return this.#carry(admission.route.parts, exchange, startedAt);
+    return this.#carry(admission.route.parts, exchange);
   }
 
-  async #carry(parts: ExchangeParts, exchange: Exchange, startedAt: number): Promise<void> {
+  async #carry(parts: ExchangeParts, exchange: Exchange): Promise<void> {
     const { request, response, lifeline, tally } = exchange;
     const active = new ActiveRequest(lifeline, request, response);
     this.active.add(active);
@@ -139,7 +139,7 @@ export class ProxyServer {
     try {
       await closed;
       const told: Ending = lifeline.ended?.end.kind === 'client-left' ? CLIENT_LEFT : ending;
-      tellEnding(parts, request, told, tally, this.#options.clock.now() - startedAt, exchange.watch);
+      tellEnding(parts, request, told, tally, this.#options.clock.now() - lifeline.arrivedAt, exchange.watch);
     } finally {
       lifeline.meetDeadline();
       this.active.remove(active);
@@ -205,7 +205,8 @@ export class ProxyServer {
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     if (this.#brokenSockets.has(socket)) return void socket.on('error', () => socket.destroy()).end();
     const { clock } = this.#options;
-    const admission = admit(this.#options, request);
+    const startedAt = clock.now();
+    const admission = admit(this.#options, request, startedAt);
     const route = admission.kind === 'preflight' ? undefined : admission.route;
     const serveUpgrade = route?.serveUpgrade;
     const refusal = admission.kind === 'refused' ? admission.error : refuseUpgrade(request, serveUpgrade !== undefined);
@@ -216,7 +217,6 @@ export class ProxyServer {
     }
     const { lifeline } = admission;
     const { parts } = admission.route;
-    const startedAt = clock.now();
     const tally = emptyTally();
     const active = new ActiveRequest(lifeline, request);
     this.active.add(active);

@@ -64,7 +64,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   }
 
   get waitedMs(): number {
-    return this.#waitedMsAt(this.#desk.now());
+    return this.wait === undefined ? this.#pastWaitsMs : this.#waitedMsAt(this.#desk.now());
   }
 
   get isAdmitted(): boolean {
