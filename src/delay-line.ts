@@ -18,6 +18,7 @@ export class DelayLine {
   #first: Wait | undefined;
   #last: Wait | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #isRinging = false;
 
   /** @param delayMs whole milliseconds, above 0 */
   constructor(delayMs: number) {
@@ -31,8 +32,9 @@ export class DelayLine {
     if (this.#last === undefined) this.#first = wait;
     else this.#last.later = wait;
     this.#last = wait;
-    if (this.#timer === undefined) this.#arm(this.#delayMs);
-    else if (wait.earlier === undefined) this.#timer.ref();
+    // While it rings there may be earlier ones: the timer is set for the first of them then.
+    if (this.#timer === undefined && !this.#isRinging) this.#arm(this.#delayMs);
+    else if (wait.earlier === undefined) this.#timer?.ref();
     return () => {
       this.#remove(wait);
     };
@@ -59,10 +61,15 @@ export class DelayLine {
 
   #ring(): void {
     const now = performance.now();
-    for (let wait = this.#first; wait !== undefined && wait.dueAt <= now; wait = this.#first) {
-      this.#remove(wait);
-      wait.run();
+    this.#isRinging = true;
+    try {
+      for (let wait = this.#first; wait !== undefined && wait.dueAt <= now; wait = this.#first) {
+        this.#remove(wait);
+        wait.run();
+      }
+    } finally {
+      this.#isRinging = false;
+      if (this.#first !== undefined) this.#arm(this.#first.dueAt - now);
     }
-    if (this.#first !== undefined && this.#timer === undefined) this.#arm(this.#first.dueAt - now);
   }
 }

@@ -3,6 +3,7 @@
  * kept warm and idle ones grow old. Undici's own Pool looks at each of its clients for every request, and at the time for each of
  * them; here a free one is taken from a stack. Which request goes out when is the throttle's.
  */
+import { Readable } from 'node:stream';
 import type { buildConnector, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { Client, errors } from '../undici.ts';
@@ -46,7 +47,7 @@ export class Connections {
     const connection = this.#isClosed ? undefined : this.#take();
     if (connection !== undefined) connection.carry(options, attempt);
     else if (this.#isClosed) attempt.onResponseError(null, new errors.ClientDestroyedError());
-    else this.#waiting.push({ options, attempt });
+    else this.#wait({ options, attempt });
   }
 
   /** Sends an attempt on a connection of its own, which is closed behind it. */
@@ -76,6 +77,18 @@ export class Connections {
     this.#isClosed = true;
     for (const { attempt } of this.#waiting.splice(0)) attempt.onResponseError(null, new errors.ClientDestroyedError());
     await Promise.all([...this.#open, ...this.#onceOnly].map((connection) => connection.destroy()));
+  }
+
+  /** Who gives up leaves at once: sent all the same, it would be broken off, and a good connection with it. */
+  #wait(waiting: Waiting): void {
+    this.#waiting.push(waiting);
+    void waiting.attempt.ended.then(() => {
+      const at = this.#waiting.indexOf(waiting);
+      if (at < 0) return;
+      this.#waiting.splice(at, 1);
+      const { body } = waiting.options;
+      if (body instanceof Readable) body.destroy();
+    });
   }
 
   #take(): Connection | undefined {
@@ -172,6 +185,8 @@ class Connection extends Client {
   #release(): void {
     if (!this.#isBusy) return;
     this.#isBusy = false;
+    // It holds its request and answer, and an idle connection may be kept for long.
+    this.#attempt = undefined;
     this.#onFree();
   }
 }

@@ -48,6 +48,17 @@ describe('waits of one length', () => {
     expect(await promise).toBeGreaterThanOrEqual(20);
     expect(told).toEqual(['beside']);
   });
+
+  it('begun where others end do not put off those that began before them', async () => {
+    const line = new DelayLine(200);
+    const told: string[] = [];
+    line.after(() => void wait(line, told, 'begun at the end of the first'));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    wait(line, told, 'second');
+    // Timers end in the order of their instants, however late they are.
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    expect(told).toEqual(['second']);
+  });
 });
 
 it.each([

@@ -62,6 +62,22 @@ describe('abort', () => {
     expect(body.destroyed).toBe(true);
   });
 
+  it('while it waits for another’s connection costs none: those behind it go on the one that comes free', async () => {
+    await using server = await startWireServer((socket, received) => {
+      if (received.endsWith('\r\n\r\n')) setTimeout(() => socket.write(OK), 20);
+    });
+    await using upstream = openUpstream(server.url, { connections: 1 });
+    const first = send(upstream, { path: '/first' });
+    await until(() => server.received[0]?.includes('/first') === true);
+    const second = send(upstream, { path: '/second' });
+    const third = send(upstream, { path: '/third' });
+    second.attempt.abort();
+    expect([(await first.end).kind, (await third.end).kind]).toEqual(['relayed', 'relayed']);
+    expect(server.received).toHaveLength(1);
+    expect(server.received[0]).toContain('GET /third');
+    expect(server.received[0]).not.toContain('/second');
+  });
+
   it('while it waits for the answer: the connection is closed, the next is served', async () => {
     await using server = await startWireServer((socket, _, index) => {
       if (index > 0) socket.write(OK);
