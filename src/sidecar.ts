@@ -8,6 +8,7 @@ import { createAdminHandler, createAdminServer } from './admin/server.ts';
 import { createWatch, type Watch } from './admin/watch.ts';
 import { systemClock, type Clock, type Random } from './clock.ts';
 import type { Config } from './config/config.ts';
+import { nameOf } from './config/problems.ts';
 import { DEFAULT_NAME } from './config/schema-routes.ts';
 import { listSettings } from './config/shown-settings.ts';
 import type { StartWatch } from './exchange/watch.ts';
@@ -82,13 +83,13 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
   const proxy = await createProxy(options, routes, clock, observe);
   const adminHandler = createAdmin(options, routes, { clock, metrics, phase, sharing, scopeNotices, reloader, watch });
-  const admin = await bind(() => createAdminServer(adminHandler), config.admin.address);
+  const setting = nameOf('admin.address');
+  const admin = await bind(() => createAdminServer(adminHandler), config.admin.address, { setting });
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   sharing?.fleet.start();
   for (const source of tokens.values()) source.start();
-  const { address, socketMode } = config.listen;
   const undo = { admin, tokens, throttles, sharing };
-  const listening = await bindOrUndo(() => bind(() => proxy.createServer(), address, socketMode), undo);
+  const listening = await bindOrUndo(() => bindProxy(proxy, config), undo);
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
   watch.start();
   learned?.file.keep(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
@@ -160,6 +161,7 @@ function createAdmin(
     version,
     allowedHosts: config.admin.allowedHosts,
     exposeAll: config.admin.exposeAll,
+    isOnSocketFile: config.admin.address.kind === 'unix',
     tokens: () => statesOf(tokens),
     throttles: () => statesOf(throttles),
     fleet: () => sharing?.fleet.state(),
@@ -208,6 +210,10 @@ interface Begun {
   readonly tokens: RunningRoutes['tokens'];
   readonly throttles: RunningRoutes['throttles'];
   readonly sharing: FleetParts | undefined;
+}
+
+function bindProxy(proxy: ProxyServer, { listen: { address, socketMode } }: Config): Promise<Bound<Server>> {
+  return bind(() => proxy.createServer(), address, { socketMode, setting: nameOf('listen.address') });
 }
 
 /** A proxy port that cannot be had must leave nothing running behind. */

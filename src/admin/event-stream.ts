@@ -58,6 +58,8 @@ export function createEventStreams({ follow, greet, tell }: StreamOptions): Even
       const hello = frame('hello', greet());
       const stream = (response: ServerResponse): void => {
         if (response.destroyed || response.socket === null) return;
+        // Between the promise and now others have come; a browser tries again by itself.
+        if (open.size >= MOST_STREAMS) return void response.destroy();
         if (open.size === 0) unfollow = follow(broadcast);
         open.add(response);
         response.once('close', () => leave(response));

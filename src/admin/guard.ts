@@ -45,9 +45,12 @@ export function judgeRequest(request: GuardedRequest, allowedHosts: readonly All
   return judgeSite(request, host.toLowerCase());
 }
 
-/** True for a peer on this machine: a loopback address, or none at all (a socket in the file system). */
-export function isLocalPeer(address: string | undefined): boolean {
-  if (address === undefined) return true;
+/**
+ * True for a peer on this machine. One without an address is there on a socket file only: elsewhere it has reset its connection
+ * before it was asked for, and may be anybody.
+ */
+export function isLocalPeer(address: string | undefined, isOnSocketFile: boolean): boolean {
+  if (address === undefined) return isOnSocketFile;
   const bare = address.replace(/^::ffff:/i, '');
   return address === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
 }

@@ -87,7 +87,10 @@ function createStreams(options: PageDoorOptions, { places }: PageFiles, drawing:
     follow: (hear) => options.watch.follow(hear),
     greet: () => {
       const view = readView(options);
-      const everything = Object.entries(drawing.renderFragments(view)).map(([id, { text }]) => [id, text] as const);
+      const fragments = drawing.renderFragments(view);
+      // Where the newcomer sees something else than the others, all are told in the next second, even if it is as before then.
+      for (const id of Object.keys(drawing.changedSince(told, fragments))) told.delete(id);
+      const everything = Object.entries(fragments).map(([id, { text }]) => [id, text] as const);
       const common = { now: view.nowWallAt, verdict: drawing.judgeView(view) };
       return { ...common, page: places['page.js'], rows: view.rows, fragments: Object.fromEntries(everything) };
     },

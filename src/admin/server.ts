@@ -56,7 +56,9 @@ export interface AdminOptions {
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
   /** Default: the process's own clock. */
   readonly clock?: Clock;
-  /** The address of who asks, undefined on a `unix:` socket. Default: that of the connection. */
+  /** Bound to a `unix:` socket, whose peers have no address and are on this machine. Default false. */
+  readonly isOnSocketFile?: boolean;
+  /** The address of who asks; undefined when there is none. Default: that of the connection. */
   readonly peerAddress?: (request: IncomingMessage) => string | undefined;
 }
 
@@ -172,7 +174,7 @@ function route(
   if (verdict.kind === 'refuse') return refuse(403, verdict.code, verdict.detail);
   const path = request.url?.split('?', 1)[0] ?? '';
   const resource = resources.get(path) ?? (path.startsWith(FILES) ? fileOf(door, path) : undefined);
-  const isLocal = isLocalPeer((options.peerAddress ?? connectionAddress)(request));
+  const isLocal = isLocalPeer((options.peerAddress ?? connectionAddress)(request), options.isOnSocketFile ?? false);
   if (path === QUIT_PATH && options.onQuit !== undefined) return answerQuit(request, isLocal, options.onQuit);
   if (path === LOG_LEVEL_PATH && options.logLevels !== undefined)
     return answerLogLevel(request, isLocal, options.logLevels);

@@ -80,6 +80,18 @@ describe('a stream', () => {
     expect(streams.answer().status).toBe(200);
   });
 
+  it('is one of eight even when more were promised at once, as to pages that come while the first is being drawn', () => {
+    const { streams } = start();
+    const promised = Array.from({ length: 20 }, () => streams.answer());
+    const pages = promised.map(({ stream }) => {
+      const response = new FakeResponse();
+      stream?.(response as unknown as ServerResponse);
+      return response;
+    });
+    expect(pages.filter(({ destroyed }) => !destroyed)).toHaveLength(8);
+    expect(pages.filter(({ written }) => written.length > 0)).toHaveLength(8);
+  });
+
   it('ends when its reader does not read, and the others go on', () => {
     const { open, second } = start();
     const [slow, quick] = [open(), open()];

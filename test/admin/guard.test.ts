@@ -113,7 +113,7 @@ describe('Origin and Sec-Fetch-Site', () => {
 });
 
 it.each([
-  [undefined, true],
+  [undefined, false],
   ['127.0.0.1', true],
   ['127.9.9.9', true],
   ['::1', true],
@@ -124,5 +124,9 @@ it.each([
   ['128.0.0.1', false],
   ['127.evil', false],
 ])('peer %s is local: %s', (address, local) => {
-  expect(isLocalPeer(address)).toBe(local);
+  expect(isLocalPeer(address, false)).toBe(local);
+});
+
+it('a peer without an address is local on a socket file alone', () => {
+  expect([isLocalPeer(undefined, true), isLocalPeer('10.0.0.1', true)]).toEqual([true, false]);
 });

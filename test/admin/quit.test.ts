@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -30,6 +31,7 @@ async function start(options: Partial<AdminOptions> = {}) {
     server.close();
   });
   const { port } = server.address() as AddressInfo;
+  const heard = once(server, 'request');
   const ask = async (
     method: string,
     headers: Readonly<Record<string, string>> = {},
@@ -41,10 +43,18 @@ async function start(options: Partial<AdminOptions> = {}) {
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     return { status: response.statusCode, headers: response.headers, body: await text(response) };
   };
-  return { port, ask, quits: () => quits };
+  return { port, ask, heard, quits: () => quits };
 }
 
 const elsewhere = () => '10.0.0.9';
+
+/** A call whose connection is gone by the time that it is heard: nobody can tell any more whence it came. */
+async function askAndReset(port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write('POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n');
+  socket.resetAndDestroy();
+}
 
 describe('POST /quitquitquit', () => {
   it('is answered at once and heard once', async () => {
@@ -70,6 +80,19 @@ describe('POST /quitquitquit', () => {
   it('is unknown where it was not opted for', async () => {
     const { ask } = await start({ onQuit: undefined });
     expect((await ask('POST')).status).toBe(404);
+  });
+
+  it('is refused to somebody who has reset the connection, for that may have come from anywhere', async () => {
+    const { port, heard, quits } = await start({ exposeAll: true });
+    await askAndReset(port);
+    await heard;
+    expect(quits()).toBe(0);
+  });
+
+  it('is heard on a socket file, whose peers have no address and are on this machine', async () => {
+    const { ask, quits } = await start({ isOnSocketFile: true, peerAddress: () => undefined });
+    expect((await ask('POST')).status).toBe(200);
+    expect(quits()).toBe(1);
   });
 
   it('is refused to other machines, whatever else they may see', async () => {
