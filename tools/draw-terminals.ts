@@ -2,12 +2,12 @@
  * Pictures of the command line as it looks on a terminal, into docs/images/: the program runs on a real pseudo-terminal, Chromium draws
  * what that has shown. `npm run screenshots:terminal`.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { startChromium } from '../test/support/chromium.ts';
-import { CTRL_C, PROGRAM, openTerminal } from '../test/support/terminal.ts';
+import { CTRL_C, openTerminal } from '../test/support/terminal.ts';
 import type { Terminal } from '../test/support/terminal.ts';
 import { drawTerminal } from './terminal/ansi.ts';
 
@@ -28,6 +28,11 @@ const QUOTE = JSON.stringify({
 
 mkdirSync(IMAGES, { recursive: true });
 const folder = mkdtempSync(join(tmpdir(), 'sidecar-pictures-'));
+// By its own name, as where it is installed: that is what it calls itself.
+const programs = mkdtempSync(join(tmpdir(), 'sidecar-programs-'));
+symlinkSync(join(import.meta.dirname, '..', 'src', 'main.ts'), join(programs, 'bearer-sidecar'));
+const PATH = `${programs}:${process.env.PATH ?? ''}`;
+const PROGRAM = `'${process.execPath}' '${join(programs, 'bearer-sidecar')}'`;
 try {
   await using browser = await startChromium();
   await picture(browser, 'help', '--help', (terminal) => terminal.exit, 80);
@@ -44,7 +49,7 @@ try {
   await picture(browser, 'check', 'check --config sidecar.yaml --probe /no-such-path', (terminal) => terminal.exit);
   await picture(browser, 'run', '--config sidecar.yaml', callSome);
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  for (const each of [folder, programs]) rmSync(each, { recursive: true, force: true });
 }
 
 function answers(api: string, token: string): readonly (readonly [RegExp, string])[] {
@@ -88,9 +93,9 @@ async function picture(
   play: (terminal: Terminal) => Promise<unknown>,
   columns = COLUMNS,
 ): Promise<void> {
-  const ports = { SIDECAR_LISTEN: SANDBOX.SIDECAR_LISTEN, SIDECAR_ADMIN_LISTEN: SANDBOX.SIDECAR_ADMIN_LISTEN };
+  const env = { PATH, SIDECAR_LISTEN: SANDBOX.SIDECAR_LISTEN, SIDECAR_ADMIN_LISTEN: SANDBOX.SIDECAR_ADMIN_LISTEN };
   const command = `${PROGRAM} ${args}`;
-  await using terminal = openTerminal({ name: `picture-${name}`, command, cwd: folder, env: ports, columns });
+  await using terminal = openTerminal({ name: `picture-${name}`, command, cwd: folder, env, columns });
   await play(terminal);
   const page = await browser.newPage({ deviceScaleFactor: 1.5 });
   const home = terminal.screen().replaceAll(folder, '/home/me/partner');

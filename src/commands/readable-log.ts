@@ -28,6 +28,12 @@ export function openLog(format: LogFormat, stream: OutputStream, options: Omit<L
   return createLog({ ...options, destination: isForPeople(format, stream) ? readable(stream) : stream });
 }
 
+/** On Ctrl-C a terminal shows ^C where the next line of the log would begin: that begins a line further down. */
+export function stepDownAtEnd(format: LogFormat, stream: OutputStream, stop: AbortSignal): void {
+  if (stream.isTTY !== true || !isForPeople(format, stream)) return;
+  stop.addEventListener('abort', () => stream.write('\n'), { once: true });
+}
+
 type Destination = NonNullable<LogOptions['destination']>;
 
 function readable(stream: OutputStream): Destination {

@@ -11,7 +11,7 @@ import { describeStart, type Places } from './banner.ts';
 import { listenForHangUp } from './hang-up.ts';
 import { openObserving, sampleRequests, type Observing } from './observing.ts';
 import { columnsOf, paintFor } from './paint.ts';
-import { isForPeople, openLog } from './readable-log.ts';
+import { isForPeople, openLog, stepDownAtEnd } from './readable-log.ts';
 
 const FIRST_STEPS = '\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n';
 
@@ -39,8 +39,7 @@ export async function run(load: LoadOptions, version: string, stop: AbortSignal)
   const onListening = (places: Places): void => {
     if (!stdout.isTTY || !isForPeople(terms.format, stdout)) return;
     stdout.write(describeStart(loaded, version, places, { paint: paintFor(stdout), columns: columnsOf(stdout) }));
-    // The terminal has shown ^C where the next line of the log would begin.
-    stop.addEventListener('abort', () => stdout.write('\n'), { once: true });
+    stepDownAtEnd(terms.format, stdout, stop);
   };
   return serve({ loaded, loadAgain, version, log, stop, onListening });
 }

@@ -7,7 +7,7 @@ import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/sand
 import { describeEnd } from './banner.ts';
 import { sampleRequests } from './observing.ts';
 import { paintFor } from './paint.ts';
-import { openLog } from './readable-log.ts';
+import { openLog, stepDownAtEnd } from './readable-log.ts';
 import { serve } from './run.ts';
 
 /** @returns exit code, as run */
@@ -38,6 +38,7 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
         const lines = describe(sandbox, { proxyUrl, adminUrl });
         // Scripts read these lines as they are; what is for people alone stands around them.
         stdout.write(stdout.isTTY ? frame(lines, version, describeEnd(loaded)) : `${lines.join('\n')}\n`);
+        stepDownAtEnd(config.log.format, process.stderr, stop);
       },
     });
   } finally {

@@ -28,14 +28,21 @@ export function closeBound({ servers }: Bound<Server>): void {
 /** How often a free IPv4 port is tried anew whose IPv6 twin turns out to be taken. */
 const TWIN_TRIES = 10;
 
+export interface BindOptions {
+  /** Of a socket file. Default 0o600. */
+  readonly socketMode?: number;
+  /** The setting that gives the address, for the words of a fault. Default: none is named. */
+  readonly setting?: string;
+}
+
 /**
  * @param create makes one server; called once per address family
- * @throws Error naming the address when it cannot be bound
+ * @throws Error naming the address, and the setting that gives it, when it cannot be bound
  */
 export async function bind<S extends net.Server>(
   create: () => S,
   address: ListenAddress,
-  socketMode = 0o600,
+  { socketMode = 0o600, setting }: BindOptions = {},
 ): Promise<Bound<S>> {
   try {
     if (address.kind === 'unix') return await bindUnix(create(), address.path, socketMode);
@@ -46,7 +53,8 @@ export async function bind<S extends net.Server>(
     return { servers: [server], url: `http://${host}:${String(port)}` };
   } catch (error) {
     const where = address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${String(address.port)}`;
-    throw new Error(`cannot listen on ${where}: ${wordsFor(codeOf(error))}`, { cause: error });
+    const prefix = setting === undefined ? '' : `${setting}: `;
+    throw new Error(`${prefix}cannot listen on ${where}: ${wordsFor(codeOf(error))}`, { cause: error });
   }
 }
 

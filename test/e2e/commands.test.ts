@@ -1,5 +1,6 @@
 /** The commands as a person meets them: a first run, a wrong configuration, a check. */
 import { execFile } from 'node:child_process';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -32,6 +33,25 @@ describe('sandbox', () => {
   });
 });
 
+describe('an address that is taken', () => {
+  it.each([
+    ['SIDECAR_LISTEN', 'listen.address'],
+    ['SIDECAR_ADMIN_LISTEN', 'admin.address'],
+  ])('is told in one line with the setting that gives it: %s', async (variable, key) => {
+    const other = createHttpServer();
+    const { host } = new URL(await listenOnLoopback(other));
+    const env = { ...settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
+    await using sidecar = spawnSidecar({
+      name: `taken-${key}`,
+      env: { ...env, [variable]: host },
+    });
+    expect(await sidecar.exit).toEqual({ code: 1, signal: null });
+    const words = `${key} (${variable}): cannot listen on ${host}: it is in use (EADDRINUSE)`;
+    expect(sidecar.stderr()).toBe(`bearer-sidecar: ${words}; stop what listens there or choose another address\n`);
+    await closeServer(other);
+  });
+});
+
 describe('on a terminal', () => {
   it('the sandbox prints the same lines, one each, and readable ones for the log', async () => {
     await using terminal = openTerminal({
@@ -47,7 +67,8 @@ describe('on a terminal', () => {
     expect(stdout).toMatch(/^HTTP\/1\.1 201 /);
     await terminal.until(/\d\d:\d\d:\d\d\.\d{3} info {2}POST \/quotes-requests 201 in /);
     terminal.type(CTRL_C);
-    await terminal.until(/info {2}draining/);
+    // The terminal shows ^C itself; the log goes on in a line of its own.
+    await terminal.until(/\^C\n[\d:.]+ info {2}draining/);
     expect(await terminal.exit).toBe(0);
     expect(terminal.text()).not.toContain('{"level"');
   });

@@ -64,7 +64,7 @@ describe('on a terminal', () => {
         [/an audience or a scope is needed[^]*Audience .*: /, `${AUDIENCE}\n`],
         [/Scopes.*: /, '\n'],
         [/Calls per second.* \[auto\]: /, '\n'],
-        [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*bearer-sidecar --config sidecar\.yaml/, ''],
+        [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*node \S+main\.ts --config sidecar\.yaml/, ''],
         [/Run check on it now\? \[Y\/n\] /, '\n'],
         [/✔ token +token endpoint +\S+ ms +obtained/, ''],
       ]);
@@ -127,6 +127,26 @@ describe('on a terminal', () => {
     expect(readFileSync(join(folder, 'b.yaml'), 'utf8')).toContain('rate: 5\n');
   });
 
+  it('writes over the files that it was allowed to, each of which it asked for', async () => {
+    const folder = scratch();
+    for (const name of ['sidecar.yaml', 'sidecar.client-secret']) writeFileSync(join(folder, name), 'old');
+    const { secret } = newCredential();
+    const command = `${PROGRAM} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
+    await using terminal = openTerminal({ name: 'init-write-over', command, cwd: folder });
+    await answer(terminal, [
+      [/Configuration file .*: /, '\n'],
+      [/sidecar\.yaml exists\. Write over it\? \[y\/N\] /, 'y\n'],
+      [/\[1\]: /, '1\n'],
+      [/sidecar\.client-secret exists\. Write over it\? \[y\/N\] /, 'y\n'],
+      [/not shown\): /, `${secret}\n`],
+      [/Run check on it now\? \[Y\/n\] /, 'n\n'],
+    ]);
+    expect(await terminal.exit).toBe(0);
+    expect(readFileSync(join(folder, 'sidecar.client-secret'), 'utf8')).toBe(`${secret}\n`);
+    expect(readFileSync(join(folder, 'sidecar.yaml'), 'utf8')).toContain('rate: 5\n');
+    expect(readdirSync(folder).sort()).toEqual(['sidecar.client-secret', 'sidecar.yaml']);
+  });
+
   it('with --yes it asks nothing', async () => {
     const folder = scratch();
     const command = `${PROGRAM} init --yes ${[...PARTNER, ...CLIENT].join(' ')}`;
@@ -154,7 +174,7 @@ describe('for a script', () => {
     const client = ['--client-id', credential.id, '--client-secret-file', secretFile];
     const written = await init([...urls, ...client, '--output', output]);
     expect(written).toMatchObject({ code: 0, lines: [''] });
-    expect(written.stdout).toContain(`bearer-sidecar check --config ${output}\n`);
+    expect(written.stdout).toContain(`  node src/main.ts check --config ${output}\n`);
 
     await using check = spawnSidecar({ name: 'check-after-init', args: ['check', '--config', output] });
     expect(await check.exit).toEqual({ code: 0, signal: null });

@@ -58,6 +58,13 @@ describe('localhost', () => {
     );
     expect(opened.filter(({ listening }) => listening)).toHaveLength(first.servers.length);
   });
+
+  it('a fault names the setting that says where to listen', async () => {
+    const port = portOf(await bind(make, tcp('127.0.0.1')));
+    await expect(bind(make, tcp('127.0.0.1', port), { setting: 'listen.address (SIDECAR_LISTEN)' })).rejects.toThrow(
+      `listen.address (SIDECAR_LISTEN): cannot listen on 127.0.0.1:${String(port)}: it is in use (EADDRINUSE); stop what`,
+    );
+  });
 });
 
 describe('an address', () => {
@@ -79,7 +86,7 @@ describe('a socket file', () => {
   it.each([0o600, 0o660])('has its mode, %i, and the process keeps its umask', async (mode) => {
     const path = join(folder, 'sidecar.sock');
     writeFileSync(join(folder, 'before'), '');
-    const bound = await bind(make, { kind: 'unix', path }, mode);
+    const bound = await bind(make, { kind: 'unix', path }, { socketMode: mode });
     expect(bound.url).toBe(`unix:${path}`);
     expect(statSync(path).mode & 0o777).toBe(mode);
     writeFileSync(join(folder, 'after'), '');

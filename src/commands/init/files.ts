@@ -25,38 +25,59 @@ export function secretPathFor(output: string): string {
 }
 
 /**
- * Writes all of them; when one cannot be written, those before it that were not there are gone again.
+ * Writes all of them, or none: when one cannot be written, those before it are as they were.
  * @throws Error in words for people
  */
 export async function writeAll(files: readonly FileToWrite[], isForced: boolean): Promise<void> {
-  const added: string[] = [];
-  for (const file of files) {
-    const isNew = !isThere(file.path);
-    try {
-      await write(file, isForced);
-      if (isNew) added.push(file.path);
-    } catch (error) {
-      for (const path of added) await rm(path, { force: true });
-      throw new Error(`${JSON.stringify(file.path)} cannot be written: ${faultOf(error)}; nothing was written`);
+  const leftovers: string[] = [];
+  const undo: (() => Promise<void>)[] = [];
+  const besides = (path: string): string => {
+    const name = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+    leftovers.push(name);
+    return name;
+  };
+  try {
+    // All that can go wrong with the texts has gone wrong before the first file is touched.
+    const drafts = files.map((file) => ({ file, draft: besides(file.path) }));
+    for (const { file, draft } of drafts) await naming(file, write(draft, file));
+    for (const { file, draft } of drafts) {
+      // Behind the last one nothing can fail.
+      const mayHaveToGoBack = file !== files.at(-1) && isForced && isThere(file.path);
+      const before = mayHaveToGoBack ? besides(file.path) : undefined;
+      await naming(file, put(draft, file.path, isForced, before));
+      undo.unshift(() => (before === undefined ? rm(file.path, { force: true }) : rename(before, file.path)));
     }
+  } catch (error) {
+    for (const step of undo) await step();
+    throw error;
+  } finally {
+    for (const path of leftovers) await rm(path, { force: true });
   }
 }
 
-async function write({ path, text, mode }: FileToWrite, isForced: boolean): Promise<void> {
-  const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+async function write(draft: string, { text, mode }: FileToWrite): Promise<void> {
+  const file = await open(draft, 'wx', mode);
   try {
-    const file = await open(draft, 'wx', mode);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    // Exclusive: a file that has come since it was looked for stays as it is.
-    if (isForced) await rename(draft, path);
-    else await copyFile(draft, path, constants.COPYFILE_EXCL);
+    await file.writeFile(text);
+    await file.sync();
   } finally {
-    await rm(draft, { force: true });
+    await file.close();
+  }
+}
+
+/** @param before where what is there is to be kept; undefined where nothing is */
+async function put(draft: string, path: string, isForced: boolean, before: string | undefined): Promise<void> {
+  if (before !== undefined) await copyFile(path, before, constants.COPYFILE_EXCL);
+  // Exclusive: a file that has come since it was looked for stays as it is.
+  if (isForced) await rename(draft, path);
+  else await copyFile(draft, path, constants.COPYFILE_EXCL);
+}
+
+async function naming({ path }: FileToWrite, step: Promise<void>): Promise<void> {
+  try {
+    await step;
+  } catch (error) {
+    throw new Error(`${JSON.stringify(path)} cannot be written: ${faultOf(error)}; nothing was written`);
   }
 }
 

@@ -3,6 +3,7 @@
  * file of its own or stays outside. Nothing is written before everything is known.
  */
 import { resolve } from 'node:path';
+import { isSea } from 'node:sea';
 import { onOneLine } from '../../config/problems.ts';
 import { SETTINGS } from '../../config/schema.ts';
 import type { OptionName } from '../command-table.ts';
@@ -10,6 +11,7 @@ import { paintFor } from '../paint.ts';
 import type { Paint } from '../paint.ts';
 import { SETTING_OPTIONS, findFaults, optionFor } from './answers.ts';
 import type { AnsweredKey } from './answers.ts';
+import { nameAsCalled } from './called-as.ts';
 import { Conversation, ConversationEnded } from './conversation.ts';
 import { DEFAULT_OUTPUT, isThere, writeAll } from './files.ts';
 import { interview } from './interview.ts';
@@ -49,7 +51,7 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
     faults.push(`${JSON.stringify(plan.output)} exists; --force writes over it, --output names another`);
   if (faults.length > 0) return fail(2, faults);
   await writePlan(plan);
-  stdout.write(describeNext(plan, options.env, paintFor(stdout)));
+  stdout.write(describeNext(plan, programName(options.env), options.env, paintFor(stdout)));
   return 0;
 }
 
@@ -63,13 +65,18 @@ async function ask(known: Known, { env }: InitOptions, stop: AbortSignal): Promi
     return fail(1, ['left before the end; nothing was written']);
   }
   await writePlan(plan);
-  talk.tell(`\n${describeNext(plan, env, paint).trimEnd()}\n`);
+  talk.tell(`\n${describeNext(plan, programName(env), env, paint).trimEnd()}\n`);
   if (plan.secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '') return 0;
   if (!(await unlessEnded(wishesCheck(talk, paint)))) return 0;
   // From here on Ctrl-C is for the check.
   talk[Symbol.dispose]();
   const { check } = await import('../check.ts');
   return await check({ env, file: plan.output }, { json: false, probe: undefined }, stop);
+}
+
+function programName(env: InitOptions['env']): string {
+  const { argv0, argv } = process;
+  return nameAsCalled({ argv0, script: argv[1] ?? '', isBinary: isSea(), folder: process.cwd(), env });
 }
 
 async function unlessEnded<T>(answer: Promise<T>): Promise<T | undefined> {

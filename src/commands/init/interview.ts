@@ -109,11 +109,13 @@ class Interview {
     }
   }
 
-  /** Once a file may be written over, so may the secret beside it: they are made together. */
+  /** Asked for each file that is there, so that one of them may be kept. */
   async #mayWrite(path: string): Promise<boolean> {
-    if (this.#isForced || !isThere(path)) return true;
+    if (this.#known.isForced || !isThere(path)) return true;
     const question = `${onOneLine(path)} exists. Write over it? ${this.#paint('quiet', '[y/N]')} `;
-    return /^y(es)?$/i.test(await this.#talk.ask(question));
+    const mayWrite = /^y(es)?$/i.test(await this.#talk.ask(question));
+    this.#isForced ||= mayWrite;
+    return mayWrite;
   }
 
   async #askSecretPlace(path: string): Promise<SecretPlace> {

@@ -3,10 +3,16 @@ import { onOneLine } from '../../config/problems.ts';
 import { SETTINGS } from '../../config/schema.ts';
 import type { Paint } from '../paint.ts';
 import type { Plan } from './interview.ts';
+import { shellWord } from './shell-word.ts';
 
-/** Lines, each ended by a line feed. @param env the environment, whose variables win over the file */
+/**
+ * Lines, each ended by a line feed.
+ * @param program what calls this program again (called-as.ts)
+ * @param env the environment, whose variables win over the file
+ */
 export function describeNext(
   { answers, secret, output }: Plan,
+  program: string,
   env: Readonly<Record<string, string | undefined>>,
   paint: Paint,
 ): string {
@@ -20,15 +26,10 @@ export function describeNext(
   const named = `--config ${shellWord(output)}`;
   lines.push('', 'Next:');
   if (isMissing) lines.push(command("export SIDECAR_CLIENT_SECRET='…'"));
-  lines.push(command(`bearer-sidecar check ${named}`), command(`bearer-sidecar ${named}`), '');
+  lines.push(command(`${program} check ${named}`), command(`${program} ${named}`), '');
   return lines.map((line) => `${line}\n`).join('');
 
   function command(line: string): string {
     return `  ${paint('name', line)}`;
   }
-}
-
-/** One word of a POSIX shell. */
-function shellWord(text: string): string {
-  return /^[\w./:@%+-]+$/.test(text) ? text : `'${onOneLine(text).replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -1,5 +1,5 @@
 /** Files that init writes: whole, with their modes, over nothing that is there. */
-import { chmodSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { secretPathFor, writeAll } from '../../../src/commands/init/files.ts';
@@ -43,6 +43,20 @@ test('by force over what is there, which others could read and now cannot', asyn
   await writeAll([{ path: secret, text: 'new', mode: 0o600 }], true);
   expect([readFileSync(secret, 'utf8'), modeOf(secret)]).toEqual(['new', '600']);
   expect(readdirSync(folder)).toEqual(['s']);
+});
+
+test('by force, when the second cannot be written: the first is as it was', async () => {
+  const folder = scratchDirectory();
+  const [secret, yaml] = [join(folder, 's'), join(folder, 'y')];
+  writeFileSync(secret, 'old', { mode: 0o640 });
+  mkdirSync(yaml);
+  const files = [
+    { path: secret, text: 'new', mode: 0o600 },
+    { path: yaml, text: 'a: 1\n', mode: 0o644 },
+  ];
+  await expect(writeAll(files, true)).rejects.toThrow(/y" cannot be written: .*; nothing was written$/);
+  expect([readFileSync(secret, 'utf8'), modeOf(secret)]).toEqual(['old', '640']);
+  expect(readdirSync(folder).sort()).toEqual(['s', 'y']);
 });
 
 test.each([

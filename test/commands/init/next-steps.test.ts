@@ -12,13 +12,13 @@ const PLAN: Plan = {
 };
 
 test('the files and the two commands', () => {
-  expect(describeNext(PLAN, {}, plain)).toBe(
-    'Written: sidecar.yaml\n\nNext:\n  bearer-sidecar check --config sidecar.yaml\n  bearer-sidecar --config sidecar.yaml\n\n',
+  expect(describeNext(PLAN, 'npx bearer-sidecar', {}, plain)).toBe(
+    'Written: sidecar.yaml\n\nNext:\n  npx bearer-sidecar check --config sidecar.yaml\n  npx bearer-sidecar --config sidecar.yaml\n\n',
   );
 });
 test('the secret file is named, the secret is not', () => {
   const secret = { kind: 'new-file', path: 's.client-secret', secret: 'sesame' } as const;
-  const text = describeNext({ ...PLAN, secret }, {}, plain);
+  const text = describeNext({ ...PLAN, secret }, 'bearer-sidecar', {}, plain);
   expect(text).toContain('Written: s.client-secret (');
   expect(text).not.toContain('sesame');
 });
@@ -27,15 +27,17 @@ test.each([
   [{ SIDECAR_CLIENT_SECRET: '' }, true],
   [{ SIDECAR_CLIENT_SECRET: 'x' }, false],
 ])('a secret that the environment is to bring: %j', (env, isAsked) => {
-  const text = describeNext({ ...PLAN, secret: { kind: 'environment' } }, env, plain);
+  const text = describeNext({ ...PLAN, secret: { kind: 'environment' } }, 'bearer-sidecar', env, plain);
   expect(text.includes("export SIDECAR_CLIENT_SECRET='…'")).toBe(isAsked);
 });
 test('a variable that will win over the file', () => {
   const env = { SIDECAR_AUTH_URL: 'x', SIDECAR_BASE_URL: 'not written' };
-  expect(describeNext(PLAN, env, plain).match(/^SIDECAR.*$/gm)).toEqual([
+  expect(describeNext(PLAN, 'bearer-sidecar', env, plain).match(/^SIDECAR.*$/gm)).toEqual([
     'SIDECAR_AUTH_URL is set here and wins over the file',
   ]);
 });
 test('a path with a blank and a quote is one word of a shell', () => {
-  expect(describeNext({ ...PLAN, output: "it's a.yaml" }, {}, plain)).toContain(String.raw`--config 'it'\''s a.yaml'`);
+  expect(describeNext({ ...PLAN, output: "it's a.yaml" }, 'bearer-sidecar', {}, plain)).toContain(
+    String.raw`--config 'it'\''s a.yaml'`,
+  );
 });
