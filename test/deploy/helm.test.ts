@@ -100,6 +100,18 @@ describe.each(RENDERED)('%s', (_, make) => {
   });
 });
 
+it('the rules are those of deploy/prometheus, braces and all, once they are wished for', () => {
+  const rulesIn = (objects: readonly KubernetesObject[]) => objects.find(({ kind }) => kind === 'PrometheusRule')?.spec;
+  const written = ['recording', 'alerts'].flatMap((name) => {
+    const file = readFileSync(join(CHART, '..', '..', 'prometheus', `${name}.yaml`), 'utf8');
+    return (parse(file) as { groups: readonly unknown[] }).groups;
+  });
+  expect(rulesIn(render(EVERYTHING))).toEqual({ groups: written });
+  expect(rulesIn(kustomizeExample('native'))).toEqual({ groups: written });
+  expect(rulesIn(render({ podMonitor: { enabled: true, rules: false } }))).toBeUndefined();
+  expect(rulesIn(render({}))).toBeUndefined();
+});
+
 it('no object has a field that Kubernetes does not know', { timeout: 60_000 }, () => {
   expect(findUnknownFields(withoutNulls(RENDERED.flatMap(([, make]) => make())))).toEqual([]);
 });

@@ -3,7 +3,7 @@
  * fields, patterns), and by the types made from the same API, which know a field that does not exist.
  */
 import { join } from 'node:path';
-import { PodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import { PodMonitor, PrometheusRule } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
 import { Deployment } from 'kubernetes-models/apps/v1';
 import { CronJob, Job } from 'kubernetes-models/batch/v1';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
@@ -34,6 +34,10 @@ const KINDS: ReadonlyMap<string, readonly [Kind, type: string, module: string]> 
   [
     'monitoring.coreos.com/v1 PodMonitor',
     [PodMonitor, 'IPodMonitor', '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1'],
+  ],
+  [
+    'monitoring.coreos.com/v1 PrometheusRule',
+    [PrometheusRule, 'IPrometheusRule', '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1'],
   ],
 ]);
 

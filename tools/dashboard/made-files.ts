@@ -5,23 +5,47 @@ import { format, resolveConfig } from 'prettier';
 import { renderAlertsTable } from './alerts-table.ts';
 import { buildDashboard } from './dashboard.ts';
 import { renderMetricsTable } from './metrics-table.ts';
+import { renderPrometheusRule, renderRuleGroups } from './prometheus-rule.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 
 const OPERATIONS = join(ROOT, 'docs', 'operations.md');
 const RULES = join(ROOT, 'deploy', 'prometheus', 'alerts.yaml');
+const RECORDING = join(ROOT, 'deploy', 'prometheus', 'recording.yaml');
 
 /** deploy/grafana/dashboard.json, whole. */
-export async function renderDashboardFile(): Promise<string> {
+async function renderDashboardFile(): Promise<string> {
   return await formatted(JSON.stringify(buildDashboard()), join(ROOT, 'deploy', 'grafana', 'dashboard.json'));
 }
 
+/** Of kustomize's component, whole. */
+async function renderRuleComponent(): Promise<string> {
+  return await formatted(renderPrometheusRule(readRules()), 'prometheus-rule.yaml');
+}
+
+/** Of the Helm chart, whole. */
+async function renderChartRules(): Promise<string> {
+  return await formatted(renderRuleGroups(readRules()), 'rules.yaml');
+}
+
+function readRules(): readonly string[] {
+  return [RECORDING, RULES].map((file) => readFileSync(file, 'utf8'));
+}
+
 /** docs/operations.md as it is, with fresh tables. @throws Error when it has no place for one */
-export async function renderOperations(): Promise<string> {
+async function renderOperations(): Promise<string> {
   const page = readFileSync(OPERATIONS, 'utf8');
   const withMetrics = placeTable(page, 'metrics', await renderMetricsTable());
   return await formatted(placeTable(withMetrics, 'alerts', renderAlertsTable(readFileSync(RULES, 'utf8'))), OPERATIONS);
 }
+
+/** Each file by its path, and what makes its text. */
+export const MADE_FILES: readonly (readonly [name: string, render: () => Promise<string>])[] = [
+  ['deploy/grafana/dashboard.json', renderDashboardFile],
+  ['deploy/kubernetes/components/monitoring/prometheus-rule.yaml', renderRuleComponent],
+  ['deploy/helm/bearer-sidecar/rules.yaml', renderChartRules],
+  ['docs/operations.md', renderOperations],
+];
 
 /** A table stands between two comments with its name. */
 function placeTable(page: string, name: string, table: string): string {

@@ -1,19 +1,15 @@
 /**
- * Writes what is made and not written: deploy/grafana/dashboard.json from rows.ts, and in docs/operations.md the tables of metrics,
- * from the catalogue, and of alerts, from the rules. `npm run dashboard` writes them; with `--check` it writes nothing and exits 1 when one is stale.
+ * Writes what is made and not written: deploy/grafana/dashboard.json from rows.ts, in docs/operations.md the tables of metrics, from the
+ * catalogue, and of alerts, from the rules, and these rules as Kubernetes takes them. `npm run dashboard` writes them; with `--check` it writes nothing and exits 1 when one is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { renderDashboardFile, renderOperations, ROOT } from './made-files.ts';
+import { MADE_FILES, ROOT } from './made-files.ts';
 
 const check = process.argv.includes('--check');
-const made = [
-  ['deploy/grafana/dashboard.json', await renderDashboardFile()],
-  ['docs/operations.md', await renderOperations()],
-] as const;
-
 let stale = 0;
-for (const [name, text] of made) {
+for (const [name, render] of MADE_FILES) {
+  const text = await render();
   const file = join(ROOT, name);
   if (!check) {
     writeFileSync(file, text);
