@@ -35,7 +35,7 @@ COPY --from=image /image/system/ /
 COPY --from=image /image/packages/ /
 COPY --from=image /image/application/ /
 ENV NODE_ENV=production
-# Memory, measured (docs/benchmarks/speed.md): a young generation that fits the work, one malloc arena, and freed memory given back.
+# Memory, measured (docs/adr/0019): a young generation that fits the work, one malloc arena, and freed memory given back.
 ENV NODE_OPTIONS="--max-semi-space-size=4"
 ENV MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
 WORKDIR /app

@@ -21,14 +21,17 @@ if (isTooOld(process.versions.node)) {
   harden();
   const { runCommand } = await import('./commands/command-line.ts');
   const stop = new AbortController();
+  let isDone = false;
   const onSignal = (): void => {
+    // On its way out with its own exit code: a signal that comes late must not change that.
+    if (isDone) return;
     // A second signal means now.
     if (stop.signal.aborted) process.exit(1);
     stop.abort();
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
   process.exitCode = await runCommand(process.argv.slice(2), stop.signal);
-  process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
+  isDone = true;
   // Whatever still holds the event loop has no business to: the work is done.
   setTimeout(() => process.exit(), 500).unref();
 }
