@@ -10,19 +10,7 @@ import { createFleetSeries } from './fleet-series.ts';
 import type { FleetReading, FleetSeries } from './fleet-series.ts';
 import { createGauges } from './gauges.ts';
 import type { ThrottleReading, TokenReading } from './gauges.ts';
-
-/** RFC 9110 §9.3 and RFC 5789; whatever else a client makes up is `other`. */
-const METHODS: ReadonlySet<string> = new Set([
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'DELETE',
-  'CONNECT',
-  'OPTIONS',
-  'TRACE',
-  'PATCH',
-]);
+import { KNOWN_METHODS } from './known-methods.ts';
 
 /** Gauges among prom-client's own that `promtool check metrics` refuses: `_total` is for counters. */
 const REFUSED_DEFAULTS = [
@@ -167,7 +155,7 @@ function countFleet(fleet: FleetSeries, event: SidecarEvent): void {
 }
 
 function countRequest(catalogue: Catalogue, { route, method, code, source, durationMs }: RequestEnded): void {
-  const knownMethod = METHODS.has(method) ? method : 'other';
+  const knownMethod = KNOWN_METHODS.has(method) ? method : 'other';
   catalogue.requests(route, knownMethod, String(code), source);
   catalogue.requestDuration(durationMs, route, knownMethod, String(code), source);
 }

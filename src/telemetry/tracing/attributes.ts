@@ -1,28 +1,17 @@
 /** How requests and servers are described in spans: the semantic conventions for HTTP of OpenTelemetry. Paths go without their query. */
 import type { Attributes } from '@opentelemetry/api';
 import type { AttemptBegun } from '../../exchange/watch.ts';
+import { KNOWN_METHODS } from '../known-methods.ts';
 import { cut } from '../shown.ts';
-
-const METHODS: ReadonlySet<string> = new Set([
-  'GET',
-  'HEAD',
-  'POST',
-  'PUT',
-  'DELETE',
-  'CONNECT',
-  'OPTIONS',
-  'TRACE',
-  'PATCH',
-]);
 
 /** `HTTP` for a method that somebody made up: names of spans are few. */
 export function nameMethod(method: string): string {
-  return METHODS.has(method) ? method : 'HTTP';
+  return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
 /** The method, and as it was sent when it is not a usual one. */
 export function describeMethod(method: string): Attributes {
-  if (METHODS.has(method)) return { 'http.request.method': method };
+  if (KNOWN_METHODS.has(method)) return { 'http.request.method': method };
   return { 'http.request.method': '_OTHER', 'http.request.method_original': cut(method) };
 }
 
