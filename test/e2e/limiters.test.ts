@@ -30,6 +30,10 @@ interface Limited extends AsyncDisposable {
 
 type StartLimiter = (upstream: RecordingUpstream) => Promise<Limited>;
 
+/**
+ * Below the worst of 400 seeds in virtual time: one run of real time, with arrivals never twice the same, must not fail by bad luck.
+ * How good the governor is on the average is judged in virtual time (test/throttle, `npm run bench:governor`).
+ */
 interface Expected {
   /** Of what the limit lets through, in the time after `SETTLED_MS`. */
   readonly goodput: number;
@@ -74,9 +78,9 @@ const LIMITERS: readonly [string, StartLimiter, Expected][] = [
         [Symbol.asyncDispose]: () => haproxy[Symbol.asyncDispose](),
       };
     },
-    { goodput: 0.75, refusedShare: 0.15 },
+    { goodput: 0.15, refusedShare: 0.2 },
   ],
-  ['rate-limiter-flexible, 100 points in 10 s', startWindowLimiter, { goodput: 0.8, refusedShare: 0.15 }],
+  ['rate-limiter-flexible, 100 points in 10 s', startWindowLimiter, { goodput: 0.35, refusedShare: 0.15 }],
 ];
 
 /** A window that the first call opens. */
