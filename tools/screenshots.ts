@@ -1,6 +1,6 @@
 /**
- * Pictures of the status page for docs/images: each situation, light and dark, and on a phone, after a while of calls. With a folder as
- * argument they go there; `--seconds N` is how long each situation is played (default 100).
+ * Pictures of the status page for docs/images, those that a page shows: a situation and a look each, after a while of calls. With a
+ * folder as argument they go there; `--seconds N` is how long each situation is played (default 100).
  */
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,18 +20,24 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const FOLDER = positionals[0] ?? join(import.meta.dirname, '..', 'docs', 'images');
-const NAMES: readonly SceneName[] = ['healthy', 'throttled', 'failing'];
+type Look = keyof typeof LOOKS;
 const LOOKS = {
   light: { colorScheme: 'light', viewport: { width: 1120, height: 820 } },
   dark: { colorScheme: 'dark', viewport: { width: 1120, height: 820 } },
   phone: { colorScheme: 'light', viewport: { width: 360, height: 760 } },
 } as const;
+/** What README.md and docs/status-page.md show. */
+const SHOWN: readonly (readonly [name: SceneName, looks: readonly Look[]])[] = [
+  ['healthy', ['light']],
+  ['throttled', ['light', 'dark']],
+  ['failing', ['phone']],
+];
 
-async function photograph(browser: Browser, name: SceneName): Promise<void> {
+async function photograph(browser: Browser, name: SceneName, looks: readonly Look[]): Promise<void> {
   await using scene = await startScene(name);
   await sleep(Number(values.seconds) * 1000);
-  for (const [look, options] of Object.entries(LOOKS)) {
-    await using context = await browser.newContext(options);
+  for (const look of looks) {
+    await using context = await browser.newContext(LOOKS[look]);
     const page = await context.newPage();
     await page.goto(scene.url);
     await page.waitForSelector('#link:text-is("live")');
@@ -44,4 +50,5 @@ async function photograph(browser: Browser, name: SceneName): Promise<void> {
 
 mkdirSync(FOLDER, { recursive: true });
 await using browser = await startChromium();
-await Promise.all(NAMES.filter((name) => (values.only ?? name) === name).map((name) => photograph(browser, name)));
+const wanted = SHOWN.filter(([name]) => (values.only ?? name) === name);
+await Promise.all(wanted.map(([name, looks]) => photograph(browser, name, looks)));

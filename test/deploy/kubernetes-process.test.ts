@@ -4,12 +4,16 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { call, post } from '../support/calls.ts';
 import { outsideAddress, startContainer } from '../support/container-process.ts';
 import { kustomizeExample } from '../support/kustomize.ts';
+import { freePort } from '../support/loopback.ts';
 import { podsOf, sidecarOf } from '../support/pods.ts';
+import type { Pod } from '../support/pods.ts';
 
 async function startExample(name: string, secrets: Readonly<Record<string, Readonly<Record<string, string>>>> = {}) {
   const objects = kustomizeExample(name);
@@ -65,19 +69,44 @@ describe('standalone', () => {
 });
 
 describe('job-classic', () => {
+  /** The example's command, with something else for the work itself. */
+  function startWork({ containers }: Pod, report: string, adminPort: number) {
+    const [shell = '', ...args] = (containers[0]?.command ?? []).map((word) =>
+      word.replace('/app/report', report).replace('19464', String(adminPort)),
+    );
+    return spawn(shell, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  }
+
   it.each([0, 7])('the work ends with %d, and the sidecar with it', async (code) => {
     await using pod = await startExample('job-classic');
     await untilReady(pod.inside);
-    const work = pod.pod.containers[0]!;
     // The work itself: one call of the partner, then its exit code.
     const report = `curl --silent --fail --data {} http://localhost:${String(pod.proxyPort)}/report && (exit ${String(code)})`;
-    const [shell = '', ...args] = (work.command ?? []).map((word) =>
-      word.replace('/app/report', report).replace('19464', String(pod.adminPort)),
-    );
-    const child = spawn(shell, args, { stdio: 'ignore' });
+    const child = startWork(pod.pod, report, pod.adminPort);
     const [ended] = (await once(child, 'exit')) as [number];
     expect(ended).toBe(code);
     expect(await pod.process.exit).toEqual({ code: 0, signal: null });
     expect(pod.upstream.requests).toHaveLength(1);
+  });
+
+  it('work that is done before the sidecar listens asks until it is heard', async () => {
+    const port = await freePort();
+    const [template] = podsOf(kustomizeExample('job-classic'));
+    const report = `curl --silent http://localhost:${String(port)}/livez; echo "curl: $?"; (exit 7)`;
+    const child = startWork(template!, report, port);
+    const ended = once(child, 'exit');
+    // Nobody listens there.
+    expect(String(((await once(child.stdout, 'data')) as [Buffer])[0])).toBe('curl: 7\n');
+    await using pod = await startExample('job-classic');
+    const door = createServer((socket) => {
+      pipeline(socket, connect(pod.adminPort, '127.0.0.1'), socket, () => socket.destroy());
+    });
+    door.listen(port, '127.0.0.1');
+    onTestFinished(() => {
+      door.close();
+    });
+    expect(await ended).toEqual([7, null]);
+    const exit = await Promise.race([pod.process.exit, sleep(5000, 'still there')]);
+    expect(exit).toEqual({ code: 0, signal: null });
   });
 });

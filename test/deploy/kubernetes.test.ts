@@ -2,29 +2,15 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { KUBERNETES_FOLDER, kustomize, kustomizeExample } from '../support/kustomize.ts';
+import { KUBERNETES_FOLDER, kustomizeExample } from '../support/kustomize.ts';
 import { findSchemaFaults, findUnknownFields, parseManifests } from '../support/manifests.ts';
 import type { KubernetesObject } from '../support/manifests.ts';
 import { environmentOf, findBrokenReferences, podsOf, sidecarOf } from '../support/pods.ts';
+import { DOCS, kustomizeOwn } from './own-kustomization.ts';
 
-const DOCS = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'kubernetes.md'), 'utf8');
 const EXAMPLES = ['native', 'classic', 'job-native', 'job-classic', 'fleet', 'standalone'];
-
-/** Renders a kustomization of a user's own, next to the examples. */
-function kustomizeOwn(text: string, files: Readonly<Record<string, string>> = {}): KubernetesObject[] {
-  const folder = mkdtempSync(join(tmpdir(), 'kustomization-'));
-  onTestFinished(() => {
-    rmSync(folder, { recursive: true });
-  });
-  writeFileSync(
-    join(folder, 'kustomization.yaml'),
-    text.replaceAll('deploy/kubernetes', relative(folder, KUBERNETES_FOLDER)),
-  );
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
-  return kustomize(folder);
-}
 
 const rendered = new Map(EXAMPLES.map((name) => [name, kustomizeExample(name)]));
 const objectsOf = (name: string): KubernetesObject[] => rendered.get(name) ?? [];
@@ -103,6 +89,8 @@ it('job-classic: may be asked to end, and is', () => {
   const [work, sidecar] = pod!.containers;
   expect(environmentOf(sidecar!, objects)).toMatchObject({ SIDECAR_ADMIN_ALLOW_QUIT: 'true' });
   expect(work?.command?.join(' ')).toContain('http://localhost:19464/quitquitquit');
+  // Work that is killed asks for nothing.
+  expect(objects.find(({ kind }) => kind === 'Job')?.spec).toMatchObject({ activeDeadlineSeconds: 3600 });
 });
 
 it('fleet: the sidecars reach Valkey, and Valkey has no sidecar', () => {
@@ -138,18 +126,33 @@ it('the commands of the documentation make every Secret that the examples name',
     return parseManifests(stdout);
   });
   expect(findSchemaFaults(made)).toEqual([]);
-  const keysOf = Object.fromEntries(made.map(({ metadata, data = {} }) => [metadata.name, Object.keys(data).sort()]));
-  expect(keysOf).toEqual({
-    'bearer-sidecar-client': ['client-id', 'client-secret'],
-    'bearer-sidecar-callers': ['header-value'],
-    'bearer-sidecar-redis': ['password', 'redis-url'],
-  });
+  expect(made.map(({ metadata, data = {} }) => [metadata.name, ...Object.keys(data).sort()])).toEqual([
+    ['bearer-sidecar-client', 'client-id', 'client-secret'],
+    ['bearer-sidecar-client', 'client-id', 'private-key.pem'],
+    ['bearer-sidecar-callers', 'header-value'],
+    ['bearer-sidecar-redis', 'password', 'redis-url'],
+  ]);
   const named = EXAMPLES.flatMap((name) => podsOf(objectsOf(name)).flatMap(({ volumes }) => volumes));
-  expect(Object.keys(keysOf)).toEqual(expect.arrayContaining(named.flatMap(({ secret }) => secret?.secretName ?? [])));
+  expect(made.map(({ metadata }) => metadata.name)).toEqual(
+    expect.arrayContaining(named.flatMap(({ secret }) => secret?.secretName ?? [])),
+  );
 });
 
 describe('in a kustomization of somebody else', () => {
-  it('as docs/kubernetes.md has it: settings of their own win over those of the component', () => {
+  it('as docs/kubernetes.md has it: settings of their own win over every one of the component', () => {
+    const documented = /```yaml\n(resources: [\s\S]*?)```/.exec(DOCS)?.[1] ?? '';
+    const deployment = readFileSync(join(KUBERNETES_FOLDER, 'examples', 'app', 'deployment.yaml'), 'utf8');
+    const files = { 'deployment.yaml': deployment };
+    const settingsOf = (objects: readonly KubernetesObject[]) =>
+      environmentOf(sidecarOf(sidecarPodsOf(objects)[0]!)!, objects);
+    const names = Object.keys(settingsOf(kustomizeOwn(documented, files))).filter((name) => !documented.includes(name));
+    expect(names).toContain('SIDECAR_AUTH_CACHE_FILE');
+    const own = Object.fromEntries(names.map((name) => [name, 'own']));
+    const literals = names.map((name) => `      - ${name}=own\n`).join('');
+    expect(settingsOf(kustomizeOwn(documented + literals, files))).toMatchObject(own);
+  });
+
+  it('the first example of docs/kubernetes.md', () => {
     const documented = /```yaml\n(resources: [\s\S]*?)```/.exec(DOCS)?.[1] ?? '';
     const deployment = readFileSync(join(KUBERNETES_FOLDER, 'examples', 'app', 'deployment.yaml'), 'utf8');
     const objects = kustomizeOwn(`${documented}      - SIDECAR_DRAIN_MS=5000\n`, { 'deployment.yaml': deployment });
@@ -186,6 +189,14 @@ ${/^patches:\n[\s\S]*?(?=```)/m.exec(DOCS)?.[0] ?? ''}`);
       'bearer-sidecar-admin',
     ]);
   });
+});
+
+it('the policy that docs/tracing.md shows lets sidecars out to the collector', () => {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'tracing.md'), 'utf8');
+  const policies = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].flatMap(([, block = '']) => parseManifests(block));
+  expect(policies.map(({ kind }) => kind)).toEqual(['NetworkPolicy']);
+  expect(findSchemaFaults(policies)).toEqual([]);
+  expect(findBrokenReferences([...objectsOf('native'), ...policies])).toEqual([]);
 });
 
 it('a CronJob gets the same pod as a Job', () => {

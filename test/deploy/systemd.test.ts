@@ -63,3 +63,12 @@ it('the secret comes as a credential, and the times fit', () => {
   const drainMs = SETTINGS.get('shutdown.drainMs')?.default;
   expect(Number(valuesOf('TimeoutStopSec')[0]) * 1000).toBeGreaterThan(Number(drainMs));
 });
+
+it('memory is set as in the image', () => {
+  const dockerfile = readFileSync(join(import.meta.dirname, '..', '..', 'Dockerfile'), 'utf8');
+  const ofImage = [...dockerfile.matchAll(/^ENV ((?:NODE_OPTIONS|MALLOC_).*)$/gm)].map(([, line = '']) =>
+    line.replaceAll('"', ''),
+  );
+  expect(ofImage).toHaveLength(2);
+  expect(valuesOf('Environment')).toEqual(expect.arrayContaining(ofImage));
+});

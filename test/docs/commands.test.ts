@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { commandsIn, treatmentOf } from './commands.ts';
-import { PAGES, ROOT, blocksOf } from './pages.ts';
+import { PAGES, ROOT, blocksOf, readPage } from './pages.ts';
 import type { Block } from './pages.ts';
 import { startSandbox } from './sandbox.ts';
 import type { RunningSandbox } from './sandbox.ts';
@@ -56,6 +56,14 @@ test.each(withLanguage('sh').map((block) => [where(block), block] as const))('%s
     expect(treatment, `nobody has said how to try: ${command.text}`).toBeDefined();
     expect(treatment?.kind === 'read' ? treatment.faults : []).toEqual([]);
   }
+});
+
+test('what is run in a container of the image is there: Node.js, no shell and no kill', () => {
+  const programs = PAGES.flatMap((page) =>
+    [...readPage(page).matchAll(/\bkubectl exec [^`\n]*? -- (\S+)/g)].map(([, program]) => program),
+  );
+  expect(programs.length).toBeGreaterThan(3);
+  expect([...new Set(programs)]).toEqual(['/usr/local/bin/node']);
 });
 
 test('what is wrong is found', () => {

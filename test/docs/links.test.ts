@@ -1,5 +1,5 @@
 /** Links between pages lead somewhere: files and images that exist, headings that are there. */
-import { existsSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
 import { PAGES, ROOT, anchorsOf, linksOf, readPage } from './pages.ts';
@@ -21,6 +21,13 @@ test('what leads nowhere is found', () => {
   expect(faultOf('README.md', 'docs/no-such-page.md')).toContain('no such file');
   expect(faultOf('README.md', 'docs/governor.md#no-such-heading')).toContain('no such heading');
   expect(PAGES.flatMap(linksOf).length).toBeGreaterThan(100);
+});
+
+test('every picture is shown on a page', () => {
+  const shown = new Set(PAGES.flatMap((page) => linksOf(page).map((link) => normalize(join(dirname(page), link)))));
+  const pictures = globSync('docs/images/*', { cwd: ROOT });
+  expect(pictures.length).toBeGreaterThan(5);
+  expect(pictures.filter((picture) => !shown.has(picture))).toEqual([]);
 });
 
 test('every page under docs is in its index', () => {

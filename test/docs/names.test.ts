@@ -75,6 +75,16 @@ describe('every name on every page', () => {
     expect(unknown(/`npm run ([\w:]+)/g, readPage, isKnown)).toEqual([]);
   });
 
+  test('all long tests in CONTRIBUTING.md, all of src in the tree of ARCHITECTURE.md', () => {
+    const { scripts } = JSON.parse(readPage('package.json')) as { scripts: object };
+    const long = Object.keys(scripts).filter((name) => name.startsWith('soak:'));
+    const [named, tree] = [readPage('CONTRIBUTING.md'), readPage('ARCHITECTURE.md').split('```')[1] ?? ''];
+    const sources = globSync('*', { cwd: join(ROOT, 'src') }).filter((name) => !name.endsWith('.d.ts'));
+    expect([long.length, sources.length].every((count) => count > 5)).toBe(true);
+    expect(long.filter((name) => !named.includes(`\`${name}\``))).toEqual([]);
+    expect(sources.filter((name) => !new RegExp(`^  (?:.* )?${name}[ /\\n]`, 'm').test(tree))).toEqual([]);
+  });
+
   test('files of the project, and of src without saying so', () => {
     const isThere = (path: string): boolean => globSync([path, `${path}.ts`], { cwd: ROOT }).length > 0;
     const isKnown = (path: string): boolean => isThere(path) || isThere(`src/${path}`);

@@ -27,20 +27,6 @@ The mode decides which of the first two has it; the other one is empty.
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   envFrom:
     - configMapRef: { name: {{ include "bearer-sidecar.name" . }} }
-  env:
-    # Files, not variables: they can be rotated without a restart, and they are in no environment dump.
-    - { name: SIDECAR_CLIENT_ID_FILE, value: '/etc/bearer-sidecar/client/{{ .Values.client.clientIdKey }}' }
-    - { name: SIDECAR_CLIENT_SECRET_FILE, value: '/etc/bearer-sidecar/client/{{ .Values.client.clientSecretKey }}' }
-    # What was learned of the partner's limit, and the token (encrypted), outlast a restart of the container.
-    - { name: SIDECAR_THROTTLE_STATE_FILE, value: /var/lib/bearer-sidecar/limit.json }
-    - { name: SIDECAR_AUTH_CACHE_FILE, value: /var/lib/bearer-sidecar/token }
-    {{- if .Values.fleet.secretName }}
-    - { name: SIDECAR_REDIS_URL_FILE, value: '/etc/bearer-sidecar/redis/{{ .Values.fleet.urlKey }}' }
-    {{- end }}
-    {{- if eq .Values.mode "standalone" }}
-    - name: SIDECAR_LISTEN_REQUIRED_HEADER_VALUE_FILE
-      value: '/etc/bearer-sidecar/callers/{{ .Values.standalone.requiredHeader.key }}'
-    {{- end }}
   ports:
     - { name: sidecar-admin, containerPort: 19464 }
     {{- if eq .Values.mode "standalone" }}
@@ -81,6 +67,9 @@ The mode decides which of the first two has it; the other one is empty.
     {{- if eq .Values.mode "standalone" }}
     - { name: bearer-sidecar-callers, mountPath: /etc/bearer-sidecar/callers, readOnly: true }
     {{- end }}
+    {{- with .Values.extraVolumeMounts }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end -}}
 
 {{/* The files belong to root and only the sidecar mounts them; a narrower mode needs an fsGroup for the whole pod. */}}
@@ -96,5 +85,8 @@ The mode decides which of the first two has it; the other one is empty.
 {{- if eq .Values.mode "standalone" }}
 - name: bearer-sidecar-callers
   secret: { secretName: {{ .Values.standalone.requiredHeader.secretName | quote }}, defaultMode: 0444 }
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
 {{- end }}
 {{- end -}}
