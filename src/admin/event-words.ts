@@ -1,5 +1,5 @@
 /** Notable events in plain words (pure), for the status page. An everyday matter, such as a request that has ended, has none. */
-import type { SidecarEvent } from '../telemetry/events.ts';
+import type { AttemptOutcome, SidecarEvent } from '../telemetry/events.ts';
 
 /** A notable event in words. */
 export interface Said {
@@ -13,7 +13,7 @@ export interface Said {
 export function describeEvent(event: SidecarEvent): Said | undefined {
   switch (event.kind) {
     case 'attempt-ended':
-      return describeAttempt(event.outcome, event.route);
+      return describeAttempt(event);
     case 'local-reply':
       return warn(`The sidecar answered a call itself: ${event.code}`);
     case 'queue-rejected':
@@ -84,26 +84,28 @@ function describeTokenEvent(event: SidecarEvent): Said | undefined {
   }
 }
 
-function describeAttempt(outcome: string, route: string): Said | undefined {
-  const upstream = route === 'default' ? 'The upstream' : `The upstream of ${route}`;
-  switch (outcome) {
-    case 'unreachable':
-      return { words: `${upstream} could not be reached`, level: 'error' };
-    case 'timeout':
-      return { words: `${upstream} did not answer in time`, level: 'error' };
-    case 'reset':
-      return { words: `${upstream} broke a connection off`, level: 'error' };
-    default:
-      return undefined;
-  }
+const ATTEMPT_WORDS: Partial<Record<AttemptOutcome, string>> = {
+  unreachable: 'could not be reached',
+  timeout: 'did not answer in time',
+  reset: 'broke a connection off',
+};
+
+/** Called for every attempt: most have been answered, and no words are made of those. */
+function describeAttempt(event: Extract<SidecarEvent, { kind: 'attempt-ended' }>): Said | undefined {
+  const words = ATTEMPT_WORDS[event.outcome];
+  if (words === undefined || event.isOwn === true) return undefined;
+  return { words: `${nameUpstream(event.route)} ${words}`, level: 'error' };
+}
+
+function nameUpstream(route: string): string {
+  return route === 'default' ? 'The upstream' : `The upstream of ${route}`;
 }
 
 /** Waits differ from one refusal to the next; the newest is shown. */
 function describeRefusal({ route, status, pauseMs, stated }: Extract<SidecarEvent, { kind: 'rate-limited' }>): Said {
-  const upstream = route === 'default' ? 'The upstream' : `The upstream of ${route}`;
   const wait = pauseMs < 1000 ? 'under a second' : `about ${Math.round(pauseMs / 1000)} s`;
   const pause = pauseMs <= 0 ? '' : stated ? `, and asked for a pause of ${wait}` : `; a pause of ${wait} follows`;
-  const words = `${upstream} refused a call for its rate (${status})${pause}`;
+  const words = `${nameUpstream(route)} refused a call for its rate (${status})${pause}`;
   return { words, level: 'warn', key: `refused ${route} ${status}` };
 }
 

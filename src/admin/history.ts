@@ -81,8 +81,7 @@ export class History {
         this.#counts.sent++;
         return;
       case 'attempt-ended':
-        if (event.outcome === 'unreachable' || event.outcome === 'reset' || event.outcome === 'timeout')
-          this.#counts.faults++;
+        if (isFault(event)) this.#counts.faults++;
         return;
       case 'rate-limited':
         this.#counts.refused++;
@@ -145,6 +144,11 @@ export class History {
     this.#seconds.push(second);
     return this.#seconds.length > MINUTE_ROWS ? this.#seconds.shift() : undefined;
   }
+}
+
+/** The upstream gave no answer, and not because the sidecar had ended the attempt. */
+function isFault({ outcome, isOwn }: Extract<SidecarEvent, { kind: 'attempt-ended' }>): boolean {
+  return (outcome === 'unreachable' || outcome === 'reset' || outcome === 'timeout') && isOwn !== true;
 }
 
 function newCounts(): SecondCounts {

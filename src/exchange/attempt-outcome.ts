@@ -19,6 +19,11 @@ export function failureOutcome(failure: UpstreamFailure, isPastDeadline: boolean
   return failure.kind === 'aborted' && isPastDeadline ? 'timeout' : 'reset';
 }
 
+/** Whether the upstream has no part in it that an attempt brought no answer: clients leave, and drains cut. */
+export function isOwnEnd(failure: UpstreamFailure, isPastDeadline: boolean): boolean {
+  return failure.kind === 'refused' || (failure.kind === 'aborted' && !isPastDeadline);
+}
+
 /** The sidecar's own reply for an attempt that brought no answer. */
 export function faultOf(failure: UpstreamFailure): SidecarError {
   const options = { proxyStatus: failure.proxyStatus };

@@ -85,10 +85,11 @@ class FieldView {
 /** Clients mostly come with the same authority again. */
 const lastAllowed = new WeakMap<readonly AllowedHost[], string>();
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:@/?#\s[\]]+)(?::(\d{0,5}))?$/i;
+const LARGEST_PORT = 65_535;
 
 function isAllowedAuthority(allowed: readonly AllowedHost[], authority: string): boolean {
   const [, host, port] = AUTHORITY.exec(authority) ?? [];
-  if (host === undefined) return false;
+  if (host === undefined || Number(port) > LARGEST_PORT) return false;
   return allowed.some(
     (entry) =>
       entry.host === host.toLowerCase() && (entry.port === undefined || entry.port === (port ? Number(port) : 80)),

@@ -8,7 +8,7 @@ import type { ProxyServer } from 'http-proxy-3';
 import type { Egress } from '../egress/egress.ts';
 import { createTunnelAgent } from '../egress/tunnel-agent.ts';
 import { SidecarError } from '../errors.ts';
-import { answerOutcome, failureOutcome, faultOf } from '../exchange/attempt-outcome.ts';
+import { answerOutcome, failureOutcome, faultOf, isOwnEnd } from '../exchange/attempt-outcome.ts';
 import type { ExchangeParts, Tally } from '../exchange/exchange.ts';
 import type { Lifeline } from '../exchange/lifeline.ts';
 import { nameEnd } from '../exchange/stage.ts';
@@ -90,8 +90,8 @@ class Handshake {
     const letGo = this.#upgrade.lifeline.onEnd(() => {
       this.#fail(abortedFailure());
     });
-    this.#send(proxy, trust, egress);
     try {
+      this.#send(proxy, trust, egress);
       return await this.#outcome.promise;
     } finally {
       cancelTimer();
@@ -100,34 +100,53 @@ class Handshake {
   }
 
   #send(proxy: ProxyServer, trust: Trust | undefined, egress: Egress): void {
-    const { request, socket, head } = this.#upgrade;
+    const { request, socket, head, path } = this.#upgrade;
     const { baseUrl } = this.#parts.upstream;
+    const target = request.url;
     request.headers = this.#headers();
     const onProxyRequest = (proxyRequest: ClientRequest, original: IncomingMessage): void => {
       if (original === request) this.#watch(proxyRequest);
     };
-    const egressProxy = egress(baseUrl);
     proxy.on('proxyReqWs', onProxyRequest);
-    proxy.ws(
-      request,
-      socket,
-      head,
-      {
-        target: baseUrl.origin,
-        changeOrigin: true,
-        ...(trust === undefined ? {} : { ssl: { secureContext: trust() } }),
-        ...(egressProxy && { agent: createTunnelAgent(egressProxy, baseUrl, this.#opening.signal) }),
-      },
-      // Also called when an upgraded connection breaks: the handshake is long over then.
-      (error) => {
-        this.#fail(this.#hasConnected ? describeExchangeFailure(error) : describeConnectFailure(error));
-      },
-    );
-    proxy.off('proxyReqWs', onProxyRequest);
+    try {
+      const egressProxy = egress(baseUrl);
+      // http-proxy-3 takes the target apart, and throws where an absolute one is no URL.
+      request.url = path;
+      proxy.ws(
+        request,
+        socket,
+        head,
+        {
+          target: baseUrl.origin,
+          changeOrigin: true,
+          ...(trust === undefined ? {} : { ssl: { secureContext: trust() } }),
+          ...(egressProxy && { agent: createTunnelAgent(egressProxy, baseUrl, this.#opening.signal) }),
+        },
+        // Also called when an upgraded connection breaks: the handshake is long over then.
+        (error) => {
+          this.#fail(this.#hasConnected ? describeExchangeFailure(error) : describeConnectFailure(error));
+        },
+      );
+    } catch (thrown) {
+      this.#abandon();
+      throw thrown;
+    } finally {
+      proxy.off('proxyReqWs', onProxyRequest);
+      // What the client asked for is told of when it has ended.
+      request.url = target;
+    }
+  }
+
+  /** Of what could not be sent nothing is left. */
+  #abandon(): void {
+    this.#isOver = true;
+    this.#opening.abort();
+    // http-proxy-3 does not hear it yet; unheard, its end would end the process.
+    this.#proxyRequest?.on('error', () => undefined).destroy();
   }
 
   #watch(proxyRequest: ClientRequest): void {
-    const { path, socket } = this.#upgrade;
+    const { path, socket, lifeline } = this.#upgrade;
     this.#permit.used();
     const isSecure = this.#parts.upstream.baseUrl.protocol === 'https:';
     this.#proxyRequest = proxyRequest;
@@ -150,6 +169,13 @@ class Handshake {
     proxyRequest.once('response', (answer) => {
       answer.headers = endToEndHeaders(answer);
       this.#finish(answer.statusCode ?? 502, answer);
+      keepPace(answer, socket);
+      answer.once('close', () => {
+        // The client has left, or has it all.
+        if (socket.destroyed || answer.complete) return;
+        // Cut short here, it is cut short for the client, whose connection ends with its lifeline.
+        lifeline.end({ kind: 'failed', error: faultOf(describeExchangeFailure(answer.errored)) });
+      });
     });
   }
 
@@ -171,11 +197,15 @@ class Handshake {
     this.#isOver = true;
     const { clock, observe, route } = this.#parts;
     const { lifeline, socket } = this.#upgrade;
-    const outcome = failureOutcome(failure, lifeline.leftMs <= 0);
-    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
+    const isPastDeadline = lifeline.leftMs <= 0;
+    observe({
+      ...{ kind: 'attempt-ended', route, durationMs: clock.now() - this.#sentAt },
+      outcome: failureOutcome(failure, isPastDeadline),
+      isOwn: isOwnEnd(failure, isPastDeadline),
+    });
     const fault = lifeline.ended === undefined ? faultOf(failure) : nameEnd('upstream', lifeline.ended);
     // Before http-proxy-3 hears of it, which closes the socket.
-    if (fault instanceof SidecarError) replyRaw(socket, fault);
+    if (fault instanceof SidecarError) replyRaw(socket, fault, clock);
     this.#outcome.reject(fault);
     this.#opening.abort();
     this.#proxyRequest?.destroy();
@@ -194,6 +224,16 @@ class Handshake {
     }
     return Object.assign(headers, { connection: 'Upgrade', upgrade: 'websocket' });
   }
+}
+
+/** http-proxy-3 writes an answer to the client without asking whether the client takes it. */
+function keepPace(answer: IncomingMessage, socket: Duplex): void {
+  answer.on('data', () => {
+    // What this chunk does to the buffer is seen with the next one: one too many is held, and no more.
+    if (socket.writableNeedDrain) answer.pause();
+  });
+  socket.on('drain', () => answer.resume());
+  socket.once('close', () => answer.destroy());
 }
 
 /** What http-proxy-3 passes on of an answer that is no upgrade; the connection is closed after it. */

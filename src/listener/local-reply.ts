@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { systemClock, type Clock } from '../clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../errors.ts';
 
 interface ReplyShape {
@@ -99,6 +100,7 @@ const LINGER_BYTES = 1024 * 1024;
  * Answers a request with a fault. A request whose body is still coming gets its connection closed after the reply
  * (RFC 9112 §9.6), with some patience: closing at once would reset it before the reply was read.
  * @param isBroken the rest of the request cannot be read: its framing is broken
+ * @param clock for that patience. Default: the process's own
  * @returns bytes of the body sent
  */
 export function replyLocally(
@@ -107,6 +109,7 @@ export function replyLocally(
   error: SidecarError,
   extraFields: readonly string[] = [],
   isBroken = false,
+  clock = systemClock,
 ): number {
   const { status, fields, body } = describeReply(error);
   const mustClose = !request.complete || error.code === 'BAD_REQUEST' || error.code === 'DRAINING';
@@ -116,15 +119,15 @@ export function replyLocally(
     response.end(body);
   } else {
     response.write(body);
-    lingerThenEnd(request, response);
+    lingerThenEnd(request, response, clock);
   }
   return Buffer.byteLength(body);
 }
 
-function lingerThenEnd(request: IncomingMessage, response: ServerResponse): void {
+function lingerThenEnd(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
   let leftBytes = LINGER_BYTES;
   const stop = (): void => {
-    clearTimeout(timer);
+    cancel();
     request.off('data', count).off('end', stop).off('close', stop);
     response.end();
   };
@@ -132,15 +135,16 @@ function lingerThenEnd(request: IncomingMessage, response: ServerResponse): void
     leftBytes -= chunk.length;
     if (leftBytes <= 0) stop();
   };
-  const timer = setTimeout(stop, LINGER_MS);
+  const cancel = clock.after(LINGER_MS, stop);
   request.on('data', count).on('end', stop).on('close', stop);
 }
 
 /**
  * Answers on a bare connection (parser errors, CONNECT, upgrades) and closes it, with some patience: a client that is
  * still sending, or keeps its own side open, gets to read the reply first.
+ * @param clock for that patience. Default: the process's own
  */
-export function replyRaw(socket: Duplex, error: SidecarError): void {
+export function replyRaw(socket: Duplex, error: SidecarError, clock = systemClock): void {
   // node:http takes its own listener off a connection that it hands over; unheard, a reset would end the process.
   socket.on('error', () => socket.destroy());
   // Already answered, or nobody is there.
@@ -150,8 +154,8 @@ export function replyRaw(socket: Duplex, error: SidecarError): void {
   for (let at = 0; at < fields.length; at += 2) lines.push(`${fields[at] ?? ''}: ${fields[at + 1] ?? ''}`);
   socket.end(`${lines.join('\r\n')}\r\nConnection: close\r\nDate: ${new Date().toUTCString()}\r\n\r\n${body}`);
   socket.resume();
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
-  socket.once('close', () => {
-    clearTimeout(timer);
-  });
+  socket.once(
+    'close',
+    clock.after(LINGER_MS, () => socket.destroy()),
+  );
 }

@@ -64,7 +64,7 @@ export function createUpgradeServer(trust: Trust | undefined, egress: Egress): S
         lifeline.meetDeadline();
         lifeline.onEnd(() => socket.destroy());
         await left;
-        return { status, fault: undefined };
+        return { status, fault: brokenOff(lifeline) };
       } finally {
         permit.release();
       }
@@ -74,6 +74,11 @@ export function createUpgradeServer(trust: Trust | undefined, egress: Egress): S
       upgrade.tally.queuedMs = ticket.waitedMs;
     }
   };
+}
+
+/** Why an answer ended before its end; undefined where the client, or nobody, is to blame. */
+function brokenOff({ ended }: Lifeline): string | undefined {
+  return ended?.end.kind === 'failed' ? ended.end.error.message : undefined;
 }
 
 /** Resolves when the client has closed its connection: seen at once, although nothing is read from it yet. */

@@ -46,6 +46,8 @@ export type SidecarEvent =
       readonly route: string;
       readonly outcome: AttemptOutcome;
       readonly durationMs: number;
+      /** True when the sidecar ended it itself, for a client that left or the drain, or could not send it at all. Default false. */
+      readonly isOwn?: boolean;
     }
   | { readonly kind: 'retry'; readonly route: string; readonly reason: RetryReason }
   | { readonly kind: 'retry-budget-exhausted'; readonly route: string; readonly reason: RetryReason }

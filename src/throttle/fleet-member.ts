@@ -60,7 +60,7 @@ export class FleetMember {
     this.#own = own;
     const { share } = this;
     const { report } = this.#outbox;
-    return new FleetPace({ share, report, leadership: this.#leadership, own, terms: this.#terms });
+    return new FleetPace({ share, report, leadership: this.#leadership, own, terms: () => this.#terms });
   }
 
   /** Begins to hear, and to ask once the board is there: before that no timer is set. */
@@ -82,8 +82,10 @@ export class FleetMember {
 
   /** So many wait for a permit now. */
   need(count: number): void {
+    // Nobody wanted anything before, either. Whether a pause can be ended depends on who waits.
+    const isSame = count === 0 && this.#need === 0 && !this.share.isHeld && !this.#isUrgent;
     this.#need = count;
-    this.#plan();
+    if (!isSame) this.#plan();
   }
 
   /** This replica was refused. */
@@ -207,7 +209,7 @@ export class FleetMember {
     const { share } = this;
     this.#leadership.paused(now);
     // So that the leader knows what was accepted before.
-    if (!share.isLeader && !this.#outbox.report.isEmpty) this.#isUrgent = true;
+    if (!share.isLeader && this.#outbox.report.size > 0) this.#isUrgent = true;
     const leftMs = share.pausedUntil - now;
     const isConcerned = share.isLeader || leftMs > LONG_PAUSE_MS;
     if (isConcerned && this.#host?.isClosed === false) this.#host.pauseWithOthers(leftMs > 0 ? leftMs : undefined);
@@ -223,6 +225,7 @@ export class FleetMember {
     this.#missed = 2;
     this.#goApart();
     this.#host?.refresh();
+    this.#plan();
   }
 
   #goApart(): void {

@@ -26,7 +26,7 @@ export class FleetOutbox {
   }
 
   isActive(now: number): boolean {
-    if (!this.report.isEmpty) this.#activeAt = now;
+    if (this.report.size > 0) this.#activeAt = now;
     return now - this.#activeAt < ACTIVE_MS;
   }
 

@@ -20,7 +20,8 @@ export interface FleetPaceOptions {
   readonly leadership: FleetLeadership;
   /** The pace without a fleet. */
   readonly own: Pace;
-  readonly terms: FleetTerms;
+  /** As they are now: they may change under a pace that stays. */
+  readonly terms: () => FleetTerms;
 }
 
 export class FleetPace implements Pace {
@@ -30,7 +31,7 @@ export class FleetPace implements Pace {
 
   constructor(options: FleetPaceOptions) {
     this.#options = options;
-    const { rate, maxInFlight } = options.terms;
+    const { rate, maxInFlight } = options.terms();
     this.#isFixed = rate !== 'auto';
     this.#inFlightLimit = this.#isFixed ? maxInFlight : Math.min(FIRST_IN_FLIGHT, maxInFlight);
   }
@@ -80,7 +81,7 @@ export class FleetPace implements Pace {
   accepted(now: number, grant: Grant, fresh: boolean): void {
     const { share, own } = this.#options;
     this.#note(now, grant, false);
-    if (this.#inFlightLimit < this.#options.terms.maxInFlight) this.#inFlightLimit++;
+    if (this.#inFlightLimit < this.#options.terms().maxInFlight) this.#inFlightLimit++;
     if (share.state === 'unknown') own.accepted(now, grant, fresh);
     else if (share.state === 'apart') share.noteApart(false);
   }

@@ -1,6 +1,6 @@
 /**
  * What a replica tells its leader of its calls (pure): when they were made, how many, how long they took, and what came of them. A
- * report is a text of bounded length; calls near each other are told as one where there are many.
+ * report is a text of bounded length: calls near each other are told as one where there are many, and nothing old is kept.
  */
 
 /** Calls that were made at one instant, as far as can be told apart. */
@@ -17,10 +17,13 @@ export interface ReportedCalls {
   readonly isProbe: boolean;
 }
 
-/** Entries of one report. */
-const MOST_ENTRIES = 64;
-/** Entries kept until they are told, all together. */
+/** Steps of time into which the calls of one report are put together where there are many. */
+const TOLD_STEPS = 64;
+/** Entries kept until they are told, and the steps into which they are put together when there are more. */
 const MOST_KEPT = 1024;
+const KEPT_STEPS = 128;
+/** Whoever is joined tells its calls more often; until then older ones are of no use to anyone. */
+const KEPT_MS = 10_000;
 const REFUSED = 1;
 const WAITED_FOR = 2;
 const PROBE = 4;
@@ -30,8 +33,9 @@ export class FleetReport {
   #calls: ReportedCalls[] = [];
   #refusedAt: number | undefined;
 
-  get isEmpty(): boolean {
-    return this.#calls.length === 0;
+  /** Entries that nobody was told of, at most 1024. */
+  get size(): number {
+    return this.#calls.length;
   }
 
   /** When the last refused call was made that nobody was told of. */
@@ -42,15 +46,24 @@ export class FleetReport {
   note(call: ReportedCalls): void {
     if (call.isRefused) this.#refusedAt = call.at;
     this.#calls.push(call);
-    if (this.#calls.length > MOST_KEPT) this.#calls = merge(this.#calls, MOST_KEPT / 2);
+    if (this.#calls.length > MOST_KEPT) this.#calls = merge(this.#since(this.#newestAt - KEPT_MS), KEPT_STEPS);
   }
 
   /** Everything made at `since` or later, oldest first; nothing is kept. */
   take(since: number): readonly ReportedCalls[] {
-    const calls = this.#calls.filter(({ at }) => at >= since).sort((one, other) => one.at - other.at);
+    const calls = this.#since(since);
     this.#calls = [];
     this.#refusedAt = undefined;
-    return merge(calls, MOST_ENTRIES);
+    return merge(calls, TOLD_STEPS);
+  }
+
+  get #newestAt(): number {
+    return this.#calls.reduce((newest, { at }) => Math.max(newest, at), -Infinity);
+  }
+
+  /** In order: calls are noted as they are answered. */
+  #since(since: number): ReportedCalls[] {
+    return this.#calls.filter(({ at }) => at >= since).sort((one, other) => one.at - other.at);
   }
 }
 
@@ -84,18 +97,25 @@ export function readCalls(mail: string, toLocal: (boardAt: number) => number): R
   return calls;
 }
 
-/** At most so many entries and the refused: accepted calls that are nearest each other become one, at the later instant. */
-function merge(calls: readonly ReportedCalls[], most: number): ReportedCalls[] {
+/**
+ * Puts calls together where there are more than `steps` of them: those of one step become one, at the first one's instant. Refused
+ * ones stay apart and part those around them, refused probes apart from both: at most five entries a step, and mostly one.
+ */
+function merge(calls: readonly ReportedCalls[], steps: number): ReportedCalls[] {
+  if (calls.length <= steps) return [...calls];
   const merged: ReportedCalls[] = [];
-  const first = calls[0]?.at ?? 0;
-  const stepMs = calls.length <= most ? 0 : ((calls.at(-1)?.at ?? first) - first) / most;
+  const stepMs = ((calls.at(-1)?.at ?? 0) - (calls[0]?.at ?? 0)) / steps;
+  /** Where calls of a kind can be added: refused ones, and refused probes. */
+  const refusedIndex = new Map<boolean, number>();
   for (const call of calls) {
-    const last = merged.at(-1);
-    const joins = last !== undefined && !last.isRefused && !call.isRefused && call.at - last.at < stepMs;
-    if (!joins) merged.push(call);
-    else {
-      const isWaitedFor = last.isWaitedFor || call.isWaitedFor;
-      merged[merged.length - 1] = { ...last, count: last.count + call.count, isWaitedFor };
+    const index = (call.isRefused ? refusedIndex.get(call.isProbe) : merged.length - 1) ?? -1;
+    const one = merged[index];
+    if (one?.isRefused === call.isRefused && call.at - one.at <= stepMs) {
+      const isWaitedFor = one.isWaitedFor || call.isWaitedFor;
+      merged[index] = { ...one, count: one.count + call.count, isWaitedFor };
+    } else {
+      const length = merged.push(call);
+      if (call.isRefused) refusedIndex.set(call.isProbe, length - 1);
     }
   }
   return merged;

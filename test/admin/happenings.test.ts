@@ -77,6 +77,7 @@ describe('in words', () => {
       'The upstream broke a connection off',
       'error',
     ],
+    [{ kind: 'attempt-ended', route: 'default', outcome: 'reset', durationMs: 1, isOwn: true }, undefined],
     [{ kind: 'local-reply', code: 'QUEUE_FULL' }, 'The sidecar answered a call itself: QUEUE_FULL', 'warn'],
     [{ kind: 'retry', route: 'default', reason: 'rate_limited' }, undefined],
     [
@@ -149,5 +150,20 @@ describe('in words', () => {
     const said = describeEvent(event);
     expect(said?.words).toBe(words);
     expect(said?.level).toBe(level);
+  });
+
+  it('an attempt that brought an answer costs no words: nothing is put together of it', () => {
+    let looks = 0;
+    for (const outcome of ['ok', 'rate_limited', 'unauthorized', 'error_status'] as const) {
+      const event: SidecarEvent = {
+        ...{ kind: 'attempt-ended', outcome, durationMs: 1 },
+        get route() {
+          looks++;
+          return 'default';
+        },
+      };
+      expect(describeEvent(event)).toBeUndefined();
+    }
+    expect(looks).toBe(0);
   });
 });

@@ -19,8 +19,8 @@ const refused: SidecarEvent = {
   ...{ kind: 'rate-limited', route: 'default', status: 429, pauseMs: 0, stated: false, fields: {} },
 };
 
-function attempt(outcome: AttemptOutcome): SidecarEvent {
-  return { kind: 'attempt-ended', route: 'default', outcome, durationMs: 1 };
+function attempt(outcome: AttemptOutcome, isOwn = false): SidecarEvent {
+  return { kind: 'attempt-ended', route: 'default', outcome, durationMs: 1, isOwn };
 }
 
 /** A second in each call. */
@@ -117,6 +117,14 @@ describe('what is kept', () => {
     const last = history.lastMinute();
     expect(last).toMatchObject({ requests: 59, serverErrors: 0, faults: 2, sent: 0, refused: 0 });
     expect(last.p95Ms).toBeLessThan(25);
+  });
+
+  it('has no fault of the upstream in what the sidecar ended itself, for clients that left', () => {
+    const { history, second } = start();
+    second(Array.from({ length: 10 }, () => attempt('reset', true)));
+    expect(history.lastMinute().faults).toBe(0);
+    second([attempt('reset', true), attempt('reset')]);
+    expect(history.lastMinute().faults).toBe(1);
   });
 
   it('is nothing before the first second', () => {

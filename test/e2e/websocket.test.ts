@@ -1,7 +1,11 @@
 /** Upgrades, with a WebSocket server and client that we did not write: `ws`. */
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { connect, type NetConnectOpts } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
@@ -46,6 +50,40 @@ describe('a WebSocket', () => {
     expect(chain.authorizations).toHaveLength(0);
   });
 });
+
+describe('a target that is no URL', () => {
+  it('has a port that there is none of: it is refused, and the process lives on', async () => {
+    await using chain = await startEchoChain({ SIDECAR_WEBSOCKET: 'true' });
+    const { hostname, port } = new URL(chain.sidecar.proxyUrl);
+    const address = { host: hostname, port: Number(port) };
+    expect(await firstLine(address, 'http://localhost:99999/')).toBe('HTTP/1.1 403 Forbidden');
+    expect(await firstLine(address, '/feed')).toBe('HTTP/1.1 101 Switching Protocols');
+    expect(await chain.sidecar.stop()).toEqual({ code: 0, signal: null });
+  });
+
+  it('has any authority, on a socket file: only its path counts, and the process lives on', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'websocket-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const path = join(folder, 'proxy.sock');
+    await using chain = await startEchoChain({ SIDECAR_WEBSOCKET: 'true', SIDECAR_LISTEN: `unix:${path}` });
+    for (const target of ['http://[/feed', 'http://localhost:99999/feed', '/feed'])
+      expect([target, await firstLine({ path }, target)]).toEqual([target, 'HTTP/1.1 101 Switching Protocols']);
+    expect(await chain.sidecar.stop()).toEqual({ code: 0, signal: null });
+  });
+});
+
+/** What an upgrade is answered first; the connection is closed then, as a WebSocket is. */
+async function firstLine(address: NetConnectOpts, target: string): Promise<string> {
+  const socket = connect(address);
+  socket.write(
+    `GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+  );
+  const [data] = (await once(socket, 'data')) as [Buffer];
+  socket.end('\x88\x80\0\0\0\0', 'latin1').resume();
+  await once(socket, 'close');
+  return data.toString('latin1').split('\r\n')[0] ?? '';
+}
 
 async function statusOf(sidecar: RunningSidecar, headers: Record<string, string>): Promise<number> {
   const socket = new WebSocket(sidecar.proxyUrl.replace('http', 'ws'), { headers });

@@ -1,7 +1,12 @@
 /** Every fault of the sidecar's own as it looks on the wire (RFC 9457, RFC 9209). */
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { LOCAL_REPLY_CODES, SidecarError } from '../../src/errors.ts';
-import { describeReply } from '../../src/listener/local-reply.ts';
+import { describeReply, replyLocally, replyRaw } from '../../src/listener/local-reply.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 const STATUS: Record<string, readonly [status: number, proxyStatus: string]> = {
   HOST_NOT_ALLOWED: [403, 'http_request_denied'],
@@ -66,4 +71,47 @@ it('Retry-After is whole seconds, rounded up, at least 1, and only with 503', ()
 it('a nearer Proxy-Status wins', () => {
   const error = new SidecarError('UPSTREAM_UNREACHABLE', 'no name', { proxyStatus: 'dns_error' });
   expect(fieldsOf(error)['Proxy-Status']).toBe('bearer-sidecar; error=dns_error');
+});
+
+describe('patience with a client that goes on', () => {
+  const fault = new SidecarError('BAD_REQUEST', 'no');
+
+  /** A client that sends half a body, reads the answer, and never closes. */
+  async function callAnd(reply: (request: IncomingMessage, response: ServerResponse) => void): Promise<void> {
+    const server = createServer(reply);
+    const { port } = new URL(await listenOnLoopback(server));
+    const socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true });
+    onTestFinished(async () => {
+      socket.destroy();
+      await closeServer(server);
+    });
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf');
+    await once(socket, 'data');
+  }
+
+  it('ends after a second by the clock that is handed in, and not before', async () => {
+    const clock = new ManualClock();
+    let seen: ServerResponse | undefined;
+    await callAnd((request, response) => {
+      seen = response;
+      replyLocally(request, response, fault, [], false, clock);
+    });
+    await clock.advance(999);
+    expect(seen?.writableEnded).toBe(false);
+    await clock.advance(1);
+    expect([seen?.writableEnded, clock.pendingTimers]).toEqual([true, 0]);
+  });
+
+  it('on a bare connection, too', async () => {
+    const clock = new ManualClock();
+    let seen: Socket | undefined;
+    await callAnd((request) => {
+      seen = request.socket;
+      replyRaw(seen, fault, clock);
+    });
+    await clock.advance(999);
+    expect(seen?.destroyed).toBe(false);
+    await clock.advance(1);
+    expect([seen?.destroyed, clock.pendingTimers]).toEqual([true, 0]);
+  });
 });

@@ -43,6 +43,10 @@ async function reply(socket: WebSocket, message: string | Buffer): Promise<[data
   return (await answer) as [Buffer, boolean];
 }
 
+function attempts({ events }: Proxy) {
+  return events.filter((event) => event.kind === 'attempt-ended');
+}
+
 const RAW = (path: string, more = ''): string =>
   `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade${more}\r\nUpgrade: websocket\r\n` +
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
@@ -63,7 +67,7 @@ describe('an upgraded connection', () => {
     expect(await proxy.told(1)).toMatchObject([
       { code: 101, source: 'upstream', attempts: 1, method: 'GET', path: '/' },
     ]);
-    expect(proxy.events.filter(({ kind }) => kind === 'attempt-ended')).toMatchObject([{ outcome: 'ok' }]);
+    expect(attempts(proxy)).toMatchObject([{ outcome: 'ok' }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
     expect(proxy.server.active.count).toBe(0);
   });
@@ -176,9 +180,13 @@ describe('an upgraded connection', () => {
     await using proxy = await startUpgrading(upstream.url, { maxInFlight: 1 });
     const permit = await proxy.throttle.enter(Infinity).permit();
     const opened = open(proxy, '/', { 'x-sidecar-priority': 'low' });
-    await until(() => proxy.throttle.state().queuedByPriority.low === 1);
+    await until(() => proxy.throttle.state().queued === 1);
+    expect(proxy.throttle.state().queuedByPriority).toEqual({ high: 0, normal: 0, low: 1 });
+    expect(upstream.seen).toEqual([]);
     permit.release();
     (await opened).terminate();
+    expect(await proxy.told(1)).toMatchObject([{ code: 101 }]);
+    expect(proxy.throttle.state().queued).toBe(0);
   });
 
   it('is cut by the drain', async () => {
@@ -247,7 +255,7 @@ describe('an upgrade that the upstream refuses', () => {
     expect(await refusal(proxy)).toMatchObject({ status: 429, fields: { 'retry-after': '7' } });
     expect(await proxy.told(1)).toMatchObject([{ code: 429, source: 'upstream' }]);
     expect(proxy.throttle.state().pausedMs).toBeGreaterThan(6000);
-    expect(proxy.events.filter(({ kind }) => kind === 'attempt-ended')).toMatchObject([{ outcome: 'rate_limited' }]);
+    expect(attempts(proxy)).toMatchObject([{ outcome: 'rate_limited' }]);
   });
 
   it.each([
@@ -287,6 +295,7 @@ describe('an upgrade that the sidecar refuses', () => {
     expect(status).toBe(502);
     expect(JSON.parse(text)).toMatchObject({ code: 'UPSTREAM_RESET' });
     expect(await proxy.told(1)).toMatchObject([{ code: 502, attempts: 1 }]);
+    expect(attempts(proxy)).toMatchObject([{ outcome: 'reset', isOwn: false }]);
   });
 
   it('because the upstream does not answer in time', async () => {
@@ -298,7 +307,7 @@ describe('an upgrade that the sidecar refuses', () => {
     await clock.advance(5000);
     expect(await answer).toMatchObject({ status: 504 });
     expect(await proxy.told(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
-    expect(proxy.events.filter(({ kind }) => kind === 'attempt-ended')).toMatchObject([{ outcome: 'timeout' }]);
+    expect(attempts(proxy)).toMatchObject([{ outcome: 'timeout' }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0 });
   });
 
@@ -369,6 +378,8 @@ describe('a client that leaves', () => {
     await until(() => upstream.seen.length === 1);
     socket.destroy();
     expect(await proxy.told(1)).toMatchObject([{ code: 499, source: 'sidecar' }]);
+    // The upstream is not to blame.
+    expect(attempts(proxy)).toMatchObject([{ outcome: 'reset', isOwn: true }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
     expect(proxy.server.active.count).toBe(0);
   });

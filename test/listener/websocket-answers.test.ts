@@ -1,0 +1,167 @@
+/** Upgrades that end otherwise than asked for: targets that are no paths, and answers that are no upgrades, at their own pace. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { goDirectly } from '../../src/egress/egress.ts';
+import { createUpgradeServer } from '../../src/listener/websocket.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import { afterHead, startWireServer, until } from '../upstream/wire.ts';
+import { startProxy } from './proxy.ts';
+import type { Proxy, ProxyOptions } from './proxy.ts';
+import { startEchoServer } from './upgrades.ts';
+
+const EVERY_HOST = { allowedHosts: undefined };
+
+function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
+  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeServer(undefined, goDirectly), ...options });
+}
+
+const ASK = (target: string): string =>
+  `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
+
+/** What nobody has caught: outside a test it would end the process. */
+function hearUncaught(): readonly unknown[] {
+  const uncaught: unknown[] = [];
+  const hear = (error: unknown): void => void uncaught.push(error);
+  process.on('uncaughtExceptionMonitor', hear);
+  onTestFinished(() => void process.off('uncaughtExceptionMonitor', hear));
+  return uncaught;
+}
+
+/** The first line that comes back; the connection is closed then. */
+async function statusLine(proxy: Proxy, target: string): Promise<string> {
+  const socket = await openSocket(proxy.url);
+  socket.write(ASK(target));
+  const [data] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  return data.toString('latin1').split('\r\n')[0] ?? '';
+}
+
+describe('a target in absolute form', () => {
+  it('with a port that there is none of is refused, and the next upgrade served', async () => {
+    const uncaught = hearUncaught();
+    await using upstream = await startEchoServer();
+    await using proxy = await startUpgrading(upstream.url);
+    expect(await sendRaw(proxy.url, ASK('http://127.0.0.1:99999/feed'))).toMatchObject({ status: 403, end: 'fin' });
+    expect(await proxy.told(1)).toMatchObject([{ code: 403, localReply: 'HOST_NOT_ALLOWED', path: '/feed' }]);
+    expect(upstream.seen).toEqual([]);
+    expect(await statusLine(proxy, '/feed')).toBe('HTTP/1.1 101 Switching Protocols');
+    await proxy.told(2);
+    expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
+    expect(uncaught).toEqual([]);
+  });
+
+  it.each([
+    ['http://[/feed?x=1', '/feed?x=1'],
+    ['http://a:99999/feed?x=1', '/feed?x=1'],
+    ['http://a:b:c//d:99999/', '//d:99999/'],
+  ])('is a path and nothing else where no host is looked at: %s', async (target, asked) => {
+    const uncaught = hearUncaught();
+    await using upstream = await startEchoServer();
+    await using proxy = await startUpgrading(`${upstream.url}/v1`, { guard: EVERY_HOST });
+    expect(await statusLine(proxy, target)).toBe('HTTP/1.1 101 Switching Protocols');
+    expect(upstream.seen[0]?.url).toBe(`/v1${asked}`);
+    // Told of as the client named it, without the upstream's base.
+    expect(await proxy.told(1)).toMatchObject([{ code: 101, path: asked.replace(/\?.*/, '') }]);
+    expect(uncaught).toEqual([]);
+  });
+});
+
+it('what throws while an upgrade is sent is answered, and leaves no timer, listener or slot behind', async () => {
+  const uncaught = hearUncaught();
+  const clock = new ManualClock();
+  await using upstream = await startEchoServer();
+  await using proxy = await startUpgrading(upstream.url, { clock });
+  const good = proxy.tokens.held;
+  if (good === undefined) throw new Error('no token');
+  proxy.tokens.held = { ...good, value: 'not\nfit for a field' };
+  const answer = await sendRaw(proxy.url, ASK('/'));
+  expect(answer).toMatchObject({ status: 502, end: 'fin' });
+  expect(answer.bytes.toString()).not.toContain('fit for');
+  expect(await proxy.told(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR' }]);
+  expect(upstream.seen).toEqual([]);
+  expect(clock.pendingTimers).toBe(0);
+  expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
+  proxy.tokens.held = good;
+  expect(await statusLine(proxy, '/')).toBe('HTTP/1.1 101 Switching Protocols');
+  expect(uncaught).toEqual([]);
+});
+
+describe('an answer that is no upgrade', () => {
+  it.each([
+    ['of a length', 'Content-Length: 100\r\n\r\nabc'],
+    ['chunked', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'],
+  ])('%s, broken off by the upstream, is broken off for the client, and its slot is free again', async (_, rest) => {
+    await using upstream = await startWireServer(
+      afterHead(`HTTP/1.1 503 Busy\r\n${rest}`, (socket) => void setImmediate(() => socket.destroy())),
+    );
+    await using proxy = await startUpgrading(upstream.url.href);
+    const answer = await sendRaw(proxy.url, ASK('/'));
+    expect(answer.status).toBe(503);
+    expect(answer.body.toString()).not.toContain('0\r\n\r\n');
+    expect(await proxy.told(1)).toMatchObject([{ code: 503, source: 'upstream', fault: expect.any(String) as string }]);
+    expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
+    expect(proxy.server.active.count).toBe(0);
+  });
+
+  it('is read no faster than the client reads it, and reaches it whole', async () => {
+    await using upstream = await startFlood();
+    await using proxy = await startUpgrading(upstream.url.href);
+    const socket = await askAndStall(proxy);
+    await until(() => upstream.hasStalled());
+    expect(upstream.writtenBytes()).toBeLessThan(BODY_BYTES / 2);
+    socket.resume();
+    const answer = await readToEnd(socket);
+    expect([answer.status, answer.body.length, answer.end]).toEqual([503, BODY_BYTES, 'fin']);
+    expect(await proxy.told(1)).toMatchObject([{ code: 503, fault: undefined }]);
+    expect(proxy.throttle.state().streams).toBe(0);
+  });
+
+  it('that nobody reads any more ends upstream, too', async () => {
+    await using upstream = await startFlood();
+    await using proxy = await startUpgrading(upstream.url.href);
+    const socket = await askAndStall(proxy);
+    await until(() => upstream.hasStalled());
+    socket.destroy();
+    await until(() => upstream.sockets[0]?.destroyed === true);
+    expect(await proxy.told(1)).toMatchObject([{ code: 503, fault: undefined }]);
+    expect(proxy.throttle.state().streams).toBe(0);
+  });
+});
+
+/** More than the buffers of four sockets hold. */
+const BODY_BYTES = 96 * 1024 * 1024;
+
+/** An upstream that refuses at length, and writes only what is taken from it. */
+async function startFlood() {
+  let written = 0;
+  let lastAt = performance.now();
+  const chunk = Buffer.alloc(256 * 1024, 'x');
+  const pour = (socket: Socket): void => {
+    while (written < BODY_BYTES && !socket.destroyed) {
+      written += chunk.length;
+      lastAt = performance.now();
+      if (!socket.write(chunk)) return void socket.once('drain', () => pour(socket));
+    }
+    socket.end();
+  };
+  const head = `HTTP/1.1 503 Busy\r\nContent-Length: ${String(BODY_BYTES)}\r\n\r\n`;
+  const server = await startWireServer(afterHead(head, pour));
+  return Object.assign(server, {
+    writtenBytes: () => written,
+    hasStalled: () => written >= BODY_BYTES || (written > 0 && performance.now() - lastAt > 300),
+  });
+}
+
+/** Asks for an upgrade and reads nothing of what comes. */
+async function askAndStall(proxy: Proxy): Promise<Socket> {
+  const { hostname, port } = new URL(proxy.url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  await once(socket, 'connect');
+  socket.pause();
+  socket.write(ASK('/'));
+  return socket;
+}
