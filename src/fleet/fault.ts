@@ -41,7 +41,7 @@ const CONNECTION: Readonly<Record<string, string>> = {
 const REPLIES: Readonly<Record<string, string>> = {
   NOAUTH: 'asks for a password: put it into fleet.redisUrl',
   WRONGPASS: 'refused the user or the password of fleet.redisUrl',
-  NOPERM: 'does not permit its user what the fleet needs: EVAL, EVALSHA, PING and the commands of its scripts',
+  NOPERM: 'does not permit its user what the fleet needs: PING, SELECT, EVAL, EVALSHA and the commands of its scripts',
   READONLY: 'is a replica that takes no writes',
   MASTERDOWN: 'is a replica without its master',
   LOADING: 'is still loading its data',

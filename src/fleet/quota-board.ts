@@ -66,8 +66,8 @@ export interface QuotaBoard {
 }
 
 export interface QuotaBoardOptions {
-  readonly fleet: Fleet;
-  readonly ear: Ear;
+  readonly fleet: Pick<Fleet, 'run'>;
+  readonly ear: Pick<Ear, 'listen'>;
   /** The key under which replicas that share this quota meet; undefined while it cannot be told. */
   readonly key: () => Promise<string | undefined>;
   /** Registers who is to hear of the connection. */

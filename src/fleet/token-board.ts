@@ -49,7 +49,7 @@ export interface TokenBoard {
 }
 
 /** @param keyPrefix what the name of every key begins with */
-export function createTokenBoard(fleet: Fleet, keyPrefix: string): TokenBoard {
+export function createTokenBoard(fleet: Pick<Fleet, 'whenReady' | 'runPatiently'>, keyPrefix: string): TokenBoard {
   const run = (script: Script, name: string, ...args: (string | number)[]): Promise<Reply | undefined> =>
     // Rare, and one wait is cheaper than a token request of each replica.
     fleet.runPatiently(script, `${keyPrefix}:token:${name}`, args);

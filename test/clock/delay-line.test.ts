@@ -1,64 +1,72 @@
-/** Waits of one length on real timers: order, cancelling, and what keeps the process. */
+/** Waits of one length: order and cancelling in virtual time, and on real timers what keeps the process. */
 import { spawnSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { DelayLine } from '../../src/delay-line.ts';
 
-function wait(line: DelayLine, told: string[], name: string): { cancel: () => void; ended: Promise<void> } {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const cancel = line.after(() => {
-    told.push(name);
-    resolve(undefined);
-  });
-  return { cancel, ended: promise };
+/** Notes its name and the instant when it ends. @returns cancels it */
+function wait(line: DelayLine, told: string[], name: string): () => void {
+  return line.after(() => told.push(`${name} at ${performance.now()}`));
 }
 
 describe('waits of one length', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'], now: 0 });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
   it('end in the order in which they began, none of them early', async () => {
     const line = new DelayLine(20);
     const told: string[] = [];
-    const startedAt = performance.now();
-    const waits = ['a', 'b', 'c'].map((name) => wait(line, told, name));
-    await waits.at(-1)?.ended;
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(20);
-    expect(told).toEqual(['a', 'b', 'c']);
+    for (const name of ['a', 'b', 'c']) wait(line, told, name);
+    await vi.advanceTimersByTimeAsync(19);
+    expect(told).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(told).toEqual(['a at 20', 'b at 20', 'c at 20']);
   });
 
   it('that are cancelled, first, middle, last and twice, never end; the others do', async () => {
     const line = new DelayLine(20);
     const told: string[] = [];
-    const waits = ['a', 'b', 'c', 'd', 'e'].map((name) => wait(line, told, name));
-    for (const index of [0, 2, 4, 4, 0]) waits[index]?.cancel();
-    await waits[3]?.ended;
-    const later = wait(line, told, 'later');
-    await later.ended;
-    expect(told).toEqual(['b', 'd', 'later']);
-    for (const { cancel } of waits) cancel();
+    const cancels = ['a', 'b', 'c', 'd', 'e'].map((name) => wait(line, told, name));
+    for (const index of [0, 2, 4, 4, 0]) cancels[index]?.();
+    await vi.advanceTimersByTimeAsync(20);
+    wait(line, told, 'later');
+    await vi.advanceTimersByTimeAsync(20);
+    expect(told).toEqual(['b at 20', 'd at 20', 'later at 40']);
+    for (const cancel of cancels) cancel();
   });
 
   it('begun where others end have their own whole time', async () => {
     const line = new DelayLine(20);
     const told: string[] = [];
-    const { promise, resolve } = Promise.withResolvers<number>();
-    line.after(() => {
-      const startedAt = performance.now();
-      line.after(() => resolve(performance.now() - startedAt));
-    });
+    line.after(() => void wait(line, told, 'begun at the end of the first'));
     wait(line, told, 'beside');
-    expect(await promise).toBeGreaterThanOrEqual(20);
-    expect(told).toEqual(['beside']);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(told).toEqual(['beside at 20', 'begun at the end of the first at 40']);
   });
 
   it('begun where others end do not put off those that began before them', async () => {
     const line = new DelayLine(200);
     const told: string[] = [];
     line.after(() => void wait(line, told, 'begun at the end of the first'));
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await vi.advanceTimersByTimeAsync(100);
     wait(line, told, 'second');
-    // Timers end in the order of their instants, however late they are.
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    expect(told).toEqual(['second']);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(told).toEqual(['second at 300', 'begun at the end of the first at 400']);
   });
+});
+
+it('waits of one length end on real timers as well, none of them early', async () => {
+  const line = new DelayLine(20);
+  const startedAt = performance.now();
+  const order: string[] = [];
+  line.after(() => order.push('a'));
+  await new Promise<void>((resolve) => void line.after(resolve));
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(20);
+  expect(order).toEqual(['a']);
 });
 
 it.each([
@@ -69,12 +77,12 @@ it.each([
     "after(1000, () => 0)(); after(1000, () => console.log('rang'))",
     'rang\n',
   ],
-])('%s', (_, code, stdout) => {
+])('%s', { timeout: 90_000 }, (_, code, stdout) => {
   const clock = new URL('../../src/clock.ts', import.meta.url).href;
   const script = `const { systemClock: { after } } = await import(${JSON.stringify(clock)}); ${code};`;
   const ended = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     encoding: 'utf8',
-    timeout: 15_000,
+    timeout: 60_000,
   });
   expect({ status: ended.status, stdout: ended.stdout }).toEqual({ status: 0, stdout });
 });

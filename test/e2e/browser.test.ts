@@ -150,7 +150,7 @@ async function tryAll(port: Witness, prefix: string, attempts: readonly Attempt[
     // What the page is told of its attempts is of no interest.
     await page.evaluate(`void (async () => { const url = ${url}; ${script} })().catch(() => 0)`);
   }
-  const giveUpAt = performance.now() + 5000;
+  const giveUpAt = performance.now() + 30_000;
   while (withPaths.some(({ path }) => port.statuses(path).length === 0) && performance.now() < giveUpAt)
     await sleep(20);
   return withPaths.map(({ name, path }) => ({

@@ -1,6 +1,5 @@
 /** Replicas that share a token over a real Redis, each a process of its own: started together, refused together, left alone. */
 import { execFile } from 'node:child_process';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readSamples } from '../telemetry/exposition.ts';
@@ -13,6 +12,7 @@ import { newCredential, registerSecret } from '../support/secrets.ts';
 import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
+import { until } from '../support/until.ts';
 
 const PASSWORD = 'a-password-of-redis';
 registerSecret('the password of Redis', PASSWORD);
@@ -26,16 +26,19 @@ interface FleetOptions {
   readonly name: string;
   readonly replicas: number;
   readonly tokenDelayMs?: number;
+  /** Every token waits for it. */
+  readonly tokensHeld?: Promise<unknown>;
   readonly answer?: Answer;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Servers for replicas that are started by the test; all ends with it. */
-async function startServers({ name, tokenDelayMs = 300, answer }: Omit<FleetOptions, 'replicas'>) {
+async function startServers({ name, tokenDelayMs = 300, tokensHeld, answer, env }: Omit<FleetOptions, 'replicas'>) {
   const redis = await startRedis({
     args: ['--requirepass', PASSWORD],
     url: (port) => `redis://:${PASSWORD}@127.0.0.1:${port}`,
   });
-  const tokens = await startTokenServer({ delayMs: tokenDelayMs });
+  const tokens = await startTokenServer({ delayMs: tokenDelayMs, ...(tokensHeld && { held: tokensHeld }) });
   const upstream = await startRecordingUpstream(answer);
   const credential = newCredential();
   const replicas: RunningSidecar[] = [];
@@ -46,13 +49,14 @@ async function startServers({ name, tokenDelayMs = 300, answer }: Omit<FleetOpti
   const start = async (count: number): Promise<void> => {
     const from = replicas.length;
     await together(count, async (index) => {
-      const env = {
+      const all = {
         ...settings(upstream.url, tokens.url, credential),
         SIDECAR_RATE: '5000',
         SIDECAR_BURST: '500',
         SIDECAR_REDIS_URL: redis.url,
+        ...env,
       };
-      const replica = await startSidecar({ name: `fleet-${name}-${from + index}`, env, patienceMs: PATIENCE_MS });
+      const replica = await startSidecar({ name: `fleet-${name}-${from + index}`, env: all, patienceMs: PATIENCE_MS });
       replicas.push(replica);
     });
   };
@@ -60,7 +64,8 @@ async function startServers({ name, tokenDelayMs = 300, answer }: Omit<FleetOpti
 }
 
 async function startFleet(options: FleetOptions) {
-  const servers = await startServers(options);
+  // A busy machine would have some of them go on alone.
+  const servers = await startServers({ ...options, env: { SIDECAR_FLEET_TIMEOUT_MS: '1000' } });
   await servers.start(options.replicas);
   await Promise.all(servers.replicas.map((replica) => untilReady(replica, PATIENCE_MS)));
   return servers;
@@ -74,17 +79,12 @@ async function sum(replicas: readonly RunningSidecar[], sample: string): Promise
   return (await Promise.all(values)).reduce((total, value) => total + value, 0);
 }
 
-async function untilJoined(replicas: readonly RunningSidecar[], count: number): Promise<number> {
-  const startedAt = performance.now();
-  while ((await sum(replicas, 'fleet_connected')) !== count) {
-    if (performance.now() - startedAt > 10_000) throw new Error('the replicas did not join');
-    await sleep(50);
-  }
-  return performance.now() - startedAt;
+function untilJoined(replicas: readonly RunningSidecar[], count: number): Promise<void> {
+  return until(async () => (await sum(replicas, 'fleet_connected')) === count, 'the replicas joined', PATIENCE_MS);
 }
 
 describe('sixteen cold starts at once', () => {
-  it('make one token request, and Redis sees neither token nor secret', { timeout: 60_000 }, async () => {
+  it('make one token request, and Redis sees neither token nor secret', { timeout: 90_000 }, async () => {
     const { redis, tokens, replicas, credential } = await startFleet({ name: 'cold', replicas: 16 });
     expect(tokens.requests).toHaveLength(1);
     const answers = await together(16, (index) => post(`${replicas[index]!.proxyUrl}/things`, { index }));
@@ -107,7 +107,7 @@ describe('sixteen cold starts at once', () => {
 });
 
 describe('a 401 at four replicas at once', () => {
-  it('is one refresh, and every call is answered', async () => {
+  it('is one refresh, and every call is answered', { timeout: 60_000 }, async () => {
     let refused: string | undefined;
     const { tokens, replicas } = await startFleet({
       name: 'refused',
@@ -126,24 +126,30 @@ describe('a 401 at four replicas at once', () => {
 describe('Redis', () => {
   it(
     'killed during the one token request: each replica asks for itself, and joins again',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
-      const { redis, tokens, replicas, start } = await startServers({ name: 'killed', tokenDelayMs: 1500 });
+      const { promise: tokensHeld, resolve: giveTokens } = Promise.withResolvers<undefined>();
+      const { redis, tokens, replicas, start } = await startServers({
+        name: 'killed',
+        tokenDelayMs: 0,
+        tokensHeld,
+        env: { SIDECAR_AUTH_TIMEOUT_MS: '60000' },
+      });
       await start(6);
       await untilJoined(replicas, 6);
       expect(tokens.issued).toHaveLength(0);
       expect(tokens.requests).toHaveLength(1);
       await redis.kill();
-      const killedAt = performance.now();
+      await until(() => tokens.requests.length === 6, 'each asked for itself');
+      giveTokens(undefined);
       await Promise.all(replicas.map((replica) => untilReady(replica)));
-      expect(performance.now() - killedAt).toBeLessThan(5000);
       expect(tokens.requests).toHaveLength(6);
       const answers = await together(6, (index) => call(`${replicas[index]!.proxyUrl}/things`));
       expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(200));
       expect(await sum(replicas, 'fleet_connected')).toBe(0);
 
       await redis.restart();
-      expect(await untilJoined(replicas, 6)).toBeLessThan(5000);
+      await untilJoined(replicas, 6);
       // Its last lines are written when it ends.
       await replicas[0]!.stop();
       const lines = replicas[0]!.stdout().split('\n');
@@ -155,16 +161,18 @@ describe('Redis', () => {
   it.each([
     ['that is away', (redis: Redis) => redis.kill()],
     ['that hangs', async (redis: Redis) => redis.hang()],
-  ])('%s holds up neither the start nor the end', async (_, spoil) => {
+  ])('%s holds up neither the start nor the end', { timeout: 60_000 }, async (_, spoil) => {
     const { redis, replicas, start } = await startServers({ name: 'away', tokenDelayMs: 0 });
     await spoil(redis);
     const startedAt = performance.now();
     await start(1);
     await untilReady(replicas[0]!);
-    expect(performance.now() - startedAt).toBeLessThan(5000);
+    // About three seconds where nothing else goes on, most of them the process's own start.
+    expect(performance.now() - startedAt).toBeLessThan(20_000);
     const stoppedAt = performance.now();
     expect(await replicas[0]!.stop()).toEqual({ code: 0, signal: null });
-    expect(performance.now() - stoppedAt).toBeLessThan(1500);
+    // The time for a drain, 25 s, is not used.
+    expect(performance.now() - stoppedAt).toBeLessThan(10_000);
     redis.resume();
   });
 });

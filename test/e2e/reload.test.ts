@@ -12,6 +12,7 @@ import { newCredential } from '../support/secrets.ts';
 import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
+import { until } from '../support/until.ts';
 import { fullestWindow } from '../support/windows.ts';
 
 interface Told {
@@ -50,11 +51,7 @@ async function status(sidecar: RunningSidecar): Promise<Configured> {
 /** Sends SIGHUP and waits until it has been dealt with. */
 async function hangUp(sidecar: RunningSidecar, count = 1): Promise<void> {
   process.kill(sidecar.pid, 'SIGHUP');
-  const until = performance.now() + 5000;
-  while (told(sidecar).length < count) {
-    if (performance.now() > until) throw new Error(`nothing was told:\n${sidecar.stdout()}`);
-    await sleep(5);
-  }
+  await until(() => told(sidecar).length >= count, 'something is told of the configuration');
 }
 
 /** A sidecar with a file, before an nginx. */
@@ -69,39 +66,47 @@ async function startWithFile(name: string, yaml: string, env: Readonly<Record<st
   return { upstream, file, sidecar, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-it('rate 5 to 50 under load: nothing is lost, and the new rate holds at once and as a bound', async () => {
-  await using world = await startWithFile('reload-rate', 'throttle: { rate: 5 }\nqueue: { timeoutMs: 60000 }\n');
-  const { upstream, file, sidecar } = world;
-  const calls = together(80, (index) => call(`${sidecar.proxyUrl}/calls/${String(index)}`));
-  await sleep(1000);
-  await file.replace('throttle: { rate: 50, burst: 20 }\nqueue: { timeoutMs: 60000 }\n');
-  const signalledAt = Date.now();
-  await hangUp(sidecar);
+it(
+  'rate 5 to 20 under load: nothing is lost, and the new rate holds at once and as a bound',
+  { timeout: 60_000 },
+  async () => {
+    await using world = await startWithFile('reload-rate', 'throttle: { rate: 5 }\nqueue: { timeoutMs: 60000 }\n');
+    const { upstream, file, sidecar } = world;
+    const startedAt = Date.now();
+    const calls = together(80, (index) => call(`${sidecar.proxyUrl}/calls/${String(index)}`));
+    await sleep(1000);
+    await file.replace('throttle: { rate: 20, burst: 40 }\nqueue: { timeoutMs: 60000 }\n');
+    const signalledAt = Date.now();
+    await hangUp(sidecar);
 
-  const answers = await calls;
-  expect(answers.map((answer) => answer.status)).toEqual(answers.map(() => 200));
-  const arrivals = upstream.requests().map(({ at }) => at);
-  expect(arrivals).toHaveLength(80);
-  const before = arrivals.filter((at) => at < signalledAt);
-  const soon = arrivals.filter((at) => at >= signalledAt && at < signalledAt + 1000);
-  console.info(
-    `5/s, then 50/s: ${before.length} before, ${soon.length} in the second after, fullest second ${fullestWindow(arrivals, 1000)}`,
-  );
-  expect(before.length).toBeLessThanOrEqual(8);
-  // A busy machine grants late and does not make up for it.
-  expect(soon.length).toBeGreaterThanOrEqual(30);
-  // 51 on a quiet machine, and calls of one moment arrive together on a busy one; a burst would make it 71.
-  expect(fullestWindow(arrivals, 1000)).toBeLessThanOrEqual(60);
-  const changes = ['throttle.rate: 5 → 50', 'throttle.burst: 1 → 20'].map((change) => `${change} (file ${file.path})`);
-  expect(told(sidecar)).toMatchObject([{ level: 'info', msg: 'configuration reloaded', changes }]);
-  expect(await reloads(sidecar)).toEqual({ ok: 1, refused: 0, invalid: 0 });
-  const { throttle, configuration, degraded } = await status(sidecar);
-  expect({ throttle, degraded }).toMatchObject({ throttle: { rate: 50 }, degraded: [] });
-  expect(configuration.lastReload).toMatchObject({ outcome: 'ok', detail: changes.join('; ') });
-  expect(Date.parse(configuration.loadedAt)).toBeGreaterThanOrEqual(signalledAt);
-});
+    const answers = await calls;
+    expect(answers.map((answer) => answer.status)).toEqual(answers.map(() => 200));
+    const arrivals = upstream.requests().map(({ at }) => at);
+    expect(arrivals).toHaveLength(80);
+    const before = arrivals.filter((at) => at < signalledAt);
+    const afterMs = Math.max(...arrivals) - signalledAt;
+    console.info(
+      `5/s, then 20/s: ${before.length} before, the others in ${afterMs} ms, fullest second ${fullestWindow(arrivals, 1000)}`,
+    );
+    // One at once and five a second; two that were on their way.
+    expect(before.length).toBeLessThanOrEqual(3 + (5 * (signalledAt - startedAt)) / 1000);
+    // A busy machine grants late and does not make up for it; half as fast is still twice the rate of before.
+    expect(afterMs).toBeLessThan(((80 - before.length) * 1000) / 10);
+    // 21 on a quiet machine, and calls of one second arrive together on a busy one; a burst at the change would make it 61.
+    expect(fullestWindow(arrivals, 1000)).toBeLessThanOrEqual(45);
+    const changes = ['throttle.rate: 5 → 20', 'throttle.burst: 1 → 40'].map(
+      (change) => `${change} (file ${file.path})`,
+    );
+    expect(told(sidecar)).toMatchObject([{ level: 'info', msg: 'configuration reloaded', changes }]);
+    expect(await reloads(sidecar)).toEqual({ ok: 1, refused: 0, invalid: 0 });
+    const { throttle, configuration, degraded } = await status(sidecar);
+    expect({ throttle, degraded }).toMatchObject({ throttle: { rate: 20 }, degraded: [] });
+    expect(configuration.lastReload).toMatchObject({ outcome: 'ok', detail: changes.join('; ') });
+    expect(Date.parse(configuration.loadedAt)).toBeGreaterThanOrEqual(signalledAt);
+  },
+);
 
-it('ten reloads under load: no request fails', async () => {
+it('ten reloads under load: no request fails', { timeout: 60_000 }, async () => {
   const yaml = (
     round: number,
   ): string => `throttle: { rate: ${String(2000 + round)}, burst: 100, maxInFlight: ${String(20 + (round % 3) * 20)} }
@@ -133,7 +138,7 @@ retry: { attempts: ${String(1 + (round % 4))}, replayTotalBytes: ${String(1_000_
   clearInterval(load);
   await Promise.all(calls);
   console.info(`ten reloads: ${outcomes.length} requests`);
-  expect(outcomes.length).toBeGreaterThan(200);
+  expect(outcomes.length).toBeGreaterThan(100);
   expect(outcomes.filter((outcome) => outcome !== 200)).toEqual([]);
   expect(await reloads(sidecar)).toEqual({ ok: 10, refused: 0, invalid: 0 });
 });
@@ -237,10 +242,10 @@ describe('on a terminal', () => {
     await terminal.line(/configuration reloaded/);
 
     const answer = call(`${proxyUrl}/late`);
-    await until(() => upstream.requests.length === 1);
+    await until(() => upstream.requests.length === 1, 'the call at the upstream');
     terminal.close();
     expect(await answer).toMatchObject({ status: 200, text: 'late' });
-    await until(() => !isThere(pid));
+    await until(() => !isThere(pid), 'the end of the process');
   });
 });
 
@@ -259,7 +264,7 @@ function openTerminal(env: Readonly<Record<string, string>>) {
   return {
     async line(pattern: RegExp): Promise<RegExpExecArray> {
       let found = new RegExp(pattern, 'm').exec(shown);
-      await until(() => (found = new RegExp(pattern, 'm').exec(shown)) !== null);
+      await until(() => (found = new RegExp(pattern, 'm').exec(shown)) !== null, `${String(pattern)} is shown`, 30_000);
       if (found === null) throw new Error('not shown');
       return found;
     },
@@ -272,14 +277,6 @@ function openTerminal(env: Readonly<Record<string, string>>) {
       await once(child, 'exit');
     },
   };
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  const giveUpAt = performance.now() + 10_000;
-  while (!holds()) {
-    if (performance.now() > giveUpAt) throw new Error(`this did not come about: ${String(holds)}`);
-    await sleep(10);
-  }
 }
 
 function isThere(pid: number): boolean {

@@ -9,6 +9,7 @@ import type { Answer } from '../support/recording-upstream.ts';
 import { AUDIENCE, CLIENT_ID, SCOPE } from '../support/rotating-client.ts';
 import { newSecret, startRotatingServer } from '../support/rotating-server.ts';
 import { startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { until } from '../support/until.ts';
 
 const ROTATIONS = 10;
 const EVERY_MS = 5;
@@ -53,7 +54,7 @@ function startLoad(url: string): { stop(): Promise<Map<number | string, number>>
 
 it(
   '10 rotations under 200 requests a second, a wrong secret among them: no request fails',
-  { timeout: 120_000 },
+  { timeout: 180_000 },
   async () => {
     await using server = await startRotatingServer();
     await using mounted = await mountSecret({ id: CLIENT_ID, secret: server.secret() });
@@ -78,13 +79,8 @@ it(
     };
     const status = async (): Promise<{ degraded: string[] }> =>
       (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as { degraded: string[] };
-    const reaches = async (name: string, value: number): Promise<void> => {
-      const until = performance.now() + 10_000;
-      while ((await metric(name)) < value) {
-        if (performance.now() > until) throw new Error(`${name} did not reach ${String(value)}`);
-        await sleep(50);
-      }
-    };
+    const reaches = (name: string, value: number): Promise<void> =>
+      until(async () => (await metric(name)) >= value, `${name} reaches ${String(value)}`, 30_000);
     const rotated = 'token_invalidations_total{credential="default",reason="rotated"}';
     const failed = 'credential_rotation_failures_total{credential="default"}';
 
@@ -101,13 +97,13 @@ it(
       const grantsBefore = server.granted.length;
       // Longer than a token lives: the older secret goes on renewing it.
       await sleep(8_000);
-      expect(server.granted.length).toBeGreaterThan(grantsBefore);
+      await until(() => server.granted.length > grantsBefore, 'a token by the older secret', 30_000);
       expect(await (await fetch(`${sidecar.adminUrl}/readyz`)).json()).toMatchObject({ ready: true });
     }
     const outcomes = await load.stop();
 
     expect(Object.fromEntries(outcomes)).toEqual({ 200: load.made() });
-    expect(load.made()).toBeGreaterThan(1_000);
+    expect(load.made()).toBeGreaterThan(500);
     expect(await metric(rotated)).toBe(ROTATIONS);
     expect(await metric(failed)).toBe(1);
     expect((await status()).degraded).toEqual([]);

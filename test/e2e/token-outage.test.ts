@@ -10,6 +10,7 @@ import type { Answer } from '../support/recording-upstream.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
 import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
+import { until } from '../support/until.ts';
 
 type Mode = 'works' | 'down' | 'html' | 'empty';
 
@@ -67,7 +68,7 @@ it.each<Mode>(['down', 'html', 'empty'])(
     expect(await probe(second, '/startupz')).toMatchObject({ status: 200 });
     const readyz = await probe(second, '/readyz');
     expect(readyz.status).toBe(200);
-    expect(readyz.text).toMatch(/token valid 35\d\d s more/);
+    expect(readyz.text).toMatch(/token valid 3[45]\d\d s more/);
     expect((await call(`${second.proxyUrl}/after`)).status).toBe(200);
     expect(upstream.requests.map(({ headers }) => headers.authorization)).toEqual(
       Array(2).fill(expect.stringContaining('tok-1')),
@@ -102,9 +103,9 @@ it('a kept token that the upstream refuses is replaced, and is not what the next
 
 it(
   'an outage that outlives the token: refused meanwhile, few requests, ready again soon after its end without a call',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
-    await using tokens = await startSwitch(5);
+    await using tokens = await startSwitch(8);
     await using upstream = await startRecordingUpstream();
     const env = settings(upstream.url, tokens.url, newCredential());
     await using sidecar = await startSidecar({ name: 'token-outage', env });
@@ -112,21 +113,20 @@ it(
     tokens.mode = 'down';
     const statuses = new Set<number>();
     const requestsBefore = tokens.server.requests.length;
-    const until = performance.now() + 15_000;
-    while (performance.now() < until) {
+    const endsAt = performance.now() + 18_000;
+    while (performance.now() < endsAt) {
       statuses.add((await call(`${sidecar.proxyUrl}/`)).status);
       await sleep(100);
     }
     expect([...statuses]).toEqual([200, 503]);
-    expect(tokens.server.requests.length - requestsBefore).toBeLessThan(15);
+    // About ten; one for each call would be a hundred.
+    expect(tokens.server.requests.length - requestsBefore).toBeLessThan(30);
     expect(JSON.parse((await probe(sidecar, '/status')).text)).toMatchObject({
       degraded: [expect.stringContaining('keeps failing')],
     });
 
     tokens.mode = 'works';
-    const backAt = performance.now();
-    while ((await probe(sidecar, '/readyz')).status !== 200 && performance.now() - backAt < 10_000) await sleep(100);
-    expect(performance.now() - backAt).toBeLessThan(10_000);
+    await until(async () => (await probe(sidecar, '/readyz')).status === 200, 'ready again', 30_000);
     expect((await call(`${sidecar.proxyUrl}/`)).status).toBe(200);
   },
 );

@@ -52,7 +52,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     const inFlight = send(`${url}/first`);
     await until(() => told('permit-granted').length === 1, 'the first in flight');
     const leaver = sendAndLeave(`${url}/leaver`);
-    while ((await throttle()).queued === 0);
+    await until(async () => (await throttle()).queued > 0, 'somebody queued');
     leaver.leave();
     await until(() => told('request-ended').length === 1, 'the leaver told of');
     expect(await throttle()).toEqual({ queued: 0, inFlight: 1, streams: 0 });
@@ -69,7 +69,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     expect((await send(url)).status).toBe(200);
     const socket = await openSocket(url);
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
-    while ((await throttle()).queued === 0);
+    await until(async () => (await throttle()).queued > 0, 'somebody queued');
     socket.destroy();
     await until(() => told('request-ended').length === 2, 'the leaver told of');
     expect(told('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'client_left' }]);
@@ -80,7 +80,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     const { url, api, throttle } = sidecar;
     const socket = await openSocket(url);
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf');
-    while ((await throttle()).queued === 0);
+    await until(async () => (await throttle()).queued > 0, 'somebody queued');
     socket.resetAndDestroy();
     await expectLeft(sidecar, 0);
     expect(api.requests).toHaveLength(0);

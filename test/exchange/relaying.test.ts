@@ -8,6 +8,7 @@ import { gate, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send } from '../sidecar/send.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import { untilStill } from '../support/until.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
 const GET_1_0 = 'GET / HTTP/1.0\r\nHost: localhost\r\n\r\n';
@@ -164,11 +165,8 @@ describe('an answer', () => {
     const socket = await openSocket(url);
     socket.pause();
     socket.write(GET);
-    let seen = -1;
-    while (seen !== written || written === 0) {
-      seen = written;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
+    await until(() => written > 0, 'the answer begun');
+    await untilStill(() => written);
     // What the kernel's buffers of four sockets hold, and no more.
     expect(written).toBeLessThan(total / 2);
     const reading = readToEnd(socket);
@@ -190,7 +188,7 @@ describe('an event stream', () => {
       env: { SIDECAR_MAX_IN_FLIGHT: '1' },
     });
     const events = send(`${url}/events`);
-    while ((await throttle()).streams === 0);
+    await until(async () => (await throttle()).streams > 0, 'the stream');
     expect(await throttle()).toEqual({ queued: 0, inFlight: 0, streams: 1 });
     expect((await send(`${url}/call`)).text).toBe('ok');
     rest.open();

@@ -112,7 +112,7 @@ describe('requests', () => {
       // Bodies of very different sizes, so that the later ones would be ready first.
       calls.push(send(`${url}/${String(index)}`, { method: 'POST', body: 'x'.repeat(index % 2 === 0 ? 500_000 : 1) }));
       if (index === 0) await until(() => told('permit-granted').length === 1, 'the first call');
-      else while ((await throttle()).queued < index);
+      else await until(async () => (await throttle()).queued >= index, 'all queued');
     }
     while (told('permit-granted').length < 8) await clock.advance(100);
     await Promise.all(calls);
@@ -132,7 +132,7 @@ describe('requests', () => {
     const calls = [send(`${url}/first`)];
     await until(() => told('rate-limited').length === 1, 'the refusal');
     calls.push(send(`${url}/second`));
-    while ((await throttle()).queued < 2);
+    await until(async () => (await throttle()).queued >= 2, 'all queued');
     while (told('permit-granted').length < 3) await clock.advance(100);
     await Promise.all(calls);
     expect(api.requests.map(({ path }) => path)).toEqual(['/first', '/first', '/second']);
@@ -153,7 +153,7 @@ it('invariant 3: a token that ends while a request is queued costs no permit and
   });
   expect((await send(`${url}/first`)).status).toBe(200);
   const second = send(`${url}/second`);
-  while ((await throttle()).queued === 0);
+  await until(async () => (await throttle()).queued > 0, 'somebody queued');
   await clock.advance(20_000);
   expect(api.requests).toHaveLength(1);
   renewal.open();

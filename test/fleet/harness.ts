@@ -1,5 +1,4 @@
 /** A fleet's door over a real Redis, in real time, with everything it told at hand. It ends with the test. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
@@ -7,9 +6,13 @@ import type { Fleet, FleetOptions } from '../../src/fleet/fleet.ts';
 import { openLink } from '../../src/fleet/link.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 
+export { until } from '../support/until.ts';
+
 export interface JoinOptions extends Partial<FleetOptions> {
   readonly url: string;
   readonly caFile?: string;
+  /** Default: longer than a busy machine takes. */
+  readonly connectTimeoutMs?: number;
 }
 
 export interface Joined {
@@ -20,11 +23,11 @@ export interface Joined {
 }
 
 /** Begins to join; whoever needs the connection waits for it. */
-export function join({ url, caFile, ...rest }: JoinOptions): Joined {
+export function join({ url, caFile, connectTimeoutMs = 15_000, ...rest }: JoinOptions): Joined {
   const events: SidecarEvent[] = [];
   const fleet = createFleet({
-    open: () => openLink({ url, caFile, timeoutMs: 2000, clock: systemClock }),
-    timeoutMs: 500,
+    open: () => openLink({ url, caFile, timeoutMs: connectTimeoutMs, clock: systemClock }),
+    timeoutMs: 5000,
     clock: systemClock,
     random: Math.random,
     observe: (event) => events.push(event),
@@ -37,13 +40,4 @@ export function join({ url, caFile, ...rest }: JoinOptions): Joined {
       event.kind === 'fleet-lost' ? [`lost: ${event.detail}`] : event.kind === 'fleet-joined' ? ['joined'] : [],
     );
   return { fleet, events, told };
-}
-
-/** Waits for I/O: resolves as soon as `holds`, fails after five seconds. */
-export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const giveUpAt = performance.now() + 5000;
-  while (!(await holds())) {
-    if (performance.now() > giveUpAt) throw new Error(`this did not come about: ${what}`);
-    await sleep(5);
-  }
 }

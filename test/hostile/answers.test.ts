@@ -2,9 +2,8 @@
  * Answers as bytes: what an upstream may send and what it should not, and what the client then reads. A second call must
  * get its own answer: bytes left over from the first would be taken for it (RFC 9112 §11.1, response splitting).
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { startInProcess } from '../sidecar/in-process.ts';
+import { startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { HEAD, HOST, SMUGGLED } from './corpus/case.ts';
@@ -158,11 +157,12 @@ describe('the client gets a reply of the sidecar’s own for', () => {
 it('an answer that comes unasked on an idle connection is given to nobody', async () => {
   const upstream = await startRawUpstream((socket, _, head) => {
     socket.write(head.includes(' /first ') ? OK : SECOND);
-    if (head.includes(' /first ')) setTimeout(() => socket.write(POISON), 20);
   });
   const { url } = await startInProcess({ apiUrl: upstream.url });
   expect(await readBytes(url, request('GET', '/first'))).toBe(OK);
-  await sleep(60);
+  const [idle] = upstream.sockets;
+  idle?.write(POISON);
+  await until(() => idle?.destroyed === true, 'the connection is given up');
   expect(await readBytes(url, request('GET', '/then'))).toBe(SECOND);
 });
 

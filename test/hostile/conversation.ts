@@ -13,6 +13,8 @@ export interface ConversationTerms {
   readonly sendsFin: boolean;
   /** Without a further byte for this long an answer counts as whole, milliseconds. */
   readonly quietMs: number;
+  /** How long the first byte may take before the client closes its side, milliseconds. Default: ten times `quietMs`. */
+  readonly firstByteMs?: number | undefined;
   /** The bytes from here on are sent in a packet of their own, later. Default: all at once. */
   readonly splitAt?: number | undefined;
 }
@@ -38,7 +40,7 @@ export async function converse(url: string, bytes: Buffer, terms: ConversationTe
       clearTimeout(timer);
       timer = setTimeout(() => resolve('silent'), CLOSING_MS);
     };
-    let timer = setTimeout(whenQuiet, 10 * terms.quietMs);
+    let timer = setTimeout(whenQuiet, terms.firstByteMs ?? 10 * terms.quietMs);
     socket.on('data', (chunk: Buffer) => {
       received += chunk.toString('latin1');
       clearTimeout(timer);

@@ -20,8 +20,11 @@ export interface Outcome {
 }
 
 const QUIET_MS = 25;
-/** How long a request that must arrive may take. */
-const ARRIVAL_MS = 1000;
+const FIRST_BYTE_MS = 3000;
+/** How long a request may take that must arrive and was not refused. */
+const ARRIVAL_MS = 10_000;
+/** The same for the answer to the good request that follows, which ends with its connection. */
+const FENCE_QUIET_MS = 1000;
 
 let fences = 0;
 
@@ -34,9 +37,13 @@ export async function send(
 ): Promise<Outcome> {
   witness.take();
   const before = witness.seen();
-  const terms = { sendsFin: hostile.sendsFin, quietMs: QUIET_MS, splitAt };
+  // What is forwarded or refused is answered; a client that closed its side before that would have left.
+  const firstByteMs = hostile.expected.kind === 'either' ? undefined : FIRST_BYTE_MS;
+  const terms = { sendsFin: hostile.sendsFin, quietMs: QUIET_MS, firstByteMs, splitAt };
   const conversation = await converse(url, Buffer.from(hostile.bytes, 'latin1'), terms);
-  await untilSeen(witness, before + expectedCount(hostile.expected));
+  // What was refused does not arrive.
+  if (statusesOf(conversation).some((status) => status < 400))
+    await untilSeen(witness, before + expectedCount(hostile.expected));
   const target = `/fence/${String(++fences)}`;
   const isAlive = await isServed(url, target);
   const { requests, scraps } = witness.take();
@@ -47,7 +54,7 @@ export async function send(
 async function isServed(url: string, target: string): Promise<boolean> {
   const bytes = Buffer.from(`GET ${target} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
   try {
-    const answer = await converse(url, bytes, { sendsFin: false, quietMs: ARRIVAL_MS });
+    const answer = await converse(url, bytes, { sendsFin: false, quietMs: FENCE_QUIET_MS });
     return statusesOf(answer)[0] === 200;
   } catch {
     // Nobody listens any more.

@@ -49,7 +49,7 @@ describe('invariant 10: drain', () => {
     const first = await callKept(kept, `${url}/kept`);
     expect([first.status, first.connection]).toEqual([200, 'keep-alive']);
     const calls = Array.from({ length: 4 }, (_, index) => send(url, { method: 'POST', body: String(index) }));
-    while ((await throttle()).queued < 2);
+    await until(async () => (await throttle()).queued >= 2, 'all queued');
 
     const drained = sidecar.drain();
     await untilRefused(url);
@@ -90,11 +90,11 @@ describe('invariant 10: drain', () => {
     const waiting = send(`${url}/in-flight`);
     await until(() => told('permit-granted').length === 2, 'a second in flight');
     const queued = send(`${url}/queued`);
-    while ((await throttle()).queued === 0);
+    await until(async () => (await throttle()).queued > 0, 'somebody queued');
     const reading = await openSocket(url);
     const readingEnd = readToEnd(reading);
     reading.write('POST /reading HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf');
-    while ((await throttle()).queued < 2);
+    await until(async () => (await throttle()).queued >= 2, 'all queued');
 
     const drained = sidecar.drain();
     await clock.advance(10_000);
@@ -124,7 +124,7 @@ describe('invariant 10: drain', () => {
     });
     await send(url);
     const waiting = send(url);
-    while ((await throttle()).queued === 0);
+    await until(async () => (await throttle()).queued > 0, 'somebody queued');
     const drained = sidecar.drain();
     for (let second = 0; second < 20; second++) {
       await clock.advance(1000);

@@ -12,7 +12,7 @@ const PASSWORD = 'the-right-one';
 
 function create(env: Readonly<Record<string, string>>) {
   const events: SidecarEvent[] = [];
-  const parts = createFleetParts(configOf({ SIDECAR_FLEET_TIMEOUT_MS: '500', ...env }).fleet, {
+  const parts = createFleetParts(configOf({ SIDECAR_FLEET_TIMEOUT_MS: '1000', ...env }).fleet, {
     clock: systemClock,
     random: Math.random,
     observe: (event) => events.push(event),
@@ -37,10 +37,14 @@ test('a URL in a file is read anew for every connection, and its faults show not
 
 test('a file that is gone is named', async () => {
   const path = scratchFile('redis://127.0.0.1:1');
-  const { fleet } = create({ SIDECAR_REDIS_URL_FILE: path });
-  await fleet.whenReady();
+  const { fleet, events } = create({ SIDECAR_REDIS_URL_FILE: path });
+  expect(await fleet.whenReady()).toBe(false);
+  expect(fleet.state().fault).toMatch(/^Redis refused the connection/);
   rmSync(path);
   await until(() => fleet.state().fault?.includes(`${path} does not exist`) === true, 'it was looked for again');
+  expect(fleet.state().connected).toBe(false);
+  const told = events.flatMap((event) => (event.kind === 'fleet-lost' ? [event.detail] : []));
+  expect(told).toEqual([expect.stringMatching(/^Redis refused/), expect.stringMatching(`${path} does not exist`)]);
 });
 
 test('a password that crosses the network readable is warned of, once', async () => {

@@ -12,6 +12,9 @@ import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { Answer, RecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
+import { until } from '../support/until.ts';
+
+export { until };
 
 export interface InProcessOptions {
   /** How the API answers. Default: echo. */
@@ -142,15 +145,6 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
 }
 
 const AT_ONCE = { drainMs: 0, delayMs: 0 };
-
-/** Waits for I/O: resolves as soon as `holds`, fails after five seconds. */
-export async function until(holds: () => boolean, what: string): Promise<void> {
-  const giveUpAt = performance.now() + 5000;
-  while (!holds()) {
-    if (performance.now() > giveUpAt) throw new Error(`this did not come about: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
 
 /** A door that stays shut until it is opened: for answers that have to wait. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {

@@ -146,7 +146,7 @@ async function untilItAccepts(url: string): Promise<void> {
       (await openSocket(url)).destroy();
       return;
     } catch (error) {
-      if (attempt === 100) throw error;
+      if (attempt === 600) throw error;
       await sleep(50);
     }
   }

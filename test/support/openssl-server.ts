@@ -36,7 +36,7 @@ async function untilListening(url: string): Promise<void> {
       (await openSocket(url)).destroy();
       return;
     } catch (error) {
-      if (attempt === 100) throw error;
+      if (attempt === 600) throw error;
       await sleep(50);
     }
   }

@@ -1,6 +1,7 @@
 /** An HTTP client that sends bytes exactly as given and reads what comes back, for what no well-behaved client does. */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import { until } from './until.ts';
 
 export interface RawAnswer {
   readonly status: number;
@@ -22,6 +23,20 @@ export async function openSocket(url: string): Promise<Socket> {
     socket.once('error', reject);
   });
   return socket;
+}
+
+/** Waits until nobody listens at `url` any more. */
+export function untilRefused(url: string): Promise<void> {
+  const isRefused = async (): Promise<boolean> => {
+    try {
+      (await openSocket(url)).destroy();
+      return false;
+    } catch (error) {
+      // A connection that is closed in the moment it is made does not count.
+      return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED';
+    }
+  };
+  return until(isRefused, `new connections to ${url} are refused`);
 }
 
 /** Reads until the other side ends the connection. Send `Connection: close`, or the wait is long. */

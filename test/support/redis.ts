@@ -2,7 +2,7 @@
  * A real Redis on a free port of 127.0.0.1, which keeps nothing on disk. It can be hung (SIGSTOP), killed and started again on the
  * same port, and asked and watched over a connection of the test's own.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -24,6 +24,8 @@ export interface Redis extends AsyncDisposable {
   readonly url: string;
   /** Sends a command on a connection of its own. */
   command(...command: string[]): Promise<unknown>;
+  /** Has it answer a PING of another process; this one does nothing until then. */
+  answerOther(): void;
   /** Every key with everything in it, as text. */
   dump(): Promise<string>;
   /** SIGSTOP: it takes connections and answers nothing. */
@@ -60,6 +62,10 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
     port,
     url,
     command,
+    answerOther() {
+      const ping = `require('net').connect(${port}, '127.0.0.1').once('data', () => process.exit(0)).write('PING\\r\\n')`;
+      execFileSync(process.execPath, ['-e', ping]);
+    },
     async dump() {
       const lines = [];
       for (const key of (await command('KEYS', '*')) as string[]) {
@@ -108,7 +114,7 @@ async function untilItAccepts(port: number, child: ChildProcess): Promise<void> 
   for (let attempt = 1; ; attempt++) {
     const isOpen = await Promise.race([accepts(port), fault.promise]);
     if (isOpen) break;
-    if (attempt === 200) throw new Error('redis-server does not take connections');
+    if (attempt === 1200) throw new Error('redis-server does not take connections');
     await sleep(25);
   }
   // Its end is no fault from here on.

@@ -11,7 +11,8 @@ import { OUTPUT } from './secrets.ts';
 import type { Credential } from './secrets.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const START_TIMEOUT_MS = 10_000;
+/** For a busy machine with two cores on which several start at once. */
+const START_TIMEOUT_MS = 30_000;
 
 export type Environment = Readonly<Record<string, string>>;
 
@@ -28,7 +29,7 @@ export interface SpawnOptions {
   readonly env?: Environment;
   /** `unread`: a pipe that nobody ever reads. Default `read`. */
   readonly stdout?: 'read' | 'unread';
-  /** Longest wait for one of its lines, milliseconds: many that start together share the machine. Default 10 000. */
+  /** Longest wait for one of its lines, milliseconds: many that start together share the machine. Default 30 000. */
   readonly patienceMs?: number;
 }
 
@@ -41,7 +42,7 @@ export interface SidecarProcess extends AsyncDisposable {
   readonly pid: number;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** The end, however it comes. */
+  /** The end, however it comes; everything that it printed is there by then, unless its stdout is `unread`. */
   readonly exit: Promise<Exit>;
   /** Sends a signal and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<Exit>;
@@ -63,7 +64,8 @@ export function spawnSidecar(options: SpawnOptions): SidecarProcess {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exit = new Promise<Exit>((resolve) => {
-    child.once('exit', (code, signal) => resolve({ code, signal }));
+    // Its pipes may still hold its last lines when it has ended; what nobody reads is never read to its end.
+    child.once(options.stdout === 'unread' ? 'exit' : 'close', (code, signal) => resolve({ code, signal }));
   });
   const killAtExit = (): void => void child.kill('SIGKILL');
   process.once('exit', killAtExit);
@@ -80,7 +82,7 @@ export function spawnSidecar(options: SpawnOptions): SidecarProcess {
     stderr: () => output.stderr,
     exit,
     stop,
-    line: (pattern) => firstLine(() => output.stdout, pattern, child, options.patienceMs ?? START_TIMEOUT_MS),
+    line: (pattern) => firstLine(() => output.stdout, pattern, exit, options.patienceMs ?? START_TIMEOUT_MS),
     [Symbol.asyncDispose]: async () => {
       await stop('SIGKILL');
     },
@@ -155,9 +157,11 @@ async function listening(sidecar: SidecarProcess, server: 'proxy' | 'admin'): Pr
 async function firstLine(
   text: () => string,
   pattern: RegExp,
-  child: ChildProcess,
+  exit: Promise<Exit>,
   patienceMs: number,
 ): Promise<string> {
+  let ended: Exit | undefined;
+  void exit.then((end) => (ended = end));
   const until = performance.now() + patienceMs;
   while (performance.now() < until) {
     const line = text()
@@ -165,8 +169,8 @@ async function firstLine(
       .slice(0, -1)
       .find((candidate) => pattern.test(candidate));
     if (line !== undefined) return line;
-    if (child.exitCode !== null)
-      throw new Error(`ended with ${String(child.exitCode)} before it printed ${String(pattern)}`);
+    if (ended !== undefined)
+      throw new Error(`ended with ${String(ended.code ?? ended.signal)} before it printed ${String(pattern)}`);
     await sleep(10);
   }
   throw new Error(`printed no line that matches ${String(pattern)} in ${String(patienceMs)} ms`);

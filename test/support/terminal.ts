@@ -10,7 +10,7 @@ import { OUTPUT } from './secrets.ts';
 import type { Environment } from './sidecar-process.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 30_000;
 
 /** How a shell starts the program. */
 export const PROGRAM = `'${process.execPath}' '${join(ROOT, 'src', 'main.ts')}'`;
@@ -62,9 +62,12 @@ export function openTerminal({ name, command, env, cwd = ROOT, columns = 100 }: 
   });
   // A program that has ended reads nothing more.
   child.stdin.on('error', (error) => copy.write(`typing failed: ${error.message}\n`));
+  // Its process and its pipes: what it printed last is here by then.
+  let hasEnded = false;
   const exit = new Promise<number | null>((resolve) => {
     child.once('close', (code) => {
       copy.end();
+      hasEnded = true;
       resolve(code);
     });
   });
@@ -84,7 +87,7 @@ export function openTerminal({ name, command, env, cwd = ROOT, columns = 100 }: 
           seen += match.index + match[0].length;
           return match[0];
         }
-        if (child.exitCode !== null) break;
+        if (hasEnded) break;
         await sleep(10);
       }
       throw new Error(`the terminal did not show ${String(pattern)}:\n${text().slice(seen)}`);

@@ -40,16 +40,17 @@ async function runChild(stdout: 'pipe' | number) {
 it.each([
   ['a socket pair', () => 'pipe' as const],
   ['a pipe', openUnreadPipe],
-])('%s that nobody reads', { timeout: 30_000 }, async (_, openStdout) => {
+])('%s that nobody reads', { timeout: 90_000 }, async (_, openStdout) => {
   const { exitCode, droppedLines, rssMiB, closeMs } = await runChild(openStdout());
   expect(exitCode).toBe(0);
   expect(droppedLines).toBeGreaterThan(LINES * 0.9);
   expect(rssMiB).toBeLessThan(160);
+  // Half a second, which is what it is given; a close that waits for the reader never ends.
   expect(closeMs).toBeGreaterThan(400);
-  expect(closeMs).toBeLessThan(2000);
+  expect(closeMs).toBeLessThan(10_000);
 });
 
-it('a stdout that is read gets every line that was not dropped', { timeout: 30_000 }, async () => {
+it('a stdout that is read gets every line that was not dropped', { timeout: 90_000 }, async () => {
   const child = spawn(process.execPath, [CHILD], { stdio: ['ignore', 'pipe', 'pipe'] });
   const [lines, figures] = await Promise.all([text(child.stdout), text(child.stderr)]);
   const { droppedLines } = JSON.parse(figures) as Figures;

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { HELD_ANSWER_MAX_BYTES } from '../../src/upstream/attempt.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { untilStill } from '../support/until.ts';
 import { afterHead, openUpstream, SeenAnswer, send, soFar, startWireServer, until } from './wire.ts';
 import type { SendOptions } from './wire.ts';
 
@@ -262,8 +263,7 @@ describe('backpressure', () => {
     seen.takesMore = false;
     const sent = send(upstream, { seen });
     await until(() => seen.resume !== undefined);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(seen.body.length).toBeLessThan(1_000_000);
+    expect(await untilStill(() => seen.body.length)).toBeLessThan(1_000_000);
     seen.takesMore = true;
     seen.resume?.();
     expect((await sent.end).kind).toBe('relayed');

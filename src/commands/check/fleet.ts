@@ -6,6 +6,9 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { nameOf } from '../../config/problems.ts';
 import { redisPassword } from '../../config/redis-url.ts';
+import { RedisFault } from '../../fleet/fault.ts';
+import { openLink } from '../../fleet/link.ts';
+import { rehearseQuota } from '../../fleet/rehearsal.ts';
 import { createFleetParts } from '../../sidecar/fleet.ts';
 import type { Observe } from '../../telemetry/events.ts';
 import { trustContext } from '../../tls.ts';
@@ -37,12 +40,12 @@ export async function checkFleet(
   if (password !== undefined) withhold(password);
   const destination = destinationTo(reading.value, config);
   const isReached = destination === undefined || (await walkTo(walk, destination, surroundings));
-  if (isReached) await walk.take('fleet', () => join(config, surroundings, walk));
+  if (isReached) await walk.take('fleet', () => join(config, reading.value, surroundings, walk));
   else walk.skip(['fleet'], `Redis was not reached: ${ALONE}`);
   return walk.steps;
 }
 
-const ALONE = 'every replica asks for a token of its own until this is mended';
+const ALONE = 'every replica asks for a token of its own, and keeps to a rate of its own, until this is mended';
 
 /** Undefined for a socket file, to which there is no way to look at. */
 function destinationTo(url: string, { caFile }: FleetConfig): Destination | undefined {
@@ -64,7 +67,16 @@ function destinationTo(url: string, { caFile }: FleetConfig): Destination | unde
   };
 }
 
-async function join(config: FleetConfig, { clock }: Surroundings, walk: Walk): Promise<Finding<never>> {
+/** What joining found out. */
+interface Trial {
+  /** A lease of the token board was had and given back. */
+  readonly isLeased: boolean;
+  /** Commands that are refused to who shares a quota; undefined when that could not be found out. */
+  readonly refused: readonly string[] | undefined;
+  readonly fault: string | undefined;
+}
+
+async function join(config: FleetConfig, url: string, { clock }: Surroundings, walk: Walk): Promise<Finding<never>> {
   const observe: Observe = (event) => {
     const advice = `see ${nameOf('fleet.redisUrl')}`;
     if (event.kind === 'warning') walk.note('fleet', { outcome: 'warn', detail: event.message, advice });
@@ -73,13 +85,36 @@ async function join(config: FleetConfig, { clock }: Surroundings, walk: Walk): P
   if (parts === undefined) throw new Error('a fleet is configured');
   const { fleet, tokenBoard } = parts;
   fleet.start();
-  await tokenBoard.whenReady();
-  const [name, owner] = [`check-${randomUUID()}`, randomUUID()];
-  const claim = await tokenBoard.claim(name, { ...CLAIM, owner });
-  const isDone = claim?.kind === 'yours' && (await tokenBoard.release(name, owner)) === true;
-  const { fault } = fleet.state();
-  await fleet.close();
-  if (isDone) return { outcome: 'ok', detail: 'joined as a replica would' };
-  const detail = `${fault ?? 'Redis did not answer in time'}: ${ALONE}`;
+  try {
+    await tokenBoard.whenReady();
+    const [name, owner] = [`check-${randomUUID()}`, randomUUID()];
+    const claim = await tokenBoard.claim(name, { ...CLAIM, owner });
+    const isLeased = claim?.kind === 'yours' && (await tokenBoard.release(name, owner)) === true;
+    const first = fleet.state().fault;
+    const { caFile, keyPrefix } = config;
+    const open = () => openLink({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
+    const refused = await rehearseQuota({ fleet, open, key: `${keyPrefix}:quota:${name}` });
+    return judge({ isLeased, refused, fault: first ?? fleet.state().fault }, keyPrefix);
+  } catch (error) {
+    if (error instanceof RedisFault) return fault(`Redis ${error.message}: ${ALONE}`);
+    throw error;
+  } finally {
+    await fleet.close();
+  }
+}
+
+function judge({ isLeased, refused, fault: why }: Trial, keyPrefix: string): Finding<never> {
+  if (isLeased && refused?.length === 0) return { outcome: 'ok', detail: 'joined as a replica would' };
+  const missing =
+    refused === undefined || refused.length === 0 ? '' : `refused with ${keyPrefix}:*: ${refused.join(', ')}`;
+  if (isLeased && refused?.join() === 'SUBSCRIBE') {
+    const detail = `${missing}: pauses of other replicas are heard of with the next exchange only`;
+    return { ...fault(detail), outcome: 'warn' };
+  }
+  const said = [why, missing].filter((text) => text !== undefined && text !== '').join('; ');
+  return fault(`${said === '' ? 'Redis did not answer in time' : said}: ${ALONE}`);
+}
+
+function fault(detail: string): Finding<never> {
   return { outcome: 'fail', detail, advice: `check ${nameOf('fleet.redisUrl')} and the rights of its user` };
 }

@@ -1,12 +1,24 @@
 /** What `check` finds out about a fleet, over a real Redis. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { checkFleet } from '../../../src/commands/check/fleet.ts';
 import { configOf } from '../../config/base-env.ts';
 import { startRedis } from '../../support/redis.ts';
 
+/** The rights that the documentation lists, one word each. */
+const RIGHTS =
+  /ACL SETUSER sidecar on >PASSWORD (.*)/.exec(readFileSync('docs/fleet.md', 'utf8'))?.[1]?.split(' ') ?? [];
+const COMMANDS = RIGHTS.filter((right) => right.startsWith('+'));
+
+/** A Redis with a user who has these rights, on a database that has to be selected. */
+async function startWithRights(rights: readonly string[]) {
+  const user = ['--user', 'sidecar', 'on', '>sesame', 'resetchannels', ...rights];
+  return startRedis({ args: user, url: (port) => `redis://sidecar:sesame@127.0.0.1:${port}/2` });
+}
+
 async function stepsFor(url: string) {
-  const { fleet } = configOf({ SIDECAR_REDIS_URL: url, SIDECAR_FLEET_TIMEOUT_MS: '500' });
+  const { fleet } = configOf({ SIDECAR_REDIS_URL: url, SIDECAR_FLEET_TIMEOUT_MS: '1000' });
   const { signal } = new AbortController();
   const withheld: string[] = [];
   const surroundings = { clock: systemClock, stop: signal, signal };
@@ -42,6 +54,37 @@ describe('the check of a fleet', () => {
       step: 'fleet',
       outcome: 'fail',
       detail: expect.stringMatching(/^Redis does not permit its user/) as string,
+    });
+  });
+
+  test('is content with the rights that the documentation lists', async () => {
+    expect(COMMANDS.length).toBeGreaterThan(10);
+    const redis = await startWithRights(RIGHTS);
+    const { steps } = await stepsFor(redis.url);
+    expect(steps.at(-1)).toMatchObject({ step: 'fleet', outcome: 'ok', detail: 'joined as a replica would' });
+    await redis.dump().then(
+      () => expect.unreachable('the user may list keys'),
+      (error: unknown) => expect(String(error)).toContain('NOPERM'),
+    );
+  });
+
+  test.each(COMMANDS)('and misses each of them: %s', async (missing) => {
+    const redis = await startWithRights(RIGHTS.filter((right) => right !== missing));
+    const { steps } = await stepsFor(redis.url);
+    expect(steps.at(-1)).toMatchObject({
+      step: 'fleet',
+      outcome: missing === '+subscribe' ? 'warn' : 'fail',
+      detail: expect.stringMatching(new RegExp(`\\b${missing.slice(1)}\\b`, 'i')) as string,
+      advice: expect.stringContaining('SIDECAR_REDIS_URL') as string,
+    });
+  });
+
+  test('and misses the channels', async () => {
+    const redis = await startWithRights(RIGHTS.filter((right) => !right.startsWith('&')));
+    const { steps } = await stepsFor(redis.url);
+    expect(steps.at(-1)).toMatchObject({
+      outcome: 'fail',
+      detail: expect.stringContaining('PUBLISH, SUBSCRIBE') as string,
     });
   });
 

@@ -1,0 +1,104 @@
+/** `health` and `wait` before admin ports that hang, die or refuse: they end in time and say why. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { health, waitUntilReady } from '../../src/commands/health.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+
+/** Less than one answer is waited for at most, and far more than a moment. */
+const SOON_MS = 1900;
+
+let said = '';
+beforeEach(() => {
+  said = '';
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    said += String(text);
+    return true;
+  });
+});
+
+async function startAdmin(answer: RequestListener) {
+  const server = createServer(answer);
+  const { host } = new URL(await listenOnLoopback(server));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await closeServer(server);
+  });
+  return { server, load: { env: { SIDECAR_ADMIN_LISTEN: host }, file: undefined } };
+}
+
+const never: RequestListener = () => undefined;
+const dies: RequestListener = (_, response) => {
+  response.writeHead(200, { 'content-length': 100 });
+  response.write('half', () => response.destroy());
+};
+const untold = new AbortController().signal;
+
+describe('wait', () => {
+  it('does not outlast --max for an answer that never comes', async () => {
+    const { load } = await startAdmin(never);
+    const startedAt = performance.now();
+    expect(await waitUntilReady(load, '50ms', untold)).toBe(1);
+    expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
+    expect(said).toBe('bearer-sidecar: not ready after 50ms: the admin port does not answer (no answer in time)\n');
+  });
+
+  it('ends with the signal while it asks', async () => {
+    const { server, load } = await startAdmin(never);
+    const stop = new AbortController();
+    const waiting = waitUntilReady(load, '60s', stop.signal);
+    await once(server, 'request');
+    const stoppedAt = performance.now();
+    stop.abort();
+    expect(await waiting).toBe(1);
+    expect(performance.now() - stoppedAt).toBeLessThan(SOON_MS);
+    expect(said).toMatch(/^bearer-sidecar: stopped before it was ready: /);
+  });
+
+  it('ends with the signal between two asks', async () => {
+    let asked = 0;
+    const stop = new AbortController();
+    const { load } = await startAdmin((_, response) => {
+      asked++;
+      response.writeHead(503).end('no token yet', () => setImmediate(() => stop.abort()));
+    });
+    expect(await waitUntilReady(load, '60s', stop.signal)).toBe(1);
+    expect(asked).toBe(1);
+    expect(said).toMatch(/^bearer-sidecar: stopped before it was ready: /);
+  });
+
+  it('goes on asking while it is not ready, and after an answer that was cut off', async () => {
+    const answers: RequestListener[] = [dies, (_, response) => void response.writeHead(503).end()];
+    const { load } = await startAdmin((request, response) => {
+      const answer = answers.shift();
+      if (answer === undefined) response.end('ready');
+      else answer(request, response);
+    });
+    expect(await waitUntilReady(load, '60s', untold)).toBe(0);
+    expect([answers, said]).toEqual([[], '']);
+  });
+
+  it('asks once although there is no time', async () => {
+    const { load } = await startAdmin((_, response) => void response.writeHead(503).end('no token yet'));
+    expect(await waitUntilReady(load, '0s', untold)).toBe(1);
+    expect(said).toMatch(/^bearer-sidecar: not ready after 0s: /);
+  });
+});
+
+describe('health', () => {
+  it('says so when the admin port dies in the middle of its answer', async () => {
+    const { load } = await startAdmin(dies);
+    expect(await health(load, 'ready')).toBe(1);
+    expect(said).toMatch(/^bearer-sidecar: not ready: the admin port does not answer \(.+\)\n$/);
+  });
+
+  it('is what the probe says', async () => {
+    const { load } = await startAdmin((request, response) => {
+      response.writeHead(request.url === '/livez' ? 200 : 503).end('waits for a token');
+    });
+    expect(await health(load, 'live')).toBe(0);
+    expect(await health(load, 'ready')).toBe(1);
+    expect(said).toBe('bearer-sidecar: not ready: waits for a token\n');
+  });
+});

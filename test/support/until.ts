@@ -1,0 +1,32 @@
+/** Waits for a condition in real time, for as long as a busy machine may need: no sleep is long enough, and none is needed. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Far more than anything takes; only a condition that never comes about waits for it. */
+const PATIENCE_MS = 15_000;
+const LOOKS = 10;
+const BETWEEN_LOOKS_MS = 50;
+
+/** Resolves as soon as `holds`, fails after fifteen seconds unless told otherwise. */
+export async function until(
+  holds: () => boolean | Promise<boolean>,
+  what: string,
+  patienceMs = PATIENCE_MS,
+): Promise<void> {
+  const giveUpAt = performance.now() + patienceMs;
+  while (!(await holds())) {
+    if (performance.now() > giveUpAt) throw new Error(`this did not come about: ${what}`);
+    await sleep(5);
+  }
+}
+
+/** Resolves once a number that grows has stood still for ten looks in a row: buffers are full then. @returns it */
+export async function untilStill(read: () => number): Promise<number> {
+  let seen = read();
+  for (let look = 0; look < LOOKS; look++) {
+    await sleep(BETWEEN_LOOKS_MS);
+    if (seen === read()) continue;
+    seen = read();
+    look = -1;
+  }
+  return seen;
+}

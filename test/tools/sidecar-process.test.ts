@@ -1,0 +1,24 @@
+/** What tests see of a process that they start: all that it printed is there when it has ended, however it ended. */
+import { expect, it } from 'vitest';
+import { spawnSidecar } from '../support/sidecar-process.ts';
+
+const PRINTS = "printf '%60000s\\n' '' >&2; printf '%60000s\\n' ''; echo the last line";
+const shell = (script: string) =>
+  spawnSidecar({ name: 'prints-and-ends', program: ['/bin/sh', '-c'], args: [script], patienceMs: 15_000 });
+
+it.each([
+  ['exits', 'exit 3', { code: 3, signal: null }],
+  ['is killed', 'kill -9 $$', { code: null, signal: 'SIGKILL' }],
+])('one that %s while its output is still on its way', async (_, ending, exit) => {
+  await using process = shell(`(sleep 0.1; ${PRINTS}) & ${ending}`);
+  expect(await process.exit).toEqual(exit);
+  expect([process.stdout().length, process.stderr().length]).toEqual([60_001 + 'the last line\n'.length, 60_001]);
+});
+
+it('a last line is found, and one that never came is not waited for', async () => {
+  for (let times = 0; times < 10; times++) {
+    await using process = shell(`${PRINTS}; kill -9 $$`);
+    expect(await process.line(/^the last/)).toBe('the last line');
+    await expect(process.line(/^another/)).rejects.toThrow('ended with SIGKILL before it printed /^another/');
+  }
+});
