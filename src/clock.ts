@@ -31,11 +31,7 @@ export const systemClock: Clock = {
   after(delayMs, run) {
     if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
     const line = lineOf(delayMs);
-    if (line !== undefined) return line.after(run);
-    const timer = setTimeout(run, Math.max(0, delayMs));
-    return () => {
-      clearTimeout(timer);
-    };
+    return line === undefined ? afterOnce(delayMs, run) : line.after(run);
   },
   exactlyAt(at, run) {
     let immediate: NodeJS.Immediate | undefined;
@@ -45,7 +41,7 @@ export const systemClock: Clock = {
       const leftMs = at - performance.now();
       if (leftMs <= 0) run();
       else if (leftMs < 1) immediate = setImmediate(approach);
-      else cancelTimer = systemClock.after(Math.floor(leftMs), approach);
+      else cancelTimer = afterOnce(Math.floor(leftMs), approach);
     };
     immediate = setImmediate(approach);
     return () => {
@@ -55,7 +51,15 @@ export const systemClock: Clock = {
   },
 };
 
-/** Time-outs are configured, so that there are few of them; what clients make up is not kept. */
+function afterOnce(delayMs: number, run: () => void): Cancel {
+  if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
+  const timer = setTimeout(run, Math.max(0, delayMs));
+  return () => {
+    clearTimeout(timer);
+  };
+}
+
+/** Time-outs are configured, so that few of them are in use at a time; what clients made up gives way. */
 const MOST_LINES = 32;
 const SHORTEST_LINE_MS = 1000;
 const lines = new Map<number, DelayLine>();
@@ -63,10 +67,15 @@ const lines = new Map<number, DelayLine>();
 function lineOf(delayMs: number): DelayLine | undefined {
   const line = lines.get(delayMs);
   if (line !== undefined || !Number.isInteger(delayMs) || delayMs < SHORTEST_LINE_MS) return line;
+  if (lines.size >= MOST_LINES) dropUnused();
   if (lines.size >= MOST_LINES) return undefined;
   const another = new DelayLine(delayMs);
   lines.set(delayMs, another);
   return another;
+}
+
+function dropUnused(): void {
+  for (const [delayMs, line] of lines) if (line.isUnused) lines.delete(delayMs);
 }
 
 /** Step by step. */

@@ -25,6 +25,11 @@ export class DelayLine {
     this.#delayMs = delayMs;
   }
 
+  /** Nobody waits. */
+  get isUnused(): boolean {
+    return this.#first === undefined;
+  }
+
   /** Runs `run` once after the delay, never synchronously. @returns cancels it, as often as one likes */
   after(run: () => void): () => void {
     const dueAt = performance.now() + this.#delayMs;

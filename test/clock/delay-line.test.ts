@@ -92,3 +92,16 @@ it('a delay that is no configured one is kept as well', async () => {
   await new Promise<void>((resolve) => systemClock.after(12.5, resolve));
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(11);
 });
+
+it('lengths that clients make up do not take the places of those in use for good', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  try {
+    for (let made = 0; made < 500; made++) systemClock.after(100_000 + made, () => undefined)();
+    const before = timers.mock.calls.length;
+    const cancels = Array.from({ length: 100 }, () => systemClock.after(77_000, () => undefined));
+    expect(timers.mock.calls.length - before).toBe(1);
+    for (const cancel of cancels) cancel();
+  } finally {
+    timers.mockRestore();
+  }
+});
