@@ -3,13 +3,14 @@
  * nothing: those cost one look at their names. Each new shape in which limits are stated is told once, as evidence for the operator.
  */
 import type { Clock } from '../clock.ts';
+import { rememberEach } from '../remembered.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { AnswerContext } from '../throttle/answer-context.ts';
 import { EVIDENCE_LENGTH, isUsedUp, readRateLimitSignal, type RateLimitSignal } from '../throttle/rate-limit-signal.ts';
 import { shareSignal } from '../throttle/shared-signal.ts';
 import { SignalShapes } from '../throttle/signal-shapes.ts';
 import type { AttemptResult } from '../throttle/throttle.ts';
-import type { AnswerHead } from '../upstream/attempt.ts';
+import type { AnswerHead } from '../upstream/answer-head.ts';
 import { readScopeRefusal } from './scope-refusal.ts';
 
 /** What one answer was. */
@@ -36,6 +37,7 @@ const ACCEPTED: AnswerReading = { result: { kind: 'accepted' }, ...NOT_LIMITED }
 const UNKNOWN: AnswerReading = { result: { kind: 'unknown' }, ...NOT_LIMITED };
 
 const STATES_LIMIT = /^(?:retry-after(?:-ms)?|x-ms-retry-after-ms|(?:x-)?rate-?limit.*)$/i;
+const statesLimit = rememberEach((name) => STATES_LIMIT.test(name));
 /** On a refusal a field that is not understood may still help a person. */
 const SPEAKS_OF_LIMIT = /limit|quota|throttl|retry|back-?off/i;
 const MAY_BE_SECRET = /auth|cookie|secret|session|signature|token$/i;
@@ -54,7 +56,7 @@ export class AnswerSignals {
   read(head: AnswerHead): AnswerReading {
     const { status } = head;
     const lacksScope = this.#tellScopeRefusal(head);
-    const stated = collectFields(head, STATES_LIMIT);
+    const stated = collectFields(head, statesLimit);
     // An answer of a server in trouble is no success: it neither widens what may be in flight nor raises the rate.
     if (stated === undefined && status !== 429) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, share } = this.#options;
@@ -106,11 +108,11 @@ function statesQuota(stated: ReadonlyMap<string, string>): boolean {
 }
 
 /** Fields by their names in lower case, several lines joined by a comma; undefined when there is none. */
-function collectFields({ fields }: AnswerHead, names: RegExp): Map<string, string> | undefined {
+function collectFields({ fields }: AnswerHead, isWanted: (name: string) => boolean): Map<string, string> | undefined {
   let found: Map<string, string> | undefined;
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const received = fields[at] ?? '';
-    if (!names.test(received)) continue;
+    if (!isWanted(received)) continue;
     const name = received.toLowerCase();
     const before = found?.get(name);
     const value = fields[at + 1] ?? '';
@@ -123,7 +125,9 @@ function collectFields({ fields }: AnswerHead, names: RegExp): Map<string, strin
 
 /** What a person may want to see, bounded; never a credential. */
 function evidenceOf(head: AnswerHead): Record<string, string> {
-  const candidates = [...(collectFields(head, SPEAKS_OF_LIMIT) ?? [])].filter(([name]) => !MAY_BE_SECRET.test(name));
+  const candidates = [...(collectFields(head, (name) => SPEAKS_OF_LIMIT.test(name)) ?? [])].filter(
+    ([name]) => !MAY_BE_SECRET.test(name),
+  );
   return Object.fromEntries(
     candidates.slice(0, MOST_EVIDENCE).map(([name, value]) => [name, value.slice(0, EVIDENCE_LENGTH)]),
   );

@@ -3,36 +3,22 @@
  * An answer that may be followed by another attempt is held back, so that the client gets the upstream's own last word
  * when attempts or time are spent. The current token is read the moment the permit is spent.
  */
+import { SidecarError } from '../errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { Token } from '../token/token.ts';
-import {
-  answerField,
-  type AnswerHead,
-  type Attempt,
-  type AttemptEnd,
-  type AttemptTerms,
-  type HeldAnswer,
-} from '../upstream/attempt.ts';
+import { answerField, type AnswerHead } from '../upstream/answer-head.ts';
+import type { Attempt, AttemptEnd, AttemptTerms } from '../upstream/attempt.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
-import { endToEndRequestFields, type RequestFields } from '../upstream/fields.ts';
-import { answerOutcome, failureOutcome, faultOf } from './attempt-outcome.ts';
+import { answerOutcome, failureOutcome, faultOf, isOwnEnd } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
-import { LifelineEnded } from './lifeline.ts';
+import { LifelineEnded, type Lifeline } from './lifeline.ts';
 import { NextSteps, type NextStep } from './next-step.ts';
-import { Relay, relayHeld } from './relay.ts';
+import { LastWord } from './last-word.ts';
+import { Outgoing } from './outgoing.ts';
+import { Relay } from './relay.ts';
 import type { RequestBody } from './replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
-
-/** @throws SidecarError, LifelineEnded; see handle */
-export function runAttempts(
-  parts: ExchangeParts,
-  exchange: Exchange,
-  ticket: Ticket,
-  body: RequestBody,
-): Promise<Relayed> {
-  return new Attempts(parts, exchange, ticket, body).run();
-}
 
 /** What an attempt is made with. */
 interface Means {
@@ -40,67 +26,109 @@ interface Means {
   readonly token: Token;
 }
 
-class Attempts implements AttemptTerms {
+export class Attempts implements AttemptTerms {
   readonly responseTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;
   readonly #parts: ExchangeParts;
   readonly #exchange: Exchange;
   readonly #ticket: Ticket;
   readonly #body: RequestBody;
-  readonly #fields: RequestFields;
+  readonly #outgoing: Outgoing;
   readonly #relay: Relay;
   readonly #steps: NextSteps;
   /** Those of the attempt under way, or just ended. */
   #means: Means | undefined;
-  /** The upstream's last word so far. */
-  #held: HeldAnswer | undefined;
+  /** Made when there is one to keep. */
+  #lastWord: LastWord | undefined;
   /** What follows the attempt under way or just ended; undefined as long as nothing does. */
   #next: NextStep | undefined;
+  /** The one under way, or the last. */
+  #attempt: Attempt | undefined;
+  readonly #outcome = Promise.withResolvers<Relayed>();
 
   constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody) {
-    const { request, lifeline } = exchange;
     this.responseTimeoutMs = parts.requestTimeoutMs;
     this.bodyIdleTimeoutMs = parts.bodyIdleTimeoutMs;
     this.#parts = parts;
     this.#exchange = exchange;
     this.#ticket = ticket;
     this.#body = body;
-    this.#fields = endToEndRequestFields(request.rawHeaders, parts.requiredHeader);
-    if (this.#fields.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });
-    this.#steps = new NextSteps(parts, {
-      method: request.method ?? 'GET',
-      hasIdempotencyKey: this.#fields.hasIdempotencyKey,
-      isReplayable: body.isWhole,
-      lifeline,
-      ticket,
-    });
+    this.#outgoing = new Outgoing(parts, exchange, body);
+    const { method, hasIdempotencyKey } = this.#outgoing;
+    const { lifeline } = exchange;
+    this.#steps = new NextSteps(parts, { method, hasIdempotencyKey, isReplayable: body.isWhole, lifeline, ticket });
     this.#relay = new Relay(exchange, parts);
   }
 
-  async run(): Promise<Relayed> {
+  /**
+   * Makes the attempts; to be called once. The first one goes out at once where nothing has to be waited for.
+   * @throws SidecarError, LifelineEnded; see handle
+   */
+  run(): Promise<Relayed> {
     try {
-      for (;;) {
-        const means = this.#tryGather() ?? (await this.#gather());
-        const attempt = this.#send(means);
-        const letGo = this.#exchange.lifeline.onEnd(() => attempt.abort());
-        const end = await attempt.ended;
-        letGo();
-        this.#exchange.watch?.attemptEnds(end);
-        means.permit.release();
-        if (end.kind === 'relayed') return { status: end.head.status, fault: end.fault };
-        if (end.kind === 'held') this.#hold(end.answer);
-        else this.#judgeFailure(end.failure);
-        if (!(await this.#takeNextStep(means.token))) return this.#giveLastWord(end);
-      }
+      const means = this.#tryGather();
+      if (means === undefined) void this.#sendWhenReady();
+      else this.#send(means);
     } catch (error) {
-      // The upstream's own last answer is better news than the sidecar's reason for not asking again.
-      if (this.#held === undefined || isClientGone(error)) throw error;
-      return this.#giveHeld(this.#held);
-    } finally {
-      this.#exchange.tally.responseBytes = this.#relay.sentBytes;
-      if (this.#held !== undefined) this.#parts.memory.giveBack(this.#held.body.length);
-      this.#held = undefined;
+      this.#giveUp(error);
     }
+    return this.#outcome.promise;
+  }
+
+  /** Ends the attempt under way. */
+  abort(): void {
+    this.#attempt?.abort();
+  }
+
+  onEnded(end: AttemptEnd): void {
+    this.#exchange.watch?.attemptEnds(end);
+    this.#means?.permit.release();
+    if (end.kind === 'relayed') this.#settle({ status: end.head.status, fault: end.fault });
+    else void this.#goOn(end);
+  }
+
+  async #sendWhenReady(): Promise<void> {
+    try {
+      this.#send(await this.#gather());
+    } catch (error) {
+      this.#giveUp(error);
+    }
+  }
+
+  /** After an attempt that has not answered the client: another, or the last word. */
+  async #goOn(end: Exclude<AttemptEnd, { kind: 'relayed' }>): Promise<void> {
+    try {
+      if (end.kind === 'held') (this.#lastWord ??= new LastWord(this.#parts.memory)).keep(end.answer);
+      else this.#judgeFailure(end.failure);
+      if (await this.#takeNextStep()) this.#send(this.#tryGather() ?? (await this.#gather()));
+      else this.#giveUp(new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token was to be had'));
+    } catch (error) {
+      this.#giveUp(error);
+    }
+  }
+
+  /** The upstream's own last word is better news than the sidecar's reason for not asking again. */
+  #giveUp(reason: unknown): void {
+    this.#means?.permit.release();
+    let fault = reason;
+    try {
+      // A fault in here is to be seen, and who has left hears nothing.
+      const relayed = isReason(reason) ? this.#lastWord?.tell(this.#relay) : undefined;
+      if (relayed !== undefined) {
+        this.#settle(relayed);
+        return;
+      }
+    } catch (thrown) {
+      fault = thrown;
+    }
+    this.#settle(undefined, fault);
+  }
+
+  #settle(relayed: Relayed | undefined, fault?: unknown): void {
+    this.#exchange.tally.responseBytes = this.#relay.sentBytes;
+    this.#lastWord?.forget();
+    if (relayed === undefined) this.#outcome.reject(fault);
+    else this.#outcome.resolve(relayed);
   }
 
   onStart(): void {
@@ -125,6 +153,8 @@ class Attempts implements AttemptTerms {
     if (head.status === 401 && token !== undefined)
       void this.#parts.tokens.unauthorized(token, new AbortController().signal);
     if (/^text\/event-stream\b/i.test(answerField(head, 'content-type') ?? '')) permit?.becomeStream();
+    // From here on nothing is sent again: an answer may last for hours.
+    this.#body.dispose();
     return this.#relay;
   }
 
@@ -145,60 +175,36 @@ class Attempts implements AttemptTerms {
       // Looked at right before the ticket is used: a request that has ended has no place to wait at any more.
       if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
       const permit = await inStage('queue', this.#ticket.permit(), watch);
-      const token = tokens.current();
+      const token = isOver(lifeline) ? undefined : tokens.current();
       if (token !== undefined) return (this.#means = { permit, token });
       // It ran out while the request waited: nothing is spent until there is one again.
       permit.cancel();
     }
   }
 
-  #send({ token }: Means): Attempt {
-    const { upstream } = this.#parts;
-    const { path, request } = this.#exchange;
+  #send({ token }: Means): void {
     const needsNewConnection = this.#next?.reason === 'reset' || this.#next?.reason === 'connect';
     this.#tellBegun();
-    const fields = this.#fieldsWith(token);
-    const method = request.method ?? 'GET';
-    const { body, contentLength } = this.#content();
-    return upstream.send({ method, path, fields, body, contentLength, needsNewConnection }, this);
-  }
-
-  #fieldsWith(token: Token): string[] {
-    const { fields, hasContentType } = this.#fields;
-    const sent = [...fields];
-    const hasBody = this.#body.receivedBytes > 0 || !this.#body.isWhole;
-    if (hasBody && !hasContentType) sent.push('Content-Type', 'application/json');
-    sent.push('Authorization', `Bearer ${token.value}`);
-    const { watch, path, request } = this.#exchange;
-    const { baseUrl } = this.#parts.upstream;
-    return watch?.attemptBegins({ method: request.method ?? 'GET', baseUrl, path, fields: sent }) ?? sent;
-  }
-
-  #content() {
-    if (this.#body.isWhole) return { body: this.#body.bytes, contentLength: undefined };
-    const stream = this.#body.stream((reason) => {
-      this.#exchange.lifeline.end({ kind: 'failed', error: reason });
-    });
-    return { body: stream, contentLength: this.#body.declaredBytes };
+    this.#attempt = this.#parts.upstream.send(this.#outgoing.with(token, needsNewConnection), this);
   }
 
   /** @throws SidecarError when nothing follows, or the lifeline's end is why it failed */
   #judgeFailure(failure: UpstreamFailure): void {
     const { ended, leftMs } = this.#exchange.lifeline;
-    // With a head the attempt has been told of already.
-    if (this.#next === undefined) this.#tellEnded(failureOutcome(failure, leftMs <= 0));
+    // With a head, one that was ended has been told of already.
+    const isLate = leftMs <= 0;
+    if (this.#next === undefined) this.#tellEnded(failureOutcome(failure, isLate), isOwnEnd(failure, isLate));
     if (ended !== undefined) throw nameEnd('upstream', ended);
-    // An answer that broke off while it was held back: its head has said what follows.
-    if (this.#next !== undefined) return;
     this.#next = this.#steps.after({ kind: 'failure', failure });
     if (this.#next === undefined) throw faultOf(failure);
   }
 
   /** Waits as the step wants it; false when no newer token is to be had. */
-  async #takeNextStep(token: Token): Promise<boolean> {
+  async #takeNextStep(): Promise<boolean> {
     const { lifeline, watch } = this.#exchange;
     if (this.#next?.kind === 'back-off') await inStage('upstream', lifeline.sleep(this.#next.delayMs), watch);
-    if (this.#next?.kind !== 'refresh-token') return true;
+    const token = this.#means?.token;
+    if (this.#next?.kind !== 'refresh-token' || token === undefined) return true;
     const verdict = await inStage(
       'token',
       lifeline.during((signal) => this.#parts.tokens.unauthorized(token, signal)),
@@ -206,25 +212,6 @@ class Attempts implements AttemptTerms {
     );
     this.#steps.isReplayed = true;
     return verdict.kind === 'replay';
-  }
-
-  /** Keeps the upstream's last word; its memory counts with the replay buffers. */
-  #hold(answer: HeldAnswer): void {
-    const { memory } = this.#parts;
-    memory.giveBack(this.#held?.body.length ?? 0);
-    memory.reserve(answer.body.length);
-    this.#held = answer;
-  }
-
-  /** @throws SidecarError where there is none */
-  #giveLastWord(end: Exclude<AttemptEnd, { kind: 'relayed' }>): Relayed {
-    if (end.kind === 'held') return this.#giveHeld(end.answer);
-    throw faultOf(end.failure);
-  }
-
-  #giveHeld(answer: HeldAnswer): Relayed {
-    relayHeld(answer, this.#relay);
-    return { status: answer.head.status, fault: undefined };
   }
 
   /** A retry is one only now that there is a permit and a token for it. */
@@ -235,12 +222,19 @@ class Attempts implements AttemptTerms {
     this.#exchange.tally.attempts++;
   }
 
-  #tellEnded(outcome: AttemptOutcome): void {
+  #tellEnded(outcome: AttemptOutcome, isOwn = false): void {
     const { observe, route, clock } = this.#parts;
-    observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - (this.#means?.permit.grantedAt ?? 0) });
+    const durationMs = clock.now() - (this.#means?.permit.grantedAt ?? 0);
+    observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs });
   }
 }
 
-function isClientGone(error: unknown): boolean {
-  return error instanceof LifelineEnded && error.end.kind === 'client-left';
+/** Asked anew after a wait, which the compiler does not know of. */
+function isOver({ ended }: Lifeline): boolean {
+  return ended !== undefined;
+}
+
+/** One for which there is no further attempt, told to somebody who is still there. */
+function isReason(thrown: unknown): boolean {
+  return thrown instanceof SidecarError || (thrown instanceof LifelineEnded && thrown.end.kind !== 'client-left');
 }

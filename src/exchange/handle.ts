@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
-import { runAttempts } from './attempts.ts';
+import { Attempts } from './attempts.ts';
 import { RequestBody } from './replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
 
@@ -16,23 +16,28 @@ import { awaitToken, inStage, nameEnd } from './stage.ts';
 export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<Relayed> {
   const { tokens, throttle, budget, clock } = parts;
   const { lifeline, request, response, standing, tally, watch } = exchange;
+  // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
+  if (response.socket === null) await new Promise(setImmediate);
   const body = new RequestBody(request, parts, clock);
   budget.recordRequest(lifeline.arrivedAt);
   try {
     if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
     if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
     const ticket = throttle.enter(lifeline.deadlineAt, standing);
+    let attempts: Attempts | undefined;
     const letGo = lifeline.onEnd((reason) => {
       // The queue keeps the deadline itself, and counts it as what it is.
       if (reason.end.kind !== 'deadline') ticket.leave(reason);
+      attempts?.abort();
     });
     try {
       if (!ticket.isAdmitted) await inStage('queue', ticket.admitted(), watch);
       if (!body.isWhole) {
         if (expectsContinue(request)) response.writeContinue();
-        await inStage('body', body.read(lifeline), watch);
+        await (watch === undefined ? body.read(lifeline) : inStage('body', body.read(lifeline), watch));
       }
-      return await runAttempts(parts, exchange, ticket, body);
+      attempts = new Attempts(parts, exchange, ticket, body);
+      return await attempts.run();
     } finally {
       letGo();
       ticket.leave();

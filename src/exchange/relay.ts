@@ -4,21 +4,21 @@
  */
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../errors.ts';
-import type { AnswerHead, AnswerTarget, HeldAnswer } from '../upstream/attempt.ts';
+import type { AnswerHead } from '../upstream/answer-head.ts';
+import type { AnswerTarget, HeldAnswer } from '../upstream/attempt.ts';
 import { endToEndResponseFields, fieldOf, withoutLength } from '../upstream/fields.ts';
 import { rewriteLocation } from '../upstream/location.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
 import { withAnswerFields } from './watch.ts';
 
-const WRITABLE_PHRASE = /^[\t\x20-\x7e\x80-\xff]+$/;
-
 /** A first chunk that is at hand shares a packet with the head; heads that wait for their bodies go when all that is at hand has been read. */
-let heads: Relay[] = [];
+let firstHead: Relay | undefined;
+const SETTLED = Promise.resolve();
 
 function flushHeads(): void {
-  const waiting = heads;
-  heads = [];
-  for (const relay of waiting) relay.flushHead();
+  let relay = firstHead;
+  firstHead = undefined;
+  for (; relay !== undefined; relay = relay.nextHead) relay.flushHead();
 }
 
 /** A body up to this goes out in one piece with its head: to copy it costs less than a second buffer to write. */
@@ -27,6 +27,8 @@ const JOINED_MAX_BYTES = 16 * 1024;
 export class Relay implements AnswerTarget {
   /** Body bytes given to the client. */
   sentBytes = 0;
+  /** Whose head waits, too. */
+  nextHead: Relay | undefined;
   /** As the upstream declared it; NaN when it did not. */
   #declaredBytes = NaN;
   readonly #exchange: Exchange;
@@ -47,11 +49,18 @@ export class Relay implements AnswerTarget {
     this.#declaredBytes = Number(fieldOf(fields, 'content-length') ?? NaN);
     // An upload that nobody reads any more would be taken for the next request.
     if (!response.req.complete) response.shouldKeepAlive = false;
-    // A phrase that node:http would not write means nothing to anybody (RFC 9112 §4): the usual one takes its place.
-    if (WRITABLE_PHRASE.test(head.statusText)) response.writeHead(head.status, head.statusText, fields);
+    if (head.statusText !== '') response.writeHead(head.status, head.statusText, fields);
     else response.writeHead(head.status, fields);
     this.#exchange.lifeline.meetDeadline();
-    if (heads.push(this) === 1) queueMicrotask(flushHeads);
+    this.#flushSoon();
+  }
+
+  #flushSoon(): void {
+    // A microtask, without what queueMicrotask makes for each.
+    if (firstHead === undefined) void SETTLED.then(flushHeads);
+    this.nextHead = firstHead;
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- a list of them
+    firstHead = this;
   }
 
   /** Sends a head whose body has not begun to come. */
@@ -91,9 +100,15 @@ export class Relay implements AnswerTarget {
   }
 }
 
-/** Gives the client an answer that was held back. */
-export function relayHeld(answer: HeldAnswer, target: Relay): void {
-  target.begin(answer.head);
-  if (answer.body.length > 0) target.write(answer.body);
-  target.end();
+/** Gives the client an answer that was held back; one that broke off breaks off. */
+export function relayHeld({ head, body, fault }: HeldAnswer, target: Relay): void {
+  target.begin(head);
+  if (body.length > 0) target.write(body);
+  if (fault === undefined) {
+    target.end();
+    return;
+  }
+  target.flushHead();
+  // Node:http writes in the next turn what it was given in this one: cut at once, the client would get nothing.
+  setImmediate(() => target.cut());
 }

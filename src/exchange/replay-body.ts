@@ -3,13 +3,16 @@
  * an attempt can be repeated; streamed once where it does not. Nothing is read before the request is admitted.
  */
 import type { IncomingMessage } from 'node:http';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import { SidecarError } from '../errors.ts';
 import { ByteStore } from './byte-store.ts';
 import type { Lifeline } from './lifeline.ts';
+import { nameEnd } from './stage.ts';
+import { Upload } from './upload.ts';
 
 const NOTHING = Buffer.alloc(0);
+const SETTLED = Promise.resolve();
 
 /** Bytes that all replay buffers together may hold. */
 export class ReplayMemory {
@@ -87,15 +90,35 @@ export class RequestBody {
 
   /**
    * Reads the body as far as it may be buffered. Resolves when it is whole, or when it will not fit.
-   * @throws LifelineEnded, SidecarError REQUEST_TIMEOUT
+   * @throws SidecarError, also that of an ended lifeline; LifelineEnded (client-left)
    */
   async read(lifeline: Lifeline): Promise<void> {
-    lifeline.assertAlive();
+    assertAlive(lifeline);
     const declared = this.declaredBytes;
     if (this.#isWhole || (declared ?? 0) > this.#limits.retry.replayBufferBytes) return;
     if (declared !== undefined && !this.#take(declared)) return;
+    // What came in one packet with the head has been parsed by the next microtask.
+    await SETTLED;
+    // An end may come in the same turn of the event loop as what is waited for: whoever goes on must be alive.
+    assertAlive(lifeline);
+    if (this.#takeWhole(declared)) return;
     await this.#receive(lifeline, declared === undefined);
-    lifeline.assertAlive();
+    assertAlive(lifeline);
+  }
+
+  /** Takes a body that is there as a whole: no listeners, no timer. */
+  #takeWhole(declared: number | undefined): boolean {
+    const request = this.#request;
+    if (declared === undefined || request.readableLength !== declared) return false;
+    const whole = request.read() as Buffer | null;
+    if (whole === null) return false;
+    // Nothing but its end is still to come; node:http wants it taken.
+    request.resume();
+    this.#kept = new ByteStore();
+    this.#kept.add(whole);
+    this.receivedBytes = whole.length;
+    this.#isWhole = true;
+    return true;
   }
 
   /** @param isBounded ends when the bytes do not fit, as those of an unknown length may */
@@ -126,7 +149,7 @@ export class RequestBody {
         reject(reason);
       };
       const stopWatching = this.#watchSilence(giveUp);
-      const letGo = lifeline.onEnd(giveUp);
+      const letGo = lifeline.onEnd((reason) => giveUp(nameEnd('body', reason)));
       this.#request.on('data', keep).on('end', finish);
     });
   }
@@ -134,7 +157,7 @@ export class RequestBody {
   /** What has been read and all that follows, once. `onStall` hears of a client that stops sending. */
   stream(onStall: (reason: SidecarError) => void): Readable {
     const begun = this.#kept?.bytes ?? NOTHING;
-    this.#kept?.clear();
+    this.dispose();
     return new Upload(this.#request, begun, {
       onChunk: (chunk) => {
         this.receivedBytes += chunk.length;
@@ -177,65 +200,12 @@ export class RequestBody {
   }
 }
 
+function assertAlive({ ended }: Lifeline): void {
+  if (ended !== undefined) throw nameEnd('body', ended);
+}
+
 /** The reply to a client that stops in the middle of its own body. */
 function stalledUpload(afterMs: number): SidecarError {
   const detail = `the request body stopped coming: nothing was received for ${String(Math.round(afterMs))} ms`;
   return new SidecarError('REQUEST_TIMEOUT', detail);
-}
-
-interface UploadHooks {
-  readonly onChunk: (chunk: Buffer) => void;
-  /** Starts to watch for silence; gives the way to stop it. */
-  readonly watch: () => () => void;
-}
-
-/** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
-class Upload extends Readable {
-  readonly #request: IncomingMessage;
-  /** What was read already; goes first. */
-  #begun: Buffer;
-  readonly #hooks: UploadHooks;
-  #stopWatching: (() => void) | undefined;
-  readonly #forward = (chunk: Buffer): void => {
-    this.#hooks.onChunk(chunk);
-    if (!this.push(chunk)) this.#pause();
-  };
-  readonly #finish = (): void => {
-    this.#pause();
-    this.push(null);
-  };
-
-  constructor(request: IncomingMessage, begun: Buffer, hooks: UploadHooks) {
-    super({ highWaterMark: 64 * 1024 });
-    this.#request = request;
-    this.#begun = begun;
-    this.#hooks = hooks;
-    request.on('data', this.#forward).on('end', this.#finish).pause();
-  }
-
-  override _read(): void {
-    const begun = this.#begun;
-    this.#begun = Buffer.alloc(0);
-    if (begun.length > 0 && !this.push(begun)) return;
-    // Its end may have been told before anybody streamed: it comes in the same turn as the last bytes.
-    if (this.#request.readableEnded) {
-      this.push(null);
-      return;
-    }
-    // Silence counts only while somebody listens: a slow upstream is not the client's fault.
-    this.#stopWatching ??= this.#hooks.watch();
-    this.#request.resume();
-  }
-
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#pause();
-    this.#request.off('data', this.#forward).off('end', this.#finish);
-    done(error);
-  }
-
-  #pause(): void {
-    this.#stopWatching?.();
-    this.#stopWatching = undefined;
-    this.#request.pause();
-  }
 }

@@ -90,22 +90,11 @@ function pathOf(target: string): string {
   return end < 0 ? path : path.slice(0, end);
 }
 
-/**
- * Resolves when the response is closed, by whomever.
- * @param onBroken called before, when it was not written to its end
- */
-export function whenClosed(response: ServerResponse, onBroken: () => void): Promise<void> {
-  return new Promise((resolve) => {
-    response.on('close', () => {
-      if (response.writableFinished) {
-        resolve();
-        return;
-      }
-      // Where it was closed from this side, the request's story is over by the next turn.
-      setImmediate(() => {
-        onBroken();
-        resolve();
-      });
-    });
+/** Tells once when the response is closed, by whomever, and whether it was broken off: not written to its end. */
+export function onceClosed(response: ServerResponse, onClosed: (isBroken: boolean) => void): void {
+  response.on('close', () => {
+    if (response.writableFinished) onClosed(false);
+    // Where it was closed from this side, the request's story is over by the next turn.
+    else setImmediate(onClosed, true);
   });
 }

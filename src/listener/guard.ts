@@ -166,6 +166,8 @@ function hostRefusal(host: string): SidecarError {
 
 function refuseOrigin(options: GuardOptions, fields: FieldView): SidecarError | undefined {
   const origins = fields.all('origin');
+  const sites = fields.all('sec-fetch-site');
+  if (origins.length + sites.length === 0) return undefined;
   const strangers = origins.filter((origin) => !options.allowedOrigins.includes(origin.toLowerCase()));
   if (strangers[0] !== undefined || origins.length > 1) {
     return new SidecarError(
@@ -174,7 +176,6 @@ function refuseOrigin(options: GuardOptions, fields: FieldView): SidecarError | 
         'if it is meant, add the origin to SIDECAR_ALLOWED_ORIGINS',
     );
   }
-  const sites = fields.all('sec-fetch-site');
   if (origins.length === 1 || sites.every((site) => site.toLowerCase() === 'none')) return undefined;
   return new SidecarError(
     'ORIGIN_NOT_ALLOWED',

@@ -14,7 +14,7 @@ import { withAnswerFields, type StartWatch } from '../exchange/watch.ts';
 import { corsFields } from '../upstream/fields.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
 import { admit, type AdmitOptions, type Route } from './admit.ts';
-import { emptyTally, isCut, tellEnding, whenClosed, type Ending } from './ending.ts';
+import { emptyTally, isCut, tellEnding, onceClosed, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
 import { asFault, drainingFault, parserFault } from './faults.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
@@ -49,12 +49,7 @@ export class ProxyServer {
   /** Makes one http.Server per address family; all share this port's state. */
   createServer(): http.Server {
     const server = createHttpServer(this.#options);
-    const serve = (request: IncomingMessage, response: ServerResponse): void => {
-      this.#serve(request, response)?.catch((thrown: unknown) => {
-        this.#asFault(thrown);
-        request.socket.destroy();
-      });
-    };
+    const serve = this.#serve.bind(this);
     server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
     server.on('clientError', (error, socket) => {
       this.#refuseBroken(error, socket);
@@ -94,10 +89,9 @@ export class ProxyServer {
     for (const server of this.#servers) server.close();
   }
 
-  /** Resolves when all is over; rejects only by a fault of its own. */
-  #serve(request: IncomingMessage, response: ServerResponse): Promise<void> | undefined {
+  #serve(request: IncomingMessage, response: ServerResponse): void {
     // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6).
-    if (this.#brokenSockets.has(request.socket)) return undefined;
+    if (this.#brokenSockets.has(request.socket)) return;
     const { clock, unrouted } = this.#options;
     const tally = emptyTally();
     const startedAt = clock.now();
@@ -107,39 +101,50 @@ export class ProxyServer {
     if (admission.kind === 'preflight') {
       answerPreflight(request, response, admission.corsOrigin);
       tellEnding(unrouted, request, { kind: 'preflight' }, tally, clock.now() - startedAt, watch);
-      return undefined;
+      return;
     }
     if (admission.kind === 'refused') {
       const { error, route = { parts: unrouted } } = admission;
       tally.responseBytes = this.#reply(request, response, error);
       tellEnding(route.parts, request, { kind: 'replied', error }, tally, clock.now() - startedAt, watch);
-      return undefined;
+      return;
     }
     const { lifeline, path, corsOrigin, standing } = admission;
     const exchange = { request, response, path, corsOrigin, standing, lifeline, tally, watch };
-    return this.#carry(admission.route.parts, exchange);
+    this.#carry(admission.route.parts, exchange);
   }
 
-  async #carry(parts: ExchangeParts, exchange: Exchange): Promise<void> {
-    const { request, response, lifeline, tally } = exchange;
+  /** Is over when the request has been handled and its answer is closed, whichever comes last. */
+  #carry(parts: ExchangeParts, exchange: Exchange): void {
+    const { request, response, lifeline } = exchange;
     const active = new ActiveRequest(lifeline, request, response);
     this.active.add(active);
     let ending: Ending | undefined;
-    const closed = whenClosed(response, () => {
-      if (!isCut(ending)) lifeline.end({ kind: 'client-left' });
+    let isClosed = false;
+    onceClosed(response, (isBroken) => {
+      if (isBroken && !isCut(ending)) lifeline.end({ kind: 'client-left' });
+      isClosed = true;
+      if (ending !== undefined) this.#conclude(parts, exchange, active, ending);
     });
+    const endedBy = (end: Ending): void => {
+      ending = end;
+      if (isClosed) this.#conclude(parts, exchange, active, end);
+    };
+    const handled = this.#phase === 'refusing' ? Promise.reject(drainingFault()) : handle(parts, exchange);
+    handled.then(
+      (relayed) => endedBy({ kind: 'relayed', relayed }),
+      (thrown: unknown) => endedBy(this.#endedBy(thrown, exchange)),
+    );
+  }
+
+  #conclude(parts: ExchangeParts, exchange: Exchange, active: ActiveRequest, ending: Ending): void {
+    const { request, lifeline, tally, watch } = exchange;
+    const told: Ending = lifeline.ended?.end.kind === 'client-left' ? CLIENT_LEFT : ending;
     try {
-      // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
-      if (response.socket === null) await new Promise(setImmediate);
-      if (this.#phase === 'refusing') throw drainingFault();
-      ending = { kind: 'relayed', relayed: await handle(parts, exchange) };
+      tellEnding(parts, request, told, tally, this.#options.clock.now() - lifeline.arrivedAt, watch);
     } catch (thrown) {
-      ending = this.#endedBy(thrown, exchange);
-    }
-    try {
-      await closed;
-      const told: Ending = lifeline.ended?.end.kind === 'client-left' ? CLIENT_LEFT : ending;
-      tellEnding(parts, request, told, tally, this.#options.clock.now() - lifeline.arrivedAt, exchange.watch);
+      this.#asFault(thrown);
+      request.socket.destroy();
     } finally {
       lifeline.meetDeadline();
       this.active.remove(active);
@@ -150,11 +155,13 @@ export class ProxyServer {
   #endedBy(thrown: unknown, { request, response, corsOrigin, tally, watch }: Exchange): Ending {
     if (thrown instanceof LifelineEnded) return CLIENT_LEFT;
     const error = this.#asFault(thrown);
-    if (response.headersSent || response.destroyed) {
-      response.destroy();
-    } else {
+    try {
       const cors = corsOrigin === undefined ? [] : corsFields(corsOrigin);
-      tally.responseBytes = this.#reply(request, response, error, withAnswerFields(cors, watch));
+      if (response.headersSent || response.destroyed) response.destroy();
+      else tally.responseBytes = this.#reply(request, response, error, withAnswerFields(cors, watch));
+    } catch (fault) {
+      this.#asFault(fault);
+      request.socket.destroy();
     }
     return { kind: 'replied', error };
   }

@@ -67,14 +67,22 @@ export function createHistogram({ registry, name, help, labelNames, initial }: S
 
 type Labels = Record<string, string>;
 
+interface Recent<S> {
+  readonly values: readonly [string, string, string, string];
+  readonly series: S;
+}
+
+const MOST_RECENT = 4;
+
 /** The series of one metric, by label values. */
 class SeriesTable<S> {
   readonly all: S[] = [];
   readonly #labelNames: readonly string[];
   readonly #create: (labels: Labels) => S;
   readonly #byValues = new Map<string, S>();
-  /** Requests are mostly like the one before. */
-  #last: { readonly values: readonly [string, string, string, string]; readonly series: S } | undefined;
+  /** Requests are mostly like one of the last few. */
+  readonly #recent: Recent<S>[] = [];
+  #oldestRecent = 0;
 
   constructor(labelNames: readonly string[], create: (labels: Labels) => S, initial: readonly (readonly string[])[]) {
     this.#labelNames = labelNames;
@@ -83,14 +91,14 @@ class SeriesTable<S> {
   }
 
   find(first: string, second: string, third: string, fourth: string): S {
-    if (this.#last !== undefined) {
-      const { values, series } = this.#last;
+    for (const { values, series } of this.#recent) {
       if (values[0] === first && values[1] === second && values[2] === third && values[3] === fourth) return series;
     }
     const key = `${first}\n${second}\n${third}\n${fourth}`;
     const values = [first, second, third, fourth] as const;
     const series = this.#byValues.get(key) ?? this.#add(key, values);
-    this.#last = { values, series };
+    this.#recent[this.#oldestRecent] = { values, series };
+    this.#oldestRecent = (this.#oldestRecent + 1) % MOST_RECENT;
     return series;
   }
 

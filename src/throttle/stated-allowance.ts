@@ -70,6 +70,7 @@ export class StatedAllowance {
   /** A call was answered, and not refused. */
   accepted(now: number, call: Grant, hint: RateLimitSignal | undefined): void {
     this.#underWay.remove(call.at);
+    if (hint === undefined && this.#accounts.size === 0) return;
     const stated = this.#readQuotas(hint?.quotas ?? []);
     for (const [key, account] of this.#accounts) if (!stated.has(key)) account.uncounted(call.at);
     for (const [key, quota] of stated) {

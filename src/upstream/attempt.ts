@@ -5,22 +5,15 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../clock.ts';
+import { readHead, type AnswerHead } from './answer-head.ts';
 import {
   abortedFailure,
   describeConnectFailure,
   describeExchangeFailure,
+  silenceFailure,
   timeoutFailure,
   type UpstreamFailure,
 } from './failure.ts';
-import { fieldOf } from './fields.ts';
-
-/** The head of an upstream's answer: a value, whatever its status. */
-export interface AnswerHead {
-  readonly status: number;
-  readonly statusText: string;
-  /** Flat list [name, value, …] as received. */
-  readonly fields: readonly string[];
-}
 
 /** Where an answer is streamed to. */
 export interface AnswerTarget {
@@ -33,10 +26,12 @@ export interface AnswerTarget {
   cut(): void;
 }
 
-/** An answer read whole, not yet given to anybody. */
+/** An answer that was read, and not yet given to anybody. */
 export interface HeldAnswer {
   readonly head: AnswerHead;
   readonly body: Buffer;
+  /** Why the rest of the body is missing; undefined when it is whole. */
+  readonly fault: string | undefined;
 }
 
 export type AttemptEnd =
@@ -55,6 +50,8 @@ export interface AttemptTerms {
   readonly responseTimeoutMs: number;
   /** Longest silence within an answer's body, milliseconds; 0 = no limit. */
   readonly bodyIdleTimeoutMs: number;
+  /** Called once with how it ended, possibly before `send` has returned. Must not throw. Default: nobody is told. */
+  onEnded?(end: AttemptEnd): void;
 }
 
 /** A larger answer is not worth holding back for a retry. */
@@ -64,31 +61,40 @@ export const HELD_ANSWER_MAX_BYTES = 256 * 1024;
 const HOLD_PATIENCE_MS = 2_000;
 
 export class Attempt implements Dispatcher.DispatchHandler {
-  readonly ended: Promise<AttemptEnd>;
   /** True once undici has refused the request itself, so that no connection is occupied by it. */
   refused = false;
   readonly #clock: Clock;
   readonly #terms: AttemptTerms;
-  #settle: (end: AttemptEnd) => void = () => undefined;
+  #end: AttemptEnd | undefined;
+  #ended: PromiseWithResolvers<AttemptEnd> | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #head: AnswerHead | undefined;
   #target: AnswerTarget | undefined;
   #brokenBy: Error | undefined;
-  #held: Buffer[] = [];
+  #held: Buffer[] | undefined;
   #heldBytes = 0;
   /** Longest silence that is borne now; 0 = no limit. */
   #patienceMs = 0;
   #silentSince = 0;
+  /** The client takes nothing at the moment. */
+  #isPaused = false;
   #looksAt = Infinity;
   #cancelLook: Cancel | undefined;
-  #isOver = false;
 
   constructor(clock: Clock, terms: AttemptTerms) {
     this.#clock = clock;
     this.#terms = terms;
-    this.ended = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
+  }
+
+  /** For those who wait for it besides its terms: made when asked for. */
+  get ended(): Promise<AttemptEnd> {
+    this.#ended ??= Promise.withResolvers();
+    if (this.#end !== undefined) this.#ended.resolve(this.#end);
+    return this.#ended.promise;
+  }
+
+  get isOver(): boolean {
+    return this.#end !== undefined;
   }
 
   /** Ends the attempt: an answer under way is cut, the connection closed. Does nothing when it has ended. */
@@ -107,26 +113,26 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#isOver) controller.abort(new Error('ended before it began'));
+    if (this.isOver) controller.abort(new Error('ended before it began'));
     else this.#terms.onStart();
   }
 
   onRequestSent(): void {
-    if (this.#isOver || this.#head !== undefined) return;
+    if (this.isOver || this.#head !== undefined) return;
     this.#expectWithin(this.#terms.responseTimeoutMs);
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusText = ''): void {
     // Interim answers (1xx) arrive here as well; only the final one counts.
-    if (status < 200 || this.#isOver) return;
-    this.#head = { status, statusText: sendable(statusText), fields: textFields(controller.rawHeaders) };
+    if (status < 200 || this.isOver) return;
+    this.#head = readHead(status, statusText, controller.rawHeaders);
     const target = this.#terms.onHead(this.#head);
     if (target === 'hold') this.#expectWithin(HOLD_PATIENCE_MS);
     else this.#relayTo(target);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     if (this.#target === undefined) {
       this.#hold(chunk);
       return;
@@ -136,9 +142,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (this.#isOver || this.#head === undefined) return;
+    if (this.isOver || this.#head === undefined) return;
     if (this.#target === undefined) {
-      this.#finish({ kind: 'held', answer: { head: this.#head, body: Buffer.concat(this.#held) } });
+      this.#finishHeld(this.#head, undefined);
       return;
     }
     this.#target.end();
@@ -162,21 +168,23 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #write(controller: Dispatcher.DispatchController, target: AnswerTarget, chunk: Buffer): void {
     if (target.write(chunk)) return;
     controller.pause();
+    this.#isPaused = true;
     target.onDrain(() => {
+      this.#isPaused = false;
       this.#silentSince = this.#clock.now();
       controller.resume();
     });
   }
 
   #hold(chunk: Buffer): void {
-    this.#held.push(chunk);
+    const held = (this.#held ??= []);
+    held.push(chunk);
     this.#heldBytes += chunk.length;
     if (this.#heldBytes <= HELD_ANSWER_MAX_BYTES || this.#head === undefined || this.#controller === undefined) return;
     const target = this.#terms.onOverflow(this.#head);
     this.#relayTo(target);
-    const held = Buffer.concat(this.#held);
-    this.#held = [];
-    this.#write(this.#controller, target, held);
+    this.#held = undefined;
+    this.#write(this.#controller, target, Buffer.concat(held));
   }
 
   /**
@@ -201,49 +209,42 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (this.#patienceMs === 0) return;
     const dueAt = this.#silentSince + this.#patienceMs;
     const leftMs = dueAt - this.#clock.now();
-    if (leftMs <= 0) this.#fail(timeoutFailure(this.#patienceMs));
+    if (leftMs <= 0) this.#fail(this.#describeSilence());
     else this.#lookAfter(leftMs, dueAt);
   }
 
+  #describeSilence(): UpstreamFailure {
+    if (this.#head === undefined) return timeoutFailure(this.#patienceMs);
+    return silenceFailure(this.#isPaused ? 'client' : 'upstream', this.#patienceMs);
+  }
+
   #fail(failure: UpstreamFailure): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     this.#conclude(failure);
     this.#controller?.abort(new Error(failure.detail));
   }
 
   #conclude(failure: UpstreamFailure): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     const head = this.#head;
     const target = this.#target;
-    this.#finish(
-      head !== undefined && target !== undefined
-        ? { kind: 'relayed', head, fault: failure.detail }
-        : { kind: 'failed', failure },
-    );
+    if (head === undefined) this.#finish({ kind: 'failed', failure });
+    else if (target !== undefined) this.#finish({ kind: 'relayed', head, fault: failure.detail });
+    // Its head, and what has come of it, are the upstream's word all the same; an attempt that was ended has none.
+    else if (failure.kind !== 'aborted') this.#finishHeld(head, failure.detail);
+    else this.#finish({ kind: 'failed', failure });
     target?.cut();
   }
 
-  #finish(end: AttemptEnd): void {
-    this.#isOver = true;
-    this.#cancelLook?.();
-    this.#held = [];
-    this.#settle(end);
+  #finishHeld(head: AnswerHead, fault: string | undefined): void {
+    this.#finish({ kind: 'held', answer: { head, body: Buffer.concat(this.#held ?? []), fault } });
   }
-}
 
-/** A reason phrase that cannot be sent on is dropped: clients are to ignore it anyway (RFC 9112 §4). */
-function sendable(statusText: string): string {
-  if (statusText === 'OK') return statusText;
-  return /^[\t -~\x80-\xff]*$/.test(statusText) ? statusText : '';
-}
-
-/** Undici's raw field list as text; bytes above 0x7f stay what they are (latin1). */
-function textFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  if (!Array.isArray(raw)) return [];
-  return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')));
-}
-
-/** First value of a field of an answer; `name` in lower case. */
-export function answerField(head: AnswerHead, name: string): string | undefined {
-  return fieldOf(head.fields, name);
+  #finish(end: AttemptEnd): void {
+    this.#end = end;
+    this.#cancelLook?.();
+    this.#held = undefined;
+    this.#ended?.resolve(end);
+    this.#terms.onEnded?.(end);
+  }
 }

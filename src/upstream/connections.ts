@@ -52,6 +52,10 @@ export class Connections {
 
   /** Sends an attempt on a connection of its own, which is closed behind it. */
   dispatchOnNew(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
+    if (this.#isClosed) {
+      attempt.onResponseError(null, new errors.ClientDestroyedError());
+      return;
+    }
     const connection = new Connection(this.#options, {});
     this.#onceOnly.add(connection);
     void attempt.ended.then(() => {
@@ -118,11 +122,12 @@ export class Connections {
   }
 
   #serveWaiting(): void {
-    while (this.#waiting.length > 0) {
-      const free = this.#take();
-      if (free === undefined) return;
-      const next = this.#waiting.shift();
-      if (next !== undefined) free.carry(next.options, next.attempt);
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      // One that has just ended takes no connection; it leaves by itself.
+      const free = next.attempt.isOver ? undefined : this.#take();
+      if (free === undefined && !next.attempt.isOver) return;
+      this.#waiting.shift();
+      free?.carry(next.options, next.attempt);
     }
   }
 

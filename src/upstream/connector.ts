@@ -6,6 +6,7 @@ import type { buildConnector } from 'undici';
 import type { Clock } from '../clock.ts';
 import { buildEgressConnector } from '../egress/connector.ts';
 import type { Egress } from '../egress/egress.ts';
+import { rememberLast } from '../remembered.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { Trust } from '../tls.ts';
 import { Circuit, PROBE_INTERVAL_MS, type Turn } from './circuit.ts';
@@ -25,6 +26,7 @@ export interface ConnectorOptions {
 
 export function createConnector(options: ConnectorOptions): buildConnector.connector {
   const { clock, trust, observe, baseUrl, egress, connectTimeoutMs } = options;
+  // A connector keeps TLS sessions to resume: those of a trust that is no more must go with it.
   const connectWith = rememberLast((secureContext: ReturnType<Trust> | undefined) =>
     buildEgressConnector({ destination: baseUrl, egress, secureContext, timeoutMs: connectTimeoutMs, clock }),
   );
@@ -57,14 +59,5 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
       tell(turn, startedAt, outcome[0]);
       callback(...outcome);
     });
-  };
-}
-
-/** A connector keeps TLS sessions to resume: those of a trust that is no more must go with it. */
-function rememberLast<K, V>(make: (key: K) => V): (key: K) => V {
-  let last: { readonly key: K; readonly value: V } | undefined;
-  return (key) => {
-    if (last === undefined || last.key !== key) last = { key, value: make(key) };
-    return last.value;
   };
 }

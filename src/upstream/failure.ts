@@ -106,6 +106,16 @@ export function timeoutFailure(afterMs: number): UpstreamFailure {
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
 }
 
+/** An answer that has begun comes no further: its sender is silent, or its reader takes nothing. */
+export function silenceFailure(whose: 'upstream' | 'client', afterMs: number): UpstreamFailure {
+  const ms = String(Math.round(afterMs));
+  const detail =
+    whose === 'upstream'
+      ? `the upstream's answer stopped coming: nothing was received for ${ms} ms`
+      : `the client stopped reading: nothing was taken for ${ms} ms`;
+  return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
+}
+
 export function abortedFailure(): UpstreamFailure {
   const detail = 'the attempt was ended by the sidecar';
   return { kind: 'aborted', detail, proxyStatus: 'connection_terminated', permanent: true };

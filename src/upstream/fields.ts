@@ -4,6 +4,8 @@
  * Removal always comes before the bearer is put in: a client cannot have it removed by naming it in `Connection`.
  */
 
+import { rememberEach } from '../remembered.ts';
+
 /** Never forwarded to the upstream, whether `Connection` names them or not. */
 const REQUEST_ONLY_HERE = new Set([
   'connection',
@@ -36,9 +38,33 @@ const RESPONSE_ONLY_HERE = new Set([
 
 const CORS_FIELD = /^access-control-allow-(?:origin|credentials)$|^access-control-expose-headers$/;
 
+/** What the name of a field says. */
+interface JudgedName {
+  /** In lower case, with underscores read as hyphens: gateways such as CGI cannot tell the two apart. */
+  readonly canonical: string;
+  /** In a request, whatever else is the case. */
+  readonly staysHere: boolean;
+}
+
+const judgeRequestName = rememberEach((name): JudgedName => {
+  const canonical = canonicalName(name);
+  return { canonical, staysHere: REQUEST_ONLY_HERE.has(canonical) || canonical.startsWith('x-sidecar-') };
+});
+
+interface JudgedAnswerName {
+  readonly lower: string;
+  readonly staysHere: boolean;
+  readonly isCors: boolean;
+}
+
+const judgeAnswerName = rememberEach((name): JudgedAnswerName => {
+  const lower = name.toLowerCase();
+  return { lower, staysHere: RESPONSE_ONLY_HERE.has(lower), isCors: CORS_FIELD.test(lower) };
+});
+
 export interface RequestFields {
-  /** What goes upstream, without Host, framing and Authorization. */
-  readonly fields: readonly string[];
+  /** What goes upstream, without Host, framing and Authorization. The taker's own: it may add to it. */
+  readonly fields: string[];
   /** The client sent an Authorization of its own. */
   readonly hadAuthorization: boolean;
   readonly hasContentType: boolean;
@@ -58,10 +84,9 @@ export function endToEndRequestFields(rawFields: readonly string[], requiredHead
   let hasContentType = false;
   let hasIdempotencyKey = false;
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
-    const name = canonicalName(rawFields[at] ?? '');
+    const { canonical: name, staysHere } = judgeRequestName(rawFields[at] ?? '');
     if (name === 'authorization') hadAuthorization = true;
-    if (REQUEST_ONLY_HERE.has(name) || name === secretName || name.startsWith('x-sidecar-')) continue;
-    if (nominated?.has(name) === true) continue;
+    if (staysHere || name === secretName || nominated?.has(name) === true) continue;
     if (name === 'content-type') hasContentType = true;
     if (name === 'idempotency-key') hasIdempotencyKey = true;
     fields.push(rawFields[at] ?? '', rawFields[at + 1] ?? '');
@@ -82,9 +107,9 @@ export function endToEndResponseFields(
   const nominated = connectionOptions(rawFields);
   const fields: string[] = [];
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
-    const name = (rawFields[at] ?? '').toLowerCase();
-    if (RESPONSE_ONLY_HERE.has(name) || nominated?.has(name) === true) continue;
-    if (corsOrigin !== undefined && CORS_FIELD.test(name)) continue;
+    const { lower: name, staysHere, isCors } = judgeAnswerName(rawFields[at] ?? '');
+    if (staysHere || nominated?.has(name) === true) continue;
+    if (corsOrigin !== undefined && isCors) continue;
     const value = rawFields[at + 1] ?? '';
     fields.push(rawFields[at] ?? '', name === 'location' ? location(value) : value);
   }
@@ -126,7 +151,6 @@ function connectionOptions(rawFields: readonly string[]): Set<string> | undefine
   return options;
 }
 
-/** Lower case, with underscores read as hyphens: gateways such as CGI cannot tell the two apart. */
 function canonicalName(name: string): string {
   const lower = name.toLowerCase();
   return lower.includes('_') ? lower.replaceAll('_', '-') : lower;

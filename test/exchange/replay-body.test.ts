@@ -123,6 +123,27 @@ describe('all replay buffers together', () => {
     expect((await send(`${url}/whole`, { method: 'POST', body: randomBytes(1000) })).status).toBe(200);
   });
 
+  it('its memory is free again once an answer begins, however long that lasts', async () => {
+    const hold = gate();
+    const { url } = await startInProcess({
+      answer: async (request, response, index) => {
+        if (request.path === '/whole') {
+          if (index === 1) response.writeHead(429).end('refused');
+          else await echo(request, response, index);
+          return;
+        }
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n');
+        await hold.opened;
+        response.end();
+      },
+      env: { SIDECAR_REPLAY_BUFFER_BYTES: '1000', SIDECAR_REPLAY_TOTAL_BYTES: '1000' },
+    });
+    const stream = await fetch(`${url}/stream`, { method: 'POST', body: randomBytes(1000) });
+    expect((await send(`${url}/whole`, { method: 'POST', body: randomBytes(1000) })).status).toBe(200);
+    hold.open();
+    expect(await stream.text()).toBe('data: 1\n\n');
+  });
+
   it('invariant 8: memory is given back by every ending, so that the thousandth request is as replayable as the first', async () => {
     const kinds = ['/ok', '/refused', '/reset', '/left', '/trouble'];
     const refusedOnce = new Set<string>();

@@ -1,10 +1,20 @@
 /** What a 401 of the upstream sets off: one refresh, one replay, and never more of either. */
+import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { gate, giveToken, sendToken, startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send } from '../sidecar/send.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { Answer } from '../support/recording-upstream.ts';
+
+/** All that comes back for a POST, to the end of the connection. */
+async function readWire(url: string): Promise<string> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx');
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('latin1');
+}
 
 /** Refuses every token but those of the numbers given. */
 function accepting(...numbers: readonly number[]): Answer {
@@ -102,6 +112,22 @@ describe('a 401', () => {
     const { url, told } = await startInProcess({ apiUrl: upstream.url });
     expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: 'ok' });
     expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['unauthorized', 'ok']);
+  });
+
+  it('whose body breaks off goes to the client as far as it came when no newer token is to be had', async () => {
+    const upstream = await startRawUpstream((socket) => {
+      socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbroken');
+    });
+    const { url, endings } = await startInProcess({
+      apiUrl: upstream.url,
+      tokenAnswer: (_request, response, index) => {
+        if (index === 0) sendToken(response, index, 3600);
+        else response.writeHead(503, { 'retry-after': '60' }).end();
+      },
+    });
+    expect(await readWire(url)).toMatch(/^HTTP\/1\.1 401 [^]*\r\ncontent-length: 100\r\n[^]*\r\n\r\nbroken$/i);
+    expect(await endings(1)).toMatchObject([{ code: 401, source: 'upstream', attempts: 1 }]);
+    expect((await endings(1))[0]?.fault).toMatch(/closed the connection before its answer was complete/);
   });
 
   it('goes to the client when no newer token is to be had, and the old one stays in use', async () => {

@@ -4,7 +4,8 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { systemClock } from '../../src/clock.ts';
 import { goDirectly } from '../../src/egress/egress.ts';
 import type { Clock } from '../../src/clock.ts';
-import type { AnswerHead, AnswerTarget, Attempt, AttemptEnd } from '../../src/upstream/attempt.ts';
+import type { AnswerHead } from '../../src/upstream/answer-head.ts';
+import type { AnswerTarget, Attempt, AttemptEnd } from '../../src/upstream/attempt.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import type { Upstream, UpstreamOptions, UpstreamRequest } from '../../src/upstream/client.ts';
 

@@ -11,6 +11,7 @@ export const PURE_FILES = [
   'src/egress/proxy-fault.ts',
   'src/errors.ts',
   'src/http-date.ts',
+  'src/remembered.ts',
   'src/loopback.ts',
   'src/listener/faults.ts',
   'src/listener/allow-list.ts',

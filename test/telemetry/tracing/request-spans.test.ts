@@ -163,7 +163,8 @@ describe('what went wrong', () => {
     const { tracing, finish } = trace();
     const watch = tracing.watch(get);
     watch.attemptBegins(attempt);
-    watch.attemptEnds({ kind: 'held', answer: { head: { ...head, status: 429 }, body: Buffer.alloc(0) } });
+    const answer = { head: { ...head, status: 429 }, body: Buffer.alloc(0), fault: undefined };
+    watch.attemptEnds({ kind: 'held', answer });
     watch.attemptBegins(attempt);
     watch.attemptEnds({ kind: 'failed', failure });
     watch.attemptBegins(attempt);

@@ -1,0 +1,62 @@
+/** What of a client's request is sent upstream: its end-to-end fields with the bearer, and its body. */
+import { rememberLast } from '../remembered.ts';
+import type { Token } from '../token/token.ts';
+import type { UpstreamRequest } from '../upstream/client.ts';
+import { endToEndRequestFields, type RequestFields } from '../upstream/fields.ts';
+import type { Exchange, ExchangeParts } from './exchange.ts';
+import type { RequestBody } from './replay-body.ts';
+
+/** As text made once for each token, and not for each request. */
+const bearerOf = rememberLast((token: Token) => `Bearer ${token.value}`);
+
+export class Outgoing {
+  readonly #parts: ExchangeParts;
+  readonly #exchange: Exchange;
+  readonly #body: RequestBody;
+  readonly #received: RequestFields;
+  /** How long its list was before anything was added. */
+  readonly #ownLength: number;
+
+  constructor(parts: ExchangeParts, exchange: Exchange, body: RequestBody) {
+    this.#parts = parts;
+    this.#exchange = exchange;
+    this.#body = body;
+    this.#received = endToEndRequestFields(exchange.request.rawHeaders, parts.requiredHeader);
+    this.#ownLength = this.#received.fields.length;
+    if (this.#received.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });
+  }
+
+  get method(): string {
+    return this.#exchange.request.method ?? 'GET';
+  }
+
+  get hasIdempotencyKey(): boolean {
+    return this.#received.hasIdempotencyKey;
+  }
+
+  /** One attempt's request. Its fields are good until the next is made. */
+  with(token: Token, needsNewConnection: boolean): UpstreamRequest {
+    const { path } = this.#exchange;
+    const fields = this.#fieldsWith(token);
+    if (this.#body.isWhole) {
+      const body = this.#body.bytes;
+      return { method: this.method, path, fields, body, contentLength: undefined, needsNewConnection };
+    }
+    const body = this.#body.stream((reason) => {
+      this.#exchange.lifeline.end({ kind: 'failed', error: reason });
+    });
+    return { method: this.method, path, fields, body, contentLength: this.#body.declaredBytes, needsNewConnection };
+  }
+
+  #fieldsWith(token: Token): string[] {
+    const { fields, hasContentType } = this.#received;
+    // Behind the client's own; those of the attempt before give way.
+    fields.length = this.#ownLength;
+    const hasBody = this.#body.receivedBytes > 0 || !this.#body.isWhole;
+    if (hasBody && !hasContentType) fields.push('Content-Type', 'application/json');
+    fields.push('Authorization', bearerOf(token));
+    const { watch, path } = this.#exchange;
+    const { baseUrl } = this.#parts.upstream;
+    return watch?.attemptBegins({ method: this.method, baseUrl, path, fields }) ?? fields;
+  }
+}

@@ -1,0 +1,59 @@
+/** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+
+interface UploadHooks {
+  readonly onChunk: (chunk: Buffer) => void;
+  /** Starts to watch for silence; gives the way to stop it. */
+  readonly watch: () => () => void;
+}
+
+export class Upload extends Readable {
+  readonly #request: IncomingMessage;
+  /** What was read already; goes first. */
+  #begun: Buffer;
+  readonly #hooks: UploadHooks;
+  #stopWatching: (() => void) | undefined;
+  readonly #forward = (chunk: Buffer): void => {
+    this.#hooks.onChunk(chunk);
+    if (!this.push(chunk)) this.#pause();
+  };
+  readonly #finish = (): void => {
+    this.#pause();
+    this.push(null);
+  };
+
+  constructor(request: IncomingMessage, begun: Buffer, hooks: UploadHooks) {
+    super({ highWaterMark: 64 * 1024 });
+    this.#request = request;
+    this.#begun = begun;
+    this.#hooks = hooks;
+    request.on('data', this.#forward).on('end', this.#finish).pause();
+  }
+
+  override _read(): void {
+    const begun = this.#begun;
+    this.#begun = Buffer.alloc(0);
+    if (begun.length > 0 && !this.push(begun)) return;
+    // Its end may have been told before anybody streamed: it comes in the same turn as the last bytes.
+    if (this.#request.readableEnded) {
+      this.push(null);
+      return;
+    }
+    // Silence counts only while somebody listens: a slow upstream is not the client's fault.
+    this.#stopWatching ??= this.#hooks.watch();
+    this.#request.resume();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#pause();
+    this.#request.off('data', this.#forward).off('end', this.#finish);
+    done(error);
+  }
+
+  #pause(): void {
+    this.#stopWatching?.();
+    this.#stopWatching = undefined;
+    this.#request.pause();
+  }
+}
