@@ -2,7 +2,7 @@
  * The admin port: probes, metrics, status. It reads states and changes nothing. Who may ask is judged in guard.ts, what
  * is said is worded in status.ts; binding an address is left to the caller. Refusals are problem details (RFC 9457).
  */
-import { createServer } from 'node:http';
+import { createServer } from '../http.ts';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';

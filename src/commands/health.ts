@@ -1,5 +1,5 @@
 /** `bearer-sidecar health` and `wait`: ask a running sidecar's admin port, for HEALTHCHECK, exec probes and start scripts. */
-import http from 'node:http';
+import { get } from '../http.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { loadConfig, type LoadOptions } from '../config/load.ts';
 import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';
@@ -81,7 +81,7 @@ function ask(address: ListenAddress, path: string, until: AbortSignal): Promise<
   const where =
     address.kind === 'unix' ? { socketPath: address.path } : { host: loopbackFor(address.host), port: address.port };
   return new Promise((resolve) => {
-    const request = http.get({ ...where, path, signal: until, headers: { host: '127.0.0.1' } }, (response) => {
+    const request = get({ ...where, path, signal: until, headers: { host: '127.0.0.1' } }, (response) => {
       response.setEncoding('utf8');
       let text = '';
       response.on('data', (chunk: string) => (text = (text + chunk).slice(0, 1000)));

@@ -1,8 +1,8 @@
 /**
  * Node's HTTP clients through a forward proxy, for the one request that undici does not carry: a WebSocket upgrade.
  */
-import { Agent as PlainAgent } from 'node:http';
-import type { ClientRequestArgs } from 'node:http';
+import { Agent as PlainAgent } from '../http.ts';
+import type { Agent, ClientRequestArgs } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
@@ -16,7 +16,7 @@ type Opened = (error: Error | null, stream: Duplex) => void;
  * An agent whose connections go through the proxy to this destination, whatever host a request names.
  * @param signal ends tunnels that are being opened
  */
-export function createTunnelAgent(proxy: Proxy, destination: URL, signal: AbortSignal): PlainAgent {
+export function createTunnelAgent(proxy: Proxy, destination: URL, signal: AbortSignal): Agent {
   const isSecure = destination.protocol === 'https:';
   const agent = isSecure ? new SecureAgent() : new PlainAgent();
   agent.createConnection = (options: ClientRequestArgs, opened?: Opened) => {

@@ -2,7 +2,7 @@
  * Opens a tunnel to a destination through a forward proxy (CONNECT, RFC 9110 §9.3.6), with Basic credentials if the proxy's
  * URL holds them. Node's own HTTP client speaks with the proxy. TLS to the destination, inside the tunnel, is the caller's.
  */
-import { request as requestPlain } from 'node:http';
+import { request as requestPlain } from '../http.ts';
 import { request as requestSecure } from 'node:https';
 import { isIPv6 } from 'node:net';
 import type { Socket } from 'node:net';

@@ -3,7 +3,6 @@
  * nothing: those cost one look at their names. Each new shape in which limits are stated is told once, as evidence for the operator.
  */
 import type { Clock } from '../clock.ts';
-import { rememberEach } from '../remembered.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { AnswerContext } from '../throttle/answer-context.ts';
 import { EVIDENCE_LENGTH, isUsedUp, readRateLimitSignal, type RateLimitSignal } from '../throttle/rate-limit-signal.ts';
@@ -37,7 +36,8 @@ const ACCEPTED: AnswerReading = { result: { kind: 'accepted' }, ...NOT_LIMITED }
 const UNKNOWN: AnswerReading = { result: { kind: 'unknown' }, ...NOT_LIMITED };
 
 const STATES_LIMIT = /^(?:retry-after(?:-ms)?|x-ms-retry-after-ms|(?:x-)?rate-?limit.*)$/i;
-const statesLimit = rememberEach((name) => STATES_LIMIT.test(name));
+/** Looked at only where the first letter fits, which it seldom does. */
+const statesLimit = (name: string): boolean => 'rRxX'.includes(name.charAt(0)) && STATES_LIMIT.test(name);
 /** On a refusal a field that is not understood may still help a person. */
 const SPEAKS_OF_LIMIT = /limit|quota|throttl|retry|back-?off/i;
 const MAY_BE_SECRET = /auth|cookie|secret|session|signature|token$/i;

@@ -1,5 +1,6 @@
 /** node:http as the proxy port wants it. What is heard and answered there is proxy-server.ts's. */
-import http from 'node:http';
+import type http from 'node:http';
+import { createServer } from '../http.ts';
 
 export interface HttpServerOptions {
   /** How long an idle connection is kept, milliseconds. */
@@ -15,7 +16,7 @@ const HEADERS_TIMEOUT_MS = 60_000;
 /** A server that listens nowhere yet and answers nothing. */
 export function createHttpServer(options: HttpServerOptions): http.Server {
   const { keepAliveMs, headersTimeoutMs = HEADERS_TIMEOUT_MS, allowHalfClose } = options;
-  const server = http.createServer({
+  const server = createServer({
     keepAliveTimeout: keepAliveMs,
     headersTimeout: headersTimeoutMs,
     connectionsCheckingInterval: headersTimeoutMs / 4,

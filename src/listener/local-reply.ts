@@ -3,7 +3,7 @@
  * that nobody mistakes them for the upstream's answers. Never a 401, never a secret, never a stack.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from '../http.ts';
 import type { Duplex } from 'node:stream';
 import { systemClock, type Clock } from '../clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../errors.ts';

@@ -90,7 +90,7 @@ function inject(work: string, terms: { main: string; executable: string; output:
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
       // As in the image (Dockerfile).
-      execArgv: ['--max-semi-space-size=4', '--no-concurrent-recompilation'],
+      execArgv: ['--max-semi-space-size=4', '--no-concurrent-recompilation', '--heap-growing-percent=100'],
       // NODE_OPTIONS works as with every other installation; the arguments belong to the program.
       execArgvExtension: 'env',
       assets: ASSETS,
