@@ -32,6 +32,8 @@ if (isTooOld(process.versions.node)) {
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
   process.exitCode = await runCommand(process.argv.slice(2), stop.signal);
   isDone = true;
+  // Node.js takes its process apart before it goes, signal handlers first: in that moment a signal would be the end of it.
+  process.once('beforeExit', () => process.exit());
   // Whatever still holds the event loop has no business to: the work is done.
   setTimeout(() => process.exit(), 500).unref();
 }

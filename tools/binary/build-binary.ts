@@ -80,6 +80,9 @@ function copyNode(work: string): { executable: string; remarks: string[] } {
   };
 }
 
+/** As in the image (Dockerfile). V8 takes back only code that was made under the same ones. */
+const RUNTIME_FLAGS = ['--max-semi-space-size=4', '--no-concurrent-recompilation', '--heap-growing-percent=100'];
+
 function inject(work: string, terms: { main: string; executable: string; output: string }): void {
   const settings = join(work, 'sea.json');
   writeFileSync(
@@ -89,14 +92,13 @@ function inject(work: string, terms: { main: string; executable: string; output:
       mainFormat: 'module',
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
-      // As in the image (Dockerfile).
-      execArgv: ['--max-semi-space-size=4', '--no-concurrent-recompilation', '--heap-growing-percent=100'],
+      execArgv: RUNTIME_FLAGS,
       // NODE_OPTIONS works as with every other installation; the arguments belong to the program.
       execArgvExtension: 'env',
       assets: ASSETS,
     }),
   );
-  succeed(process.execPath, ['--build-sea', settings]);
+  succeed(process.execPath, [...RUNTIME_FLAGS, '--build-sea', settings]);
 }
 
 function withoutLibatomic(file: string, image: Buffer): string[] {
