@@ -20,7 +20,7 @@ export function describeMachine(): string[] {
   const model = cpus()[0]?.model ?? 'unknown';
   return [
     `CPU: ${model}, ${cpus().length} cores; ${(totalmem() / GIB).toFixed(0)} GiB of memory`,
-    `kernel: ${system()} ${release()}; load before the start: ${describeLoad()}`,
+    `kernel: ${system()} ${/^\d+\.\d+/.exec(release())?.[0] ?? ''}; load before the start: ${describeLoad()}`,
     `Node.js ${process.versions.node} (V8 ${process.versions.v8}); ${packageVersions().join(', ')}`,
     PROGRAMS.map(([program, flag]) => `${program} ${versionOf(program, flag)}`).join(', '),
   ];

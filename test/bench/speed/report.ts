@@ -22,16 +22,22 @@ export function writeReport(results: Results, circumstances: Circumstances): str
     '## Goals',
     formatAsMarkdown(tabulateVerdicts(judge(results))),
     ...played.flatMap(({ title, figures }) => [`## ${title}`, formatAsMarkdown(tabulate(figures, titleOf))]),
-    '## Open loop: GET, 64 connections, at a constant rate',
-    `Each at half of what it can do at most, and at half of what the sidecar can. A request's time counts from the instant at
-which it was due.`,
-    formatAsMarkdown(tabulateOpenLoop(openLoop)),
+    ...(openLoop.length === 0 ? [] : describeOpenLoop(openLoop)),
     '## Start and idle memory',
     `From the start of the process until \`/readyz\` says 200, a token from a local server included; of the others, until the first
 answer through them. Memory is resident, before the first request under load.`,
     formatAsMarkdown(tabulateStarts(summarizeStarts(played))),
   ];
   return `${parts.join('\n\n')}\n`;
+}
+
+function describeOpenLoop(figures: Results['openLoop']): string[] {
+  return [
+    '## Open loop: GET, 64 connections, at a constant rate',
+    `Each at half of what it can do at most, and at half of what the sidecar can. A request's time counts from the instant at
+which it was due.`,
+    formatAsMarkdown(tabulateOpenLoop(figures)),
+  ];
 }
 
 function titleOf({ title }: Figures): string {
