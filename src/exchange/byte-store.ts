@@ -1,9 +1,18 @@
 const NOTHING = Buffer.alloc(0);
 
-/** Bytes in order of arrival, in one piece of memory at most twice their size, however small the pieces were that came. */
+/**
+ * Bytes in order of arrival, in one piece of memory: of the size that was announced, and otherwise at most twice their own, however
+ * small the pieces were that came.
+ */
 export class ByteStore {
   #memory: Buffer = NOTHING;
   #length = 0;
+  readonly #announced: number;
+
+  /** @param announced bytes that will come. Default: nobody knows */
+  constructor(announced = 0) {
+    this.#announced = announced;
+  }
 
   /** The bytes so far; valid until the next `add`. */
   get bytes(): Buffer {
@@ -28,7 +37,7 @@ export class ByteStore {
   }
 
   #grow(needed: number): void {
-    const memory = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#memory.length));
+    const memory = Buffer.allocUnsafeSlow(needed <= this.#announced ? this.#announced : Math.max(needed, 2 * this.#memory.length));
     this.#memory.copy(memory, 0, 0, this.#length);
     this.#memory = memory;
   }

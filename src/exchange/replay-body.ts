@@ -131,7 +131,7 @@ export class RequestBody {
         this.#request.off('data', keep).off('end', finish);
       };
       const keep = (chunk: Buffer): void => {
-        (this.#kept ??= new ByteStore()).add(chunk);
+        (this.#kept ??= new ByteStore(this.declaredBytes)).add(chunk);
         this.receivedBytes += chunk.length;
         const isOver = this.receivedBytes > this.#limits.retry.replayBufferBytes;
         if (isBounded && (isOver || !this.#take(chunk.length))) {

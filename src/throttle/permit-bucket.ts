@@ -54,11 +54,6 @@ export class PermitBucket {
     return this.#intervalMs === 0 ? Infinity : Math.floor(this.#level(now));
   }
 
-  /** How long the bucket has been full at `now`, milliseconds: time in which nobody wanted a permit. */
-  fullForMs(now: number): number {
-    return Math.max(0, now - this.#fullAt);
-  }
-
   /**
    * A permit taken at `takenAt` was used only now, its connection having had to be opened first: what follows keeps its
    * distance from the use. A few milliseconds are everyday jitter and cost nothing.

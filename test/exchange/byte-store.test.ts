@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import { ByteStore } from '../../src/exchange/byte-store.ts';
+
+it('takes the memory that was announced once, and more only when more comes', () => {
+  const store = new ByteStore(100);
+  const sizes = [40, 40, 20, 1].map((bytes) => {
+    store.add(Buffer.alloc(bytes, bytes));
+    return store.bytes.buffer.byteLength;
+  });
+  // The first piece is kept as it came, in memory of whoever made it.
+  expect(sizes.slice(1)).toEqual([100, 100, 200]);
+  const expected = Buffer.concat([40, 40, 20, 1].map((bytes) => Buffer.alloc(bytes, bytes)));
+  expect(store.bytes.equals(expected)).toBe(true);
+});
