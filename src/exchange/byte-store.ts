@@ -37,7 +37,9 @@ export class ByteStore {
   }
 
   #grow(needed: number): void {
-    const memory = Buffer.allocUnsafeSlow(needed <= this.#announced ? this.#announced : Math.max(needed, 2 * this.#memory.length));
+    const memory = Buffer.allocUnsafeSlow(
+      needed <= this.#announced ? this.#announced : Math.max(needed, 2 * this.#memory.length),
+    );
     this.#memory.copy(memory, 0, 0, this.#length);
     this.#memory = memory;
   }
