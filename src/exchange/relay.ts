@@ -15,10 +15,23 @@ import { withAnswerFields } from './watch.ts';
 let firstHead: Relay | undefined;
 const SETTLED = Promise.resolve();
 
+/** In a microtask, without what queueMicrotask makes for each. */
+function flushSoon(relay: Relay): void {
+  if (firstHead === undefined) void SETTLED.then(flushHeads);
+  relay.nextHead = firstHead;
+  firstHead = relay;
+}
+
 function flushHeads(): void {
   let relay = firstHead;
   firstHead = undefined;
-  for (; relay !== undefined; relay = relay.nextHead) relay.flushHead();
+  while (relay !== undefined) {
+    relay.flushHead();
+    // One that streams for hours must not keep the others.
+    const next: Relay | undefined = relay.nextHead;
+    relay.nextHead = undefined;
+    relay = next;
+  }
 }
 
 /** A body up to this goes out in one piece with its head: to copy it costs less than a second buffer to write. */
@@ -52,15 +65,7 @@ export class Relay implements AnswerTarget {
     if (head.statusText !== '') response.writeHead(head.status, head.statusText, fields);
     else response.writeHead(head.status, fields);
     this.#exchange.lifeline.meetDeadline();
-    this.#flushSoon();
-  }
-
-  #flushSoon(): void {
-    // A microtask, without what queueMicrotask makes for each.
-    if (firstHead === undefined) void SETTLED.then(flushHeads);
-    this.nextHead = firstHead;
-    // eslint-disable-next-line @typescript-eslint/no-this-alias -- a list of them
-    firstHead = this;
+    flushSoon(this);
   }
 
   /** Sends a head whose body has not begun to come. */
