@@ -101,6 +101,7 @@ export class Attempts implements AttemptTerms {
       if (end.kind === 'held') (this.#lastWord ??= new LastWord(this.#parts.memory)).keep(end.answer);
       else this.#judgeFailure(end.failure);
       if (await this.#takeNextStep()) this.#send(this.#tryGather() ?? (await this.#gather()));
+      // The 401 is kept, and is what the client gets.
       else this.#giveUp(new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token was to be had'));
     } catch (error) {
       this.#giveUp(error);

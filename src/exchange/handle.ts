@@ -34,6 +34,7 @@ export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<
       if (!ticket.isAdmitted) await inStage('queue', ticket.admitted(), watch);
       if (!body.isWhole) {
         if (expectsContinue(request)) response.writeContinue();
+        // It names its ends itself: a stage is for the watch, and most requests have none.
         await (watch === undefined ? body.read(lifeline) : inStage('body', body.read(lifeline), watch));
       }
       attempts = new Attempts(parts, exchange, ticket, body);
