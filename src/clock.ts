@@ -15,8 +15,11 @@ export interface Clock {
   now(): number;
   /** Milliseconds since the Unix epoch; may jump. */
   wallNow(): number;
-  /** Runs `run` once after `delayMs`, never synchronously. Any finite delay is allowed; a negative one counts as 0. */
-  after(delayMs: number, run: () => void): Cancel;
+  /**
+   * Runs `run` once after `delayMs`, never synchronously. Any finite delay is allowed; a negative one counts as 0.
+   * @param from what `now` has just given, where the caller knows it
+   */
+  after(delayMs: number, run: () => void, from?: number): Cancel;
   /** As `after`, yet never early and as near after the instant `at` (of `now`) as the event loop allows. */
   exactlyAt(at: number, run: () => void): Cancel;
 }
@@ -28,10 +31,10 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
-  after(delayMs, run) {
+  after(delayMs, run, from) {
     if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
     const line = lineOf(delayMs);
-    return line === undefined ? afterOnce(delayMs, run) : line.after(run);
+    return line === undefined ? afterOnce(delayMs, run) : line.after(run, from);
   },
   exactlyAt(at, run) {
     let immediate: NodeJS.Immediate | undefined;

@@ -30,9 +30,13 @@ export class DelayLine {
     return this.#first === undefined;
   }
 
-  /** Runs `run` once after the delay, never synchronously. @returns cancels it, as often as one likes */
-  after(run: () => void): () => void {
-    const dueAt = performance.now() + this.#delayMs;
+  /**
+   * Runs `run` once after the delay, never synchronously.
+   * @param from the present, where the caller has just asked for it
+   * @returns cancels it, as often as one likes
+   */
+  after(run: () => void, from = performance.now()): () => void {
+    const dueAt = from + this.#delayMs;
     const wait: Wait = { run, dueAt, earlier: this.#last, later: undefined, isOver: false };
     if (this.#last === undefined) this.#first = wait;
     else this.#last.later = wait;

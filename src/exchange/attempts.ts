@@ -11,7 +11,7 @@ import { answerField, type AnswerHead } from '../upstream/answer-head.ts';
 import type { Attempt, AttemptEnd, AttemptTerms } from '../upstream/attempt.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
 import { answerOutcome, failureOutcome, faultOf, isOwnEnd } from './attempt-outcome.ts';
-import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
+import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
 import { LifelineEnded, type Lifeline } from './lifeline.ts';
 import { NextSteps, type NextStep } from './next-step.ts';
 import { LastWord } from './last-word.ts';
@@ -33,6 +33,7 @@ export class Attempts implements AttemptTerms {
   readonly #exchange: Exchange;
   readonly #ticket: Ticket;
   readonly #body: RequestBody;
+  readonly #outcome: Outcome;
   readonly #outgoing: Outgoing;
   readonly #relay: Relay;
   readonly #steps: NextSteps;
@@ -44,15 +45,15 @@ export class Attempts implements AttemptTerms {
   #next: NextStep | undefined;
   /** The one under way, or the last. */
   #attempt: Attempt | undefined;
-  readonly #outcome = Promise.withResolvers<Relayed>();
 
-  constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody) {
+  constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody, outcome: Outcome) {
     this.responseTimeoutMs = parts.requestTimeoutMs;
     this.bodyIdleTimeoutMs = parts.bodyIdleTimeoutMs;
     this.#parts = parts;
     this.#exchange = exchange;
     this.#ticket = ticket;
     this.#body = body;
+    this.#outcome = outcome;
     this.#outgoing = new Outgoing(parts, exchange, body);
     const { method, hasIdempotencyKey } = this.#outgoing;
     const { lifeline } = exchange;
@@ -60,11 +61,8 @@ export class Attempts implements AttemptTerms {
     this.#relay = new Relay(exchange, parts);
   }
 
-  /**
-   * Makes the attempts; to be called once. The first one goes out at once where nothing has to be waited for.
-   * @throws SidecarError, LifelineEnded; see handle
-   */
-  run(): Promise<Relayed> {
+  /** Makes the attempts; to be called once. The first one goes out at once where nothing has to be waited for. */
+  begin(): void {
     try {
       const means = this.#tryGather();
       if (means === undefined) void this.#sendWhenReady();
@@ -72,7 +70,6 @@ export class Attempts implements AttemptTerms {
     } catch (error) {
       this.#giveUp(error);
     }
-    return this.#outcome.promise;
   }
 
   /** Ends the attempt under way. */
@@ -111,25 +108,22 @@ export class Attempts implements AttemptTerms {
   /** The upstream's own last word is better news than the sidecar's reason for not asking again. */
   #giveUp(reason: unknown): void {
     this.#means?.permit.release();
+    let relayed: Relayed | undefined;
     let fault = reason;
     try {
       // A fault in here is to be seen, and who has left hears nothing.
-      const relayed = isReason(reason) ? this.#lastWord?.tell(this.#relay) : undefined;
-      if (relayed !== undefined) {
-        this.#settle(relayed);
-        return;
-      }
+      if (isReason(reason)) relayed = this.#lastWord?.tell(this.#relay);
     } catch (thrown) {
       fault = thrown;
     }
-    this.#settle(undefined, fault);
+    this.#settle(relayed, fault);
   }
 
   #settle(relayed: Relayed | undefined, fault?: unknown): void {
     this.#exchange.tally.responseBytes = this.#relay.sentBytes;
     this.#lastWord?.forget();
-    if (relayed === undefined) this.#outcome.reject(fault);
-    else this.#outcome.resolve(relayed);
+    if (relayed === undefined) this.#outcome.failed(fault);
+    else this.#outcome.relayed(relayed);
   }
 
   onStart(): void {
@@ -137,10 +131,10 @@ export class Attempts implements AttemptTerms {
   }
 
   /** Reports what a head shows, and decides whether its answer goes to the client or is held back. */
-  onHead(head: AnswerHead): Relay | 'hold' {
+  onHead(head: AnswerHead, at: number): Relay | 'hold' {
     const { tokens, answerSignals } = this.#parts;
     const { result, isRateLimited, statedWaitMs } = answerSignals.read(head);
-    this.#tellEnded(answerOutcome(head.status, isRateLimited));
+    this.#tellEnded(answerOutcome(head.status, isRateLimited), at);
     this.#means?.permit.report(result);
     if (this.#steps.isReplayed && head.status !== 401 && this.#means !== undefined) tokens.accepted(this.#means.token);
     this.#next = this.#steps.after({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
@@ -194,7 +188,8 @@ export class Attempts implements AttemptTerms {
     const { ended, leftMs } = this.#exchange.lifeline;
     // With a head, one that was ended has been told of already.
     const isLate = leftMs <= 0;
-    if (this.#next === undefined) this.#tellEnded(failureOutcome(failure, isLate), isOwnEnd(failure, isLate));
+    if (this.#next === undefined)
+      this.#tellEnded(failureOutcome(failure, isLate), this.#parts.clock.now(), isOwnEnd(failure, isLate));
     if (ended !== undefined) throw nameEnd('upstream', ended);
     this.#next = this.#steps.after({ kind: 'failure', failure });
     if (this.#next === undefined) throw faultOf(failure);
@@ -223,9 +218,9 @@ export class Attempts implements AttemptTerms {
     this.#exchange.tally.attempts++;
   }
 
-  #tellEnded(outcome: AttemptOutcome, isOwn = false): void {
-    const { observe, route, clock } = this.#parts;
-    const durationMs = clock.now() - (this.#means?.permit.grantedAt ?? 0);
+  #tellEnded(outcome: AttemptOutcome, at: number, isOwn = false): void {
+    const { observe, route } = this.#parts;
+    const durationMs = at - (this.#means?.permit.grantedAt ?? 0);
     observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs });
   }
 }

@@ -66,3 +66,10 @@ export interface Relayed {
   /** Why it broke off, if it did. */
   readonly fault: string | undefined;
 }
+
+/** Hears once what became of a request. Must not throw. */
+export interface Outcome {
+  relayed(relayed: Relayed): void;
+  /** @param reason SidecarError; LifelineEnded (client-left) when nobody is there any more to be answered */
+  failed(reason: unknown): void;
+}

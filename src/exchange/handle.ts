@@ -1,52 +1,126 @@
 /**
  * The story of one request that passed the guard: a usable token first (a broken login fails fast and queues nobody),
- * then a place in the queue, then its body, then attempts until an answer streams back.
+ * then a place in the queue, then its body, then attempts until an answer streams back. Most requests find all of it at hand and
+ * go in the turn in which they came: no promise is made for them.
  * Faults of the sidecar's own leave as SidecarError; the listener turns them into replies.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Exchange, ExchangeParts, Relayed } from './exchange.ts';
+import type { Ticket } from '../throttle/throttle.ts';
+import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
 import { Attempts } from './attempts.ts';
 import { RequestBody } from './replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
 
-/**
- * @throws SidecarError for every fault of the sidecar's own
- * @throws LifelineEnded (client-left) when nobody is there any more to be answered
- */
-export async function handle(parts: ExchangeParts, exchange: Exchange): Promise<Relayed> {
-  const { tokens, throttle, budget, clock } = parts;
-  const { lifeline, request, response, standing, tally, watch } = exchange;
-  // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
-  if (response.socket === null) await new Promise(setImmediate);
-  const body = new RequestBody(request, parts, clock);
-  budget.recordRequest(lifeline.arrivedAt);
-  try {
-    if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
-    if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
-    const ticket = throttle.enter(lifeline.deadlineAt, standing);
-    let attempts: Attempts | undefined;
-    const letGo = lifeline.onEnd((reason) => {
+/** Carries a request through; `outcome` may hear of it before this has returned. */
+export function handle(parts: ExchangeParts, exchange: Exchange, outcome: Outcome): void {
+  new Handling(parts, exchange, outcome).begin();
+}
+
+const SETTLED = Promise.resolve();
+
+class Handling implements Outcome {
+  readonly #parts: ExchangeParts;
+  readonly #exchange: Exchange;
+  readonly #outcome: Outcome;
+  readonly #body: RequestBody;
+  #ticket: Ticket | undefined;
+  #attempts: Attempts | undefined;
+
+  constructor(parts: ExchangeParts, exchange: Exchange, outcome: Outcome) {
+    this.#parts = parts;
+    this.#exchange = exchange;
+    this.#outcome = outcome;
+    this.#body = new RequestBody(exchange.request, parts, parts.clock);
+    parts.budget.recordRequest(exchange.lifeline.arrivedAt);
+  }
+
+  begin(): void {
+    const { response, lifeline } = this.#exchange;
+    const isAtHand = response.socket !== null && this.#parts.tokens.current() !== undefined;
+    if (!isAtHand || lifeline.ended !== undefined) {
+      void this.#sendWhenReady();
+      return;
+    }
+    try {
+      const ticket = this.#enter();
+      if (!ticket.isAdmitted) void this.#sendWhenReady();
+      else if (this.#body.isWhole) this.#send(ticket);
+      // What came in one packet with the head has been parsed by the next microtask.
+      else void SETTLED.then(() => this.#sendOnceWhole(ticket));
+    } catch (fault) {
+      this.failed(fault);
+    }
+  }
+
+  relayed(relayed: Relayed): void {
+    this.#leave();
+    this.#outcome.relayed(relayed);
+  }
+
+  failed(reason: unknown): void {
+    this.#leave();
+    this.#outcome.failed(reason);
+  }
+
+  #sendOnceWhole(ticket: Ticket): void {
+    try {
+      if (this.#exchange.lifeline.ended === undefined && this.#body.takeWhole()) this.#send(ticket);
+      else void this.#sendWhenReady();
+    } catch (fault) {
+      this.failed(fault);
+    }
+  }
+
+  /** Waits for what is not at hand, in this order. */
+  async #sendWhenReady(): Promise<void> {
+    const { tokens } = this.#parts;
+    const { response, lifeline, watch } = this.#exchange;
+    try {
+      // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
+      if (response.socket === null) await new Promise(setImmediate);
+      if (this.#ticket === undefined && tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
+      if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
+      const ticket = this.#ticket ?? this.#enter();
+      if (!ticket.isAdmitted) await inStage('queue', ticket.admitted(), watch);
+      if (!this.#body.isWhole && !this.#body.takeWhole()) await this.#readBody();
+      this.#send(ticket);
+    } catch (fault) {
+      this.failed(fault);
+    }
+  }
+
+  /** @throws SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING */
+  #enter(): Ticket {
+    const { lifeline, standing } = this.#exchange;
+    const ticket = this.#parts.throttle.enter(lifeline.deadlineAt, standing);
+    this.#ticket = ticket;
+    lifeline.onEnd((reason) => {
       // The queue keeps the deadline itself, and counts it as what it is.
       if (reason.end.kind !== 'deadline') ticket.leave(reason);
-      attempts?.abort();
+      this.#attempts?.abort();
     });
-    try {
-      if (!ticket.isAdmitted) await inStage('queue', ticket.admitted(), watch);
-      if (!body.isWhole) {
-        if (expectsContinue(request)) response.writeContinue();
-        // It names its ends itself: a stage is for the watch, and most requests have none.
-        await (watch === undefined ? body.read(lifeline) : inStage('body', body.read(lifeline), watch));
-      }
-      attempts = new Attempts(parts, exchange, ticket, body);
-      return await attempts.run();
-    } finally {
-      letGo();
-      ticket.leave();
-      tally.queuedMs = ticket.waitedMs;
+    return ticket;
+  }
+
+  async #readBody(): Promise<void> {
+    const { request, response, lifeline, watch } = this.#exchange;
+    if (expectsContinue(request)) response.writeContinue();
+    await inStage('body', this.#body.read(lifeline), watch);
+  }
+
+  #send(ticket: Ticket): void {
+    this.#attempts = new Attempts(this.#parts, this.#exchange, ticket, this.#body, this);
+    this.#attempts.begin();
+  }
+
+  #leave(): void {
+    const { tally } = this.#exchange;
+    if (this.#ticket !== undefined) {
+      this.#ticket.leave();
+      tally.queuedMs = this.#ticket.waitedMs;
     }
-  } finally {
-    tally.requestBytes = body.receivedBytes;
-    body.dispose();
+    tally.requestBytes = this.#body.receivedBytes;
+    this.#body.dispose();
   }
 }
 

@@ -38,9 +38,7 @@ export class Lifeline {
     this.#clock = clock;
     this.arrivedAt = arrivedAt;
     this.deadlineAt = this.arrivedAt + deadlineMs;
-    this.#cancelDeadline = clock.after(deadlineMs, () => {
-      this.end({ kind: 'deadline' });
-    });
+    this.#cancelDeadline = clock.after(deadlineMs, () => this.end({ kind: 'deadline' }), arrivedAt);
   }
 
   get ended(): LifelineEnded | undefined {

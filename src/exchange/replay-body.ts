@@ -12,7 +12,6 @@ import { nameEnd } from './stage.ts';
 import { Upload } from './upload.ts';
 
 const NOTHING = Buffer.alloc(0);
-const SETTLED = Promise.resolve();
 
 /** Bytes that all replay buffers together may hold. */
 export class ReplayMemory {
@@ -88,28 +87,11 @@ export class RequestBody {
     return this.receivedBytes === 0 ? undefined : this.#kept?.bytes;
   }
 
-  /**
-   * Reads the body as far as it may be buffered. Resolves when it is whole, or when it will not fit.
-   * @throws SidecarError, also that of an ended lifeline; LifelineEnded (client-left)
-   */
-  async read(lifeline: Lifeline): Promise<void> {
-    assertAlive(lifeline);
-    const declared = this.declaredBytes;
-    if (this.#isWhole || (declared ?? 0) > this.#limits.retry.replayBufferBytes) return;
-    if (declared !== undefined && !this.#take(declared)) return;
-    // What came in one packet with the head has been parsed by the next microtask.
-    await SETTLED;
-    // An end may come in the same turn of the event loop as what is waited for: whoever goes on must be alive.
-    assertAlive(lifeline);
-    if (this.#takeWhole(declared)) return;
-    await this.#receive(lifeline, declared === undefined);
-    assertAlive(lifeline);
-  }
-
-  /** Takes a body that is there as a whole: no listeners, no timer. */
-  #takeWhole(declared: number | undefined): boolean {
+  /** Takes a body that is there as a whole, and that may be buffered: no listeners, no timer. False when it is not. */
+  takeWhole(): boolean {
     const request = this.#request;
-    if (declared === undefined || request.readableLength !== declared) return false;
+    const declared = this.declaredBytes;
+    if (declared === undefined || request.readableLength !== declared || !this.#mayKeep(declared)) return false;
     const whole = request.read() as Buffer | null;
     if (whole === null) return false;
     // Nothing but its end is still to come; node:http wants it taken.
@@ -119,6 +101,25 @@ export class RequestBody {
     this.receivedBytes = whole.length;
     this.#isWhole = true;
     return true;
+  }
+
+  /**
+   * Reads the body as far as it may be buffered. Resolves when it is whole, or when it will not fit.
+   * @throws SidecarError, also that of an ended lifeline; LifelineEnded (client-left)
+   */
+  async read(lifeline: Lifeline): Promise<void> {
+    assertAlive(lifeline);
+    const declared = this.declaredBytes;
+    if (declared !== undefined && !this.#mayKeep(declared)) return;
+    await this.#receive(lifeline, declared === undefined);
+    // An end may come in the same turn of the event loop as what is waited for: whoever goes on must be alive.
+    assertAlive(lifeline);
+  }
+
+  /** Takes the memory for so many bytes, once. */
+  #mayKeep(declared: number): boolean {
+    if (this.#takenBytes > 0) return true;
+    return declared <= this.#limits.retry.replayBufferBytes && this.#take(declared);
   }
 
   /** @param isBounded ends when the bytes do not fit, as those of an unknown length may */

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../errors.ts';
-import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts, Outcome } from '../exchange/exchange.ts';
 import { handle } from '../exchange/handle.ts';
 import { LifelineEnded } from '../exchange/lifeline.ts';
 import { withAnswerFields, type StartWatch } from '../exchange/watch.ts';
@@ -130,11 +130,12 @@ export class ProxyServer {
       ending = end;
       if (isClosed) this.#conclude(parts, exchange, active, end);
     };
-    const handled = this.#phase === 'refusing' ? Promise.reject(drainingFault()) : handle(parts, exchange);
-    handled.then(
-      (relayed) => endedBy({ kind: 'relayed', relayed }),
-      (thrown: unknown) => endedBy(this.#endedBy(thrown, exchange)),
-    );
+    const outcome: Outcome = {
+      relayed: (relayed) => endedBy({ kind: 'relayed', relayed }),
+      failed: (thrown) => endedBy(this.#endedBy(thrown, exchange)),
+    };
+    if (this.#phase === 'refusing') outcome.failed(drainingFault());
+    else handle(parts, exchange, outcome);
   }
 
   #conclude(parts: ExchangeParts, exchange: Exchange, active: ActiveRequest, ending: Ending): void {

@@ -42,8 +42,11 @@ export type AttemptEnd =
 export interface AttemptTerms {
   /** Called when the request goes onto a connection. */
   onStart(): void;
-  /** Called once with the final head: `hold` keeps the answer back, a target gets it streamed. */
-  onHead(head: AnswerHead): AnswerTarget | 'hold';
+  /**
+   * Called once with the final head: `hold` keeps the answer back, a target gets it streamed.
+   * @param at when it came, monotonic
+   */
+  onHead(head: AnswerHead, at: number): AnswerTarget | 'hold';
   /** An answer too large to hold goes here after all. */
   onOverflow(head: AnswerHead): AnswerTarget;
   /** From the last request byte sent to the response head, milliseconds. */
@@ -119,16 +122,17 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   onRequestSent(): void {
     if (this.isOver || this.#head !== undefined) return;
-    this.#expectWithin(this.#terms.responseTimeoutMs);
+    this.#expectWithin(this.#terms.responseTimeoutMs, this.#clock.now());
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusText = ''): void {
     // Interim answers (1xx) arrive here as well; only the final one counts.
     if (status < 200 || this.isOver) return;
     this.#head = readHead(status, statusText, controller.rawHeaders);
-    const target = this.#terms.onHead(this.#head);
-    if (target === 'hold') this.#expectWithin(HOLD_PATIENCE_MS);
-    else this.#relayTo(target);
+    const now = this.#clock.now();
+    const target = this.#terms.onHead(this.#head, now);
+    if (target === 'hold') this.#expectWithin(HOLD_PATIENCE_MS, now);
+    else this.#relayTo(target, now);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -158,11 +162,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#fail(this.#controller === undefined ? describeConnectFailure(fault) : describeExchangeFailure(fault));
   }
 
-  #relayTo(target: AnswerTarget): void {
+  #relayTo(target: AnswerTarget, now: number): void {
     if (this.#head === undefined) return;
     target.begin(this.#head);
     this.#target = target;
-    this.#expectWithin(this.#terms.bodyIdleTimeoutMs);
+    this.#expectWithin(this.#terms.bodyIdleTimeoutMs, now);
   }
 
   #write(controller: Dispatcher.DispatchController, target: AnswerTarget, chunk: Buffer): void {
@@ -182,35 +186,31 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#heldBytes += chunk.length;
     if (this.#heldBytes <= HELD_ANSWER_MAX_BYTES || this.#head === undefined || this.#controller === undefined) return;
     const target = this.#terms.onOverflow(this.#head);
-    this.#relayTo(target);
+    this.#relayTo(target, this.#clock.now());
     this.#held = undefined;
     this.#write(this.#controller, target, Buffer.concat(held));
   }
 
-  /**
-   * From now on silence may last so long; 0 = for ever. One timer serves the whole attempt: it is moved along when it fires, so that
-   * neither bytes nor a longer patience cost anything.
-   */
-  #expectWithin(limitMs: number): void {
+  /** From now on silence may last so long; 0 = for ever. The one timer is moved along when it fires: bytes, or more patience, cost nothing. */
+  #expectWithin(limitMs: number, now: number): void {
     this.#patienceMs = limitMs;
-    this.#silentSince = this.#clock.now();
-    const dueAt = this.#silentSince + limitMs;
-    if (limitMs > 0 && dueAt < this.#looksAt) this.#lookAfter(limitMs, dueAt);
+    this.#silentSince = now;
+    if (limitMs > 0 && now + limitMs < this.#looksAt) this.#lookAfter(limitMs, now);
   }
 
-  #lookAfter(delayMs: number, at: number): void {
+  #lookAfter(delayMs: number, now: number): void {
     this.#cancelLook?.();
-    this.#looksAt = at;
-    this.#cancelLook = this.#clock.after(delayMs, () => this.#look());
+    this.#looksAt = now + delayMs;
+    this.#cancelLook = this.#clock.after(delayMs, () => this.#look(), now);
   }
 
   #look(): void {
     this.#looksAt = Infinity;
     if (this.#patienceMs === 0) return;
-    const dueAt = this.#silentSince + this.#patienceMs;
-    const leftMs = dueAt - this.#clock.now();
+    const now = this.#clock.now();
+    const leftMs = this.#silentSince + this.#patienceMs - now;
     if (leftMs <= 0) this.#fail(this.#describeSilence());
-    else this.#lookAfter(leftMs, dueAt);
+    else this.#lookAfter(leftMs, now);
   }
 
   #describeSilence(): UpstreamFailure {

@@ -116,7 +116,7 @@ export class Connections {
 
   #putBack(connection: Connection): void {
     if (this.#isClosed) return;
-    if (this.#open.size > this.#most || this.#isTooOld(connection)) this.#giveUp(connection);
+    if (this.#open.size > this.#most) this.#giveUp(connection);
     else this.#idle.push(connection);
     this.#serveWaiting();
   }
