@@ -44,7 +44,9 @@ export class FleetLeadership {
   }
 
   reconfigure(terms: FleetTerms): void {
+    const isSame = areSameToLeader(terms, this.#terms);
     this.#terms = terms;
+    if (isSame) return;
     // What was learned is passed on with the model.
     this.#leader = undefined;
     this.#former = undefined;
@@ -122,6 +124,12 @@ export class FleetLeadership {
     const snapshot = readModel(this.#model).snapshot ?? (isPaced(told) ? modelOf(told) : known());
     return new FleetLeader(fixed, { ...this.#terms, learning: this.#learning }, now, snapshot);
   }
+}
+
+/** A burst is unused where the rate is learned, and how many are in flight is each replica's own. */
+function areSameToLeader(one: FleetTerms, other: FleetTerms): boolean {
+  if (one.rate !== other.rate) return false;
+  return one.rate === 'auto' ? one.maxRate === other.maxRate : one.burst === other.burst;
 }
 
 function isPaced(rate: number | undefined): rate is number {

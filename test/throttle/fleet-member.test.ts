@@ -1,5 +1,5 @@
 /** A throttle in a fleet whose board is played by the test: when it is asked, and what a reload changes. */
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { createThrottle } from '../../src/throttle/admission.ts';
 import type { QuotaBoard, QuotaHearer, QuotaReply, QuotaRequest } from '../../src/throttle/fleet-board.ts';
 import type { Throttle, ThrottleTerms } from '../../src/throttle/throttle.ts';
@@ -101,6 +101,46 @@ test('a raised maxInFlight holds at once while the rate is learned together', as
   expect(throttle.state().inFlightLimit).toBe(16);
   throttle.reconfigure({ throttle: { ...TERMS, maxInFlight: 6 }, queue: QUEUE });
   expect(throttle.state().inFlightLimit).toBe(6);
+});
+
+/** Of what is configured. */
+type Changes = Partial<ThrottleTerms['throttle']>;
+
+/** The others make 29 accepted calls, this one reloads, and then one of theirs is refused. @returns what it tells all to go by */
+async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<unknown> {
+  const { clock, board, throttle } = await join(before, { isLeader: true });
+  const startedAt = clock.wallNow();
+  const calls = Array.from({ length: 29 }, (_, index) => `${String(startedAt + index * 50)} 1 5 0;`);
+  await clock.advance(1450);
+  board.reply = { ...board.reply, mail: calls.join(''), oldestReportAt: clock.wallNow() };
+  await clock.advance(700);
+  board.reply = { ...board.reply, mail: '' };
+  await clock.advance(700);
+  if (changes !== undefined) throttle.reconfigure({ throttle: { ...TERMS, ...before, ...changes }, queue: QUEUE });
+  await clock.advance(10);
+  const refusedAt = clock.wallNow();
+  board.reply = { ...board.reply, mail: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
+  await clock.advance(710);
+  const { rate, burst } = board.asked.findLast(({ published }) => published !== undefined)?.published ?? {};
+  return { rate, burst };
+}
+
+describe('a reload', () => {
+  it.each<[string, Changes]>([
+    ['changes nothing', {}],
+    ['changes only what is each replica’s own', { maxInFlight: 16, maxStreams: 5, maxPauseMs: 1000 }],
+    ['changes a burst that is not used', { burst: 8 }],
+  ])('that %s takes nothing from a leader of what it was told', async (_, changes) => {
+    expect(await paceOfLeader(changes)).toEqual(await paceOfLeader());
+  });
+
+  it.each<[string, Changes, Changes, object]>([
+    ['maxRate', {}, { maxRate: 1 }, { rate: 1, burst: 1 }],
+    ['configured rate', { rate: 40, burst: 8 }, { rate: 20 }, { rate: 20, burst: 8 }],
+    ['configured burst', { rate: 40, burst: 8 }, { burst: 2 }, { rate: 40, burst: 2 }],
+  ])('that changes the %s changes what a leader tells all to go by', async (_, before, changes, told) => {
+    expect(await paceOfLeader(changes, before)).toEqual(told);
+  });
 });
 
 test('calls that wait for nothing make nobody think about when to ask', async () => {
