@@ -96,7 +96,7 @@ class Handling implements Outcome {
     this.#ticket = ticket;
     lifeline.onEnd((reason) => {
       // The queue keeps the deadline itself, and counts it as what it is.
-      if (reason.end.kind !== 'deadline') ticket.leave(reason);
+      if (reason.end.kind !== 'deadline') ticket.leave(nameEnd('queue', reason));
       this.#attempts?.abort();
     });
     return ticket;

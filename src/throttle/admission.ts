@@ -147,11 +147,9 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   leave(ticket: QueueTicket, reason: unknown): void {
     if (ticket.phase === 'left') return;
-    // Who reads its body waits for nothing, and is in the queue all the same.
-    const isQueued = ticket.wait !== undefined || (ticket.phase === 'preparing' && reason !== undefined);
+    const why = ticket.countsAs(reason);
     const wait = this.#remove(ticket, ticket.wait === undefined ? 0 : this.now());
-    const why = this.isCut ? 'draining' : 'client_left';
-    if (isQueued) this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: why });
+    if (why !== undefined) this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: why });
     wait?.reject(reason ?? new DOMException('The request has left the queue', 'AbortError'));
     this.pump();
   }

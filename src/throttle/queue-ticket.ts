@@ -2,6 +2,7 @@
  * One request's place in the queue: its age, the limit of its waits and how much of it is used up, and the wait it is in now.
  * Where it stands is the waiting room's, what becomes of it admission's.
  */
+import { SidecarError } from '../errors.ts';
 import type { Expiring } from './expiry-heap.ts';
 import type { Permit, Standing, Ticket } from './throttle.ts';
 import type { QueueLinks } from './wait-queue.ts';
@@ -89,6 +90,15 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
 
   leave(reason?: unknown): void {
     this.#desk.leave(this, reason);
+  }
+
+  /** What leaving for this reason counts as; undefined where it leaves no queue, or has failed by itself. */
+  countsAs(reason: unknown): 'draining' | 'client_left' | undefined {
+    // Who reads its body waits for nothing, and is in the queue all the same.
+    const isQueued = this.wait !== undefined || (this.phase === 'preparing' && reason !== undefined);
+    if (!isQueued) return undefined;
+    if (this.#desk.isCut) return 'draining';
+    return reason instanceof SidecarError ? undefined : 'client_left';
   }
 
   /** How much longer it may wait; 0 or less when it may not. */

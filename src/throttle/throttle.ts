@@ -67,7 +67,10 @@ export interface Ticket {
   retryWaitMs(): number;
   /** Time spent waiting so far, all waits together. */
   readonly waitedMs: number;
-  /** Ends the ticket: answered, failed or client gone. Pending promises reject with `reason` if given. O(1), further calls do nothing. */
+  /**
+   * Ends the ticket: answered, failed or client gone. Pending promises reject with `reason` if given; a SidecarError says that the
+   * request has failed by itself, and is not counted as one that left the queue. O(1), further calls do nothing.
+   */
   leave(reason?: unknown): void;
 }
 

@@ -3,8 +3,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { heldBytes } from '../sidecar/heap.ts';
-import { gate, startInProcess, until } from '../sidecar/in-process.ts';
-import { send } from '../sidecar/send.ts';
+import { gate, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
+import { send, sendAndLeave } from '../sidecar/send.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { Answer } from '../support/recording-upstream.ts';
@@ -79,6 +79,29 @@ describe('a body', () => {
     await until(() => told('request-ended').length === 1, 'its end');
     expect(api.requests).toHaveLength(0);
     expect(told('permit-granted')).toEqual([]);
+  });
+
+  it.each([
+    ['while it is read', 0, {}],
+    ['while it waits for its turn', 1, { SIDECAR_RATE: '0.1', SIDECAR_BURST: '1', SIDECAR_MAX_IN_FLIGHT: '1' }],
+  ])('whose framing breaks %s is refused for that, and has not left the queue', async (_, before, slow) => {
+    const { url, told, throttle, metric, endings } = await startInProcess({ env: slow });
+    await send(url);
+    const others = Array.from({ length: before }, () => sendAndLeave(url));
+    const isQueued = (count: number) =>
+      until(async () => (await throttle()).queued === count, `${String(count)} queued`);
+    await isQueued(before);
+    const socket = await openSocket(url);
+    const reading = readToEnd(socket);
+    socket.write('POST /broken HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n');
+    await isQueued(before + 1);
+    socket.write('not a size\r\n');
+    expect((await reading).status).toBe(400);
+    expect((await endings(2))[1]).toMatchObject({ path: '/broken', code: 400, localReply: 'BAD_REQUEST' });
+    expect(await throttle()).toEqual({ ...IDLE, queued: before });
+    expect(told('queue-rejected')).toEqual([]);
+    expect(await metric('bearer_sidecar_queue_rejected_total{route="default",reason="client_left"}')).toBe(0);
+    for (const other of others) other.leave();
   });
 
   it('in chunks of one byte costs memory of the order of its length', async () => {

@@ -247,6 +247,20 @@ describe('invariant 3: the expired and the gone leave before a permit is spent o
     expect(fixture.rejections).toEqual(['client_left']);
     await expect(outside.permit()).rejects.toMatchObject({ name: 'AbortError' });
   });
+
+  it('rejects the wait of one that fails by itself with its fault, and counts nobody as gone', async () => {
+    const fixture = new Fixture({ maxInFlight: 1 });
+    const first = fixture.ask();
+    await first.settled;
+    const waiting = fixture.ask();
+    await fixture.clock.advance(0);
+    const fault = new SidecarError('BAD_REQUEST', 'broken framing');
+    waiting.ticket.leave(fault);
+    await waiting.settled;
+    expect(waiting.error).toBe(fault);
+    expect(fixture.rejections).toEqual([]);
+    expect(fixture.throttle.state().queued).toBe(0);
+  });
 });
 
 describe('a permit', () => {
