@@ -108,6 +108,7 @@ export class Attempts implements AttemptTerms {
   /** The upstream's own last word is better news than the sidecar's reason for not asking again. */
   #giveUp(reason: unknown): void {
     this.#means?.permit.release();
+    this.#steps.forgo(this.#next);
     let relayed: Relayed | undefined;
     let fault = reason;
     try {
@@ -138,11 +139,17 @@ export class Attempts implements AttemptTerms {
     this.#means?.permit.report(result);
     if (this.#steps.isReplayed && head.status !== 401 && this.#means !== undefined) tokens.accepted(this.#means.token);
     this.#next = this.#steps.after({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
-    return this.#next === undefined ? this.onOverflow(head) : 'hold';
+    return this.#next === undefined ? this.#passOn(head) : 'hold';
+  }
+
+  /** One that is too large to be held back is the last. */
+  onOverflow(head: AnswerHead): Relay {
+    this.#steps.forgo(this.#next);
+    return this.#passOn(head);
   }
 
   /** The answer goes to the client now, whatever it is. */
-  onOverflow(head: AnswerHead): Relay {
+  #passOn(head: AnswerHead): Relay {
     const { permit, token } = this.#means ?? {};
     // The token is as suspect as if the request could be replayed.
     if (head.status === 401 && token !== undefined)

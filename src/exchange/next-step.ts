@@ -12,7 +12,13 @@ import type { Lifeline } from './lifeline.ts';
 export type NextStep =
   | { readonly kind: 'await-permit'; readonly reason: 'rate_limited' }
   | { readonly kind: 'refresh-token'; readonly reason: 'unauthorized' }
-  | { readonly kind: 'back-off'; readonly reason: RetryReason; readonly delayMs: number };
+  | {
+      readonly kind: 'back-off';
+      readonly reason: RetryReason;
+      readonly delayMs: number;
+      /** When it was taken out of the retry budget. */
+      readonly takenAt: number;
+    };
 
 /** What is known of the request that its attempts belong to. */
 export interface RepeatableRequest {
@@ -63,11 +69,17 @@ export class NextSteps implements RetryFacts {
     }
   }
 
+  /** The step is not taken: what was set aside for it is there for others. */
+  forgo(step: NextStep | undefined): void {
+    if (step?.kind === 'back-off') this.#parts.budget.giveBack(step.takenAt);
+  }
+
   #backOff(reason: RetryReason, statedWaitMs: number): NextStep | undefined {
     const { clock, random, budget, observe, route } = this.#parts;
     const delayMs = Math.max(statedWaitMs, fullJitterMs(this.countedAttempts, random()));
     if (delayMs >= this.#lifeline.leftMs) return undefined;
-    if (budget.take(clock.now())) return { kind: 'back-off', reason, delayMs };
+    const takenAt = clock.now();
+    if (budget.take(takenAt)) return { kind: 'back-off', reason, delayMs, takenAt };
     observe({ kind: 'retry-budget-exhausted', route, reason });
     return undefined;
   }

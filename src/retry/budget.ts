@@ -19,6 +19,8 @@ export interface RetryBudget {
   recordRequest(now: number): void;
   /** Takes one retry out of the budget; false when it is spent. */
   take(now: number): boolean;
+  /** @param takenAt when the retry was taken that is not made after all */
+  giveBack(takenAt: number): void;
 }
 
 export function createRetryBudget(): RetryBudget {
@@ -54,6 +56,12 @@ export function createRetryBudget(): RetryBudget {
       if (retries >= Math.max(LEAST, SHARE * requests)) return false;
       secondOf(now).retries++;
       return true;
+    },
+    giveBack(takenAt) {
+      const startedAt = Math.floor(takenAt / 1000);
+      // What is older than the window counts no more.
+      const second = ring.find((each) => each.startedAt === startedAt);
+      if (second !== undefined) second.retries--;
     },
   };
 }

@@ -1,8 +1,10 @@
 /** Which attempts are repeated, how often, and what the client gets in the end. */
 import { describe, expect, it } from 'vitest';
+import { HELD_ANSWER_MAX_BYTES } from '../../src/upstream/attempt.ts';
 import { gate, startInProcess, until } from '../sidecar/in-process.ts';
 import { closedPort, startRawUpstream } from '../sidecar/raw-upstream.ts';
-import { send } from '../sidecar/send.ts';
+import { send, sendAndLeave } from '../sidecar/send.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { Answer } from '../support/recording-upstream.ts';
 
@@ -157,6 +159,49 @@ describe('a connection that never opens', () => {
       Array(3).fill({ kind: 'retry-budget-exhausted', route: 'default', reason: 'connect' }),
     );
     expect(await metric('bearer_sidecar_retry_budget_exhausted_total{reason="connect"}')).toBe(3);
+  });
+});
+
+describe('the retry budget', () => {
+  it('loses nothing to an answer that is passed on because it is too large to be held back', async () => {
+    const { url, api, told } = await startInProcess({
+      answer: (request, response, index) => {
+        const body = 'x'.repeat(request.path === '/large' ? HELD_ANSWER_MAX_BYTES + 1 : 1);
+        if (index > 12) void echo(request, response, index);
+        else response.writeHead(503).end(body);
+      },
+    });
+    for (let calls = 0; calls < 12; calls++) expect((await send(`${url}/large`)).status).toBe(503);
+    expect((await send(`${url}/small`)).status).toBe(200);
+    expect(api.requests).toHaveLength(14);
+    expect(told('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'status' }]);
+    expect(told('retry-budget-exhausted')).toEqual([]);
+  });
+
+  it('loses nothing to a client that leaves before its retry is made', async () => {
+    const clock = new ManualClock();
+    const { url, told, endings } = await startInProcess({
+      clock,
+      answer: (request, response, index) => {
+        if (index > 12) void echo(request, response, index);
+        else response.writeHead(502).end('in trouble');
+      },
+    });
+    for (let calls = 1; calls <= 12; calls++) {
+      const leaver = sendAndLeave(url);
+      await until(() => told('attempt-ended').length === calls, 'the first attempt');
+      leaver.leave();
+      await endings(calls);
+    }
+    const stayer = send(url);
+    // It waits as soon as its first answer is whole.
+    await until(async () => {
+      await clock.advance(1);
+      return told('attempt-ended').length === 14;
+    }, 'the second attempt of one that stays');
+    expect((await stayer).status).toBe(200);
+    expect(told('retry')).toEqual([{ kind: 'retry', route: 'default', reason: 'status' }]);
+    expect(told('retry-budget-exhausted')).toEqual([]);
   });
 });
 

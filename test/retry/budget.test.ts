@@ -37,6 +37,17 @@ describe('the retry budget', () => {
     expect(takeAll(budget, 1e9)).toBe(20);
   });
 
+  it('takes back a retry that was not made, as long as it counts', () => {
+    const budget = createRetryBudget();
+    expect(takeAll(budget, 0)).toBe(10);
+    budget.giveBack(999);
+    expect(takeAll(budget, 5000)).toBe(1);
+    // The one of the sixth second still counts, those of the first do not.
+    expect(takeAll(budget, 10_000)).toBe(9);
+    budget.giveBack(0);
+    expect(takeAll(budget, 10_000)).toBe(0);
+  });
+
   it('never grants more than its share in any ten seconds', () => {
     const step = fc.record({ waitMs: fc.nat(4000), requests: fc.nat(60), tries: fc.nat(40) });
     fc.assert(
