@@ -24,6 +24,7 @@ import {
 } from '../upstream/failure.ts';
 import { endToEndRequestFields, endToEndResponseFields } from '../upstream/fields.ts';
 import { replyRaw } from './local-reply.ts';
+import { keepPace } from './refused-upgrade.ts';
 
 /** One upgrade that passed the guard. */
 export interface Upgrade {
@@ -169,12 +170,12 @@ class Handshake {
     proxyRequest.once('response', (answer) => {
       answer.headers = endToEndHeaders(answer);
       this.#finish(answer.statusCode ?? 502, answer);
-      keepPace(answer, socket);
+      // Cut short here, it is cut short for the client, whose connection ends with its lifeline.
+      const cut = (failure: UpstreamFailure): void => lifeline.end({ kind: 'failed', error: faultOf(failure) });
+      keepPace(answer, socket, this.#parts, cut);
       answer.once('close', () => {
         // The client has left, or has it all.
-        if (socket.destroyed || answer.complete) return;
-        // Cut short here, it is cut short for the client, whose connection ends with its lifeline.
-        lifeline.end({ kind: 'failed', error: faultOf(describeExchangeFailure(answer.errored)) });
+        if (!socket.destroyed && !answer.complete) cut(describeExchangeFailure(answer.errored));
       });
     });
   }
@@ -224,16 +225,6 @@ class Handshake {
     }
     return Object.assign(headers, { connection: 'Upgrade', upgrade: 'websocket' });
   }
-}
-
-/** http-proxy-3 writes an answer to the client without asking whether the client takes it. */
-function keepPace(answer: IncomingMessage, socket: Duplex): void {
-  answer.on('data', () => {
-    // What this chunk does to the buffer is seen with the next one: one too many is held, and no more.
-    if (socket.writableNeedDrain) answer.pause();
-  });
-  socket.on('drain', () => answer.resume());
-  socket.once('close', () => answer.destroy());
 }
 
 /** What http-proxy-3 passes on of an answer that is no upgrade; the connection is closed after it. */

@@ -132,6 +132,80 @@ describe('an answer that is no upgrade', () => {
   });
 });
 
+describe('an answer that is no upgrade, and comes no further,', () => {
+  const [IDLE_MS, LENGTH] = [5000, 4];
+
+  /** Asks for an upgrade that is refused with so much of a body of four bytes. */
+  async function refuse(begun: string, bodyIdleTimeoutMs: number) {
+    const clock = new ManualClock();
+    const upstream = await startWireServer(
+      afterHead(`HTTP/1.1 403 Forbidden\r\nContent-Length: ${String(LENGTH)}\r\n\r\n${begun}`),
+    );
+    const proxy = await startUpgrading(upstream.url.href, { clock, bodyIdleTimeoutMs });
+    onTestFinished(async () => {
+      await proxy[Symbol.asyncDispose]();
+      await upstream[Symbol.asyncDispose]();
+    });
+    const socket = await openSocket(proxy.url);
+    let seen = '';
+    socket.on('data', (bytes) => (seen += bytes.toString()));
+    const answer = readToEnd(socket);
+    socket.write(ASK('/'));
+    const reached = (body: string): Promise<void> => until(() => seen.endsWith(`\r\n\r\n${body}`));
+    await reached(begun);
+    return { clock, upstream, proxy, answer, reached };
+  }
+
+  it.each(['', 'abc'])(
+    'is cut for the client behind "%s" after the time-out, and its slot is free again',
+    async (begun) => {
+      const { clock, upstream, proxy, answer } = await refuse(begun, IDLE_MS);
+      await clock.advance(IDLE_MS - 1);
+      expect(proxy.throttle.state().streams).toBe(1);
+      await clock.advance(1);
+      const fault = "the upstream's answer stopped coming: nothing was received for 5000 ms";
+      expect(await proxy.told(1)).toMatchObject([{ code: 403, source: 'upstream', fault }]);
+      expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
+      expect((await answer).body.toString()).toBe(begun);
+      await until(() => upstream.sockets[0]?.destroyed === true);
+      expect(proxy.server.active.count).toBe(0);
+      expect(clock.pendingTimers).toBe(0);
+    },
+  );
+
+  it('has not ended as long as a byte comes in time, and leaves no timer behind', async () => {
+    const { clock, upstream, proxy, answer, reached } = await refuse('', IDLE_MS);
+    for (let sent = 1; sent <= LENGTH; sent++) {
+      await clock.advance(IDLE_MS - 1);
+      upstream.sockets[0]?.write('x');
+      await reached('x'.repeat(sent));
+    }
+    const { status, body, end } = await answer;
+    expect([status, body.toString(), end]).toEqual([403, 'xxxx', 'fin']);
+    expect(await proxy.told(1)).toMatchObject([{ code: 403, fault: undefined }]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('is waited for without end where the time-out is 0', async () => {
+    const { clock, proxy } = await refuse('abc', 0);
+    await clock.advance(86_400_000);
+    expect(proxy.throttle.state().streams).toBe(1);
+  });
+
+  it('since the client takes nothing is cut as well', async () => {
+    const clock = new ManualClock();
+    await using upstream = await startFlood();
+    await using proxy = await startUpgrading(upstream.url.href, { clock, bodyIdleTimeoutMs: IDLE_MS });
+    const socket = await askAndStall(proxy);
+    await until(() => upstream.hasStalled());
+    await clock.advance(IDLE_MS);
+    const fault = 'the client stopped reading: nothing was taken for 5000 ms';
+    expect(await proxy.told(1)).toMatchObject([{ code: 503, source: 'upstream', fault }]);
+    expect(proxy.throttle.state().streams).toBe(0);
+    socket.destroy();
+  });
+});
+
 /** More than the buffers of four sockets hold. */
 const BODY_BYTES = 96 * 1024 * 1024;
 
