@@ -3,18 +3,19 @@
  * controls out of them (redaction) and hands them to a sink that neither blocks nor grows. Which events there are is
  * told in events.ts.
  */
-import { pino } from 'pino';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import { createAccessLines } from './access-lines.ts';
-import type { DescribeRequest, Sampling } from './access-lines.ts';
+import type { Sampling } from './access-lines.ts';
 import { dampEach } from './damper.ts';
 import type { Damper } from './damper.ts';
 import type { Observe, SidecarEvent } from './events.ts';
+import { createLines, type LogLevel } from './lines.ts';
 import { LogSink } from './log-sink.ts';
 import type { LogStream } from './log-sink.ts';
 import { createRedaction } from './redaction.ts';
+import type { RequestLines } from './request-lines.ts';
 import { cut } from './shown.ts';
 import { logReload } from './reload-lines.ts';
 import { logTokenEvent } from './token-lines.ts';
@@ -30,7 +31,7 @@ const SCOPE_SUMMARY_EVERY_MS = 60_000;
 /** What a line carries besides time, level and message. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+export type { LogLevel };
 
 export interface LogOptions {
   readonly level: LogLevel;
@@ -76,62 +77,45 @@ export function createLog(options: LogOptions): Log {
     clock,
     onDropped: (lines) => logger.warn({ lines }, 'log lines were dropped: their reader is too slow'),
   });
-  const logger = createLogger(level, clock, (line) => sink.write(line));
+  const { logger, requests } = createLines({ level, clock, sink, describeRequest: createAccessLines(sampling) });
   const storms = createStorms(logger, clock);
-  const lastWords = (): void => sink.flush();
+  const lastWords = (): void => {
+    requests.tellAll();
+    sink.flush();
+  };
   // A process that ends by a fault still says why: a write to a pipe is tried at once, and never waited for.
   process.once('exit', lastWords);
   return {
-    observe: createObserver(logger, storms, createAccessLines(sampling)),
+    observe: createObserver(logger, storms, requests),
     debug: (message, fields = {}) => logger.debug(fields, message),
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
     error: (message, fields = {}) => logger.error(fields, message),
     registerSecret: (value, clientId) => {
       // What was gathered before may hold a secret that this one pushes out.
-      sink.flush();
+      lastWords();
       redaction.register(value, clientId);
     },
     setLevel: (next) => {
+      requests.tellAll();
       logger.level = next;
     },
     droppedLines: () => sink.droppedLines,
     async close(timeoutMs) {
       storms.rateLimits.stop();
       storms.scopes.stop();
+      requests.tellAll();
       await sink.close(timeoutMs);
       process.off('exit', lastWords);
     },
   };
 }
 
-function createLogger(level: LogOptions['level'], clock: Clock, write: (line: string) => void): Logger {
-  let writtenAt = NaN;
-  let written = '';
-  return pino(
-    {
-      level,
-      base: null,
-      // Lines come in bunches: an instant is spelt out once.
-      timestamp: () => {
-        const at = clock.wallNow();
-        if (at !== writtenAt) written = `,"time":"${new Date((writtenAt = at)).toISOString()}"`;
-        return written;
-      },
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    { write },
-  );
-}
-
-function createObserver(logger: Logger, storms: Storms, describeRequest: DescribeRequest): Observe {
-  const logRequest = (fields: LogFields | undefined): void => {
-    if (fields !== undefined) logger.info(fields, 'request');
-  };
+function createObserver(logger: Logger, storms: Storms, requests: RequestLines): Observe {
   return (event) => {
     switch (event.kind) {
       case 'request-ended':
-        if (logger.isLevelEnabled('info')) logRequest(describeRequest(event));
+        if (logger.isLevelEnabled('info')) requests.add(event);
         return;
       case 'rate-limited':
         storms.rateLimits.tell(event);
