@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client';
 import { LOCAL_REPLY_CODES } from '../errors.ts';
 import type { AttemptOutcome, QueueRejection, ReloadOutcome } from './events.ts';
 import type { RetryReason, SidecarEvent, TokenOutcome } from './events.ts';
-import { createCounter, createHistogram } from './series.ts';
+import { createCounter, createTimer } from './series.ts';
 import type { Count, Time } from './series.ts';
 
 type Invalidation = Extract<SidecarEvent, { kind: 'token-invalidated' }>['reason'];
@@ -48,9 +48,9 @@ const INVALIDATIONS = Object.keys({ unauthorized: 0, rotated: 0 } satisfies Reco
 /** What every name of the sidecar's own begins with. */
 export const PREFIX = 'bearer_sidecar_';
 
-type Define<S> = (name: string, help: string, labelNames?: readonly string[], initial?: readonly string[][]) => S;
-type Counter = Define<Count>;
-type Timer = Define<Time>;
+type Naming = readonly [name: string, help: string];
+type Counter = (name: string, help: string, labelNames?: readonly string[], initial?: readonly string[][]) => Count;
+type Timer = (total: Naming, seconds: Naming, labelNames: readonly string[], initial: readonly string[][]) => Time;
 
 /** Every counter and histogram, by what it stands for. */
 export type Catalogue = ReturnType<typeof createCatalogue>;
@@ -67,8 +67,8 @@ export interface ConfiguredNames {
 export function createCatalogue(registry: Registry, { routes, throttleNames = routes, credentials }: ConfiguredNames) {
   const counter: Counter = (name, help, labelNames = [], initial = [[]]) =>
     createCounter({ registry, name: `${PREFIX}${name}`, help, labelNames, initial });
-  const timer: Timer = (name, help, labelNames = [], initial = [[]]) =>
-    createHistogram({ registry, name: `${PREFIX}${name}`, help, labelNames, initial });
+  const timer: Timer = (total, seconds, labelNames, initial) =>
+    createTimer({ registry, total: named(total), seconds: named(seconds), labelNames, initial });
   return {
     ...defineRequests(counter, timer, routes),
     ...defineAttempts(counter, timer, routes),
@@ -88,10 +88,9 @@ function defineRequests(counter: Counter, timer: Timer, routes: readonly string[
   // The codes of an upstream are an open set; these are there because most dashboards begin with them.
   const usual = pairs(routes, ['GET', 'POST']).map((pair) => [...pair, '200', 'upstream']);
   return {
-    requests: counter('requests_total', 'Requests of clients that have ended.', labels, usual),
-    requestDuration: timer(
-      'request_duration_seconds',
-      'From the arrival of a request to the end of its answer.',
+    requests: timer(
+      ['requests_total', 'Requests of clients that have ended.'],
+      ['request_duration_seconds', 'From the arrival of a request to the end of its answer.'],
       labels,
       usual,
     ),
@@ -112,8 +111,12 @@ function defineAttempts(counter: Counter, timer: Timer, routes: readonly string[
   const outcomes = singles(ATTEMPT_OUTCOMES);
   const reasons = singles(RETRY_REASONS);
   return {
-    attempts: counter('upstream_attempts_total', 'Attempts sent to the upstream.', ['outcome'], outcomes),
-    attemptDuration: timer('upstream_duration_seconds', 'Duration of an attempt.', ['outcome'], outcomes),
+    attempts: timer(
+      ['upstream_attempts_total', 'Attempts sent to the upstream.'],
+      ['upstream_duration_seconds', 'Duration of an attempt.'],
+      ['outcome'],
+      outcomes,
+    ),
     retries: counter('retries_total', 'Attempts that repeated an earlier one.', ['reason'], reasons),
     retryBudgetExhausted: counter(
       'retry_budget_exhausted_total',
@@ -134,8 +137,12 @@ function defineQueue(counter: Counter, timer: Timer, routes: readonly string[]) 
   const perRoute = singles(routes);
   return {
     rateLimited: counter('rate_limited_total', 'Rate-limit signals of the upstream.', ['route'], perRoute),
-    permits: counter('permits_total', 'Permits spent.', ['route'], perRoute),
-    queueWait: timer('queue_wait_seconds', 'Time that a permit was waited for.', ['route'], perRoute),
+    permits: timer(
+      ['permits_total', 'Permits spent.'],
+      ['queue_wait_seconds', 'Time that a permit was waited for.'],
+      ['route'],
+      perRoute,
+    ),
     queueRejected: counter(
       'queue_rejected_total',
       'Requests that left the queue without a permit.',
@@ -149,8 +156,12 @@ function defineTokens(counter: Counter, timer: Timer, credentials: readonly stri
   const labels = ['credential', 'outcome'];
   const outcomes = pairs(credentials, TOKEN_OUTCOMES);
   return {
-    tokenRequests: counter('token_requests_total', 'Requests to the token endpoint.', labels, outcomes),
-    tokenDuration: timer('token_request_duration_seconds', 'Duration of a token request.', labels, outcomes),
+    tokenRequests: timer(
+      ['token_requests_total', 'Requests to the token endpoint.'],
+      ['token_request_duration_seconds', 'Duration of a token request.'],
+      labels,
+      outcomes,
+    ),
     tokenInvalidations: counter(
       'token_invalidations_total',
       'Tokens given up before their end.',
@@ -164,6 +175,10 @@ function defineTokens(counter: Counter, timer: Timer, credentials: readonly stri
       singles(credentials),
     ),
   };
+}
+
+function named([name, help]: Naming): { readonly name: string; readonly help: string } {
+  return { name: `${PREFIX}${name}`, help };
 }
 
 function singles(values: readonly string[]): string[][] {

@@ -74,16 +74,13 @@ function count(catalogue: Catalogue, event: SidecarEvent): void {
       countRequest(catalogue, event);
       break;
     case 'attempt-ended':
-      catalogue.attempts(event.outcome);
-      catalogue.attemptDuration(event.durationMs, event.outcome);
+      catalogue.attempts(event.durationMs, event.outcome);
       break;
     case 'permit-granted':
-      catalogue.permits(event.route);
-      catalogue.queueWait(event.waitedMs, event.route);
+      catalogue.permits(event.waitedMs, event.route);
       break;
     case 'token-requested':
-      catalogue.tokenRequests(event.credential, event.outcome);
-      catalogue.tokenDuration(event.durationMs, event.credential, event.outcome);
+      catalogue.tokenRequests(event.durationMs, event.credential, event.outcome);
       break;
     case 'token-invalidated':
       catalogue.tokenInvalidations(event.credential, event.reason);
@@ -156,8 +153,7 @@ function countFleet(fleet: FleetSeries, event: SidecarEvent): void {
 
 function countRequest(catalogue: Catalogue, { route, method, code, source, durationMs }: RequestEnded): void {
   const knownMethod = KNOWN_METHODS.has(method) ? method : 'other';
-  catalogue.requests(route, knownMethod, String(code), source);
-  catalogue.requestDuration(durationMs, route, knownMethod, String(code), source);
+  catalogue.requests(durationMs, route, knownMethod, String(code), source);
 }
 
 function countDroppedLines(registry: Registry, droppedLines: () => number): void {

@@ -20,38 +20,42 @@ export interface SeriesOptions {
   readonly initial: readonly (readonly string[])[];
 }
 
+interface Naming {
+  readonly name: string;
+  readonly help: string;
+}
+
+export interface TimerOptions extends Omit<SeriesOptions, 'name' | 'help'> {
+  /** The counter. */
+  readonly total: Naming;
+  /** The histogram. */
+  readonly seconds: Naming;
+}
+
 /** Adds 1 to the series of these label values, given in the order of the label names. */
 export type Count = (...labels: LabelValues) => void;
 
-/** Records a duration, milliseconds, in the series of these label values. What is no duration counts as 0. */
+/** Counts an occurrence that took so long, milliseconds, in the series of these label values. What is no duration counts as 0. */
 export type Time = (durationMs: number, ...labels: LabelValues) => void;
 
 /** In the order of the label names; those beyond them are left out. */
 type LabelValues = readonly [first?: string, second?: string, third?: string, fourth?: string];
 
 /** Registers a counter. */
-export function createCounter({ registry, name, help, labelNames, initial }: SeriesOptions): Count {
-  const counts = new SeriesTable(labelNames, (labels) => ({ labels, count: 0, told: 0 }), initial);
-  const counter = new Counter({
-    name,
-    help,
-    labelNames,
-    registers: [registry],
-    collect() {
-      for (const series of counts.all) {
-        counter.inc(series.labels, series.count - series.told);
-        series.told = series.count;
-      }
-    },
-  });
+export function createCounter(options: SeriesOptions): Count {
+  const counts = new SeriesTable(options.labelNames, (labels) => ({ labels, count: 0 }), options.initial);
+  registerCounter(options, counts);
   return (first = '', second = '', third = '', fourth = '') => {
     counts.find(first, second, third, fourth).count++;
   };
 }
 
-/** Registers a histogram of durations, in seconds. */
-export function createHistogram({ registry, name, help, labelNames, initial }: SeriesOptions): Time {
+/** Registers a histogram of durations, in seconds, and a counter of the same occurrences beside it, with the same labels. */
+export function createTimer(options: TimerOptions): Time {
+  const { registry, labelNames, initial, seconds, total } = options;
   const durations = new SeriesTable(labelNames, (labels) => new Durations(labels), initial);
+  registerCounter({ registry, labelNames, ...total }, durations);
+  const { name, help } = seconds;
   const get = () => {
     const values = durations.all.flatMap((series) => valuesOf(name, series));
     return Promise.resolve({ name, help, type: 'histogram', aggregator: 'sum', values });
@@ -63,6 +67,31 @@ export function createHistogram({ registry, name, help, labelNames, initial }: S
       .find(first, second, third, fourth)
       .add(durationMs > 0 && Number.isFinite(durationMs) ? durationMs / 1000 : 0);
   };
+}
+
+/** A series of which it is known how often something happened. */
+interface Counted {
+  readonly labels: Labels;
+  readonly count: number;
+}
+
+function registerCounter(
+  { registry, name, help, labelNames }: Omit<SeriesOptions, 'initial'>,
+  table: SeriesTable<Counted>,
+): void {
+  const told = new Map<Counted, number>();
+  const counter = new Counter({
+    name,
+    help,
+    labelNames,
+    registers: [registry],
+    collect() {
+      for (const series of table.all) {
+        counter.inc(series.labels, series.count - (told.get(series) ?? 0));
+        told.set(series, series.count);
+      }
+    },
+  });
 }
 
 type Labels = Record<string, string>;
@@ -114,7 +143,8 @@ class SeriesTable<S> {
 class Durations {
   readonly labels: Labels;
   /** By bucket, each without those before it; the last is +Inf. */
-  readonly counts = new Float64Array(DURATION_BUCKETS.length + 1);
+  readonly buckets = new Float64Array(DURATION_BUCKETS.length + 1);
+  count = 0;
   sum = 0;
 
   constructor(labels: Labels) {
@@ -124,19 +154,20 @@ class Durations {
   add(seconds: number): void {
     let bucket = 0;
     while (bucket < DURATION_BUCKETS.length && seconds > (DURATION_BUCKETS[bucket] ?? Infinity)) bucket++;
-    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1;
+    this.buckets[bucket] = (this.buckets[bucket] ?? 0) + 1;
+    this.count++;
     this.sum += seconds;
   }
 }
 
-function valuesOf(name: string, { labels, counts, sum }: Durations): MetricValueWithName<string>[] {
-  let count = 0;
-  const buckets = [...DURATION_BUCKETS, '+Inf'].map((le, bucket) => {
-    count += counts[bucket] ?? 0;
-    return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count };
+function valuesOf(name: string, { labels, buckets, count, sum }: Durations): MetricValueWithName<string>[] {
+  let upTo = 0;
+  const values = [...DURATION_BUCKETS, '+Inf'].map((le, bucket) => {
+    upTo += buckets[bucket] ?? 0;
+    return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: upTo };
   });
   return [
-    ...buckets,
+    ...values,
     { metricName: `${name}_sum`, labels, value: sum },
     { metricName: `${name}_count`, labels, value: count },
   ];
