@@ -43,7 +43,7 @@ class Handling implements Outcome {
     }
     try {
       const ticket = this.#enter();
-      if (!ticket.isAdmitted) void this.#sendWhenReady();
+      if (!ticket.isAdmitted) this.#awaitPlace(ticket);
       else if (this.#body.isWhole) this.#send(ticket);
       // What came in one packet with the head has been parsed by the next microtask.
       else void SETTLED.then(() => this.#sendOnceWhole(ticket));
@@ -62,9 +62,26 @@ class Handling implements Outcome {
     this.#outcome.failed(reason);
   }
 
+  /** Where many wait: each holds as little as it can. */
+  #awaitPlace(ticket: Ticket): void {
+    const { watch } = this.#exchange;
+    watch?.waitBegins('queue');
+    ticket.admitted().then(
+      () => {
+        watch?.waitEnds();
+        this.#sendOnceWhole(ticket);
+      },
+      (reason: unknown) => {
+        watch?.waitEnds();
+        this.failed(reason);
+      },
+    );
+  }
+
   #sendOnceWhole(ticket: Ticket): void {
     try {
-      if (this.#exchange.lifeline.ended === undefined && this.#body.takeWhole()) this.#send(ticket);
+      const isAlive = this.#exchange.lifeline.ended === undefined;
+      if (isAlive && (this.#body.isWhole || this.#body.takeWhole())) this.#send(ticket);
       else void this.#sendWhenReady();
     } catch (fault) {
       this.failed(fault);
@@ -79,7 +96,7 @@ class Handling implements Outcome {
       // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
       if (response.socket === null) await new Promise(setImmediate);
       if (this.#ticket === undefined && tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
-      if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
+      if (lifeline.ended !== undefined) throw nameEnd(this.#ticket === undefined ? 'token' : 'queue', lifeline.ended);
       const ticket = this.#ticket ?? this.#enter();
       if (!ticket.isAdmitted) await inStage('queue', ticket.admitted(), watch);
       if (!this.#body.isWhole && !this.#body.takeWhole()) await this.#readBody();

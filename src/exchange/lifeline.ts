@@ -23,13 +23,17 @@ export class LifelineEnded extends Error {
   }
 }
 
+type Listener = (reason: LifelineEnded) => void;
+
+const NONE: readonly Listener[] = [];
+
 export class Lifeline {
   /** Monotonic instants. */
   readonly arrivedAt: number;
   readonly deadlineAt: number;
   readonly #clock: Clock;
-  /** Few at a time, and the one that came last mostly goes first. */
-  #listeners: ((reason: LifelineEnded) => void)[] = [];
+  /** Mostly one; each list is as long as it must be. */
+  #listeners: readonly Listener[] = NONE;
   #cancelDeadline: Cancel | undefined;
   #ended: LifelineEnded | undefined;
 
@@ -55,7 +59,7 @@ export class Lifeline {
     this.#ended = new LifelineEnded(why);
     this.meetDeadline();
     const listeners = this.#listeners;
-    this.#listeners = [];
+    this.#listeners = NONE;
     for (const listener of listeners) listener(this.#ended);
   }
 
@@ -71,18 +75,14 @@ export class Lifeline {
   }
 
   /** Calls `listener` when the lifeline ends, at once if it has. */
-  onEnd(listener: (reason: LifelineEnded) => void): Cancel {
-    if (this.#ended !== undefined) {
-      listener(this.#ended);
-      return () => undefined;
-    }
-    this.#listeners.push(listener);
-    return () => {
-      const listeners = this.#listeners;
-      const at = listeners.lastIndexOf(listener);
-      if (at === listeners.length - 1) listeners.pop();
-      else if (at >= 0) listeners.splice(at, 1);
-    };
+  onEnd(listener: Listener): void {
+    if (this.#ended === undefined) this.#listeners = [...this.#listeners, listener];
+    else listener(this.#ended);
+  }
+
+  /** Does nothing when it is not, or no longer, listened with. */
+  offEnd(listener: Listener): void {
+    this.#listeners = this.#listeners.filter((each) => each !== listener);
   }
 
   /**
@@ -91,30 +91,30 @@ export class Lifeline {
    */
   async during<T>(wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const aborter = new AbortController();
-    const letGo = this.onEnd((reason) => {
-      aborter.abort(reason);
-    });
+    const abort = (reason: LifelineEnded): void => aborter.abort(reason);
+    this.onEnd(abort);
     try {
       const outcome = await wait(aborter.signal);
       // Both may come in the same turn of the event loop: whoever goes on must be alive.
       this.assertAlive();
       return outcome;
     } finally {
-      letGo();
+      this.offEnd(abort);
     }
   }
 
   /** @throws LifelineEnded when the lifeline ends first */
   sleep(delayMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const cancel = this.#clock.after(delayMs, () => {
-        letGo();
-        resolve();
-      });
-      const letGo = this.onEnd((reason) => {
+      const stop = (reason: LifelineEnded): void => {
         cancel();
         reject(reason);
+      };
+      const cancel = this.#clock.after(delayMs, () => {
+        this.offEnd(stop);
+        resolve();
       });
+      this.onEnd(stop);
     });
   }
 }

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import { SidecarError } from '../errors.ts';
 import { ByteStore } from './byte-store.ts';
-import type { Lifeline } from './lifeline.ts';
+import type { Lifeline, LifelineEnded } from './lifeline.ts';
 import { nameEnd } from './stage.ts';
 import { Upload } from './upload.ts';
 
@@ -126,7 +126,7 @@ export class RequestBody {
   #receive(lifeline: Lifeline, isBounded: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = (): void => {
-        letGo();
+        lifeline.offEnd(end);
         stopWatching();
         this.#request.pause();
         this.#request.off('data', keep).off('end', finish);
@@ -150,7 +150,8 @@ export class RequestBody {
         reject(reason);
       };
       const stopWatching = this.#watchSilence(giveUp);
-      const letGo = lifeline.onEnd((reason) => giveUp(nameEnd('body', reason)));
+      const end = (reason: LifelineEnded): void => giveUp(nameEnd('body', reason));
+      lifeline.onEnd(end);
       this.#request.on('data', keep).on('end', finish);
     });
   }

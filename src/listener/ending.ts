@@ -91,10 +91,10 @@ function pathOf(target: string): string {
 }
 
 /** Tells once when the response is closed, by whomever, and whether it was broken off: not written to its end. */
-export function onceClosed(response: ServerResponse, onClosed: (isBroken: boolean) => void): void {
+export function onceClosed(response: ServerResponse, hearer: { onClosed(isBroken: boolean): void }): void {
   response.on('close', () => {
-    if (response.writableFinished) onClosed(false);
+    if (response.writableFinished) hearer.onClosed(false);
     // Where it was closed from this side, the request's story is over by the next turn.
-    else setImmediate(onClosed, true);
+    else setImmediate(() => hearer.onClosed(true));
   });
 }

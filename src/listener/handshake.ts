@@ -88,15 +88,15 @@ class Handshake {
     const cancelTimer = clock.after(requestTimeoutMs, () => {
       this.#fail(timeoutFailure(requestTimeoutMs));
     });
-    const letGo = this.#upgrade.lifeline.onEnd(() => {
-      this.#fail(abortedFailure());
-    });
+    const { lifeline } = this.#upgrade;
+    const abort = (): void => this.#fail(abortedFailure());
+    lifeline.onEnd(abort);
     try {
       this.#send(proxy, trust, egress);
       return await this.#outcome.promise;
     } finally {
       cancelTimer();
-      letGo();
+      lifeline.offEnd(abort);
     }
   }
 

@@ -7,14 +7,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../errors.ts';
-import type { Exchange, ExchangeParts, Outcome } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
 import { handle } from '../exchange/handle.ts';
 import { LifelineEnded } from '../exchange/lifeline.ts';
 import { withAnswerFields, type StartWatch } from '../exchange/watch.ts';
 import { corsFields } from '../upstream/fields.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
 import { admit, type AdmitOptions, type Route } from './admit.ts';
-import { emptyTally, isCut, tellEnding, onceClosed, type Ending } from './ending.ts';
+import { Carried, type CarryingPort } from './carried.ts';
+import { emptyTally, tellEnding, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
 import { asFault, drainingFault, parserFault } from './faults.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
@@ -38,6 +39,10 @@ export class ProxyServer {
   readonly #servers: http.Server[] = [];
   readonly connections: OpenConnections;
   readonly #brokenSockets = new WeakSet<Duplex>();
+  readonly #port: CarryingPort = {
+    answerFailed: (exchange, reason) => this.#answerFailed(exchange, reason),
+    conclude: (carried, ending) => this.#conclude(carried, ending),
+  };
   #phase: 'open' | 'closing' | 'refusing' = 'open';
 
   constructor(options: ProxyServerOptions) {
@@ -114,32 +119,16 @@ export class ProxyServer {
     this.#carry(admission.route.parts, exchange);
   }
 
-  /** Is over when the request has been handled and its answer is closed, whichever comes last. */
   #carry(parts: ExchangeParts, exchange: Exchange): void {
-    const { request, response, lifeline } = exchange;
-    const active = new ActiveRequest(lifeline, request, response);
-    this.active.add(active);
-    let ending: Ending | undefined;
-    let isClosed = false;
-    onceClosed(response, (isBroken) => {
-      if (isBroken && !isCut(ending)) lifeline.end({ kind: 'client-left' });
-      isClosed = true;
-      if (ending !== undefined) this.#conclude(parts, exchange, active, ending);
-    });
-    const endedBy = (end: Ending): void => {
-      ending = end;
-      if (isClosed) this.#conclude(parts, exchange, active, end);
-    };
-    const outcome: Outcome = {
-      relayed: (relayed) => endedBy({ kind: 'relayed', relayed }),
-      failed: (thrown) => endedBy(this.#endedBy(thrown, exchange)),
-    };
-    if (this.#phase === 'refusing') outcome.failed(drainingFault());
-    else handle(parts, exchange, outcome);
+    const carried = new Carried(this.#port, parts, exchange);
+    this.active.add(carried);
+    if (this.#phase === 'refusing') carried.failed(drainingFault());
+    else handle(parts, exchange, carried);
   }
 
-  #conclude(parts: ExchangeParts, exchange: Exchange, active: ActiveRequest, ending: Ending): void {
-    const { request, lifeline, tally, watch } = exchange;
+  #conclude(carried: Carried, ending: Ending): void {
+    const { request, lifeline, parts } = carried;
+    const { tally, watch } = carried.exchange;
     const told: Ending = lifeline.ended?.end.kind === 'client-left' ? CLIENT_LEFT : ending;
     try {
       tellEnding(parts, request, told, tally, this.#options.clock.now() - lifeline.arrivedAt, watch);
@@ -148,12 +137,12 @@ export class ProxyServer {
       request.socket.destroy();
     } finally {
       lifeline.meetDeadline();
-      this.active.remove(active);
+      this.active.remove(carried);
       this.#closeBroken(request.socket);
     }
   }
 
-  #endedBy(thrown: unknown, { request, response, corsOrigin, tally, watch }: Exchange): Ending {
+  #answerFailed({ request, response, corsOrigin, tally, watch }: Exchange, thrown: unknown): Ending {
     if (thrown instanceof LifelineEnded) return CLIENT_LEFT;
     const error = this.#asFault(thrown);
     try {

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import type { Egress } from '../egress/egress.ts';
 import { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed } from '../exchange/exchange.ts';
-import type { Lifeline } from '../exchange/lifeline.ts';
+import type { Lifeline, LifelineEnded } from '../exchange/lifeline.ts';
 import { awaitToken, inStage } from '../exchange/stage.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { Trust } from '../tls.ts';
@@ -52,10 +52,11 @@ export function createUpgradeServer(trust: Trust | undefined, egress: Egress): S
     if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
     if (lifeline.ended !== undefined) throw lifeline.ended;
     const ticket = throttle.enter(lifeline.deadlineAt, upgrade.standing);
-    const letGo = lifeline.onEnd((reason) => {
+    const leave = (reason: LifelineEnded): void => {
       // The queue keeps the deadline itself.
       if (reason.end.kind !== 'deadline') ticket.leave(reason);
-    });
+    };
+    lifeline.onEnd(leave);
     try {
       const { permit, token } = await takePermit(parts, ticket, lifeline);
       try {
@@ -69,7 +70,7 @@ export function createUpgradeServer(trust: Trust | undefined, egress: Egress): S
         permit.release();
       }
     } finally {
-      letGo();
+      lifeline.offEnd(leave);
       ticket.leave();
       upgrade.tally.queuedMs = ticket.waitedMs;
     }

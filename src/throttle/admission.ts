@@ -112,7 +112,7 @@ class Admission implements Throttle, Desk, PermitOwner {
     if (fault !== undefined) return Promise.reject(fault);
     if (ticket.phase !== 'outside') return ADMITTED;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    this.#wait(ticket, this.now(), { kind: 'place', resolve: () => resolve(undefined), reject });
+    this.#wait(ticket, this.now(), { kind: 'place', resolve, reject });
     return promise;
   }
 
@@ -188,7 +188,7 @@ class Admission implements Throttle, Desk, PermitOwner {
     }
     this.#fillPlaces(now);
     this.#nextPermit.set(this.#room.nextReady === undefined ? Infinity : this.gate.nextTryAt(now));
-    this.#nextExpiry.set(this.#room.nextExpiryAt);
+    this.#nextExpiry.setBy(this.#room.nextExpiryAt);
     this.#fleet?.need(this.#room.nextReady === undefined ? 0 : this.gate.usable(now, this.#room.size));
   }
 
@@ -216,7 +216,7 @@ class Admission implements Throttle, Desk, PermitOwner {
   #fillPlaces(now: number): void {
     for (let ticket = this.#room.admitNext(); ticket !== undefined; ticket = this.#room.admitNext()) {
       const wait = this.#endWait(ticket, now);
-      if (wait?.kind === 'place') wait.resolve();
+      if (wait?.kind === 'place') wait.resolve(undefined);
     }
   }
 

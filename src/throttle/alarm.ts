@@ -16,6 +16,11 @@ export class Alarm {
     this.#ring = ring;
   }
 
+  /** Rings at `at`, or before: one that is set already is not moved to a later instant, but may be set again when it rings. */
+  setBy(at: number): void {
+    if (at < this.#at || at === Infinity) this.set(at);
+  }
+
   /** @param at Infinity switches it off */
   set(at: number): void {
     if (at === this.#at) return;

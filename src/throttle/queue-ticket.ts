@@ -26,7 +26,11 @@ export type Phase = 'outside' | 'preparing' | 'ready' | 'granted' | 'left';
 
 /** A promise that is waited for. */
 export type Wait =
-  | { readonly kind: 'place'; readonly resolve: () => void; readonly reject: (reason: unknown) => void }
+  | {
+      readonly kind: 'place';
+      readonly resolve: (nothing: undefined) => void;
+      readonly reject: (reason: unknown) => void;
+    }
   | { readonly kind: 'permit'; readonly resolve: (permit: Permit) => void; readonly reject: (reason: unknown) => void };
 
 /** A ticket as typed, with the state that its throttle keeps on it; nobody else writes that. */
