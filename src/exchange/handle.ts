@@ -81,7 +81,7 @@ class Handling implements Outcome {
   #sendOnceWhole(ticket: Ticket): void {
     try {
       const isAlive = this.#exchange.lifeline.ended === undefined;
-      if (isAlive && (this.#body.isWhole || this.#body.takeWhole())) this.#send(ticket);
+      if (isAlive && this.#hasBody()) this.#send(ticket);
       else void this.#sendWhenReady();
     } catch (fault) {
       this.failed(fault);
@@ -99,7 +99,7 @@ class Handling implements Outcome {
       if (lifeline.ended !== undefined) throw nameEnd(this.#ticket === undefined ? 'token' : 'queue', lifeline.ended);
       const ticket = this.#ticket ?? this.#enter();
       if (!ticket.isAdmitted) await inStage('queue', ticket.admitted(), watch);
-      if (!this.#body.isWhole && !this.#body.takeWhole()) await this.#readBody();
+      if (!this.#hasBody()) await this.#readBody();
       this.#send(ticket);
     } catch (fault) {
       this.failed(fault);
@@ -117,6 +117,11 @@ class Handling implements Outcome {
       this.#attempts?.abort();
     });
     return ticket;
+  }
+
+  /** Without a wait. Who expects to be told to continue is told so, even where the body is here already. */
+  #hasBody(): boolean {
+    return this.#body.isWhole || (!expectsContinue(this.#exchange.request) && this.#body.takeWhole());
   }
 
   async #readBody(): Promise<void> {
