@@ -37,7 +37,7 @@ export function createLines({ level, clock, sink, describeRequest }: LinesOption
       if (fields !== undefined) logger.info(fields, 'request');
       happenedAt = undefined;
     },
-    onTold: () => sink.flush(),
+    onBatch: () => sink.flush(),
   });
   return { logger, requests };
 }

@@ -14,8 +14,8 @@ export interface RequestLinesOptions {
   readonly clock: Clock;
   /** Writes the line of a request that ended at this instant. */
   readonly tell: (event: RequestEnded, wallAt: number) => void;
-  /** Called behind the last line of a batch. */
-  readonly onTold: () => void;
+  /** Called behind the last line of a full batch, or when the first of it has waited for long enough. */
+  readonly onBatch: () => void;
 }
 
 export class RequestLines {
@@ -32,8 +32,13 @@ export class RequestLines {
   add(event: RequestEnded): void {
     this.#events.push(event);
     this.#endedAt.push(this.#options.clock.wallNow());
-    if (this.#events.length >= BATCH_REQUESTS) this.tellAll();
-    else this.#cancel ??= this.#options.clock.after(GATHER_MS, () => this.tellAll());
+    if (this.#events.length >= BATCH_REQUESTS) this.#finishBatch();
+    else this.#cancel ??= this.#options.clock.after(GATHER_MS, () => this.#finishBatch());
+  }
+
+  #finishBatch(): void {
+    this.tellAll();
+    this.#options.onBatch();
   }
 
   /** Writes the lines of all that have gathered. Does nothing when there is none, and when called by one of these lines. */
@@ -48,6 +53,5 @@ export class RequestLines {
       this.#events.length = this.#endedAt.length = 0;
       this.#isTelling = false;
     }
-    this.#options.onTold();
   }
 }

@@ -43,7 +43,7 @@ type LabelValues = readonly [first?: string, second?: string, third?: string, fo
 
 /** Registers a counter. */
 export function createCounter(options: SeriesOptions): Count {
-  const counts = new SeriesTable(options.labelNames, (labels) => ({ labels, count: 0 }), options.initial);
+  const counts = new SeriesTable(options.labelNames, (labels) => ({ labels, count: 0, told: 0 }), options.initial);
   registerCounter(options, counts);
   return (first = '', second = '', third = '', fourth = '') => {
     counts.find(first, second, third, fourth).count++;
@@ -73,13 +73,14 @@ export function createTimer(options: TimerOptions): Time {
 interface Counted {
   readonly labels: Labels;
   readonly count: number;
+  /** How much of it prom-client knows. */
+  told: number;
 }
 
 function registerCounter(
   { registry, name, help, labelNames }: Omit<SeriesOptions, 'initial'>,
   table: SeriesTable<Counted>,
 ): void {
-  const told = new Map<Counted, number>();
   const counter = new Counter({
     name,
     help,
@@ -87,8 +88,8 @@ function registerCounter(
     registers: [registry],
     collect() {
       for (const series of table.all) {
-        counter.inc(series.labels, series.count - (told.get(series) ?? 0));
-        told.set(series, series.count);
+        counter.inc(series.labels, series.count - series.told);
+        series.told = series.count;
       }
     },
   });
@@ -145,6 +146,7 @@ class Durations {
   /** By bucket, each without those before it; the last is +Inf. */
   readonly buckets = new Float64Array(DURATION_BUCKETS.length + 1);
   count = 0;
+  told = 0;
   sum = 0;
 
   constructor(labels: Labels) {

@@ -53,6 +53,17 @@ it('no other line overtakes them, and each has its own time', async () => {
   ]);
 });
 
+it('a line behind them has no write of its own', async () => {
+  const { clock, stream, log } = open();
+  for (let count = 0; count < 10; count++) {
+    log.observe(ended('/one'));
+    log.warn('another');
+  }
+  expect(stream.writes).toBe(0);
+  await clock.advance(250);
+  expect([stream.lines.length, stream.writes]).toEqual([20, 1]);
+});
+
 it('what ended before the log became quieter is told', async () => {
   const { stream, log } = open();
   log.observe(ended('/told'));
