@@ -145,6 +145,7 @@ export class Attempts implements AttemptTerms {
   /** One that is too large to be held back is the last. */
   onOverflow(head: AnswerHead): Relay {
     this.#steps.forgo(this.#next);
+    this.#next = undefined;
     return this.#passOn(head);
   }
 

@@ -37,19 +37,8 @@ class Handling implements Outcome {
   begin(): void {
     const { response, lifeline } = this.#exchange;
     const isAtHand = response.socket !== null && this.#parts.tokens.current() !== undefined;
-    if (!isAtHand || lifeline.ended !== undefined) {
-      void this.#sendWhenReady();
-      return;
-    }
-    try {
-      const ticket = this.#enter();
-      if (!ticket.isAdmitted) this.#awaitPlace(ticket);
-      else if (this.#body.isWhole) this.#send(ticket);
-      // What came in one packet with the head has been parsed by the next microtask.
-      else void SETTLED.then(() => this.#sendOnceWhole(ticket));
-    } catch (fault) {
-      this.failed(fault);
-    }
+    if (isAtHand && lifeline.ended === undefined) this.#queueUp();
+    else void this.#awaitTurn();
   }
 
   relayed(relayed: Relayed): void {
@@ -62,47 +51,31 @@ class Handling implements Outcome {
     this.#outcome.failed(reason);
   }
 
-  /** Where many wait: each holds as little as it can. */
-  #awaitPlace(ticket: Ticket): void {
-    const { watch } = this.#exchange;
-    watch?.waitBegins('queue');
-    ticket.admitted().then(
-      () => {
-        watch?.waitEnds();
-        this.#sendOnceWhole(ticket);
-      },
-      (reason: unknown) => {
-        watch?.waitEnds();
-        this.failed(reason);
-      },
-    );
-  }
-
-  #sendOnceWhole(ticket: Ticket): void {
-    try {
-      const isAlive = this.#exchange.lifeline.ended === undefined;
-      if (isAlive && this.#hasBody()) this.#send(ticket);
-      else void this.#sendWhenReady();
-    } catch (fault) {
-      this.failed(fault);
-    }
-  }
-
-  /** Waits for what is not at hand, in this order. */
-  async #sendWhenReady(): Promise<void> {
+  async #awaitTurn(): Promise<void> {
     const { tokens } = this.#parts;
     const { response, lifeline, watch } = this.#exchange;
     try {
       // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
       if (response.socket === null) await new Promise(setImmediate);
-      if (this.#ticket === undefined && tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
-      if (lifeline.ended !== undefined) throw nameEnd(this.#ticket === undefined ? 'token' : 'queue', lifeline.ended);
-      const ticket = this.#ticket ?? this.#enter();
-      if (!ticket.isAdmitted) await inStage('queue', ticket.admitted(), watch);
-      if (!this.#hasBody()) await this.#readBody();
-      this.#send(ticket);
+      if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
+      if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
     } catch (fault) {
       this.failed(fault);
+      return;
+    }
+    this.#queueUp();
+  }
+
+  #queueUp(): void {
+    try {
+      const ticket = this.#enter();
+      if (!ticket.isAdmitted) this.#awaitPlace(ticket);
+      else if (this.#body.isWhole) this.#send(ticket);
+      // What came in one packet with the head has been parsed by the next microtask.
+      else void SETTLED.then(() => this.#takeBody(ticket));
+    } catch (fault) {
+      // By then it is known, too, whether the rest of a request that is refused is here.
+      void SETTLED.then(() => this.failed(fault));
     }
   }
 
@@ -119,15 +92,44 @@ class Handling implements Outcome {
     return ticket;
   }
 
-  /** Without a wait. Who expects to be told to continue is told so, even where the body is here already. */
-  #hasBody(): boolean {
-    return this.#body.isWhole || (!expectsContinue(this.#exchange.request) && this.#body.takeWhole());
+  /** Where many wait: each holds as little as it can. */
+  #awaitPlace(ticket: Ticket): void {
+    const { watch } = this.#exchange;
+    watch?.waitBegins('queue');
+    ticket.admitted().then(
+      () => {
+        watch?.waitEnds();
+        this.#takeBody(ticket);
+      },
+      (reason: unknown) => {
+        watch?.waitEnds();
+        this.failed(reason);
+      },
+    );
   }
 
-  async #readBody(): Promise<void> {
+  /** At once, if it is here as a whole. Who expects to be told to continue is told so, even then. */
+  #takeBody(ticket: Ticket): void {
+    const { request, lifeline } = this.#exchange;
+    try {
+      if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
+      const isHere = this.#body.isWhole || (!expectsContinue(request) && this.#body.takeWhole());
+      if (isHere) this.#send(ticket);
+      else void this.#readBody(ticket);
+    } catch (fault) {
+      this.failed(fault);
+    }
+  }
+
+  async #readBody(ticket: Ticket): Promise<void> {
     const { request, response, lifeline, watch } = this.#exchange;
-    if (expectsContinue(request)) response.writeContinue();
-    await inStage('body', this.#body.read(lifeline), watch);
+    try {
+      if (expectsContinue(request)) response.writeContinue();
+      await inStage('body', this.#body.read(lifeline), watch);
+      this.#send(ticket);
+    } catch (fault) {
+      this.failed(fault);
+    }
   }
 
   #send(ticket: Ticket): void {

@@ -96,13 +96,22 @@ export class Relay implements AnswerTarget {
     const error = new SidecarError('UPSTREAM_RESET', 'the answer broke off');
     this.#exchange.lifeline.end({ kind: 'failed', error });
     if (this.#response.req.httpVersion === '1.0') socket?.resetAndDestroy();
-    else this.#response.destroy();
+    else destroyInTurn(this.#response);
   }
 
   #relocate(location: string): string {
     const { upstream, clientPath } = this.#parts;
     return rewriteLocation(upstream.baseUrl, this.#exchange.path, location, clientPath);
   }
+}
+
+/**
+ * Ends a response, and its connection, where it stands. One that is behind another of its connection waits for its turn: node:http would
+ * forget the connection of a response that is destroyed without having one.
+ */
+export function destroyInTurn(response: ServerResponse): void {
+  if (response.socket !== null || response.destroyed) response.destroy();
+  else response.once('socket', () => response.destroy());
 }
 
 /** Gives the client an answer that was held back; one that broke off breaks off. */

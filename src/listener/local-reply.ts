@@ -112,16 +112,22 @@ export function replyLocally(
   clock = systemClock,
 ): number {
   const { status, fields, body } = describeReply(error);
-  const mustClose = !request.complete || error.code === 'BAD_REQUEST' || error.code === 'DRAINING';
+  const isWhole = request.complete || isHere(request);
+  const mustClose = !isWhole || error.code === 'BAD_REQUEST' || error.code === 'DRAINING';
   if (mustClose) response.shouldKeepAlive = false;
   response.writeHead(status, [...fields, ...extraFields]);
-  if (request.complete || isBroken) {
+  if (isWhole || isBroken) {
     response.end(body);
   } else {
     response.write(body);
     lingerThenEnd(request, response, clock);
   }
   return Buffer.byteLength(body);
+}
+
+/** All of it has come, unread, although node:http says so only a little later. */
+function isHere({ headers, readableLength }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === readableLength;
 }
 
 function lingerThenEnd(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
@@ -136,7 +142,8 @@ function lingerThenEnd(request: IncomingMessage, response: ServerResponse, clock
     if (leftBytes <= 0) stop();
   };
   const cancel = clock.after(LINGER_MS, stop);
-  request.on('data', count).on('end', stop).on('close', stop);
+  // Whoever was reading it may have paused it.
+  request.on('data', count).on('end', stop).on('close', stop).resume();
 }
 
 /**

@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream';
 import { SidecarError } from '../errors.ts';
 import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
 import { handle } from '../exchange/handle.ts';
+import { destroyInTurn } from '../exchange/relay.ts';
 import { LifelineEnded } from '../exchange/lifeline.ts';
 import { withAnswerFields, type StartWatch } from '../exchange/watch.ts';
 import { corsFields } from '../upstream/fields.ts';
@@ -122,7 +123,8 @@ export class ProxyServer {
   #carry(parts: ExchangeParts, exchange: Exchange): void {
     const carried = new Carried(this.#port, parts, exchange);
     this.active.add(carried);
-    if (this.#phase === 'refusing') carried.failed(drainingFault());
+    // By the next microtask it is known whether the rest of a request is here.
+    if (this.#phase === 'refusing') queueMicrotask(() => carried.failed(drainingFault()));
     else handle(parts, exchange, carried);
   }
 
@@ -147,7 +149,7 @@ export class ProxyServer {
     const error = this.#asFault(thrown);
     try {
       const cors = corsOrigin === undefined ? [] : corsFields(corsOrigin);
-      if (response.headersSent || response.destroyed) response.destroy();
+      if (response.headersSent || response.destroyed) destroyInTurn(response);
       else tally.responseBytes = this.#reply(request, response, error, withAnswerFields(cors, watch));
     } catch (fault) {
       this.#asFault(fault);

@@ -8,7 +8,7 @@ import type { Egress } from '../egress/egress.ts';
 import { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed } from '../exchange/exchange.ts';
 import type { Lifeline, LifelineEnded } from '../exchange/lifeline.ts';
-import { awaitToken, inStage } from '../exchange/stage.ts';
+import { awaitToken, inStage, nameEnd } from '../exchange/stage.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { Trust } from '../tls.ts';
 import type { Token } from '../token/token.ts';
@@ -54,7 +54,7 @@ export function createUpgradeServer(trust: Trust | undefined, egress: Egress): S
     const ticket = throttle.enter(lifeline.deadlineAt, upgrade.standing);
     const leave = (reason: LifelineEnded): void => {
       // The queue keeps the deadline itself.
-      if (reason.end.kind !== 'deadline') ticket.leave(reason);
+      if (reason.end.kind !== 'deadline') ticket.leave(nameEnd('queue', reason));
     };
     lifeline.onEnd(leave);
     try {

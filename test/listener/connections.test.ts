@@ -54,6 +54,59 @@ describe('pipelined requests', () => {
   });
 });
 
+describe('an answer that breaks off behind another one of its connection', () => {
+  it('ends the connection in its turn, and what is behind it is told of', async () => {
+    let tellCut: () => void = () => undefined;
+    const isCut = new Promise<void>((resolve) => (tellCut = resolve));
+    await using upstream = await startRecordingUpstream(async (request, response) => {
+      if (request.path === '/cut') {
+        response.writeHead(200, { 'content-length': '99' }).write('half', () => response.destroy());
+        response.once('close', tellCut);
+      }
+      if (request.path !== '/slow') return;
+      await isCut;
+      await sleep(50);
+      response.end('[/slow]');
+    });
+    await using proxy = await startProxy(upstream.url);
+    const ask = (path: string): string => `GET ${path} HTTP/1.1\r\n${KEPT}\r\n`;
+    const answer = await sendRaw(proxy.url, `${ask('/slow')}${ask('/cut')}${ask('/behind')}`);
+    expect(bodies(answer.bytes)).toEqual(['[/slow]']);
+    const told = await proxy.told(3);
+    expect(told.map(({ path, code }) => [path, code]).sort()).toEqual([
+      ['/behind', 499],
+      ['/cut', 200],
+      ['/slow', 200],
+    ]);
+    await proxy.server.active.whenIdle();
+  });
+});
+
+describe('a request that is refused on arrival', () => {
+  const get = `GET /x HTTP/1.1\r\n${KEPT}\r\n`;
+  const post = `POST /x HTTP/1.1\r\n${KEPT}Content-Length: 4\r\n\r\nbody`;
+
+  it.each([
+    ['without a body', get],
+    ['whose body came along', post],
+  ])('%s keeps its connection, and so do those behind it', async (_, ask) => {
+    await using upstream = await startRecordingUpstream(never);
+    await using proxy = await startProxy(upstream.url, { maxInFlight: 1, queueMax: 1 });
+    const crowd = await openSocket(proxy.url);
+    crowd.write(get + get);
+    while (proxy.server.active.count < 2) await sleep(5);
+    const answer = await sendRaw(proxy.url, ask + ask + ask.replace(KEPT, HEAD));
+    expect(answer.bytes.toString().match(/^HTTP\/1\.1 503 .*|^connection: .*/gim)).toEqual([
+      ...['HTTP/1.1 503 Service Unavailable', 'Connection: keep-alive'],
+      ...['HTTP/1.1 503 Service Unavailable', 'Connection: keep-alive'],
+      ...['HTTP/1.1 503 Service Unavailable', 'Connection: close'],
+    ]);
+    const refused = { code: 503, localReply: 'QUEUE_FULL' };
+    expect(await proxy.told(3)).toMatchObject([refused, refused, refused]);
+    crowd.destroy();
+  });
+});
+
 describe('an answer without a body', () => {
   it('to HEAD keeps its length, and the connection stays in step', async () => {
     await using upstream = await startRecordingUpstream((_, response) => {

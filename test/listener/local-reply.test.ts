@@ -77,7 +77,7 @@ describe('patience with a client that goes on', () => {
   const fault = new SidecarError('BAD_REQUEST', 'no');
 
   /** A client that sends half a body, reads the answer, and never closes. */
-  async function callAnd(reply: (request: IncomingMessage, response: ServerResponse) => void): Promise<void> {
+  async function callAnd(reply: (request: IncomingMessage, response: ServerResponse) => void): Promise<Socket> {
     const server = createServer(reply);
     const { port } = new URL(await listenOnLoopback(server));
     const socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true });
@@ -87,6 +87,7 @@ describe('patience with a client that goes on', () => {
     });
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf');
     await once(socket, 'data');
+    return socket;
   }
 
   it('ends after a second by the clock that is handed in, and not before', async () => {
@@ -100,6 +101,19 @@ describe('patience with a client that goes on', () => {
     expect(seen?.writableEnded).toBe(false);
     await clock.advance(1);
     expect([seen?.writableEnded, clock.pendingTimers]).toEqual([true, 0]);
+  });
+
+  it('reads on where the body was not being read, and ends with it', async () => {
+    const clock = new ManualClock();
+    let ended: Promise<unknown> | undefined;
+    const socket = await callAnd((request, response) => {
+      request.on('data', () => undefined).pause();
+      ended = once(response, 'finish');
+      replyLocally(request, response, fault, [], false, clock);
+    });
+    socket.write('x'.repeat(96));
+    await ended;
+    expect(clock.pendingTimers).toBe(0);
   });
 
   it('on a bare connection, too', async () => {
