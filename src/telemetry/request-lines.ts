@@ -1,6 +1,6 @@
 /**
- * Requests whose lines are yet to be written: they are spelt out many at a time, which takes half of what it takes to do so one by one,
- * each among everything else that a request does. Bounded in number and time; no line overtakes them.
+ * Requests whose lines are yet to be written: spelt out many at a time, each costs less than among everything else that a request does.
+ * Bounded in number and time; no line overtakes them.
  */
 import type { Cancel, Clock } from '../clock.ts';
 import type { RequestEnded } from './events.ts';
