@@ -61,7 +61,7 @@ describe('a target that is no URL', () => {
     expect(await chain.sidecar.stop()).toEqual({ code: 0, signal: null });
   });
 
-  it('has any authority, on a socket file: its path alone counts, and the process lives on', async () => {
+  it('may name whatever authority on a socket file: its path alone counts, and the process lives on', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'websocket-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const path = join(folder, 'proxy.sock');
