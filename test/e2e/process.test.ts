@@ -56,6 +56,21 @@ describe('Node.js itself', () => {
   });
 });
 
+describe('what only the start needed', () => {
+  it.each([
+    [['--expose-gc'], true],
+    [[], false],
+  ])('is given back once it has started, where Node.js lets programs ask for that: %j', async (flags, isGivenBack) => {
+    await using sidecar = await startSidecar({
+      name: 'give-start-back',
+      program: [process.execPath, '--trace-gc', ...flags, 'src/main.ts'],
+      env: settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()),
+    });
+    await sidecar.line(/"msg":"token request failed/);
+    expect(sidecar.stdout().includes('Mark-Compact (reduce)')).toBe(isGivenBack);
+  });
+});
+
 describe('debug output', () => {
   it.each(['*', 'http,net,tls,undici', 'stream'])(
     'of DEBUG=* and NODE_DEBUG=%s shows no token and no secret',

@@ -9,16 +9,7 @@ import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** What a build reads. */
-const SOURCES = [
-  'package.json',
-  'tsconfig.json',
-  'tsconfig.build.json',
-  'src',
-  'tools',
-  'config',
-  'README.md',
-  'LICENSE',
-];
+const SOURCES = ['package.json', 'src', 'tools', 'config', 'README.md', 'LICENSE'];
 const run = promisify(execFile);
 
 /** The project's Node.js comes first, and with it the tools that the project has installed. */

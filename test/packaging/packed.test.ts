@@ -4,7 +4,7 @@
  */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -50,9 +50,23 @@ describe('the package', () => {
     ])
       expect(contents).toContain(file);
     const others = contents.filter(
-      (path) => !/^(LICENSE|README\.md|package\.json|dist\/.+\.(js|css)|config\/[a-z-]+\.(yaml|md))$/.test(path),
+      (path) =>
+        !/^(LICENSE|README\.md|package\.json|dist\/licences\.txt|dist\/.+\.(js|css)|config\/[a-z-]+\.(yaml|md))$/.test(
+          path,
+        ),
     );
     expect(others).toEqual([]);
+  });
+
+  it('is few files, in one byte a character, with the licence of each package that they hold', async () => {
+    await run('tar', ['-xzf', tarball.file, '-C', folder]);
+    const dist = join(folder, 'package', 'dist');
+    const programs = readdirSync(dist).filter((name) => name.endsWith('.js'));
+    expect(programs.length).toBeLessThan(50);
+    for (const name of programs) expect(readFileSync(join(dist, name), 'utf8'), name).toMatch(/^[\0-\x7f]*$/);
+    const licences = readFileSync(join(dist, 'licences.txt'), 'utf8');
+    for (const name of ['undici', 'pino', 'prom-client', 'convict', 'structured-headers', 'yaml'])
+      expect(licences).toMatch(new RegExp(`^${name} \\d.*\\(\\S+\\)\\n\\n.*(?:[Ll]icen[sc]e|Copyright)`, 'm'));
   });
 
   it('has nothing that publint objects to', () => {

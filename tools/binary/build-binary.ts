@@ -17,9 +17,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ASSET_NAMES, locateAsset } from '../../src/asset.ts';
-import { writeBundle } from './bundle.ts';
+import { bundleIntoOne } from '../bundle/bundle.ts';
+import { gatherLicences } from '../bundle/licences.ts';
 import { parseElf } from './elf.ts';
-import { gatherLicences } from './licences.ts';
 import { dropLibatomic } from './without-libatomic.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -49,7 +49,9 @@ export async function buildBinary(file: string): Promise<Binary> {
     // One that is running can be replaced and not be written to.
     rmSync(file, { force: true });
     const main = join(work, 'main.mjs');
-    const bundle = await writeBundle(ROOT, main);
+    const bundle = await bundleIntoOne(ROOT);
+    const code = bundle.files.map((file) => file.code).join('');
+    writeFileSync(main, code);
     const { executable, remarks } = copyNode(work);
     inject(work, { main, executable, output: file });
     const image = readFileSync(file);
@@ -61,7 +63,7 @@ export async function buildBinary(file: string): Promise<Binary> {
     tryOut(file);
     const elf = parseElf(image);
     const needs = elf && [...elf.needed(), ...elf.newestVersions()];
-    return { file, bytes: statSync(file).size, bundleBytes: bundle.bytes, licences, needs, remarks };
+    return { file, bytes: statSync(file).size, bundleBytes: Buffer.byteLength(code), licences, needs, remarks };
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
@@ -81,7 +83,12 @@ function copyNode(work: string): { executable: string; remarks: string[] } {
 }
 
 /** As in the image (Dockerfile). V8 takes back only code that was made under the same ones. */
-const RUNTIME_FLAGS = ['--max-semi-space-size=4', '--no-concurrent-recompilation', '--heap-growing-percent=100'];
+const RUNTIME_FLAGS = [
+  '--max-semi-space-size=4',
+  '--no-concurrent-recompilation',
+  '--heap-growing-percent=100',
+  '--expose-gc',
+];
 
 function inject(work: string, terms: { main: string; executable: string; output: string }): void {
   const settings = join(work, 'sea.json');

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { writeProgram } from '../../../tools/bundle/write-program.ts';
 import { startTokenServer } from '../../support/token-server.ts';
-import { build } from '../speed/build.ts';
 import { median } from '../speed/figures.ts';
 import { readImageFlags } from '../speed/image-flags.ts';
 import { describeLoad, describeMachine } from '../speed/machine.ts';
@@ -50,7 +50,7 @@ const out = values.out ?? (values.write ? join(ROOT, 'docs', 'benchmarks') : und
 
 process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
 for (const line of installPrograms()) fail(line);
-if (values.main === undefined && !build(ROOT)) fail('The build has faults; what it has emitted is measured.');
+if (values.main === undefined) await writeProgram(ROOT, join(ROOT, 'dist'));
 const main = resolve(values.main ?? join(ROOT, 'dist', 'main.js'));
 const machine = describeMachine();
 const folder = mkdtempSync(join(tmpdir(), 'growth-'));

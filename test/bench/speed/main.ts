@@ -7,8 +7,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { writeProgram } from '../../../tools/bundle/write-program.ts';
 import { startTokenServer } from '../../support/token-server.ts';
-import { build } from './build.ts';
 import { summarize } from './figures.ts';
 import { judge, summarizeStarts, type Played, type Results } from './goals.ts';
 import { readImageFlags } from './image-flags.ts';
@@ -56,7 +56,7 @@ const faults: string[] = [];
 
 process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
 for (const line of installPrograms()) fail(line);
-if (values.main === undefined && !build(ROOT)) fail('The build has faults; what it has emitted is measured.');
+if (values.main === undefined) await writeProgram(ROOT, join(ROOT, 'dist'));
 const machine = describeMachine();
 const scenarios = chosen([...SCENARIOS, { name: OPEN_LOOP }], values.scenario).map(({ name }) => name);
 const subjects = chosen(listSubjects(), values.only);

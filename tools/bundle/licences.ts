@@ -1,4 +1,4 @@
-/** The licences of what a binary consists of: whoever passes it on has to pass these on as well. */
+/** The licences of what a bundle or a binary consists of: whoever passes it on has to pass these on as well. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -12,8 +12,13 @@ const RULE = '='.repeat(80);
  * @param files absolute paths
  */
 export function gatherLicences(root: string, files: readonly string[]): string {
+  return [describeNode(), gatherPackageLicences(root, files)].join('\n');
+}
+
+/** The same without Node.js. */
+export function gatherPackageLicences(root: string, files: readonly string[]): string {
   const folders = new Set([root, ...files.map(packageOf).filter((folder) => folder !== undefined)]);
-  return [describeNode(), ...[...folders].map(describePackage)].join('\n');
+  return [...folders].map(describePackage).join('\n');
 }
 
 function describeNode(): string {

@@ -1,0 +1,101 @@
+/**
+ * The program and what it imports in few files. Node.js loads each module with a cost in memory that stays: three hundred of them
+ * took 10 MB (docs/adr/0020).
+ */
+import { isBuiltin } from 'node:module';
+import { join } from 'node:path';
+import { build, type OutputChunk, type OutputOptions, type RolldownOutput } from 'rolldown';
+
+/** Asked for by a dependency that does without it: the Redis client, for commands that are not used. */
+const DISPENSABLE = new Set(['@node-rs/xxhash']);
+
+/** Imported when first wanted, by few: these stay packages. */
+const LATE = ['@opentelemetry/', '@redis/client', 'http-proxy-3', 'jose/'];
+
+/** A stack trace says where: names stay. Comments and spaces do not, since V8 keeps the text as long as the program runs. */
+const TERSE: OutputOptions = {
+  comments: false,
+  minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+};
+
+export interface BundledFile {
+  readonly name: string;
+  readonly code: string;
+}
+
+export interface Bundle {
+  readonly files: readonly BundledFile[];
+  /** The files that it was made of, as absolute paths. */
+  readonly modules: readonly string[];
+}
+
+/** The bundle of src/main.ts: `main.js`, and beside it what is imported late; packages of {@link LATE} are looked for in node_modules. */
+export async function bundleProgram(root: string): Promise<Bundle> {
+  const output = await bundle(root, (name) => LATE.some((late) => name.startsWith(late)), {
+    entryFileNames: 'main.js',
+    chunkFileNames: '[name].js',
+  });
+  return bundleOf(output.filter((file) => file.type === 'chunk'));
+}
+
+/**
+ * The bundle of src/main.ts with all packages, as one file; what is imported late stays unevaluated until then.
+ * @throws Error when something would be looked for at run time that is not inside: a one-file program has no node_modules
+ */
+export async function bundleIntoOne(root: string): Promise<Bundle> {
+  const [chunk, ...others] = await bundle(root, (name) => DISPENSABLE.has(name), { codeSplitting: false });
+  // A late import of what is inside counts as one of the file itself.
+  const outside = [
+    ...chunk.imports,
+    ...chunk.dynamicImports,
+    ...requiredIn(chunk.code),
+    ...others.map(({ fileName }) => fileName),
+  ].filter((name) => name !== chunk.fileName && !isBuiltin(name) && !DISPENSABLE.has(name));
+  if (outside.length > 0) throw new Error(`not in the bundle: ${outside.join(', ')}`);
+  return bundleOf([chunk]);
+}
+
+async function bundle(
+  root: string,
+  external: (name: string) => boolean,
+  output: OutputOptions,
+): Promise<RolldownOutput['output']> {
+  const made = await build({
+    input: join(root, 'src', 'main.ts'),
+    cwd: root,
+    platform: 'node',
+    logLevel: 'silent',
+    write: false,
+    external: (name) => external(name),
+    output: { format: 'esm', ...TERSE, ...output },
+  });
+  return made.output;
+}
+
+function bundleOf(chunks: readonly OutputChunk[]): Bundle {
+  return {
+    files: chunks.map(({ fileName, code }) => ({ name: fileName, code: inAscii(lookUpBuiltins(code)) })),
+    modules: chunks.flatMap(({ moduleIds }) => moduleIds.map((id) => id.replace(/\?.*$/, ''))),
+  };
+}
+
+/** An import reads all that a module exports, and much of Node.js is loaded when it is first read: 2 MB that nobody asked for. */
+function lookUpBuiltins(code: string): string {
+  return code.replace(
+    /\bimport(?: ([\w$]+))?,?(?:\{([^}]*)\})?from"(node:[^"]+)";/g,
+    (_, whole: string | undefined, parts: string | undefined, name: string) => {
+      const names = [whole, parts && `{${parts.replaceAll(' as ', ':')}}`].filter((part) => part !== undefined);
+      return names.map((part) => `const ${part}=process.getBuiltinModule("${name}");`).join('');
+    },
+  );
+}
+
+/** Two bytes are taken for each character of a text if one of them is not Latin-1. */
+function inAscii(code: string): string {
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** What CommonJS modules ask for, in the words of the bundler. */
+function requiredIn(code: string): string[] {
+  return [...code.matchAll(/\b__require\(["`]([^"`]+)["`]\)/g)].map(([, name = '']) => name);
+}
