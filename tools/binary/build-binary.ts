@@ -86,7 +86,7 @@ function copyNode(work: string): { executable: string; remarks: string[] } {
 const RUNTIME_FLAGS = [
   '--max-semi-space-size=4',
   '--no-concurrent-recompilation',
-  '--heap-growing-percent=100',
+  '--heap-growing-percent=150',
   '--expose-gc',
 ];
 

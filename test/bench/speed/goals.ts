@@ -78,10 +78,12 @@ export function judge({ played, openLoop }: Results): Verdict[] {
     atMost('peak memory, 1000 connections (POST), MiB', (of('post1000', 'sidecar')?.peakBytes ?? NaN) / MIB, 180),
     atMost('idle memory, MiB', (start?.idleBytes ?? NaN) / MIB, 70),
     atMost('start to ready, ms', start?.startMs ?? NaN, 300),
-    atLeast(
-      'get64: throughput, of that with Node.js as it comes',
-      speed('get64', 'sidecar') / speed('get64', 'sidecar-unset'),
-      0.95,
+    ...['get64', 'post64', 'upload64', 'download64'].map((scenario) =>
+      atLeast(
+        `${scenario}: throughput, of that with Node.js as it comes`,
+        speed(scenario, 'sidecar') / speed(scenario, 'sidecar-unset'),
+        0.95,
+      ),
     ),
   ];
   return verdicts.filter(({ value }) => value !== 'NaN');
