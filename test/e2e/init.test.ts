@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { MAIN } from '../support/main-file.ts';
 import { newCredential } from '../support/secrets.ts';
 import type { Credential } from '../support/secrets.ts';
 import { spawnSidecar } from '../support/sidecar-process.ts';
@@ -64,7 +65,7 @@ describe('on a terminal', () => {
         [/an audience or a scope is needed[^]*Audience .*: /, `${AUDIENCE}\n`],
         [/Scopes.*: /, '\n'],
         [/Calls per second.* \[auto\]: /, '\n'],
-        [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*node \S+main\.ts --config sidecar\.yaml/, ''],
+        [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*node \S+main\.[jt]s --config sidecar\.yaml/, ''],
         [/Run check on it now\? \[Y\/n\] /, '\n'],
         [/✔ token +token endpoint +\S+ ms +obtained/, ''],
       ]);
@@ -174,7 +175,7 @@ describe('for a script', () => {
     const client = ['--client-id', credential.id, '--client-secret-file', secretFile];
     const written = await init([...urls, ...client, '--output', output]);
     expect(written).toMatchObject({ code: 0, lines: [''] });
-    expect(written.stdout).toContain(`  node src/main.ts check --config ${output}\n`);
+    expect(written.stdout).toContain(`  node ${MAIN} check --config ${output}\n`);
 
     await using check = spawnSidecar({ name: 'check-after-init', args: ['check', '--config', output] });
     expect(await check.exit).toEqual({ code: 0, signal: null });

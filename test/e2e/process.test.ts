@@ -9,6 +9,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { post } from '../support/calls.ts';
 import { startChain } from '../support/chain.ts';
 import type { Chain } from '../support/chain.ts';
+import { MAIN } from '../support/main-file.ts';
 import { sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
@@ -63,7 +64,7 @@ describe('what only the start needed', () => {
   ])('is given back once it has started, where Node.js lets programs ask for that: %j', async (flags, isGivenBack) => {
     await using sidecar = await startSidecar({
       name: 'give-start-back',
-      program: [process.execPath, '--trace-gc', ...flags, 'src/main.ts'],
+      program: [process.execPath, '--trace-gc', ...flags, MAIN],
       env: settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()),
     });
     await sidecar.line(/"msg":"token request failed/);

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { call, together } from '../support/calls.ts';
 import { writeConfigFile } from '../support/config-file.ts';
+import { MAIN } from '../support/main-file.ts';
 import { startNginx } from '../support/nginx.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
@@ -251,7 +252,7 @@ describe('on a terminal', () => {
 
 /** `script` gives the process a terminal of its own, which is gone when `script` is. */
 function openTerminal(env: Readonly<Record<string, string>>) {
-  const command = `echo pid $$; exec '${process.execPath}' src/main.ts`;
+  const command = `echo pid $$; exec '${process.execPath}' ${MAIN}`;
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd: join(import.meta.dirname, '..', '..'),
     env: { PATH: process.env.PATH ?? '', SHELL: '/bin/sh', ...env },

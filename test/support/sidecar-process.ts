@@ -7,6 +7,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MAIN } from './main-file.ts';
 import { OUTPUT } from './secrets.ts';
 import type { Credential } from './secrets.ts';
 
@@ -19,7 +20,7 @@ export type Environment = Readonly<Record<string, string>>;
 export interface SpawnOptions {
   /** Names the copy of its output; each test has its own. */
   readonly name: string;
-  /** What is started, and its first arguments. Default: this Node.js with `src/main.ts`. */
+  /** What is started, and its first arguments. Default: this Node.js with the program that is tested. */
   readonly program?: readonly [string, ...string[]];
   /** Default: the project's folder. */
   readonly cwd?: string;
@@ -57,7 +58,7 @@ export interface RunningSidecar extends SidecarProcess {
 
 /** Starts the program; it may well end by itself. */
 export function spawnSidecar(options: SpawnOptions): SidecarProcess {
-  const [program, ...first] = options.program ?? [process.execPath, join(ROOT, 'src', 'main.ts')];
+  const [program, ...first] = options.program ?? [process.execPath, join(ROOT, MAIN)];
   const child = spawn(program, [...first, ...(options.args ?? [])], {
     cwd: options.cwd ?? ROOT,
     env: { PATH: process.env.PATH ?? '', ...options.env },

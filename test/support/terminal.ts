@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MAIN } from './main-file.ts';
 import { OUTPUT } from './secrets.ts';
 import type { Environment } from './sidecar-process.ts';
 
@@ -13,7 +14,7 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const PATIENCE_MS = 30_000;
 
 /** How a shell starts the program. */
-export const PROGRAM = `'${process.execPath}' '${join(ROOT, 'src', 'main.ts')}'`;
+export const PROGRAM = `'${process.execPath}' '${join(ROOT, MAIN)}'`;
 
 export interface TerminalOptions {
   /** Names the copy of the screen; each test has its own. */
