@@ -90,9 +90,12 @@ function lookUpBuiltins(code: string): string {
   );
 }
 
-/** Two bytes are taken for each character of a text if one of them is not Latin-1. */
+/** Two bytes are taken for each character of a text if one of them is not Latin-1. A backslash that escapes one means nothing. */
 function inAscii(code: string): string {
-  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return code.replace(/(\\*)([^\0-\x7f])/g, (_, slashes: string, unit: string) => {
+    const escape = `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    return slashes.slice(slashes.length % 2) + escape;
+  });
 }
 
 /** What CommonJS modules ask for, in the words of the bundler. */
