@@ -13,6 +13,7 @@ COPY tools/runtime/ tools/runtime/
 RUN --mount=type=cache,target=/root/.npm --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca \
     npm ci --omit=dev --omit=optional --ignore-scripts --no-fund --no-audit
 
+# The bundler's native part is an optional package, too.
 FROM packages AS build
 RUN --mount=type=cache,target=/root/.npm --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca \
     npm ci --ignore-scripts --no-fund --no-audit
