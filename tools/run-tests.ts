@@ -1,5 +1,6 @@
 /**
- * The whole test run: the servers it needs, vitest, the search for secrets in everything that was printed, the totals.
+ * The whole test run: the servers it needs, vitest, the search for secrets in everything that was printed, what
+ * failed, the totals.
  * The last line is `N passed, N failed`, and the exit code agrees with it. Arguments go to vitest.
  */
 import { mkdirSync, rmSync } from 'node:fs';
@@ -7,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findLeaks } from './test-run/leaks.ts';
 import { installMissingServers } from './test-run/servers.ts';
-import { countTests, readReport } from './test-run/totals.ts';
+import { countTests, nameFailures, readReport } from './test-run/totals.ts';
 import { runVitest } from './test-run/vitest.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -32,7 +33,9 @@ console.log(
   `secrets: ${String(secrets)} registered, searched in ${String(filesRead)} files, ${String(leaks.length)} hits`,
 );
 
-const totals = countTests(readReport(REPORT), exitCode);
+const report = readReport(REPORT);
+const totals = countTests(report, exitCode);
+for (const failure of nameFailures(report)) console.error(`failed: ${failure}`);
 for (const reason of totals.uncounted) console.error(`counted as failed: ${reason}`);
 const failed = totals.failed + leaks.length;
 console.log(`${String(totals.passed)} passed, ${String(failed)} failed`);

@@ -1,4 +1,5 @@
 /** A token endpoint that is away, seen from outside: what callers and probes notice, and what a restart keeps. */
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -55,7 +56,8 @@ it.each<Mode>(['down', 'html', 'empty'])(
       await using first = await startSidecar({ name: `token-cache-${mode}`, env });
       await untilReady(first);
       await call(`${first.proxyUrl}/before`);
-      // No chance to tidy up.
+      // It is written beside the requests; what comes next is no chance to tidy up.
+      await until(() => existsSync(cacheFile), 'the token kept');
       await first.stop('SIGKILL');
     }
     expect((await stat(cacheFile)).mode & 0o777).toBe(0o600);

@@ -1,5 +1,5 @@
-/** One run of `check` as a person starts it; what it printed is shown by the test, and kept for the search for secrets. */
-import { expect } from 'vitest';
+/** One run of `check` as a person starts it; what it printed is kept for the search for secrets, and shown by a test that fails. */
+import { expect, onTestFailed } from 'vitest';
 import { spawnSidecar } from './sidecar-process.ts';
 import type { Environment } from './sidecar-process.ts';
 
@@ -16,7 +16,7 @@ export async function runCheck(name: string, env: Environment, args: readonly st
   await using process = spawnSidecar({ name: `check-${name.replaceAll(/\W+/g, '-')}`, args: ['check', ...args], env });
   const { code } = await process.exit;
   const [stdout, stderr] = [process.stdout(), process.stderr()];
-  console.log(`check with ${name}: exit ${String(code)}\n${stdout}${stderr}`);
+  onTestFailed(() => console.log(`check with ${name}: exit ${String(code)}\n${stdout}${stderr}`));
   const { SIDECAR_CLIENT_SECRET: secret = '' } = env;
   if (secret !== '') expect(stdout + stderr).not.toContain(secret);
   expect(stderr).not.toMatch(/^\s+at /m);

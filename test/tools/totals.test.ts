@@ -1,6 +1,6 @@
 /** What vitest's report leaves out must not pass for green. */
 import { describe, expect, it } from 'vitest';
-import { countTests } from '../../tools/test-run/totals.ts';
+import { countTests, nameFailures } from '../../tools/test-run/totals.ts';
 import type { Report } from '../../tools/test-run/totals.ts';
 
 function report(...files: { name: string; passed?: number; failed?: number; broken?: boolean }[]): Report {
@@ -11,9 +11,14 @@ function report(...files: { name: string; passed?: number; failed?: number; brok
     testResults: files.map(({ name, passed = 0, failed = 0, broken = false }) => ({
       name,
       status: broken || failed > 0 ? 'failed' : 'passed',
+      message: broken ? 'SyntaxError: no such export\nand where' : '',
       assertionResults: [
-        ...Array.from({ length: passed }, () => ({ status: 'passed' })),
-        ...Array.from({ length: failed }, () => ({ status: 'failed' })),
+        ...Array.from({ length: passed }, () => ({ status: 'passed', fullName: 'is well', failureMessages: [] })),
+        ...Array.from({ length: failed }, () => ({
+          status: 'failed',
+          fullName: 'adds up',
+          failureMessages: ['AssertionError: expected 3 to be 4\n    at add.ts:1', 'Error: second'],
+        })),
       ],
     })),
   };
@@ -34,5 +39,26 @@ describe('countTests', () => {
     ['no test at all', report(), 0, { passed: 0, failed: 1 }],
   ])('%s', (_, input, exitCode, expected) => {
     expect(countTests(input, exitCode)).toMatchObject(expected);
+  });
+});
+
+it('says of a file that does not load what kept it from that', () => {
+  expect(countTests(report({ name: 'b', broken: true }), 1).uncounted).toEqual([
+    'b did not load: SyntaxError: no such export',
+  ]);
+});
+
+describe('nameFailures', () => {
+  it('gives the file, the test and the first line of its error', () => {
+    expect(nameFailures(report({ name: 'a', passed: 1, failed: 1 }))).toEqual([
+      'a > adds up: AssertionError: expected 3 to be 4',
+    ]);
+  });
+
+  it.each([
+    ['all green', report({ name: 'a', passed: 3 })],
+    ['no report', undefined],
+  ])('%s', (_, input) => {
+    expect(nameFailures(input)).toEqual([]);
   });
 });

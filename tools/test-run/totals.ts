@@ -1,5 +1,5 @@
 /**
- * How many tests passed and failed, from vitest's JSON report. The report alone shows no failure for a file that does
+ * How many tests passed and failed, and which, from vitest's JSON report. The report alone shows no failure for a file that does
  * not load or for an unhandled rejection: those are counted here, one each.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -11,7 +11,14 @@ export interface Report {
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string }[];
+    /** What kept the file from being loaded. */
+    readonly message: string;
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      /** One an error, each with its stack. */
+      readonly failureMessages: readonly string[];
+    }[];
   }[];
 }
 
@@ -32,9 +39,23 @@ export function countTests(report: Report | undefined, exitCode: number): Totals
   if (report === undefined) return { passed: 0, failed: 1, uncounted: ['vitest wrote no report'] };
   const uncounted = report.testResults
     .filter((file) => file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'))
-    .map((file) => `${file.name} did not load`);
+    .map((file) => `${file.name} did not load: ${firstLine(file.message)}`);
   const failed = report.numFailedTests + uncounted.length;
   if (failed === 0 && exitCode !== 0) uncounted.push(`vitest ended with ${String(exitCode)} and named no failed test`);
   if (report.numPassedTests + failed === 0) uncounted.push('no test ran');
   return { passed: report.numPassedTests, failed: report.numFailedTests + uncounted.length, uncounted };
+}
+
+/** A line for each failed test: its file, its name and the first line of what it says. */
+export function nameFailures(report: Report | undefined): string[] {
+  const files = report?.testResults ?? [];
+  return files.flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map(({ fullName, failureMessages }) => `${name} > ${fullName}: ${firstLine(failureMessages.join('\n'))}`),
+  );
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1).join('');
 }
