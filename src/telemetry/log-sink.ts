@@ -11,10 +11,15 @@ const BATCH_CHARS = 16_384;
 /** ... or this long after the first of them. */
 const GATHER_MS = 250;
 const MAX_BUFFERED_BYTES = 1024 * 1024;
+/** The most that UTF-8 needs for a UTF-16 code unit. */
+const BYTES_A_CHAR = 3;
+/** Room for a batch of whatever characters, and for the line that filled it. */
+const SPARE_BYTES = (BATCH_CHARS + 4096) * BYTES_A_CHAR;
 const DROP_NOTICE_EVERY_MS = 5000;
 
 /** The part of a Node writable stream that is used. */
 export interface LogStream {
+  /** @param done has to be called when the chunk is not read any more: what is in it changes then */
   write(chunk: Uint8Array, done: () => void): boolean;
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** Bytes accepted and not yet passed on. */
@@ -37,6 +42,8 @@ export class LogSink {
   readonly #clock: Clock;
   readonly #onDropped: (lines: number) => void;
   #gathered = '';
+  /** Batch after batch is encoded into it; undefined while the stream reads it. Buffers of their own add up to 17 MB before V8 collects them. */
+  #spare: Buffer | undefined = Buffer.allocUnsafeSlow(SPARE_BYTES);
   #cancelFlush: Cancel | undefined;
   #broken = false;
   #closing: Promise<void> | undefined;
@@ -75,9 +82,22 @@ export class LogSink {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
     if (this.#gathered === '' || this.#broken) return;
-    const batch = Buffer.from(this.#redact(this.#gathered), 'utf8');
+    const batch = this.#redact(this.#gathered);
     this.#gathered = '';
-    this.#stream.write(batch, () => this.#tellDrops());
+    this.#send(batch);
+  }
+
+  #send(batch: string): void {
+    const spare = this.#spare;
+    if (spare === undefined || batch.length * BYTES_A_CHAR > spare.length) {
+      this.#stream.write(Buffer.from(batch, 'utf8'), () => this.#tellDrops());
+      return;
+    }
+    this.#spare = undefined;
+    this.#stream.write(spare.subarray(0, spare.write(batch, 'utf8')), () => {
+      this.#spare = spare;
+      this.#tellDrops();
+    });
   }
 
   /** Takes no more lines; resolves when all are written, or after `timeoutMs`. Further calls give the same promise. */

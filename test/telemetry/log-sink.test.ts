@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createLog } from '../../src/telemetry/log.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { MemoryStream } from './memory-stream.ts';
@@ -35,6 +35,52 @@ describe('batches', () => {
     expect(stream.writes).toBeLessThan(25);
     await log.close(0);
     expect(stream.lines.map(({ line }) => line)).toEqual(Array.from({ length: 100 }, (_, line) => line));
+  });
+});
+
+describe('memory of a batch', () => {
+  const fillers = ['a', 'ß', '\u{1F4E6}', '€'.repeat(700)];
+
+  it.each(fillers)('what a slow destination has yet to read stays as it was: %s', async (filler) => {
+    const { log, stream, clock } = open();
+    stream.blocked = true;
+    for (let line = 0; line < 200; line++) {
+      log.info(filler, { line });
+      if (line % 50 === 49) await clock.advance(250);
+    }
+    expect(stream.writes).toBeGreaterThanOrEqual(4);
+    stream.unblock();
+    expect(stream.lines.map(({ line, msg }) => [line, msg])).toEqual(
+      Array.from({ length: 200 }, (_, line) => [line, filler]),
+    );
+    log.info('later');
+    await clock.advance(250);
+    expect(stream.lines.at(-1)).toMatchObject({ msg: 'later' });
+  });
+
+  it('is used again once it is read', async () => {
+    const memory = new Set<ArrayBufferLike>();
+    const stream = new MemoryStream();
+    const write = stream.write.bind(stream);
+    vi.spyOn(stream, 'write').mockImplementation((chunk, done) => {
+      memory.add(chunk.buffer);
+      return write(chunk, done);
+    });
+    const clock = new ManualClock();
+    const log = createLog({ level: 'info', destination: stream, clock });
+    for (let batch = 0; batch < 20; batch++) {
+      fill(log, 10);
+      await clock.advance(250);
+    }
+    expect(stream.lines).toHaveLength(200);
+    expect(memory.size).toBe(1);
+  });
+
+  it('a line longer than any batch is written whole', async () => {
+    const { log, stream, clock } = open();
+    log.info('€'.repeat(100_000));
+    await clock.advance(250);
+    expect(stream.lines).toMatchObject([{ msg: '€'.repeat(100_000) }]);
   });
 });
 
