@@ -82,7 +82,8 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const phase: Phase = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
   const proxy = await createProxy(options, routes, clock, observe);
-  const adminHandler = createAdmin(options, routes, { clock, metrics, phase, sharing, scopeNotices, reloader, watch });
+  const shown = { clock, metrics, phase, sharing, scopeNotices, reloader, watch, observe };
+  const adminHandler = createAdmin(options, routes, shown);
   const setting = nameOf('admin.address');
   const admin = await bind(() => createAdminServer(adminHandler), config.admin.address, { setting });
   observe({ kind: 'listening', server: 'admin', url: admin.url });
@@ -150,12 +151,13 @@ interface Shown {
   readonly scopeNotices: ScopeNotices;
   readonly reloader: Reloader;
   readonly watch: Watch;
+  readonly observe: Observe;
 }
 
 function createAdmin(
   { config, version, onQuit, logLevels }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, metrics, phase, sharing, scopeNotices, reloader, watch }: Shown,
+  { clock, metrics, phase, sharing, scopeNotices, reloader, watch, observe }: Shown,
 ) {
   return createAdminHandler({
     version,
@@ -177,6 +179,7 @@ function createAdmin(
     },
     onQuit: config.admin.allowQuit ? onQuit : undefined,
     logLevels,
+    onFault: (reason) => observe({ kind: 'warning', message: `the admin port could not answer: ${reason}` }),
     draining: () => phase.isDraining,
     metrics,
     clock,

@@ -52,6 +52,8 @@ export interface AdminOptions {
   readonly onQuit?: (() => void) | undefined;
   /** Told and changed at /log-level (log-level.ts). Default: it is not there. */
   readonly logLevels?: LogLevelSwitch | undefined;
+  /** Why a request could not be answered, once for each reason in a row. Default: nobody hears it. */
+  readonly onFault?: (reason: string) => void;
   readonly draining: () => boolean;
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
   /** Default: the process's own clock. */
@@ -96,10 +98,12 @@ export function createAdminHandler(options: AdminOptions): RequestListener {
   const states = createStates(options);
   const door = createDoor(options, states);
   const resources = createResources(options, states, door);
+  const tell = createFaultTeller(options);
   const answerTo = async (request: IncomingMessage): Promise<Answer> => {
     try {
       return await route(request, resources, door, options);
-    } catch {
+    } catch (error) {
+      tell(error);
       // What went wrong may name things that are no business of whoever asks.
       return refuse(500, 'INTERNAL_ERROR', 'The state could not be read.');
     }
@@ -108,6 +112,15 @@ export function createAdminHandler(options: AdminOptions): RequestListener {
     void answerTo(request).then((answer) => {
       send(request, response, answer);
     });
+  };
+}
+
+/** A page that asks every second for what is broken fills no log. */
+function createFaultTeller({ onFault }: AdminOptions): (error: unknown) => void {
+  let last: string | undefined;
+  return (error) => {
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown fault';
+    if (reason !== last) onFault?.((last = reason));
   };
 }
 

@@ -162,14 +162,21 @@ describe('refusals', () => {
     for (const path of ['/startupz', '/livez', '/readyz']) expect((await ask(path)).body).not.toContain('internal');
   });
 
-  it('a state that cannot be read is a 500 that says nothing of why', async () => {
+  it('a state that cannot be read is a 500 that says nothing of why; the log is told, once for each reason', async () => {
+    const told: string[] = [];
     const { ask } = await start({
+      onFault: (reason) => told.push(reason),
+      throttles: () => {
+        throw new TypeError('no throttles');
+      },
       metrics: { render: () => Promise.reject(new Error('s3cret at /home')), contentType: 'text/plain' },
     });
     const answer = await ask('/metrics');
     expect(answer.status).toBe(500);
     expect(answer.body).not.toMatch(/s3cret|home|Error:/);
     expect((await ask('/livez')).status).toBe(200);
+    for (const path of ['/metrics', '/status', '/status', '/metrics']) expect((await ask(path)).status).toBe(500);
+    expect(told).toEqual(['Error: s3cret at /home', 'TypeError: no throttles', 'Error: s3cret at /home']);
   });
 });
 
