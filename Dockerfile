@@ -17,6 +17,7 @@ RUN --mount=type=cache,target=/root/.npm --mount=type=secret,id=npmrc,target=/ro
 FROM packages AS build
 RUN --mount=type=cache,target=/root/.npm --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca \
     npm ci --ignore-scripts --no-fund --no-audit
+COPY LICENSE ./
 COPY tools/ tools/
 COPY src/ src/
 RUN npm run build

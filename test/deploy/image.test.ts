@@ -3,7 +3,7 @@
  * and runs is shown by `npm run image:test`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { readBaseName } from '../../tools/image/base-image.ts';
 import { findLibraries, findPackages } from '../../tools/image/debian.ts';
+import { prune } from '../../tools/image/prune.ts';
 import { makeBom } from '../../tools/image/sbom.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -188,3 +189,31 @@ function locate(name: string, from: string): string {
   if (dirname(from) === from) throw new Error(`${name} is not installed`);
   return locate(name, dirname(from));
 }
+
+it('packages lose what is never loaded, and keep their licences whatever those are called', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'prune-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const kept = [
+    'a/LICENSE',
+    'a/lib/doc/index.js',
+    'a/package.json',
+    '@s/b/LICENSE.md',
+    '@s/b/Notice.markdown',
+    'c/COPYING',
+  ];
+  const lost = [
+    'a/README.md',
+    'a/lib/index.d.ts',
+    'a/lib/index.js.map',
+    '@s/b/test/all.js',
+    '.bin/a',
+    'c/docs/LICENSE.html',
+  ];
+  for (const path of [...kept, ...lost]) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), path);
+  }
+  prune(folder);
+  for (const path of kept) expect(existsSync(join(folder, path)), path).toBe(true);
+  for (const path of lost) expect(existsSync(join(folder, path)), path).toBe(false);
+});

@@ -4,31 +4,11 @@
  *
  * node assemble-root.ts TARGET, in a folder with dist/, node_modules/ (runtime packages only), package.json and its lock file.
  */
-import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
-  globSync,
-  lutimesSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, lutimesSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findLibraries, findPackages, readDistribution, type DebianPackage } from './debian.ts';
+import { prune } from './prune.ts';
 import { makeBom, type Component } from './sbom.ts';
-
-/**
- * Never loaded by Node.js. Licences stay, and package.json files, by which modules are found. Folders go by their name only at the
- * top of a package: further down, a `doc` can be code.
- */
-const NEVER_LOADED = [
-  '**/*.{md,markdown,map,flow,ts,cts,mts}',
-  '{*,@*/*}/{test,tests,__tests__,doc,docs,example,examples,bench,benchmark,benchmarks,.github}/',
-  '.package-lock.json',
-  '.bin/',
-];
 
 /** Where the image of Node.js keeps its licence, which has those of all that is linked into it. */
 const NODE_LICENCE = '/usr/local/LICENSE';
@@ -64,8 +44,7 @@ function assembleSystem(root: string): DebianPackage[] {
 function assemblePackages(root: string): void {
   const target = join(root, 'app/node_modules');
   cpSync('node_modules', target, { recursive: true });
-  for (const pattern of NEVER_LOADED)
-    for (const path of globSync(pattern, { cwd: target })) rmSync(join(target, path), { recursive: true, force: true });
+  prune(target);
 }
 
 function assembleApplication(root: string, system: readonly DebianPackage[]): void {
