@@ -11,7 +11,14 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/calls.ts';
 import { newCredential } from '../support/secrets.ts';
-import { ENVIRONMENT, installFromHere, installFromRegistry, packPackage, scriptsOf } from './package-install.ts';
+import {
+  ENVIRONMENT,
+  installFromHere,
+  installFromRegistry,
+  installOldestNode,
+  packPackage,
+  scriptsOf,
+} from './package-install.ts';
 import type { Tarball } from './package-install.ts';
 
 const SETUP_MS = 180_000;
@@ -88,35 +95,7 @@ describe('the installed package', () => {
     expect(offenders).toEqual([]);
   });
 
-  it('gives `npx bearer-sidecar sandbox`', async () => {
-    // A group of its own: npx starts a shell, which starts the program.
-    const child = spawn('npx', ['--no', 'bearer-sidecar', 'sandbox'], {
-      cwd: project,
-      env: { ...ENVIRONMENT, ...FREE_PORTS },
-      stdio: ['ignore', 'pipe', 'ignore'],
-      detached: true,
-    });
-    const ended = once(child, 'close');
-    try {
-      let stdout = '';
-      child.stdout.setEncoding('utf8');
-      for await (const text of child.stdout) {
-        stdout += String(text);
-        if (/^try .*\n/m.test(stdout)) break;
-      }
-      const line = /^try (.*)$/m.exec(stdout)?.[1] ?? '';
-      const answer = await run('sh', ['-c', line]);
-      expect(answer.stdout).toMatch(/^HTTP\/1\.1 201 /);
-      const admin = /^admin (.*)$/m.exec(stdout)?.[1] ?? '';
-      const { text: page } = await call(`${admin}/`);
-      const files = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = '']) => path);
-      expect(files).not.toEqual([]);
-      for (const path of files) expect((await call(`${admin}${path}`)).status, path).toBe(200);
-    } finally {
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
-      await ended;
-    }
-  });
+  it('gives `npx bearer-sidecar sandbox`', () => trySandbox('npx', ['--no', 'bearer-sidecar', 'sandbox']));
 
   it('gives the other commands', async () => {
     const version = await bearerSidecar('--version');
@@ -136,6 +115,63 @@ describe('the installed package', () => {
     await expect(bearerSidecar('run')).rejects.toMatchObject({ code: 2 });
   });
 });
+
+describe('on the oldest Node.js that it is said to run on', () => {
+  const programs = (): string => join(project, 'node_modules', 'bearer-sidecar', 'dist');
+  let oldest = '';
+
+  beforeAll(async () => {
+    oldest = await installOldestNode(join(folder, 'oldest'));
+    expect((await run(oldest, ['--version'])).stdout).toBe('v22.19.0\n');
+  }, SETUP_MS);
+
+  it('every file of the program can be read', async () => {
+    const names = readdirSync(programs()).filter((name) => name.endsWith('.js'));
+    expect(names.length).toBeGreaterThan(20);
+    for (const name of names) await run(oldest, ['--check', join(programs(), name)]);
+  });
+
+  it('the sandbox serves', () => trySandbox(oldest, [join(programs(), 'main.js'), 'sandbox']));
+
+  it('`init` writes a configuration', async () => {
+    const answers = ['--base-url', 'https://api.partner.example', '--auth-url', 'https://login.partner.example'];
+    const client = ['--client-id', 'me', '--audience', 'https://api.partner.example'];
+    const cwd = mkdtempSync(join(folder, 'init-'));
+    await run(oldest, [join(programs(), 'main.js'), 'init', '--yes', ...answers, ...client], { cwd });
+    expect(readFileSync(join(cwd, 'sidecar.yaml'), 'utf8')).toContain('https://login.partner.example');
+  });
+});
+
+/** Starts it, sends the request that it prints, and fetches the files of its status page. */
+async function trySandbox(command: string, args: readonly string[]): Promise<void> {
+  // A group of its own: npx starts a shell, which starts the program.
+  const child = spawn(command, args, {
+    cwd: project,
+    env: { ...ENVIRONMENT, ...FREE_PORTS },
+    stdio: ['ignore', 'pipe', 'ignore'],
+    detached: true,
+  });
+  const ended = once(child, 'close');
+  try {
+    let stdout = '';
+    child.stdout.setEncoding('utf8');
+    for await (const text of child.stdout) {
+      stdout += String(text);
+      if (/^try .*\n/m.test(stdout)) break;
+    }
+    const line = /^try (.*)$/m.exec(stdout)?.[1] ?? '';
+    const answer = await run('sh', ['-c', line]);
+    expect(answer.stdout).toMatch(/^HTTP\/1\.1 201 /);
+    const admin = /^admin (.*)$/m.exec(stdout)?.[1] ?? '';
+    const { text: page } = await call(`${admin}/`);
+    const files = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = '']) => path);
+    expect(files).not.toEqual([]);
+    for (const path of files) expect((await call(`${admin}${path}`)).status, path).toBe(200);
+  } finally {
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+    await ended;
+  }
+}
 
 function bearerSidecar(command: string, settings: Readonly<Record<string, string>> = {}) {
   const program = join(project, 'node_modules', '.bin', 'bearer-sidecar');

@@ -2,9 +2,11 @@
  * The program and what it imports in few files. Node.js loads each module with a cost in memory that stays: three hundred of them
  * took 10 MB (docs/adr/0020).
  */
+import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { build, type OutputChunk, type OutputOptions, type RolldownOutput } from 'rolldown';
+import { finish } from './finish.ts';
 
 /** Asked for by a dependency that does without it: the Redis client, for commands that are not used. */
 const DISPENSABLE = new Set(['@node-rs/xxhash']);
@@ -12,9 +14,13 @@ const DISPENSABLE = new Set(['@node-rs/xxhash']);
 /** Imported when first wanted, by few: these stay packages. */
 const LATE = ['@opentelemetry/', '@redis/client', 'http-proxy-3', 'jose/'];
 
-/** A stack trace says where: names stay. Comments and spaces do not, since V8 keeps the text as long as the program runs. */
+/**
+ * A stack trace says where: names stay. Comments and spaces do not, since V8 keeps the text as long as the program runs. What one file has of
+ * another goes by its name, too: a newer file beside a running program then has what is meant, or says that it has not.
+ */
 const TERSE: OutputOptions = {
   comments: false,
+  minifyInternalExports: false,
   minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
 };
 
@@ -67,35 +73,23 @@ async function bundle(
     logLevel: 'silent',
     write: false,
     external: (name) => external(name),
+    transform: { target: `node${oldestNode(root)}` },
     output: { format: 'esm', ...TERSE, ...output },
   });
   return made.output;
 }
 
+/** As package.json names it, like `22.19`: the syntax of newer ones is rewritten for it. */
+function oldestNode(root: string): string {
+  const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { engines: { node: string } };
+  return engines.node.replace(/^>=/, '');
+}
+
 function bundleOf(chunks: readonly OutputChunk[]): Bundle {
   return {
-    files: chunks.map(({ fileName, code }) => ({ name: fileName, code: inAscii(lookUpBuiltins(code)) })),
+    files: chunks.map(({ fileName, code }) => ({ name: fileName, code: finish(code) })),
     modules: chunks.flatMap(({ moduleIds }) => moduleIds.map((id) => id.replace(/\?.*$/, ''))),
   };
-}
-
-/** An import reads all that a module exports, and much of Node.js is loaded when it is first read: 2 MB that nobody asked for. */
-function lookUpBuiltins(code: string): string {
-  return code.replace(
-    /\bimport(?: ([\w$]+))?,?(?:\{([^}]*)\})?from"(node:[^"]+)";/g,
-    (_, whole: string | undefined, parts: string | undefined, name: string) => {
-      const names = [whole, parts && `{${parts.replaceAll(' as ', ':')}}`].filter((part) => part !== undefined);
-      return names.map((part) => `const ${part}=process.getBuiltinModule("${name}");`).join('');
-    },
-  );
-}
-
-/** Two bytes are taken for each character of a text if one of them is not Latin-1. A backslash that escapes one means nothing. */
-function inAscii(code: string): string {
-  return code.replace(/(\\*)([^\0-\x7f])/g, (_, slashes: string, unit: string) => {
-    const escape = `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    return slashes.slice(slashes.length % 2) + escape;
-  });
 }
 
 /** What CommonJS modules ask for, in the words of the bundler. */
