@@ -14,7 +14,11 @@ it(
     // There was a load, and times when nobody listened.
     expect(report.seen).toBeGreaterThan(200);
     expect(report.refusedConnections).toBeGreaterThan(0);
-    // Closing a port resets the connections that only the kernel has taken by then: on a busy machine a stray one.
-    expect(report.brokenUnread.length).toBeLessThan(RESTARTS);
+    // Closing a port resets the connections that only the kernel has taken by then: a stray one. A busy machine may stop the process
+    // just before the closing, and then all callers have one: that once is bad luck, and without a look before it every restart breaks some.
+    const worst = Math.max(...report.brokenByRestart);
+    expect(report.brokenUnread.length - worst, `by restart: ${report.brokenByRestart.join()}`).toBeLessThan(
+      RESTARTS / 2,
+    );
   },
 );

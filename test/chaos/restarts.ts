@@ -27,6 +27,8 @@ export interface RestartReport extends Balance {
   readonly lost: readonly string[];
   /** Connections that broke before the sidecar had read a request on them. */
   readonly brokenUnread: readonly string[];
+  /** How many of these each restart cost. */
+  readonly brokenByRestart: readonly number[];
   readonly refusedConnections: number;
 }
 
@@ -50,6 +52,7 @@ export async function runRestarts(restarts: number): Promise<RestartReport> {
     SIDECAR_BURST: '10000',
   };
   const failedExits: (number | null)[] = [];
+  const cutBy: number[] = [];
   for (let round = 0; round < restarts; round++) {
     await using sidecar = await startSidecar({ name: 'restarts', env });
     // The last one sees the callers through to their end.
@@ -57,14 +60,19 @@ export async function runRestarts(restarts: number): Promise<RestartReport> {
     if (round === restarts - 1) await load.finish();
     const { code } = await sidecar.stop('SIGTERM');
     if (code !== 0) failedExits.push(code);
+    cutBy.push(load.cut.length);
   }
   const [lost, brokenUnread] = [load.cut.filter((id) => seen.has(id)), load.cut.filter((id) => !seen.has(id))];
+  const brokenByRestart = cutBy.map(
+    (end, round) => load.cut.slice(cutBy[round - 1] ?? 0, end).filter((id) => !seen.has(id)).length,
+  );
   return {
     ...ledger.balance(),
     restarts,
     failedExits,
     lost,
     brokenUnread,
+    brokenByRestart,
     refusedConnections: load.refusals(),
   };
 }
