@@ -15,8 +15,8 @@ export interface ConnectionLimit {
 
 /** A full port is told of at most this often. */
 const WARN_EVERY_MS = 60_000;
-/** Turns of the event loop after which a port that never falls quiet is given up on. */
-const MOST_TURNS = 1000;
+/** A turn of the event loop with next to no work in it; one in which the machine stops the process is longer. */
+const SHORT_TURN_MS = 0.1;
 
 export class OpenConnections {
   readonly #limit: ConnectionLimit;
@@ -46,13 +46,22 @@ export class OpenConnections {
     });
   }
 
-  /** Resolves when turns of the event loop bring no further connection: those that wait at the port are here. */
-  async whenCaughtUp(): Promise<void> {
-    let quietTurns = 0;
-    for (let turn = 0; turn < MOST_TURNS && quietTurns < 2; turn++) {
+  /**
+   * Resolves when those that wait at the port are here: when a turn of the event loop brought no connection, and was so
+   * short that hardly one can have come behind its look at the port. The longer it takes, the longer a turn may be.
+   */
+  async whenCaughtUp(longestMs: number): Promise<void> {
+    const { clock } = this.#limit;
+    // From one place in a turn to the same in the next: the port is looked at once in between.
+    await nextTurn();
+    const startedAt = clock.now();
+    let [turnAt, isQuiet] = [startedAt, false];
+    while (!isQuiet && turnAt - startedAt < longestMs) {
       const before = this.#added;
-      await new Promise((resolve) => setImmediate(resolve));
-      quietTurns = this.#added === before ? quietTurns + 1 : 0;
+      await nextTurn();
+      const now = clock.now();
+      isQuiet = this.#added === before && now - turnAt < SHORT_TURN_MS + (now - startedAt) / 50;
+      turnAt = now;
     }
   }
 
@@ -74,4 +83,8 @@ export class OpenConnections {
     const message = `as many connections are open as listen.maxConnections allows (${String(max)}); refused so far: ${String(this.#refused)}`;
     observe({ kind: 'warning', message });
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -10,6 +10,8 @@ import type { StateFile } from '../throttle/state-file.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { RunningRoutes } from './routes.ts';
 
+/** How long a port that never falls quiet is looked at before it closes. */
+const LONGEST_LOOK_MS = 1000;
 /** How long replies to cut requests may take to leave. */
 const LAST_REPLIES_MS = 500;
 /** How long requests may still arrive on connections that were opened before the port closed. */
@@ -49,7 +51,7 @@ export async function drain(running: Running): Promise<number> {
   proxy.startClosing();
   if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
   // Closing the port resets whoever has connected and was not yet looked at.
-  await proxy.connections.whenCaughtUp();
+  await proxy.connections.whenCaughtUp(Math.min(LONGEST_LOOK_MS, drainMs / 10));
   proxy.stopAccepting();
   const lastRepliesMs = Math.min(LAST_REPLIES_MS, drainMs / 10);
   const cut = await finishOrCut(running, endsAt - lastRepliesMs - clock.now(), lastRepliesMs);

@@ -2,11 +2,16 @@
 import { expect, it } from 'vitest';
 import { runRestarts } from './restarts.ts';
 
-const RESTARTS = 8;
+const RESTARTS = 20;
+/**
+ * Connections that all restarts but the worst may break by chance: none to two were seen in twelve runs, seven of them on
+ * a busy machine, and 16 to 44 in five runs without a look at the port before it closes.
+ */
+const STRAY = 6;
 
 it(
   'invariant 10: whatever was accepted is answered, through one SIGTERM after another',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const report = await runRestarts(RESTARTS);
     expect(report.violations).toEqual([]);
@@ -14,11 +19,11 @@ it(
     // There was a load, and times when nobody listened.
     expect(report.seen).toBeGreaterThan(200);
     expect(report.refusedConnections).toBeGreaterThan(0);
-    // Closing a port resets the connections that only the kernel has taken by then: a stray one. A busy machine may stop the process
-    // just before the closing, and then all callers have one: that once is bad luck, and without a look before it every restart breaks some.
+    // Closing a port resets the connections that only the kernel has taken by then. A busy machine may stop the process just before
+    // the closing, and then all callers have one: that once is bad luck.
     const worst = Math.max(...report.brokenByRestart);
-    expect(report.brokenUnread.length - worst, `by restart: ${report.brokenByRestart.join()}`).toBeLessThan(
-      RESTARTS / 2,
+    expect(report.brokenUnread.length - worst, `by restart: ${report.brokenByRestart.join()}`).toBeLessThanOrEqual(
+      STRAY,
     );
   },
 );
