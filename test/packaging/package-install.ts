@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import { oldestNode } from '../../tools/bundle/bundle.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** What a build reads. */
@@ -75,11 +76,10 @@ export async function installFromHere(tarball: string, folder: string): Promise<
  * @returns its program
  */
 export async function installOldestNode(folder: string): Promise<string> {
-  const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { engines: { node: string } };
   const name = `node-${process.platform}-${process.arch}`;
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
-  const version = `${engines.node.replace(/^>=/, '')}.0`;
+  const version = `${oldestNode(ROOT)}.0`;
   await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `${name}@${version}`], {
     cwd: folder,
     env: ENVIRONMENT,

@@ -79,8 +79,8 @@ async function bundle(
   return made.output;
 }
 
-/** As package.json names it, like `22.19`: the syntax of newer ones is rewritten for it. */
-function oldestNode(root: string): string {
+/** The oldest Node.js that package.json promises, like `22.19`: syntax of newer ones is rewritten for it. */
+export function oldestNode(root: string): string {
   const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { engines: { node: string } };
   return engines.node.replace(/^>=/, '');
 }
