@@ -44,7 +44,7 @@ const LISTS = ['credentials', 'routes'] as const;
 function unknownPart(part: string): string {
   const sections = [...SETTINGS.keys()].map((key) => key.slice(0, Math.max(0, key.lastIndexOf('.'))));
   const meant = nearest(part, [...SETTINGS.keys(), ...new Set(sections), ...LISTS]);
-  const hint = meant === undefined ? 'see config/reference.md' : `did you mean ${meant}?`;
+  const hint = meant === undefined ? 'bearer-sidecar config shows all of them' : `did you mean ${meant}?`;
   return `unknown key ${JSON.stringify(cut(part))}; ${hint}`;
 }
 

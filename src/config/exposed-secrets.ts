@@ -25,9 +25,12 @@ export function warnOfExposedSecrets(settings: Settings, given: ReadonlyMap<Sett
 
 function warnIfExposed(path: string, name: string): string[] {
   const access = accessOf(path);
-  if (access === undefined || !isExposed(access, process.getuid?.())) return [];
+  const ownUid = process.getuid?.();
+  if (access === undefined || !isExposed(access, ownUid)) return [];
   const mode = (access.mode & 0o777).toString(8).padStart(4, '0');
-  return [`${name}: the file ${JSON.stringify(path)} can be read by other users (mode ${mode}); chmod 600 it`];
+  return [
+    `${name}: the file ${JSON.stringify(path)} can be read by other users (mode ${mode}); ${adviseOn(access, ownUid)}`,
+  ];
 }
 
 /** As warnOfExposedSecrets, for what entries of `routes` and `credentials` name themselves, each file once. */
@@ -66,6 +69,12 @@ export function isExposed({ mode, uid, realPath }: FileAccess, ownUid: number | 
   // an fsGroup no other user could read it at all.
   const isKubernetesVolume = uid === 0 && /\/\.\.\d{4}_/.test(realPath);
   return (mode & 0o007) !== 0 && !isKubernetesVolume;
+}
+
+/** What takes it from the others and leaves it to this process, which could not read another user's file of mode 600. */
+export function adviseOn({ uid }: FileAccess, ownUid: number | undefined): string {
+  if (ownUid === undefined || uid === ownUid) return 'chmod 600 it';
+  return `it belongs to user ${String(uid)}: chown ${String(ownUid)} it and chmod 400 it, or give it to a group of user ${String(ownUid)} and chmod 640 it`;
 }
 
 /** Path to the setting that names it, or that stands in it. */

@@ -91,7 +91,7 @@ test.each([
   ['throttle.brust', 'unknown key "throttle.brust"; did you mean throttle.burst?'],
   ['route', 'unknown key "route"; did you mean routes?'],
   ['throttle.', 'unknown key "throttle."; did you mean throttle?'],
-  ['colour\n', String.raw`unknown key "colour\n"; see config/reference.md`],
+  ['colour\n', String.raw`unknown key "colour\n"; bearer-sidecar config shows all of them`],
 ])('of %j: %s', (part, message) => {
   expect(printConfig({ env: BASE_ENV }, part)).toEqual({
     exitCode: 2,

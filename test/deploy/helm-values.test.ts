@@ -132,6 +132,18 @@ it('the policy lets out to the Redis of a fleet, at its port, once', () => {
   );
 });
 
+it("the policy leaves the app's ports to others where it is told to", () => {
+  const rulesOf = (networkPolicy: Values) => {
+    const objects = render({ networkPolicy: { enabled: true, ...networkPolicy } });
+    const policy = objects.find(({ metadata }) => metadata.name.endsWith('-ingress'))?.spec as {
+      readonly ingress: readonly { readonly from?: unknown }[];
+    };
+    return policy.ingress.map(({ from }) => from === undefined);
+  };
+  expect(rulesOf({})).toEqual([false, true]);
+  expect(rulesOf({ openAppPorts: false })).toEqual([false]);
+});
+
 it('standalone answers under the whole name of its Service, in a cluster with any domain', () => {
   const hostsOf = (standalone: Values) =>
     settingsOf(render({ mode: 'standalone', standalone }, 'partner', '--namespace', 'sales')).SIDECAR_ALLOWED_HOSTS;

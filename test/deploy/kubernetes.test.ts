@@ -17,6 +17,10 @@ const objectsOf = (name: string): KubernetesObject[] => rendered.get(name) ?? []
 const sidecarPodsOf = (objects: readonly KubernetesObject[]) =>
   podsOf(objects).filter((pod) => sidecarOf(pod) !== undefined);
 
+/** The one with these words in it. */
+const patchOfDocs = (words: string) =>
+  [...DOCS.matchAll(/^patches:\n[\s\S]*?(?=```)/gm)].find(([patch]) => patch.includes(words))?.[0] ?? '';
+
 it('says which version rendered', () => {
   const { stdout } = spawnSync('kubectl', ['version', '--client'], { encoding: 'utf8' });
   console.info(`kubectl: ${stdout.trim().replaceAll('\n', ', ')}`);
@@ -176,7 +180,7 @@ components:
   - deploy/kubernetes/components/network-policy
 configMapGenerator:
   - { name: bearer-sidecar, literals: [SIDECAR_BASE_URL=https://api.partner.example] }
-${/^patches:\n[\s\S]*?(?=```)/m.exec(DOCS)?.[0] ?? ''}`);
+${patchOfDocs('bearer-sidecar-egress')}`);
     expect(findBrokenReferences(objects)).toEqual([]);
     const pods = sidecarPodsOf(objects);
     expect(pods.map(({ owner, initContainers }) => [owner, initContainers.length])).toEqual([
@@ -188,6 +192,41 @@ ${/^patches:\n[\s\S]*?(?=```)/m.exec(DOCS)?.[0] ?? ''}`);
     expect(objects.filter(({ kind }) => kind === 'NetworkPolicy').map(({ metadata }) => metadata.name)).toEqual([
       'bearer-sidecar-admin',
     ]);
+  });
+});
+
+describe('a patch that docs/kubernetes.md shows', () => {
+  const patched = (patch: string) =>
+    kustomizeOwn(`
+resources: [deploy/kubernetes/examples/app]
+components:
+  - deploy/kubernetes/components/sidecar
+  - deploy/kubernetes/components/classic
+  - deploy/kubernetes/components/monitoring
+  - deploy/kubernetes/components/network-policy
+configMapGenerator:
+  - { name: bearer-sidecar, literals: [SIDECAR_BASE_URL=https://api.partner.example] }
+${patch}`);
+
+  it("leaves the app's ports to other policies", () => {
+    const rulesOf = (objects: readonly KubernetesObject[]) =>
+      (objects.find(({ metadata }) => metadata.name === 'bearer-sidecar-admin')?.spec as { ingress: unknown[] })
+        .ingress;
+    const [admin, ...others] = rulesOf(patched(''));
+    expect(others).toHaveLength(1);
+    expect(rulesOf(patched(patchOfDocs('bearer-sidecar-admin')))).toEqual([admin]);
+  });
+
+  it('gives the pod more time to end than the component did', () => {
+    const graceOf = (objects: readonly KubernetesObject[]) =>
+      /"terminationGracePeriodSeconds":(\d+)/.exec(JSON.stringify(objects))?.[1];
+    expect(graceOf(patched(''))).toBe('45');
+    expect(graceOf(patched(patchOfDocs('terminationGracePeriodSeconds')))).toBe('120');
+  });
+
+  it('labels what an operator is to find', () => {
+    const labelled = patched(patchOfDocs('kube-prometheus-stack')).filter(({ metadata }) => metadata.labels?.release);
+    expect(labelled.map(({ kind }) => kind).sort()).toEqual(['PodMonitor', 'PrometheusRule']);
   });
 });
 

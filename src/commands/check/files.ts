@@ -8,7 +8,7 @@ import type { AuthConfig, Config, UpstreamConfig, ValueSource } from '../../conf
 import { nameOf } from '../../config/problems.ts';
 import type { ClientCertificateFiles } from '../../tls.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../../token/secret-file.ts';
-import { DAY_MS, SOON_DAYS } from './judge-tls.ts';
+import { countDays, DAY_MS, SOON_DAYS } from './judge-tls.ts';
 import { namesWithin } from './setting-names.ts';
 import type { NameSetting } from './setting-names.ts';
 import { Walk } from './walk.ts';
@@ -43,8 +43,12 @@ export async function checkFiles(
 /** Each path once. */
 function listFiles(config: Config): readonly NamedFile[] {
   const { egress, fleet, listen } = config;
+  // Authorities that are set for the upstream hold for the authorization server as well.
+  const upstreamAuthorities = new Set(config.routes.map(({ upstream }) => upstream.caFile));
   const files = [
-    ...config.credentials.flatMap(({ name, auth }) => filesOfAuth(auth, namesWithin('credential', name))),
+    ...config.credentials
+      .flatMap(({ name, auth }) => filesOfAuth(auth, namesWithin('credential', name)))
+      .filter(({ kind, path }) => kind !== 'authorities' || !upstreamAuthorities.has(path)),
     ...config.routes.flatMap(({ name, upstream }) => filesOfUpstream(upstream, namesWithin('route', name))),
     ...authorities(nameOf('egress.caFile'), egress.proxy === undefined ? undefined : egress.caFile),
     ...secret(nameOf('fleet.redisUrlFile'), fleet?.redisUrl),
@@ -101,11 +105,9 @@ async function inspect(
   if (reading.kind === 'unreadable')
     return { outcome: 'fail', detail: reading.detail, advice: 'mount or write that file' };
   const shown = `${path}, mode ${((await stat(path)).mode & 0o777).toString(8).padStart(4, '0')}`;
-  const [, exposure] = /^.*? the file ".*?" (can be read by other users.*?); (?:.*)$/s.exec(warning ?? '') ?? [];
-  if (exposure !== undefined) {
-    const advice = `chmod 600 ${path}; in Kubernetes defaultMode: 0400 and an fsGroup`;
-    return { outcome: 'warn', detail: `${path} ${exposure}`, advice };
-  }
+  const [, exposure, advice = ''] =
+    /^.*? the file ".*?" (can be read by other users.*?); (.*)$/s.exec(warning ?? '') ?? [];
+  if (exposure !== undefined) return { outcome: 'warn', detail: `${path} ${exposure}`, advice };
   if (kind === 'secret') return judgeSecret(reading.value, shown);
   return kind === 'key' ? { outcome: 'ok', detail: shown } : judgeCertificates(reading.value, kind, shown, wallNow);
 }
@@ -129,9 +131,9 @@ function judgeCertificates(pem: string, kind: 'certificate' | 'authorities', sho
   const ends = blocks.map((block) => Date.parse(new X509Certificate(block).validTo));
   const end = kind === 'authorities' ? Math.max(...ends) : (ends[0] ?? NaN);
   const days = Math.floor((end - wallNow) / DAY_MS);
-  const whom = kind === 'authorities' ? `${ends.length} certificates, the last` : 'certificate';
+  const whom = kind !== 'authorities' || ends.length === 1 ? 'certificate' : `${ends.length} certificates, the last`;
   if (!Number.isFinite(days)) return { outcome: 'ok', detail: shown };
-  const detail = `${shown}, ${whom} ${days < 0 ? 'expired' : `valid for ${days} days`} (${new Date(end).toISOString().slice(0, 10)})`;
+  const detail = `${shown}, ${whom} ${days < 0 ? 'expired' : `valid for ${countDays(days)}`} (${new Date(end).toISOString().slice(0, 10)})`;
   const advice = kind === 'authorities' ? 'get the current ones of that authority' : 'have the certificate renewed';
   if (days < 0) return { outcome: 'fail', detail, advice };
   return days < SOON_DAYS ? { outcome: 'warn', detail, advice } : { outcome: 'ok', detail };

@@ -57,6 +57,10 @@ interface Remark {
   readonly advice?: string;
 }
 
+export function countDays(days: number): string {
+  return days === 1 ? '1 day' : `${days} days`;
+}
+
 function judgeEnd(chain: readonly CertificateFacts[], wallNow: number): Remark {
   const [leaf] = chain;
   if (leaf === undefined) return { words: 'certificate not shown' };
@@ -64,7 +68,7 @@ function judgeEnd(chain: readonly CertificateFacts[], wallNow: number): Remark {
   const days = Math.floor((soonest.validTo - wallNow) / DAY_MS);
   const until = new Date(soonest.validTo).toISOString().slice(0, 10);
   const whose = soonest === leaf ? '' : ` (${soonest.subject})`;
-  const words = `certificate ${leaf.subject} by ${leaf.issuer}, ${days} days left${whose} (${until})`;
+  const words = `certificate ${leaf.subject} by ${leaf.issuer}, ${countDays(days)} left${whose} (${until})`;
   if (days >= SOON_DAYS) return { words };
   return { words, advice: 'ask whoever runs it whether its certificate is renewed in time' };
 }
