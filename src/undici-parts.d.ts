@@ -17,6 +17,12 @@ declare module 'undici/lib/core/connect.js' {
   export default buildConnector;
 }
 
+declare module 'undici/lib/core/symbols.js' {
+  /** Undici's own properties: of a client its connection, of a connection its parser. */
+  const symbols: { readonly kSocket: unique symbol; readonly kParser: unique symbol };
+  export default symbols;
+}
+
 declare module 'undici/lib/core/errors.js' {
   import { errors } from 'undici';
   export default errors;

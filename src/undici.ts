@@ -2,10 +2,11 @@
  * The parts of undici that are used, without the rest of it (fetch, WebSocket, caches, mocks), which would cost each process 10 MB
  * and a third of its start. They lie in undici's own folders, so its version is exact, and test/peers/undici.test.ts watches them.
  */
-import type { Dispatcher } from 'undici';
+import type { Client as UndiciClient, Dispatcher } from 'undici';
 import requestOf from 'undici/lib/api/api-request.js';
 import buildConnectorOf from 'undici/lib/core/connect.js';
 import errorsOf from 'undici/lib/core/errors.js';
+import symbols from 'undici/lib/core/symbols.js';
 import ClientOf from 'undici/lib/dispatcher/client.js';
 
 /** As `dispatcher.request` would, where undici is loaded whole. */
@@ -13,4 +14,42 @@ export function request(dispatcher: Dispatcher, options: Dispatcher.RequestOptio
   return requestOf.call(dispatcher, options);
 }
 
-export { ClientOf as Client, buildConnectorOf as buildConnector, errorsOf as errors };
+/** As llhttp tells of a head. */
+interface Parser {
+  onHeadersComplete: (this: Parser, status: number, ...rest: readonly unknown[]) => number;
+}
+
+interface Internals {
+  readonly [symbols.kSocket]?: { readonly [symbols.kParser]?: Parser };
+}
+
+const CONTINUE = 100;
+/** Any that undici passes over. */
+const OTHER_INTERIM = 102;
+let takesContinue = false;
+
+/**
+ * Undici breaks the connection off over a 100 (Continue) that it has not asked for, although the answer is still to come and the
+ * request may have been carried out. A client must take any interim answer (RFC 9110 §15.2). All parsers are of one class,
+ * of which the first connection has one.
+ */
+function takeContinue(client: UndiciClient): void {
+  const parser = (client as Internals)[symbols.kSocket]?.[symbols.kParser];
+  if (takesContinue || parser === undefined) return;
+  const shared = Object.getPrototypeOf(parser) as Parser;
+  const { onHeadersComplete } = shared;
+  shared.onHeadersComplete = function (status, ...rest) {
+    return onHeadersComplete.call(this, status === CONTINUE ? OTHER_INTERIM : status, ...rest);
+  };
+  takesContinue = true;
+}
+
+/** @throws as undici's own */
+export class Client extends ClientOf {
+  constructor(origin: string | URL, options: UndiciClient.Options) {
+    super(origin, options);
+    if (!takesContinue) this.once('connect', () => takeContinue(this));
+  }
+}
+
+export { buildConnectorOf as buildConnector, errorsOf as errors };

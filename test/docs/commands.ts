@@ -25,16 +25,20 @@ export type Treatment =
 /** The commands of a block, in order; what stands in `<( )` and behind `&&` or `|` counts as one of its own. */
 export function commandsIn({ text }: Block): Command[] {
   const lines = text.replaceAll(/\\\n\s*/g, ' ').split('\n');
-  return lines
-    .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
-    .filter((line) => line !== '')
-    .flatMap((line) => line.replace(/^source <\((.*)\)$/, '$1').split(/ && | \| /))
-    .map((line) => {
-      const words = wordsOf(line.replace(/ > .*$/, ''));
-      const first = words.findIndex((word) => !/^[A-Z_]+=/.test(word));
-      const [program = '', ...args] = words.slice(first);
-      return { text: line, program, args };
-    });
+  return (
+    lines
+      .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
+      .filter((line) => line !== '')
+      .flatMap((line) => line.replace(/^source <\((.*)\)$/, '$1').split(/ && | \| /))
+      .map((line) => {
+        const words = wordsOf(line.replace(/ > .*$/, ''));
+        const first = words.findIndex((word) => !/^[A-Z_]+=/.test(word));
+        const [program = '', ...args] = words.slice(first);
+        return { text: line, program, args };
+      })
+      // Nothing but variables is no command.
+      .filter(({ program }) => !/^[A-Z_]+=/.test(program))
+  );
 }
 
 function wordsOf(line: string): string[] {
@@ -57,7 +61,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
     '-t --secret --format --build-arg --rm --network -p -e -v --read-only --cap-drop --security-opt --memory -f --env-file --name -s --add-host',
   promtool: '',
   systemctl: '--now',
-  kill: '-HUP',
+  kill: '-HUP -TERM',
+  wait: '',
   git: '',
   cd: '',
 };
@@ -69,6 +74,7 @@ export function treatmentOf(command: Command): Treatment | undefined {
   if (program === 'bearer-sidecar' || program === 'build/bearer-sidecar') return treatOurs(args);
   if (program === 'npx' && args[0] === 'bearer-sidecar') return treatOurs(args.slice(1));
   if (program === 'npm') return read(faultsOfNpm(args));
+  if (program === 'node_modules/.bin/node') return readStart(args);
   if (program === 'node') return read(filesMissing(args.slice(0, 1)));
   // Names of settings are looked at wherever they stand (names.test.ts).
   if (program === 'export') return read([]);
@@ -85,6 +91,16 @@ function treatOurs(args: readonly string[]): Treatment {
   const { command, given } = reading.invocation;
   const asksNobody = command === 'init' && given.has('yes');
   return NOT_ALONE.has(command) && !asksNobody ? read([]) : { kind: 'run' };
+}
+
+/** A program of a clone, started to go on beside what follows. */
+function readStart(args: readonly string[]): Treatment {
+  const [main, ...words] = args.filter((arg) => arg !== '&');
+  const reading = readArguments(words);
+  return read([
+    ...(main === 'dist/main.js' ? [] : [`no program ${main ?? ''}`]),
+    ...(reading.kind === 'misuse' ? [reading.why] : []),
+  ]);
 }
 
 function read(faults: readonly string[]): Treatment {
