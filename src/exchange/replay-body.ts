@@ -62,6 +62,8 @@ export class RequestBody {
   #kept: ByteStore | undefined;
   #takenBytes = 0;
   #isWhole: boolean;
+  /** When its last bytes came, while somebody watches. */
+  #heardAt = 0;
 
   constructor(request: IncomingMessage, limits: BodyLimits, clock: Clock) {
     this.#request = request;
@@ -133,7 +135,7 @@ export class RequestBody {
       };
       const keep = (chunk: Buffer): void => {
         (this.#kept ??= new ByteStore(this.declaredBytes)).add(chunk);
-        this.receivedBytes += chunk.length;
+        this.#hear(chunk);
         const isOver = this.receivedBytes > this.#limits.retry.replayBufferBytes;
         if (isBounded && (isOver || !this.#take(chunk.length))) {
           stop();
@@ -161,9 +163,7 @@ export class RequestBody {
     const begun = this.#kept?.bytes ?? NOTHING;
     this.dispose();
     return new Upload(this.#request, begun, {
-      onChunk: (chunk) => {
-        this.receivedBytes += chunk.length;
-      },
+      onChunk: (chunk) => this.#hear(chunk),
       watch: () => this.#watchSilence(onStall),
     });
   }
@@ -185,20 +185,22 @@ export class RequestBody {
   #watchSilence(onSilence: (reason: SidecarError) => void): () => void {
     const { bodyIdleTimeoutMs: idleTimeoutMs } = this.#limits;
     if (idleTimeoutMs === 0) return () => undefined;
-    let seenBytes = -1;
-    let cancel = (): void => undefined;
+    this.#heardAt = this.#clock.now();
     const look = (): void => {
-      if (this.receivedBytes === seenBytes) {
-        onSilence(stalledUpload(idleTimeoutMs));
-        return;
-      }
-      seenBytes = this.receivedBytes;
-      cancel = this.#clock.after(idleTimeoutMs, look);
+      // One timer, moved along when it fires.
+      const leftMs = this.#heardAt + idleTimeoutMs - this.#clock.now();
+      if (leftMs > 0) cancel = this.#clock.after(leftMs, look);
+      else onSilence(stalledUpload(idleTimeoutMs));
     };
-    look();
+    let cancel = this.#clock.after(idleTimeoutMs, look);
     return () => {
       cancel();
     };
+  }
+
+  #hear(chunk: Buffer): void {
+    this.receivedBytes += chunk.length;
+    if (this.#limits.bodyIdleTimeoutMs > 0) this.#heardAt = this.#clock.now();
   }
 }
 

@@ -178,12 +178,17 @@ describe('a client that stops sending within its body', () => {
     if (attempts === 0) await untilQueued(throttle);
     else await until(() => told('permit-granted').length === 1, 'the call in flight');
     await until(() => clock.pendingTimers >= 3, 'the watch');
-    // Silence is looked for once per time-out, so that it is found within two of them.
-    await clock.advance(2000);
+    await clock.advance(600);
+    socket.write('more');
+    // What was sent before on another connection has been read by the time that this is answered.
+    await send(url, { headers: { host: 'elsewhere.example' } });
+    await clock.advance(999);
+    expect(told('request-ended').filter(({ method }) => method === 'POST')).toEqual([]);
+    await clock.advance(1);
     const answer = await reading;
     expect(answer.status).toBe(408);
     expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'REQUEST_TIMEOUT' });
-    expect(await endings(1)).toMatchObject([{ code: 408, attempts, requestBytes: 4 }]);
+    expect(await endings(2)).toMatchObject([{ code: 403 }, { code: 408, attempts, requestBytes: 8 }]);
     expect(api.requests).toHaveLength(0);
     expect(await throttle()).toEqual(IDLE);
   });
