@@ -9,6 +9,7 @@ import type { AnswerTarget, HeldAnswer } from '../upstream/attempt.ts';
 import { endToEndResponseFields, fieldOf, withoutLength } from '../upstream/fields.ts';
 import { rewriteLocation } from '../upstream/location.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
+import { lingerThenEnd } from './linger.ts';
 import { withAnswerFields } from './watch.ts';
 
 /** A first chunk that is at hand shares a packet with the head; heads that wait for their bodies go when all that is at hand has been read. */
@@ -36,6 +37,10 @@ function flushHeads(): void {
 
 /** A body up to this goes out in one piece with its head: to copy it costs less than a second buffer to write. */
 const JOINED_MAX_BYTES = 16 * 1024;
+/** How much is read away of an upload that the upstream has answered before its end. */
+const ANSWERED_BYTES = 64 * 1024 * 1024;
+
+type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'clock'>;
 
 export class Relay implements AnswerTarget {
   /** Body bytes given to the client. */
@@ -44,11 +49,12 @@ export class Relay implements AnswerTarget {
   nextHead: Relay | undefined;
   /** As the upstream declared it; NaN when it did not. */
   #declaredBytes = NaN;
+  #isEnded = false;
   readonly #exchange: Exchange;
-  readonly #parts: Pick<ExchangeParts, 'upstream' | 'clientPath'>;
+  readonly #parts: RelayParts;
   readonly #response: ServerResponse;
 
-  constructor(exchange: Exchange, parts: Pick<ExchangeParts, 'upstream' | 'clientPath'>) {
+  constructor(exchange: Exchange, parts: RelayParts) {
     this.#exchange = exchange;
     this.#parts = parts;
     this.#response = exchange.response;
@@ -76,6 +82,11 @@ export class Relay implements AnswerTarget {
   write(chunk: Buffer): boolean {
     this.sentBytes += chunk.length;
     if (this.sentBytes !== this.#declaredBytes) return this.#response.write(chunk);
+    if (!this.#response.req.complete) {
+      this.#response.write(chunk);
+      this.end();
+      return true;
+    }
     // The last of it. Node:http joins a head that has not gone with a text, and only with that.
     if (chunk.length <= JOINED_MAX_BYTES) this.#response.end(chunk.toString('latin1'), 'latin1');
     else this.#response.end(chunk);
@@ -87,7 +98,12 @@ export class Relay implements AnswerTarget {
   }
 
   end(): void {
-    if (!this.#response.writableEnded) this.#response.end();
+    const response = this.#response;
+    if (response.writableEnded || this.#isEnded) return;
+    this.#isEnded = true;
+    // A client that writes before it reads would meet a closed connection, and never see what it was told.
+    if (response.req.complete) response.end();
+    else lingerThenEnd(response.req, response, this.#parts.clock, ANSWERED_BYTES);
   }
 
   cut(): void {

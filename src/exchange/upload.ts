@@ -46,8 +46,11 @@ export class Upload extends Readable {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#pause();
+    this.#stopWatching?.();
     this.#request.off('data', this.#forward).off('end', this.#finish);
+    // Who has been answered meanwhile may be read to the end of what it sends.
+    if (this.#request.listenerCount('data') > 0) this.#request.resume();
+    else this.#request.pause();
     done(error);
   }
 

@@ -5,8 +5,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { STATUS_CODES } from '../http.ts';
 import type { Duplex } from 'node:stream';
-import { systemClock, type Clock } from '../clock.ts';
+import { systemClock } from '../clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../errors.ts';
+import { LINGER_MS, lingerThenEnd } from '../exchange/linger.ts';
 
 interface ReplyShape {
   readonly status: number;
@@ -92,9 +93,8 @@ function retryAfterSeconds(error: SidecarError): number {
   return Number.isFinite(seconds) ? Math.max(1, seconds) : 1;
 }
 
-/** How long, and how much of, an unread body is read away after a reply, so that the client gets to read the reply. */
-const LINGER_MS = 1000;
-const LINGER_BYTES = 1024 * 1024;
+/** How much of what it has refused the sidecar reads away. */
+const REFUSED_BYTES = 1024 * 1024;
 
 /**
  * Answers a request with a fault. A request whose body is still coming gets its connection closed after the reply
@@ -120,7 +120,7 @@ export function replyLocally(
     response.end(body);
   } else {
     response.write(body);
-    lingerThenEnd(request, response, clock);
+    lingerThenEnd(request, response, clock, REFUSED_BYTES);
   }
   return Buffer.byteLength(body);
 }
@@ -128,22 +128,6 @@ export function replyLocally(
 /** All of it has come, unread, although node:http says so only a little later. */
 function isHere({ headers, readableLength }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === readableLength;
-}
-
-function lingerThenEnd(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
-  let leftBytes = LINGER_BYTES;
-  const stop = (): void => {
-    cancel();
-    request.off('data', count).off('end', stop).off('close', stop);
-    response.end();
-  };
-  const count = (chunk: Buffer): void => {
-    leftBytes -= chunk.length;
-    if (leftBytes <= 0) stop();
-  };
-  const cancel = clock.after(LINGER_MS, stop);
-  // Whoever was reading it may have paused it.
-  request.on('data', count).on('end', stop).on('close', stop).resume();
 }
 
 /**

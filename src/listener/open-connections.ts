@@ -17,6 +17,8 @@ export interface ConnectionLimit {
 const WARN_EVERY_MS = 60_000;
 /** A turn of the event loop with next to no work in it; one in which the machine stops the process is longer. */
 const SHORT_TURN_MS = 0.1;
+/** After which a port that never falls quiet is given up on, by a clock that stands still as well. */
+const MOST_TURNS = 10_000;
 
 export class OpenConnections {
   readonly #limit: ConnectionLimit;
@@ -56,7 +58,7 @@ export class OpenConnections {
     await nextTurn();
     const startedAt = clock.now();
     let [turnAt, isQuiet] = [startedAt, false];
-    while (!isQuiet && turnAt - startedAt < longestMs) {
+    for (let turn = 0; !isQuiet && turn < MOST_TURNS && turnAt - startedAt < longestMs; turn++) {
       const before = this.#added;
       await nextTurn();
       const now = clock.now();

@@ -54,10 +54,14 @@ export async function drain(running: Running): Promise<number> {
   await proxy.connections.whenCaughtUp(Math.min(LONGEST_LOOK_MS, drainMs / 10));
   proxy.stopAccepting();
   const lastRepliesMs = Math.min(LAST_REPLIES_MS, drainMs / 10);
-  const cut = await finishOrCut(running, endsAt - lastRepliesMs - clock.now(), lastRepliesMs);
+  const lastEndingsMs = lastRepliesMs / 5;
+  const closesAt = endsAt - lastEndingsMs;
+  const cut = await finishOrCut(running, closesAt - lastRepliesMs - clock.now(), lastRepliesMs);
   // Requests that are on their way on idle connections are answered too, with DRAINING.
-  await within(proxy.connections.whenNone(), clock, Math.min(LATE_REQUESTS_MS, endsAt - clock.now()));
+  await within(proxy.connections.whenNone(), clock, Math.min(LATE_REQUESTS_MS, closesAt - clock.now()));
   proxy.closeConnections();
+  // Each is told of when its connection has closed.
+  await within(proxy.active.whenIdle(), clock, lastEndingsMs);
   for (const tokens of routes.tokens.values()) tokens.stop();
   await routes.closeUpstreams();
   if (stateFile !== undefined) await within(stateFile.stop(), clock, LAST_WRITE_MS);

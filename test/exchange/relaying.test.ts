@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { gate, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
@@ -214,5 +215,36 @@ describe('an answer that comes before the request is whole', () => {
     expect(answer.status).toBe(413);
     expect(answer.body.toString()).toBe('large');
     expect(await endings(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
+  });
+
+  it.each([
+    [
+      'an answer of the upstream',
+      413,
+      (socket: Socket) => socket.write('HTTP/1.1 413 No\r\nContent-Length: 5\r\n\r\nlarge'),
+    ],
+    [
+      'a chunked one',
+      413,
+      (socket: Socket) => socket.write('HTTP/1.1 413 No\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nlarge\r\n0\r\n\r\n'),
+    ],
+    ['the failure of the upload', 502, (socket: Socket) => socket.resetAndDestroy()],
+  ])('reaches a client that reads only when it has sent all: %s', async (_, status, answer) => {
+    const LEFT_BYTES = 900_000;
+    const upstream = await startRawUpstream((socket) => {
+      socket.once('data', () => answer(socket));
+    });
+    const { url, told } = await startInProcess({
+      apiUrl: upstream.url,
+      env: { SIDECAR_REPLAY_BUFFER_BYTES: '10', SIDECAR_RETRY_ATTEMPTS: '1' },
+    });
+    const socket = await openSocket(url);
+    socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${String(LEFT_BYTES + 100_000)}\r\n\r\n`);
+    socket.write(Buffer.alloc(100_000));
+    await until(() => told('attempt-ended').length === 1, 'the upstream heard of');
+    await new Promise<void>((resolve, reject) => {
+      socket.write(Buffer.alloc(LEFT_BYTES), (error) => (error ? reject(error) : resolve()));
+    });
+    expect(await readToEnd(socket)).toMatchObject({ status, end: 'fin' });
   });
 });

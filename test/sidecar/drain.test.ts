@@ -78,7 +78,7 @@ describe('invariant 10: drain', () => {
 
   it('cuts what is left at its end: DRAINING where nothing was answered yet, and counts it', async () => {
     const clock = new ManualClock();
-    const { url, sidecar, told, throttle, endings } = await startInProcess({
+    const { url, sidecar, told, events, throttle, endings } = await startInProcess({
       clock,
       answer: (request, response) => {
         if (request.path === '/begun') response.writeHead(200).write('begun');
@@ -104,6 +104,10 @@ describe('invariant 10: drain', () => {
     await begun;
     expect(await drained).toBe(4);
     expect(told('stopped')).toEqual([{ kind: 'stopped', cut: 4 }]);
+    // After it nobody hears of a request any more: the log is being closed.
+    expect(events.findLastIndex(({ kind }) => kind === 'request-ended')).toBeLessThan(
+      events.findIndex(({ kind }) => kind === 'stopped'),
+    );
     expect(told('queue-rejected').map(({ reason }) => reason)).not.toContain('client_left');
     const ended = await endings(4);
     expect(ended).toHaveLength(4);

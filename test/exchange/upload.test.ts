@@ -1,0 +1,30 @@
+/** A client's body while it is streamed, and after: who has been answered meanwhile is read on. */
+import type { IncomingMessage } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { expect, it } from 'vitest';
+import { Upload } from '../../src/exchange/upload.ts';
+
+async function endAnUpload(before: (request: PassThrough) => void): Promise<PassThrough> {
+  const request = new PassThrough();
+  const hooks = { onChunk: () => undefined, watch: () => () => undefined };
+  const upload = new Upload(request as unknown as IncomingMessage, Buffer.alloc(0), hooks);
+  upload.resume();
+  before(request);
+  upload.destroy();
+  await finished(upload).catch(() => undefined);
+  return request;
+}
+
+it('ended, it leaves the request to nobody: the rest stays with the client', async () => {
+  const request = await endAnUpload(() => undefined);
+  expect([request.isPaused(), request.listenerCount('data')]).toEqual([true, 0]);
+});
+
+it('ended, it does not stop who reads the rest away', async () => {
+  let read = 0;
+  const request = await endAnUpload((one) => one.pause().on('data', (chunk: Buffer) => (read += chunk.length)));
+  request.write(Buffer.alloc(1000));
+  await new Promise(setImmediate);
+  expect(read).toBe(1000);
+});
