@@ -71,6 +71,25 @@ export class ActiveRequests {
     return [...this.#all()].filter(({ request }) => request.socket === socket);
   }
 
+  /**
+   * Sees to the requests under way on a connection that node:http has handed over, so that it no longer tells them of its end.
+   * False when there are none.
+   * @param allowHalfClose its client may end its own side and go on reading
+   */
+  takeOver(socket: Duplex, allowHalfClose: boolean): boolean {
+    if (this.on(socket).length === 0) return false;
+    socket.on('error', () => socket.destroy());
+    if (!allowHalfClose) socket.once('end', () => socket.destroy());
+    socket.once('close', () => {
+      for (const { request, response } of this.on(socket)) {
+        request.destroy();
+        response?.destroy();
+      }
+    });
+    socket.resume();
+    return true;
+  }
+
   /** This newest answer of its connection closes it, and no longer an earlier one that has not begun. */
   closeAfter(newest: ServerResponse): void {
     for (const { response } of this.on(newest.req.socket)) {

@@ -61,10 +61,11 @@ export class ProxyServer {
       this.#refuseBroken(error, socket);
     });
     server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+      if (this.#wouldOvertake(request)) return;
       this.#refuseRaw(request, socket, new SidecarError('METHOD_NOT_ALLOWED', 'CONNECT is not forwarded'));
     });
     server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      void this.#upgrade(request, socket, head);
+      if (!this.#wouldOvertake(request)) void this.#upgrade(request, socket, head);
     });
     server.on('connection', (socket) => this.connections.add(socket));
     this.#servers.push(server);
@@ -199,6 +200,13 @@ export class ProxyServer {
 
   #closeBroken(socket: net.Socket): void {
     if (this.#brokenSockets.has(socket) && this.active.on(socket).length === 0) socket.destroySoon();
+  }
+
+  /** Whether it would be answered in the stead of requests before it: then its connection ends behind their answers (RFC 9112 §9.3.2). */
+  #wouldOvertake({ socket }: IncomingMessage): boolean {
+    if (!this.active.takeOver(socket, this.#options.allowHalfClose)) return false;
+    this.#brokenSockets.add(socket);
+    return true;
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
