@@ -16,7 +16,7 @@ export function request(dispatcher: Dispatcher, options: Dispatcher.RequestOptio
 
 /** As llhttp tells of a head. */
 interface Parser {
-  onHeadersComplete: (this: Parser, status: number, ...rest: readonly unknown[]) => number;
+  onHeadersComplete: (this: Parser, status: number, upgrade: boolean, keepsAlive: boolean) => number;
 }
 
 interface Internals {
@@ -38,8 +38,8 @@ function takeContinue(client: UndiciClient): void {
   if (takesContinue || parser === undefined) return;
   const shared = Object.getPrototypeOf(parser) as Parser;
   const { onHeadersComplete } = shared;
-  shared.onHeadersComplete = function (status, ...rest) {
-    return onHeadersComplete.call(this, status === CONTINUE ? OTHER_INTERIM : status, ...rest);
+  shared.onHeadersComplete = function (status, upgrade, keepsAlive) {
+    return onHeadersComplete.call(this, status === CONTINUE ? OTHER_INTERIM : status, upgrade, keepsAlive);
   };
   takesContinue = true;
 }
