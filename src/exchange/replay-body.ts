@@ -8,6 +8,7 @@ import type { Clock } from '../clock.ts';
 import { SidecarError } from '../errors.ts';
 import { ByteStore } from './byte-store.ts';
 import type { Lifeline, LifelineEnded } from './lifeline.ts';
+import { declaredLength, isReceived } from './received.ts';
 import { nameEnd } from './stage.ts';
 import { Upload } from './upload.ts';
 
@@ -74,9 +75,7 @@ export class RequestBody {
 
   /** Length that the client declared; undefined when chunked. 0 without a body. */
   get declaredBytes(): number | undefined {
-    const { headers } = this.#request;
-    if (headers['transfer-encoding'] !== undefined) return undefined;
-    return Number(headers['content-length'] ?? 0);
+    return declaredLength(this.#request);
   }
 
   /** All of it is in memory: it can be sent again. */
@@ -84,24 +83,37 @@ export class RequestBody {
     return this.#isWhole;
   }
 
-  /** The whole body; undefined when it is empty. */
+  /**
+   * The whole body; undefined when it is empty.
+   * @throws SidecarError BAD_REQUEST when it is not as long as declared
+   */
   get bytes(): Buffer | undefined {
+    // The last look before they are sent: a wrong length must not become the truth (RFC 9112 §6.3).
+    const fault = this.#wrongLength();
+    if (fault !== undefined) throw fault;
     return this.receivedBytes === 0 ? undefined : this.#kept?.bytes;
   }
 
-  /** Takes a body that is there as a whole, and that may be buffered: no listeners, no timer. False when it is not. */
+  /**
+   * Takes a body that has been received to its end, if it may be buffered: without listeners or timers. False when it has not, or may not.
+   * @throws SidecarError BAD_REQUEST when it is not as long as declared
+   */
   takeWhole(): boolean {
     const request = this.#request;
-    const declared = this.declaredBytes;
-    if (declared === undefined || request.readableLength !== declared || !this.#mayKeep(declared)) return false;
-    const whole = request.read() as Buffer | null;
-    if (whole === null) return false;
-    // Nothing but its end is still to come; node:http wants it taken.
-    request.resume();
-    this.#kept = new ByteStore();
-    this.#kept.add(whole);
-    this.receivedBytes = whole.length;
+    if (this.#isWhole) return true;
+    const length = this.declaredBytes ?? request.readableLength;
+    if (this.receivedBytes > 0 || !isReceived(request) || !this.#mayKeep(length)) return false;
+    const kept = (this.#kept = new ByteStore(length));
+    // One call returns one buffer or all of them, depending on the version of Node.js.
+    for (let chunk = readNext(request); chunk !== null; chunk = readNext(request)) {
+      kept.add(chunk);
+      this.receivedBytes += chunk.length;
+    }
+    const fault = this.#wrongLength();
+    if (fault !== undefined) throw fault;
     this.#isWhole = true;
+    // Emits its end, which node:http waits for.
+    request.resume();
     return true;
   }
 
@@ -116,6 +128,15 @@ export class RequestBody {
     await this.#receive(lifeline, declared === undefined);
     // An end may come in the same turn of the event loop as what is waited for: whoever goes on must be alive.
     assertAlive(lifeline);
+  }
+
+  /** Why what was received is not the body; undefined when it is. */
+  #wrongLength(): SidecarError | undefined {
+    const bytes = this.#kept?.bytes.length ?? 0;
+    const declared = this.declaredBytes ?? this.receivedBytes;
+    if (bytes === declared && bytes === this.receivedBytes) return undefined;
+    const detail = `the request body has ${String(bytes)} bytes, and ${String(declared)} are declared`;
+    return new SidecarError('BAD_REQUEST', detail);
   }
 
   /** Takes the memory for so many bytes, once. */
@@ -142,14 +163,16 @@ export class RequestBody {
           resolve();
         }
       };
-      const finish = (): void => {
-        this.#isWhole = true;
-        stop();
-        resolve();
-      };
       const giveUp = (reason: Error): void => {
         stop();
         reject(reason);
+      };
+      const finish = (): void => {
+        stop();
+        const fault = this.#wrongLength();
+        this.#isWhole = fault === undefined;
+        if (fault === undefined) resolve();
+        else reject(fault);
       };
       const stopWatching = this.#watchSilence(giveUp);
       const end = (reason: LifelineEnded): void => giveUp(nameEnd('body', reason));
@@ -202,6 +225,10 @@ export class RequestBody {
     this.receivedBytes += chunk.length;
     if (this.#limits.bodyIdleTimeoutMs > 0) this.#heardAt = this.#clock.now();
   }
+}
+
+function readNext(request: IncomingMessage): Buffer | null {
+  return request.read() as Buffer | null;
 }
 
 function assertAlive({ ended }: Lifeline): void {

@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import { systemClock } from '../clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../errors.ts';
 import { LINGER_MS, lingerThenEnd } from '../exchange/linger.ts';
+import { isReceived } from '../exchange/received.ts';
 
 interface ReplyShape {
   readonly status: number;
@@ -112,7 +113,7 @@ export function replyLocally(
   clock = systemClock,
 ): number {
   const { status, fields, body } = describeReply(error);
-  const isWhole = request.complete || isHere(request);
+  const isWhole = isReceived(request);
   const mustClose = !isWhole || error.code === 'BAD_REQUEST' || error.code === 'DRAINING';
   if (mustClose) response.shouldKeepAlive = false;
   response.writeHead(status, [...fields, ...extraFields]);
@@ -123,11 +124,6 @@ export function replyLocally(
     lingerThenEnd(request, response, clock, REFUSED_BYTES);
   }
   return Buffer.byteLength(body);
-}
-
-/** All of it has come, unread, although node:http says so only a little later. */
-function isHere({ headers, readableLength }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === readableLength;
 }
 
 /**
