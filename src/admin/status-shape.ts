@@ -66,6 +66,10 @@ export interface Status {
     readonly pausedSeconds: number | null;
     readonly queued: number;
     readonly queuedByPriority: ThrottleState['queuedByPriority'];
+    /** Request bodies that are being read. */
+    readonly readingBodies: number;
+    /** Request bodies that stopped coming, and whose places for reading went to other requests. */
+    readonly stalledBodies: number;
     readonly inFlight: number;
     readonly inFlightLimit: number | null;
     readonly streams: number;

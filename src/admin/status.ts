@@ -72,6 +72,8 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
     pausedSeconds: secondsOrNull(throttle.pausedMs),
     queued,
     queuedByPriority,
+    readingBodies: throttle.readingBodies,
+    stalledBodies: throttle.stalledBodies,
     inFlight,
     inFlightLimit: finiteOrNull(throttle.inFlightLimit),
     streams,

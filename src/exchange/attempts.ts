@@ -57,7 +57,7 @@ export class Attempts implements AttemptTerms {
     this.#outgoing = new Outgoing(parts, exchange, body);
     const { method, hasIdempotencyKey } = this.#outgoing;
     const { lifeline } = exchange;
-    this.#steps = new NextSteps(parts, { method, hasIdempotencyKey, isReplayable: body.isWhole, lifeline, ticket });
+    this.#steps = new NextSteps(parts, { method, hasIdempotencyKey, body, lifeline, ticket });
     this.#relay = new Relay(exchange, parts);
   }
 

@@ -1,8 +1,11 @@
 const NOTHING = Buffer.alloc(0);
 
+/** The first piece of memory for bytes that come in several pieces, if so many are announced. */
+const FIRST_BYTES = 64 * 1024;
+
 /**
- * Bytes in order of arrival, in one piece of memory: of the size that was announced, and otherwise at most twice their own, however
- * small the pieces were that came.
+ * Bytes in order of arrival, in one piece of memory: at most twice their own size, or 64 KiB, and at most the announced size, however
+ * small the pieces were that came. An announcement alone takes no memory.
  */
 export class ByteStore {
   #memory: Buffer = NOTHING;
@@ -17,6 +20,11 @@ export class ByteStore {
   /** The bytes so far; valid until the next `add`. */
   get bytes(): Buffer {
     return this.#memory.subarray(0, this.#length);
+  }
+
+  /** Bytes of memory that it takes. */
+  get capacity(): number {
+    return this.#memory.length;
   }
 
   add(chunk: Buffer): void {
@@ -37,9 +45,9 @@ export class ByteStore {
   }
 
   #grow(needed: number): void {
-    const memory = Buffer.allocUnsafeSlow(
-      needed <= this.#announced ? this.#announced : Math.max(needed, 2 * this.#memory.length),
-    );
+    const doubled = Math.max(needed, 2 * this.#memory.length);
+    const announced = Math.max(doubled, FIRST_BYTES);
+    const memory = Buffer.allocUnsafeSlow(needed <= this.#announced ? Math.min(this.#announced, announced) : doubled);
     this.#memory.copy(memory, 0, 0, this.#length);
     this.#memory = memory;
   }

@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
 import { Attempts } from './attempts.ts';
+import { isReceived, onceReceived } from './received.ts';
 import { RequestBody } from './replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
 
@@ -69,8 +70,7 @@ class Handling implements Outcome {
   #queueUp(): void {
     try {
       const ticket = this.#enter();
-      if (!ticket.isAdmitted) this.#awaitPlace(ticket);
-      else if (this.#body.isWhole) this.#send(ticket);
+      if (this.#body.isWhole) this.#send(ticket);
       // What came in one packet with the head has been parsed by the next microtask.
       else void SETTLED.then(() => this.#takeBody(ticket));
     } catch (fault) {
@@ -82,7 +82,7 @@ class Handling implements Outcome {
   /** @throws SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING */
   #enter(): Ticket {
     const { lifeline, standing } = this.#exchange;
-    const ticket = this.#parts.throttle.enter(lifeline.deadlineAt, standing);
+    const ticket = this.#parts.throttle.enter(lifeline.deadlineAt, standing, !this.#body.isWhole);
     this.#ticket = ticket;
     lifeline.onEnd((reason) => {
       // The queue keeps the deadline itself, and counts it as what it is.
@@ -92,30 +92,38 @@ class Handling implements Outcome {
     return ticket;
   }
 
-  /** Where many wait: each holds as little as it can. */
+  /** Where many wait: each holds as little as it can. A body that is received meanwhile needs no place for being read. */
   #awaitPlace(ticket: Ticket): void {
-    const { watch } = this.#exchange;
+    const { request, watch } = this.#exchange;
+    const stop = expectsContinue(request) ? undefined : onceReceived(request, () => ticket.bodyReceived());
     watch?.waitBegins('queue');
     ticket.admitted().then(
       () => {
+        stop?.();
         watch?.waitEnds();
         this.#takeBody(ticket);
       },
       (reason: unknown) => {
+        stop?.();
         watch?.waitEnds();
         this.failed(reason);
       },
     );
   }
 
-  /** At once, if it is here as a whole. Who expects to be told to continue is told so, even then. */
+  /** A body that has been received is read when the permit is there. A client that expects 100 (Continue) gets it in any case. */
   #takeBody(ticket: Ticket): void {
     const { request, lifeline } = this.#exchange;
     try {
       if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
-      const isHere = this.#body.isWhole || (!expectsContinue(request) && this.#body.takeWhole());
-      if (isHere) this.#send(ticket);
-      else void this.#readBody(ticket);
+      if (!expectsContinue(request) && isReceived(request)) {
+        ticket.bodyReceived();
+        this.#send(ticket);
+      } else if (ticket.isAdmitted) {
+        void this.#readBody(ticket);
+      } else {
+        this.#awaitPlace(ticket);
+      }
     } catch (fault) {
       this.failed(fault);
     }
@@ -125,7 +133,7 @@ class Handling implements Outcome {
     const { request, response, lifeline, watch } = this.#exchange;
     try {
       if (expectsContinue(request)) response.writeContinue();
-      await inStage('body', this.#body.read(lifeline), watch);
+      await inStage('body', this.#body.read(lifeline, ticket), watch);
       this.#send(ticket);
     } catch (fault) {
       this.failed(fault);

@@ -24,8 +24,8 @@ export type NextStep =
 export interface RepeatableRequest {
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
-  /** Whether the whole request body is in memory. */
-  readonly isReplayable: boolean;
+  /** Can be sent again if the whole of it is in memory, which is known when it has been sent once. */
+  readonly body: { readonly isWhole: boolean };
   readonly lifeline: Lifeline;
   readonly ticket: Ticket;
 }
@@ -33,21 +33,25 @@ export interface RepeatableRequest {
 export class NextSteps implements RetryFacts {
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
-  readonly isReplayable: boolean;
   /** A 401 has been answered with a newer token. */
   isReplayed = false;
   countedAttempts = 0;
   readonly #parts: ExchangeParts;
   readonly #lifeline: Lifeline;
   readonly #ticket: Ticket;
+  readonly #body: RepeatableRequest['body'];
 
-  constructor(parts: ExchangeParts, { method, hasIdempotencyKey, isReplayable, lifeline, ticket }: RepeatableRequest) {
+  constructor(parts: ExchangeParts, { method, hasIdempotencyKey, body, lifeline, ticket }: RepeatableRequest) {
     this.#parts = parts;
     this.#lifeline = lifeline;
     this.#ticket = ticket;
     this.method = method;
     this.hasIdempotencyKey = hasIdempotencyKey;
-    this.isReplayable = isReplayable;
+    this.#body = body;
+  }
+
+  get isReplayable(): boolean {
+    return this.#body.isWhole;
   }
 
   /** @returns undefined when this outcome is the request's last */

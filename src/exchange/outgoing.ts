@@ -34,11 +34,15 @@ export class Outgoing {
     return this.#received.hasIdempotencyKey;
   }
 
-  /** One attempt's request. Its fields are good until the next is made. */
+  /**
+   * One attempt's request. Its fields are good until the next is made.
+   * @throws SidecarError BAD_REQUEST when the body is not as long as declared
+   */
   with(token: Token, needsNewConnection: boolean): UpstreamRequest {
     const { path } = this.#exchange;
+    const isWhole = this.#body.takeWhole();
     const fields = this.#fieldsWith(token);
-    if (this.#body.isWhole) {
+    if (isWhole) {
       const body = this.#body.bytes;
       return { method: this.method, path, fields, body, contentLength: undefined, needsNewConnection };
     }

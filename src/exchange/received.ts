@@ -1,4 +1,4 @@
-/** What node:http knows of a request that nothing has read yet. */
+/** What node:http shows of a request that nothing has read yet. */
 import type { IncomingMessage } from 'node:http';
 
 /** The declared length of the body (RFC 9112 §6.3); undefined when it is chunked, 0 without a body. */
@@ -14,4 +14,19 @@ export function declaredLength({ headers }: IncomingMessage): number | undefined
  */
 export function isReceived(request: IncomingMessage, readBytes = 0): boolean {
   return request.complete || readBytes + request.readableLength === declaredLength(request);
+}
+
+/**
+ * Calls `listener` once when the last byte of an unread request has been received; not at once if it has been already. Nothing is read.
+ * @returns ends it; to be called before anything reads the request
+ */
+export function onceReceived(request: IncomingMessage, listener: () => void): () => void {
+  const look = (): void => {
+    if (!isReceived(request)) return;
+    stop();
+    listener();
+  };
+  const stop = (): void => void request.off('readable', look);
+  request.on('readable', look);
+  return stop;
 }

@@ -6,8 +6,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import { SidecarError } from '../errors.ts';
+import { BodyReceiver, type BodyKeeper, type ReadingPlace } from './body-receiver.ts';
 import { ByteStore } from './byte-store.ts';
-import type { Lifeline, LifelineEnded } from './lifeline.ts';
+import type { Lifeline } from './lifeline.ts';
 import { declaredLength, isReceived } from './received.ts';
 import { nameEnd } from './stage.ts';
 import { Upload } from './upload.ts';
@@ -54,17 +55,17 @@ export interface BodyLimits {
   readonly bodyIdleTimeoutMs: number;
 }
 
-export class RequestBody {
+export class RequestBody implements BodyKeeper {
   /** Body bytes received so far. */
   receivedBytes = 0;
+  /** When the last of them came, or their silence began to count; monotonic. */
+  receivedAt = 0;
   readonly #request: IncomingMessage;
   readonly #limits: BodyLimits;
   readonly #clock: Clock;
   #kept: ByteStore | undefined;
   #takenBytes = 0;
   #isWhole: boolean;
-  /** When its last bytes came, while somebody watches. */
-  #heardAt = 0;
 
   constructor(request: IncomingMessage, limits: BodyLimits, clock: Clock) {
     this.#request = request;
@@ -102,16 +103,14 @@ export class RequestBody {
     const request = this.#request;
     if (this.#isWhole) return true;
     const length = this.declaredBytes ?? request.readableLength;
-    if (this.receivedBytes > 0 || !isReceived(request) || !this.#mayKeep(length)) return false;
+    if (this.receivedBytes > 0 || !isReceived(request) || !this.#takeUpTo(length)) return false;
     const kept = (this.#kept = new ByteStore(length));
     // One call returns one buffer or all of them, depending on the version of Node.js.
     for (let chunk = readNext(request); chunk !== null; chunk = readNext(request)) {
       kept.add(chunk);
       this.receivedBytes += chunk.length;
     }
-    const fault = this.#wrongLength();
-    if (fault !== undefined) throw fault;
-    this.#isWhole = true;
+    this.#finish();
     // Emits its end, which node:http waits for.
     request.resume();
     return true;
@@ -121,13 +120,18 @@ export class RequestBody {
    * Reads the body as far as it may be buffered. Resolves when it is whole, or when it will not fit.
    * @throws SidecarError, also that of an ended lifeline; LifelineEnded (client-left)
    */
-  async read(lifeline: Lifeline): Promise<void> {
+  async read(lifeline: Lifeline, place: ReadingPlace): Promise<void> {
     assertAlive(lifeline);
-    const declared = this.declaredBytes;
-    if (declared !== undefined && !this.#mayKeep(declared)) return;
-    await this.#receive(lifeline, declared === undefined);
+    if ((this.declaredBytes ?? 0) > this.#limits.retry.replayBufferBytes) return;
+    if ((await new BodyReceiver(this.#request, this, lifeline, place).done) === 'whole') this.#finish();
     // An end may come in the same turn of the event loop as what is waited for: whoever goes on must be alive.
     assertAlive(lifeline);
+  }
+
+  #finish(): void {
+    const fault = this.#wrongLength();
+    if (fault !== undefined) throw fault;
+    this.#isWhole = true;
   }
 
   /** Why what was received is not the body; undefined when it is. */
@@ -139,46 +143,13 @@ export class RequestBody {
     return new SidecarError('BAD_REQUEST', detail);
   }
 
-  /** Takes the memory for so many bytes, once. */
-  #mayKeep(declared: number): boolean {
-    if (this.#takenBytes > 0) return true;
-    return declared <= this.#limits.retry.replayBufferBytes && this.#take(declared);
-  }
-
-  /** @param isBounded ends when the bytes do not fit, as those of an unknown length may */
-  #receive(lifeline: Lifeline, isBounded: boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const stop = (): void => {
-        lifeline.offEnd(end);
-        stopWatching();
-        this.#request.pause();
-        this.#request.off('data', keep).off('end', finish);
-      };
-      const keep = (chunk: Buffer): void => {
-        (this.#kept ??= new ByteStore(this.declaredBytes)).add(chunk);
-        this.#hear(chunk);
-        const isOver = this.receivedBytes > this.#limits.retry.replayBufferBytes;
-        if (isBounded && (isOver || !this.#take(chunk.length))) {
-          stop();
-          resolve();
-        }
-      };
-      const giveUp = (reason: Error): void => {
-        stop();
-        reject(reason);
-      };
-      const finish = (): void => {
-        stop();
-        const fault = this.#wrongLength();
-        this.#isWhole = fault === undefined;
-        if (fault === undefined) resolve();
-        else reject(fault);
-      };
-      const stopWatching = this.#watchSilence(giveUp);
-      const end = (reason: LifelineEnded): void => giveUp(nameEnd('body', reason));
-      lifeline.onEnd(end);
-      this.#request.on('data', keep).on('end', finish);
-    });
+  /** @returns false when the body does not fit: a longer one than may be buffered, or more than all bodies together may hold */
+  keep(chunk: Buffer): boolean {
+    const kept = (this.#kept ??= new ByteStore(this.declaredBytes));
+    kept.add(chunk);
+    this.#hear(chunk);
+    const most = this.#limits.retry.replayBufferBytes;
+    return this.receivedBytes <= most && this.#takeUpTo(Math.min(kept.capacity, most));
   }
 
   /** What has been read and all that follows, once. `onStall` hears of a client that stops sending. */
@@ -187,7 +158,7 @@ export class RequestBody {
     this.dispose();
     return new Upload(this.#request, begun, {
       onChunk: (chunk) => this.#hear(chunk),
-      watch: () => this.#watchSilence(onStall),
+      watch: () => this.watchSilence(onStall),
     });
   }
 
@@ -198,20 +169,22 @@ export class RequestBody {
     this.#takenBytes = 0;
   }
 
-  #take(bytes: number): boolean {
-    if (!this.#limits.memory.take(bytes)) return false;
-    this.#takenBytes += bytes;
+  /** Takes memory for so many bytes in all; false, and nothing more taken, when they may not be buffered. */
+  #takeUpTo(bytes: number): boolean {
+    const more = bytes - this.#takenBytes;
+    if (bytes > this.#limits.retry.replayBufferBytes || !this.#limits.memory.take(more)) return false;
+    this.#takenBytes = bytes;
     return true;
   }
 
   /** Calls `onSilence` once when no byte has come for the idle time-out. */
-  #watchSilence(onSilence: (reason: SidecarError) => void): () => void {
+  watchSilence(onSilence: (reason: SidecarError) => void): () => void {
     const { bodyIdleTimeoutMs: idleTimeoutMs } = this.#limits;
     if (idleTimeoutMs === 0) return () => undefined;
-    this.#heardAt = this.#clock.now();
+    this.receivedAt = this.#clock.now();
     const look = (): void => {
       // One timer, moved along when it fires.
-      const leftMs = this.#heardAt + idleTimeoutMs - this.#clock.now();
+      const leftMs = this.receivedAt + idleTimeoutMs - this.#clock.now();
       if (leftMs > 0) cancel = this.#clock.after(leftMs, look);
       else onSilence(stalledUpload(idleTimeoutMs));
     };
@@ -223,7 +196,7 @@ export class RequestBody {
 
   #hear(chunk: Buffer): void {
     this.receivedBytes += chunk.length;
-    if (this.#limits.bodyIdleTimeoutMs > 0) this.#heardAt = this.#clock.now();
+    this.receivedAt = this.#clock.now();
   }
 }
 

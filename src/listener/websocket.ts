@@ -51,7 +51,7 @@ export function createUpgradeServer(trust: Trust | undefined, egress: Egress): S
     const { tokens, throttle } = parts;
     if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
     if (lifeline.ended !== undefined) throw lifeline.ended;
-    const ticket = throttle.enter(lifeline.deadlineAt, upgrade.standing);
+    const ticket = throttle.enter(lifeline.deadlineAt, upgrade.standing, false);
     const leave = (reason: LifelineEnded): void => {
       // The queue keeps the deadline itself.
       if (reason.end.kind !== 'deadline') ticket.leave(nameEnd('queue', reason));

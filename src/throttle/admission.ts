@@ -15,6 +15,7 @@ import { GrantedPermit, type PermitOwner } from './granted-permit.ts';
 import { type Desk, QueueTicket, type Wait } from './queue-ticket.ts';
 import { createRefusal, type RefusalReason } from './refusal.ts';
 import { SignalLog } from './signal-log.ts';
+import { SilentReaders } from './silent-readers.ts';
 import type { AttemptResult, LearnedState, Permit, Standing, Throttle } from './throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from './throttle.ts';
 import type { ThrottleOptions } from './throttle-options.ts';
@@ -39,6 +40,7 @@ class Admission implements Throttle, Desk, PermitOwner {
   #terms: ThrottleTerms;
   readonly #nextPermit: Alarm;
   readonly #nextExpiry: Alarm;
+  readonly #silentReaders: SilentReaders;
   readonly #fleet: FleetMember | undefined;
   #arrivals = 0;
   isCut = false;
@@ -52,7 +54,9 @@ class Admission implements Throttle, Desk, PermitOwner {
     this.#room = new WaitingRoom(throttle.maxInFlight);
     const ring = (): void => this.pump();
     this.#nextPermit = new Alarm((at, run) => clock.exactlyAt(at, run), ring);
-    this.#nextExpiry = new Alarm((at, run) => clock.after(at - clock.now(), run), ring);
+    const setTimer = (at: number, run: () => void) => clock.after(at - clock.now(), run);
+    this.#nextExpiry = new Alarm(setTimer, ring);
+    this.#silentReaders = new SilentReaders(this.#room, setTimer, ring);
     const { restored } = options;
     if (restored) this.gate.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
     this.#fleet?.start(createFleetHost({ gate: this.gate, room: this.#room, now: () => clock.now(), pump: ring }));
@@ -62,16 +66,17 @@ class Admission implements Throttle, Desk, PermitOwner {
     return this.#options.clock.now();
   }
 
-  enter(deadlineAt: number, standing: Standing = NAMELESS): Ticket {
+  enter(deadlineAt: number, standing: Standing = NAMELESS, hasBody = true): Ticket {
     const now = this.now();
     const { max, timeoutMs } = this.#terms.queue;
     this.#expire(now, now, 'timeout');
-    const ticket = new QueueTicket(this, this.#arrivals++, deadlineAt, timeoutMs, standing);
+    const ticket = new QueueTicket(this, this.#arrivals++, deadlineAt, timeoutMs, standing, hasBody);
     if (this.isCut) throw this.#refuse(ticket, now, 'draining');
     const entry = judgeEntry(this.gate, this.#room, max, ticket, now);
     if (entry.kind === 'refused') throw this.#refuse(ticket, now, entry.reason);
     if (entry.kind === 'in-place-of') this.#refuse(entry.loser, now, 'full');
     this.#room.add(ticket);
+    ticket.receivedAt = now;
     // The loser may have had its body read: its place goes to whom it is due.
     if (entry.kind === 'in-place-of') this.#fillPlaces(now);
     return ticket;
@@ -110,10 +115,18 @@ class Admission implements Throttle, Desk, PermitOwner {
   admit(ticket: QueueTicket): Promise<void> {
     const fault = this.#whyNotWait(ticket);
     if (fault !== undefined) return Promise.reject(fault);
+    if (ticket.phase === 'stalled') this.#room.add(ticket);
     if (ticket.phase !== 'outside') return ADMITTED;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     this.#wait(ticket, this.now(), { kind: 'place', resolve, reject });
     return promise;
+  }
+
+  bodyReceived(ticket: QueueTicket): void {
+    if (ticket.phase !== 'outside') return;
+    this.#room.move(ticket, 'unplaced');
+    const wait = this.#endWait(ticket, this.now());
+    if (wait?.kind === 'place') wait.resolve(undefined);
   }
 
   queueForPermit(ticket: QueueTicket): Promise<Permit> {
@@ -174,6 +187,7 @@ class Admission implements Throttle, Desk, PermitOwner {
     if (this.#room.size === 0) {
       this.#nextPermit.set(Infinity);
       this.#nextExpiry.set(Infinity);
+      this.#silentReaders.takePlaces(0);
       this.#fleet?.need(0);
       return;
     }
@@ -214,7 +228,9 @@ class Admission implements Throttle, Desk, PermitOwner {
   }
 
   #fillPlaces(now: number): void {
+    this.#silentReaders.takePlaces(now);
     for (let ticket = this.#room.admitNext(); ticket !== undefined; ticket = this.#room.admitNext()) {
+      ticket.receivedAt = now;
       const wait = this.#endWait(ticket, now);
       if (wait?.kind === 'place') wait.resolve(undefined);
     }

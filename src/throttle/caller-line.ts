@@ -17,6 +17,7 @@ export class CallerLine {
   placeSlot = -1;
   lengthSlot = -1;
   #preparing = 0;
+  #held = 0;
 
   constructor(caller: string) {
     this.caller = caller;
@@ -24,7 +25,7 @@ export class CallerLine {
 
   /** How many places for bodies it takes. */
   get held(): number {
-    return this.#preparing + this.ready.size;
+    return this.#held;
   }
 
   /** How many wait for somebody else than their own client. */
@@ -33,7 +34,7 @@ export class CallerLine {
   }
 
   get size(): number {
-    return this.outside.size + this.held;
+    return this.outside.size + this.#preparing + this.ready.size;
   }
 
   get youngestQueued(): QueueTicket | undefined {
@@ -48,5 +49,13 @@ export class CallerLine {
     if (to === 'outside') this.outside.insert(ticket);
     else if (to === 'preparing') this.#preparing++;
     else if (to === 'ready') this.ready.insert(ticket);
+    this.#countPlace(ticket, to);
+  }
+
+  /** A place is kept until the permit is there; one that came to `ready` without a place takes none. */
+  #countPlace(ticket: QueueTicket, to: Phase): void {
+    const holds = to === 'preparing' || (to === 'ready' && ticket.holdsPlace);
+    this.#held += Number(holds) - Number(ticket.holdsPlace);
+    ticket.holdsPlace = holds;
   }
 }

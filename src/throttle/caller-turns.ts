@@ -44,6 +44,7 @@ export class CallerTurns {
   #turns = 0;
   #size = 0;
   #held = 0;
+  #outside = 0;
 
   /** Tickets outside, preparing or ready. */
   get size(): number {
@@ -53,6 +54,11 @@ export class CallerTurns {
   /** Places for bodies that they take. */
   get held(): number {
     return this.#held;
+  }
+
+  /** Tickets that wait for a place. */
+  get outside(): number {
+    return this.#outside;
   }
 
   /** Callers of whom a record is kept. */
@@ -82,6 +88,7 @@ export class CallerTurns {
     else if (line.size < size) this.#ranks.remove(size);
     this.#size += line.size - size;
     this.#held += line.held - held;
+    this.#outside += Number(to === 'outside') - Number(from === 'outside');
     if (to === 'granted') line.turn = ++this.#turns;
     this.#file(line);
   }

@@ -24,6 +24,8 @@ export function describeThrottle(
     queued: room.size,
     queueMax: terms.queue.max,
     queuedByPriority: room.sizes(),
+    readingBodies: room.reading,
+    stalledBodies: room.stalled,
     inFlight: gate.inFlight,
     streams: gate.streams,
     inFlightLimit: gate.inFlightLimit,

@@ -56,6 +56,11 @@ export class FairOrder {
     return this.#high.callers.held + this.#normal.callers.held + this.#low.callers.held;
   }
 
+  /** Tickets that wait for a place. */
+  get outside(): number {
+    return this.#high.callers.outside + this.#normal.callers.outside + this.#low.callers.outside;
+  }
+
   /** Callers of whom a record is kept, counted once for each priority. */
   get callers(): number {
     return this.#high.callers.callers + this.#normal.callers.callers + this.#low.callers.callers;

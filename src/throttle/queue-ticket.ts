@@ -16,13 +16,15 @@ export interface Desk {
   readonly isCut: boolean;
   retryWaitMs(ticket: QueueTicket): number;
   leave(ticket: QueueTicket, reason: unknown): void;
+  bodyReceived(ticket: QueueTicket): void;
 }
 
 /**
- * `outside`: waits for its turn to read a body · `preparing`: may read it · `ready`: waits for a permit · `granted`: has, or has
- * had, a permit and waits for none · `left`: is not, or no longer, in the throttle.
+ * `unplaced`: needs no place for reading, without a body or with all of it here · `outside`: waits for its turn to read a body · `preparing`: may read it · `stalled`: its
+ * body stopped coming, and its place went to another · `ready`: waits for a permit · `granted`: has, or has had, a permit and waits
+ * for none · `left`: is not, or no longer, in the throttle.
  */
-export type Phase = 'outside' | 'preparing' | 'ready' | 'granted' | 'left';
+export type Phase = 'unplaced' | 'outside' | 'preparing' | 'stalled' | 'ready' | 'granted' | 'left';
 
 /** A promise that is waited for. */
 export type Wait =
@@ -38,7 +40,12 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   readonly age: number;
   readonly deadlineAt: number;
   readonly standing: Standing;
+  readonly hasBody: boolean;
   phase: Phase = 'left';
+  /** It takes one of the places for bodies; the line that it stands in writes this. */
+  holdsPlace = false;
+  /** When bytes of its body, or its place, came last; monotonic. */
+  receivedAt = 0;
   /** The wait it is in now; undefined while it does not wait. */
   wait: Wait | undefined;
   /** When the present wait ends unserved. */
@@ -53,13 +60,17 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   #waitsSince = 0;
   #toldMs = 0;
 
-  /** @param timeoutMs the sum that its waits may take */
-  constructor(desk: Desk, age: number, deadlineAt: number, timeoutMs: number, standing: Standing) {
+  /**
+   * @param timeoutMs the sum that its waits may take
+   * @param hasBody default true
+   */
+  constructor(desk: Desk, age: number, deadlineAt: number, timeoutMs: number, standing: Standing, hasBody = true) {
     this.#desk = desk;
     this.age = age;
     this.deadlineAt = deadlineAt;
     this.standing = standing;
     this.#timeoutMs = timeoutMs;
+    this.hasBody = hasBody;
   }
 
   /** Why it cannot begin to wait; undefined when it can. */
@@ -74,6 +85,15 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
 
   get isAdmitted(): boolean {
     return this.phase !== 'outside' && this.phase !== 'left' && this.wait === undefined && !this.#desk.isCut;
+  }
+
+  received(now: number): boolean {
+    this.receivedAt = now;
+    return this.phase !== 'stalled';
+  }
+
+  bodyReceived(): void {
+    this.#desk.bodyReceived(this);
   }
 
   admitted(): Promise<void> {
@@ -98,8 +118,9 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
 
   /** What leaving for this reason counts as; undefined where it leaves no queue, or has failed by itself. */
   countsAs(reason: unknown): 'draining' | 'client_left' | undefined {
-    // Who reads its body waits for nothing, and is in the queue all the same.
-    const isQueued = this.wait !== undefined || (this.phase === 'preparing' && reason !== undefined);
+    // One whose body is being read waits for nothing, and is in the queue all the same.
+    const isReading = this.phase === 'preparing' || this.phase === 'stalled' || this.phase === 'unplaced';
+    const isQueued = this.wait !== undefined || (isReading && reason !== undefined);
     if (!isQueued) return undefined;
     if (this.#desk.isCut) return 'draining';
     return reason instanceof SidecarError ? undefined : 'client_left';

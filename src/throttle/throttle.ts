@@ -51,10 +51,19 @@ export interface Ticket {
   /** The body may be read now: `admitted` has nothing to wait for. */
   readonly isAdmitted: boolean;
   /**
-   * Resolves when this request's body may be read: it is among the first `maxInFlight` waiting, in the order of their turns.
+   * Resolves when this request's body may be read, or read on after a stall: it is among the first `maxInFlight` waiting, in the
+   * order of their turns.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
   admitted(): Promise<void>;
+  /**
+   * Bytes of the body were received.
+   * @param now monotonic
+   * @returns false when the place for reading went to another request during a silence: `admitted` waits for the next free one
+   */
+  received(now: number): boolean;
+  /** The whole body has been received: it needs no place for reading. Resolves a pending `admitted`. */
+  bodyReceived(): void;
   /**
    * Resolves with a permit and a slot when it is this request's turn among all that wait for one; called again for a retry,
    * the ticket stands at the head. Never grants after `leave()`, after the deadline or past the queue time-out.
@@ -120,11 +129,15 @@ export interface ThrottleState {
   readonly rate: number;
   /** Milliseconds left of the pause; 0 when not paused. */
   readonly pausedMs: number;
-  /** Requests that wait: for their turn, for their body, or for a permit. */
+  /** Requests that wait: for their turn, for their body, or for a permit. Stalled bodies are not counted. */
   readonly queued: number;
   /** How many may wait: `queue.max`. */
   readonly queueMax: number;
   readonly queuedByPriority: Readonly<Record<Priority, number>>;
+  /** Request bodies that are being read. */
+  readonly readingBodies: number;
+  /** Request bodies that stopped coming, and whose places went to other requests. */
+  readonly stalledBodies: number;
   readonly inFlight: number;
   readonly streams: number;
   /** How many may be in flight now (grows from 4 under `auto`). */
@@ -168,9 +181,10 @@ export interface Throttle {
    * Takes a place in the queue.
    * @param deadlineAt monotonic instant by which the response head must be there
    * @param standing default: of normal priority, by one that did not say who asks
+   * @param hasBody false: no body is to be read, so that no place for that is needed. Default true
    * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is known to be too long; DRAINING
    */
-  enter(deadlineAt: number, standing?: Standing): Ticket;
+  enter(deadlineAt: number, standing?: Standing, hasBody?: boolean): Ticket;
   /**
    * From now on these hold. The pace changes at once, and nothing that is saved up is made more by it. Whoever waits goes on waiting, by
    * the time-out that held when it came, and even where there are fewer places now.

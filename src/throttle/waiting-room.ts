@@ -14,7 +14,10 @@ export class WaitingRoom {
   #places: number;
   readonly #order: FairOrder;
   readonly #retries = new WaitQueue<QueueTicket>();
+  readonly #readers = new WaitQueue<QueueTicket>();
   readonly #expiries = new ExpiryHeap<QueueTicket>();
+  #retriesWithBody = 0;
+  #stalled = 0;
 
   constructor(places: number) {
     this.#places = places;
@@ -58,10 +61,42 @@ export class WaitingRoom {
     return sizes;
   }
 
-  /** A new ticket: straight to a place if there is one. */
+  /** Tickets whose bodies are being read. */
+  get reading(): number {
+    return this.#readers.size;
+  }
+
+  /** Tickets whose bodies stopped coming, without a place. */
+  get stalled(): number {
+    return this.#stalled;
+  }
+
+  /** Tickets that wait for a place. */
+  get outside(): number {
+    return this.#order.outside;
+  }
+
+  /** A new ticket, or a stalled one whose body comes again: straight to a place if it needs one and there is one. */
   add(ticket: QueueTicket): void {
+    if (!ticket.hasBody) {
+      this.move(ticket, 'unplaced');
+      return;
+    }
     const isNext = this.#hasPlace() && this.#order.isNextOutside(ticket.standing);
     this.move(ticket, isNext ? 'preparing' : 'outside');
+  }
+
+  /**
+   * Takes the places of those whose bodies have not come any further since `at` or before.
+   * @returns when the next of them may have been silent for as long: the earliest instant of the others' last bytes; Infinity without others
+   */
+  takePlacesOfSilent(at: number): number {
+    let earliest = Infinity;
+    for (const ticket of [...this.#readers]) {
+      if (ticket.receivedAt <= at) this.move(ticket, 'stalled');
+      else earliest = Math.min(earliest, ticket.receivedAt);
+    }
+    return earliest;
   }
 
   /**
@@ -79,10 +114,13 @@ export class WaitingRoom {
     // Refused at the door: it stands nowhere.
     if (from === 'left' && to === 'left') return;
     ticket.phase = to;
-    const isRetry = from === 'granted' || this.#retries.remove(ticket);
+    if (from === 'preparing') this.#readers.remove(ticket);
+    this.#stalled += Number(to === 'stalled') - Number(from === 'stalled');
+    const isRetry = from === 'granted' || this.#removeRetry(ticket);
     if (!isRetry) this.#order.move(ticket, from, to);
-    else if (to === 'ready') this.#retries.insert(ticket);
+    else if (to === 'ready') this.#insertRetry(ticket);
     else if (to === 'granted') this.#order.passTurn(ticket.standing);
+    if (to === 'preparing') this.#readers.insert(ticket);
   }
 
   /** Watches over the wait that the ticket has begun. */
@@ -124,6 +162,17 @@ export class WaitingRoom {
 
   // A retry that waits keeps its body, so it takes a place from one that would read another.
   #hasPlace(): boolean {
-    return this.#order.held + this.#retries.size < this.#places;
+    return this.#order.held + this.#retriesWithBody < this.#places;
+  }
+
+  #insertRetry(ticket: QueueTicket): void {
+    this.#retries.insert(ticket);
+    if (ticket.hasBody) this.#retriesWithBody++;
+  }
+
+  #removeRetry(ticket: QueueTicket): boolean {
+    const isRetry = this.#retries.remove(ticket);
+    if (isRetry && ticket.hasBody) this.#retriesWithBody--;
+    return isRetry;
   }
 }

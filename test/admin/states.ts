@@ -44,6 +44,8 @@ export const unpaced: ThrottleState = {
   queued: 0,
   queueMax: 1000,
   queuedByPriority: { high: 0, normal: 0, low: 0 },
+  readingBodies: 0,
+  stalledBodies: 0,
   inFlight: 1,
   streams: 0,
   inFlightLimit: 4,

@@ -43,6 +43,8 @@ describe('status', () => {
         pausedSeconds: 1.5,
         queued: 12,
         queuedByPriority: { high: 1, normal: 2, low: 9 },
+        readingBodies: 0,
+        stalledBodies: 0,
         inFlight: 1,
         inFlightLimit: 4,
         streams: 0,

@@ -1,6 +1,15 @@
 import { expect, it } from 'vitest';
 import { ByteStore } from '../../src/exchange/byte-store.ts';
 
+it('takes memory for what comes and not for what is announced, and never twice what is announced', () => {
+  const store = new ByteStore(1_000_000);
+  const sizes = [10, 10, 70_000, 100_000].map((bytes) => {
+    store.add(Buffer.alloc(bytes));
+    return store.capacity;
+  });
+  expect(sizes).toEqual([10, 65_536, 131_072, 262_144]);
+});
+
 it('takes the memory that was announced once, and more only when more comes', () => {
   const store = new ByteStore(100);
   const sizes = [40, 40, 20, 1].map((bytes) => {

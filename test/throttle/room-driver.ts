@@ -15,6 +15,7 @@ const DESK: Desk = {
   tryPermit: unasked,
   retryWaitMs: unasked,
   leave: unasked,
+  bodyReceived: unasked,
 };
 
 export class RoomDriver {

@@ -24,13 +24,15 @@ ${renderFacts(listFacts(throttle, nowWallAt))}</section>`,
 }
 
 function listFacts(throttle: Throttle, nowWallAt: number): (readonly [string, Content])[] {
-  const { mode, streams, inFlight, inFlightLimit, fleet } = throttle;
+  const { mode, streams, inFlight, inFlightLimit, fleet, readingBodies, stalledBodies } = throttle;
   return [
     ['Allowed now', markup`<strong>${describeRate(throttle)}</strong>`],
     ['Limit', mode === 'static' ? 'configured, nothing is inferred' : describeLimit(throttle)],
     ['Pause', describePause(throttle, nowWallAt)],
     ['Waiting', describeQueue(throttle)],
     ['In flight', `${inFlight} of ${inFlightLimit ?? 'any number'}`],
+    ['Request bodies being read', readingBodies > 0 && readingBodies],
+    ['Request bodies stalled', stalledBodies > 0 && stalledBodies],
     ['Streams open', streams > 0 && streams],
     ['Last refusal', describeRefusal(throttle)],
     ['Fleet', fleet !== null && describeShare(fleet)],
