@@ -1,9 +1,10 @@
 /**
  * Reads a request body from its stream until it is whole or enough of it has been read. It pauses when the place for reading has been lost,
- * and between packets of very many chunks, and it ends with its request or after the client's silence. What is kept is the caller's.
+ * and ends with its request or after the client's silence. What is kept is the caller's.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Lifeline, LifelineEnded } from './lifeline.ts';
+import { PacketPace } from './packet-pace.ts';
 import { isReceived } from './received.ts';
 import { nameEnd } from './stage.ts';
 
@@ -27,9 +28,6 @@ export interface BodyKeeper {
   watchSilence(onSilence: (reason: Error) => void): () => void;
 }
 
-/** So many chunks are read in one turn of the event loop; a client may send 10 000 of one byte in one packet. */
-const CHUNKS_PER_TURN = 1000;
-
 export class BodyReceiver {
   readonly #request: IncomingMessage;
   readonly #keeper: BodyKeeper;
@@ -38,13 +36,14 @@ export class BodyReceiver {
   readonly #done = Promise.withResolvers<'whole' | 'enough'>();
   #stopWatching: () => void;
   #isOver = false;
-  #chunksLeft = CHUNKS_PER_TURN;
+  readonly #pace: PacketPace;
 
   constructor(request: IncomingMessage, keeper: BodyKeeper, lifeline: Lifeline, place: ReadingPlace) {
     this.#request = request;
     this.#keeper = keeper;
     this.#lifeline = lifeline;
     this.#place = place;
+    this.#pace = new PacketPace(request.socket);
     this.#stopWatching = keeper.watchSilence(this.#giveUp);
     lifeline.onEnd(this.#onRequestEnded);
     request.on('data', this.#onData).on('end', this.#onEnd).resume();
@@ -56,9 +55,9 @@ export class BodyReceiver {
   }
 
   readonly #onData = (chunk: Buffer): void => {
+    this.#pace.count();
     if (!this.#keeper.keep(chunk)) this.#finish('enough');
     else if (!this.#place.received(this.#keeper.receivedAt) && !this.#isReceived()) this.#waitForPlace();
-    else if (--this.#chunksLeft <= 0) this.#waitForNextTurn();
   };
 
   readonly #onEnd = (): void => this.#finish('whole');
@@ -86,13 +85,6 @@ export class BodyReceiver {
     this.#stopWatching();
     this.#request.pause();
     this.#place.admitted().then(this.#readOn, this.#giveUp);
-  }
-
-  #waitForNextTurn(): void {
-    this.#chunksLeft = CHUNKS_PER_TURN;
-    this.#stopWatching();
-    this.#request.pause();
-    setImmediate(this.#readOn);
   }
 
   #finish(how: 'whole' | 'enough'): void {

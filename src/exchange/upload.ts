@@ -1,6 +1,7 @@
 /** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { PacketPace } from './packet-pace.ts';
 
 interface UploadHooks {
   readonly onChunk: (chunk: Buffer) => void;
@@ -14,7 +15,9 @@ export class Upload extends Readable {
   #begun: Buffer;
   readonly #hooks: UploadHooks;
   #stopWatching: (() => void) | undefined;
+  readonly #pace: PacketPace;
   readonly #forward = (chunk: Buffer): void => {
+    this.#pace.count();
     this.#hooks.onChunk(chunk);
     if (!this.push(chunk)) this.#pause();
   };
@@ -28,6 +31,7 @@ export class Upload extends Readable {
     this.#request = request;
     this.#begun = begun;
     this.#hooks = hooks;
+    this.#pace = new PacketPace(request.socket);
     request.on('data', this.#forward).on('end', this.#finish).pause();
   }
 
