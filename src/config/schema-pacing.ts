@@ -44,7 +44,7 @@ export const throttle = {
     env: 'SIDECAR_MAX_IN_FLIGHT',
   }),
   maxStreams: setting({
-    doc: 'Event streams and upgraded connections that may be open at once; they do not count in throttle.maxInFlight.',
+    doc: 'Event streams, upgraded connections and uploads that have stalled while others wait, at once; they do not count in throttle.maxInFlight.',
     format: wholeNumber(0, 100_000),
     default: 100,
     env: 'SIDECAR_THROTTLE_MAX_STREAMS',

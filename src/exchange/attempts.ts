@@ -5,8 +5,7 @@
  */
 import { SidecarError } from '../errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
-import type { Permit, Ticket } from '../throttle/throttle.ts';
-import type { Token } from '../token/token.ts';
+import type { Ticket } from '../throttle/throttle.ts';
 import { answerField, type AnswerHead } from '../upstream/answer-head.ts';
 import type { Attempt, AttemptEnd, AttemptTerms } from '../upstream/attempt.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
@@ -15,16 +14,10 @@ import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
 import { LifelineEnded, type Lifeline } from './lifeline.ts';
 import { NextSteps, type NextStep } from './next-step.ts';
 import { LastWord } from './last-word.ts';
-import { Outgoing } from './outgoing.ts';
+import { Outgoing, type AttemptInputs } from './outgoing.ts';
 import { Relay } from './relay.ts';
 import type { RequestBody } from './replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
-
-/** What an attempt is made with. */
-interface Means {
-  readonly permit: Permit;
-  readonly token: Token;
-}
 
 export class Attempts implements AttemptTerms {
   readonly responseTimeoutMs: number;
@@ -38,7 +31,7 @@ export class Attempts implements AttemptTerms {
   readonly #relay: Relay;
   readonly #steps: NextSteps;
   /** Those of the attempt under way, or just ended. */
-  #means: Means | undefined;
+  #means: AttemptInputs | undefined;
   /** Made when there is one to keep. */
   #lastWord: LastWord | undefined;
   /** What follows the attempt under way or just ended; undefined as long as nothing does. */
@@ -162,7 +155,7 @@ export class Attempts implements AttemptTerms {
   }
 
   /** What is at hand costs no wait; undefined where something has to be waited for, or the request has ended. */
-  #tryGather(): Means | undefined {
+  #tryGather(): AttemptInputs | undefined {
     const token = this.#parts.tokens.current();
     if (token === undefined || this.#exchange.lifeline.ended !== undefined) return undefined;
     const permit = this.#ticket.tryPermit();
@@ -170,7 +163,7 @@ export class Attempts implements AttemptTerms {
   }
 
   /** Waits until there is a token and a permit to spend it with. */
-  async #gather(): Promise<Means> {
+  async #gather(): Promise<AttemptInputs> {
     const { tokens } = this.#parts;
     const { lifeline, watch } = this.#exchange;
     for (;;) {
@@ -185,10 +178,10 @@ export class Attempts implements AttemptTerms {
     }
   }
 
-  #send({ token }: Means): void {
+  #send(inputs: AttemptInputs): void {
     const needsNewConnection = this.#next?.reason === 'reset' || this.#next?.reason === 'connect';
     this.#tellBegun();
-    this.#attempt = this.#parts.upstream.send(this.#outgoing.with(token, needsNewConnection), this);
+    this.#attempt = this.#parts.upstream.send(this.#outgoing.with(inputs, needsNewConnection), this);
   }
 
   /** @throws SidecarError when nothing follows, or the lifeline's end is why it failed */

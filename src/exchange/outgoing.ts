@@ -1,5 +1,7 @@
 /** What of a client's request is sent upstream: its end-to-end fields with the bearer, and its body. */
+import { SidecarError } from '../errors.ts';
 import { rememberLast } from '../remembered.ts';
+import type { Permit } from '../throttle/throttle.ts';
 import type { Token } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';
 import { endToEndRequestFields, type RequestFields } from '../upstream/fields.ts';
@@ -8,6 +10,14 @@ import type { RequestBody } from './replay-body.ts';
 
 /** As text made once for each token, and not for each request. */
 const bearerOf = rememberLast((token: Token) => `Bearer ${token.value}`);
+
+/** What an attempt is made with. */
+export interface AttemptInputs {
+  readonly permit: Permit;
+  readonly token: Token;
+}
+
+const STALLED = 'the request body stopped coming, and other requests wait for its slot';
 
 export class Outgoing {
   readonly #parts: ExchangeParts;
@@ -38,7 +48,7 @@ export class Outgoing {
    * One attempt's request. Its fields are good until the next is made.
    * @throws SidecarError BAD_REQUEST when the body is not as long as declared
    */
-  with(token: Token, needsNewConnection: boolean): UpstreamRequest {
+  with({ token, permit }: AttemptInputs, needsNewConnection: boolean): UpstreamRequest {
     const { path } = this.#exchange;
     const isWhole = this.#body.takeWhole();
     const fields = this.#fieldsWith(token);
@@ -46,8 +56,10 @@ export class Outgoing {
       const body = this.#body.bytes;
       return { method: this.method, path, fields, body, contentLength: undefined, needsNewConnection };
     }
-    const body = this.#body.stream((reason) => {
-      this.#exchange.lifeline.end({ kind: 'failed', error: reason });
+    const { lifeline } = this.#exchange;
+    const fail = (error: SidecarError): void => lifeline.end({ kind: 'failed', error });
+    const body = this.#body.stream(fail, () => {
+      if (!permit.stalled()) fail(new SidecarError('REQUEST_TIMEOUT', STALLED));
     });
     return { method: this.method, path, fields, body, contentLength: this.#body.declaredBytes, needsNewConnection };
   }

@@ -14,6 +14,8 @@ import { nameEnd } from './stage.ts';
 import { Upload } from './upload.ts';
 
 const NOTHING = Buffer.alloc(0);
+/** A body that is streamed, and of which no byte has come for this long, has stalled. */
+const STALLED_AFTER_MS = 1000;
 
 /** Bytes that all replay buffers together may hold. */
 export class ReplayMemory {
@@ -152,13 +154,17 @@ export class RequestBody implements BodyKeeper {
     return this.receivedBytes <= most && this.#takeUpTo(Math.min(kept.capacity, most));
   }
 
-  /** What has been read and all that follows, once. `onStall` hears of a client that stops sending. */
-  stream(onStall: (reason: SidecarError) => void): Readable {
+  /**
+   * What has been read and all that follows, once.
+   * @param onSilence called once when no byte has come for the idle time-out
+   * @param onStalled called each second while no byte comes
+   */
+  stream(onSilence: (reason: SidecarError) => void, onStalled: () => void): Readable {
     const begun = this.#kept?.bytes ?? NOTHING;
     this.dispose();
     return new Upload(this.#request, begun, {
       onChunk: (chunk) => this.#hear(chunk),
-      watch: () => this.watchSilence(onStall),
+      watch: () => this.watchSilence(onSilence, onStalled),
     });
   }
 
@@ -177,18 +183,23 @@ export class RequestBody implements BodyKeeper {
     return true;
   }
 
-  /** Calls `onSilence` once when no byte has come for the idle time-out. */
-  watchSilence(onSilence: (reason: SidecarError) => void): () => void {
-    const { bodyIdleTimeoutMs: idleTimeoutMs } = this.#limits;
-    if (idleTimeoutMs === 0) return () => undefined;
+  /** Calls `onSilence` once when no byte has come for the idle time-out, and until then `onStalled` each second while none comes. */
+  watchSilence(onSilence: (reason: SidecarError) => void, onStalled?: () => void): () => void {
+    const idleTimeoutMs = this.#limits.bodyIdleTimeoutMs || Infinity;
+    const lookMs = Math.min(idleTimeoutMs, onStalled === undefined ? Infinity : STALLED_AFTER_MS);
+    if (lookMs === Infinity) return () => undefined;
     this.receivedAt = this.#clock.now();
     const look = (): void => {
+      const silentMs = this.#clock.now() - this.receivedAt;
+      if (silentMs >= idleTimeoutMs) {
+        onSilence(stalledUpload(idleTimeoutMs));
+        return;
+      }
       // One timer, moved along when it fires.
-      const leftMs = this.receivedAt + idleTimeoutMs - this.#clock.now();
-      if (leftMs > 0) cancel = this.#clock.after(leftMs, look);
-      else onSilence(stalledUpload(idleTimeoutMs));
+      cancel = this.#clock.after(Math.min(lookMs - (silentMs % lookMs), idleTimeoutMs - silentMs), look);
+      if (silentMs >= lookMs) onStalled?.();
     };
-    let cancel = this.#clock.after(idleTimeoutMs, look);
+    let cancel = this.#clock.after(lookMs, look);
     return () => {
       cancel();
     };

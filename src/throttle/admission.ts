@@ -66,6 +66,10 @@ class Admission implements Throttle, Desk, PermitOwner {
     return this.#options.clock.now();
   }
 
+  get waitsForSlot(): boolean {
+    return this.#room.nextReady !== undefined && this.gate.inFlight >= this.gate.inFlightLimit;
+  }
+
   enter(deadlineAt: number, standing: Standing = NAMELESS, hasBody = true): Ticket {
     const now = this.now();
     const { max, timeoutMs } = this.#terms.queue;

@@ -15,6 +15,8 @@ export interface PermitOwner {
   judged(result: AttemptResult, verdict: Verdict): void;
   /** A permit is spent for good, after a wait of so many milliseconds. */
   spent(waitedMs: number): void;
+  /** A request waits for a permit, and every slot is taken. */
+  readonly waitsForSlot: boolean;
   /** Slots, pace or pause may have changed: others may have their turn. */
   pump(): void;
 }
@@ -76,6 +78,10 @@ export class GrantedPermit implements Permit {
     this.#slot = 'stream';
     this.#owner.pump();
     return true;
+  }
+
+  stalled(): boolean {
+    return this.#slot !== 'in-flight' || !this.#owner.waitsForSlot || this.becomeStream();
   }
 
   /** A permit that is given back unspent is never told of. */

@@ -30,10 +30,16 @@ export interface Permit {
   /** Gives the permit back unspent and frees the slot, as if it had never been granted. */
   cancel(): void;
   /**
-   * Moves this permit's slot from `maxInFlight` to `maxStreams` (event streams, upgraded connections);
+   * Moves this permit's slot from `maxInFlight` to `maxStreams` (event streams, upgraded connections, stalled uploads);
    * false when `maxStreams` are open: the slot then stays where it is.
    */
   becomeStream(): boolean;
+  /**
+   * The client has stalled within the request body that this attempt sends on. While another waits for a slot, this
+   * one moves to `maxStreams`.
+   * @returns false when it cannot, since `maxStreams` are open: the attempt should end, so that the other is served
+   */
+  stalled(): boolean;
 }
 
 /** How urgent a request is. The classes share permits by weight: a lower one is slowed and never starved. */

@@ -1,5 +1,5 @@
 /** Clients that stall within their uploads keep nobody else from being served. */
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
 import { send } from '../sidecar/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -113,4 +113,53 @@ it('a stalled upload whose client leaves is gone, and one that stays silent gets
   await untilBodies(chain, { readingBodies: 0, stalledBodies: 0, queued: 0 });
   expect(chain.api.requests).toHaveLength(0);
   expect((await sendRaw(chain.url, `GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)).status).toBe(200);
+});
+
+describe('uploads that are streamed, and stall', () => {
+  const streamed = { SIDECAR_REPLAY_BUFFER_BYTES: '3', SIDECAR_MAX_IN_FLIGHT: '2' };
+
+  /** Two that have begun, so that both slots are taken, and a request that waits for one. */
+  async function startStalled(env: Readonly<Record<string, string>>) {
+    const clock = new ManualClock();
+    const chain = await startInProcess({ clock, env: { ...streamed, ...env } });
+    const uploads = [
+      await beginUpload(chain.url, '/stalled-1', 'length'),
+      await beginUpload(chain.url, '/stalled-2', 'length'),
+    ];
+    await until(async () => (await chain.throttle()).inFlight === 2, 'both slots taken');
+    return { clock, chain, uploads };
+  }
+
+  it('keep their slots while nobody waits, and leave them to a request that does', async () => {
+    const { clock, chain, uploads } = await startStalled({});
+    await clock.advance(10 * STALLED_AFTER_MS);
+    expect(await chain.throttle()).toMatchObject({ inFlight: 2, streams: 0 });
+    const waiting = send(`${chain.url}/waiting`);
+    await untilBodies(chain, { queued: 1 });
+    await clock.advance(STALLED_AFTER_MS);
+    expect((await waiting).status).toBe(200);
+    for (const { finish, response } of uploads) {
+      finish();
+      expect((await response).status).toBe(200);
+    }
+    const received = chain.api.requests.map(({ path, body }) => `${path} ${body.toString()}`);
+    expect(received.toSorted()).toEqual(['/stalled-1 halfrest', '/stalled-2 halfrest', '/waiting ']);
+    expect(await chain.throttle()).toEqual({ queued: 0, inFlight: 0, streams: 0 });
+  });
+
+  it('end with 408 when no stream may be open beside them', async () => {
+    const { clock, chain, uploads } = await startStalled({ SIDECAR_THROTTLE_MAX_STREAMS: '0' });
+    const waiting = send(`${chain.url}/waiting`);
+    await untilBodies(chain, { queued: 1 });
+    await clock.advance(STALLED_AFTER_MS);
+    expect((await waiting).status).toBe(200);
+    const statuses = [];
+    for (const { finish, response } of uploads) {
+      finish();
+      statuses.push((await response).status);
+    }
+    // One is enough for the one that waits.
+    expect(statuses.toSorted()).toEqual([200, 408]);
+    expect(await chain.throttle()).toEqual({ queued: 0, inFlight: 0, streams: 0 });
+  });
 });
