@@ -2,8 +2,8 @@
  * One WebSocket handshake with the upstream (RFC 6455 §4), carried by http-proxy-3, which also joins the two connections
  * afterwards. A 401 marks the token, a 429 signals the governor; neither is replayed, and any answer but 101 is passed on.
  */
-import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { ProxyServer } from 'http-proxy-3';
 import type { Egress } from '../egress/egress.ts';
 import { createTunnelAgent } from '../egress/tunnel-agent.ts';
@@ -22,16 +22,19 @@ import {
   timeoutFailure,
   type UpstreamFailure,
 } from '../upstream/failure.ts';
-import { endToEndRequestFields, endToEndResponseFields } from '../upstream/fields.ts';
+import type { EarlyBytes } from './early-bytes.ts';
 import { replyRaw } from './local-reply.ts';
 import { keepPace } from './refused-upgrade.ts';
+import { endTogether } from './tunnel-end.ts';
+import { requestHeaders, responseHeaders } from './upgrade-headers.ts';
+import { judgeUpgradeResponse } from './upgrade-response.ts';
 
-/** One upgrade that passed the guard. */
+/** One upgrade to ask the upstream for. */
 export interface Upgrade {
   readonly request: IncomingMessage;
-  readonly socket: Duplex;
-  /** Bytes that came behind the request's head. */
-  readonly head: Buffer;
+  readonly socket: Socket;
+  /** What the client sends before the upstream has accepted. */
+  readonly early: EarlyBytes;
   /** Path and query on the upstream. */
   readonly path: string;
   /** Whose turn in the queue it takes. */
@@ -40,11 +43,20 @@ export interface Upgrade {
   readonly tally: Tally;
 }
 
+/** The upstream's response to an upgrade, which has begun to go to the client. */
+export interface Handshaken {
+  readonly status: number;
+  /** The connection that was upgraded; undefined when the upstream refused. */
+  readonly upstream?: Socket;
+  /** Resolves when all connections that belong to the response are closed. */
+  readonly whenClosed: Promise<void>;
+}
+
 /**
- * Sends the upgrade; resolves with the status that the upstream answered.
+ * Sends the upgrade; resolves when the upstream has responded.
  * @throws SidecarError, LifelineEnded; a SidecarError has been answered already
  */
-export type ShakeHands = (parts: ExchangeParts, upgrade: Upgrade, permit: Permit, token: Token) => Promise<number>;
+export type ShakeHands = (parts: ExchangeParts, upgrade: Upgrade, permit: Permit, token: Token) => Promise<Handshaken>;
 
 /**
  * @param trust for an `https:` upstream; undefined for `http:`
@@ -69,7 +81,7 @@ class Handshake {
   readonly #permit: Permit;
   readonly #token: Token;
   readonly #sentAt: number;
-  readonly #outcome = Promise.withResolvers<number>();
+  readonly #outcome = Promise.withResolvers<Handshaken>();
   readonly #opening = new AbortController();
   #proxyRequest: ClientRequest | undefined;
   #hasConnected = false;
@@ -83,7 +95,7 @@ class Handshake {
     this.#sentAt = parts.clock.now();
   }
 
-  async run(proxy: ProxyServer, trust: Trust | undefined, egress: Egress): Promise<number> {
+  async run(proxy: ProxyServer, trust: Trust | undefined, egress: Egress): Promise<Handshaken> {
     const { clock, requestTimeoutMs } = this.#parts;
     const cancelTimer = clock.after(requestTimeoutMs, () => {
       this.#fail(timeoutFailure(requestTimeoutMs));
@@ -101,10 +113,13 @@ class Handshake {
   }
 
   #send(proxy: ProxyServer, trust: Trust | undefined, egress: Egress): void {
-    const { request, socket, head, path } = this.#upgrade;
-    const { baseUrl } = this.#parts.upstream;
+    const { request, socket, path } = this.#upgrade;
+    const { requiredHeader, observe, upstream } = this.#parts;
+    const { baseUrl } = upstream;
     const target = request.url;
-    request.headers = this.#headers();
+    const { headers, hadAuthorization } = requestHeaders(request, requiredHeader);
+    if (hadAuthorization) observe({ kind: 'authorization-overridden' });
+    request.headers = headers;
     const onProxyRequest = (proxyRequest: ClientRequest, original: IncomingMessage): void => {
       if (original === request) this.#watch(proxyRequest);
     };
@@ -116,7 +131,7 @@ class Handshake {
       proxy.ws(
         request,
         socket,
-        head,
+        Buffer.alloc(0),
         {
           target: baseUrl.origin,
           changeOrigin: true,
@@ -128,6 +143,7 @@ class Handshake {
           this.#fail(this.#hasConnected ? describeExchangeFailure(error) : describeConnectFailure(error));
         },
       );
+      if (this.#proxyRequest !== undefined) this.#judgeFirst(this.#proxyRequest);
     } catch (thrown) {
       this.#abandon();
       throw thrown;
@@ -147,7 +163,7 @@ class Handshake {
   }
 
   #watch(proxyRequest: ClientRequest): void {
-    const { path, socket, lifeline } = this.#upgrade;
+    const { path } = this.#upgrade;
     this.#permit.used();
     const isSecure = this.#parts.upstream.baseUrl.protocol === 'https:';
     this.#proxyRequest = proxyRequest;
@@ -162,27 +178,45 @@ class Handshake {
         this.#hasConnected = true;
       });
     });
-    proxyRequest.once('upgrade', (answer) => {
-      // From here on the two connections read from each other.
-      socket.removeAllListeners('readable');
-      this.#finish(101, answer);
-    });
-    proxyRequest.once('response', (answer) => {
-      answer.headers = endToEndHeaders(answer);
-      this.#finish(answer.statusCode ?? 502, answer);
-      // Cut short here, it is cut short for the client, whose connection ends with its lifeline.
-      const cut = (failure: UpstreamFailure): void => lifeline.end({ kind: 'failed', error: faultOf(failure) });
-      keepPace(answer, socket, this.#parts, cut);
-      answer.once('close', () => {
-        // The client has left, or has it all.
-        if (!socket.destroyed && !answer.complete) cut(describeExchangeFailure(answer.errored));
-      });
+  }
+
+  #judgeFirst(proxyRequest: ClientRequest): void {
+    const { request, socket, early } = this.#upgrade;
+    judgeUpgradeResponse(proxyRequest, request.headers, {
+      accepted: (response, upstream, join) => {
+        if (this.#isOver) return void upstream.destroy();
+        early.putBack();
+        // Each side may end its own half and read on.
+        socket.allowHalfOpen = upstream.allowHalfOpen = true;
+        join();
+        const whenClosed = endTogether(socket, upstream, this.#parts.clock);
+        this.#finish({ status: 101, upstream, whenClosed }, response);
+      },
+      refused: (response, passOn) => this.#passOn(response, passOn),
+      invalid: (failure) => this.#fail(failure),
     });
   }
 
-  #finish(status: number, answer: IncomingMessage): void {
+  #passOn(response: IncomingMessage, passOn: () => void): void {
+    const { socket, lifeline, early } = this.#upgrade;
+    response.headers = responseHeaders(response);
+    early.drop();
+    const whenClosed = new Promise<void>((resolve) => socket.once('close', resolve));
+    this.#finish({ status: response.statusCode ?? 502, whenClosed }, response);
+    // Cut short here, it is cut short for the client, whose connection ends with its lifeline.
+    const cut = (failure: UpstreamFailure): void => lifeline.end({ kind: 'failed', error: faultOf(failure) });
+    keepPace(response, socket, this.#parts, cut);
+    response.once('close', () => {
+      // The client has left, or has it all.
+      if (!socket.destroyed && !response.complete) cut(describeExchangeFailure(response.errored));
+    });
+    passOn();
+  }
+
+  #finish(handshaken: Handshaken, answer: IncomingMessage): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    const { status } = handshaken;
     const { clock, observe, route, tokens, answerSignals } = this.#parts;
     const statusText = answer.statusMessage ?? '';
     const { result, isRateLimited } = answerSignals.read({ status, statusText, fields: answer.rawHeaders });
@@ -190,7 +224,7 @@ class Handshake {
     observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
     this.#permit.report(result);
     if (status === 401) void tokens.unauthorized(this.#token, new AbortController().signal);
-    this.#outcome.resolve(status);
+    this.#outcome.resolve(handshaken);
   }
 
   #fail(failure: UpstreamFailure): void {
@@ -211,28 +245,4 @@ class Handshake {
     this.#opening.abort();
     this.#proxyRequest?.destroy();
   }
-
-  /** The end-to-end fields, and of the connection-specific ones those that make the upgrade. */
-  #headers(): Record<string, string> {
-    const { observe, requiredHeader } = this.#parts;
-    const { fields, hadAuthorization } = endToEndRequestFields(this.#upgrade.request.rawHeaders, requiredHeader);
-    if (hadAuthorization) observe({ kind: 'authorization-overridden' });
-    const headers = Object.create(null) as Record<string, string>;
-    for (let at = 0; at + 1 < fields.length; at += 2) {
-      const name = (fields[at] ?? '').toLowerCase();
-      const before = headers[name];
-      headers[name] = before === undefined ? (fields[at + 1] ?? '') : `${before}, ${fields[at + 1] ?? ''}`;
-    }
-    return Object.assign(headers, { connection: 'Upgrade', upgrade: 'websocket' });
-  }
-}
-
-/** What http-proxy-3 passes on of an answer that is no upgrade; the connection is closed after it. */
-function endToEndHeaders({ headers, rawHeaders }: IncomingMessage): IncomingHttpHeaders {
-  const kept = new Set(
-    endToEndResponseFields(rawHeaders, (location) => location, undefined)
-      .filter((_, at) => at % 2 === 0)
-      .map((name) => name.toLowerCase()),
-  );
-  return { ...Object.fromEntries(Object.entries(headers).filter(([name]) => kept.has(name))), connection: 'close' };
 }

@@ -14,11 +14,12 @@ import { LifelineEnded } from '../exchange/lifeline.ts';
 import { withAnswerFields, type StartWatch } from '../exchange/watch.ts';
 import { corsFields } from '../upstream/fields.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
-import { admit, type AdmitOptions, type Route } from './admit.ts';
+import { admit, type AdmitOptions } from './admit.ts';
 import { Carried, type CarryingPort } from './carried.ts';
+import { ClosingConnections } from './closing-connections.ts';
 import { emptyTally, tellEnding, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
-import { asFault, drainingFault, parserFault } from './faults.ts';
+import { asFault, drainingFault } from './faults.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 import { OpenConnections } from './open-connections.ts';
 import { answerPreflight } from './preflight.ts';
@@ -39,7 +40,7 @@ export class ProxyServer {
   readonly #options: ProxyServerOptions;
   readonly #servers: http.Server[] = [];
   readonly connections: OpenConnections;
-  readonly #brokenSockets = new WeakSet<Duplex>();
+  readonly #closing: ClosingConnections;
   readonly #port: CarryingPort = {
     answerFailed: (exchange, reason) => this.#answerFailed(exchange, reason),
     conclude: (carried, ending) => this.#conclude(carried, ending),
@@ -48,8 +49,9 @@ export class ProxyServer {
 
   constructor(options: ProxyServerOptions) {
     this.#options = options;
-    const { clock, unrouted, maxConnections } = options;
+    const { clock, unrouted, maxConnections, allowHalfClose } = options;
     this.connections = new OpenConnections({ clock, ...unrouted, max: maxConnections });
+    this.#closing = new ClosingConnections({ active: this.active, unrouted, allowHalfClose });
   }
 
   /** Makes one http.Server per address family; all share this port's state. */
@@ -58,14 +60,17 @@ export class ProxyServer {
     const serve = this.#serve.bind(this);
     server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
     server.on('clientError', (error, socket) => {
-      this.#refuseBroken(error, socket);
+      this.#closing.refuseBroken(error, socket);
     });
-    server.on('connect', (request: IncomingMessage, socket: Duplex) => {
-      if (this.#wouldOvertake(request)) return;
-      this.#refuseRaw(request, socket, new SidecarError('METHOD_NOT_ALLOWED', 'CONNECT is not forwarded'));
+    server.on('connect', (request: IncomingMessage, stream: Duplex) => {
+      this.#closing.refuseHandedOver(
+        request,
+        stream,
+        new SidecarError('METHOD_NOT_ALLOWED', 'CONNECT is not forwarded'),
+      );
     });
-    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      if (!this.#wouldOvertake(request)) void this.#upgrade(request, socket, head);
+    server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
+      void this.#upgrade(request, stream, head);
     });
     server.on('connection', (socket) => this.connections.add(socket));
     this.#servers.push(server);
@@ -98,7 +103,7 @@ export class ProxyServer {
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
     // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6).
-    if (this.#brokenSockets.has(request.socket)) return;
+    if (this.#closing.has(request.socket)) return;
     const { clock, unrouted } = this.#options;
     const tally = emptyTally();
     const startedAt = clock.now();
@@ -141,7 +146,7 @@ export class ProxyServer {
     } finally {
       lifeline.meetDeadline();
       this.active.remove(carried);
-      this.#closeBroken(request.socket);
+      this.#closing.requestEnded(request.socket);
     }
   }
 
@@ -166,8 +171,8 @@ export class ProxyServer {
     cors: readonly string[] = [],
   ): number {
     const { socket } = request;
-    const sentBytes = replyLocally(request, response, error, cors, this.#brokenSockets.has(socket));
-    if (!response.shouldKeepAlive) this.#brokenSockets.add(socket);
+    const sentBytes = replyLocally(request, response, error, cors, this.#closing.has(socket));
+    if (!response.shouldKeepAlive) this.#closing.add(socket);
     return sentBytes;
   }
 
@@ -175,51 +180,21 @@ export class ProxyServer {
     return asFault(thrown, this.#options.unrouted.observe);
   }
 
-  /**
-   * What node:http's parser refused: before a request, which nobody knows of yet, within a request's body, or behind
-   * requests that are whole: those are answered, and their connection closed then.
-   */
-  #refuseBroken(error: Error & { code?: string }, socket: Duplex): void {
-    // The parser complains of every further packet.
-    if (this.#brokenSockets.has(socket)) return;
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy();
-      return;
-    }
-    this.#brokenSockets.add(socket);
-    const fault = parserFault(error.code ?? '');
-    // A FIN within a body: unless half-closed connections are allowed, whoever sent it has gone.
-    const hasLeft = error.code === 'HPE_INVALID_EOF_STATE' && !this.#options.allowHalfClose;
-    const underWay = this.active.on(socket);
-    for (const { lifeline, request } of underWay) {
-      if (!request.complete) lifeline.end(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: fault });
-    }
-    if (hasLeft && underWay.length > 0) socket.destroy();
-    if (underWay.length === 0) this.#refuseRaw(undefined, socket, fault);
-  }
-
-  #closeBroken(socket: net.Socket): void {
-    if (this.#brokenSockets.has(socket) && this.active.on(socket).length === 0) socket.destroySoon();
-  }
-
-  /** Whether it would be answered in the stead of requests before it: then its connection ends behind their answers (RFC 9112 §9.3.2). */
-  #wouldOvertake({ socket }: IncomingMessage): boolean {
-    if (!this.active.takeOver(socket, this.#options.allowHalfClose)) return false;
-    this.#brokenSockets.add(socket);
-    return true;
-  }
-
-  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    if (this.#brokenSockets.has(socket)) return void socket.on('error', () => socket.destroy()).end();
-    const { clock } = this.#options;
+  async #upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
+    const { socket } = request;
+    const { clock, unrouted } = this.#options;
     const startedAt = clock.now();
     const admission = admit(this.#options, request, startedAt);
     const route = admission.kind === 'preflight' ? undefined : admission.route;
     const serveUpgrade = route?.serveUpgrade;
-    const refusal = admission.kind === 'refused' ? admission.error : refuseUpgrade(request, serveUpgrade !== undefined);
+    const isPipelined = this.#closing.has(socket) || this.active.on(socket).length > 0;
+    const refusal =
+      admission.kind === 'refused'
+        ? admission.error
+        : refuseUpgrade(request, { isEnabled: serveUpgrade !== undefined, isPipelined });
     if (refusal !== undefined || admission.kind !== 'admitted' || serveUpgrade === undefined) {
       if (admission.kind === 'admitted') admission.lifeline.meetDeadline();
-      this.#refuseRaw(request, socket, refusal ?? drainingFault(), route);
+      this.#closing.refuseHandedOver(request, stream, refusal ?? drainingFault(), route?.parts ?? unrouted);
       return;
     }
     const { lifeline } = admission;
@@ -230,7 +205,10 @@ export class ProxyServer {
     let ending: Ending;
     try {
       if (this.#phase === 'refusing') throw drainingFault();
-      ending = { kind: 'relayed', relayed: await serveUpgrade(parts, { ...admission, request, socket, head, tally }) };
+      ending = {
+        kind: 'relayed',
+        relayed: await serveUpgrade(parts, { ...admission, request, socket, head, tally }),
+      };
     } catch (thrown) {
       ending =
         thrown instanceof LifelineEnded ? { kind: 'client-left' } : { kind: 'replied', error: this.#asFault(thrown) };
@@ -239,10 +217,5 @@ export class ProxyServer {
     tellEnding(parts, request, ending, tally, clock.now() - startedAt);
     lifeline.meetDeadline();
     this.active.remove(active);
-  }
-
-  #refuseRaw(request: IncomingMessage | undefined, socket: Duplex, error: SidecarError, route?: Route): void {
-    tellEnding(route?.parts ?? this.#options.unrouted, request, { kind: 'replied', error }, emptyTally(), 0);
-    replyRaw(socket, error);
   }
 }

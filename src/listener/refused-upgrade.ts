@@ -29,7 +29,7 @@ export function keepPace(
     const leftMs = silentSince + bodyIdleTimeoutMs - clock.now();
     // One timer, moved along when it fires: bytes cost nothing.
     if (leftMs > 0) cancel = clock.after(leftMs, look);
-    else onSilence(silenceFailure(answer.isPaused() ? 'client' : 'upstream', bodyIdleTimeoutMs));
+    else onSilence(silenceFailure(answer.complete || answer.isPaused() ? 'client' : 'upstream', bodyIdleTimeoutMs));
   };
   answer.on('data', () => {
     silentSince = clock.now();
@@ -40,7 +40,10 @@ export function keepPace(
     silentSince = clock.now();
     answer.resume();
   });
-  socket.once('close', () => answer.destroy());
-  answer.once('close', () => cancel?.());
+  // The answer may be complete while the client still has to take the rest of it.
+  socket.once('close', () => {
+    cancel?.();
+    answer.destroy();
+  });
   if (bodyIdleTimeoutMs > 0) look();
 }

@@ -3,7 +3,6 @@
  * Asking the upstream is handshake.ts's.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { Egress } from '../egress/egress.ts';
 import { SidecarError } from '../errors.ts';
 import type { ExchangeParts, Relayed } from '../exchange/exchange.ts';
@@ -12,19 +11,33 @@ import { awaitToken, inStage, nameEnd } from '../exchange/stage.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { Trust } from '../tls.ts';
 import type { Token } from '../token/token.ts';
+import { EarlyBytes } from './early-bytes.ts';
+import { refuseHandshake } from './handshake-rules.ts';
 import { createHandshake, type Upgrade } from './handshake.ts';
+
+/** One upgrade that passed the guard. */
+export interface UpgradeRequest extends Omit<Upgrade, 'early'> {
+  /** Bytes that came behind the request's head. */
+  readonly head: Buffer;
+}
 
 /**
  * Serves one upgrade; resolves when the upgraded connection, or the answer given instead, has ended.
  * @throws SidecarError, LifelineEnded
  */
-export type ServeUpgrade = (parts: ExchangeParts, upgrade: Upgrade) => Promise<Relayed>;
+export type ServeUpgrade = (parts: ExchangeParts, upgrade: UpgradeRequest) => Promise<Relayed>;
 
-/** Why an upgrade is refused without asking anybody; undefined when it is a WebSocket's and those are allowed. */
-export function refuseUpgrade(request: IncomingMessage, isEnabled: boolean): SidecarError | undefined {
+/**
+ * Why an upgrade is refused without asking anybody; undefined when it is a WebSocket's and those are allowed.
+ * @param isPipelined responses to requests before it are pending on its connection
+ */
+export function refuseUpgrade(
+  request: IncomingMessage,
+  { isEnabled, isPipelined }: { readonly isEnabled: boolean; readonly isPipelined: boolean },
+): SidecarError | undefined {
   const protocol = request.headers.upgrade?.toLowerCase() ?? '';
   if (protocol === 'websocket' && request.method === 'GET') {
-    if (isEnabled) return undefined;
+    if (isEnabled) return refuseHandshake(request.headers) ?? (isPipelined ? PIPELINED : undefined);
     return new SidecarError('UPGRADE_NOT_ALLOWED', 'WebSocket upgrades are off; SIDECAR_WEBSOCKET=true allows them');
   }
   const isHttp2 = protocol.split(',').some((name) => name.trim().startsWith('h2c'));
@@ -36,18 +49,22 @@ export function refuseUpgrade(request: IncomingMessage, isEnabled: boolean): Sid
   );
 }
 
+const PIPELINED = new SidecarError(
+  'UPGRADE_NOT_ALLOWED',
+  'an upgrade is not served behind requests whose responses are pending on its connection',
+);
+const TOO_EARLY = 'the client sent too much before its upgrade was accepted (RFC 6455 §4.1)';
+
 /**
  * @param trust for an `https:` upstream; undefined for `http:`
  * @param egress the way to the upstream
  */
 export function createUpgradeServer(trust: Trust | undefined, egress: Egress): ServeUpgrade {
   const shakeHands = createHandshake(trust, egress);
-  return async (parts, upgrade) => {
-    const { socket, lifeline } = upgrade;
-    const left = whenLeft(socket);
-    void left.then(() => {
-      lifeline.end({ kind: 'client-left' });
-    });
+  return async (parts, request) => {
+    const { socket, lifeline } = request;
+    const early = watchClient(request);
+    const upgrade = { ...request, early };
     const { tokens, throttle } = parts;
     if (tokens.current() === undefined) await awaitToken(tokens, lifeline);
     if (lifeline.ended !== undefined) throw lifeline.ended;
@@ -61,15 +78,20 @@ export function createUpgradeServer(trust: Trust | undefined, egress: Egress): S
       const { permit, token } = await takePermit(parts, ticket, lifeline);
       try {
         upgrade.tally.attempts = 1;
-        const status = await shakeHands(parts, upgrade, permit, token);
+        const { status, upstream, whenClosed } = await shakeHands(parts, upgrade, permit, token);
         lifeline.meetDeadline();
-        lifeline.onEnd(() => socket.destroy());
-        await left;
+        lifeline.onEnd(({ end }) => {
+          socket.destroy();
+          // What the client sent before it left may still be on its way.
+          if (end.kind !== 'client-left') upstream?.destroy();
+        });
+        await whenClosed;
         return { status, fault: brokenOff(lifeline) };
       } finally {
         permit.release();
       }
     } finally {
+      early.drop();
       lifeline.offEnd(leave);
       ticket.leave();
       upgrade.tally.queuedMs = ticket.waitedMs;
@@ -82,20 +104,13 @@ function brokenOff({ ended }: Lifeline): string | undefined {
   return ended?.end.kind === 'failed' ? ended.end.error.message : undefined;
 }
 
-/** Resolves when the client has closed its connection: seen at once, although nothing is read from it yet. */
-function whenLeft(socket: Duplex): Promise<void> {
-  // A client that vanishes is told of by 'close'.
+/** Ends the lifeline when the client leaves or sends too much before the upgrade is decided. */
+function watchClient({ socket, head, lifeline }: UpgradeRequest): EarlyBytes {
+  // A client that vanishes is noticed by 'close'.
   socket.on('error', () => socket.destroy());
-  socket.once('end', () => {
-    // An upgraded connection is half-closed by those who speak on it.
-    if (socket.listenerCount('readable') > 0) socket.destroy();
-  });
-  // Without a reader the end of a connection is not noticed; what comes early stays in the socket's buffer.
-  socket.on('readable', () => {
-    if (socket.readableLength === 0) socket.read();
-  });
-  return new Promise((resolve) => {
-    socket.once('close', resolve);
+  socket.once('close', () => lifeline.end({ kind: 'client-left' }));
+  return new EarlyBytes(socket, head, () => {
+    lifeline.end({ kind: 'failed', error: new SidecarError('BAD_REQUEST', TOO_EARLY) });
   });
 }
 

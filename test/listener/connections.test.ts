@@ -42,43 +42,6 @@ describe('pipelined requests', () => {
     expect((await proxy.told(3)).map(({ code, source }) => [code, source])).toEqual(Array(3).fill([499, 'sidecar']));
     await proxy.server.active.whenIdle();
   });
-
-  it('are answered before nonsense that follows them closes the connection', async () => {
-    await using upstream = await startRecordingUpstream(byPath);
-    await using proxy = await startProxy(upstream.url);
-    const both = `GET /slow HTTP/1.1\r\n${KEPT}\r\nGET /b HTTP/1.1\r\n${KEPT}\r\n`;
-    const answer = await sendRaw(proxy.url, `${both}\x01nonsense\r\n\r\n`);
-    expect(bodies(answer.bytes)).toEqual(['[/slow]', '[/b]']);
-    expect(answer.end).toBe('fin');
-    expect((await proxy.told(2)).map(({ code }) => code)).toEqual([200, 200]);
-  });
-
-  const HANDED_OVER = [
-    ['an upgrade', `GET /ws HTTP/1.1\r\n${KEPT}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],
-    ['a CONNECT', `CONNECT elsewhere.example:443 HTTP/1.1\r\n${KEPT}\r\n`],
-  ] as const;
-
-  it.each(HANDED_OVER)('are answered before %s behind them, which gets the end of the connection', async (_, last) => {
-    await using upstream = await startRecordingUpstream(byPath);
-    await using proxy = await startProxy(upstream.url);
-    const both = `GET /slow HTTP/1.1\r\n${KEPT}\r\nGET /b HTTP/1.1\r\n${KEPT}\r\n`;
-    const answer = await sendRaw(proxy.url, both + last);
-    expect(bodies(answer.bytes)).toEqual(['[/slow]', '[/b]']);
-    expect(answer.bytes.toString().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
-    expect(answer.end).toBe('fin');
-    expect((await proxy.told(2)).map(({ code }) => code)).toEqual([200, 200]);
-  });
-
-  it.each(HANDED_OVER)('are told of when their client leaves behind %s', async (_, last) => {
-    await using upstream = await startRecordingUpstream(never);
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    socket.write(`GET /a HTTP/1.1\r\n${KEPT}\r\nGET /b HTTP/1.1\r\n${KEPT}\r\n${last}`);
-    while (proxy.server.active.count < 2) await sleep(5);
-    socket.destroy();
-    expect((await proxy.told(2)).map(({ code }) => code)).toEqual([499, 499]);
-    await proxy.server.active.whenIdle();
-  });
 });
 
 describe('an answer that breaks off behind another one of its connection', () => {

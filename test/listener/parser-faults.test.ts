@@ -164,7 +164,7 @@ it('a whole request is still answered when nonsense follows it on its connection
   );
   expect([answer.status, answer.end]).toEqual([200, 'fin']);
   expect(answer.bytes.toString()).toContain('the answer');
-  expect(await proxy.told(1)).toMatchObject([{ code: 200, path: '/a' }]);
+  expect(await proxy.told(2)).toMatchObject([{ code: 200, path: '/a' }, { localReply: 'BAD_REQUEST' }]);
 });
 
 describe('a client that resets its connection', () => {

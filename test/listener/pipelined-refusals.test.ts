@@ -1,0 +1,154 @@
+/** What is refused on the bare connection behind requests whose responses are pending: in its turn, and recorded once. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import type { Answer } from '../support/recording-upstream.ts';
+import { until } from '../support/until.ts';
+import type { Proxy } from './proxy.ts';
+import { startProxy } from './proxy.ts';
+import { startUpgrading, upgradeRequest } from './raw-upgrades.ts';
+
+const HOST = 'Host: 127.0.0.1\r\n';
+const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
+
+/** Responds with the path that was asked, `/slow…` only after the others. */
+const byPath: Answer = async (request, response) => {
+  if (request.path.startsWith('/slow')) await sleep(50);
+  response.end(`[${request.path}]`);
+};
+const never: Answer = () => undefined;
+
+function responses(bytes: Buffer): string[] {
+  return bytes.toString('latin1').match(/HTTP\/1\.1 \d+|\[[^\]]*\]|"code":"\w+"/g) ?? [];
+}
+
+/** All that was recorded but for the order. */
+function recorded({ ended, events }: Proxy) {
+  return {
+    requests: ended().map(({ code, localReply }) => localReply ?? code),
+    localReplies: events.filter(({ kind }) => kind === 'local-reply').length,
+    warnings: events.filter(({ kind }) => kind === 'warning').length,
+  };
+}
+
+const LAST = [
+  ['a CONNECT', `CONNECT elsewhere.example:443 HTTP/1.1\r\n${HOST}\r\n`, 405, 'METHOD_NOT_ALLOWED'],
+  ['a WebSocket upgrade', upgradeRequest(), 403, 'UPGRADE_NOT_ALLOWED'],
+  ['an upgrade with early bytes', `${upgradeRequest()}early`, 403, 'UPGRADE_NOT_ALLOWED'],
+  ['an upgrade with a body', `${upgradeRequest('Content-Length: 2\r\n')}hi`, 400, 'BAD_REQUEST'],
+  ['an upgrade with an unfinished body', `${upgradeRequest('Content-Length: 9\r\n')}hi`, 400, 'BAD_REQUEST'],
+  ['an upgrade of another host', upgradeRequest().replace('127.0.0.1', 'evil.example'), 403, 'HOST_NOT_ALLOWED'],
+  ['nonsense', '\x01nonsense\r\n\r\n', 400, 'BAD_REQUEST'],
+  ['a bad field', get('/bad', 'a b: c\r\n'), 400, 'BAD_REQUEST'],
+  ['two lengths', get('/bad', 'Content-Length: 1\r\nContent-Length: 2\r\n'), 400, 'BAD_REQUEST'],
+  ['too large a head', get('/bad', `X: ${'x'.repeat(20_000)}\r\n`), 431, 'HEADERS_TOO_LARGE'],
+] as const;
+
+describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
+  const PENDING = get('/slow') + get('/b');
+  const inOrder = ['HTTP/1.1 200', '[/slow]', 'HTTP/1.1 200', '[/b]', `HTTP/1.1 ${String(status)}`, `"code":"${code}"`];
+
+  it.each([
+    ['one packet', [PENDING + last]],
+    ['two packets', [PENDING, last]],
+  ])('is refused behind them and recorded once, in %s', async (_packets, packets) => {
+    await using upstream = await startRecordingUpstream(byPath);
+    await using proxy = await startUpgrading(upstream.url);
+    const socket = await openSocket(proxy.url);
+    const answer = readToEnd(socket);
+    for (const packet of packets) {
+      await new Promise((resolve) => socket.write(packet, 'latin1', resolve));
+      await until(() => proxy.server.active.count > 0 || proxy.ended().length > 0, 'the packet has been read');
+    }
+    const { bytes, end } = await answer;
+    expect([responses(bytes), end]).toEqual([inOrder, 'fin']);
+    await proxy.told(3);
+    expect(recorded(proxy)).toEqual({ requests: [200, 200, code], localReplies: 1, warnings: 0 });
+    expect(proxy.server.active.count).toBe(0);
+  });
+
+  it.each([
+    ['FIN', (socket: Awaited<ReturnType<typeof openSocket>>) => socket.end()],
+    ['RST', (socket: Awaited<ReturnType<typeof openSocket>>) => socket.resetAndDestroy()],
+  ])('is recorded once when the client leaves by %s', async (_by, leave) => {
+    await using upstream = await startRecordingUpstream(never);
+    await using proxy = await startUpgrading(upstream.url);
+    const socket = await openSocket(proxy.url);
+    socket.on('error', () => socket.destroy());
+    socket.write(get('/a') + get('/b') + last, 'latin1');
+    await until(() => upstream.requests.length === 2, 'the requests are at the upstream');
+    leave(socket);
+    await proxy.told(3);
+    expect(recorded(proxy)).toEqual({ requests: [499, 499, code], localReplies: 1, warnings: 0 });
+    expect(proxy.server.active.count).toBe(0);
+    socket.destroy();
+  });
+
+  it('is recorded once behind a response that closes the connection', async () => {
+    await using upstream = await startRecordingUpstream(byPath);
+    await using proxy = await startUpgrading(upstream.url);
+    const socket = await openSocket(proxy.url);
+    const answer = readToEnd(socket);
+    socket.write(get('/slow') + last, 'latin1');
+    await until(() => proxy.server.active.count === 1, 'the first is under way');
+    proxy.server.startClosing();
+    expect(responses((await answer).bytes)).toEqual(['HTTP/1.1 200', '[/slow]']);
+    await proxy.told(2);
+    expect(recorded(proxy)).toEqual({ requests: [200, code], localReplies: 1, warnings: 0 });
+  });
+});
+
+it('a head that comes no further behind a pending response is refused in its turn', async () => {
+  await using upstream = await startRecordingUpstream(byPath);
+  await using proxy = await startProxy(upstream.url, { headersTimeoutMs: 200 });
+  const answer = await sendRaw(proxy.url, `${get('/a')}GET /half HTTP/1.1\r\n`);
+  expect(responses(answer.bytes)).toEqual(['HTTP/1.1 200', '[/a]', 'HTTP/1.1 408', '"code":"REQUEST_TIMEOUT"']);
+  await proxy.told(2);
+  expect(recorded(proxy)).toEqual({ requests: [200, 'REQUEST_TIMEOUT'], localReplies: 1, warnings: 0 });
+});
+
+it('behind a response that closes the connection no upgrade is served, and nothing is recorded', async () => {
+  await using upstream = await startRecordingUpstream(byPath);
+  await using proxy = await startUpgrading(upstream.url);
+  const bad = get('/x', 'x-sidecar-priority: urgent\r\n');
+  const answer = await sendRaw(proxy.url, bad + upgradeRequest());
+  expect(responses(answer.bytes).filter((each) => each.startsWith('HTTP'))).toEqual(['HTTP/1.1 400']);
+  await proxy.told(1);
+  expect(recorded(proxy).requests).toEqual(['BAD_REQUEST']);
+  expect(upstream.requests).toEqual([]);
+});
+
+it('any number of pending requests, in any cut, are responded to in order before the refusal', async () => {
+  await using upstream = await startRecordingUpstream(byPath);
+  await using proxy = await startUpgrading(upstream.url);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.boolean(), { minLength: 0, maxLength: 5 }),
+      // An upgrade is served when no response is pending any more.
+      fc.constantFrom(...LAST.filter(([, , , code]) => code !== 'UPGRADE_NOT_ALLOWED')),
+      fc.array(fc.nat(400), { maxLength: 3 }),
+      async (pending, [, last, status, code], cuts) => {
+        const paths = pending.map((isSlow, at) => `/${isSlow ? 'slow' : 'fast'}${String(at)}`);
+        const bytes = Buffer.from(paths.map((path) => get(path)).join('') + last, 'latin1');
+        const before = proxy.ended().length;
+        const socket = await openSocket(proxy.url);
+        const answer = readToEnd(socket);
+        let at = 0;
+        for (const cut of [...cuts.toSorted((a, b) => a - b), bytes.length]) {
+          if (cut <= at || cut > bytes.length) continue;
+          socket.write(bytes.subarray(at, cut));
+          await new Promise(setImmediate);
+          at = cut;
+        }
+        const seen = responses((await answer).bytes);
+        const ordinary = paths.flatMap((path) => ['HTTP/1.1 200', `[${path}]`]);
+        expect(seen).toEqual([...ordinary, `HTTP/1.1 ${String(status)}`, `"code":"${code}"`]);
+        await proxy.told(before + paths.length + 1);
+      },
+    ),
+    { numRuns: 60 },
+  );
+  await until(() => proxy.server.active.count === 0, 'nothing is under way');
+});
