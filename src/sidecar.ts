@@ -16,7 +16,7 @@ import { createAllowList } from './listener/allow-list.ts';
 import { bind, closeBound, type Bound } from './listener/bind.ts';
 import type { GuardOptions } from './listener/guard.ts';
 import { ProxyServer } from './listener/proxy-server.ts';
-import type { Observe } from './telemetry/events.ts';
+import type { LogTrouble, Observe } from './telemetry/events.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { createScopeNotices, type ScopeNotices } from './telemetry/scope-notices.ts';
 import { drain, type Phase } from './sidecar/drain.ts';
@@ -35,6 +35,8 @@ export interface SidecarOptions {
   /** Hears every event besides the metrics: the log. */
   readonly observe: Observe;
   readonly logLinesDropped: () => number;
+  /** What keeps log lines from their destination. Default: nothing. */
+  readonly logTrouble?: () => LogTrouble | undefined;
   /** Where the configuration can be read again. Default: nowhere. */
   readonly source?: ConfigurationSource | undefined;
   /** Hears each client secret or key that is read, so that the log can mask it. Default: nobody does. */
@@ -155,7 +157,7 @@ interface Shown {
 }
 
 function createAdmin(
-  { config, version, onQuit, logLevels }: SidecarOptions,
+  { config, version, onQuit, logLevels, logTrouble = () => undefined }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
   { clock, metrics, phase, sharing, scopeNotices, reloader, watch, observe }: Shown,
 ) {
@@ -169,6 +171,7 @@ function createAdmin(
     fleet: () => sharing?.fleet.state(),
     scopeRefusals: () => scopeNotices.read(),
     configuration: reloader.state,
+    logTrouble,
     settings: () => {
       const loaded = reloader.inForce();
       return loaded && listSettings(loaded);

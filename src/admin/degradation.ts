@@ -1,5 +1,6 @@
 /** What works and yet needs somebody to look at it: the words of /status for that, as pure functions of the states of the parts. */
 import type { FleetState } from '../fleet/condition.ts';
+import type { LogTrouble } from '../telemetry/events.ts';
 import type { TokenState } from '../token/token.ts';
 import { describeReloadFault, type ConfigurationState } from './configuration.ts';
 import { nameCredential } from './readiness.ts';
@@ -9,10 +10,12 @@ interface States {
   readonly scopeRefusals?: readonly { readonly route: string; readonly needed: string | undefined }[];
   readonly fleet?: FleetState | undefined;
   readonly configuration?: ConfigurationState | undefined;
+  readonly logTrouble?: LogTrouble | undefined;
 }
 
 /** In words, each by itself; empty when all is well. */
-export function describeDegradation({ tokens, scopeRefusals = [], fleet, configuration }: States): string[] {
+export function describeDegradation(states: States): string[] {
+  const { tokens, scopeRefusals = [], fleet, configuration, logTrouble } = states;
   return [
     ...tokens.flatMap((token) => nameCredential(token, tokens, describeTokenFaults(token))),
     ...scopeRefusals.map(
@@ -21,7 +24,13 @@ export function describeDegradation({ tokens, scopeRefusals = [], fleet, configu
     ),
     ...(fleet?.fault === undefined ? [] : [`alone, without the fleet: ${fleet.fault}`]),
     ...describeReloadFault(configuration),
+    ...(logTrouble === undefined ? [] : [describeLogTrouble(logTrouble)]),
   ];
+}
+
+function describeLogTrouble({ code, lostLines }: LogTrouble): string {
+  const fault = code === undefined ? 'its reader is too slow' : `standard output refuses lines (${code})`;
+  return `the log: ${fault}; ${String(lostLines)} lines lost so far`;
 }
 
 function describeTokenFaults({ circuit, lastFailure, credentialFault, missingScopes }: TokenState): string[] {

@@ -16,6 +16,7 @@ import { isLocalPeer, judgeRequest } from './guard.ts';
 import type { AllowedAdminHost } from './guard.ts';
 import { answerLogLevel, LOG_LEVEL_PATH } from './log-level.ts';
 import type { LogLevelSwitch } from './log-level-switch.ts';
+import type { LogTrouble } from '../telemetry/events.ts';
 import { createPageDoor } from './page-door.ts';
 import type { PageDoor } from './page-door.ts';
 import { judgeQuit, QUIT_PATH } from './quit.ts';
@@ -42,7 +43,9 @@ export interface AdminOptions {
   readonly scopeRefusals?: () => readonly ScopeRefusals[];
   /** Default: nothing is told of it. */
   readonly configuration?: () => ConfigurationState | undefined;
-  /** The same, setting by setting, secrets masked. Default: the status page leaves it out. */
+  /** What keeps log lines from their destination. Default: nothing. */
+  readonly logTrouble?: () => LogTrouble | undefined;
+  /** The configuration, setting by setting, secrets masked. Default: the status page leaves it out. */
   readonly settings?: () => readonly ShownSetting[] | undefined;
   /** What has happened lately, for the status page. Default: nothing. */
   readonly watch?: Watch;
@@ -136,6 +139,7 @@ function createStates(options: AdminOptions): () => AdminStates {
     fleet: fleet?.(),
     scopeRefusals: options.scopeRefusals?.() ?? [],
     configuration: options.configuration?.(),
+    logTrouble: options.logTrouble?.(),
   });
 }
 

@@ -1,5 +1,6 @@
 /** What /status is made from and what it says, as types alone. Instants are ISO 8601, durations seconds, what is unknown or unlimited null. */
 import type { FleetState } from '../fleet/condition.ts';
+import type { LogTrouble } from '../telemetry/events.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
 import type { ConfigurationState, ShownConfiguration } from './configuration.ts';
@@ -19,6 +20,8 @@ export interface AdminStates {
   readonly scopeRefusals?: readonly ScopeRefusals[];
   /** Undefined: nobody knows when it was loaded. */
   readonly configuration?: ConfigurationState | undefined;
+  /** What keeps log lines from their destination. Default: nothing. */
+  readonly logTrouble?: LogTrouble | undefined;
 }
 
 /** How often an upstream refused a request for want of a scope (RFC 6750 §3.1). */

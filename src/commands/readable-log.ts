@@ -5,6 +5,7 @@
 import { onOneLine } from '../config/problems.ts';
 import { createLog } from '../telemetry/log.ts';
 import type { Log, LogOptions } from '../telemetry/log.ts';
+import { createDescriptorWriter } from '../telemetry/log-writer.ts';
 import { paintFor } from './paint.ts';
 import type { Paint, Role } from './paint.ts';
 
@@ -12,7 +13,7 @@ type LogFormat = 'auto' | 'json' | 'pretty';
 /** A stream that may be a terminal. */
 export interface OutputStream extends NodeJS.WritableStream {
   readonly isTTY?: boolean;
-  readonly writableLength: number;
+  readonly fd: number;
 }
 
 const ROLES: Readonly<Record<string, Role>> = { fatal: 'bad', error: 'bad', warn: 'warning', info: 'good' };
@@ -24,8 +25,10 @@ export function isForPeople(format: LogFormat, stream: Pick<OutputStream, 'isTTY
 }
 
 /** Opens the log on a stream: JSON lines, or readable ones where people read. */
-export function openLog(format: LogFormat, stream: OutputStream, options: Omit<LogOptions, 'destination'>): Log {
-  return createLog({ ...options, destination: isForPeople(format, stream) ? readable(stream) : stream });
+export function openLog(format: LogFormat, stream: OutputStream, options: Omit<LogOptions, 'format'>): Log {
+  const { destination = createDescriptorWriter(stream) } = options;
+  const form = isForPeople(format, stream) ? { format: formatLines(paintFor(stream)) } : {};
+  return createLog({ ...options, ...form, destination });
 }
 
 /** On Ctrl-C a terminal shows ^C where the next line of the log would begin: that begins a line further down. */
@@ -34,20 +37,13 @@ export function stepDownAtEnd(format: LogFormat, stream: OutputStream, stop: Abo
   stop.addEventListener('abort', () => stream.write('\n'), { once: true });
 }
 
-type Destination = NonNullable<LogOptions['destination']>;
-
-function readable(stream: OutputStream): Destination {
-  const paint = paintFor(stream);
-  return {
-    write: (chunk, done) => {
-      const lines = Buffer.from(chunk).toString('utf8').split('\n').slice(0, -1);
-      return stream.write(lines.map((line) => `${formatLine(line, paint)}\n`).join(''), done);
-    },
-    on: (event, listener) => stream.on(event, listener),
-    get writableLength() {
-      return stream.writableLength;
-    },
-  };
+function formatLines(paint: Paint): (lines: string) => string {
+  return (lines) =>
+    lines
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => `${formatLine(line, paint)}\n`)
+      .join('');
 }
 
 /** One line of the log, without its line end, in words; what is no JSON object is passed on as text. */

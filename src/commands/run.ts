@@ -66,7 +66,7 @@ export async function serve({ loaded, loadAgain, version, log, stop, onListening
   try {
     const { config } = loaded;
     await registerSecrets(config, log);
-    const { droppedLines, registerSecret } = log;
+    const { droppedLines, trouble, registerSecret } = log;
     observing = await openObserving(config, version, log);
     const { observe, setLogLevel, traced, logLevels } = observing;
     const sidecar = await startSidecar({
@@ -74,6 +74,7 @@ export async function serve({ loaded, loadAgain, version, log, stop, onListening
       version,
       observe,
       logLinesDropped: droppedLines,
+      logTrouble: trouble,
       source: { loaded, load: loadAgain, setLogLevel },
       traced,
       logLevels,

@@ -146,3 +146,11 @@ export type SidecarEvent =
 
 /** Hears events. Must not throw and must not block. */
 export type Observe = (event: SidecarEvent) => void;
+
+/** What keeps log lines from their destination at the moment. */
+export interface LogTrouble {
+  /** Node's code of the last refusal; undefined: nothing is refused, the reader is too slow. */
+  readonly code: string | undefined;
+  /** Lines dropped since the last notice. */
+  readonly lostLines: number;
+}

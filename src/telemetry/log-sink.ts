@@ -1,10 +1,12 @@
 /**
- * The way of log lines to a stream that may be slow or never read: gathered into batches, bounded in memory, dropped and
- * counted past the bound. What a line says is the log's business.
- * Not pino.destination: its write occupies a thread of the pool, and with a pipe that nobody reads that thread keeps
- * process.exit from ending. A pipe opened by process.stdout does not block.
+ * Carries log lines to a destination that may be slow, full or gone: gathers them into batches, holds at most 1 MiB, drops and
+ * counts what does not fit, and goes on by itself when bytes are taken again. What a line says is the log's business.
+ * Writing is synchronous, so that it is known to the byte what the destination has taken: no line is torn, repeated or
+ * counted wrongly. Not pino.destination: its write occupies a thread of the pool and keeps process.exit from ending.
  */
 import type { Cancel, Clock } from '../clock.ts';
+import type { LogTrouble } from './events.ts';
+import { Backoff, codeOf, isBusy, isReaderGone, type LogWriter } from './log-writer.ts';
 
 /** Lines are handed on when this many characters have gathered ... */
 const BATCH_CHARS = 16_384;
@@ -16,59 +18,73 @@ const BYTES_A_CHAR = 3;
 /** Room for a batch of whatever characters, and for the line that filled it. */
 const SPARE_BYTES = (BATCH_CHARS + 4096) * BYTES_A_CHAR;
 const DROP_NOTICE_EVERY_MS = 5000;
-
-/** The part of a Node writable stream that is used. */
-export interface LogStream {
-  /** @param done has to be called when the chunk is not read any more: what is in it changes then */
-  write(chunk: Uint8Array, done: () => void): boolean;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  /** Bytes accepted and not yet passed on. */
-  readonly writableLength: number;
-}
+const LINE_END = 10;
+const NOTHING = new Uint8Array();
 
 export interface LogSinkOptions {
-  readonly stream: LogStream;
-  /** Has the last look at whole lines. Default: nobody. */
+  readonly writer: LogWriter;
+  /** Has the last look at whole lines; must leave their number as it is. Default: nobody. */
   readonly redact?: (lines: string) => string;
   readonly clock: Clock;
-  /** Told how many lines were dropped since the last time, when there is room to say so; at most every 5 s. */
-  readonly onDropped: (lines: number) => void;
+  /**
+   * Called when the destination takes lines again after it has refused some, or after lines were dropped; at most every 5 s.
+   * @param trouble what is over; `lostLines` may be 0 after a refusal
+   */
+  readonly onRecovered: (trouble: LogTrouble) => void;
 }
 
-/** A bounded way to one stream. An error of the stream (a closed pipe) drops every later line. */
+/** A bounded way to one destination. Never throws, never blocks on its own account. */
 export class LogSink {
-  readonly #stream: LogStream;
+  readonly #writer: LogWriter;
   readonly #redact: (lines: string) => string;
   readonly #clock: Clock;
-  readonly #onDropped: (lines: number) => void;
+  readonly #onRecovered: (trouble: LogTrouble) => void;
+  readonly #backoff = new Backoff();
   #gathered = '';
-  /** Batch after batch is encoded into it; undefined while the stream reads it. Buffers of their own add up to 17 MB before V8 collects them. */
-  #spare: Buffer | undefined = Buffer.allocUnsafeSlow(SPARE_BYTES);
+  /** Redacted batches that wait behind the one that is being written. */
+  readonly #batches: string[] = [];
+  #batchedChars = 0;
+  /** What the destination has yet to take of the batch that is being written; lies in `#spare` if that was long enough. */
+  #rest: Uint8Array = NOTHING;
+  /** The rest begins with the end of a line whose beginning was taken. */
+  #isMidLine = false;
+  /** Batch after batch is encoded into it. Buffers of their own add up to 17 MB before V8 collects them. */
+  readonly #spare = Buffer.allocUnsafeSlow(SPARE_BYTES);
   #cancelFlush: Cancel | undefined;
-  #broken = false;
+  #cancelRetry: Cancel | undefined;
+  #cancelNotice: Cancel | undefined;
   #closing: Promise<void> | undefined;
+  #onDone: (() => void) | undefined;
+  /** The code of the last refusal, until bytes are taken again. */
+  #refusal: string | undefined;
+  /** A refusal that is over and was not told yet. */
+  #pastRefusal: string | undefined;
   #dropped = 0;
   #dropsTold = 0;
-  #tellDropsAt = -Infinity;
+  #noticeAt = -Infinity;
 
-  constructor({ stream, redact = (lines) => lines, clock, onDropped }: LogSinkOptions) {
-    this.#stream = stream;
+  constructor({ writer, redact = (lines) => lines, clock, onRecovered }: LogSinkOptions) {
+    this.#writer = writer;
     this.#redact = redact;
     this.#clock = clock;
-    this.#onDropped = onDropped;
-    stream.on('error', () => {
-      this.#broken = true;
-    });
+    this.#onRecovered = onRecovered;
   }
 
-  /** Lines dropped since the start. */
+  /** Lines dropped since the start: each line given that will not reach the destination as a whole, once. */
   get droppedLines(): number {
     return this.#dropped;
   }
 
-  /** Takes a line with its line end; never blocks, never throws. Past 1 MiB unwritten the line is dropped. */
+  /** Undefined when lines reach their destination. */
+  get trouble(): LogTrouble | undefined {
+    const lostLines = this.#dropped - this.#dropsTold;
+    if (this.#refusal === undefined && (lostLines === 0 || !this.#hasWaiting())) return undefined;
+    return { code: this.#refusal, lostLines };
+  }
+
+  /** Takes a line with its line end. Past 1 MiB unwritten the line is dropped. */
   write(line: string): void {
-    if (this.#broken || this.#closing !== undefined || this.#bufferedBytes + line.length > MAX_BUFFERED_BYTES) {
+    if (this.#closing !== undefined || this.#bufferedBytes + line.length > MAX_BUFFERED_BYTES) {
       this.#dropped++;
       return;
     }
@@ -77,60 +93,147 @@ export class LogSink {
     else this.#cancelFlush ??= this.#clock.after(GATHER_MS, () => this.flush());
   }
 
-  /** Hands on what has gathered. */
+  /** Hands on what has gathered, unless the destination is given time at the moment. */
   flush(): void {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
-    if (this.#gathered === '' || this.#broken) return;
-    const batch = this.#redact(this.#gathered);
-    this.#gathered = '';
-    this.#send(batch);
-  }
-
-  #send(batch: string): void {
-    const spare = this.#spare;
-    if (spare === undefined || batch.length * BYTES_A_CHAR > spare.length) {
-      this.#stream.write(Buffer.from(batch, 'utf8'), () => this.#tellDrops());
-      return;
+    if (this.#gathered !== '') {
+      const batch = this.#redact(this.#gathered);
+      this.#gathered = '';
+      this.#batches.push(batch);
+      this.#batchedChars += batch.length;
     }
-    this.#spare = undefined;
-    this.#stream.write(spare.subarray(0, spare.write(batch, 'utf8')), () => {
-      this.#spare = spare;
-      this.#tellDrops();
-    });
+    if (this.#cancelRetry === undefined) this.#drain();
   }
 
-  /** Takes no more lines; resolves when all are written, or after `timeoutMs`. Further calls give the same promise. */
+  /**
+   * Takes no more lines; resolves when all are written, at once when the destination refuses them, or after `timeoutMs`; what is
+   * left then is dropped and counted. Further calls give the same promise.
+   */
   close(timeoutMs: number): Promise<void> {
     if (this.#closing !== undefined) return this.#closing;
-    this.#tellDropsAt = -Infinity;
-    this.#tellDrops();
+    this.#noticeAt = -Infinity;
+    this.#tellRecovery();
+    this.#stopTimers();
     this.flush();
-    return (this.#closing = this.#broken ? Promise.resolve() : this.#written(timeoutMs));
+    // What the first has told by a line of its own goes along.
+    this.flush();
+    return (this.#closing = this.#emptied(timeoutMs));
   }
 
-  #written(timeoutMs: number): Promise<void> {
+  #emptied(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.#clock.after(timeoutMs, resolve);
-      // Callbacks come in the order of writes: this one means that all before it have left.
-      this.#stream.write(new Uint8Array(), () => {
+      const end = (): void => {
         cancel();
+        this.#stopTimers();
+        this.#dropWaiting(NOTHING);
         resolve();
-      });
+      };
+      const cancel = this.#clock.after(timeoutMs, end);
+      if (!this.#hasWaiting() || this.#refusal !== undefined) end();
+      else this.#onDone = end;
     });
   }
 
-  #tellDrops(): void {
-    if (this.#dropped === this.#dropsTold || this.#closing !== undefined) return;
-    // The notice must not be dropped itself, nor be repeated for every small gap.
-    if (this.#broken || this.#bufferedBytes > MAX_BUFFERED_BYTES / 2 || this.#clock.now() < this.#tellDropsAt) return;
-    const lines = this.#dropped - this.#dropsTold;
+  #stopTimers(): void {
+    this.#cancelRetry?.();
+    this.#cancelRetry = undefined;
+    this.#cancelNotice?.();
+    this.#cancelNotice = undefined;
+  }
+
+  #drain(): void {
+    if (!this.#hasWaiting()) return;
+    try {
+      while (this.#rest.length > 0 || this.#encodeNext()) if (!this.#writeRest()) break;
+    } catch (error) {
+      this.#onRefused(codeOf(error));
+    }
+    this.#tellRecovery();
+    if (!this.#hasWaiting() || this.#refusal !== undefined) this.#onDone?.();
+  }
+
+  /** @returns whether anything was taken */
+  #writeRest(): boolean {
+    const taken = this.#writer.write(this.#rest);
+    if (taken === 0) {
+      this.#retryAfter(this.#backoff.next(true));
+      return false;
+    }
+    this.#isMidLine = this.#rest[taken - 1] !== LINE_END;
+    this.#rest = this.#rest.subarray(taken);
+    this.#backoff.reset();
+    this.#pastRefusal ??= this.#refusal;
+    this.#refusal = undefined;
+    return true;
+  }
+
+  #encodeNext(): boolean {
+    const batch = this.#batches.shift();
+    if (batch === undefined) return false;
+    this.#batchedChars -= batch.length;
+    const isShort = batch.length * BYTES_A_CHAR <= this.#spare.length;
+    this.#rest = isShort ? this.#spare.subarray(0, this.#spare.write(batch, 'utf8')) : Buffer.from(batch, 'utf8');
+    return true;
+  }
+
+  #onRefused(code: string): void {
+    const busy = isBusy(code);
+    if (!busy) this.#refusal = code;
+    if (isReaderGone(code)) this.#dropWaiting(this.#tornEnd());
+    this.#retryAfter(this.#backoff.next(busy));
+  }
+
+  #retryAfter(delayMs: number): void {
+    this.#cancelRetry = this.#clock.after(delayMs, () => {
+      this.#cancelRetry = undefined;
+      this.#drain();
+    });
+  }
+
+  /** The line whose beginning was taken: whatever comes next must come behind its end. */
+  #tornEnd(): Uint8Array {
+    return this.#isMidLine ? this.#rest.subarray(0, this.#rest.indexOf(LINE_END) + 1) : NOTHING;
+  }
+
+  #dropWaiting(keep: Uint8Array): void {
+    this.#dropped += countLines(this.#rest) - countLines(keep);
+    for (const batch of this.#batches) this.#dropped += batch.split('\n').length - 1;
+    this.#rest = keep;
+    this.#batches.length = this.#batchedChars = 0;
+  }
+
+  #tellRecovery(): void {
+    const lostLines = this.#dropped - this.#dropsTold;
+    const code = this.#pastRefusal;
+    if (this.#closing !== undefined || this.#refusal !== undefined || (lostLines === 0 && code === undefined)) return;
+    // The notice must not be dropped itself.
+    if (this.#bufferedBytes > MAX_BUFFERED_BYTES / 2) return;
+    const leftMs = this.#noticeAt - this.#clock.now();
+    if (leftMs > 0) {
+      this.#cancelNotice ??= this.#clock.after(leftMs, () => {
+        this.#cancelNotice = undefined;
+        this.#tellRecovery();
+      });
+      return;
+    }
     this.#dropsTold = this.#dropped;
-    this.#tellDropsAt = this.#clock.now() + DROP_NOTICE_EVERY_MS;
-    this.#onDropped(lines);
+    this.#pastRefusal = undefined;
+    this.#noticeAt = this.#clock.now() + DROP_NOTICE_EVERY_MS;
+    this.#onRecovered({ code, lostLines });
+  }
+
+  #hasWaiting(): boolean {
+    return this.#rest.length > 0 || this.#batches.length > 0;
   }
 
   get #bufferedBytes(): number {
-    return this.#stream.writableLength + this.#gathered.length;
+    return this.#rest.length + this.#batchedChars + this.#gathered.length;
   }
+}
+
+function countLines(bytes: Uint8Array): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(LINE_END); at !== -1; at = bytes.indexOf(LINE_END, at + 1)) lines++;
+  return lines;
 }

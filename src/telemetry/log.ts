@@ -10,11 +10,13 @@ import { createAccessLines } from './access-lines.ts';
 import type { Sampling } from './access-lines.ts';
 import { dampEach } from './damper.ts';
 import type { Damper } from './damper.ts';
-import type { Observe, SidecarEvent } from './events.ts';
+import type { LogTrouble, Observe, SidecarEvent } from './events.ts';
 import { createLines, type LogLevel } from './lines.ts';
 import { LogSink } from './log-sink.ts';
-import type { LogStream } from './log-sink.ts';
+import { createDescriptorWriter } from './log-writer.ts';
+import type { LogWriter } from './log-writer.ts';
 import { createRedaction } from './redaction.ts';
+import type { Redaction } from './redaction.ts';
 import type { RequestLines } from './request-lines.ts';
 import { cut } from './shown.ts';
 import { logReload } from './reload-lines.ts';
@@ -40,7 +42,9 @@ export interface LogOptions {
   /** Which requests are logged. Default: every one. */
   readonly sampling?: Sampling;
   /** Default: process.stdout. */
-  readonly destination?: LogStream;
+  readonly destination?: LogWriter;
+  /** The form in which lines are written; must leave their number as it is. Default: JSON as it is. */
+  readonly format?: (lines: string) => string;
   /** Default: the process's own clock. */
   readonly clock?: Clock;
 }
@@ -58,32 +62,26 @@ export interface Log {
   readonly registerSecret: (value: string, clientId?: string) => void;
   /** From now on lines are logged from this level on. */
   readonly setLevel: (level: LogLevel) => void;
-  /** Lines lost since the start because the destination did not take them. */
+  /** Lines lost since the start because the destination did not take them as a whole. */
   readonly droppedLines: () => number;
-  /**
-   * Writes what is left, waiting at most `timeoutMs`; later lines are dropped. Never rejects. While the destination is
-   * blocked its pending write keeps the event loop alive: end the process by process.exit.
-   */
+  /** What keeps lines from their destination at the moment; undefined: nothing does. */
+  readonly trouble: () => LogTrouble | undefined;
+  /** Writes what is left, waiting at most `timeoutMs` for a slow reader; later lines are dropped. Never rejects. */
   close(timeoutMs: number): Promise<void>;
 }
 
 /** Opens the log. */
 export function createLog(options: LogOptions): Log {
-  const { level, secretsInUse = 1, sampling, destination, clock = systemClock } = options;
+  const { level, secretsInUse = 1, sampling, clock = systemClock } = options;
   const redaction = createRedaction(secretsInUse);
-  const sink = new LogSink({
-    stream: destination ?? process.stdout,
-    redact: (lines) => redaction.apply(lines),
-    clock,
-    onDropped: (lines) => logger.warn({ lines }, 'log lines were dropped: their reader is too slow'),
-  });
+  const sink = openSink(options, redaction, (trouble) => logRecovery(logger, trouble));
   const { logger, requests } = createLines({ level, clock, sink, describeRequest: createAccessLines(sampling) });
   const storms = createStorms(logger, clock);
   const lastWords = (): void => {
     requests.tellAll();
-    sink.flush();
+    void sink.close(0);
   };
-  // A process that ends by a fault still says why: a write to a pipe is tried at once, and never waited for.
+  // A process that ends by a fault still says why: a write is tried at once, and never waited for.
   process.once('exit', lastWords);
   return {
     observe: createObserver(logger, storms, requests),
@@ -93,7 +91,8 @@ export function createLog(options: LogOptions): Log {
     error: (message, fields = {}) => logger.error(fields, message),
     registerSecret: (value, clientId) => {
       // What was gathered before may hold a secret that this one pushes out.
-      lastWords();
+      requests.tellAll();
+      sink.flush();
       redaction.register(value, clientId);
     },
     setLevel: (next) => {
@@ -101,6 +100,7 @@ export function createLog(options: LogOptions): Log {
       logger.level = next;
     },
     droppedLines: () => sink.droppedLines,
+    trouble: () => sink.trouble,
     async close(timeoutMs) {
       storms.rateLimits.stop();
       storms.scopes.stop();
@@ -109,6 +109,20 @@ export function createLog(options: LogOptions): Log {
       process.off('exit', lastWords);
     },
   };
+}
+
+function openSink(
+  { destination, format, clock = systemClock }: LogOptions,
+  redaction: Redaction,
+  onRecovered: (trouble: LogTrouble) => void,
+): LogSink {
+  const redact = (lines: string): string => redaction.apply(lines);
+  return new LogSink({
+    writer: destination ?? createDescriptorWriter(process.stdout),
+    redact: format === undefined ? redact : (lines) => format(redact(lines)),
+    clock,
+    onRecovered,
+  });
 }
 
 function createObserver(logger: Logger, storms: Storms, requests: RequestLines): Observe {
@@ -171,6 +185,12 @@ function logCourse(logger: Logger, event: SidecarEvent): void {
 function logShape(logger: Logger, { route, on, status, shape, fields }: RateLimitShape): void {
   const line = { route, on, status, shape: cut(shape), rateLimitFields: fields };
   logger[on === 'accepted' ? 'info' : 'warn'](line, 'new shape of rate-limit answer');
+}
+
+function logRecovery(logger: Logger, { code, lostLines: lines }: LogTrouble): void {
+  if (code === undefined) logger.warn({ lines }, 'log lines were dropped: their reader is too slow');
+  else if (lines > 0) logger.warn({ lines, refusal: code }, 'log lines were dropped: their destination refused them');
+  else logger.warn({ lines, refusal: code }, 'the log is written again: no line was lost');
 }
 
 /** What comes in storms is one line, then one line each few seconds, for every route. */

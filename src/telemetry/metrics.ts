@@ -160,7 +160,7 @@ function countDroppedLines(registry: Registry, droppedLines: () => number): void
   let counted = 0;
   new Counter({
     name: `${PREFIX}log_lines_dropped_total`,
-    help: 'Log lines lost because their reader was too slow.',
+    help: 'Log lines lost because standard output did not take them: slow, full or closed.',
     registers: [registry],
     collect() {
       const dropped = droppedLines();

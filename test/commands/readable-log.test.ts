@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { plain } from '../../src/commands/paint.ts';
 import type { Paint } from '../../src/commands/paint.ts';
 import { formatLine, isForPeople, openLog } from '../../src/commands/readable-log.ts';
+import { MemoryStream } from '../telemetry/memory-stream.ts';
 
 const TIME = '2026-11-21T10:00:00.007Z';
 const shown = (fields: object, paint: Paint = plain): string =>
@@ -90,23 +91,17 @@ test.each([
   ['json', /^\{"level":"info","time":".*","a":1,"msg":"hello"\}\n$/],
   ['pretty', /^\d\d:\d\d:\d\d\.\d{3} info {2}hello a=1\n$/],
 ] as const)('a log opened as %s writes so, and masks secrets in both', async (format, expected) => {
-  let text = '';
-  const stream = new Writable({
-    write: (chunk: Buffer, _encoding, done) => {
-      text += chunk.toString();
-      done();
-    },
-  });
-  const log = openLog(format, stream, { level: 'info' });
+  const destination = new MemoryStream();
+  const stream = Object.assign(new Writable(), { fd: -1 });
+  const log = openLog(format, stream, { level: 'info', destination });
   log.registerSecret('sesame-of-the-log');
   log.info('hello', { a: 1 });
   await log.close(1000);
-  expect(text).toMatch(expected);
+  expect(destination.text).toMatch(expected);
 
-  text = '';
-  const other = openLog(format, stream, { level: 'info' });
+  const other = openLog(format, stream, { level: 'info', destination });
   other.registerSecret('sesame-of-the-log');
   other.info('opened by sesame-of-the-log');
   await other.close(1000);
-  expect(text).toContain('opened by ********');
+  expect(destination.text).toContain('opened by ********');
 });

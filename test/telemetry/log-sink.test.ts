@@ -48,8 +48,9 @@ describe('memory of a batch', () => {
       log.info(filler, { line });
       if (line % 50 === 49) await clock.advance(250);
     }
+    stream.blocked = false;
+    await clock.advance(250);
     expect(stream.writes).toBeGreaterThanOrEqual(4);
-    stream.unblock();
     expect(stream.lines.map(({ line, msg }) => [line, msg])).toEqual(
       Array.from({ length: 200 }, (_, line) => [line, filler]),
     );
@@ -62,9 +63,9 @@ describe('memory of a batch', () => {
     const memory = new Set<ArrayBufferLike>();
     const stream = new MemoryStream();
     const write = stream.write.bind(stream);
-    vi.spyOn(stream, 'write').mockImplementation((chunk, done) => {
-      memory.add(chunk.buffer);
-      return write(chunk, done);
+    vi.spyOn(stream, 'write').mockImplementation((bytes) => {
+      memory.add(bytes.buffer);
+      return write(bytes);
     });
     const clock = new ManualClock();
     const log = createLog({ level: 'info', destination: stream, clock });
@@ -89,12 +90,15 @@ describe('a blocked destination', () => {
     const { log, stream, clock } = open();
     stream.blocked = true;
     fill(log, 3000);
-    expect(stream.writableLength).toBeLessThanOrEqual(MEBIBYTE);
-    expect(stream.writableLength).toBeGreaterThan(0.9 * MEBIBYTE);
     const dropped = log.droppedLines();
     expect(dropped).toBeGreaterThan(1500);
+    expect(log.trouble()).toEqual({ code: undefined, lostLines: dropped });
 
-    stream.unblock();
+    stream.blocked = false;
+    await clock.advance(250);
+    expect(log.trouble()).toBeUndefined();
+    expect(stream.text.length).toBeGreaterThan(0.9 * MEBIBYTE);
+    expect(stream.text.length).toBeLessThanOrEqual(MEBIBYTE);
     await clock.advance(250);
     expect(stream.lines.filter(({ line }) => line !== undefined)).toHaveLength(3000 - dropped);
     expect(stream.lines.filter(({ lines }) => lines !== undefined)).toMatchObject([{ level: 'warn', lines: dropped }]);
@@ -105,7 +109,7 @@ describe('a blocked destination', () => {
     for (let round = 0; round < 10; round++) {
       stream.blocked = true;
       fill(log, 1500);
-      stream.unblock();
+      stream.blocked = false;
       await clock.advance(1000);
     }
     await log.close(0);
@@ -134,7 +138,8 @@ describe('a blocked destination', () => {
     stream.blocked = true;
     log.info('late');
     const closing = log.close(500);
-    stream.unblock();
+    stream.blocked = false;
+    await clock.advance(250);
     await closing;
     expect(clock.pendingTimers).toBe(0);
     log.info('too late');
@@ -144,13 +149,77 @@ describe('a blocked destination', () => {
   });
 });
 
-it('a closed pipe ends the log, not the process', async () => {
-  const { log, stream, clock } = open();
-  log.info('before');
-  await clock.advance(250);
-  stream.fail(new Error('write EPIPE'));
-  fill(log, 5);
-  await log.close(500);
-  expect(stream.lines).toHaveLength(1);
-  expect(log.droppedLines()).toBe(5);
+describe('a destination that refuses', () => {
+  it('is asked again, seldom, and gets every line that was kept when it takes bytes again', async () => {
+    const { log, stream, clock } = open();
+    stream.refusal = 'ENOSPC';
+    fill(log, 10);
+    await clock.advance(250);
+    expect(log.trouble()).toEqual({ code: 'ENOSPC', lostLines: 0 });
+    stream.attempts = 0;
+    await clock.advance(60_000);
+    expect(stream.attempts).toBeLessThan(20);
+    fill(log, 3000);
+    const dropped = log.droppedLines();
+    expect(log.trouble()).toEqual({ code: 'ENOSPC', lostLines: dropped });
+    stream.refusal = undefined;
+    await clock.advance(5500);
+    expect(log.trouble()).toBeUndefined();
+    expect(stream.lines.filter(({ line }) => line !== undefined)).toHaveLength(3010 - dropped);
+    const msg = 'log lines were dropped: their destination refused them';
+    expect(stream.lines.at(-1)).toMatchObject({ level: 'warn', lines: dropped, refusal: 'ENOSPC', msg });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('says so in one line when nothing was lost', async () => {
+    const { log, stream, clock } = open();
+    stream.refusal = 'EIO';
+    log.info('kept');
+    await clock.advance(1000);
+    stream.refusal = undefined;
+    await clock.advance(5500);
+    expect(stream.lines).toMatchObject([{ msg: 'kept' }, { lines: 0, refusal: 'EIO' }]);
+    expect(log.droppedLines()).toBe(0);
+  });
+
+  it('does not hold up the end, and what is left is counted', async () => {
+    const { log, stream } = open();
+    stream.refusal = 'ENOSPC';
+    fill(log, 5);
+    await log.close(500);
+    expect(log.droppedLines()).toBe(5);
+    expect(stream.text).toBe('');
+  });
+
+  it.each(['EPIPE', 'ECONNRESET'])('for want of a reader (%s): lines are dropped and counted at once', async (code) => {
+    const { log, stream, clock } = open();
+    log.info('before');
+    await clock.advance(250);
+    stream.refusal = code;
+    fill(log, 5);
+    await clock.advance(250);
+    expect(log.droppedLines()).toBe(5);
+    expect(log.trouble()).toEqual({ code, lostLines: 5 });
+    stream.attempts = 0;
+    for (let second = 0; second < 60; second++) {
+      fill(log, 30);
+      await clock.advance(1000);
+    }
+    expect(stream.attempts).toBeLessThan(40);
+    await log.close(500);
+    expect(stream.lines).toHaveLength(1);
+    expect(log.droppedLines()).toBe(5 + 60 * 30);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('a named pipe that has found another reader gets whole lines', async () => {
+    const { log, stream, clock } = open();
+    stream.refusal = 'EPIPE';
+    fill(log, 7);
+    await clock.advance(10_000);
+    stream.refusal = undefined;
+    log.info('heard');
+    await clock.advance(10_000);
+    expect(stream.lines).toMatchObject([{ msg: 'heard' }, { lines: 7, refusal: 'EPIPE' }]);
+  });
 });

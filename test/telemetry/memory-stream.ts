@@ -1,16 +1,14 @@
-/** A destination of the log in memory, which can stop taking bytes as a blocked pipe does. */
-import type { LogStream } from '../../src/telemetry/log-sink.ts';
+/** A destination of the log in memory, which can stop taking bytes as a full pipe does, and refuse them as a full disk does. */
+import type { LogWriter } from '../../src/telemetry/log-writer.ts';
 
-export class MemoryStream implements LogStream {
+export class MemoryStream implements LogWriter {
   blocked = false;
+  /** Node's code of what is thrown while it is set. */
+  refusal: string | undefined;
+  /** Writes that took something. */
   writes = 0;
+  attempts = 0;
   #text = '';
-  #waiting: { chunk: Uint8Array; done: () => void }[] = [];
-  #onError: ((error: Error) => void) | undefined;
-
-  get writableLength(): number {
-    return this.#waiting.reduce((sum, { chunk }) => sum + chunk.length, 0);
-  }
 
   get text(): string {
     return this.#text;
@@ -23,27 +21,12 @@ export class MemoryStream implements LogStream {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
-  write(chunk: Uint8Array, done: () => void): boolean {
+  write(bytes: Uint8Array): number {
+    this.attempts++;
+    if (this.refusal !== undefined) throw Object.assign(new Error(`write ${this.refusal}`), { code: this.refusal });
+    if (this.blocked) return 0;
     this.writes++;
-    this.#waiting.push({ chunk, done });
-    if (!this.blocked) this.unblock();
-    return !this.blocked;
-  }
-
-  on(_event: 'error', listener: (error: Error) => void): this {
-    this.#onError = listener;
-    return this;
-  }
-
-  unblock(): void {
-    this.blocked = false;
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      this.#text += Buffer.from(next.chunk).toString('utf8');
-      next.done();
-    }
-  }
-
-  fail(error: Error): void {
-    this.#onError?.(error);
+    this.#text += Buffer.from(bytes).toString('utf8');
+    return bytes.length;
   }
 }
