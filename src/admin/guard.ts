@@ -2,7 +2,8 @@
  * Who may ask the admin port: pure decisions on Host, Origin, Sec-Fetch-Site and the peer's address, against DNS
  * rebinding and cross-site requests of a browser on the same machine. Answers are the server's business.
  */
-import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { isIP, isIPv4 } from 'node:net';
+import { readHost, type HostPort } from '../host-field.ts';
 
 /** One entry of the allow-list: host in lower case, IPv6 in brackets; no port allows any. */
 export interface AllowedAdminHost {
@@ -14,7 +15,8 @@ export type GuardVerdict =
   | { readonly kind: 'pass' }
   | {
       readonly kind: 'refuse';
-      readonly code: 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED';
+      readonly status: 400 | 403;
+      readonly code: 'BAD_REQUEST' | 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED';
       readonly detail: string;
     };
 
@@ -26,7 +28,6 @@ export interface GuardedRequest {
 }
 
 const PASS: GuardVerdict = { kind: 'pass' };
-const HOST_PATTERN = /^(?<host>\[[\da-f:.]+\]|[^\s:/@,[\]?#\\]+)(?::(?<port>\d{1,5}))?$/;
 const LONGEST_ECHO = 100;
 
 /**
@@ -34,15 +35,19 @@ const LONGEST_ECHO = 100;
  * `Origin` must be that of this very server; `Sec-Fetch-Site`, where a browser sends it, `none` or `same-origin`.
  */
 export function judgeRequest(request: GuardedRequest, allowedHosts: readonly AllowedAdminHost[]): GuardVerdict {
-  const hosts = valuesOf(request, 'host');
-  const [host] = hosts;
-  if (host === undefined && request.httpVersion === '1.0') return judgeSite(request, undefined);
-  if (host === undefined || hosts.length > 1)
-    return refuseHost('Exactly one Host field is expected, with a host that SIDECAR_ADMIN_ALLOWED_HOSTS names.');
-  if (!isAllowed(host.toLowerCase(), allowedHosts)) {
-    return refuseHost(`Host "${cut(host)}" is not allowed here; SIDECAR_ADMIN_ALLOWED_HOSTS names the hosts that are.`);
+  const reading = readHost(valuesOf(request, 'host'));
+  switch (reading.kind) {
+    case 'absent':
+      return request.httpVersion === '1.0' ? judgeSite(request, undefined) : badRequest('no Host field');
+    case 'invalid':
+      return badRequest(reading.fault);
+    case 'valid':
+      if (isAllowed(reading.hostPort, allowedHosts)) return judgeSite(request, reading.value.toLowerCase());
+      return refuse(
+        'HOST_NOT_ALLOWED',
+        `Host "${cut(reading.value)}" is not allowed here; SIDECAR_ADMIN_ALLOWED_HOSTS names the hosts that are.`,
+      );
   }
-  return judgeSite(request, host.toLowerCase());
 }
 
 /**
@@ -59,31 +64,30 @@ function judgeSite(request: GuardedRequest, host: string | undefined): GuardVerd
   const foreignOrigin = valuesOf(request, 'origin').find(
     (origin) => host === undefined || origin.toLowerCase() !== `http://${host}`,
   );
-  if (foreignOrigin !== undefined) return refuseOrigin(`Origin "${cut(foreignOrigin)}" is not this server's own.`);
+  if (foreignOrigin !== undefined)
+    return refuse('ORIGIN_NOT_ALLOWED', `Origin "${cut(foreignOrigin)}" is not this server's own.`);
   const foreignSite = valuesOf(request, 'sec-fetch-site').find((site) => site !== 'none' && site !== 'same-origin');
-  if (foreignSite !== undefined) return refuseOrigin(`Requests from other sites ("${cut(foreignSite)}") are refused.`);
+  if (foreignSite !== undefined)
+    return refuse('ORIGIN_NOT_ALLOWED', `Requests from other sites ("${cut(foreignSite)}") are refused.`);
   return PASS;
 }
 
-function isAllowed(host: string, allowedHosts: readonly AllowedAdminHost[]): boolean {
-  const { host: name, port } = HOST_PATTERN.exec(host)?.groups ?? {};
-  if (name === undefined || Number(port ?? 0) > 65535) return false;
-  if (isIP(name) === 4 || (name.startsWith('[') && isIPv6(name.slice(1, -1)))) return true;
-  // Without a port in the field it is the scheme's own.
-  const actualPort = Number(port ?? 80);
-  return allowedHosts.some((allowed) => allowed.host === name && (allowed.port ?? actualPort) === actualPort);
+function isAllowed({ host, port = 80 }: HostPort, allowedHosts: readonly AllowedAdminHost[]): boolean {
+  if (isIP(host) === 4 || (host.startsWith('[') && !host.startsWith('[v'))) return true;
+  return allowedHosts.some((allowed) => allowed.host === host && (allowed.port ?? port) === port);
 }
 
 function valuesOf({ rawHeaders }: GuardedRequest, name: string): string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }
 
-function refuseHost(detail: string): GuardVerdict {
-  return { kind: 'refuse', code: 'HOST_NOT_ALLOWED', detail };
+function badRequest(fault: string): GuardVerdict {
+  const detail = `The request has ${fault}: exactly one valid Host is expected.`;
+  return { kind: 'refuse', status: 400, code: 'BAD_REQUEST', detail };
 }
 
-function refuseOrigin(detail: string): GuardVerdict {
-  return { kind: 'refuse', code: 'ORIGIN_NOT_ALLOWED', detail };
+function refuse(code: 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED', detail: string): GuardVerdict {
+  return { kind: 'refuse', status: 403, code, detail };
 }
 
 function cut(text: string): string {

@@ -188,7 +188,7 @@ function route(
   options: AdminOptions,
 ): Answer | Promise<Answer> {
   const verdict = judgeRequest(request, options.allowedHosts);
-  if (verdict.kind === 'refuse') return refuse(403, verdict.code, verdict.detail);
+  if (verdict.kind === 'refuse') return refuse(verdict.status, verdict.code, verdict.detail);
   const path = request.url?.split('?', 1)[0] ?? '';
   const resource = resources.get(path) ?? (path.startsWith(FILES) ? fileOf(door, path) : undefined);
   const isLocal = isLocalPeer((options.peerAddress ?? connectionAddress)(request), options.isOnSocketFile ?? false);

@@ -5,6 +5,7 @@
  * the raw fields, since parsed ones hide repetitions (RFC 9112 §3.2).
  */
 import { SidecarError } from '../errors.ts';
+import { parseHostPort, quote, readHost, type HostPort } from '../host-field.ts';
 
 export interface AllowedHost {
   readonly host: string;
@@ -12,7 +13,7 @@ export interface AllowedHost {
 }
 
 export interface GuardOptions {
-  /** Undefined on a `unix:` listener, where Host is not checked. */
+  /** Undefined on a `unix:` listener, where any valid Host passes. */
   readonly allowedHosts: readonly AllowedHost[] | undefined;
   readonly allowedOrigins: readonly string[];
   readonly requiredHeader: { readonly name: string; readonly value: string } | undefined;
@@ -82,18 +83,11 @@ class FieldView {
   }
 }
 
-/** Clients mostly come with the same authority again. */
-const lastAllowed = new WeakMap<readonly AllowedHost[], string>();
-const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:@/?#\s[\]]+)(?::(\d{0,5}))?$/i;
-const LARGEST_PORT = 65_535;
+/** Clients mostly come with the same Host again. */
+const lastPassed = new WeakMap<GuardOptions, string>();
 
-function isAllowedAuthority(allowed: readonly AllowedHost[], authority: string): boolean {
-  const [, host, port] = AUTHORITY.exec(authority) ?? [];
-  if (host === undefined || Number(port) > LARGEST_PORT) return false;
-  return allowed.some(
-    (entry) =>
-      entry.host === host.toLowerCase() && (entry.port === undefined || entry.port === (port ? Number(port) : 80)),
-  );
+function isAllowed(allowed: readonly AllowedHost[], { host, port = 80 }: HostPort): boolean {
+  return allowed.some((entry) => entry.host === host && (entry.port === undefined || entry.port === port));
 }
 
 function originForm(options: GuardOptions, target: string): string | SidecarError {
@@ -102,8 +96,11 @@ function originForm(options: GuardOptions, target: string): string | SidecarErro
   if (authority === undefined || rest === undefined) {
     return new SidecarError('BAD_REQUEST', 'the request target is neither a path nor an http: URL of an allowed host');
   }
-  if (options.allowedHosts !== undefined && !isAllowedAuthority(options.allowedHosts, authority)) {
-    return hostRefusal(authority);
+  if (options.allowedHosts !== undefined) {
+    const hostPort = parseHostPort(authority);
+    if (hostPort === undefined)
+      return new SidecarError('BAD_REQUEST', `the request target has the invalid authority ${quote(authority)}`);
+    if (!isAllowed(options.allowedHosts, hostPort)) return hostRefusal(authority);
   }
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
@@ -140,21 +137,24 @@ function refuseFraming(head: IncomingHead, fields: FieldView): SidecarError | un
 
 function refuseHost(options: GuardOptions, head: IncomingHead, fields: FieldView): SidecarError | undefined {
   const hosts = fields.all('host');
-  // On a socket file no name matters, but two of them are no HTTP.
-  if (options.allowedHosts === undefined && hosts.length < 2) return undefined;
-  if (hosts.length === 0 && head.httpVersion === '1.0') return undefined;
-  if (hosts.length !== 1) {
-    const seen = hosts.length === 0 ? 'no Host field' : `the Host fields ${hosts.map(quote).join(', ')}`;
-    return new SidecarError(
-      'HOST_NOT_ALLOWED',
-      `the request has ${seen}: expected exactly one, with a host that SIDECAR_ALLOWED_HOSTS names`,
-    );
+  if (hosts.length === 1 && lastPassed.get(options) === hosts[0]) return undefined;
+  const { allowedHosts } = options;
+  const reading = readHost(hosts);
+  switch (reading.kind) {
+    case 'absent':
+      // On a socket file no name matters.
+      return head.httpVersion === '1.0' || allowedHosts === undefined ? undefined : hostFault('no Host field');
+    case 'invalid':
+      return hostFault(reading.fault);
+    case 'valid':
+      if (allowedHosts !== undefined && !isAllowed(allowedHosts, reading.hostPort)) return hostRefusal(reading.value);
+      lastPassed.set(options, reading.value);
+      return undefined;
   }
-  const host = hosts[0] ?? '';
-  if (options.allowedHosts === undefined || lastAllowed.get(options.allowedHosts) === host) return undefined;
-  if (!isAllowedAuthority(options.allowedHosts, host)) return hostRefusal(host);
-  lastAllowed.set(options.allowedHosts, host);
-  return undefined;
+}
+
+function hostFault(fault: string): SidecarError {
+  return new SidecarError('BAD_REQUEST', `the request has ${fault}: exactly one valid Host is expected`);
 }
 
 function hostRefusal(host: string): SidecarError {
@@ -200,9 +200,4 @@ function isSame(given: string, expected: string): boolean {
   let difference = given.length ^ expected.length;
   for (let at = 0; at < expected.length; at++) difference |= expected.charCodeAt(at) ^ given.charCodeAt(at);
   return difference === 0;
-}
-
-/** A client's own words in a message: short and printable. */
-function quote(text: string): string {
-  return JSON.stringify(text.slice(0, 100)).replace(/[\u007f-\uffff]/g, '?');
 }

@@ -17,6 +17,61 @@ const OPTIONS: GuardOptions = {
   requiredHeader: undefined,
 };
 const HOST = ['Host', 'localhost'];
+const ON_SOCKET_FILE: GuardOptions = { ...OPTIONS, allowedHosts: undefined };
+const FOREIGN_HOSTS = [
+  'evil.example',
+  'localhost.evil.example',
+  'evil-localhost',
+  'localhost.',
+  '127.1',
+  '127.0.0.2',
+  '2130706433',
+  '[::2]',
+  '[0:0:0:0:0:0:0:1]',
+  '[v1.localhost]',
+  '%6cocalhost',
+  'localhost%00.evil.example',
+  'sidecar.test',
+  'sidecar.test:80',
+  'sidecar.test:18081',
+  'plain.test:81',
+];
+const INVALID_HOSTS = [
+  '',
+  ' ',
+  ':80',
+  ':',
+  'localhost:x',
+  'localhost:-1',
+  'localhost:80:80',
+  'localhost:65536',
+  'localhost:99999',
+  'localhost:123456',
+  'localhost@evil.example',
+  'user@localhost',
+  'evil.example:80@localhost',
+  'localhost/evil',
+  'localhost\\evil.example',
+  'localhost#evil',
+  'localhost?evil',
+  'localhost, evil.example',
+  'localhost,evil.example',
+  'localhost evil.example',
+  'http://localhost',
+  '"localhost"',
+  'localhost%',
+  'localhost%0',
+  '::1',
+  '[::1',
+  '::1]',
+  '[]',
+  '[localhost]',
+  '[127.0.0.1]',
+  '[::1]x',
+  '[:::1]',
+  '[::1%25lo]',
+  '[::1%lo]',
+];
 const WITH_SECRET = { ...OPTIONS, requiredHeader: { name: 'x-key', value: 'open sesame' } };
 
 /** `pass`, or the code of the refusal. */
@@ -44,71 +99,70 @@ describe('Host', () => {
     expect(judge({ rawFields: ['Host', host] })).toBe('pass');
   });
 
-  it.each([
-    '',
-    ' ',
-    'evil.example',
-    'localhost.evil.example',
-    'evil-localhost',
-    'localhost.',
-    'localhost:x',
-    'localhost:65536',
-    'localhost:99999',
-    'localhost:123456',
-    'localhost@evil.example',
-    'user@localhost',
-    'evil.example:80@localhost',
-    'localhost/evil',
-    'localhost\\evil.example',
-    'localhost#evil',
-    'localhost, evil.example',
-    'localhost evil.example',
-    '127.1',
-    '127.0.0.2',
-    '2130706433',
-    '::1',
-    '[::1',
-    '::1]',
-    '[::2]',
-    '[0:0:0:0:0:0:0:1]',
-    '[::1%25lo]',
-    'sidecar.test',
-    'sidecar.test:80',
-    'sidecar.test:18081',
-    'plain.test:81',
-  ])('"%s" is refused', (host) => {
+  it.each(FOREIGN_HOSTS)('%s is not allowed', (host) => {
     expect(judge({ rawFields: ['Host', host] })).toBe('HOST_NOT_ALLOWED');
   });
 
+  it.each(INVALID_HOSTS)('"%s" is invalid, wherever it listens', (host) => {
+    for (const options of [OPTIONS, ON_SOCKET_FILE])
+      for (const httpVersion of ['1.0', '1.1'])
+        for (const target of ['/', 'http://localhost/'])
+          expect(judge({ rawFields: ['Host', host], httpVersion, target }, options)).toBe('BAD_REQUEST');
+  });
+
+  it('with anything that a host cannot hold is invalid, at any place', () => {
+    const strangers = fc.constantFrom(...Array.from(' \t,@/\\?#"<>^`{}|[]\u0000\u007f\u00e4\u20ac'));
+    const names = fc.constantFrom('localhost', 'evil.example', '127.0.0.1');
+    fc.assert(
+      fc.property(
+        names,
+        strangers,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.constantFrom('', ':80'),
+        (...parts) => {
+          const [name, stranger, share, port] = parts;
+          const at = Math.round(share * name.length);
+          const host = name.slice(0, at) + stranger + name.slice(at) + port;
+          for (const options of [OPTIONS, ON_SOCKET_FILE])
+            expect(judge({ rawFields: ['Host', host] }, options)).toBe('BAD_REQUEST');
+        },
+      ),
+    );
+  });
+
+  it('with any port of 65535 at most is valid, with any other is not', () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 200_000 }), (port) => {
+        const code = port > 65_535 ? 'BAD_REQUEST' : 'pass';
+        expect(judge({ rawFields: ['Host', `localhost:${String(port)}`] })).toBe(code);
+      }),
+    );
+  });
+
   it('must be there exactly once, in every spelling; HTTP/1.0 may have none', () => {
-    expect(judge({ rawFields: [] })).toBe('HOST_NOT_ALLOWED');
+    expect(judge({ rawFields: [] })).toBe('BAD_REQUEST');
+    expect(judge({ rawFields: [], target: 'http://localhost/' })).toBe('BAD_REQUEST');
     expect(judge({ rawFields: [], httpVersion: '1.0' })).toBe('pass');
     for (const httpVersion of ['1.0', '1.1']) {
       const twice = ['Host', 'localhost', 'hOST', 'localhost'];
-      expect(judge({ rawFields: twice, httpVersion })).toBe('HOST_NOT_ALLOWED');
-      expect(judge({ rawFields: ['Host', 'localhost', 'Host', 'evil'], httpVersion })).toBe('HOST_NOT_ALLOWED');
-      expect(judge({ rawFields: ['Host', ''], httpVersion })).toBe('HOST_NOT_ALLOWED');
+      expect(judge({ rawFields: twice, httpVersion })).toBe('BAD_REQUEST');
+      expect(judge({ rawFields: ['Host', 'localhost', 'Host', 'evil'], httpVersion })).toBe('BAD_REQUEST');
     }
   });
 
-  it('is not looked at on a socket file', () => {
-    const options = { ...OPTIONS, allowedHosts: undefined };
-    expect(judge({ rawFields: ['Host', 'anything'] }, options)).toBe('pass');
-    expect(judge({ rawFields: [] }, options)).toBe('pass');
-    expect(judge({ rawFields: ['Host', 'a', 'Host', 'a'] }, options)).toBe('HOST_NOT_ALLOWED');
+  it('may be any on a socket file, or absent, and never two', () => {
+    for (const target of ['/', 'http://anything/']) {
+      expect(judge({ target, rawFields: ['Host', 'anything'] }, ON_SOCKET_FILE)).toBe('pass');
+      expect(judge({ target, rawFields: [] }, ON_SOCKET_FILE)).toBe('pass');
+      expect(judge({ target, rawFields: ['Host', 'a', 'Host', 'a'] }, ON_SOCKET_FILE)).toBe('BAD_REQUEST');
+    }
   });
 
-  it('is named in the refusal, short and printable, with the variable to set', () => {
-    const verdict = guardRequest(OPTIONS, {
-      method: 'GET',
-      target: '/',
-      httpVersion: '1.1',
-      rawFields: ['Host', `evil\u0085"${'x'.repeat(500)}`],
-    });
-    const words = verdict.kind === 'refused' ? verdict.error.message : '';
-    expect(words).toContain('SIDECAR_ALLOWED_HOSTS');
-    expect(words).toMatch(/^the host "evil\?\\"x+" [\x20-\x7e]+$/);
-    expect(words.length).toBeLessThan(250);
+  it('that passed once does not let another pass', () => {
+    const options = { ...OPTIONS };
+    expect(judge({}, options)).toBe('pass');
+    expect(judge({ rawFields: ['Host', 'evil.example'] }, options)).toBe('HOST_NOT_ALLOWED');
+    expect(judge({ rawFields: [...HOST, ...HOST] }, options)).toBe('BAD_REQUEST');
   });
 });
 
@@ -129,12 +183,12 @@ describe('the target', () => {
 
   it.each([
     ['http://evil.example/', 'HOST_NOT_ALLOWED'],
-    ['http://localhost@evil.example/', 'HOST_NOT_ALLOWED'],
-    ['http://evil.example@localhost/', 'HOST_NOT_ALLOWED'],
-    ['http://localhost\\@evil.example/', 'HOST_NOT_ALLOWED'],
+    ['http://localhost@evil.example/', 'BAD_REQUEST'],
+    ['http://evil.example@localhost/', 'BAD_REQUEST'],
+    ['http://localhost\\@evil.example/', 'BAD_REQUEST'],
     ['http://localhost.evil.example/', 'HOST_NOT_ALLOWED'],
-    ['http:///a', 'HOST_NOT_ALLOWED'],
-    ['http://localhost:65536/', 'HOST_NOT_ALLOWED'],
+    ['http:///a', 'BAD_REQUEST'],
+    ['http://localhost:65536/', 'BAD_REQUEST'],
     ['ftp://localhost/', 'BAD_REQUEST'],
     ['localhost:80', 'BAD_REQUEST'],
     ['localhost/a', 'BAD_REQUEST'],

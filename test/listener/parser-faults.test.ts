@@ -22,9 +22,9 @@ function codeOf(answer: RawAnswer): string {
 
 describe('refused, and never seen upstream', () => {
   it.each([
-    ['two Host fields', `GET / HTTP/1.1\r\n${HEAD}Host: 127.0.0.1\r\n\r\n`, 403, 'HOST_NOT_ALLOWED'],
-    ['an empty Host', 'GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n', 403, 'HOST_NOT_ALLOWED'],
-    ['no Host', 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 403, 'HOST_NOT_ALLOWED'],
+    ['two Host fields', `GET / HTTP/1.1\r\n${HEAD}Host: 127.0.0.1\r\n\r\n`, 400, 'BAD_REQUEST'],
+    ['an empty Host', 'GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n', 400, 'BAD_REQUEST'],
+    ['no Host', 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400, 'BAD_REQUEST'],
     ['CL and TE', `POST / HTTP/1.1\r\n${CHUNKED}Content-Length: 5\r\n\r\n0\r\n\r\n`, 400, 'BAD_REQUEST'],
     [
       'TE and CL',

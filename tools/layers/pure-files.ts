@@ -10,6 +10,7 @@ export const PURE_FILES = [
   'src/admin/{configuration,degradation,quit,readiness,status}.ts',
   'src/egress/proxy-fault.ts',
   'src/errors.ts',
+  'src/host-field.ts',
   'src/http-date.ts',
   'src/remembered.ts',
   'src/loopback.ts',

@@ -15,9 +15,9 @@ export interface HostileCase {
 export type Expectation =
   /**
    * Nothing may reach the upstream. `rfc`: by a MUST or SHOULD of the clause, or because it is outside the grammar;
-   * `house`: the clause leaves a choice, or it is a rule of the guard's own.
+   * `house`: the clause leaves a choice, or it is a rule of the guard's own. With `status` where the clause names one.
    */
-  | { readonly kind: 'refuse'; readonly by: 'rfc' | 'house' }
+  | { readonly kind: 'refuse'; readonly by: 'rfc' | 'house'; readonly status?: number }
   /** Exactly these requests reach it. */
   | { readonly kind: 'forward'; readonly requests: readonly Forwarded[] }
   /** Both are right; whatever reaches it is one well-formed request. */
@@ -36,8 +36,8 @@ export interface Forwarded {
 type Bytes = string | { readonly thenFin: string };
 
 /** Requests that must be refused by the clause itself. */
-export function refusedByRfc(clause: string, table: Readonly<Record<string, Bytes>>): HostileCase[] {
-  return toCases(clause, table, { kind: 'refuse', by: 'rfc' });
+export function refusedByRfc(clause: string, table: Readonly<Record<string, Bytes>>, status?: number): HostileCase[] {
+  return toCases(clause, table, { kind: 'refuse', by: 'rfc', ...(status === undefined ? {} : { status }) });
 }
 
 /** Requests that the clause lets be refused, and that the sidecar refuses. */

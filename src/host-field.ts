@@ -1,0 +1,52 @@
+/**
+ * The Host field of a request (RFC 9112 §3.2): whether there is exactly one with a valid value. Pure. Which hosts are allowed is for the
+ * guards to decide.
+ */
+
+export interface HostPort {
+  /** Lower case; IPv6 in brackets. */
+  readonly host: string;
+  /** Undefined when none is given. */
+  readonly port: number | undefined;
+}
+
+/**
+ * `uri-host [ ":" port ]` of RFC 3986 §3.2, not empty. A comma, which the grammar has in names, is left out: it is where a recipient has joined two
+ * field lines.
+ */
+const HOST_PORT =
+  /^(\[(?:[\da-f:.]+|v[\da-f]+\.[\w.~!$&'()*+;=:-]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+)(?::(\d*))?$/i;
+const LARGEST_PORT = 65_535;
+
+/** Undefined when the text is no host with an optional port. */
+export function parseHostPort(text: string): HostPort | undefined {
+  const [, host, port = ''] = HOST_PORT.exec(text) ?? [];
+  if (host === undefined || Number(port) > LARGEST_PORT) return undefined;
+  // The URL parser knows each form of an IPv6 address.
+  if (/^\[[^v]/i.test(host) && !URL.canParse(`http://${host}/`)) return undefined;
+  return { host: host.toLowerCase(), port: port === '' ? undefined : Number(port) };
+}
+
+export type HostReading =
+  | { readonly kind: 'valid'; readonly value: string; readonly hostPort: HostPort }
+  | { readonly kind: 'absent' }
+  /** `fault` follows "the request has". */
+  | { readonly kind: 'invalid'; readonly fault: string };
+
+/** @param hosts the values of all Host fields, as received */
+export function readHost(hosts: readonly string[]): HostReading {
+  const [value] = hosts;
+  if (value === undefined) return { kind: 'absent' };
+  if (hosts.length > 1) return { kind: 'invalid', fault: `${String(hosts.length)} Host fields` };
+  const hostPort = parseHostPort(value);
+  return hostPort === undefined
+    ? { kind: 'invalid', fault: `the invalid Host ${quote(value)}` }
+    : { kind: 'valid', value, hostPort };
+}
+
+const LONGEST_ECHO = 100;
+
+/** A client's own words in a message: short and printable. */
+export function quote(text: string): string {
+  return JSON.stringify(text.slice(0, LONGEST_ECHO)).replace(/[\u007f-\uffff]/g, '?');
+}
