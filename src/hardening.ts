@@ -1,16 +1,31 @@
 /**
  * Shuts the doors that Node.js itself opens into a process full of secrets: the debugger on a signal, the environment in
- * diagnostic reports, debug output of libraries. What an operator asks for on Node's command line stays the operator's.
+ * diagnostic reports, debug output of libraries, TLS without verification. What an operator asks for on Node's command line stays the operator's.
  */
 import { isSea } from 'node:sea';
 
-/** Called once, before anything else is imported. May replace this process by one with a smaller environment. */
-export function harden(): void {
+/**
+ * Called once, before anything else is imported. May replace this process by one with a smaller environment.
+ * @returns what was found in the environment and is ignored, in words for people
+ */
+export function harden(): string[] {
   // By default whoever may send this signal gets a debugger, and with it every variable.
   process.on('SIGUSR1', () => undefined);
   // The environment may hold the client's secret.
   process.report.excludeEnv = true;
   silenceDebugOutput();
+  return keepVerification();
+}
+
+/** Node.js looks at the variable with every connection. Each part asks for verification by itself as well; libraries do not. */
+function keepVerification(): string[] {
+  const { NODE_TLS_REJECT_UNAUTHORIZED: value } = process.env;
+  delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+  if (value !== '0') return [];
+  return [
+    'NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored: certificates are always verified; ' +
+      'SIDECAR_CA_FILE (upstream.caFile) and SIDECAR_AUTH_CA_FILE (auth.caFile) name the authorities to trust',
+  ];
 }
 
 /** NODE_DEBUG=stream prints buffers and NODE_DEBUG=net options; either has shown tokens. DEBUG is a library's own. */

@@ -18,7 +18,7 @@ if (isTooOld(process.versions.node)) {
   process.exitCode = 2;
 } else {
   const { harden } = await import('./hardening.ts');
-  harden();
+  const warnings = harden();
   const { runCommand } = await import('./commands/command-line.ts');
   const stop = new AbortController();
   let isDone = false;
@@ -30,7 +30,7 @@ if (isTooOld(process.versions.node)) {
     stop.abort();
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
-  process.exitCode = await runCommand(process.argv.slice(2), stop.signal);
+  process.exitCode = await runCommand(process.argv.slice(2), stop.signal, warnings);
   isDone = true;
   // Node.js takes its process apart before it goes, signal handlers first: in that moment a signal would be the end of it.
   process.once('beforeExit', () => process.exit());

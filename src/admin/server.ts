@@ -76,6 +76,7 @@ const LIMITS = {
   maxHeaderSize: 16 * 1024,
   // The guard counts the Host fields, and says what it expects.
   requireHostHeader: false,
+  insecureHTTPParser: false,
 };
 const MAX_CONNECTIONS = 64;
 /** Where the files of the page are. */

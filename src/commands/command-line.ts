@@ -1,5 +1,5 @@
 /** Hands argv over to one command; every way out is an exit code: 0 fine, 1 failed, 2 wrong usage or settings. */
-import { onOneLine } from '../config/problems.ts';
+import { formatWarnings, onOneLine } from '../config/problems.ts';
 import { readArguments } from './arguments.ts';
 import type { Invocation } from './arguments.ts';
 import { describeCommand, describeProgram } from './help.ts';
@@ -7,12 +7,19 @@ import { paintFor } from './paint.ts';
 import { readVersion } from './version.ts';
 
 const VERSION = readVersion();
+/** Commands without a log that call somebody else. */
+const CONNECTING: ReadonlySet<Invocation['command']> = new Set(['sandbox', 'check', 'config', 'init']);
 
 /**
  * @param stop aborted by the first SIGTERM or SIGINT
+ * @param warnings about the environment: into the log where there is one, otherwise to standard error
  * @returns the exit code; never throws
  */
-export async function runCommand(argv: readonly string[], stop: AbortSignal): Promise<number> {
+export async function runCommand(
+  argv: readonly string[],
+  stop: AbortSignal,
+  warnings: readonly string[],
+): Promise<number> {
   const reading = readArguments(argv);
   switch (reading.kind) {
     case 'misuse':
@@ -29,18 +36,23 @@ export async function runCommand(argv: readonly string[], stop: AbortSignal): Pr
     case 'invocation':
   }
   try {
-    return await dispatch(reading.invocation, stop);
+    return await dispatch(reading.invocation, stop, warnings);
   } catch (error) {
     process.stderr.write(`bearer-sidecar: ${onOneLine(error instanceof Error ? error.message : String(error))}\n`);
     return 1;
   }
 }
 
-async function dispatch({ command, operands, values, given }: Invocation, stop: AbortSignal): Promise<number> {
+async function dispatch(
+  { command, operands, values, given }: Invocation,
+  stop: AbortSignal,
+  warnings: readonly string[],
+): Promise<number> {
+  if (CONNECTING.has(command)) process.stderr.write(formatWarnings(warnings));
   const load = { env: process.env, file: values.get('config') };
   switch (command) {
     case 'run':
-      return (await import('./run.ts')).run(load, VERSION, stop);
+      return (await import('./run.ts')).run({ ...load, warnings }, VERSION, stop);
     case 'sandbox':
       return (await import('./sandbox.ts')).runSandbox(load, VERSION, stop);
     case 'check': {

@@ -22,10 +22,14 @@ const LAST_SPANS_MS = 1000;
 const SHORTEST_EXTRA_SECRET = 12;
 
 /** @returns exit code: 0 when nothing was cut, 1 when something was or the start failed, 2 for invalid settings */
-export async function run(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
+export async function run(
+  { warnings, ...load }: LoadOptions & { readonly warnings: readonly string[] },
+  version: string,
+  stop: AbortSignal,
+): Promise<number> {
   const loaded = loadConfig(load);
   if (!loaded.ok) {
-    process.stderr.write(formatWarnings(loaded.warnings) + formatProblems(loaded.problems));
+    process.stderr.write(formatWarnings([...warnings, ...loaded.warnings]) + formatProblems(loaded.problems));
     // Whoever has just typed the name alone wants to know how to begin.
     if (process.stderr.isTTY && !namesFile(load)) process.stderr.write(FIRST_STEPS);
     return 2;
@@ -34,7 +38,7 @@ export async function run(load: LoadOptions, version: string, stop: AbortSignal)
   const { stdout } = process;
   const sampling = sampleRequests(loaded.config);
   const log = openLog(terms.format, stdout, { level: terms.level, secretsInUse: credentials.length, sampling });
-  for (const warning of loaded.warnings) log.warn(warning);
+  for (const warning of [...warnings, ...loaded.warnings]) log.warn(warning);
   const loadAgain = namesFile(load) ? () => loadConfig(load) : undefined;
   const onListening = (places: Places): void => {
     if (!stdout.isTTY || !isForPeople(terms.format, stdout)) return;

@@ -32,6 +32,7 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
     timeout: timeoutMs,
     allowH2: false,
     ...(secureContext && { secureContext }),
+    rejectUnauthorized: true,
     // Undici's types leave out what it hands on to the socket.
     ...({ signal } satisfies { signal: AbortSignal | undefined }),
   });

@@ -22,7 +22,8 @@ export function createTunnelAgent(proxy: Proxy, destination: URL, signal: AbortS
   agent.createConnection = (options: ClientRequestArgs, opened?: Opened) => {
     openTunnel(proxy, addressOf(destination), signal).then(
       // Whoever sends the request waits for the handshake: it has set what to trust among the options.
-      (socket) => opened?.(null, isSecure ? connect({ ...options, socket } as object) : socket),
+      (socket) =>
+        opened?.(null, isSecure ? connect({ ...options, socket, rejectUnauthorized: true } as object) : socket),
       (error: unknown) => opened?.(error as Error, undefined as never),
     );
     return undefined;

@@ -31,6 +31,7 @@ export function openTunnel({ url, trust }: Proxy, destination: Destination, sign
     path: authority,
     headers: fieldsFor(url, authority),
     agent: false,
+    insecureHTTPParser: false,
     signal,
   };
   return new Promise((resolve, reject) => {
@@ -61,7 +62,7 @@ export function openTunnel({ url, trust }: Proxy, destination: Destination, sign
 
 /** Node's types know of no ready context here; its HTTPS client hands it on to TLS as it does all the rest. */
 function secured(trust: Trust): object {
-  return { secureContext: trust() };
+  return { secureContext: trust(), rejectUnauthorized: true };
 }
 
 function fieldsFor({ username, password }: URL, authority: string): Record<string, string> {

@@ -84,7 +84,7 @@ async function createClient({ url, caFile, timeoutMs }: LinkOptions) {
     disableOfflineQueue: true,
     socket: {
       ...socket,
-      ...(socket.tls && { secureContext: trustContext(caFile) }),
+      ...(socket.tls && { secureContext: trustContext(caFile), rejectUnauthorized: true }),
       connectTimeout: timeoutMs,
       reconnectStrategy: false,
     },

@@ -27,6 +27,8 @@ export function createHttpServer(options: HttpServerOptions): http.Server {
     optimizeEmptyRequests: true,
     // Node's own refusal would be neither a problem document nor told of; the guard counts the Host fields.
     requireHostHeader: false,
+    // Whatever NODE_OPTIONS say.
+    insecureHTTPParser: false,
   });
   // The guard has to see every field; the size of the field section bounds their number.
   return Object.assign(server, { httpAllowHalfOpen: allowHalfClose, maxHeadersCount: 0 });
