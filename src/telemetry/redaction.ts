@@ -2,15 +2,10 @@
  * The last look at a log line before it leaves: no terminal control character, no registered secret.
  * A second line of defence only: events and messages hold no secret to begin with.
  */
-
-/** What stands in a line where a secret would have stood. */
-const MASK = '********';
+import { MASK, matchAny, SHORTEST_SECRET, writtenForms } from '../secret-forms.ts';
 
 /** Besides those in use. Secrets rotate, and a late error may still carry an old one. */
 const REMEMBERED_VALUES = 7;
-
-/** A shorter value hides nothing, and masking it would shred every line. */
-const SHORTEST_SECRET = 4;
 
 /** DEL, the C1 controls (an 8-bit CSI among them) and the two separators that JSON leaves as they are. */
 const RAW_CONTROLS = /[\u007f-\u009f\u2028\u2029]/g;
@@ -37,7 +32,7 @@ export function createRedaction(inUse = 1): Redaction {
       if (value.length < SHORTEST_SECRET) return;
       const known = remembered.get(value) ?? [];
       remembered.delete(value);
-      remembered.set(value, [...new Set([...known, ...writtenForms(value, clientId)])]);
+      remembered.set(value, [...new Set([...known, ...writtenForms(value, clientId).map(asInJson)])]);
       for (const oldest of remembered.keys()) {
         if (remembered.size <= REMEMBERED_VALUES + inUse) break;
         remembered.delete(oldest);
@@ -51,43 +46,11 @@ export function createRedaction(inUse = 1): Redaction {
   };
 }
 
-/** Every way in which a secret may have got into a JSON text. */
-function writtenForms(value: string, clientId: string | undefined): string[] {
-  const forms = encodedForms(value);
-  if (clientId !== undefined) {
-    forms.push(base64(`${clientId}:${value}`), base64(`${formEncoded(clientId)}:${formEncoded(value)}`));
-  }
-  // Only the escaped form can stand inside a JSON string, and it alone can never match the text's own structure.
-  return forms.flatMap((form) => [form, percentEncoded(form)]).map(asInJson);
-}
-
-function encodedForms(value: string): string[] {
-  return [value, formEncoded(value), base64(value)];
-}
-
-function base64(text: string): string {
-  // Without its padding the form is found with and without it, and also where `=` became `%3D`.
-  return Buffer.from(text, 'utf8').toString('base64').replace(/=+$/, '');
-}
-
-function percentEncoded(text: string): string {
-  return encodeURIComponent(text.toWellFormed());
-}
-
-function formEncoded(text: string): string {
-  return new URLSearchParams([['', text]]).toString().slice(1);
-}
-
+// Only the escaped form can stand inside a JSON string, and it alone can never match the text's own structure.
 function asInJson(text: string): string {
   return escapeControls(JSON.stringify(text).slice(1, -1));
 }
 
 function escapeControls(text: string): string {
   return text.replace(RAW_CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
-
-function matchAny(texts: readonly string[]): RegExp {
-  // Longest first: at one position an alternation takes the first branch that fits.
-  const longestFirst = [...new Set(texts)].sort((a, b) => b.length - a.length);
-  return new RegExp(longestFirst.map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
 }

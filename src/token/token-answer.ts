@@ -5,6 +5,7 @@
  * carry the token in `cause`, so that every use of it needs the same bounds and checks around it.
  */
 import { readHttpDate } from '../http-date.ts';
+import { createRedact, type Redact } from '../secret-forms.ts';
 
 /** What one request to the token endpoint came to. No `detail` holds a token, a secret or a raw body. */
 export type TokenAnswer =
@@ -49,38 +50,61 @@ const LONGEST_LIFETIME_MS = 365 * 24 * 3_600_000;
 /** Past this no server takes the field line (its own limits are 8 or 16 KiB). */
 const LONGEST_TOKEN = 16 * 1024;
 const LONGEST_ERROR_CODE = 100;
+/** A shorter one would be found in words by chance. */
+const SHORTEST_TOKEN = 8;
 
 const B64_TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 const DECIMAL = /^\d+(\.\d+)?$/;
 /** Everything outside RFC 6749 §5.2's `error` characters: %x20-21 / %x23-5B / %x5D-7E. */
 const NOT_ERROR_CHARACTER = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
 
-/** Checks the body of a 200. Never throws. */
-export function readGrant(body: string): TokenAnswer {
+/** What a server may echo of what it knows. */
+export interface Confidence {
+  /** What proves the client, in every form; must be no part of the token, which is sent to somebody else. */
+  readonly proofs: readonly string[];
+  /** Takes what was sent in confidence out of a text. */
+  readonly redact: Redact;
+  /** Scopes asked for, separated by blanks: these names are no echo. */
+  readonly askedScope: string | undefined;
+}
+
+const NOTHING_SENT: Confidence = { proofs: [], redact: (text) => text, askedScope: undefined };
+
+/** Checks the body of a 200. Never throws. No text of the result but the token holds what was sent in confidence, or the token. */
+export function readGrant(body: string, { proofs, redact, askedScope }: Confidence = NOTHING_SENT): TokenAnswer {
   const answer = parseObject(body);
   if (answer === undefined) return malformed('a body that is not a JSON object');
   const { access_token: value, token_type: type, expires_in: expiresIn, scope = null } = answer;
   if (typeof value !== 'string' || value === '') return malformed('no access_token');
   if (value.length > LONGEST_TOKEN)
     return malformed(`an access_token of more than ${String(LONGEST_TOKEN)} characters`);
+  if (proofs.some((proof) => value.includes(proof)))
+    return malformed('an access_token that holds what proves the client');
   if (!B64_TOKEN.test(value)) return malformed('an access_token with characters that a bearer token may not have');
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return malformed('a token_type other than Bearer');
   const lifetimeMs = readLifetimeMs(expiresIn);
   if (lifetimeMs === undefined) return malformed('an expires_in that is not a number of seconds, 1 or more');
   if (scope !== null && typeof scope !== 'string') return malformed('a scope that is not a string');
-  return { kind: 'ok', value, lifetimeMs, scope: scope === null || scope === '' ? undefined : scope };
+  const shown = scope === null || scope === '' ? undefined : redactScope(scope, value, redact, askedScope);
+  return { kind: 'ok', value, lifetimeMs, scope: shown };
+}
+
+function redactScope(scope: string, token: string, redact: Redact, askedScope = ''): string {
+  const asked = new Set(askedScope.split(' '));
+  if (scope.split(' ').every((name) => asked.has(name))) return scope;
+  return redact(token.length < SHORTEST_TOKEN ? scope : createRedact([token])(scope));
 }
 
 /**
  * The OAuth `error` of an error answer's body, reduced to the characters of RFC 6749 §5.2 and at most 100 of them;
  * undefined when there is none. `error_description` is left out: free text may echo what was sent.
- * @param withheld what was sent in confidence: blotted out should the code echo it
+ * @param redact takes out what was sent in confidence, should the code echo it
  */
-export function readOAuthError(body: string, withheld: readonly string[]): string | undefined {
+export function readOAuthError(body: string, redact: Redact): string | undefined {
   const code = parseObject(body)?.error;
   if (typeof code !== 'string') return undefined;
-  const blotted = withheld.reduce((text, secret) => (secret === '' ? text : text.replaceAll(secret, '***')), code);
-  const shown = blotted.replace(NOT_ERROR_CHARACTER, '').slice(0, LONGEST_ERROR_CODE);
+  // Before and behind: a secret may hold such characters, and may be hidden between them.
+  const shown = redact(redact(code).replace(NOT_ERROR_CHARACTER, '')).slice(0, LONGEST_ERROR_CODE);
   return shown === '' ? undefined : shown;
 }
 

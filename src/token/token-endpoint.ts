@@ -7,9 +7,11 @@ import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import type { Egress } from '../egress/egress.ts';
+import { createRedact, type Redact } from '../secret-forms.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { canChange, readClient } from './client-authentication.ts';
 import type { ClientCredential, ClientOptions, ClientReading } from './client-authentication.ts';
+import { confidenceOf, secretsOf } from './confidence.ts';
 import { describeConnectionFault } from './connection-fault.ts';
 import { Discovery, readDocument } from './discovery.ts';
 import type { GetDocument } from './discovery.ts';
@@ -19,7 +21,7 @@ import { describeMismatch } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 import { exchangeOnce, readBounded } from './single-exchange.ts';
 import { readGrant, readOAuthError, readRetryAfterMs } from './token-answer.ts';
-import type { FailedAnswer, TokenAnswer } from './token-answer.ts';
+import type { Confidence, FailedAnswer, TokenAnswer } from './token-answer.ts';
 import { listAsked, writeTokenRequest } from './token-request.ts';
 import type { GrantOptions } from './token-request.ts';
 
@@ -86,13 +88,25 @@ class TokenRequests {
   readonly #options: TokenEndpointOptions;
   readonly #discovery: Discovery | undefined;
   #lastMismatch: string | undefined;
+  /** For the credential of the latest request. */
+  #redact: Redact = (text) => text;
 
   constructor(options: TokenEndpointOptions) {
     this.#options = options;
-    if (options.endpoint.kind === 'issuer') this.#discovery = new Discovery({ ...options, ...options.endpoint });
+    const observe: Observe = (event) => this.#observe(event);
+    if (options.endpoint.kind === 'issuer')
+      this.#discovery = new Discovery({ ...options, ...options.endpoint, observe });
   }
 
+  /** The one door for what the server has said: no text of the answer or of a warning holds the client's secret, in any form. */
   async send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenAnswer> {
+    const redact = createRedact(secretsOf(credential), credential.clientId);
+    this.#redact = redact;
+    const answer = await this.#send(credential, abandon);
+    return answer.kind === 'ok' ? answer : { ...answer, detail: redact(answer.detail) };
+  }
+
+  async #send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenAnswer> {
     const { clock, timeoutMs, endpoint } = this.#options;
     const timeout = new AbortController();
     const cancelTimeout = clock.after(timeoutMs, () => {
@@ -138,11 +152,12 @@ class TokenRequests {
     const issuer = endpoint.kind === 'issuer' ? endpoint.issuer : undefined;
     const proof = await surroundings.credential.prove({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
     const { headers, body, withheld } = writeTokenRequest(this.#options, proof);
+    const confidence = confidenceOf(surroundings.credential, proof, withheld, this.#options.scope);
     const answer = await exchangeOnce(
       { ...this.#terms(url, surroundings), method: 'POST', headers, body },
       (response) => {
         onHead?.(response);
-        return readResponse(url, response, withheld, clock.wallNow());
+        return readResponse(url, response, confidence, clock.wallNow());
       },
     );
     if (answer.kind !== 'not-found') return answer;
@@ -156,10 +171,14 @@ class TokenRequests {
     return { url, secureContext: url.protocol === 'https:' ? context : undefined, egress, clock, timeoutMs, signal };
   }
 
+  #observe(event: Parameters<Observe>[0]): void {
+    this.#options.observe(event.kind === 'warning' ? { ...event, message: this.#redact(event.message) } : event);
+  }
+
   #tellMismatch(metadata: ServerMetadata, { method, algorithm }: ClientCredential): void {
     const mismatch = describeMismatch(metadata, { method, algorithm });
     if (mismatch !== undefined && mismatch !== this.#lastMismatch)
-      this.#options.observe({ kind: 'warning', message: mismatch });
+      this.#observe({ kind: 'warning', message: mismatch });
     this.#lastMismatch = mismatch;
   }
 }
@@ -168,7 +187,7 @@ class TokenRequests {
 async function readResponse(
   url: URL,
   { statusCode, headers, body }: Dispatcher.ResponseData,
-  withheld: readonly string[],
+  confidence: Confidence,
   wallNow: number,
 ): Promise<TokenAnswer | { readonly kind: 'not-found'; readonly detail: string }> {
   const retryAfterMs = readRetryAfterMs(headers['retry-after'], wallNow);
@@ -182,12 +201,12 @@ async function readResponse(
     case 200: {
       const text = await readBounded(body, LARGEST_BODY_BYTES);
       if (text === undefined) return { kind: 'malformed', detail: `${answered} and more than 64 KiB` };
-      return readGrant(text);
+      return readGrant(text, confidence);
     }
     case 400:
     case 401:
     case 403: {
-      const error = readOAuthError((await readBounded(body, LARGEST_BODY_BYTES)) ?? '', withheld);
+      const error = readOAuthError((await readBounded(body, LARGEST_BODY_BYTES)) ?? '', confidence.redact);
       if (error === undefined) return unavailable(`${answered} and no OAuth error`);
       return { kind: 'rejected', error, detail: `${answered} and the error "${error}"` };
     }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createRedact } from '../../src/secret-forms.ts';
 import { DEFAULT_LIFETIME_MS, readGrant, readOAuthError, readRetryAfterMs } from '../../src/token/token-answer.ts';
 
 function grant(fields: Record<string, unknown>): string {
@@ -56,13 +57,13 @@ describe('an error (RFC 6749 5.2)', () => {
     ['{"error":"invalid_client","error_description":"secret is wrong"}', 'invalid_client'],
     [JSON.stringify({ error: 'a"b\\c\u0000d\u001b[31mé' }), 'abcd[31m'],
     [JSON.stringify({ error: 'x'.repeat(500) }), 'x'.repeat(100)],
-    [JSON.stringify({ error: 'no hunter2 here' }), 'no *** here'],
+    [JSON.stringify({ error: 'no hunter2 here' }), 'no ******** here'],
     ['{"error":""}', undefined],
     ['{"error":42}', undefined],
     ['{"message":"no"}', undefined],
     ['<html>', undefined],
   ])('%s', (body, expected) => {
-    expect(readOAuthError(body, ['hunter2', ''])).toBe(expected);
+    expect(readOAuthError(body, createRedact(['hunter2', '']))).toBe(expected);
   });
 });
 

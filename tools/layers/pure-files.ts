@@ -13,6 +13,7 @@ export const PURE_FILES = [
   'src/host-field.ts',
   'src/http-date.ts',
   'src/remembered.ts',
+  'src/secret-forms.ts',
   'src/loopback.ts',
   'src/listener/faults.ts',
   'src/listener/allow-list.ts',
@@ -30,6 +31,6 @@ export const PURE_FILES = [
   'src/throttle/{plain-quotas,quota-account,stated-quota,structured-quotas}.ts',
   'src/throttle/{caller-line,caller-turns,door,fair-order,heap,rank-counts}.ts',
   'src/throttle/{expiry-heap,gate,pace,pause,stated-allowance,wait-queue,waiting-room}.ts',
-  'src/token/{circuit,granted-scope,invalidation,life-clock,patience,refresh-schedule,server-metadata,settlement,supply,token,token-answer,token-request}.ts',
+  'src/token/{circuit,confidence,granted-scope,invalidation,life-clock,patience,refresh-schedule,server-metadata,settlement,supply,token,token-answer,token-request}.ts',
   'src/upstream/{circuit,failure,fields,location,target}.ts',
 ];
