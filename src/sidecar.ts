@@ -8,12 +8,11 @@ import { createAdminHandler, createAdminServer } from './admin/server.ts';
 import { createWatch, type Watch } from './admin/watch.ts';
 import { systemClock, type Clock, type Random } from './clock.ts';
 import type { Config } from './config/config.ts';
-import { nameOf } from './config/problems.ts';
 import { DEFAULT_NAME } from './config/schema-routes.ts';
 import { listSettings } from './config/shown-settings.ts';
 import type { StartWatch } from './exchange/watch.ts';
 import { createAllowList } from './listener/allow-list.ts';
-import { bind, closeBound, type Bound } from './listener/bind.ts';
+import { closeBound, type Bound } from './listener/bind.ts';
 import type { GuardOptions } from './listener/guard.ts';
 import { ProxyServer } from './listener/proxy-server.ts';
 import type { LogTrouble, Observe } from './telemetry/events.ts';
@@ -21,6 +20,7 @@ import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { createScopeNotices, type ScopeNotices } from './telemetry/scope-notices.ts';
 import { drain, type Phase } from './sidecar/drain.ts';
 import { createFleetParts, type FleetParts } from './sidecar/fleet.ts';
+import { bindAdmin, bindProxy } from './sidecar/ports.ts';
 import { createReloader, type ConfigurationSource, type Reloader } from './sidecar/reload.ts';
 import { createRoutes, type RunningRoutes } from './sidecar/routes.ts';
 import type { Withhold } from './sidecar/tokens.ts';
@@ -63,7 +63,7 @@ export interface Sidecar {
   drain(): Promise<number>;
 }
 
-/** @throws Error in words for people when an address cannot be bound or a file cannot be read */
+/** @throws Error in words for people when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, clock = systemClock, random = Math.random } = options;
   const scopeNotices = createScopeNotices(clock);
@@ -86,13 +86,12 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const proxy = await createProxy(options, routes, clock, observe);
   const shown = { clock, metrics, phase, sharing, scopeNotices, reloader, watch, observe };
   const adminHandler = createAdmin(options, routes, shown);
-  const setting = nameOf('admin.address');
-  const admin = await bind(() => createAdminServer(adminHandler), config.admin.address, { setting });
+  const begun = { tokens, throttles, sharing };
+  const admin = await bindOrUndo(() => bindAdmin(() => createAdminServer(adminHandler), config), begun);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   sharing?.fleet.start();
   for (const source of tokens.values()) source.start();
-  const undo = { admin, tokens, throttles, sharing };
-  const listening = await bindOrUndo(() => bindProxy(proxy, config), undo);
+  const listening = await bindOrUndo(() => bindProxy(() => proxy.createServer(), config), { ...begun, admin });
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
   watch.start();
   learned?.file.keep(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
@@ -212,17 +211,13 @@ async function guardOptions({ listen }: Config): Promise<GuardOptions> {
 
 /** What runs before the proxy port is there. */
 interface Begun {
-  readonly admin: Bound<Server>;
+  readonly admin?: Bound<Server>;
   readonly tokens: RunningRoutes['tokens'];
   readonly throttles: RunningRoutes['throttles'];
   readonly sharing: FleetParts | undefined;
 }
 
-function bindProxy(proxy: ProxyServer, { listen: { address, socketMode } }: Config): Promise<Bound<Server>> {
-  return bind(() => proxy.createServer(), address, { socketMode, setting: nameOf('listen.address') });
-}
-
-/** A proxy port that cannot be had must leave nothing running behind. */
+/** A port that cannot be had must leave nothing running behind. */
 async function bindOrUndo<T>(bindProxy: () => Promise<T>, { admin, tokens, throttles, sharing }: Begun): Promise<T> {
   try {
     return await bindProxy();
@@ -230,7 +225,7 @@ async function bindOrUndo<T>(bindProxy: () => Promise<T>, { admin, tokens, throt
     for (const source of tokens.values()) source.stop();
     for (const throttle of throttles.values()) throttle.cut();
     await sharing?.fleet.close();
-    closeBound(admin);
+    if (admin !== undefined) closeBound(admin);
     throw error;
   }
 }

@@ -38,9 +38,14 @@ export async function runCommand(
   try {
     return await dispatch(reading.invocation, stop, warnings);
   } catch (error) {
-    process.stderr.write(`bearer-sidecar: ${onOneLine(error instanceof Error ? error.message : String(error))}\n`);
+    const faults: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+    for (const fault of faults) process.stderr.write(`bearer-sidecar: ${messageOf(fault)}\n`);
     return 1;
   }
+}
+
+function messageOf(fault: unknown): string {
+  return onOneLine(fault instanceof Error ? fault.message : String(fault));
 }
 
 async function dispatch(

@@ -58,6 +58,20 @@ export async function bind<S extends net.Server>(
   }
 }
 
+/**
+ * Why an address cannot be bound, found by trying; undefined when it can. Whoever connects in that moment is cut off.
+ * @param options as for `bind`
+ */
+export async function findBindFault(address: ListenAddress, options: BindOptions = {}): Promise<Error | undefined> {
+  try {
+    const { servers } = await bind(() => net.createServer((socket) => socket.destroy()), address, options);
+    await Promise.all(servers.map((server) => once(server.close(), 'close')));
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
 async function bindLoopback<S extends net.Server>(create: () => S, wantedPort: number): Promise<Bound<S>> {
   for (let tries = 1; ; tries++) {
     const first = create();
