@@ -88,6 +88,7 @@ const ATTEMPT_WORDS: Partial<Record<AttemptOutcome, string>> = {
   unreachable: 'could not be reached',
   timeout: 'did not answer in time',
   reset: 'broke a connection off',
+  cut: 'broke a response off',
 };
 
 /** Called for every attempt: most have been answered, and no words are made of those. */

@@ -1,7 +1,9 @@
 /** What an attempt's end is called: in metrics, and in the sidecar's own replies. */
 import { SidecarError } from '../errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
+import type { AttemptEnd } from '../upstream/attempt-terms.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
+import type { LifelineEnd } from './lifeline.ts';
 
 /**
  * The label of an attempt that brought an answer.
@@ -13,15 +15,51 @@ export function answerOutcome(status: number, isRateLimited: boolean): AttemptOu
   return status < 400 ? 'ok' : 'error_status';
 }
 
-/** The label of an attempt that brought none. */
-export function failureOutcome(failure: UpstreamFailure, isPastDeadline: boolean): AttemptOutcome {
+/**
+ * The label of an attempt that brought none.
+ * @param why how the request itself has ended, if it has
+ */
+export function failureOutcome(failure: UpstreamFailure, why: LifelineEnd | undefined): AttemptOutcome {
+  if (why?.kind === 'client-left') return 'client_left';
   if (failure.kind === 'unreachable' || failure.kind === 'timeout') return failure.kind;
-  return failure.kind === 'aborted' && isPastDeadline ? 'timeout' : 'reset';
+  return failure.kind === 'aborted' && why?.kind === 'deadline' ? 'timeout' : 'reset';
 }
 
 /** Whether the upstream has no part in it that an attempt brought no answer: clients leave, and drains cut. */
-export function isOwnEnd(failure: UpstreamFailure, isPastDeadline: boolean): boolean {
-  return failure.kind === 'refused' || (failure.kind === 'aborted' && !isPastDeadline);
+export function isOwnEnd(failure: UpstreamFailure, why: LifelineEnd | undefined): boolean {
+  return failure.kind === 'refused' || (failure.kind === 'aborted' && why?.kind !== 'deadline');
+}
+
+/**
+ * How an attempt has ended, told once.
+ * @param answered the label of its head; undefined when none has come
+ * @param why how the request itself has ended, if it has
+ */
+export function endOf(end: AttemptEnd, answered: AttemptOutcome | undefined, why: LifelineEnd | undefined): EndedAs {
+  if (end.kind === 'failed') {
+    const isOwn = isOwnEnd(end.failure, why);
+    const outcome = failureOutcome(end.failure, why);
+    return { outcome: answered === undefined || outcome === 'client_left' ? outcome : cutOutcome(answered), isOwn };
+  }
+  const fault = end.kind === 'held' ? end.answer.fault : end.fault;
+  if (fault === undefined) return { outcome: answered ?? 'ok', isOwn: false };
+  const hasLeft = why?.kind === 'client-left';
+  return { outcome: hasLeft ? 'client_left' : cutOutcome(answered), isOwn: hasLeft || isCutHere(end) };
+}
+
+export interface EndedAs {
+  readonly outcome: AttemptOutcome;
+  /** The upstream has no part in it. */
+  readonly isOwn: boolean;
+}
+
+/** A refusal is one by its head alone. */
+function cutOutcome(answered: AttemptOutcome | undefined): AttemptOutcome {
+  return answered === 'rate_limited' || answered === 'unauthorized' ? answered : 'cut';
+}
+
+function isCutHere(end: AttemptEnd): boolean {
+  return end.kind === 'relayed' && end.fault?.cutBy === 'sidecar';
 }
 
 /** The sidecar's own reply for an attempt that brought no answer. */

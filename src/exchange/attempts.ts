@@ -7,17 +7,16 @@ import { SidecarError } from '../errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import { answerField, type AnswerHead } from '../upstream/answer-head.ts';
-import type { Attempt, AttemptEnd, AttemptTerms } from '../upstream/attempt.ts';
-import type { UpstreamFailure } from '../upstream/failure.ts';
-import { answerOutcome, failureOutcome, faultOf, isOwnEnd } from './attempt-outcome.ts';
+import type { Attempt } from '../upstream/attempt.ts';
+import type { AttemptEnd, AttemptTerms } from '../upstream/attempt-terms.ts';
+import { answerOutcome, endOf, faultOf } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
-import { LifelineEnded, type Lifeline } from './lifeline.ts';
 import { NextSteps, type NextStep } from './next-step.ts';
 import { LastWord } from './last-word.ts';
 import { Outgoing, type AttemptInputs } from './outgoing.ts';
 import { Relay } from './relay.ts';
 import type { RequestBody } from './replay-body.ts';
-import { awaitToken, inStage, nameEnd } from './stage.ts';
+import { awaitToken, inStage, isOver, isReason, nameEnd } from './stage.ts';
 
 export class Attempts implements AttemptTerms {
   readonly responseTimeoutMs: number;
@@ -36,6 +35,11 @@ export class Attempts implements AttemptTerms {
   #lastWord: LastWord | undefined;
   /** What follows the attempt under way or just ended; undefined as long as nothing does. */
   #next: NextStep | undefined;
+  /** Of the head that has come in the attempt under way or just ended. */
+  #answered: AttemptOutcome | undefined;
+  #answeredAt = 0;
+  /** The response goes to the client: nothing is sent again, whatever becomes of it. */
+  #isPassedOn = false;
   /** The one under way, or the last. */
   #attempt: Attempt | undefined;
 
@@ -73,6 +77,7 @@ export class Attempts implements AttemptTerms {
   onEnded(end: AttemptEnd): void {
     this.#exchange.watch?.attemptEnds(end);
     this.#means?.permit.release();
+    this.#tellEnded(end);
     if (end.kind === 'relayed') this.#settle({ status: end.head.status, fault: end.fault });
     else void this.#goOn(end);
   }
@@ -88,9 +93,8 @@ export class Attempts implements AttemptTerms {
   /** After an attempt that has not answered the client: another, or the last word. */
   async #goOn(end: Exclude<AttemptEnd, { kind: 'relayed' }>): Promise<void> {
     try {
-      if (end.kind === 'held') (this.#lastWord ??= new LastWord(this.#parts.memory)).keep(end.answer);
-      else this.#judgeFailure(end.failure);
-      if (await this.#takeNextStep()) this.#send(this.#tryGather() ?? (await this.#gather()));
+      const next = this.#stepAfter(end);
+      if (await this.#awaitStep(next)) this.#repeat(next, this.#tryGather() ?? (await this.#gather()));
       // The 401 is kept, and is what the client gets.
       else this.#giveUp(new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token was to be had'));
     } catch (error) {
@@ -128,7 +132,8 @@ export class Attempts implements AttemptTerms {
   onHead(head: AnswerHead, at: number): Relay | 'hold' {
     const { tokens, answerSignals } = this.#parts;
     const { result, isRateLimited, statedWaitMs } = answerSignals.read(head);
-    this.#tellEnded(answerOutcome(head.status, isRateLimited), at);
+    this.#answered = answerOutcome(head.status, isRateLimited);
+    this.#answeredAt = at;
     this.#means?.permit.report(result);
     if (this.#steps.isReplayed && head.status !== 401 && this.#means !== undefined) tokens.accepted(this.#means.token);
     this.#next = this.#steps.after({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
@@ -149,8 +154,10 @@ export class Attempts implements AttemptTerms {
     if (head.status === 401 && token !== undefined)
       void this.#parts.tokens.unauthorized(token, new AbortController().signal);
     if (/^text\/event-stream\b/i.test(answerField(head, 'content-type') ?? '')) permit?.becomeStream();
-    // From here on nothing is sent again: an answer may last for hours.
+    // From here on nothing is sent again: an answer may last for hours. An earlier one would be out of date.
+    this.#isPassedOn = true;
     this.#body.dispose();
+    this.#lastWord?.forget();
     return this.#relay;
   }
 
@@ -178,30 +185,41 @@ export class Attempts implements AttemptTerms {
     }
   }
 
-  #send(inputs: AttemptInputs): void {
-    const needsNewConnection = this.#next?.reason === 'reset' || this.#next?.reason === 'connect';
-    this.#tellBegun();
+  #send(inputs: AttemptInputs, needsNewConnection = false): void {
+    this.#answered = undefined;
+    this.#exchange.tally.attempts++;
     this.#attempt = this.#parts.upstream.send(this.#outgoing.with(inputs, needsNewConnection), this);
   }
 
+  /** A retry is one only now that there is a permit and a token for it. */
+  #repeat({ reason }: NextStep, inputs: AttemptInputs): void {
+    const { observe, route } = this.#parts;
+    observe({ kind: 'retry', route, reason });
+    this.#next = undefined;
+    this.#send(inputs, reason === 'reset' || reason === 'connect');
+  }
+
   /** @throws SidecarError when nothing follows, or the lifeline's end is why it failed */
-  #judgeFailure(failure: UpstreamFailure): void {
-    const { ended, leftMs } = this.#exchange.lifeline;
-    // With a head, one that was ended has been told of already.
-    const isLate = leftMs <= 0;
-    if (this.#next === undefined)
-      this.#tellEnded(failureOutcome(failure, isLate), this.#parts.clock.now(), isOwnEnd(failure, isLate));
+  #stepAfter(end: Exclude<AttemptEnd, { kind: 'relayed' }>): NextStep {
+    if (end.kind === 'held') {
+      (this.#lastWord ??= new LastWord(this.#parts.memory)).keep(end.answer);
+      if (this.#next === undefined) throw new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the answer was not passed on');
+      return this.#next;
+    }
+    const { failure } = end;
+    const { ended } = this.#exchange.lifeline;
     if (ended !== undefined) throw nameEnd('upstream', ended);
-    this.#next = this.#steps.after({ kind: 'failure', failure });
+    if (!this.#isPassedOn) this.#next = this.#steps.after({ kind: 'failure', failure });
     if (this.#next === undefined) throw faultOf(failure);
+    return this.#next;
   }
 
   /** Waits as the step wants it; false when no newer token is to be had. */
-  async #takeNextStep(): Promise<boolean> {
+  async #awaitStep(next: NextStep): Promise<boolean> {
     const { lifeline, watch } = this.#exchange;
-    if (this.#next?.kind === 'back-off') await inStage('upstream', lifeline.sleep(this.#next.delayMs), watch);
+    if (next.kind === 'back-off') await inStage('upstream', lifeline.sleep(next.delayMs), watch);
     const token = this.#means?.token;
-    if (this.#next?.kind !== 'refresh-token' || token === undefined) return true;
+    if (next.kind !== 'refresh-token' || token === undefined) return true;
     const verdict = await inStage(
       'token',
       lifeline.during((signal) => this.#parts.tokens.unauthorized(token, signal)),
@@ -211,27 +229,12 @@ export class Attempts implements AttemptTerms {
     return verdict.kind === 'replay';
   }
 
-  /** A retry is one only now that there is a permit and a token for it. */
-  #tellBegun(): void {
-    const { observe, route } = this.#parts;
-    if (this.#next !== undefined) observe({ kind: 'retry', route, reason: this.#next.reason });
-    this.#next = undefined;
-    this.#exchange.tally.attempts++;
-  }
-
-  #tellEnded(outcome: AttemptOutcome, at: number, isOwn = false): void {
-    const { observe, route } = this.#parts;
-    const durationMs = at - (this.#means?.permit.grantedAt ?? 0);
+  #tellEnded(end: AttemptEnd): void {
+    const { observe, route, clock } = this.#parts;
+    const answered = this.#answered;
+    const endedAt = answered === undefined ? clock.now() : this.#answeredAt;
+    const durationMs = endedAt - (this.#means?.permit.grantedAt ?? 0);
+    const { outcome, isOwn } = endOf(end, answered, this.#exchange.lifeline.ended?.end);
     observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs });
   }
-}
-
-/** Asked anew after a wait, which the compiler does not know of. */
-function isOver({ ended }: Lifeline): boolean {
-  return ended !== undefined;
-}
-
-/** One for which there is no further attempt, told to somebody who is still there. */
-function isReason(thrown: unknown): boolean {
-  return thrown instanceof SidecarError || (thrown instanceof LifelineEnded && thrown.end.kind !== 'client-left');
 }

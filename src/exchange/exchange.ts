@@ -6,6 +6,7 @@ import type { Standing, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';
 import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
+import type { Cut } from '../upstream/attempt-terms.ts';
 import type { Upstream } from '../upstream/client.ts';
 import type { AnswerSignals } from './answer-signal.ts';
 import type { Lifeline } from './lifeline.ts';
@@ -64,7 +65,7 @@ export interface Tally {
 export interface Relayed {
   readonly status: number;
   /** Why it broke off, if it did. */
-  readonly fault: string | undefined;
+  readonly fault: Cut | undefined;
 }
 
 /** Hears once what became of a request. Must not throw. */

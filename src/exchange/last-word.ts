@@ -2,7 +2,7 @@
  * The upstream's last word: an answer that another attempt may follow, kept for when nothing better comes. Its memory counts with the
  * replay buffers.
  */
-import type { HeldAnswer } from '../upstream/attempt.ts';
+import type { HeldAnswer } from '../upstream/attempt-terms.ts';
 import type { Relayed } from './exchange.ts';
 import { relayHeld, type Relay } from './relay.ts';
 import type { ReplayMemory } from './replay-body.ts';
@@ -27,7 +27,8 @@ export class LastWord {
     const answer = this.#answer;
     if (answer === undefined) return undefined;
     relayHeld(answer, relay);
-    return { status: answer.head.status, fault: answer.fault };
+    const { head, fault } = answer;
+    return { status: head.status, fault: fault === undefined ? undefined : { detail: fault, cutBy: 'upstream' } };
   }
 
   forget(): void {

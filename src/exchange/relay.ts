@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../errors.ts';
 import type { AnswerHead } from '../upstream/answer-head.ts';
-import type { AnswerTarget, HeldAnswer } from '../upstream/attempt.ts';
+import type { AnswerTarget, HeldAnswer } from '../upstream/attempt-terms.ts';
 import { endToEndResponseFields, fieldOf, withoutLength } from '../upstream/fields.ts';
 import { rewriteLocation } from '../upstream/location.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
@@ -27,7 +27,7 @@ function flushHeads(): void {
   let relay = firstHead;
   firstHead = undefined;
   while (relay !== undefined) {
-    relay.flushHead();
+    relay.flush();
     // One that streams for hours must not keep the others.
     const next: Relay | undefined = relay.nextHead;
     relay.nextHead = undefined;
@@ -40,6 +40,12 @@ const JOINED_MAX_BYTES = 16 * 1024;
 /** How much is read away of an upload that the upstream has answered before its end. */
 const ANSWERED_BYTES = 64 * 1024 * 1024;
 
+interface UnsentHead {
+  readonly status: number;
+  readonly statusText: string;
+  readonly fields: string[];
+}
+
 type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'clock'>;
 
 export class Relay implements AnswerTarget {
@@ -47,6 +53,9 @@ export class Relay implements AnswerTarget {
   sentBytes = 0;
   /** Whose head waits, too. */
   nextHead: Relay | undefined;
+  /** What has not been given to node:http yet, and can be taken back. */
+  #unsent: UnsentHead | undefined;
+  #unsentBody: Buffer[] | undefined;
   /** As the upstream declared it; NaN when it did not. */
   #declaredBytes = NaN;
   #isEnded = false;
@@ -60,28 +69,46 @@ export class Relay implements AnswerTarget {
     this.#response = exchange.response;
   }
 
-  begin(head: AnswerHead): void {
-    const response = this.#response;
-    const { corsOrigin, watch } = this.#exchange;
-    const kept = endToEndResponseFields(head.fields, (value) => this.#relocate(value), corsOrigin);
-    const fields = withAnswerFields(head.status === 204 ? withoutLength(kept) : kept, watch);
+  begin({ status, statusText, fields: received }: AnswerHead): void {
+    const { corsOrigin, watch, lifeline } = this.#exchange;
+    const kept = endToEndResponseFields(received, (value) => this.#relocate(value), corsOrigin);
+    const fields = withAnswerFields(status === 204 ? withoutLength(kept) : kept, watch);
     this.#declaredBytes = Number(fieldOf(fields, 'content-length') ?? NaN);
-    // An upload that nobody reads any more would be taken for the next request.
-    if (!response.req.complete) response.shouldKeepAlive = false;
-    if (head.statusText !== '') response.writeHead(head.status, head.statusText, fields);
-    else response.writeHead(head.status, fields);
-    this.#exchange.lifeline.meetDeadline();
+    this.#unsent = { status, statusText, fields };
+    lifeline.meetDeadline();
     flushSoon(this);
   }
 
-  /** Sends a head whose body has not begun to come. */
-  flushHead(): void {
-    if (!this.#response.writableEnded && this.sentBytes === 0) this.#response.flushHeaders();
+  /** Sends what has come so far: all that was received in one piece has been parsed by now, and is valid. */
+  flush(): void {
+    if (this.#unsent === undefined) return;
+    try {
+      this.#sendHead();
+      if (this.sentBytes === 0) this.#response.flushHeaders();
+    } catch (thrown) {
+      // Node:http refuses to write what it was given. This ends the attempt, which takes back what could not be sent.
+      const why = thrown instanceof Error ? thrown.message : 'unknown fault';
+      const error = new SidecarError('UPSTREAM_PROTOCOL_ERROR', `the upstream's answer cannot be passed on: ${why}`);
+      this.#exchange.lifeline.end({ kind: 'failed', error });
+    }
+  }
+
+  takeBack(): boolean {
+    if (this.#unsent === undefined) return false;
+    this.#unsent = undefined;
+    this.#unsentBody = undefined;
+    this.sentBytes = 0;
+    return true;
   }
 
   write(chunk: Buffer): boolean {
     this.sentBytes += chunk.length;
-    if (this.sentBytes !== this.#declaredBytes) return this.#response.write(chunk);
+    if (this.sentBytes !== this.#declaredBytes) {
+      if (this.#unsent === undefined) return this.#response.write(chunk);
+      (this.#unsentBody ??= []).push(chunk);
+      return true;
+    }
+    this.#sendHead();
     if (!this.#response.req.complete) {
       this.#response.write(chunk);
       this.end();
@@ -100,6 +127,7 @@ export class Relay implements AnswerTarget {
   end(): void {
     const response = this.#response;
     if (response.writableEnded || this.#isEnded) return;
+    this.#sendHead();
     this.#isEnded = true;
     // A client that writes before it reads would meet a closed connection, and never see what it was told.
     if (response.req.complete) response.end();
@@ -107,12 +135,24 @@ export class Relay implements AnswerTarget {
   }
 
   cut(): void {
-    const { socket } = this.#response;
     // The connection that is closed now is not one that the client has left.
     const error = new SidecarError('UPSTREAM_RESET', 'the answer broke off');
     this.#exchange.lifeline.end({ kind: 'failed', error });
-    if (this.#response.req.httpVersion === '1.0') socket?.resetAndDestroy();
-    else destroyInTurn(this.#response);
+    destroyInTurn(this.#response);
+  }
+
+  #sendHead(): void {
+    const unsent = this.#unsent;
+    if (unsent === undefined) return;
+    const response = this.#response;
+    const { status, statusText, fields } = unsent;
+    // An upload that nobody reads any more would be taken for the next request.
+    if (!response.req.complete) response.shouldKeepAlive = false;
+    if (statusText !== '') response.writeHead(status, statusText, fields);
+    else response.writeHead(status, fields);
+    this.#unsent = undefined;
+    for (const chunk of this.#unsentBody ?? []) response.write(chunk);
+    this.#unsentBody = undefined;
   }
 
   #relocate(location: string): string {
@@ -126,8 +166,18 @@ export class Relay implements AnswerTarget {
  * forget the connection of a response that is destroyed without having one.
  */
 export function destroyInTurn(response: ServerResponse): void {
-  if (response.socket !== null || response.destroyed) response.destroy();
-  else response.once('socket', () => response.destroy());
+  if (response.socket !== null || response.destroyed) {
+    breakConnection(response);
+    return;
+  }
+  // Node:http writes in that turn what it was given before: cut at once, the client would get an empty reply, and might send again.
+  response.once('socket', () => setImmediate(breakConnection, response));
+}
+
+function breakConnection(response: ServerResponse): void {
+  // Where an HTTP/1.0 body ends with its connection, only a reset tells that it is not whole (RFC 9112 §8).
+  if (response.req.httpVersion === '1.0') response.socket?.resetAndDestroy();
+  else response.destroy();
 }
 
 /** Gives the client an answer that was held back; one that broke off breaks off. */
@@ -138,7 +188,7 @@ export function relayHeld({ head, body, fault }: HeldAnswer, target: Relay): voi
     target.end();
     return;
   }
-  target.flushHead();
+  target.flush();
   // Node:http writes in the next turn what it was given in this one: cut at once, the client would get nothing.
   setImmediate(() => target.cut());
 }

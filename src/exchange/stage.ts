@@ -46,3 +46,13 @@ export function nameEnd(stage: Stage, reason: LifelineEnded): Error {
       return new SidecarError('UPSTREAM_TIMEOUT', 'the upstream did not answer before the deadline');
   }
 }
+
+/** Asked anew after a wait, which the compiler does not know of. */
+export function isOver({ ended }: Lifeline): boolean {
+  return ended !== undefined;
+}
+
+/** One for which there is no further attempt, told to somebody who is still there. */
+export function isReason(thrown: unknown): boolean {
+  return thrown instanceof SidecarError || (thrown instanceof LifelineEnded && thrown.end.kind !== 'client-left');
+}

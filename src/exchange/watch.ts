@@ -3,7 +3,7 @@
  * no call is made. Who watches is decided where things are wired. A watch must not throw and must not block.
  */
 import type { RequestEnded } from '../telemetry/events.ts';
-import type { AttemptEnd } from '../upstream/attempt.ts';
+import type { AttemptEnd } from '../upstream/attempt-terms.ts';
 
 /** Where a request can wait. `upstream` is the pause before another attempt. */
 export type Stage = 'token' | 'queue' | 'body' | 'upstream';

@@ -50,6 +50,7 @@ export function tellEnding(
     queuedMs,
     requestBytes,
     responseBytes,
+    cutBy: ending.kind === 'relayed' ? ending.relayed.fault?.cutBy : undefined,
     fault: faultIn(ending),
     traceId: watch?.traceId ?? readTraceParent(request?.headers.traceparent)?.traceId,
   };
@@ -73,7 +74,7 @@ function codeOf(ending: Ending): number {
 function faultIn(ending: Ending): string | undefined {
   switch (ending.kind) {
     case 'relayed':
-      return ending.relayed.fault;
+      return ending.relayed.fault?.detail;
     case 'replied':
       return ending.error.message;
     case 'preflight':

@@ -232,11 +232,11 @@ class Handshake {
     this.#isOver = true;
     const { clock, observe, route } = this.#parts;
     const { lifeline, socket } = this.#upgrade;
-    const isPastDeadline = lifeline.leftMs <= 0;
+    const why = lifeline.ended?.end;
     observe({
       ...{ kind: 'attempt-ended', route, durationMs: clock.now() - this.#sentAt },
-      outcome: failureOutcome(failure, isPastDeadline),
-      isOwn: isOwnEnd(failure, isPastDeadline),
+      outcome: failureOutcome(failure, why),
+      isOwn: isOwnEnd(failure, why),
     });
     const fault = lifeline.ended === undefined ? faultOf(failure) : nameEnd('upstream', lifeline.ended);
     // Before http-proxy-3 hears of it, which closes the socket.

@@ -11,6 +11,7 @@ import { awaitToken, inStage, nameEnd } from '../exchange/stage.ts';
 import type { Permit, Ticket } from '../throttle/throttle.ts';
 import type { Trust } from '../tls.ts';
 import type { Token } from '../token/token.ts';
+import type { Cut } from '../upstream/attempt-terms.ts';
 import { EarlyBytes } from './early-bytes.ts';
 import { refuseHandshake } from './handshake-rules.ts';
 import { createHandshake, type Upgrade } from './handshake.ts';
@@ -100,8 +101,10 @@ export function createUpgradeServer(trust: Trust | undefined, egress: Egress): S
 }
 
 /** Why an answer ended before its end; undefined where the client, or nobody, is to blame. */
-function brokenOff({ ended }: Lifeline): string | undefined {
-  return ended?.end.kind === 'failed' ? ended.end.error.message : undefined;
+function brokenOff({ ended }: Lifeline): Cut | undefined {
+  if (ended?.end.kind !== 'failed') return undefined;
+  const { code, message } = ended.end.error;
+  return { detail: message, cutBy: code === 'DRAINING' ? 'sidecar' : 'upstream' };
 }
 
 /** Ends the lifeline when the client leaves or sends too much before the upgrade is decided. */

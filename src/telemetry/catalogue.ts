@@ -4,7 +4,7 @@
  */
 import type { Registry } from 'prom-client';
 import { LOCAL_REPLY_CODES } from '../errors.ts';
-import type { AttemptOutcome, QueueRejection, ReloadOutcome } from './events.ts';
+import type { AttemptOutcome, CutBy, QueueRejection, ReloadOutcome } from './events.ts';
 import type { RetryReason, SidecarEvent, TokenOutcome } from './events.ts';
 import { createCounter, createTimer } from './series.ts';
 import type { Count, Time } from './series.ts';
@@ -17,10 +17,13 @@ const ATTEMPT_OUTCOMES = Object.keys({
   rate_limited: 0,
   unauthorized: 0,
   error_status: 0,
+  cut: 0,
+  client_left: 0,
   reset: 0,
   timeout: 0,
   unreachable: 0,
 } satisfies Record<AttemptOutcome, 0>);
+const CUT_BY = Object.keys({ upstream: 0, sidecar: 0 } satisfies Record<CutBy, 0>);
 const RETRY_REASONS = Object.keys({
   rate_limited: 0,
   unauthorized: 0,
@@ -100,6 +103,12 @@ function defineRequests(counter: Counter, timer: Timer, routes: readonly string[
       ['code'],
       singles(LOCAL_REPLY_CODES),
     ),
+    responsesCut: counter(
+      'responses_cut_total',
+      'Responses that broke off when the client had received a part of them.',
+      ['route', 'by'],
+      pairs(routes, CUT_BY),
+    ),
     authorizationOverridden: counter(
       'client_authorization_overridden_total',
       'Requests whose own Authorization field was replaced.',
@@ -112,8 +121,11 @@ function defineAttempts(counter: Counter, timer: Timer, routes: readonly string[
   const reasons = singles(RETRY_REASONS);
   return {
     attempts: timer(
-      ['upstream_attempts_total', 'Attempts sent to the upstream.'],
-      ['upstream_duration_seconds', 'Duration of an attempt.'],
+      ['upstream_attempts_total', 'Attempts sent to the upstream, counted when they have ended.'],
+      [
+        'upstream_duration_seconds',
+        'From a permit to the head of the response, or to the end of an attempt without one.',
+      ],
       ['outcome'],
       outcomes,
     ),

@@ -5,7 +5,19 @@
 import type { LocalReplyCode } from '../errors.ts';
 
 export type AttemptOutcome =
-  'ok' | 'rate_limited' | 'unauthorized' | 'error_status' | 'reset' | 'timeout' | 'unreachable';
+  | 'ok'
+  | 'rate_limited'
+  | 'unauthorized'
+  | 'error_status'
+  /** The response broke off after its head. */
+  | 'cut'
+  | 'client_left'
+  /** No response: the connection broke, or what came was not HTTP. */
+  | 'reset'
+  | 'timeout'
+  | 'unreachable';
+/** Who broke a response off that the client had begun to receive: `upstream` also when it fell silent or sent what is not HTTP. */
+export type CutBy = 'upstream' | 'sidecar';
 export type RetryReason = 'rate_limited' | 'unauthorized' | 'status' | 'reset' | 'connect';
 export type QueueRejection = 'full' | 'timeout' | 'expected_wait' | 'draining' | 'client_left';
 export type FleetCommandOutcome = 'ok' | 'timeout' | 'error';
@@ -32,6 +44,8 @@ export interface RequestEnded {
   readonly attempts: number;
   readonly requestBytes: number;
   readonly responseBytes: number;
+  /** Set when the client has received the beginning of a response and not its end, and had not left. */
+  readonly cutBy?: CutBy | undefined;
   /** Why an answer that had begun was cut short, or an attempt failed. */
   readonly fault?: string | undefined;
   /** The trace that it belongs to, if that is known: 32 hexadecimal digits. */
@@ -45,6 +59,7 @@ export type SidecarEvent =
       readonly kind: 'attempt-ended';
       readonly route: string;
       readonly outcome: AttemptOutcome;
+      /** To the response's head, or to the end of an attempt that brought none. */
       readonly durationMs: number;
       /** True when the sidecar ended it itself, for a client that left or the drain, or could not send it at all. Default false. */
       readonly isOwn?: boolean;

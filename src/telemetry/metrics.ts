@@ -151,9 +151,11 @@ function countFleet(fleet: FleetSeries, event: SidecarEvent): void {
   if (event.kind === 'token-not-asked') fleet.tokens(event.credential, event.outcome);
 }
 
-function countRequest(catalogue: Catalogue, { route, method, code, source, durationMs }: RequestEnded): void {
+function countRequest(catalogue: Catalogue, event: RequestEnded): void {
+  const { route, method, code, source, durationMs, cutBy } = event;
   const knownMethod = KNOWN_METHODS.has(method) ? method : 'other';
   catalogue.requests(durationMs, route, knownMethod, String(code), source);
+  if (cutBy !== undefined) catalogue.responsesCut(route, cutBy);
 }
 
 function countDroppedLines(registry: Registry, droppedLines: () => number): void {

@@ -6,56 +6,17 @@
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../clock.ts';
 import { readHead, type AnswerHead } from './answer-head.ts';
+import type { AnswerTarget, AttemptEnd, AttemptTerms } from './attempt-terms.ts';
 import {
   abortedFailure,
   describeConnectFailure,
   describeExchangeFailure,
+  framingFailure,
   silenceFailure,
   timeoutFailure,
   type UpstreamFailure,
 } from './failure.ts';
-
-/** Where an answer is streamed to. */
-export interface AnswerTarget {
-  begin(head: AnswerHead): void;
-  /** False asks to be left alone until `onDrain` calls back. */
-  write(chunk: Buffer): boolean;
-  onDrain(resume: () => void): void;
-  end(): void;
-  /** The answer breaks off here: the client must be able to tell. */
-  cut(): void;
-}
-
-/** An answer that was read, and not yet given to anybody. */
-export interface HeldAnswer {
-  readonly head: AnswerHead;
-  readonly body: Buffer;
-  /** Why the rest of the body is missing; undefined when it is whole. */
-  readonly fault: string | undefined;
-}
-
-export type AttemptEnd =
-  | { readonly kind: 'held'; readonly answer: HeldAnswer }
-  | { readonly kind: 'relayed'; readonly head: AnswerHead; readonly fault: string | undefined }
-  | { readonly kind: 'failed'; readonly failure: UpstreamFailure };
-
-export interface AttemptTerms {
-  /** Called when the request goes onto a connection. */
-  onStart(): void;
-  /**
-   * Called once with the final head: `hold` keeps the answer back, a target gets it streamed.
-   * @param at when it came, monotonic
-   */
-  onHead(head: AnswerHead, at: number): AnswerTarget | 'hold';
-  /** An answer too large to hold goes here after all. */
-  onOverflow(head: AnswerHead): AnswerTarget;
-  /** From the last request byte sent to the response head, milliseconds. */
-  readonly responseTimeoutMs: number;
-  /** Longest silence within an answer's body, milliseconds; 0 = no limit. */
-  readonly bodyIdleTimeoutMs: number;
-  /** Called once with how it ended, possibly before `send` has returned. Must not throw. Default: nobody is told. */
-  onEnded?(end: AttemptEnd): void;
-}
+import { framingFault } from './response-framing.ts';
 
 /** A larger answer is not worth holding back for a retry. */
 export const HELD_ANSWER_MAX_BYTES = 256 * 1024;
@@ -68,6 +29,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   refused = false;
   readonly #clock: Clock;
   readonly #terms: AttemptTerms;
+  readonly #method: string;
   #end: AttemptEnd | undefined;
   #ended: PromiseWithResolvers<AttemptEnd> | undefined;
   #controller: Dispatcher.DispatchController | undefined;
@@ -84,9 +46,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #looksAt = Infinity;
   #cancelLook: Cancel | undefined;
 
-  constructor(clock: Clock, terms: AttemptTerms) {
+  constructor(clock: Clock, terms: AttemptTerms, method: string) {
     this.#clock = clock;
     this.#terms = terms;
+    this.#method = method;
   }
 
   /** For those who wait for it besides its terms: made when asked for. */
@@ -100,6 +63,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
     return this.#end !== undefined;
   }
 
+  get hasHead(): boolean {
+    return this.#head !== undefined;
+  }
+
   /** Ends the attempt: an answer under way is cut, the connection closed. Does nothing when it has ended. */
   abort(): void {
     this.#fail(abortedFailure());
@@ -111,7 +78,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
    */
   breakOff(error: Error): void {
     this.#brokenBy ??= error;
-    if (this.#head !== undefined) this.#conclude(describeExchangeFailure(error));
+    if (this.#head !== undefined) this.#conclude(describeExchangeFailure(error, true));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -128,9 +95,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusText = ''): void {
     // Interim answers (1xx) arrive here as well; only the final one counts.
     if (status < 200 || this.isOver) return;
-    this.#head = readHead(status, statusText, controller.rawHeaders);
+    const head = readHead(status, statusText, controller.rawHeaders);
+    const contradiction = framingFault(this.#method, head);
+    if (contradiction !== undefined) {
+      this.#fail(framingFailure(contradiction));
+      return;
+    }
+    this.#head = head;
     const now = this.#clock.now();
-    const target = this.#terms.onHead(this.#head, now);
+    const target = this.#terms.onHead(head, now);
     if (target === 'hold') this.#expectWithin(HOLD_PATIENCE_MS, now);
     else this.#relayTo(target, now);
   }
@@ -159,13 +132,16 @@ export class Attempt implements Dispatcher.DispatchHandler {
     // Without a controller the request never got as far as a connection.
     this.refused = controller === null;
     const fault = this.#brokenBy ?? error;
-    this.#fail(this.#controller === undefined ? describeConnectFailure(fault) : describeExchangeFailure(fault));
+    this.#fail(
+      this.#controller === undefined ? describeConnectFailure(fault) : describeExchangeFailure(fault, this.hasHead),
+    );
   }
 
   #relayTo(target: AnswerTarget, now: number): void {
     if (this.#head === undefined) return;
-    target.begin(this.#head);
+    // Set first: a head that cannot be sent on is taken back like any other of which nothing has been sent.
     this.#target = target;
+    target.begin(this.#head);
     this.#expectWithin(this.#terms.bodyIdleTimeoutMs, now);
   }
 
@@ -228,12 +204,18 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (this.isOver) return;
     const head = this.#head;
     const target = this.#target;
-    if (head === undefined) this.#finish({ kind: 'failed', failure });
-    else if (target !== undefined) this.#finish({ kind: 'relayed', head, fault: failure.detail });
+    if (head === undefined || target?.takeBack() === true) {
+      this.#finish({ kind: 'failed', failure });
+      return;
+    }
+    if (target !== undefined) {
+      const cutBy = failure.kind === 'aborted' ? 'sidecar' : 'upstream';
+      this.#finish({ kind: 'relayed', head, fault: { detail: failure.detail, cutBy } });
+      target.cut();
+    }
     // Its head, and what has come of it, are the upstream's word all the same; an attempt that was ended has none.
     else if (failure.kind !== 'aborted') this.#finishHeld(head, failure.detail);
     else this.#finish({ kind: 'failed', failure });
-    target?.cut();
   }
 
   #finishHeld(head: AnswerHead, fault: string | undefined): void {

@@ -3,7 +3,8 @@
  * fixed when the client is built; nothing of a request can change it.
  */
 import type { Readable } from 'node:stream';
-import { Attempt, type AttemptTerms } from './attempt.ts';
+import { Attempt } from './attempt.ts';
+import type { AttemptTerms } from './attempt-terms.ts';
 import { Connections } from './connections.ts';
 import { createConnector, type ConnectorOptions } from './connector.ts';
 
@@ -48,8 +49,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   return {
     baseUrl,
     send(request, terms) {
-      const attempt = new Attempt(clock, terms);
       const { path, method, needsNewConnection, body = null } = request;
+      const attempt = new Attempt(clock, terms, method);
       const options = { path, method, headers: withFraming(request), body };
       if (needsNewConnection) connections.dispatchOnNew(options, attempt);
       else connections.dispatch(options, attempt);

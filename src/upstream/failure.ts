@@ -82,16 +82,21 @@ export function describeConnectFailure(error: unknown): UpstreamFailure {
   return { kind: 'unreachable', detail, proxyStatus, permanent: false };
 }
 
-/** The attempt broke after its request had begun on a connection. */
-export function describeExchangeFailure(error: unknown): UpstreamFailure {
+/**
+ * The attempt broke after its request had begun on a connection.
+ * @param hasHead whether the response's head had come. Default true
+ */
+export function describeExchangeFailure(error: unknown, hasHead = true): UpstreamFailure {
   const code = codeOf(error);
   const message = messageOf(error);
   // A connection that ends in the middle of an answer is reported by the parser where the answer was the last on it.
-  const isCutShort = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || message.includes('Invalid EOF state');
+  // Undici says of a head with a contradictory length that the body has another one, as it says of a body that is cut short.
+  const isMismatch = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH';
+  if (isMismatch && !hasHead) return framingFailure('contradictory lengths');
+  const isCutShort = isMismatch || message.includes('Invalid EOF state');
   const isMisbehaviour = /^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP_|INVALID_|ASSERTION$)/.test(code);
   if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) {
-    const detail = `the upstream's answer is not valid HTTP (${code})`;
-    return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
+    return framingFailure(code);
   }
   if (CLIENT_CERTIFICATE_CODE.test(code)) {
     const detail = `the upstream does not accept the connection without a client certificate that it knows (${code}); see upstream.tlsCertificateFile`;
@@ -106,13 +111,20 @@ export function timeoutFailure(afterMs: number): UpstreamFailure {
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
 }
 
-/** An answer that has begun comes no further: its sender is silent, or its reader takes nothing. */
+/** What came cannot be read as a response. @param why fit for a client and a log */
+export function framingFailure(why: string): UpstreamFailure {
+  const detail = `the upstream's answer is not valid HTTP (${why})`;
+  return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
+}
+
+/** An answer that has begun comes no further: its sender is silent, or its reader takes nothing, for which the upstream is not to blame. */
 export function silenceFailure(whose: 'upstream' | 'client', afterMs: number): UpstreamFailure {
   const ms = String(Math.round(afterMs));
-  const detail =
-    whose === 'upstream'
-      ? `the upstream's answer stopped coming: nothing was received for ${ms} ms`
-      : `the client stopped reading: nothing was taken for ${ms} ms`;
+  if (whose === 'client') {
+    const detail = `the client stopped reading: nothing was taken for ${ms} ms`;
+    return { kind: 'aborted', detail, proxyStatus: 'http_response_timeout', permanent: false };
+  }
+  const detail = `the upstream's answer stopped coming: nothing was received for ${ms} ms`;
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
 }
 

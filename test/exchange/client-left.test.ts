@@ -109,7 +109,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     leaver.leave();
     await expectLeft(sidecar, 1);
     await until(() => left === 1, 'the upstream left as well');
-    expect(told('attempt-ended')).toMatchObject([{ outcome: 'reset', isOwn: true }]);
+    expect(told('attempt-ended')).toMatchObject([{ outcome: 'client_left', isOwn: true }]);
     expect(api.requests).toHaveLength(1);
   });
 

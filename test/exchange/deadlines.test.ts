@@ -1,4 +1,7 @@
 /** The deadline, in whichever stage it passes: a reply of that stage's own, once, and nothing left behind. */
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { gate, giveToken, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
@@ -123,11 +126,11 @@ describe('the deadline', () => {
       },
       env: DEADLINE,
     });
-    const call = send(url);
-    await until(() => told('attempt-ended').length === 1, 'the head');
+    const [answer] = (await once(httpRequest(url, { agent: false }).end(), 'response')) as [IncomingMessage];
     await clock.advance(60_000);
     rest.open();
-    expect(await call).toMatchObject({ status: 200, text: 'begun, ended' });
+    expect((await answer.toArray()).join('')).toBe('begun, ended');
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
   });
 });
 
@@ -244,13 +247,14 @@ describe('an upstream', () => {
       answer: (_request, response) => void response.writeHead(200).write('half'),
       env: { SIDECAR_BODY_IDLE_TIMEOUT_MS: '1000' },
     });
-    const call = send(url);
-    const failure = expect(call).rejects.toThrow();
-    await until(() => told('attempt-ended').length === 1, 'the head');
+    const failure = expect((await fetch(url)).text()).rejects.toThrow();
     await until(() => clock.pendingTimers > 0, 'the watch');
     await clock.advance(2000);
     await failure;
-    expect(await endings(1)).toMatchObject([{ code: 200, source: 'upstream', fault: expect.any(String) as string }]);
+    expect(await endings(1)).toMatchObject([
+      { code: 200, source: 'upstream', cutBy: 'upstream', fault: expect.any(String) as string },
+    ]);
+    expect(told('attempt-ended')).toMatchObject([{ outcome: 'cut', isOwn: false }]);
   });
 });
 

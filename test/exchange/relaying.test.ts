@@ -48,7 +48,8 @@ describe('invariant 9: an answer that the upstream cuts is cut for the client, n
       const ended = await endings(1);
       expect(ended).toHaveLength(1);
       expect(ended[0]).toMatchObject({ code: 200, source: 'upstream', fault: expect.any(String) as string });
-      expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['ok']);
+      expect(ended[0]).toMatchObject({ cutBy: 'upstream' });
+      expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(['cut']);
       expect(await throttle()).toEqual(IDLE);
     }
   });

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { gate, giveToken, sendToken, startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send } from '../sidecar/send.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { Answer } from '../support/recording-upstream.ts';
 
@@ -27,6 +28,65 @@ function accepting(...numbers: readonly number[]): Answer {
 
 const bearersOf = (requests: readonly { headers: { authorization?: string | undefined } }[]): (string | undefined)[] =>
   requests.map(({ headers }) => headers.authorization);
+
+/** Runs all that falls due at one instant in one turn, without a promise being settled in between. */
+class CrowdedClock extends ManualClock {
+  readonly #instant: number;
+  readonly #isReversed: boolean;
+  readonly #due: (() => void)[] = [];
+
+  constructor(instant: number, isReversed: boolean) {
+    super();
+    this.#instant = instant;
+    this.#isReversed = isReversed;
+  }
+
+  override exactlyAt(at: number, run: () => void): () => void {
+    if (at !== this.#instant) return super.exactlyAt(at, run);
+    if (this.#due.length === 0) super.exactlyAt(at, () => this.#runAll());
+    this.#due.push(run);
+    return () => {
+      const index = this.#due.indexOf(run);
+      if (index >= 0) this.#due.splice(index, 1, () => undefined);
+    };
+  }
+
+  #runAll(): void {
+    for (let index = 0; index < this.#due.length; index++)
+      this.#due[this.#isReversed ? this.#due.length - 1 - index : index]?.();
+  }
+}
+
+describe('a 401 whose refresh fails in the turn of the event loop in which the deadline passes', () => {
+  it.each([false, true])('goes to the client and is counted once: the refresh first %s', async (isReversed) => {
+    const clock = new CrowdedClock(5000, isReversed);
+    const [answers, never] = [gate(), gate()];
+    const { url, api, tokens, told, endings } = await startInProcess({
+      clock,
+      answer: async (_, response) => {
+        await answers.opened;
+        response.writeHead(401).end('refused');
+      },
+      tokenAnswer: async (request, response, index) => {
+        if (index > 0) await never.opened;
+        await giveToken(request, response, index);
+      },
+      env: { SIDECAR_DEADLINE_MS: '5000', SIDECAR_AUTH_TIMEOUT_MS: '4000' },
+    });
+    const call = send(url, { method: 'POST', body: 'x' });
+    await until(() => api.requests.length === 1, 'the attempt');
+    await clock.advance(1000);
+    answers.open();
+    await until(() => tokens.requests.length === 2, 'the refresh');
+    await clock.advance(4000);
+    expect(await call).toMatchObject({ status: 401, text: 'refused', code: undefined });
+    expect(told('attempt-ended')).toMatchObject([{ outcome: 'unauthorized', durationMs: 1000 }]);
+    expect(await endings(1)).toMatchObject([{ code: 401, source: 'upstream', attempts: 1 }]);
+    await until(() => told('token-requested').length === 2, 'the refresh counted');
+    expect(told('token-requested')).toMatchObject([{ outcome: 'ok' }, { outcome: 'unavailable' }]);
+    never.open();
+  });
+});
 
 describe('a 401', () => {
   it('is replayed once with a newer token, whatever the method', async () => {

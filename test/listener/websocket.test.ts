@@ -379,7 +379,7 @@ describe('a client that leaves', () => {
     socket.destroy();
     expect(await proxy.told(1)).toMatchObject([{ code: 499, source: 'sidecar' }]);
     // The upstream is not to blame.
-    expect(attempts(proxy)).toMatchObject([{ outcome: 'reset', isOwn: true }]);
+    expect(attempts(proxy)).toMatchObject([{ outcome: 'client_left', isOwn: true }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
     expect(proxy.server.active.count).toBe(0);
   });

@@ -64,9 +64,17 @@ describe('series at the start', () => {
     ['local_replies_total', LOCAL_REPLY_CODES.map((code) => `code="${code}"`)],
     ...['upstream_attempts_total', 'upstream_duration_seconds_count'].map((name): [string, string[]] => [
       name,
-      ['ok', 'rate_limited', 'unauthorized', 'error_status', 'reset', 'timeout', 'unreachable'].map(
-        (outcome) => `outcome="${outcome}"`,
-      ),
+      [
+        'ok',
+        'rate_limited',
+        'unauthorized',
+        'error_status',
+        'cut',
+        'client_left',
+        'reset',
+        'timeout',
+        'unreachable',
+      ].map((outcome) => `outcome="${outcome}"`),
     ]),
     ...['retries_total', 'retry_budget_exhausted_total'].map((name): [string, string[]] => [
       name,
@@ -95,6 +103,7 @@ describe('series at the start', () => {
       (name): [string, string[]] => [name, ['credential="default"']],
     ),
     ['insufficient_scope_total', ['route="default"']],
+    ['responses_cut_total', ['upstream', 'sidecar'].map((by) => `route="default",by="${by}"`)],
     ['config_reloads_total', ['ok', 'refused', 'invalid'].map((outcome) => `outcome="${outcome}"`)],
     [
       'token_invalidations_total',
@@ -135,6 +144,16 @@ describe('events', () => {
     expect(await sample(`requests_total{${labels}}`)).toBe(1);
     expect(await sample(`request_duration_seconds_sum{${labels}}`)).toBe(0.012);
     expect(await sample(`local_replies_total{code="QUEUE_FULL"}`)).toBe(0);
+  });
+
+  it('a response that broke off counts by its code and, besides, by who broke it off', async () => {
+    const { metrics, sample } = create();
+    metrics.observe({ ...request, fault: 'it broke', cutBy: 'upstream' });
+    metrics.observe(request);
+    const labels = `route="default",method="${request.method}",code="${request.code}",source="upstream"`;
+    expect(await sample(`requests_total{${labels}}`)).toBe(2);
+    expect(await sample('responses_cut_total{route="default",by="upstream"}')).toBe(1);
+    expect(await sample('responses_cut_total{route="default",by="sidecar"}')).toBe(0);
   });
 
   it.each([

@@ -106,7 +106,7 @@ describe('within an answer’s body', () => {
   ] as const)('%s is cut for the client, and known to be a part when held', async (_, bytes, then, fault) => {
     const relayed = await answered(bytes, then);
     expect(relayed.end).toMatchObject({ kind: 'relayed', head: { status: 200 } });
-    expect(relayed.end.kind === 'relayed' ? relayed.end.fault : '').toMatch(fault);
+    expect(relayed.end.kind === 'relayed' ? relayed.end.fault?.detail : '').toMatch(fault);
     expect([relayed.seen.ending, relayed.seen.body.toString()]).toEqual(['cut', 'half']);
 
     const held = await answered(bytes, then, { hold: true });

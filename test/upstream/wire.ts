@@ -5,7 +5,8 @@ import { systemClock } from '../../src/clock.ts';
 import { goDirectly } from '../../src/egress/egress.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { AnswerHead } from '../../src/upstream/answer-head.ts';
-import type { AnswerTarget, Attempt, AttemptEnd } from '../../src/upstream/attempt.ts';
+import type { Attempt } from '../../src/upstream/attempt.ts';
+import type { AnswerTarget, AttemptEnd } from '../../src/upstream/attempt-terms.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import type { Upstream, UpstreamOptions, UpstreamRequest } from '../../src/upstream/client.ts';
 
@@ -89,6 +90,10 @@ export class SeenAnswer implements AnswerTarget {
 
   end(): void {
     this.ending = 'ended';
+  }
+
+  takeBack(): boolean {
+    return false;
   }
 
   cut(): void {

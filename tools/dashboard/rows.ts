@@ -135,6 +135,14 @@ const JOB_DONE: Row = {
         queries: [[rate('requests_total', ROUTE, 'route'), '{{route}}']],
       },
       {
+        title: 'Responses that broke off',
+        about:
+          'The application received the beginning. upstream: the partner broke it off or fell silent. sidecar: the application stopped reading, or the shutdown ended it.',
+        unit: units.RequestsPerSecond,
+        stacked: true,
+        queries: [[rate('responses_cut_total', ROUTE, 'route, by'), '{{route}} {{by}}']],
+      },
+      {
         title: 'Replies of the sidecar itself',
         about: 'What applications were told by the sidecar and not by the partner. All at 0 is good.',
         unit: units.RequestsPerSecond,
@@ -317,14 +325,14 @@ const UPSTREAM: Row = {
       {
         title: 'Attempts by outcome',
         about:
-          'Every call that was sent to the partner, repeated ones too. reset: cut on the way, or its client has left.',
+          'Every call that was sent to the partner, repeated ones too. reset: no response. cut: it broke off after its head.',
         unit: units.RequestsPerSecond,
         stacked: true,
         queries: [[rate('upstream_attempts_total', TARGET, 'outcome'), '{{outcome}}']],
       },
       {
         title: 'Duration of an attempt',
-        about: 'What the partner itself takes.',
+        about: 'What the partner itself takes to the head of its response.',
         unit: units.Seconds,
         queries: quantiles('upstream_duration_seconds', TARGET),
       },

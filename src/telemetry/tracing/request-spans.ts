@@ -7,7 +7,7 @@ import type { Context, Span, Tracer } from '@opentelemetry/api';
 import type { Clock } from '../../clock.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
 import type { AttemptBegun, Stage, Watch, Watched } from '../../exchange/watch.ts';
-import type { AttemptEnd } from '../../upstream/attempt.ts';
+import type { AttemptEnd } from '../../upstream/attempt-terms.ts';
 import type { RequestEnded } from '../events.ts';
 import { cut } from '../shown.ts';
 import { describeAttempt, describeMethod, nameMethod } from './attributes.ts';
@@ -135,7 +135,7 @@ function judge(end: AttemptEnd): { status?: number; error?: string; message?: st
     case 'held':
     case 'relayed': {
       const { status } = end.kind === 'held' ? end.answer.head : end.head;
-      const fault = end.kind === 'held' ? undefined : end.fault;
+      const fault = end.kind === 'held' ? undefined : end.fault?.detail;
       if (fault !== undefined) return { status, error: 'answer_broke_off', message: fault };
       return status < 400 ? { status } : { status, error: String(status) };
     }

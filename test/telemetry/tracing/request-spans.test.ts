@@ -168,7 +168,7 @@ describe('what went wrong', () => {
     watch.attemptBegins(attempt);
     watch.attemptEnds({ kind: 'failed', failure });
     watch.attemptBegins(attempt);
-    watch.attemptEnds({ kind: 'relayed', head, fault: 'cut' });
+    watch.attemptEnds({ kind: 'relayed', head, fault: { detail: 'cut', cutBy: 'upstream' } });
     watch.ended({ ...ended, attempts: 3, fault: 'cut' });
     const [first, second, third, server] = await finish();
     expect(first?.attributes).toMatchObject({ 'http.response.status_code': 429, 'error.type': '429' });
