@@ -3,11 +3,13 @@
  * kept warm and idle ones grow old. Undici's own Pool looks at each of its clients for every request, and at the time for each of
  * them; here a free one is taken from a stack. Which request goes out when is the throttle's.
  */
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { buildConnector, Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { Client, errors } from '../undici.ts';
 import type { Attempt } from './attempt.ts';
+import { WriteFault } from './write-fault.ts';
 
 export interface ConnectionsOptions {
   readonly clock: Clock;
@@ -160,6 +162,7 @@ class Connection extends Client {
   openedAt = Infinity;
   readonly #onFree: () => void;
   #attempt: Attempt | undefined;
+  #writeFault: WriteFault | undefined;
   #isBusy = false;
 
   constructor({ origin, connect, clock }: ConnectionsOptions, { onFree, onClosed }: ConnectionEvents) {
@@ -169,7 +172,10 @@ class Connection extends Client {
         connect(terms, (...outcome) => {
           this.openedAt = clock.now();
           // Added before undici's own listeners, so that the fault is known before the answer is taken for whole.
-          outcome[1]?.on('error', (error: Error) => this.#attempt?.breakOff(error));
+          const [, socket] = outcome;
+          socket?.on('error', (error: Error) => this.#attempt?.breakOff(error));
+          // On a fault some connectors give no second argument at all.
+          this.#writeFault = socket ? this.#watchWrites(socket, clock) : undefined;
           callback(...outcome);
         });
       },
@@ -187,9 +193,19 @@ class Connection extends Client {
     if (hasRoom || attempt.refused) this.#release();
   }
 
+  #watchWrites(socket: Socket, clock: Clock): WriteFault {
+    return new WriteFault(socket, {
+      clock,
+      onEnd: (fault) => this.#attempt?.breakOff(fault),
+      isAnswering: () => this.#attempt?.hasHead === true,
+    });
+  }
+
   #release(): void {
     if (!this.#isBusy) return;
     this.#isBusy = false;
+    // Nothing more can be sent on a connection on which a write has failed.
+    this.#writeFault?.release();
     // It holds its request and answer, and an idle connection may be kept for long.
     this.#attempt = undefined;
     this.#onFree();

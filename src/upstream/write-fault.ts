@@ -1,0 +1,71 @@
+/**
+ * A write fault of a connection, kept back until the connection has been read to its end. An upstream that refuses an upload sends its
+ * response and closes: the next write fails, and Node.js destroys a socket whose write has failed with all that is unread in it.
+ */
+import type { Socket } from 'node:net';
+import type { Cancel, Clock } from '../clock.ts';
+
+/** A connection on which a write has failed has its end in its receive buffer: this long is for one that does not show it. */
+const READ_ON_MS = 1_000;
+
+type Written = (error?: Error | null) => void;
+
+interface WriteFaultOptions {
+  readonly clock: Clock;
+  /** Called at the end of what was received: what only that end completes cannot be told from a part. */
+  readonly onEnd: (fault: Error) => void;
+  /** Whether a response has begun, whose own time limits hold from then on. */
+  readonly isAnswering: () => boolean;
+}
+
+export class WriteFault {
+  readonly #socket: Socket;
+  readonly #options: WriteFaultOptions;
+  #fault: Error | undefined;
+  #cancel: Cancel | undefined;
+  /** Of the write under way: a stream has one at a time. */
+  #written: Written = () => undefined;
+
+  constructor(socket: Socket, options: WriteFaultOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    const write = socket._write.bind(socket);
+    const writeMany = socket._writev?.bind(socket);
+    const onWritten = (error?: Error | null): void => this.#onWritten(error);
+    socket._write = (chunk, encoding, written) => {
+      this.#written = written;
+      write(chunk, encoding, onWritten);
+    };
+    if (writeMany === undefined) return;
+    socket._writev = (chunks, written) => {
+      this.#written = written;
+      writeMany(chunks, onWritten);
+    };
+  }
+
+  /** Lets the connection fail now, if a write has. Does nothing otherwise, and when called again. */
+  release(): void {
+    const fault = this.#fault;
+    if (fault === undefined) return;
+    this.#fault = undefined;
+    this.#cancel?.();
+    this.#written(fault);
+  }
+
+  #onWritten(error?: Error | null): void {
+    const socket = this.#socket;
+    if (error === undefined || error === null || socket.destroyed || socket.readableEnded) {
+      this.#written(error);
+      return;
+    }
+    this.#fault = error;
+    socket.prependOnceListener('end', () => {
+      this.#options.onEnd(error);
+      process.nextTick(() => this.release());
+    });
+    socket.once('close', () => this.#cancel?.());
+    this.#cancel = this.#options.clock.after(READ_ON_MS, () => {
+      if (!this.#options.isAnswering()) this.release();
+    });
+  }
+}
