@@ -8,7 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
 import { Attempts } from './attempts.ts';
-import { isReceived, onceReceived } from './received.ts';
+import { isReceived } from './received.ts';
 import { RequestBody } from './replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
 
@@ -95,7 +95,7 @@ class Handling implements Outcome {
   /** Where many wait: each holds as little as it can. A body that is received meanwhile needs no place for being read. */
   #awaitPlace(ticket: Ticket): void {
     const { request, watch } = this.#exchange;
-    const stop = expectsContinue(request) ? undefined : onceReceived(request, () => ticket.bodyReceived());
+    const stop = expectsContinue(request) ? undefined : this.#body.onceReceived(() => ticket.bodyReceived());
     watch?.waitBegins('queue');
     ticket.admitted().then(
       () => {

@@ -9,11 +9,14 @@ import { SidecarError } from '../errors.ts';
 import { BodyReceiver, type BodyKeeper, type ReadingPlace } from './body-receiver.ts';
 import { ByteStore } from './byte-store.ts';
 import type { Lifeline } from './lifeline.ts';
-import { declaredLength, isReceived } from './received.ts';
+import { EarlyChunks } from './early-chunks.ts';
+import { declaredLength, isReceived, onceReceived } from './received.ts';
 import { nameEnd } from './stage.ts';
 import { Upload } from './upload.ts';
 
 const NOTHING = Buffer.alloc(0);
+/** So much of a chunked body is received before it may be read; node:http would receive 64 KiB. */
+const EARLY_BYTES = 16 * 1024;
 /** A body that is streamed, and of which no byte has come for this long, has stalled. */
 const STALLED_AFTER_MS = 1000;
 
@@ -65,6 +68,8 @@ export class RequestBody implements BodyKeeper {
   readonly #request: IncomingMessage;
   readonly #limits: BodyLimits;
   readonly #clock: Clock;
+  /** Of a chunked body, until it is read. */
+  readonly #early: EarlyChunks | undefined;
   #kept: ByteStore | undefined;
   #takenBytes = 0;
   #isWhole: boolean;
@@ -74,6 +79,7 @@ export class RequestBody implements BodyKeeper {
     this.#limits = limits;
     this.#clock = clock;
     this.#isWhole = this.declaredBytes === 0;
+    if (this.declaredBytes === undefined) this.#early = new EarlyChunks(request, (chunk) => this.#keepEarly(chunk));
   }
 
   /** Length that the client declared; undefined when chunked. 0 without a body. */
@@ -104,9 +110,10 @@ export class RequestBody implements BodyKeeper {
   takeWhole(): boolean {
     const request = this.#request;
     if (this.#isWhole) return true;
-    const length = this.declaredBytes ?? request.readableLength;
-    if (this.receivedBytes > 0 || !isReceived(request) || !this.#takeUpTo(length)) return false;
-    const kept = (this.#kept = new ByteStore(length));
+    const length = this.declaredBytes ?? this.receivedBytes + request.readableLength;
+    if (!isReceived(request, this.receivedBytes) || !this.#takeUpTo(length)) return false;
+    this.#early?.stop();
+    const kept = (this.#kept ??= new ByteStore(length));
     // One call returns one buffer or all of them, depending on the version of Node.js.
     for (let chunk = readNext(request); chunk !== null; chunk = readNext(request)) {
       kept.add(chunk);
@@ -124,7 +131,9 @@ export class RequestBody implements BodyKeeper {
    */
   async read(lifeline: Lifeline, place: ReadingPlace): Promise<void> {
     assertAlive(lifeline);
-    if ((this.declaredBytes ?? 0) > this.#limits.retry.replayBufferBytes) return;
+    if ((this.declaredBytes ?? 0) > this.#limits.retry.replayBufferBytes || this.takeWhole()) return;
+    this.#early?.stop();
+    if (isReceived(this.#request, this.receivedBytes) || !this.#takeUpTo(this.#kept?.capacity ?? 0)) return;
     if ((await new BodyReceiver(this.#request, this, lifeline, place).done) === 'whole') this.#finish();
     // An end may come in the same turn of the event loop as what is waited for: whoever goes on must be alive.
     assertAlive(lifeline);
@@ -154,12 +163,31 @@ export class RequestBody implements BodyKeeper {
     return this.receivedBytes <= most && this.#takeUpTo(Math.min(kept.capacity, most));
   }
 
+  /** @returns false when it is enough */
+  #keepEarly(chunk: Buffer): boolean {
+    (this.#kept ??= new ByteStore()).add(chunk);
+    this.#hear(chunk);
+    return this.receivedBytes < EARLY_BYTES;
+  }
+
+  /**
+   * Calls `listener` once when the last byte of the unread body has been received; not at once if it has been already.
+   * @returns ends it; to be called before the body is read
+   */
+  onceReceived(listener: () => void): () => void {
+    const request = this.#request;
+    if (this.#early === undefined) return onceReceived(request, listener);
+    request.once('end', listener);
+    return () => void request.off('end', listener);
+  }
+
   /**
    * What has been read and all that follows, once.
    * @param onSilence called once when no byte has come for the idle time-out
    * @param onStalled called each second while no byte comes
    */
   stream(onSilence: (reason: SidecarError) => void, onStalled: () => void): Readable {
+    this.#early?.stop();
     const begun = this.#kept?.bytes ?? NOTHING;
     this.dispose();
     return new Upload(this.#request, begun, {
@@ -168,8 +196,9 @@ export class RequestBody implements BodyKeeper {
     });
   }
 
-  /** Gives the memory back. */
+  /** Gives the memory back, and the rest of the body to another reader. */
   dispose(): void {
+    this.#early?.stop();
     this.#kept?.clear();
     this.#limits.memory.giveBack(this.#takenBytes);
     this.#takenBytes = 0;

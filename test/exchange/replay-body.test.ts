@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { heldBytes } from '../sidecar/heap.ts';
-import { gate, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
+import { gate, giveToken, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
 import { send, sendAndLeave } from '../sidecar/send.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
@@ -123,6 +123,31 @@ describe('a body', () => {
     expect((await heldBytes()) - before).toBeLessThan(8 * 1024 * 1024);
     release.open();
     expect((await reading).status).toBe(200);
+  });
+});
+
+describe('a body in chunks of one byte', () => {
+  it('costs memory of the order of its length while its request waits for a token', async () => {
+    const token = gate();
+    const { url, tokens, api } = await startInProcess({
+      tokenAnswer: async (...call) => {
+        await token.opened;
+        await giveToken(...call);
+      },
+    });
+    await until(() => tokens.requests.length === 1, 'the token request');
+    const before = await heldBytes();
+    const socket = await openSocket(url);
+    const reading = readToEnd(socket);
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const chunks = Buffer.from('1\r\nx\r\n'.repeat(60_000));
+    socket.write(chunks);
+    socket.write('0\r\n\r\n');
+    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+    expect((await heldBytes()) - before).toBeLessThan(4 * 1024 * 1024);
+    token.open();
+    expect((await reading).status).toBe(200);
+    expect(api.requests.map(({ bodyBytes }) => bodyBytes)).toEqual([60_000]);
   });
 });
 
