@@ -4,9 +4,11 @@
  */
 import type { Server } from 'node:http';
 import type { LogLevelSwitch } from './admin/log-level-switch.ts';
-import { createAdminHandler, createAdminServer } from './admin/server.ts';
+import { createAdminServer } from './admin/http-server.ts';
+import { createAdminHandler } from './admin/server.ts';
 import { createWatch, type Watch } from './admin/watch.ts';
 import { systemClock, type Clock, type Random } from './clock.ts';
+import { ConnectionSlots } from './connection-slots.ts';
 import type { Config } from './config/config.ts';
 import { DEFAULT_NAME } from './config/schema-routes.ts';
 import { listSettings } from './config/shown-settings.ts';
@@ -14,10 +16,12 @@ import type { StartWatch } from './exchange/watch.ts';
 import { createAllowList } from './listener/allow-list.ts';
 import { closeBound, type Bound } from './listener/bind.ts';
 import type { GuardOptions } from './listener/guard.ts';
+import type { PortLimits } from './listener/open-connections.ts';
 import { ProxyServer } from './listener/proxy-server.ts';
 import type { LogTrouble, Observe } from './telemetry/events.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { createScopeNotices, type ScopeNotices } from './telemetry/scope-notices.ts';
+import type { Machine } from './sidecar/budgets.ts';
 import { drain, type Phase } from './sidecar/drain.ts';
 import { createFleetParts, type FleetParts } from './sidecar/fleet.ts';
 import { bindAdmin, bindProxy } from './sidecar/ports.ts';
@@ -25,6 +29,7 @@ import { createReloader, type ConfigurationSource, type Reloader } from './sidec
 import { createRoutes, type RunningRoutes } from './sidecar/routes.ts';
 import type { Withhold } from './sidecar/tokens.ts';
 import { openLearnedLimits } from './sidecar/learned-limits.ts';
+import { takeBudgets } from './sidecar/machine.ts';
 import { createWatches } from './sidecar/watches.ts';
 import type { LearnedState } from './throttle/throttle.ts';
 import { readSecret } from './token/secret-file.ts';
@@ -47,6 +52,8 @@ export interface SidecarOptions {
   readonly traced?: StartWatch | undefined;
   /** Told and changed on the admin port. Default: it is not there. */
   readonly logLevels?: LogLevelSwitch | undefined;
+  /** Default: the one that this process runs on. */
+  readonly machine?: Machine;
   readonly clock?: Clock;
   readonly random?: Random;
 }
@@ -65,17 +72,17 @@ export interface Sidecar {
 
 /** @throws Error in words for people when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
-  const { config, clock = systemClock, random = Math.random } = options;
+  const { config, withhold = () => undefined, clock = systemClock, random = Math.random } = options;
   const scopeNotices = createScopeNotices(clock);
   const observers: Observe[] = [options.observe, scopeNotices.observe];
   const observe: Observe = (event) => {
     for (const hear of observers) hear(event);
   };
+  const budgets = takeBudgets(config, options, observe);
   const learned = await openLearnedLimits(config, clock, observe);
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
-  const { withhold = () => undefined } = options;
   const restored = learned?.restored ?? new Map<string, LearnedState>();
-  const routes = createRoutes({ config, sharing, restored, withhold, clock, random, observe });
+  const routes = createRoutes({ config, budgets, sharing, restored, withhold, clock, random, observe });
   const { tokens, throttles } = routes;
   const metrics = measure(options, routes, sharing);
   const watch = createWatch({ clock, throttles: () => statesOf(throttles) });
@@ -83,11 +90,12 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
 
   const phase: Phase = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
-  const proxy = await createProxy(options, routes, clock, observe);
-  const shown = { clock, metrics, phase, sharing, scopeNotices, reloader, watch, observe };
+  const proxy = await createProxy(options, routes, budgets, clock, observe);
+  const shown = { clock, metrics, phase, sharing, scopeNotices, reloader, watch, proxy, observe };
   const adminHandler = createAdmin(options, routes, shown);
   const begun = { tokens, throttles, sharing };
-  const admin = await bindOrUndo(() => bindAdmin(() => createAdminServer(adminHandler), config), begun);
+  const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
+  const admin = await bindOrUndo(() => bindAdmin(() => createAdminServer(adminHandler, adminSlots), config), begun);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   sharing?.fleet.start();
   for (const source of tokens.values()) source.start();
@@ -126,6 +134,7 @@ function measure(
 async function createProxy(
   { config, traced }: SidecarOptions,
   { table }: RunningRoutes,
+  limits: PortLimits,
   clock: Clock,
   observe: Observe,
 ): Promise<ProxyServer> {
@@ -137,7 +146,7 @@ async function createProxy(
     guard: await guardOptions(config),
     refuseUnlisted: createAllowList(listen.allow),
     keepAliveMs: listen.keepAliveMs,
-    maxConnections: listen.maxConnections,
+    limits,
     allowHalfClose: listen.allowHalfClose,
     watch: createWatches({ serverTiming: response.serverTiming, traced, clock }),
   });
@@ -152,13 +161,14 @@ interface Shown {
   readonly scopeNotices: ScopeNotices;
   readonly reloader: Reloader;
   readonly watch: Watch;
+  readonly proxy: ProxyServer;
   readonly observe: Observe;
 }
 
 function createAdmin(
   { config, version, onQuit, logLevels, logTrouble = () => undefined }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, metrics, phase, sharing, scopeNotices, reloader, watch, observe }: Shown,
+  { clock, metrics, phase, sharing, scopeNotices, reloader, watch, proxy, observe }: Shown,
 ) {
   return createAdminHandler({
     version,
@@ -167,6 +177,7 @@ function createAdmin(
     isOnSocketFile: config.admin.address.kind === 'unix',
     tokens: () => statesOf(tokens),
     throttles: () => statesOf(throttles),
+    listener: () => ({ ...proxy.connections.state(), requests: proxy.active.count }),
     fleet: () => sharing?.fleet.state(),
     scopeRefusals: () => scopeNotices.read(),
     configuration: reloader.state,

@@ -2,8 +2,7 @@
  * The admin port: probes, metrics, status. It reads states and changes nothing. Who may ask is judged in guard.ts, what
  * is said is worded in status.ts; binding an address is left to the caller. Refusals are problem details (RFC 9457).
  */
-import { createServer } from '../http.ts';
-import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../clock.ts';
 import type { Clock } from '../clock.ts';
 import type { FleetState } from '../fleet/condition.ts';
@@ -13,6 +12,7 @@ import { json, refuse, send, text } from './answers.ts';
 import type { Answer } from './answers.ts';
 import type { ConfigurationState, ShownSetting } from './configuration.ts';
 import { isLocalPeer, judgeRequest } from './guard.ts';
+import type { AdminHandler } from './http-server.ts';
 import type { AllowedAdminHost } from './guard.ts';
 import { answerLogLevel, LOG_LEVEL_PATH } from './log-level.ts';
 import type { LogLevelSwitch } from './log-level-switch.ts';
@@ -23,7 +23,7 @@ import { judgeQuit, QUIT_PATH } from './quit.ts';
 import { describeReadiness } from './readiness.ts';
 import type { Readiness } from './readiness.ts';
 import { describeStatus } from './status.ts';
-import type { AdminStates, ScopeRefusals } from './status-shape.ts';
+import type { AdminStates, ListenerState, ScopeRefusals } from './status-shape.ts';
 import { createWatch } from './watch.ts';
 import type { Watch } from './watch.ts';
 
@@ -37,6 +37,8 @@ export interface AdminOptions {
   readonly tokens: () => readonly TokenState[];
   /** At least one. */
   readonly throttles: () => readonly ThrottleState[];
+  /** What the proxy port holds and may hold. Default: nothing is shown. */
+  readonly listener?: () => ListenerState;
   /** Default: no fleet. */
   readonly fleet?: () => FleetState | undefined;
   /** Default: none. */
@@ -67,21 +69,8 @@ export interface AdminOptions {
   readonly peerAddress?: (request: IncomingMessage) => string | undefined;
 }
 
-/** Whoever asks the admin port asks little and reads at once: slow and idle peers must not keep a probe out. */
-const LIMITS = {
-  headersTimeout: 5000,
-  requestTimeout: 10_000,
-  keepAliveTimeout: 5000,
-  connectionsCheckingInterval: 1000,
-  maxHeaderSize: 16 * 1024,
-  // The guard counts the Host fields, and says what it expects.
-  requireHostHeader: false,
-  insecureHTTPParser: false,
-};
-const MAX_CONNECTIONS = 64;
 /** Where the files of the page are. */
 const FILES = '/assets/';
-const IDLE_SOCKET_MS = 10_000;
 
 interface Resource {
   /** For peers that are not loopback, too. */
@@ -89,16 +78,8 @@ interface Resource {
   answer(request: IncomingMessage): Answer | Promise<Answer>;
 }
 
-/** An HTTP server with the limits of the admin port, not listening yet; one for each address that is bound. */
-export function createAdminServer(handler: RequestListener): Server {
-  const server = createServer(LIMITS, handler);
-  server.maxConnections = MAX_CONNECTIONS;
-  server.setTimeout(IDLE_SOCKET_MS);
-  return server;
-}
-
 /** Answers the requests of the admin port, never throws. Uptime is counted from this call. */
-export function createAdminHandler(options: AdminOptions): RequestListener {
+export function createAdminHandler(options: AdminOptions): AdminHandler {
   const states = createStates(options);
   const door = createDoor(options, states);
   const resources = createResources(options, states, door);
@@ -112,10 +93,9 @@ export function createAdminHandler(options: AdminOptions): RequestListener {
       return refuse(500, 'INTERNAL_ERROR', 'The state could not be read.');
     }
   };
-  return (request, response) => {
-    void answerTo(request).then((answer) => {
-      send(request, response, answer);
-    });
+  return async (request, response) => {
+    send(request, response, await answerTo(request));
+    if (!response.writableEnded && !response.destroyed) await new Promise((resolve) => response.once('close', resolve));
   };
 }
 
@@ -137,6 +117,7 @@ function createStates(options: AdminOptions): () => AdminStates {
     draining: draining(),
     tokens: tokens(),
     throttles: throttles(),
+    listener: options.listener?.(),
     fleet: fleet?.(),
     scopeRefusals: options.scopeRefusals?.() ?? [],
     configuration: options.configuration?.(),

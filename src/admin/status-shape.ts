@@ -14,6 +14,8 @@ export interface AdminStates {
   readonly tokens: readonly TokenState[];
   /** At least one; in the order of the configuration. */
   readonly throttles: readonly ThrottleState[];
+  /** Undefined: nobody knows. */
+  readonly listener?: ListenerState | undefined;
   /** Undefined without one. */
   readonly fleet?: FleetState | undefined;
   /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
@@ -22,6 +24,16 @@ export interface AdminStates {
   readonly configuration?: ConfigurationState | undefined;
   /** What keeps log lines from their destination. Default: nothing. */
   readonly logTrouble?: LogTrouble | undefined;
+}
+
+/** What the proxy port holds now, and at most: what the configuration allows, or less where the machine gives less. */
+export interface ListenerState {
+  /** Of clients. */
+  readonly connections: number;
+  readonly connectionsLimit: number;
+  /** Under way, those that wait included. */
+  readonly requests: number;
+  readonly requestsLimit: number;
 }
 
 /** How often an upstream refused a request for want of a scope (RFC 6750 §3.1). */
@@ -110,6 +122,14 @@ export interface Status {
   readonly tokens: readonly Status['token'][];
   /** Of every throttle. */
   readonly throttles: readonly Status['throttle'][];
+  /** What the proxy port holds, and may hold. */
+  readonly listener: {
+    readonly connections: number;
+    readonly connectionsLimit: number;
+    readonly requests: number;
+    /** Null where the configuration alone limits them. */
+    readonly requestsLimit: number | null;
+  } | null;
   readonly insufficientScope: readonly {
     readonly route: string;
     readonly count: number;

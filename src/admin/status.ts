@@ -11,7 +11,7 @@ import type { AdminStates, Status } from './status-shape.ts';
 
 /** The body of /status. */
 export function describeStatus(states: AdminStates): Status {
-  const { version, uptimeMs, draining, fleet, scopeRefusals = [] } = states;
+  const { version, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
   const tokens = states.tokens.map(describeToken);
   const throttles = states.throttles.map(describeThrottle);
   return {
@@ -23,6 +23,7 @@ export function describeStatus(states: AdminStates): Status {
     throttle: first(throttles),
     tokens,
     throttles,
+    listener: listener === undefined ? null : { ...listener, requestsLimit: finiteOrNull(listener.requestsLimit) },
     insufficientScope: scopeRefusals.map(({ route, count, wallAt, needed }) => ({
       route,
       count,

@@ -78,7 +78,7 @@ export const listen = {
     env: 'SIDECAR_LISTEN_KEEP_ALIVE_MS',
   }),
   maxConnections: setting({
-    doc: 'Client connections that may be open at once.',
+    doc: 'Client connections that may be open at once, at most; fewer where the limit of file descriptors or of memory allows fewer (docs/operations.md).',
     format: wholeNumber(1, 1_000_000),
     default: 10_000,
     env: 'SIDECAR_LISTEN_MAX_CONNECTIONS',

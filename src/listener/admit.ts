@@ -49,8 +49,17 @@ export type Admission =
       readonly lifeline: Lifeline;
     };
 
-/** @param arrivedAt monotonic */
-export function admit(options: AdmitOptions, request: IncomingMessage, arrivedAt: number): Admission {
+/**
+ * @param arrivedAt monotonic
+ * @param fault with which every request is refused now. Default: none
+ */
+export function admit(
+  options: AdmitOptions,
+  request: IncomingMessage,
+  arrivedAt: number,
+  fault?: SidecarError,
+): Admission {
+  if (fault !== undefined) return { kind: 'refused', error: fault, route: undefined };
   const { guard, routes, clock } = options;
   const method = request.method ?? '';
   const verdict = guardRequest(guard, {

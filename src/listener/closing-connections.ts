@@ -47,6 +47,11 @@ export class ClosingConnections {
     if (!this.#closing.has(socket)) this.#closing.set(socket, undefined);
   }
 
+  /** Refuses a connection from which no request is read. */
+  refuseConnection(socket: Duplex, error: SidecarError): void {
+    this.#refuse(socket, { request: undefined, error, recorder: this.#options.unrouted }, false);
+  }
+
   /**
    * Refuses a request that node:http has handed over with its connection.
    * @param stream as handed over: not the connection itself while the request has an unfinished body

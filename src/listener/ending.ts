@@ -15,7 +15,9 @@ export type Ending =
   | { readonly kind: 'preflight' };
 
 /** The status logged and counted for a client that left before its answer had ended. */
-const CLIENT_LEFT = 499;
+const CLIENT_LEFT_STATUS = 499;
+
+export const CLIENT_LEFT: Ending = { kind: 'client-left' };
 
 export function emptyTally(): Tally {
   return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0 };
@@ -67,7 +69,7 @@ function codeOf(ending: Ending): number {
     case 'preflight':
       return PREFLIGHT_ANSWERED;
     case 'client-left':
-      return CLIENT_LEFT;
+      return CLIENT_LEFT_STATUS;
   }
 }
 

@@ -17,6 +17,15 @@ export function drainingFault(): SidecarError {
   return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
 }
 
+/** Made once: they are used when there is no time to lose. */
+export const TOO_MANY_CONNECTIONS = fullFault('connections');
+export const TOO_MANY_REQUESTS = fullFault('requests');
+export const TOO_MANY_PIPELINED = fullFault('requests of this connection');
+
+function fullFault(what: string): SidecarError {
+  return new SidecarError('QUEUE_FULL', `the sidecar has as many ${what} as it may hold`, { retryAfterMs: 1000 });
+}
+
 /** A request's fault as it is; whatever else was thrown is told of, and the client learns only that something went wrong. */
 export function asFault(thrown: unknown, observe: Observe): SidecarError {
   if (thrown instanceof SidecarError) return thrown;

@@ -1,5 +1,6 @@
 /** node:http as the proxy port wants it. What is heard and answered there is proxy-server.ts's. */
 import type http from 'node:http';
+import type { Socket } from 'node:net';
 import { createServer } from '../http.ts';
 
 export interface HttpServerOptions {
@@ -13,8 +14,11 @@ export interface HttpServerOptions {
 
 const HEADERS_TIMEOUT_MS = 60_000;
 
-/** A server that listens nowhere yet and answers nothing. */
-export function createHttpServer(options: HttpServerOptions): http.Server {
+/**
+ * A server that listens nowhere yet and answers nothing.
+ * @param accept judges each new connection before node:http makes a parser for it; one that it refuses is its own to end
+ */
+export function createHttpServer(options: HttpServerOptions, accept: (socket: Socket) => boolean): http.Server {
   const { keepAliveMs, headersTimeoutMs = HEADERS_TIMEOUT_MS, allowHalfClose } = options;
   const server = createServer({
     keepAliveTimeout: keepAliveMs,
@@ -29,6 +33,10 @@ export function createHttpServer(options: HttpServerOptions): http.Server {
     requireHostHeader: false,
     // Whatever NODE_OPTIONS say.
     insecureHTTPParser: false,
+  });
+  const attachParser = server.listeners('connection') as ((socket: Socket) => void)[];
+  server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+    if (accept(socket)) for (const attach of attachParser) attach.call(server, socket);
   });
   // The guard has to see every field; the size of the field section bounds their number.
   return Object.assign(server, { httpAllowHalfOpen: allowHalfClose, maxHeadersCount: 0 });

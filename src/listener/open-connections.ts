@@ -1,17 +1,36 @@
 /**
- * The open connections of the proxy port, those of all its address families together: how many there may be, and their
- * end. What is said on them is proxy-server's.
+ * The open connections of the proxy port, those of all its address families together, and the requests on them: how many there may be, which
+ * give way or are refused, and their end. What is said on them is proxy-server's.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '../clock.ts';
+import { ConnectionSlots } from '../connection-slots.ts';
+import type { SidecarError } from '../errors.ts';
 import type { Observe } from '../telemetry/events.ts';
+import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './faults.ts';
 
-export interface ConnectionLimit {
-  /** `listen.maxConnections`. */
-  readonly max: number;
+/** What a port may hold. */
+export interface PortLimits {
+  /** Connections that are served at once. */
+  readonly connections: number;
+  /** Connections beyond those that may stay open for a moment, to read why they are refused. */
+  readonly refusedConnections: number;
+  /** Requests under way at once, those that wait included. */
+  readonly requests: number;
+}
+
+export interface OpenConnectionsOptions {
+  readonly limits: PortLimits;
   readonly clock: Clock;
   readonly observe: Observe;
+  /** Replies on a connection that is not served, or no longer, and ends it. */
+  readonly refuse: (socket: Socket, error: SidecarError) => void;
 }
+
+/** Requests of one connection that may be without a response; node:http reads a packet of pipelined requests as a whole. */
+const MAX_PIPELINED = 64;
+/** What a client may take for its head before its connection may be given to another one. */
+const MIN_WAIT_MS = 1000;
 
 /** A full port is told of at most this often. */
 const WARN_EVERY_MS = 60_000;
@@ -21,31 +40,60 @@ const SHORT_TURN_MS = 0.1;
 const MOST_TURNS = 10_000;
 
 export class OpenConnections {
-  readonly #limit: ConnectionLimit;
-  readonly #sockets = new Set<Socket>();
+  readonly #options: OpenConnectionsOptions;
+  readonly #slots: ConnectionSlots;
+  readonly #refused = new Set<Socket>();
   #added = 0;
   #noneWaiters: (() => void)[] = [];
   #warnAgainAt = -Infinity;
-  #refused = 0;
+  #refusedCount = 0;
+  #displacedCount = 0;
 
-  constructor(limit: ConnectionLimit) {
-    this.#limit = limit;
+  constructor(options: OpenConnectionsOptions) {
+    this.#options = options;
+    this.#slots = new ConnectionSlots(options.limits.connections, MIN_WAIT_MS, options.clock);
   }
 
-  /** Keeps a connection in mind until it ends; one too many is closed before anything is read from it. */
-  add(socket: Socket): void {
-    if (this.#sockets.size >= this.#limit.max) {
-      socket.destroy();
+  /** How many are open, and the limits of the port. */
+  state(): { readonly connections: number; readonly connectionsLimit: number; readonly requestsLimit: number } {
+    const { connections, requests } = this.#options.limits;
+    return { connections: this.#slots.size, connectionsLimit: connections, requestsLimit: requests };
+  }
+
+  /** Keeps a new connection in mind until it ends. False when it is refused: nothing may be read from it. */
+  accept(socket: Socket): boolean {
+    const decision = this.#slots.add(socket);
+    if (decision.kind === 'refuse') {
+      this.#refusedCount++;
       this.#warn();
-      return;
+      this.#refuse(socket);
+      return false;
     }
-    this.#sockets.add(socket);
     this.#added++;
-    socket.once('close', () => {
-      this.#sockets.delete(socket);
-      if (this.#sockets.size > 0) return;
-      for (const wake of this.#noneWaiters.splice(0)) wake();
-    });
+    socket.once('close', () => this.#remove(socket));
+    if (decision.kind === 'displace') {
+      this.#displacedCount++;
+      this.#warn();
+      // A client that has had its responses sees what it sees when the idle time is up.
+      if (decision.isNew) this.#refuse(decision.socket);
+      else decision.socket.destroy();
+    }
+    return true;
+  }
+
+  /**
+   * A request has come, and keeps its connection until `requestEnds`.
+   * @param underWay how many others are
+   * @returns the fault with which it is refused, if there is no room for it
+   */
+  requestBegins(socket: Socket, underWay: number): SidecarError | undefined {
+    if (this.#slots.requestBegins(socket) > MAX_PIPELINED) return TOO_MANY_PIPELINED;
+    return underWay < this.#options.limits.requests ? undefined : TOO_MANY_REQUESTS;
+  }
+
+  /** To be called once for each request that began. */
+  requestEnds(socket: Socket): void {
+    this.#slots.requestEnds(socket);
   }
 
   /**
@@ -53,7 +101,7 @@ export class OpenConnections {
    * short that hardly one can have come behind its look at the port. The longer it takes, the longer a turn may be.
    */
   async whenCaughtUp(longestMs: number): Promise<void> {
-    const { clock } = this.#limit;
+    const { clock } = this.#options;
     // From one place in a turn to the same in the next: the port is looked at once in between.
     await nextTurn();
     const startedAt = clock.now();
@@ -69,20 +117,40 @@ export class OpenConnections {
 
   /** Resolves when none is open. */
   whenNone(): Promise<void> {
-    if (this.#sockets.size === 0) return Promise.resolve();
+    if (this.#slots.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#noneWaiters.push(resolve));
   }
 
   closeAll(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of [...this.#slots.sockets, ...this.#refused]) socket.destroy();
+  }
+
+  /** It stays open until its peer has read the reply, but not at the cost of more descriptors: then the one refused first has to go. */
+  #refuse(socket: Socket): void {
+    const { refuse, limits } = this.#options;
+    if (this.#refused.size >= limits.refusedConnections) {
+      const [oldest] = this.#refused;
+      oldest?.destroy();
+      if (oldest !== undefined) this.#refused.delete(oldest);
+    }
+    this.#refused.add(socket);
+    socket.once('close', () => this.#refused.delete(socket));
+    refuse(socket, TOO_MANY_CONNECTIONS);
+  }
+
+  #remove(socket: Socket): void {
+    this.#slots.remove(socket);
+    if (this.#slots.size > 0) return;
+    for (const resolve of this.#noneWaiters.splice(0)) resolve();
   }
 
   #warn(): void {
-    const { max, clock, observe } = this.#limit;
-    this.#refused++;
+    const { limits, clock, observe } = this.#options;
     if (clock.now() < this.#warnAgainAt) return;
     this.#warnAgainAt = clock.now() + WARN_EVERY_MS;
-    const message = `as many connections are open as listen.maxConnections allows (${String(max)}); refused so far: ${String(this.#refused)}`;
+    const message =
+      `as many connections are open as are allowed (${String(limits.connections)}: listen.maxConnections, or less where the machine gives less); ` +
+      `refused so far: ${String(this.#refusedCount)}, closed while they waited: ${String(this.#displacedCount)}`;
     observe({ kind: 'warning', message });
   }
 }

@@ -17,23 +17,21 @@ import { ActiveRequest, ActiveRequests } from './active-requests.ts';
 import { admit, type AdmitOptions } from './admit.ts';
 import { Carried, type CarryingPort } from './carried.ts';
 import { ClosingConnections } from './closing-connections.ts';
-import { emptyTally, tellEnding, type Ending } from './ending.ts';
+import { CLIENT_LEFT, emptyTally, tellEnding, type Ending } from './ending.ts';
 import { replyLocally, replyRaw } from './local-reply.ts';
-import { asFault, drainingFault } from './faults.ts';
+import { asFault, drainingFault, TOO_MANY_PIPELINED } from './faults.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
-import { OpenConnections } from './open-connections.ts';
+import { OpenConnections, type PortLimits } from './open-connections.ts';
 import { answerPreflight } from './preflight.ts';
 import { refuseUpgrade } from './websocket.ts';
 
 export interface ProxyServerOptions extends AdmitOptions, HttpServerOptions {
-  readonly maxConnections: number;
+  readonly limits: PortLimits;
   /** Tells of what reaches no route, by this route's name. */
   readonly unrouted: Pick<ExchangeParts, 'observe' | 'route'>;
   /** Follows each request from its arrival on. Default: nobody does. */
   readonly watch?: StartWatch | undefined;
 }
-
-const CLIENT_LEFT: Ending = { kind: 'client-left' };
 
 export class ProxyServer {
   readonly active = new ActiveRequests();
@@ -45,24 +43,27 @@ export class ProxyServer {
     answerFailed: (exchange, reason) => this.#answerFailed(exchange, reason),
     conclude: (carried, ending) => this.#conclude(carried, ending),
   };
+  readonly #asFault = (thrown: unknown): SidecarError => asFault(thrown, this.#options.unrouted.observe);
   #phase: 'open' | 'closing' | 'refusing' = 'open';
 
   constructor(options: ProxyServerOptions) {
     this.#options = options;
-    const { clock, unrouted, maxConnections, allowHalfClose } = options;
-    this.connections = new OpenConnections({ clock, ...unrouted, max: maxConnections });
+    const { clock, unrouted, limits, allowHalfClose } = options;
     this.#closing = new ClosingConnections({ active: this.active, unrouted, allowHalfClose });
+    const refuse = (socket: net.Socket, error: SidecarError): void => this.#closing.refuseConnection(socket, error);
+    this.connections = new OpenConnections({ limits, clock, observe: unrouted.observe, refuse });
   }
 
   /** Makes one http.Server per address family; all share this port's state. */
   createServer(): http.Server {
-    const server = createHttpServer(this.#options);
+    const server = createHttpServer(this.#options, (socket) => this.connections.accept(socket));
     const serve = this.#serve.bind(this);
     server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
     server.on('clientError', (error, socket) => {
       this.#closing.refuseBroken(error, socket);
     });
     server.on('connect', (request: IncomingMessage, stream: Duplex) => {
+      this.connections.requestBegins(request.socket, 0);
       this.#closing.refuseHandedOver(
         request,
         stream,
@@ -70,9 +71,9 @@ export class ProxyServer {
       );
     });
     server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
+      this.connections.requestBegins(request.socket, 0);
       void this.#upgrade(request, stream, head);
     });
-    server.on('connection', (socket) => this.connections.add(socket));
     this.#servers.push(server);
     return server;
   }
@@ -102,14 +103,17 @@ export class ProxyServer {
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
-    // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6).
-    if (this.#closing.has(request.socket)) return;
+    const { socket } = request;
+    // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6), and nothing more is read.
+    if (this.#closing.has(socket)) return void socket.pause();
+    const fault = this.connections.requestBegins(socket, this.active.count);
     const { clock, unrouted } = this.#options;
     const tally = emptyTally();
     const startedAt = clock.now();
     const watch = this.#options.watch?.(request);
-    if (this.#phase !== 'open') this.active.closeAfter(response);
-    const admission = admit(this.#options, request, startedAt);
+    if (this.#phase !== 'open' || fault === TOO_MANY_PIPELINED) this.active.closeAfter(response);
+    const admission = admit(this.#options, request, startedAt, fault);
+    if (admission.kind !== 'admitted') response.once('close', () => this.connections.requestEnds(socket));
     if (admission.kind === 'preflight') {
       answerPreflight(request, response, admission.corsOrigin);
       tellEnding(unrouted, request, { kind: 'preflight' }, tally, clock.now() - startedAt, watch);
@@ -146,6 +150,7 @@ export class ProxyServer {
     } finally {
       lifeline.meetDeadline();
       this.active.remove(carried);
+      this.connections.requestEnds(request.socket);
       this.#closing.requestEnded(request.socket);
     }
   }
@@ -174,10 +179,6 @@ export class ProxyServer {
     const sentBytes = replyLocally(request, response, error, cors, this.#closing.has(socket));
     if (!response.shouldKeepAlive) this.#closing.add(socket);
     return sentBytes;
-  }
-
-  #asFault(thrown: unknown): SidecarError {
-    return asFault(thrown, this.#options.unrouted.observe);
   }
 
   async #upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {

@@ -17,6 +17,7 @@ import type { LearnedState, Throttle, ThrottleTerms } from '../throttle/throttle
 import { followTrust, type Trust } from '../tls.ts';
 import type { TokenSource } from '../token/token.ts';
 import { createUpstream, type Upstream } from '../upstream/client.ts';
+import type { Budgets } from './budgets.ts';
 import type { FleetParts } from './fleet.ts';
 import { createLiveTable, type LastingParts } from './live-table.ts';
 import { shareThrottle } from './replica-share.ts';
@@ -32,6 +33,8 @@ export interface RoutesOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: Observe;
+  /** What request bodies may take, however large `retry.replayTotalBytes` is. */
+  readonly budgets: Pick<Budgets, 'replayTotalBytes'>;
 }
 
 /** Everything that requests pass, nothing of it started. */
@@ -56,7 +59,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   const tokens = createTokenSources(options, egress);
   const throttles = createThrottles(options);
   const upstreams = createUpstreams(config, egress, options);
-  const memory = new ReplayMemory(config.routes[0].retry.replayTotalBytes);
+  const memory = new ReplayMemory(replayBytes(config, options));
   const lasting = new Map(
     config.routes.map((route): [string, LastingParts] => {
       const { name, credential, throttleGroup, throttle, upstream } = route;
@@ -81,7 +84,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
     reconfigure: (next) => {
       // Connections before those who will use them.
       for (const [way, { client }] of upstreams) client.resize(mostAtOnce(next.routes, way));
-      memory.resize(next.routes[0].retry.replayTotalBytes);
+      memory.resize(replayBytes(next, options));
       rebuild(next);
       for (const [group, terms] of throttleTerms(next)) existing(throttles.get(group)).reconfigure(terms);
     },
@@ -89,6 +92,10 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
     },
   };
+}
+
+function replayBytes({ routes: [{ retry }] }: Config, { budgets }: RoutesOptions): number {
+  return Math.min(retry.replayTotalBytes, budgets.replayTotalBytes);
 }
 
 function createTokenSources(

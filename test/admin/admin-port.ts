@@ -5,8 +5,11 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import { createAdminHandler, createAdminServer } from '../../src/admin/server.ts';
+import { createAdminServer } from '../../src/admin/http-server.ts';
+import { createAdminHandler } from '../../src/admin/server.ts';
 import type { AdminOptions } from '../../src/admin/server.ts';
+import { systemClock } from '../../src/clock.ts';
+import { ConnectionSlots } from '../../src/connection-slots.ts';
 import { unpaced, validToken } from './states.ts';
 
 export interface Answer {
@@ -17,7 +20,7 @@ export interface Answer {
 }
 
 /** On a port of its own; ends with the test. */
-export async function start(options: Partial<AdminOptions> = {}) {
+export async function start(options: Partial<AdminOptions> & { readonly maxConnections?: number } = {}) {
   const server = createAdminServer(
     createAdminHandler({
       version: '1.2.3',
@@ -29,6 +32,7 @@ export async function start(options: Partial<AdminOptions> = {}) {
       metrics: { render: () => Promise.resolve('up 1\n'), contentType: 'text/plain; version=0.0.4; charset=utf-8' },
       ...options,
     }),
+    new ConnectionSlots(options.maxConnections ?? 64, 0, systemClock),
   );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

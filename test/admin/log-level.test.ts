@@ -34,7 +34,7 @@ async function open({ isAllowed = true, peer = '127.0.0.1', configured = 'info' 
     peerAddress: () => peer,
     logLevels: isAllowed ? levels : undefined,
   });
-  const server = createServer(handler);
+  const server = createServer((request, response) => void handler(request, response));
   const url = `${await listenOnLoopback(server)}/log-level`;
   onTestFinished(() => closeServer(server));
   const put = async (body: string, query = '', headers: Record<string, string> = {}) => {

@@ -6,7 +6,10 @@ import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAdminHandler, createAdminServer } from '../../src/admin/server.ts';
+import { createAdminServer } from '../../src/admin/http-server.ts';
+import { createAdminHandler } from '../../src/admin/server.ts';
+import { systemClock } from '../../src/clock.ts';
+import { ConnectionSlots } from '../../src/connection-slots.ts';
 import type { AdminOptions } from '../../src/admin/server.ts';
 import { unpaced, validToken } from './states.ts';
 
@@ -23,7 +26,7 @@ async function start(options: Partial<AdminOptions> = {}) {
     onQuit: () => (quits += 1),
     ...options,
   });
-  const server = createAdminServer(handler);
+  const server = createAdminServer(handler, new ConnectionSlots(64, 0, systemClock));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

@@ -1,7 +1,11 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
+import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it } from 'vitest';
-import { createAdminServer } from '../../src/admin/server.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAdminServer } from '../../src/admin/http-server.ts';
+import { systemClock } from '../../src/clock.ts';
+import { ConnectionSlots } from '../../src/connection-slots.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { start } from './admin-port.ts';
 import type { Answer } from './admin-port.ts';
@@ -187,10 +191,58 @@ it('two Host fields on the wire are refused', async () => {
   expect(await text(socket)).toMatch(/^HTTP\/1\.1 40[03] /);
 });
 
-it('the server bounds connections, and how long a slow one is kept', () => {
-  const server = createAdminServer(() => undefined);
-  expect(server.maxConnections).toBe(64);
+it('the server bounds how long a slow connection is kept', () => {
+  const server = createAdminServer(() => Promise.resolve(), new ConnectionSlots(64, 0, systemClock));
   expect(server.headersTimeout).toBeLessThanOrEqual(5000);
   expect(server.timeout).toBeLessThanOrEqual(10_000);
   expect(server.keepAliveTimeout).toBeLessThanOrEqual(5000);
+});
+
+describe('a port whose connections are all taken', () => {
+  const open = async (port: number, bytes: string): Promise<Socket> => {
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'connect');
+    socket.on('error', () => socket.destroy()).resume();
+    socket.write(bytes);
+    return socket;
+  };
+
+  it.each([
+    ['by unfinished heads', 'GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: '],
+    ['by idle ones', ''],
+    ['by unfinished bodies', 'POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf'],
+    ['by kept ones', 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['by pipelines', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(50)],
+  ])('%s, answers a probe all the same', async (_, bytes) => {
+    const { port, ask } = await start({ maxConnections: 4 });
+    for (let round = 0; round < 3; round++) {
+      await Promise.all(Array.from({ length: 6 }, () => open(port, bytes)));
+      expect((await ask('/livez')).status).toBe(200);
+    }
+  });
+
+  it('by clients that do not read, answers a probe all the same', async () => {
+    const metrics = { render: () => Promise.resolve('x'.repeat(8_000_000)), contentType: 'text/plain' };
+    const { port, ask } = await start({ maxConnections: 4, metrics });
+    for (let count = 0; count < 8; count++)
+      (await open(port, 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n')).pause();
+    expect((await ask('/livez')).status).toBe(200);
+  });
+
+  it('closes no connection whose request has no response yet', async () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const asked = Promise.withResolvers<undefined>();
+    const render = (): Promise<string> => {
+      asked.resolve(undefined);
+      return promise;
+    };
+    const { port, ask } = await start({ maxConnections: 2, metrics: { render, contentType: 'text/plain' } });
+    const scrape = ask('/metrics');
+    await asked.promise;
+    for (let count = 0; count < 5; count++) expect((await ask('/livez')).status).toBe(200);
+    await Promise.all(Array.from({ length: 5 }, () => open(port, '')));
+    resolve('up 1\n');
+    expect(await scrape).toMatchObject({ status: 200, body: 'up 1\n' });
+  });
 });

@@ -8,11 +8,13 @@ import { pageOf, textOf } from './view.ts';
 
 describe('status', () => {
   it('tells all of a busy sidecar', () => {
-    const states = { tokens: [{ ...validToken, ...failing }], throttles: [limited] };
+    const listener = { connections: 3, connectionsLimit: 10_000, requests: 1, requestsLimit: Infinity };
+    const states = { tokens: [{ ...validToken, ...failing }], throttles: [limited], listener };
     const status = describeStatus({ version: '1.2.3', uptimeMs: 61_999, draining: false, ...states });
     expect(status).toEqual({
       tokens: [status.token],
       throttles: [status.throttle],
+      listener: { ...listener, requestsLimit: null },
       version: '1.2.3',
       uptimeSeconds: 61,
       draining: false,

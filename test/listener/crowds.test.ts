@@ -4,8 +4,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { bind } from '../../src/listener/bind.ts';
 import { call } from '../support/calls.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { openSocket, readToEnd } from '../support/raw-client.ts';
+import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { until } from '../support/until.ts';
 import { startProxy } from './proxy.ts';
 
 async function openIdle(url: string): Promise<Socket> {
@@ -26,15 +27,74 @@ async function isServed(socket: Socket): Promise<boolean> {
 }
 
 describe('listen.maxConnections', () => {
-  it('closes one connection too many, and serves those that are open', async () => {
+  it('refuses one connection too many with 503 while the others are new or in use', async () => {
     await using upstream = await startRecordingUpstream();
-    await using proxy = await startProxy(upstream.url, { maxConnections: 2 });
+    await using proxy = await startProxy(upstream.url, { maxConnections: 2, clock: new ManualClock() });
     const [first, second] = [await openIdle(proxy.url), await openIdle(proxy.url)];
     expect(await isServed(first)).toBe(true);
-    const third = await openSocket(proxy.url);
-    expect(await readToEnd(third)).toMatchObject({ end: 'fin', bytes: Buffer.alloc(0) });
+    const third = await readToEnd(await openSocket(proxy.url));
+    expect(third).toMatchObject({ status: 503, end: 'fin', fields: { connection: 'close', 'retry-after': '1' } });
+    expect(JSON.parse(third.body.toString())).toMatchObject({ code: 'QUEUE_FULL' });
     expect([await isServed(first), await isServed(second)]).toEqual([true, true]);
     expect(upstream.requests).toHaveLength(3);
+    const refused = proxy.ended().filter(({ code }) => code === 503);
+    expect(refused).toMatchObject([{ source: 'sidecar', localReply: 'QUEUE_FULL' }]);
+  });
+
+  it('gives the slot of the connection that has waited longest to a new one', async () => {
+    await using upstream = await startRecordingUpstream();
+    const clock = new ManualClock();
+    await using proxy = await startProxy(upstream.url, { maxConnections: 2, clock });
+    const [first, second] = [await openIdle(proxy.url), await openIdle(proxy.url)];
+    expect([await isServed(first), await isServed(second)]).toEqual([true, true]);
+    await clock.advance(500);
+    expect(await isServed(first)).toBe(true);
+    await clock.advance(600);
+    const end = readToEnd(second);
+    const third = await openIdle(proxy.url);
+    expect(await end).toMatchObject({ end: 'fin', bytes: Buffer.alloc(0) });
+    expect([await isServed(first), await isServed(third)]).toEqual([true, true]);
+  });
+
+  it('never takes the slot of a request without a response', async () => {
+    await using upstream = await startRecordingUpstream((request, response) => {
+      if (request.path !== '/never') response.end();
+    });
+    const clock = new ManualClock();
+    await using proxy = await startProxy(upstream.url, { maxConnections: 1, clock });
+    const first = await openIdle(proxy.url);
+    first.write('GET /never HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+    await until(() => upstream.requests.length === 1, 'the request reaches the upstream');
+    await clock.advance(30_000);
+    expect((await readToEnd(await openSocket(proxy.url))).status).toBe(503);
+    expect(first.destroyed).toBe(false);
+  });
+
+  it('replies with 503 to a client that gives way within its first head', async () => {
+    await using upstream = await startRecordingUpstream();
+    const clock = new ManualClock();
+    await using proxy = await startProxy(upstream.url, { maxConnections: 1, clock });
+    const slow = await openSocket(proxy.url);
+    const answer = readToEnd(slow);
+    slow.write('GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\nX-');
+    await until(() => proxy.server.connections.state().connections === 1, 'the connection is open');
+    await clock.advance(1000);
+    expect(await isServed(await openIdle(proxy.url))).toBe(true);
+    expect((await answer).status).toBe(503);
+  });
+
+  it('closes the connection that was refused first when too many read their replies', async () => {
+    await using upstream = await startRecordingUpstream();
+    await using proxy = await startProxy(upstream.url, { maxConnections: 0, maxRefusedConnections: 2 });
+    const refused = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const socket = await openSocket(proxy.url);
+        onTestFinished(() => void socket.destroy());
+        return readToEnd(socket);
+      }),
+    );
+    expect(refused.map(({ status }) => status)).toEqual([503, 503, 503]);
+    expect(proxy.ended()).toHaveLength(3);
   });
 
   it('counts the address families together', async () => {
@@ -64,10 +124,42 @@ describe('listen.maxConnections', () => {
     expect(warnings()).toHaveLength(1);
     await clock.advance(60_000);
     await readToEnd(await openSocket(proxy.url));
-    expect(warnings()).toMatchObject([
-      { message: 'as many connections are open as listen.maxConnections allows (0); refused so far: 1' },
-      { message: 'as many connections are open as listen.maxConnections allows (0); refused so far: 4' },
-    ]);
+    const counts = warnings().map((event) => /refused so far: \d+/.exec('message' in event ? event.message : '')?.[0]);
+    expect(counts).toEqual(['refused so far: 1', 'refused so far: 4']);
+  });
+});
+
+describe('requests beyond what may be held', () => {
+  const KEPT = 'Host: 127.0.0.1\r\n';
+  const statuses = (bytes: Buffer) => bytes.toString().match(/HTTP\/1\.1 \d+/g) ?? [];
+
+  it('are refused with 503 while as many are under way, and their connections stay open', async () => {
+    await using upstream = await startRecordingUpstream(() => undefined);
+    await using proxy = await startProxy(upstream.url, { maxRequests: 1 });
+    const first = await openIdle(proxy.url);
+    first.write(REQUEST);
+    await until(() => upstream.requests.length === 1, 'the request reaches the upstream');
+    const answer = await sendRaw(
+      proxy.url,
+      `GET /b HTTP/1.1\r\n${KEPT}\r\nGET /c HTTP/1.1\r\n${KEPT}Connection: close\r\n\r\n`,
+    );
+    expect(statuses(answer.bytes)).toEqual(['HTTP/1.1 503', 'HTTP/1.1 503']);
+    expect(await proxy.told(2)).toMatchObject([{ localReply: 'QUEUE_FULL' }, { localReply: 'QUEUE_FULL' }]);
+  });
+
+  it.each([
+    ['GETs', (path: string) => `GET ${path} HTTP/1.1\r\n${KEPT}\r\n`],
+    ['POSTs', (path: string) => `POST ${path} HTTP/1.1\r\n${KEPT}Content-Length: 4\r\n\r\nbody`],
+  ])('of one connection, pipelined %s: 64 are answered, one gets 503, and the connection closes', async (_, ask) => {
+    await using upstream = await startRecordingUpstream((_request, response) => void response.end('ok'));
+    await using proxy = await startProxy(upstream.url);
+    const answer = await sendRaw(proxy.url, Array.from({ length: 300 }, (__, at) => ask(`/${String(at)}`)).join(''));
+    expect(statuses(answer.bytes)).toEqual([...Array<string>(64).fill('HTTP/1.1 200'), 'HTTP/1.1 503']);
+    expect(answer.bytes.toString().match(/connection: close/gi)).toHaveLength(1);
+    expect(upstream.requests).toHaveLength(64);
+    expect((await proxy.told(65)).filter(({ code }) => code === 503)).toMatchObject([{ localReply: 'QUEUE_FULL' }]);
+    await proxy.server.active.whenIdle();
+    expect(proxy.server.connections.state().connections).toBe(0);
   });
 });
 

@@ -17,7 +17,10 @@ import type { Throttle } from '../../src/throttle/throttle.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { FakeTokens } from './fake-tokens.ts';
 
-export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' | 'unrouted' | 'guard'>> {
+export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' | 'unrouted' | 'guard' | 'limits'>> {
+  readonly maxConnections?: number;
+  readonly maxRefusedConnections?: number;
+  readonly maxRequests?: number;
   readonly deadlineMs?: number;
   readonly serveUpgrade?: Route['serveUpgrade'];
   readonly guard?: Partial<ProxyServerOptions['guard']>;
@@ -50,7 +53,8 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     events.push(event);
     for (const listener of listeners) listener();
   });
-  const { guard, deadlineMs = 60_000, keepAliveMs = 60_000, maxConnections = 1000, ...rest } = options;
+  const { guard, deadlineMs = 60_000, keepAliveMs = 60_000, ...rest } = options;
+  const { maxConnections = 1000, maxRefusedConnections = 8, maxRequests = 1000 } = options;
   const server = new ProxyServer({
     routes: createRouteTable<Route>([
       { pathPrefix: '/', stripPrefix: false, methods: undefined, deadlineMs, parts, serveUpgrade: rest.serveUpgrade },
@@ -65,7 +69,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     },
     refuseUnlisted: rest.refuseUnlisted ?? (() => undefined),
     keepAliveMs,
-    maxConnections,
+    limits: { connections: maxConnections, refusedConnections: maxRefusedConnections, requests: maxRequests },
     allowHalfClose: rest.allowHalfClose ?? false,
     watch: rest.watch,
     ...(rest.headersTimeoutMs === undefined ? {} : { headersTimeoutMs: rest.headersTimeoutMs }),

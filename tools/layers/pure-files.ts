@@ -19,6 +19,7 @@ export const PURE_FILES = [
   'src/listener/allow-list.ts',
   'src/listener/{guard,route-table}.ts',
   'src/listener/wishes.ts',
+  'src/sidecar/budgets.ts',
   'src/retry/backoff.ts',
   'src/retry/budget.ts',
   'src/retry/policy.ts',

@@ -17,7 +17,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['^src/exchange/'],
   ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/', '^src/fleet/'],
   [
-    '^src/(asset|errors|clock|hardening|host-field|http|http-date|delay-line|loopback|remembered|replace-file|secret-forms|tls|undici)\\.ts$|^src/egress/|^src/telemetry/events\\.ts$',
+    '^src/(asset|errors|clock|connection-slots|hardening|host-field|http|http-date|delay-line|loopback|remembered|replace-file|secret-forms|tls|undici)\\.ts$|^src/egress/|^src/telemetry/events\\.ts$',
   ],
 ];
 

@@ -1,0 +1,54 @@
+/** What the machine gives to this process: read once, at the start. What follows from it is decided in budgets.ts. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
+import type { Config } from '../config/config.ts';
+import type { Observe } from '../telemetry/events.ts';
+import { demandOf, planBudgets, type Budgets, type Machine } from './budgets.ts';
+
+interface Surroundings {
+  /** Default: the one that this process runs on. */
+  readonly machine?: Machine | undefined;
+  /** Present when requests are traced. */
+  readonly traced?: unknown;
+}
+
+/**
+ * What this process may hold; a warning is observed for everything of which the configuration asks for more.
+ * @throws Error when the machine gives too little to serve even one client
+ */
+export function takeBudgets(config: Config, { machine, traced }: Surroundings, observe: Observe): Budgets {
+  const decision = planBudgets(machine ?? readMachine(), demandOf(config, traced !== undefined));
+  if (decision.kind === 'too-small') throw new Error(decision.problem);
+  for (const message of decision.warnings) observe({ kind: 'warning', message });
+  return decision.budgets;
+}
+
+/** Outside of Linux the descriptors are not known. */
+function readMachine(): Machine {
+  const constrainedBytes = process.constrainedMemory();
+  return {
+    ...readDescriptors(),
+    heapLimitBytes: readHeapLimit(),
+    memoryLimitBytes: Math.min(constrainedBytes > 0 ? constrainedBytes : Infinity, totalmem()),
+  };
+}
+
+function readDescriptors(): Pick<Machine, 'descriptorLimit' | 'openDescriptors'> {
+  try {
+    // Node.js has raised the soft limit to the hard one by now.
+    const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+    const openDescriptors = readdirSync('/proc/self/fd').length;
+    return { descriptorLimit: soft === undefined ? undefined : Number(soft), openDescriptors };
+  } catch {
+    return { descriptorLimit: undefined, openDescriptors: 0 };
+  }
+}
+
+/** V8 tells the sum of both generations, of which the young one may be the larger: a flag is nearer to the truth. */
+function readHeapLimit(): number {
+  const flags = [...(process.env.NODE_OPTIONS ?? '').split(/\s+/), ...process.execArgv];
+  const sizes = flags.flatMap((flag) => /^--max[-_]old[-_]space[-_]size=(\d+)$/.exec(flag)?.[1] ?? []);
+  const mebibytes = Number(sizes.at(-1) ?? 0);
+  return mebibytes > 0 ? mebibytes * 1024 * 1024 : 0.75 * getHeapStatistics().heap_size_limit;
+}
