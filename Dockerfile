@@ -36,8 +36,9 @@ COPY --from=image /image/system/ /
 COPY --from=image /image/packages/ /
 COPY --from=image /image/application/ /
 ENV NODE_ENV=production
-# Memory, measured (docs/adr/0019): a young generation that fits the work, one malloc arena, and freed memory given back.
-ENV NODE_OPTIONS="--max-semi-space-size=4"
+# Memory, measured (docs/adr/0019 and 0021): a young generation that fits the work, an old one that leaves room for the buffers of bodies, one
+# malloc arena, and freed memory given back.
+ENV NODE_OPTIONS="--max-semi-space-size=4 --max-old-space-size-percentage=40"
 ENV MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
 WORKDIR /app
 # By number: Kubernetes' runAsNonRoot cannot judge a name.
