@@ -1,0 +1,149 @@
+/** Loads that ask for more than the machine gives: what becomes of the sidecar, of its probes and of each request. Linux only. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MAIN } from '../support/main-file.ts';
+import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { newCredential } from '../support/secrets.ts';
+import { peakMemoryBytes, settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
+import { startTokenServer } from '../support/token-server.ts';
+
+/** What the sidecar is given. */
+export interface Machine {
+  /** Of Node.js, before the program. Default: none. */
+  readonly flags?: readonly string[];
+  readonly env?: Environment;
+  /** Soft limit of descriptors. Default: this process's own. */
+  readonly descriptors?: number;
+  /** Of a memory cgroup. Default: none. */
+  readonly memoryBytes?: number;
+}
+
+/** As the image starts it. */
+export const IMAGE: Machine = {
+  flags: ['--no-concurrent-recompilation', '--heap-growing-percent=150', '--expose-gc'],
+  env: {
+    NODE_OPTIONS: '--max-semi-space-size=4 --max-old-space-size-percentage=40',
+    MALLOC_ARENA_MAX: '1',
+    MALLOC_TRIM_THRESHOLD_: '131072',
+  },
+};
+
+export interface Load {
+  readonly kind: 'posts' | 'heads' | 'idle' | 'bodies' | 'pipeline-get' | 'pipeline-post';
+  readonly port?: 'proxy' | 'admin';
+  readonly count: number;
+  /** Bytes of a body, or requests on a connection. */
+  readonly size?: number;
+  readonly path?: string;
+  /** How long the clients stay, milliseconds. Default 3000. */
+  readonly staysMs?: number;
+}
+
+export interface Outcome {
+  readonly isAlive: boolean;
+  readonly peakBytes: number;
+  /** Of the clients: how many connections, or responses by status. */
+  readonly clients: Readonly<Record<string, number>>;
+  /** Of 50 requests for /livez beside the load, each on a connection of its own. */
+  readonly alivePings: number;
+  /** Ordinary GETs of the proxy port while the load is there, by status. */
+  readonly log: string;
+  readonly stderr: string;
+}
+
+const PINGS = 50;
+const PING_TIMEOUT_MS = 1000;
+const ANSWER_AFTER_MS = 100;
+const CGROUPS = '/sys/fs/cgroup/memory';
+
+/** Starts a sidecar on that machine, loads it, and looks. */
+export async function runLoad(name: string, machine: Machine, load: Load): Promise<Outcome> {
+  await using cleanup = new AsyncDisposableStack();
+  const tokens = cleanup.use(await startTokenServer());
+  const upstream = cleanup.use(
+    await startRecordingUpstream(async (_request, response) => {
+      await sleep(ANSWER_AFTER_MS);
+      response.end('{}');
+    }),
+  );
+  const program = wrap(name, machine);
+  cleanup.defer(() => removeCgroup(name));
+  const env = { ...settings(upstream.url, tokens.url, newCredential()), ...machine.env };
+  const sidecar = cleanup.use(await startSidecar({ name: `soak-budgets-${name}`, env, program }));
+  await untilReady(sidecar);
+  const { clients, alivePings } = await apply(load, sidecar);
+  await sleep(200);
+  const isAlive = existsSync(`/proc/${sidecar.pid}/exe`);
+  const peakBytes = isAlive ? peakMemoryBytes(sidecar.pid) : NaN;
+  return { isAlive, peakBytes, clients, alivePings, log: sidecar.stdout(), stderr: sidecar.stderr() };
+}
+
+/** The shell keeps the limits for the program that it becomes. */
+function wrap(name: string, { flags = [], descriptors, memoryBytes }: Machine): readonly [string, ...string[]] {
+  const main = join(import.meta.dirname, '..', '..', MAIN);
+  const steps = [];
+  if (descriptors !== undefined) steps.push(`ulimit -n ${descriptors}`);
+  if (memoryBytes !== undefined) steps.push(`echo $$ > ${makeCgroup(name, memoryBytes)}/cgroup.procs`);
+  return ['/bin/sh', '-c', [...steps, 'exec "$0" "$@"'].join(' && '), process.execPath, ...flags, main];
+}
+
+function makeCgroup(name: string, bytes: number): string {
+  const path = join(CGROUPS, `bearer-sidecar-${name}`);
+  mkdirSync(path, { recursive: true });
+  writeFileSync(join(path, 'memory.limit_in_bytes'), String(bytes));
+  return path;
+}
+
+function removeCgroup(name: string): void {
+  const path = join(CGROUPS, `bearer-sidecar-${name}`);
+  if (existsSync(path)) rmdirSync(path);
+}
+
+async function apply({ kind, port = 'proxy', count, size = 0, path, staysMs = 3000 }: Load, sidecar: RunningSidecar) {
+  const url = port === 'proxy' ? sidecar.proxyUrl : sidecar.adminUrl;
+  const args = [join(import.meta.dirname, 'budgets.child.ts'), kind, url, String(count), String(size)];
+  if (path !== undefined) args.push(path);
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
+  const isDone = Promise.race([once(child.stdout, 'data'), ended]);
+  if (kind !== 'posts') await isDone;
+  const alivePings = await pingAll(sidecar.adminUrl);
+  await isDone;
+  if (kind !== 'posts') await sleep(staysMs);
+  child.stdin.end();
+  await ended;
+  return { clients: JSON.parse(printed) as Record<string, number>, alivePings };
+}
+
+async function pingAll(adminUrl: string): Promise<number> {
+  let answered = 0;
+  for (let count = 0; count < PINGS; count++) {
+    if (await ping(adminUrl)) answered++;
+    await sleep(20);
+  }
+  return answered;
+}
+
+/** On a connection of its own, as a kubelet asks. */
+function ping(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port: Number(port) });
+    const finish = (isAnswered: boolean): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(isAnswered);
+    };
+    const timer = setTimeout(finish, PING_TIMEOUT_MS, false);
+    socket.on('error', () => finish(false)).on('close', () => finish(false));
+    socket.once('data', (bytes) => finish(bytes.toString('latin1').startsWith('HTTP/1.1 200')));
+    socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+  });
+}
