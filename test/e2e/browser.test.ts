@@ -10,8 +10,8 @@ import { startChain } from '../support/chain.ts';
 import type { Chain } from '../support/chain.ts';
 import { startChromium } from '../support/chromium.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
-import { startWitness } from '../support/witness.ts';
-import type { Witness } from '../support/witness.ts';
+import { startStatusTap } from '../support/status-tap.ts';
+import type { StatusTap } from '../support/status-tap.ts';
 
 /** What a page can do to a URL: JavaScript of the page below, with `url` in it. */
 const ATTACKS: Readonly<Record<string, string>> = {
@@ -106,7 +106,7 @@ interface Row {
 const cleanup = new AsyncDisposableStack();
 let browser: Browser;
 let chain: Chain;
-let ports: Readonly<Record<'proxy' | 'admin', Witness>>;
+let ports: Readonly<Record<'proxy' | 'admin', StatusTap>>;
 /** Where the attacker's page is served. */
 let pageUrl = '';
 let upgrades = 0;
@@ -125,8 +125,8 @@ beforeAll(async () => {
     socket.destroy();
   });
   const [proxy, admin] = await Promise.all([
-    startWitness(chain.sidecar.proxyUrl),
-    startWitness(chain.sidecar.adminUrl),
+    startStatusTap(chain.sidecar.proxyUrl),
+    startStatusTap(chain.sidecar.adminUrl),
   ]);
   ports = { proxy: cleanup.use(proxy), admin: cleanup.use(admin) };
   browser = cleanup.use(await startChromium(NAMES));
@@ -137,7 +137,7 @@ afterAll(async () => {
 });
 
 /** Makes each attempt on a path of its own, and tells what the port answered. */
-async function tryAll(port: Witness, prefix: string, attempts: readonly Attempt[]): Promise<Row[]> {
+async function tryAll(port: StatusTap, prefix: string, attempts: readonly Attempt[]): Promise<Row[]> {
   await using context = await browser.newContext();
   const withPaths = attempts.map((attempt, index) => ({ ...attempt, path: `/${prefix}/${index}` }));
   const pages = new Map<string, Promise<Page>>();

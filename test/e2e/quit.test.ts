@@ -8,7 +8,7 @@ import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { untilRefused } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 import { until } from '../support/until.ts';
-import { startWitness } from '../support/witness.ts';
+import { startStatusTap } from '../support/status-tap.ts';
 
 const ALLOWED = { SIDECAR_ADMIN_ALLOW_QUIT: 'true', SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
 
@@ -90,7 +90,7 @@ it('pages of other sites, a rebound name and the page of the port itself cannot 
   const browser = await startChromium({ 'evil.test': '127.0.0.1', 'rebound.test': '127.0.0.1' });
   cleanup.defer(() => browser.close());
   const page = await browser.newPage();
-  await using admin = await startWitness(adminUrl);
+  await using admin = await startStatusTap(adminUrl);
   const rebound = admin.url.replace('127.0.0.1', 'rebound.test');
   for (const [index, target] of [admin.url, rebound].entries()) {
     await page.goto(siteUrl.replace('127.0.0.1', 'evil.test'));

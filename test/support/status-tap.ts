@@ -2,7 +2,7 @@
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-export interface Witness extends AsyncDisposable {
+export interface StatusTap extends AsyncDisposable {
   /** Stands for the server behind it. */
   readonly url: string;
   /** Status codes of the answers to requests for a path, query aside. */
@@ -10,7 +10,7 @@ export interface Witness extends AsyncDisposable {
 }
 
 /** @param serverUrl of a server on loopback that is asked without pipelining */
-export async function startWitness(serverUrl: string): Promise<Witness> {
+export async function startStatusTap(serverUrl: string): Promise<StatusTap> {
   const { hostname, port } = new URL(serverUrl);
   const answers = new Map<string, string[]>();
   const sockets = new Set<Socket>();
