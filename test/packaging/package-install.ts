@@ -1,12 +1,11 @@
 /**
  * The package as npm packs it, two ways to install it (as npm does from the registry, and without a network from what this
- * project has installed already), and the oldest Node.js for it. The project's own dist/ is left alone: others may be running it.
+ * project has installed already). The project's own dist/ is left alone: others may be running it.
  */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { oldestNode } from '../../tools/bundle/bundle.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** What a build reads. */
@@ -69,22 +68,6 @@ export async function installFromHere(tarball: string, folder: string): Promise<
   mkdirSync(commands);
   symlinkSync(join('..', 'bearer-sidecar', 'dist', 'main.js'), join(commands, 'bearer-sidecar'));
   await run('chmod', ['+x', join(installed, 'dist', 'main.js')]);
-}
-
-/**
- * The oldest Node.js that package.json promises, from the registry.
- * @returns its program
- */
-export async function installOldestNode(folder: string): Promise<string> {
-  const name = `node-${process.platform}-${process.arch}`;
-  mkdirSync(folder);
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
-  const version = `${oldestNode(ROOT)}.0`;
-  await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `${name}@${version}`], {
-    cwd: folder,
-    env: ENVIRONMENT,
-  });
-  return join(folder, 'node_modules', name, 'bin', 'node');
 }
 
 function runtimePackages(): string[] {

@@ -10,15 +10,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/calls.ts';
+import { OLDEST_NODE, installNode } from '../support/node-versions.ts';
 import { newCredential } from '../support/secrets.ts';
-import {
-  ENVIRONMENT,
-  installFromHere,
-  installFromRegistry,
-  installOldestNode,
-  packPackage,
-  scriptsOf,
-} from './package-install.ts';
+import { ENVIRONMENT, installFromHere, installFromRegistry, packPackage, scriptsOf } from './package-install.ts';
 import type { Tarball } from './package-install.ts';
 
 const SETUP_MS = 180_000;
@@ -121,7 +115,7 @@ describe('on the oldest Node.js that it is said to run on', () => {
   let oldest = '';
 
   beforeAll(async () => {
-    oldest = await installOldestNode(join(folder, 'oldest'));
+    oldest = await installNode(OLDEST_NODE);
     expect((await run(oldest, ['--version'])).stdout).toBe('v22.19.0\n');
   }, SETUP_MS);
 

@@ -25,6 +25,19 @@ export async function openSocket(url: string): Promise<Socket> {
   return socket;
 }
 
+/** Waits until connections to `url` are accepted. */
+export function untilAccepted(url: string): Promise<void> {
+  const isAccepted = async (): Promise<boolean> => {
+    try {
+      (await openSocket(url)).destroy();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return until(isAccepted, `connections to ${url} are accepted`);
+}
+
 /** Waits until nobody listens at `url` any more. */
 export function untilRefused(url: string): Promise<void> {
   const isRefused = async (): Promise<boolean> => {

@@ -1,0 +1,89 @@
+/**
+ * A sidecar in this process in front of a witness, in which requests wait where the test wants them to: for the first token, in a full
+ * queue, for a place to read a body, or for their replay. Each stage ends when the test releases it.
+ */
+import type { Socket } from 'node:net';
+import { gate, startInProcess } from '../sidecar/in-process.ts';
+import type { InProcess } from '../sidecar/in-process.ts';
+import { giveToken } from '../sidecar/in-process.ts';
+import { openSocket } from '../support/raw-client.ts';
+import { until } from '../support/until.ts';
+import { startWitnessUpstream } from '../support/witness-upstream.ts';
+import type { Refusal, WitnessUpstream, WitnessedAttempt } from '../support/witness-upstream.ts';
+import { witnessFields } from '../support/witness-client.ts';
+
+/** Where a request waits; those that start with `replay` wait for their second attempt. */
+export const STAGES = ['none', 'token', 'queue', 'body-place', 'replay-401', 'replay-429', 'replay-reset'] as const;
+export type Stage = (typeof STAGES)[number];
+
+const IN_FLIGHT = 2;
+
+export interface Staged {
+  readonly url: string;
+  readonly sidecar: InProcess;
+  readonly upstream: WitnessUpstream;
+  /** Makes the requests that come wait; returns what ends their wait. */
+  enter(stage: Exclude<Stage, 'token'>): Promise<() => void>;
+}
+
+/** @param firstToken is waited for before any token is given */
+export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
+  let blocking: Promise<void> | undefined;
+  const upstream = await startWitnessUpstream({
+    refuse,
+    hold: ({ statement: { id } }) => (id.startsWith('block-') ? blocking : undefined),
+  });
+  const sidecar = await startInProcess({
+    apiUrl: upstream.url,
+    keepsEvents: false,
+    tokenAnswer: async (request, response, index) => {
+      await firstToken;
+      await giveToken(request, response, index);
+    },
+    env: {
+      SIDECAR_MAX_IN_FLIGHT: String(IN_FLIGHT),
+      SIDECAR_AUTH_INVALIDATION_COOLDOWN_MS: '1',
+    },
+  });
+  let blocks = 0;
+  const open = async (requestBytes: number, sentBytes: number): Promise<Socket> => {
+    const id = `block-${String(++blocks)}`;
+    const socket = await openSocket(sidecar.url);
+    socket.on('error', () => socket.destroy()).resume();
+    const fields = Object.entries(witnessFields({ id, requestBytes: 0 })).map(
+      ([name, value]) => `${name}: ${value}\r\n`,
+    );
+    const length = `Content-Length: ${String(requestBytes)}\r\n`;
+    socket.write(`PUT /block HTTP/1.1\r\nHost: 127.0.0.1\r\n${fields.join('')}${length}\r\n${'x'.repeat(sentBytes)}`);
+    return socket;
+  };
+  const fillQueue = async (): Promise<() => void> => {
+    const { opened, open: release } = gate();
+    blocking = opened;
+    const sockets = await Promise.all(Array.from({ length: IN_FLIGHT }, () => open(0, 0)));
+    await until(async () => (await sidecar.throttle()).inFlight === IN_FLIGHT, 'both places in flight are taken');
+    return () => {
+      release();
+      for (const socket of sockets) socket.destroy();
+    };
+  };
+  const fillPlaces = async (): Promise<() => void> => {
+    const sockets = await Promise.all(Array.from({ length: IN_FLIGHT }, () => open(10, 5)));
+    await until(async () => (await sidecar.throttle()).queued === IN_FLIGHT, 'both places for bodies are taken');
+    return () => sockets.forEach((socket) => socket.destroy());
+  };
+  const free = () => Promise.resolve(() => undefined);
+  return {
+    url: sidecar.url,
+    sidecar,
+    upstream,
+    enter: (stage) => (stage === 'queue' ? fillQueue() : stage === 'body-place' ? fillPlaces() : free()),
+  };
+}
+
+/** The id of a request names its stage. */
+function refuse({ statement: { id }, attempt }: WitnessedAttempt): Refusal | 'reset' | undefined {
+  const [, kind] = /replay-(\d+|reset)/.exec(id) ?? [];
+  if (kind === undefined || attempt > 1) return undefined;
+  return kind === 'reset' ? 'reset' : { status: Number(kind), headers: kind === '429' ? { 'retry-after': '0' } : {} };
+}
