@@ -2,7 +2,6 @@
  * What 1 GiB up and 1 GiB down through the sidecar cost in memory, with a slow reader at the far end of each. Run by
  * `npm run bench:memory`; prints the process's peak (VmHWM, Linux) and fails past the bound.
  */
-import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,36 +10,40 @@ import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
 import { peakMemoryBytes, settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
+import { RunningDigest, piecesOf } from '../support/witness.ts';
 
 const MIB = 1024 * 1024;
-const BLOCKS = 1024;
-const BLOCK = Buffer.alloc(MIB, 'bearer-sidecar ');
+const BODY_BYTES = 1024 * MIB;
 /** Node itself takes about 90 MiB before the first request. */
 const MOST_BYTES = 256 * MIB;
 /** The reader stops this long after each 8 MiB. */
 const PAUSE_MS = 40;
 
 async function readSlowly(body: AsyncIterable<Buffer>): Promise<string> {
-  const hash = createHash('sha256');
+  const digest = new RunningDigest();
   let untilPause = 8 * MIB;
   for await (const chunk of body) {
-    hash.update(chunk);
+    digest.add(chunk);
     untilPause -= chunk.length;
     if (untilPause > 0) continue;
     untilPause = 8 * MIB;
     await sleep(PAUSE_MS);
   }
-  return hash.digest('hex');
+  return describe(digest);
 }
 
-function* blocks(): Generator<Buffer> {
-  for (let count = 0; count < BLOCKS; count++) yield BLOCK;
+function describe({ bytes, crc32 }: RunningDigest): string {
+  return `${bytes} bytes, CRC-32 ${crc32.toString(16)}`;
+}
+
+function blocks(): Generator<Buffer> {
+  return piecesOf('big-bodies', BODY_BYTES, MIB);
 }
 
 await using cleanup = new AsyncDisposableStack();
 const upstream = createServer((message, response) => {
   if (message.method === 'GET') Readable.from(blocks()).pipe(response);
-  else void readSlowly(message).then((hash) => response.end(hash));
+  else void readSlowly(message).then((digest) => response.end(digest));
 });
 const upstreamUrl = await listenOnLoopback(upstream);
 cleanup.defer(() => closeServer(upstream));
@@ -49,14 +52,14 @@ const env = settings(upstreamUrl, tokens.url, newCredential());
 const sidecar = cleanup.use(await startSidecar({ name: 'bench-big-bodies', env }));
 await untilReady(sidecar);
 
-const expected = createHash('sha256');
-for (const block of blocks()) expected.update(block);
-const expectedHash = expected.digest('hex');
+const sent = new RunningDigest();
+for (const block of blocks()) sent.add(block);
+const expected = describe(sent);
 
 /** @returns whether the body arrived intact and the peak stayed within the bound */
 async function measure(name: string, transfer: () => Promise<string>): Promise<boolean> {
   const startedAt = performance.now();
-  const intact = (await transfer()) === expectedHash;
+  const intact = (await transfer()) === expected;
   const seconds = (performance.now() - startedAt) / 1000;
   const peak = peakMemoryBytes(sidecar.pid);
   const bounded = peak <= MOST_BYTES;

@@ -3,8 +3,9 @@ import { expect, it } from 'vitest';
 import { findGrowth, runMixedSoak } from './mixed-soak.ts';
 
 it('5000 requests, one in a hundred of which the upstream fails: all end, and nothing piles up', async () => {
-  const { looks, outcomes, faults } = await runMixedSoak(5000, () => undefined);
+  const { looks, outcomes, faults, altered } = await runMixedSoak(5000, () => undefined);
   expect(findGrowth(looks)).toEqual([]);
+  expect(altered).toEqual([]);
   expect(Object.values(outcomes).reduce((sum, count) => sum + count, 0)).toBe(5000);
   expect(faults).toBeGreaterThan(20);
   // A fault shows at most once: as a 502, 503, 504 or a cut.

@@ -5,17 +5,23 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
-import { newCredential, registerSecret } from '../support/secrets.ts';
+import { newCredential } from '../support/secrets.ts';
 import { settings, spawnSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
+import { callWitnessed } from '../support/witness-client.ts';
+import type { WitnessedOutcome } from '../support/witness-client.ts';
+import { openBooks, sendReply, witnessRequest } from '../support/witness-upstream.ts';
+import type { WitnessBooks } from '../support/witness-upstream.ts';
 
 const CLIENTS = 32;
 const FAULT_SHARE = 0.01;
 /** When the process is looked at, in parts of the whole. */
 const LOOKS = [0.1, 0.5, 1];
-const BODY = JSON.stringify({ pad: 'p'.repeat(500) });
+/** Most bodies are of this size; every hundredth is a large one. */
+const BODY_BYTES = 511;
+const LARGE_BODY_BYTES = 200_003;
 
 export interface Look {
   readonly requests: number;
@@ -29,16 +35,19 @@ export interface SoakReport {
   /** How often each status came back; `cut` = no complete answer. */
   readonly outcomes: Readonly<Record<string, number>>;
   readonly faults: number;
+  /** Bodies that passed for complete and are not what was sent, on either side. */
+  readonly altered: readonly string[];
 }
 
 /** @param onLook hears of each look as it is taken */
 export async function runMixedSoak(count: number, onLook: (look: Look) => void): Promise<SoakReport> {
   await using cleanup = new AsyncDisposableStack();
   const tokens = cleanup.use(await startTokenServer());
+  const books = openBooks();
   let faults = 0;
   const upstream = createServer((message, response) => {
     if (Math.random() >= FAULT_SHARE) {
-      answerWhole(message, response);
+      void answerWhole(books, message, response);
       return;
     }
     faults++;
@@ -65,15 +74,18 @@ export async function runMixedSoak(count: number, onLook: (look: Look) => void):
   );
   const agent = new Agent({ connections: CLIENTS });
   cleanup.defer(() => agent.destroy());
-  while ((await callOnce(agent, url, 0)) === 'cut') await new Promise((resolve) => setTimeout(resolve, 20));
+  while ((await callWitnessed(agent, `${url}/soak`, { id: 'first' })).status === 'cut')
+    await new Promise((resolve) => setTimeout(resolve, 20));
 
   const outcomes: Record<string, number> = {};
+  const altered: string[] = [];
   const looks: Look[] = [];
   const startedAt = performance.now();
   let [sent, done] = [0, 0];
   const client = async (): Promise<void> => {
     while (sent < count) {
-      const outcome = await callOnce(agent, url, sent++);
+      const { status: outcome, alteration } = await callOnce(agent, url, sent++);
+      if (alteration !== undefined) altered.push(alteration);
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
       done++;
       if (!LOOKS.some((part) => done === Math.round(part * count))) continue;
@@ -85,7 +97,7 @@ export async function runMixedSoak(count: number, onLook: (look: Look) => void):
   await Promise.all(Array.from({ length: CLIENTS }, client));
   const { code } = await sidecar.stop('SIGTERM');
   if (code !== 0) throw new Error(`the sidecar ended with ${String(code)}`);
-  return { looks, outcomes, faults };
+  return { looks, outcomes, faults, altered: [...altered, ...books.altered] };
 }
 
 /** What a growth from one look to the next may be: a heap breathes by this much. */
@@ -104,10 +116,11 @@ export function findGrowth(looks: readonly Look[]): string[] {
 
 type Respond = (message: IncomingMessage, response: ServerResponse) => void;
 
-const answerWhole: Respond = (message, response) => {
-  registerBearer(message);
-  message.resume().once('end', () => response.end(BODY));
-};
+async function answerWhole(books: WitnessBooks, message: IncomingMessage, response: ServerResponse): Promise<void> {
+  const attempt = await witnessRequest(message, books);
+  if (attempt === undefined) response.destroy();
+  else sendReply(attempt.statement.id, message, response);
+}
 
 const FAULTS: readonly Respond[] = [
   (_, response) => response.socket?.resetAndDestroy(),
@@ -116,30 +129,16 @@ const FAULTS: readonly Respond[] = [
     message.resume();
     response.writeHead(503).end('in trouble');
   },
-  (_, response) => response.writeHead(200, { 'content-length': BODY.length }).write('half', () => response.destroy()),
+  (_, response) => response.writeHead(200, { 'content-length': BODY_BYTES }).write('half', () => response.destroy()),
   (_, response) => response.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n'),
   // Silence: the sidecar's own time-out ends it.
   (message) => message.resume(),
 ];
 
-let registeredBearer: string | undefined;
-
-function registerBearer({ headers }: IncomingMessage): void {
-  if (headers.authorization === registeredBearer || headers.authorization === undefined) return;
-  registeredBearer = headers.authorization;
-  registerSecret('an access token', registeredBearer.replace('Bearer ', ''));
-}
-
-/** @returns the status, or `cut` */
-async function callOnce(dispatcher: Agent, url: string, index: number): Promise<string> {
-  try {
-    const post = { method: 'POST', body: BODY, headers: { 'content-type': 'application/json' } } as const;
-    const answer = await request(`${url}/soak`, { dispatcher, ...(index % 2 === 0 ? {} : post) });
-    await answer.body.dump();
-    return String(answer.statusCode);
-  } catch {
-    return 'cut';
-  }
+function callOnce(dispatcher: Agent, url: string, index: number): Promise<WitnessedOutcome> {
+  const bytes = index % 100 === 99 ? LARGE_BODY_BYTES : BODY_BYTES;
+  const requestBytes = index % 2 === 0 ? 0 : bytes;
+  return callWitnessed(dispatcher, `${url}/soak`, { id: `mixed-${String(index)}`, requestBytes, replyBytes: bytes });
 }
 
 function lookAt(pid: number): { rssMiB: number; descriptors: number } {

@@ -3,9 +3,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { startChain } from '../support/chain.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
+import { callWitnessed } from '../support/witness-client.ts';
+import { startWitnessUpstream } from '../support/witness-upstream.ts';
 
 export interface CrowdSize {
   readonly idle: number;
@@ -18,6 +20,7 @@ export interface Latency {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
+  /** Not answered by 200, or with other bytes than were sent. */
   readonly failed: number;
 }
 
@@ -30,9 +33,18 @@ export interface CrowdFigures {
   readonly besideRssBytes: number;
 }
 
+/** Of each body. */
+const BODY_BYTES = 500;
+
 /** Each on a connection of its own or a kept one by turns, one after the other. */
 export async function measureCrowd({ idle, slow, requests }: CrowdSize): Promise<CrowdFigures> {
-  const env = { SIDECAR_RATE: '100000', SIDECAR_BURST: '100000', SIDECAR_LISTEN_MAX_CONNECTIONS: '16000' };
+  await using upstream = await startWitnessUpstream();
+  const env = {
+    SIDECAR_BASE_URL: upstream.url,
+    SIDECAR_RATE: '100000',
+    SIDECAR_BURST: '100000',
+    SIDECAR_LISTEN_MAX_CONNECTIONS: '16000',
+  };
   await using chain = await startChain({ name: 'soak-crowd', env });
   const { sidecar } = chain;
   await measureLatency(sidecar, requests);
@@ -47,6 +59,7 @@ export async function measureCrowd({ idle, slow, requests }: CrowdSize): Promise
   const besideRssBytes = residentBytes(sidecar.pid);
   crowd.stdin.end();
   await ended;
+  if (upstream.books.altered.length > 0) throw new Error(upstream.books.altered.join('; '));
   return { alone, beside, connections, aloneRssBytes, besideRssBytes };
 }
 
@@ -57,10 +70,10 @@ async function measureLatency({ proxyUrl }: RunningSidecar, count: number): Prom
   let failed = 0;
   for (let index = 0; index < count; index++) {
     const startedAt = performance.now();
-    const answer = await request(`${proxyUrl}/a`, { dispatcher: index % 2 === 0 ? kept : fresh });
-    await answer.body.dump();
+    const call = { id: `crowd-${String(index)}`, requestBytes: index % 4 < 2 ? 0 : BODY_BYTES, replyBytes: BODY_BYTES };
+    const { status, alteration } = await callWitnessed(index % 2 === 0 ? kept : fresh, `${proxyUrl}/a`, call);
     times.push(performance.now() - startedAt);
-    if (answer.statusCode !== 200) failed++;
+    if (status !== 200 || alteration !== undefined) failed++;
   }
   await Promise.all([kept.close(), fresh.close()]);
   times.sort((a, b) => a - b);

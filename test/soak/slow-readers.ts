@@ -4,6 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startChain } from '../support/chain.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { peakMemoryBytes } from '../support/sidecar-process.ts';
+import { RunningDigest, findAlteration, piecesOf } from '../support/witness.ts';
+import type { Statement } from '../support/witness.ts';
 
 export interface SlowReaders {
   readonly readers: number;
@@ -15,12 +17,13 @@ export interface SlowReaders {
 export interface SlowReaderFigures {
   readonly idlePeakBytes: number;
   readonly peakBytes: number;
-  /** Readers that got every byte. */
+  /** Readers that got every byte as it was sent. */
   readonly whole: number;
   readonly seconds: number;
 }
 
-const BLOCK = Buffer.alloc(64 * 1024, 'bearer-sidecar ');
+const BLOCK_BYTES = 64 * 1024;
+const NAME = 'slow-readers';
 
 /** All readers at the same time. */
 export async function measureSlowReaders({ readers, bodyBytes, restMs }: SlowReaders): Promise<SlowReaderFigures> {
@@ -30,40 +33,54 @@ export async function measureSlowReaders({ readers, bodyBytes, restMs }: SlowRea
     env,
     answer: (_request, response) => {
       response.writeHead(200, { 'content-length': bodyBytes });
-      const writeMore = (left: number): void => {
-        if (left <= 0) response.end();
-        else if (response.write(BLOCK.subarray(0, left))) setImmediate(writeMore, left - BLOCK.length);
-        else response.once('drain', () => writeMore(left - BLOCK.length));
+      const pieces = piecesOf(NAME, bodyBytes, BLOCK_BYTES);
+      const writeMore = (): void => {
+        const next = pieces.next();
+        if (next.done === true) response.end();
+        else if (response.write(next.value)) setImmediate(writeMore);
+        else response.once('drain', writeMore);
       };
-      writeMore(bodyBytes);
+      writeMore();
     },
   });
   const { pid, proxyUrl } = chain.sidecar;
   const idlePeakBytes = peakMemoryBytes(pid);
   const startedAt = performance.now();
+  const stated = stateContent(bodyBytes);
   const read = await Promise.all(Array.from({ length: readers }, () => readSlowly(proxyUrl, restMs)));
   return {
     idlePeakBytes,
     peakBytes: peakMemoryBytes(pid),
-    whole: read.filter((bytes) => bytes === bodyBytes).length,
+    whole: read.filter((received) => findAlteration(stated, received) === undefined).length,
     seconds: (performance.now() - startedAt) / 1000,
   };
 }
 
-/** @returns how many bytes of the body came */
-async function readSlowly(url: string, restMs: number): Promise<number> {
+function stateContent(bytes: number): Statement {
+  const digest = new RunningDigest();
+  for (const piece of piecesOf(NAME, bytes, BLOCK_BYTES)) digest.add(piece);
+  return { id: NAME, bytes, crc32: digest.crc32 };
+}
+
+/** @returns what came of the body */
+async function readSlowly(url: string, restMs: number): Promise<RunningDigest> {
   const socket: Socket = await openSocket(url);
   socket.write('GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
-  let head = '';
-  let bytes = 0;
+  const received = new RunningDigest();
+  let head: Buffer | undefined = Buffer.alloc(0);
   let untilRest = 256 * 1024;
   for await (const chunk of socket as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (!head.includes('\r\n\r\n')) head += chunk.toString('latin1');
+    if (head === undefined) received.add(chunk);
+    else {
+      head = Buffer.concat([head, chunk]);
+      const end = head.indexOf('\r\n\r\n');
+      if (end >= 0) received.add(head.subarray(end + 4));
+      if (end >= 0) head = undefined;
+    }
     untilRest -= chunk.length;
     if (untilRest > 0) continue;
     untilRest = 256 * 1024;
     await sleep(restMs);
   }
-  return bytes - (head.indexOf('\r\n\r\n') + 4);
+  return received;
 }
