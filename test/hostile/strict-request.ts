@@ -6,8 +6,11 @@
 export interface WitnessedRequest {
   readonly method: string;
   readonly target: string;
+  readonly version: 'HTTP/1.0' | 'HTTP/1.1';
   /** Names in lower case, values trimmed, in order. */
   readonly fields: readonly (readonly [name: string, value: string])[];
+  /** The same with names as they were written. */
+  readonly rawFields: WitnessedRequest['fields'];
   /** Names of the trailer section, in lower case. */
   readonly trailers: readonly string[];
   /** Without its chunk framing, latin1. */
@@ -19,7 +22,7 @@ export type Reading =
   | { readonly kind: 'incomplete' }
   | { readonly kind: 'malformed'; readonly why: string };
 
-const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.[01]$/;
+const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.([01])$/;
 const FIELD_LINE = /^([\w!#$%&'*+.^`|~-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/;
 
 /** @param bytes latin1, from the first byte of a request on */
@@ -27,16 +30,18 @@ export function readRequest(bytes: string): Reading {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd < 0) return { kind: 'incomplete' };
   const [requestLine = '', ...lines] = bytes.slice(0, headEnd).split('\r\n');
-  const [, method, target] = REQUEST_LINE.exec(requestLine) ?? [];
+  const [, method, target, minor] = REQUEST_LINE.exec(requestLine) ?? [];
   if (method === undefined || target === undefined) return malformed(`request line ${JSON.stringify(requestLine)}`);
-  const fields = readFields(lines);
-  if (fields === undefined) return malformed('field line');
+  const rawFields = readFields(lines);
+  if (rawFields === undefined) return malformed('field line');
+  const fields = rawFields.map(([name, value]) => [name.toLowerCase(), value] as const);
   const hosts = fields.filter(([name]) => name === 'host');
   if (hosts.length !== 1) return malformed(`${hosts.length} Host fields`);
   const content = readContent(bytes, headEnd + 4, fields);
   if (!('body' in content)) return content;
   const { body, trailers, end } = content;
-  return { kind: 'request', request: { method, target, fields, trailers, body }, length: end };
+  const version = `HTTP/1.${minor === '0' ? '0' : '1'}` as const;
+  return { kind: 'request', request: { method, target, version, fields, rawFields, trailers, body }, length: end };
 }
 
 /** All values of a field, in order; `name` in lower case. */
@@ -87,13 +92,13 @@ function readTrailers(bytes: string, lineEnd: number, body: string): Content | U
   if (end < 0) return { kind: 'incomplete' };
   const trailers = readFields(bytes.slice(lineEnd, end).split('\r\n').slice(1));
   if (trailers === undefined) return malformed('trailer line');
-  return { body, trailers: trailers.map(([name]) => name), end: end + 4 };
+  return { body, trailers: trailers.map(([name]) => name.toLowerCase()), end: end + 4 };
 }
 
 function readFields(lines: readonly string[]): WitnessedRequest['fields'] | undefined {
   const fields = lines.map((line) => {
     const [, name, value] = FIELD_LINE.exec(line) ?? [];
-    return name === undefined ? undefined : ([name.toLowerCase(), (value ?? '').trimEnd()] as const);
+    return name === undefined ? undefined : ([name, (value ?? '').trimEnd()] as const);
   });
   return fields.includes(undefined) ? undefined : fields.filter((field) => field !== undefined);
 }

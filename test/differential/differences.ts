@@ -1,0 +1,274 @@
+/**
+ * Every way in which traffic through the sidecar is meant to differ from the same traffic without it. Each entry changes what was seen
+ * without the sidecar into what must be seen with it; docs/differences.md says the same in words, and a test compares the two.
+ */
+import { STATUS_CODES } from 'node:http';
+import type { Fields, SeenRequest, SeenResponse } from './raw-exchange.ts';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** What is expected with the sidecar, so far. */
+export interface Expected {
+  readonly request: Mutable<SeenRequest>;
+  readonly response: Mutable<SeenResponse>;
+}
+
+export interface Circumstances {
+  /** What was seen without the sidecar. */
+  readonly sent: SeenRequest;
+  readonly received: SeenResponse;
+  /** `host:port` of the origin server. */
+  readonly authority: string;
+  readonly bearer: string;
+}
+
+export interface Difference {
+  readonly id: string;
+  readonly what: string;
+  readonly why: string;
+  readonly reference: string;
+  readonly apply: (expected: Expected, circumstances: Circumstances) => void;
+}
+
+const CONNECTION_FIELDS = [
+  'connection',
+  'proxy-connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+/** Methods that state a length even when there is no content. */
+const STATES_NO_CONTENT = ['POST', 'PUT', 'PATCH', 'PROPFIND'];
+/** Stands for the instant at which the sidecar sent its response. */
+export const OWN_DATE = '(the instant of the response)';
+const KEPT: Fields = [
+  ['Connection', 'keep-alive'],
+  ['Keep-Alive', 'timeout=3600'],
+];
+const CLOSED: Fields = [['Connection', 'close']];
+
+/** In the order in which they are applied. */
+export const DIFFERENCES: readonly Difference[] = [
+  {
+    id: 'request-expect',
+    what: '`Expect: 100-continue` is answered by the sidecar and not forwarded',
+    why: 'the body is read when the request is admitted, and the first attempt begins when it is here',
+    reference: 'RFC 9110 §10.1.1',
+    apply: ({ request }) => {
+      request.fields = without(request.fields, ['expect']);
+    },
+  },
+  {
+    id: 'request-target',
+    what: 'a target in absolute form is sent in origin form',
+    why: 'the authority in it is the one of the sidecar',
+    reference: 'RFC 9112 §3.2.1',
+    apply: ({ request }) => {
+      request.target = request.target.replace(/^http:\/\/[^/]+/, '');
+    },
+  },
+  {
+    id: 'request-version',
+    what: 'requests are sent in HTTP/1.1, whatever the client speaks',
+    why: 'each side of an intermediary has a version of its own',
+    reference: 'RFC 9112 §2.3',
+    apply: ({ request }) => {
+      request.version = 'HTTP/1.1';
+    },
+  },
+  {
+    id: 'request-connection',
+    what: 'connection-specific fields, and every field that `Connection` names, are removed',
+    why: 'they are meant for the sidecar alone',
+    reference: 'RFC 9110 §7.6.1',
+    apply: ({ request }) => {
+      request.fields = withoutConnectionFields(request.fields);
+    },
+  },
+  {
+    id: 'request-own-fields',
+    what: '`x-sidecar-*` fields and `Proxy-Authorization` are removed',
+    why: 'they are meant for the sidecar, or for a proxy, and not for the origin server',
+    reference: 'RFC 9110 §11.7.2',
+    apply: ({ request }) => {
+      request.fields = request.fields.filter(([name]) => !/^(?:x[-_]sidecar[-_]|proxy[-_]authorization$)/i.test(name));
+    },
+  },
+  {
+    id: 'request-content-type',
+    what: 'a body without a `Content-Type` is sent as `application/json`',
+    why: 'legacy clients leave it out, and the API takes nothing else',
+    reference: 'RFC 9110 §8.3',
+    apply: ({ request }) => {
+      if (request.body !== '' && fieldOf(request.fields, 'content-type') === undefined)
+        request.fields = [...request.fields, ['Content-Type', 'application/json']];
+    },
+  },
+  {
+    id: 'request-authorization',
+    what: "the client's `Authorization` is replaced by the access token, behind the client's fields",
+    why: 'this is what the sidecar is for',
+    reference: 'RFC 6750 §2.1',
+    apply: ({ request }, { bearer }) => {
+      request.fields = [...without(request.fields, ['authorization']), ['Authorization', `Bearer ${bearer}`]];
+    },
+  },
+  {
+    id: 'request-length',
+    what: '`Content-Length` comes last; a chunked body that fits the replay buffer gets one; `POST`, `PUT`, `PATCH` and `PROPFIND` without a body state 0, other methods nothing',
+    why: 'the body is whole before the first attempt, so its length is known',
+    reference: 'RFC 9112 §6.2, RFC 9110 §8.6',
+    apply: ({ request }) => {
+      const { length } = request.body;
+      const others = without(request.fields, ['content-length']);
+      const isStated = length > 0 || STATES_NO_CONTENT.includes(request.method);
+      request.fields = isStated ? [...others, ['content-length', String(length)]] : others;
+    },
+  },
+  {
+    id: 'request-trailers',
+    what: 'trailer fields are dropped',
+    why: 'a body with a length has none',
+    reference: 'RFC 9110 §6.5.1',
+    apply: ({ request }) => {
+      request.trailers = [];
+    },
+  },
+  {
+    id: 'request-host',
+    what: "`Host` is the origin server's, and comes first with a `Connection` of the sidecar's own: `keep-alive`, or `close` with `HEAD`",
+    why: 'the sidecar is a gateway: the client has named the sidecar, not the origin server',
+    reference: 'RFC 9110 §7.2, RFC 9112 §9.3',
+    apply: ({ request }, { authority }) => {
+      const connection = request.method === 'HEAD' ? 'close' : 'keep-alive';
+      request.fields = [['host', authority], ['connection', connection], ...without(request.fields, ['host'])];
+    },
+  },
+  {
+    id: 'response-interim',
+    what: 'interim responses (1xx) of the origin server are not forwarded',
+    why: 'known limit: none of them changes the meaning of the final response',
+    reference: 'RFC 9110 §15.2',
+    apply: ({ response }, { sent }) => {
+      response.interim = fieldOf(sent.fields, 'expect') === undefined ? 0 : 1;
+    },
+  },
+  {
+    id: 'response-version',
+    what: 'responses are sent in HTTP/1.1',
+    why: 'each side of an intermediary has a version of its own',
+    reference: 'RFC 9112 §2.3',
+    apply: ({ response }) => {
+      response.version = 'HTTP/1.1';
+    },
+  },
+  {
+    id: 'response-reason',
+    what: 'a reason phrase that is empty, or not in ASCII, is replaced by the usual one',
+    why: 'its encoding is unknown, and clients ignore it',
+    reference: 'RFC 9112 §4',
+    apply: ({ response }) => {
+      if (!/^[\t -~]+$/.test(response.reason)) response.reason = STATUS_CODES[response.status] ?? 'unknown';
+    },
+  },
+  {
+    id: 'response-connection',
+    what: 'connection-specific fields, and every field that `Connection` names, are removed',
+    why: 'they are meant for the sidecar alone',
+    reference: 'RFC 9110 §7.6.1',
+    apply: ({ response }) => {
+      response.fields = withoutConnectionFields(response.fields);
+    },
+  },
+  {
+    id: 'response-location',
+    what: "a `Location` on the origin server's base URL becomes a path under the sidecar",
+    why: 'a client that follows it stays with the sidecar',
+    reference: 'RFC 9110 §10.2.2',
+    apply: ({ response }, { authority }) => {
+      response.fields = response.fields.map(([name, value]) =>
+        name.toLowerCase() === 'location' ? [name, relocate(value, authority)] : [name, value],
+      );
+    },
+  },
+  {
+    id: 'response-204-length',
+    what: 'a 204 loses its `Content-Length`',
+    why: 'a server must not send it',
+    reference: 'RFC 9110 §8.6',
+    apply: ({ response }) => {
+      if (response.status === 204) response.fields = without(response.fields, ['content-length']);
+    },
+  },
+  {
+    id: 'response-date',
+    what: 'a response without a `Date` gets one',
+    why: 'a recipient with a clock adds it when it forwards the response',
+    reference: 'RFC 9110 §6.6.1',
+    apply: ({ response }) => {
+      if (fieldOf(response.fields, 'date') === undefined) response.fields = [...response.fields, ['Date', OWN_DATE]];
+    },
+  },
+  {
+    id: 'response-trailers',
+    what: 'trailer fields are dropped',
+    why: 'no client of the service has asked for them',
+    reference: 'RFC 9110 §6.5.1',
+    apply: ({ response }) => {
+      response.trailers = [];
+    },
+  },
+  {
+    id: 'response-framing',
+    what: 'a body without a length is chunked for an HTTP/1.1 client and ends with the connection for an HTTP/1.0 client',
+    why: 'the client can tell a complete body from one that broke off, and keeps its connection',
+    reference: 'RFC 9112 §6.3, §7',
+    apply: ({ response }, { sent }) => {
+      const isUnknown = response.framing === 'chunked' || response.framing === 'close';
+      if (isUnknown) response.framing = sent.version === 'HTTP/1.0' ? 'close' : 'chunked';
+    },
+  },
+  {
+    id: 'response-end',
+    what: "the client's connection is kept as the client asks by `Connection` or `Proxy-Connection` (in HTTP/1.0 with a stated length only), with `Connection` and `Keep-Alive` of the sidecar's own; what the origin server does with its own changes nothing",
+    why: 'the two connections have nothing to do with each other',
+    reference: 'RFC 9112 §9',
+    apply: ({ response }, { sent }) => {
+      const options = ['connection', 'proxy-connection']
+        .map((name) => fieldOf(sent.fields, name) ?? '')
+        .join()
+        .toLowerCase();
+      const wantsIt = sent.version === 'HTTP/1.1' ? !options.includes('close') : options.includes('keep-alive');
+      const isStated = sent.version === 'HTTP/1.1' || fieldOf(response.fields, 'content-length') !== undefined;
+      const isKept = wantsIt && isStated;
+      response.end = isKept ? 'kept' : 'closed';
+      const coding: Fields = response.framing === 'chunked' ? [['Transfer-Encoding', 'chunked']] : [];
+      response.fields = [...response.fields, ...(isKept ? KEPT : CLOSED), ...coding];
+    },
+  },
+];
+
+/** First value of a field; `name` in lower case. */
+function fieldOf(fields: Fields, name: string): string | undefined {
+  return fields.find(([candidate]) => candidate.toLowerCase() === name)?.[1];
+}
+
+function without(fields: Fields, names: readonly string[]): Fields {
+  return fields.filter(([name]) => !names.includes(name.toLowerCase()));
+}
+
+function withoutConnectionFields(fields: Fields): Fields {
+  const nominated = fields
+    .filter(([name]) => name.toLowerCase() === 'connection')
+    .flatMap(([, value]) => value.toLowerCase().split(','))
+    .map((option) => option.trim());
+  return without(fields, [...CONNECTION_FIELDS, ...nominated]);
+}
+
+function relocate(location: string, authority: string): string {
+  const base = `http://${authority}`;
+  if (location === base) return '/';
+  return location.startsWith(`${base}/`) ? location.slice(base.length) : location;
+}
