@@ -3,9 +3,8 @@
  * queue, for a place to read a body, or for their replay. Each stage ends when the test releases it.
  */
 import type { Socket } from 'node:net';
-import { gate, startInProcess } from '../sidecar/in-process.ts';
+import { gate, giveToken, startInProcess } from '../sidecar/in-process.ts';
 import type { InProcess } from '../sidecar/in-process.ts';
-import { giveToken } from '../sidecar/in-process.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { until } from '../support/until.ts';
 import { startWitnessUpstream } from '../support/witness-upstream.ts';
@@ -13,7 +12,16 @@ import type { Refusal, WitnessUpstream, WitnessedAttempt } from '../support/witn
 import { witnessFields } from '../support/witness-client.ts';
 
 /** Where a request waits; those that start with `replay` wait for their second attempt. */
-export const STAGES = ['none', 'token', 'queue', 'body-place', 'replay-401', 'replay-429', 'replay-reset'] as const;
+export const STAGES = [
+  'none',
+  'token',
+  'permit',
+  'queue',
+  'body-place',
+  'replay-401',
+  'replay-429',
+  'replay-reset',
+] as const;
 export type Stage = (typeof STAGES)[number];
 
 const IN_FLIGHT = 2;
@@ -57,11 +65,15 @@ export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
     socket.write(`PUT /block HTTP/1.1\r\nHost: 127.0.0.1\r\n${fields.join('')}${length}\r\n${'x'.repeat(sentBytes)}`);
     return socket;
   };
-  const fillQueue = async (): Promise<() => void> => {
+  /** @param waiting of which so many wait for a permit: each of them has a place to read its body */
+  const fillQueue = async (waiting: number): Promise<() => void> => {
     const { opened, open: release } = gate();
     blocking = opened;
-    const sockets = await Promise.all(Array.from({ length: IN_FLIGHT }, () => open(0, 0)));
-    await until(async () => (await sidecar.throttle()).inFlight === IN_FLIGHT, 'both places in flight are taken');
+    const sockets = await Promise.all(Array.from({ length: IN_FLIGHT + waiting }, () => open(0, 0)));
+    await until(async () => {
+      const { queued, inFlight } = await sidecar.throttle();
+      return queued === waiting && inFlight === IN_FLIGHT;
+    }, 'all places in flight are taken');
     return () => {
       release();
       for (const socket of sockets) socket.destroy();
@@ -72,12 +84,16 @@ export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
     await until(async () => (await sidecar.throttle()).queued === IN_FLIGHT, 'both places for bodies are taken');
     return () => sockets.forEach((socket) => socket.destroy());
   };
-  const free = () => Promise.resolve(() => undefined);
+  const enter = (stage: Stage): Promise<() => void> => {
+    if (stage === 'permit') return fillQueue(0);
+    if (stage === 'queue') return fillQueue(IN_FLIGHT);
+    return stage === 'body-place' ? fillPlaces() : Promise.resolve(() => undefined);
+  };
   return {
     url: sidecar.url,
     sidecar,
     upstream,
-    enter: (stage) => (stage === 'queue' ? fillQueue() : stage === 'body-place' ? fillPlaces() : free()),
+    enter,
   };
 }
 
