@@ -12,6 +12,9 @@ import { Agent, request } from 'undici';
 import { readSamples } from '../telemetry/exposition.ts';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
 import { startSidecar, untilReady, type RunningSidecar } from '../support/sidecar-process.ts';
+import { callWitnessed } from '../support/witness-client.ts';
+import { openBooks, sendReply, witnessRequest } from '../support/witness-upstream.ts';
+import type { WitnessedOutcome } from '../support/witness-client.ts';
 import { bucketLimiter, windowLimiter, type Limiter } from '../throttle/simulation.ts';
 
 const QUOTA = 40;
@@ -38,19 +41,26 @@ interface Run {
 
 const agent = new Agent({ connections: 64 });
 process.setMaxListeners(64);
+const books = openBooks();
+const altered: string[] = [];
+const BODY_BYTES = 611;
+let calls = 0;
 
 async function startServer(limiter: Limiter, arrivals: Arrival[]) {
   const server = createServer((message, response) => {
-    message.resume();
     if (message.url === '/oauth/token') {
       const token = { access_token: 'a-token-of-the-bench', token_type: 'Bearer', expires_in: 3600 };
+      message.resume();
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
       return;
     }
     const at = performance.now();
     const { accepted, fields = {} } = limiter(at);
     arrivals.push({ at, isAccepted: accepted });
-    response.writeHead(accepted ? 200 : 429, fields).end();
+    void witnessRequest(message, books).then((attempt) => {
+      if (accepted && attempt !== undefined) sendReply(attempt.statement.id, message, response);
+      else response.writeHead(429, fields).end();
+    });
   });
   return { server, url: await listenOnLoopback(server) };
 }
@@ -80,16 +90,17 @@ async function readEach(replicas: readonly RunningSidecar[], name: string): Prom
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
+function nameOf({ status, text }: WitnessedOutcome): string {
+  return status === 200 ? 'ok' : (/"code":"(\w+)"/.exec(text)?.[1] ?? String(status));
+}
+
 /** Offers calls evenly to all replicas until `until`, and counts how they end. */
 async function offer(replicas: readonly RunningSidecar[], until: number, statuses: Map<string, number>): Promise<void> {
   const call = async (replica: RunningSidecar): Promise<void> => {
-    const status = await request(`${replica.proxyUrl}/things`, { method: 'POST', body: '{}', dispatcher: agent }).then(
-      async ({ statusCode, body }) => {
-        const text = await body.text();
-        return statusCode === 200 ? 'ok' : (/"code":"(\w+)"/.exec(text)?.[1] ?? String(statusCode));
-      },
-      () => 'cut',
-    );
+    const sent = { id: `fleet-${String(calls++)}`, requestBytes: BODY_BYTES, replyBytes: BODY_BYTES };
+    const outcome = await callWitnessed(agent, `${replica.proxyUrl}/things`, sent);
+    if (outcome.alteration !== undefined) altered.push(outcome.alteration);
+    const status = nameOf(outcome);
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   };
   for (let index = 0, at = performance.now(); at < until; index++) {
@@ -200,3 +211,7 @@ await play({ ...auto, name: 'window 400/10 s', replicas: 4, limiter: fixedWindow
 await play({ ...auto, name: 'bucket, Redis killed', replicas: 4, limiter: bucket(), seconds: 50, outage });
 await play({ ...auto, name: 'rate 40 b5, Redis killed', replicas: 4, limiter: all, rate: '40', seconds: 50, outage });
 await agent.close();
+altered.push(...books.altered);
+console.log(`bodies compared: ${String(books.whole)}, altered: ${String(altered.length)}`);
+for (const fault of altered.slice(0, 20)) console.error(fault);
+if (altered.length > 0) process.exitCode = 1;

@@ -1,12 +1,15 @@
 /** The instruments of these tests can tell: the ledger finds each kind of imbalance, the proxy breaks at the very byte. */
 import { createHash } from 'node:crypto';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startChaosProxy } from '../support/chaos-proxy.ts';
 import type { Fault } from '../support/chaos-proxy.ts';
 import { Ledger } from '../support/ledger.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
+import { callWitnessed } from '../support/witness-client.ts';
+import { startWitnessUpstream } from '../support/witness-upstream.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const POST = { method: 'POST', sent: 'question', expected: 'answer', withinMs: 60_000 };
@@ -61,6 +64,69 @@ async function startTarget(answer: string) {
   });
   target.url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
   return target;
+}
+
+describe('the witness', () => {
+  /** Calls a witness through a relay that changes what the client has sent and what it gets. */
+  async function callThrough(change: (text: string) => string) {
+    await using upstream = await startWitnessUpstream();
+    await using relay = await startChangingRelay(upstream.url, change);
+    const agent = new Agent();
+    const outcome = await callWitnessed(agent, relay.url, {
+      id: 'a',
+      method: 'POST',
+      requestBytes: 40,
+      replyBytes: 60,
+    });
+    await agent.destroy();
+    return { ...outcome, altered: upstream.books.altered, brokenOff: upstream.books.brokenOff };
+  }
+
+  it('finds nothing where nothing is changed', async () => {
+    const found = await callThrough((text) => text);
+    expect(found).toMatchObject({ status: 200, alteration: undefined, altered: [], brokenOff: [] });
+  });
+
+  const flipLast = (text: string): string =>
+    text.slice(0, -1) + String.fromCharCode(text.charCodeAt(text.length - 1) ^ 1);
+  it.each<[string, (text: string) => string, object]>([
+    [
+      'another byte in a request',
+      (text) => (text.startsWith('POST') ? flipLast(text) : text),
+      { altered: ['upstream: a: 40 bytes of 40, with other contents'], alteration: undefined },
+    ],
+    [
+      'a shorter request that says so',
+      (text) => text.replace('content-length: 40', 'content-length: 39'),
+      { altered: ['upstream: a: 39 bytes of 40'] },
+    ],
+    [
+      'another byte in a response',
+      (text) => (text.startsWith('HTTP/1.1 200') ? flipLast(text) : text),
+      { altered: [], alteration: 'client: response to a: 60 bytes of 60, with other contents' },
+    ],
+    [
+      'the response to another request',
+      (text) => text.replace(/reply-a|x-witness: a /, 'x-witness: b '),
+      { alteration: expect.stringContaining('a got the response to') as string },
+    ],
+  ])('finds %s', async (_, change, expected) => {
+    expect(await callThrough(change)).toMatchObject(expected);
+  });
+});
+
+/** Each packet of these short messages is one text. */
+async function startChangingRelay(target: string, change: (text: string) => string) {
+  const relay = createServer((client) => {
+    const behind = connect(Number(new URL(target).port), '127.0.0.1');
+    client.on('data', (chunk) => behind.write(change(chunk.toString('latin1')), 'latin1'));
+    behind.on('data', (chunk) => client.write(change(chunk.toString('latin1')), 'latin1'));
+    client.on('error', () => behind.destroy()).on('close', () => behind.destroy());
+    behind.on('error', () => client.destroy()).on('close', () => client.destroy());
+  });
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${String((relay.address() as AddressInfo).port)}/a`;
+  return { url, [Symbol.asyncDispose]: () => new Promise<void>((resolve) => void relay.close(() => resolve())) };
 }
 
 describe('the chaos proxy', () => {

@@ -26,6 +26,8 @@ export interface CurveTerms {
 interface Step {
   readonly subject: Subject;
   readonly ask: WrkTerms;
+  /** Of a route that leads to the upstream. Default: none is needed. */
+  readonly prefix?: string;
   /** Before anything is measured; ends by itself when the process does. */
   burden?(running: Running): Promise<void>;
 }
@@ -114,7 +116,8 @@ function prepareRoutes(size: number, terms: CurveTerms, routeOf: (index: number)
     `routes-${asked.length}-of-${size}`,
     asked.map((index) => `GET /r${index}/item`),
   );
-  return { subject: sidecar(size, terms, { SIDECAR_CONFIG: file }), ask: { ...GET, targetsFile } };
+  const prefix = `/r${routeOf(0)}`;
+  return { subject: sidecar(size, terms, { SIDECAR_CONFIG: file }), ask: { ...GET, targetsFile }, prefix };
 }
 
 function writeTargets({ folder }: CurveTerms, name: string, lines: readonly string[]): string {

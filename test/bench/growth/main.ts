@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { writeProgram } from '../../../tools/bundle/write-program.ts';
 import { startTokenServer } from '../../support/token-server.ts';
+import { Comparison } from '../speed/comparison.ts';
 import { median } from '../speed/figures.ts';
 import { readImageFlags } from '../speed/image-flags.ts';
 import { describeLoad, describeMachine } from '../speed/machine.ts';
@@ -56,7 +57,8 @@ const machine = describeMachine();
 const folder = mkdtempSync(join(tmpdir(), 'growth-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 await using tokens = await startTokenServer();
-const upstream = await startUpstream(folder);
+await using comparison = await Comparison.start();
+const upstream = await startUpstream(folder, comparison.url);
 const parts: string[] = [];
 for (const curve of CURVES.filter(({ name }) => values.only?.split(',').includes(name) ?? true)) {
   const table = await follow(curve).catch((error: unknown) => {
@@ -67,23 +69,27 @@ for (const curve of CURVES.filter(({ name }) => values.only?.split(',').includes
   parts.push(`## ${curve.title}`, formatAsMarkdown(table));
 }
 await upstream.stop();
+for (const altered of comparison.altered) fail(altered);
+if (comparison.compared === 0) fail('no body was compared');
+console.log(`bodies compared beside wrk: ${comparison.compared}, altered: ${comparison.altered.length}`);
 if (out !== undefined) writeFileSync(join(out, 'growth.md'), `${[describe(), ...parts].join('\n\n')}\n`);
 
 /** All sizes are up at once and take turns, so that what else the machine does meets all of them. */
 async function follow(curve: Curve): Promise<Table> {
   const place = { upstreamUrl: upstream.plainUrl, caFile: upstream.caFile, tokenUrl: tokens.url, folder };
-  const steps: { size: number; running: Running; ask: WrkTerms; samples: Sample[] }[] = [];
+  const steps: { size: number; running: Running; ask: WrkTerms; prefix: string; samples: Sample[] }[] = [];
   try {
     for (const size of curve.sizes) {
-      const { subject, ask, burden } = curve.prepare(size, { main, nodeFlags, folder });
+      const { subject, ask, burden, prefix = '' } = curve.prepare(size, { main, nodeFlags, folder });
       const running = await subject.start(place);
-      steps.push({ size, running, ask, samples: [] });
+      steps.push({ size, running, ask, prefix, samples: [] });
       await burden?.(running);
       const { failed } = await runWrk(running.url, ask, Number(values['warm-up']));
       if (failed > 0) fail(`${curve.name} ${size}: ${failed} requests were not answered well`);
     }
     for (let round = 0; round < Number(values.rounds); round++)
-      for (const { running, ask, samples } of steps) samples.push(await take(running, ask));
+      for (const { size, running, ask, prefix, samples } of steps)
+        samples.push(await comparison.beside(`${curve.name} ${size}`, running.url, () => take(running, ask), prefix));
     const first = steps[0]?.samples ?? [];
     const rows = steps.map(({ size, running, samples }) => rowOf(size, running, samples, first));
     return [['', 'req/s', 'CPU µs', '× the smallest', 'peak MiB'], ...rows];

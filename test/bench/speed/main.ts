@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeProgram } from '../../../tools/bundle/write-program.ts';
 import { startTokenServer } from '../../support/token-server.ts';
+import { Comparison } from './comparison.ts';
 import { summarize } from './figures.ts';
 import { judge, summarizeStarts, type Played, type Results } from './goals.ts';
 import { readImageFlags } from './image-flags.ts';
@@ -73,9 +74,10 @@ async function measure(): Promise<Results> {
   const folder = mkdtempSync(join(tmpdir(), 'speed-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   await using tokens = await startTokenServer();
-  const upstream = await startUpstream(folder);
+  await using comparison = await Comparison.start();
+  const upstream = await startUpstream(folder, comparison.url);
   const tell = (name: string, fault: Error): void => fail(`${name} could not be started: ${fault.message}`);
-  const stage: Stage = { subjects, upstream, place: { tokenUrl: tokens.url, folder }, pace, tell };
+  const stage: Stage = { subjects, upstream, comparison, place: { tokenUrl: tokens.url, folder }, pace, tell };
   const played: Played[] = [];
   for (const scenario of SCENARIOS.filter(({ name }) => scenarios.includes(name))) {
     const measured = await play(scenario, stage).catch((error: unknown) => {
@@ -91,6 +93,9 @@ async function measure(): Promise<Results> {
   const openLoop = scenarios.includes(OPEN_LOOP) ? await playOpenLoop(stage).catch(tellNone) : [];
   if (openLoop.length > 0) console.log(`\nGET at a constant rate\n${formatForTerminal(tabulateOpenLoop(openLoop))}`);
   await upstream.stop();
+  for (const altered of comparison.altered) fail(altered);
+  if (comparison.compared === 0) fail('no body was compared');
+  console.log(`bodies compared beside wrk: ${comparison.compared}, altered: ${comparison.altered.length}`);
   return { played, openLoop };
 }
 

@@ -1,10 +1,11 @@
 /** Plays one scenario: every proxy is started afresh, warmed up, and then all take turns, round by round. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Comparison } from './comparison.ts';
 import { cpuSecondsOf, memoryOf } from './processes.ts';
 import type { Scenario } from './scenarios.ts';
 import type { Place, Running, Subject } from './subjects.ts';
 import type { Upstream } from './upstream.ts';
-import { runWrk } from './wrk.ts';
+import { runWrk, type WrkFigures } from './wrk.ts';
 
 /** One turn of one proxy. */
 export interface Sample {
@@ -42,6 +43,8 @@ const SETTLE_MS = 500;
 export interface Stage {
   readonly subjects: readonly Subject[];
   readonly upstream: Upstream;
+  /** Compares bodies while a turn lasts. */
+  readonly comparison: Comparison;
   readonly place: Omit<Place, 'upstreamUrl' | 'caFile'>;
   readonly pace: Pace;
   /** Is called with the name of each that cannot be started, and why. */
@@ -65,16 +68,16 @@ export async function takeTurns(turns: readonly Turn[], { rounds, seconds }: Pac
 /** Starts all afresh, warms them up, hands them over, and ends them. */
 export async function withTurns<T>(
   scenario: Scenario,
-  { subjects, upstream, place, pace, tell }: Stage,
+  { subjects, upstream, comparison, place, pace, tell }: Stage,
   use: (turns: readonly Turn[]) => Promise<T>,
 ): Promise<T> {
   const upstreamUrl = scenario.isTls ? upstream.tlsUrl : upstream.plainUrl;
-  const turns: Turn[] = [new Turn(DIRECT, 'no proxy', undefined, upstreamUrl, scenario)];
+  const turns: Turn[] = [new Turn(DIRECT, 'no proxy', undefined, upstreamUrl, scenario, comparison)];
   try {
     for (const subject of subjects) {
       try {
         const running = await subject.start({ ...place, upstreamUrl, caFile: upstream.caFile });
-        turns.push(new Turn(subject.name, subject.title, running, running.url, scenario));
+        turns.push(new Turn(subject.name, subject.title, running, running.url, scenario, comparison));
       } catch (error) {
         tell(subject.name, error as Error);
       }
@@ -95,15 +98,24 @@ export class Turn {
   readonly url: string;
   readonly #running: Running | undefined;
   readonly #scenario: Scenario;
+  readonly #comparison: Comparison;
   readonly #samples: Sample[] = [];
   #idleBytes = NaN;
 
-  constructor(name: string, title: string, running: Running | undefined, url: string, scenario: Scenario) {
+  constructor(
+    name: string,
+    title: string,
+    running: Running | undefined,
+    url: string,
+    scenario: Scenario,
+    comparison: Comparison,
+  ) {
     this.name = name;
     this.title = title;
     this.#running = running;
     this.url = url;
     this.#scenario = scenario;
+    this.#comparison = comparison;
   }
 
   async warmUp(seconds: number): Promise<void> {
@@ -115,7 +127,11 @@ export class Turn {
     this.#running?.tidy();
     const pids = this.#running?.pids() ?? [];
     const before = cpuSecondsOf(pids);
-    const { requests, durationUs, p50Us, p99Us, failed } = await runWrk(this.url, this.#scenario, seconds);
+    const run = (): Promise<WrkFigures> => runWrk(this.url, this.#scenario, seconds);
+    // The upstream's certificate is for proxies to check: without one in between nothing can alter a body.
+    const isCompared = this.#running !== undefined;
+    const figures = await (isCompared ? this.#comparison.beside(this.name, this.url, run) : run());
+    const { requests, durationUs, p50Us, p99Us, failed } = figures;
     const cpuUs = pids.length === 0 ? NaN : ((cpuSecondsOf(pids) - before) * 1e6) / requests;
     this.#samples.push({ requestsPerSecond: (requests * 1e6) / durationUs, p50Us, p99Us, cpuUs, failed });
   }

@@ -21,8 +21,11 @@ export interface Upstream {
   readonly stop: () => Promise<void>;
 }
 
-/** @param folder for its files; the caller removes it */
-export async function startUpstream(folder: string): Promise<Upstream> {
+/**
+ * @param folder for its files; the caller removes it
+ * @param witnessUrl where requests for `/witness` are passed on to
+ */
+export async function startUpstream(folder: string, witnessUrl: string): Promise<Upstream> {
   const [plainPort, tlsPort] = [await freePort(), await freePort()];
   const certificates = makeCertificates();
   const files = join(folder, 'files');
@@ -34,7 +37,7 @@ export async function startUpstream(folder: string): Promise<Upstream> {
   const { certificateFile, keyFile } = certificates.serverFiles;
   const listen = `listen 127.0.0.1:${plainPort} backlog=4096; listen 127.0.0.1:${tlsPort} ssl backlog=4096;
     ssl_certificate ${certificateFile}; ssl_certificate_key ${keyFile};`;
-  writeFileSync(join(folder, 'upstream.conf'), configuration(folder, files, listen, answer));
+  writeFileSync(join(folder, 'upstream.conf'), configuration({ folder, files, listen, answer, witnessUrl }));
   const errors = join(folder, 'upstream-error.log');
   const nginx = launch(['nginx', '-p', folder, '-c', 'upstream.conf', '-e', errors], { core: CORES.upstream });
   const plainUrl = `http://127.0.0.1:${plainPort}`;
@@ -54,11 +57,19 @@ export async function startUpstream(folder: string): Promise<Upstream> {
   };
 }
 
+interface Configured {
+  readonly folder: string;
+  readonly files: string;
+  readonly listen: string;
+  readonly answer: string;
+  readonly witnessUrl: string;
+}
+
 /**
  * A body is read whole before the answer, which `return` alone would not do: a mirror needs the whole of it, and what it is
  * mirrored to does nothing. The static file then takes no POST, which is where the answer comes from.
  */
-function configuration(folder: string, files: string, listen: string, answer: string): string {
+function configuration({ folder, files, listen, answer, witnessUrl }: Configured): string {
   return `
     ${process.getuid?.() === 0 ? 'user root;' : ''}
     daemon off; worker_processes 1; worker_rlimit_nofile 16384; pid ${folder}/upstream.pid;
@@ -73,6 +84,7 @@ function configuration(folder: string, files: string, listen: string, answer: st
         location = /item { return 200 '${answer}'; }
         location = /post { mirror /nowhere; error_page 405 =200 /answer; }
         ${CODES.map((code) => `location = /code/${code} { return ${code} '${answer}'; }`).join('\n        ')}
+        location = /witness { proxy_pass ${witnessUrl}; proxy_http_version 1.1; proxy_set_header Connection ''; }
         location = /told { stub_status; }
         location = /nowhere { internal; return 204; }
       }
