@@ -10,6 +10,7 @@ it('2000 mutated requests: each connection is answered or closed, and the witnes
   await using running = await startBeforeWitness('hostile-fuzz');
   const report = await fuzz(running, { count: COUNT, seed: 20_261_121 });
   expect(report.attempts).toBe(report.seen);
+  expect(report.compared).toBe(COUNT / 20);
   // A fuzzer whose requests are all refused, or all served, would find nothing.
   expect(report.answers['200']).toBeGreaterThan(COUNT / 10);
   expect(report.answers['400']).toBeGreaterThan(COUNT / 10);
@@ -23,4 +24,5 @@ it('500 with their bodies streamed: what breaks is cut off upstream, never made 
   const report = await fuzz(running, { count: 500, seed: 20_261_122, streams: true });
   expect(report.attempts).toBeGreaterThan(report.seen);
   expect(report.seen).toBeGreaterThan(50);
+  expect(report.compared).toBe(25);
 }, 60_000);

@@ -1,12 +1,23 @@
 /**
  * Sends mutated requests to the sidecar, many at a time, in rounds. After each round the sidecar's own count of attempts
  * must be what the witness saw, to the request (with streamed bodies: at least that); a violated claim throws and names the round's seed, which repeats it.
+ * What the body of a mutated request should be, nobody can say: beside them go whole requests that state their bodies (witness.ts).
  */
 import fc from 'fast-check';
 import { converse, statusesOf } from './conversation.ts';
 import { brokenPromises } from './judge.ts';
 import { mutatedRequest } from './mutation.ts';
 import type { WitnessedSidecar } from './sidecar-before-witness.ts';
+import { valuesOf } from './strict-request.ts';
+import type { WitnessedRequest } from './strict-request.ts';
+import {
+  WITNESS_FIELD,
+  contentOf,
+  findAlteration,
+  formatStatement,
+  parseStatement,
+  stateBody,
+} from '../support/witness.ts';
 
 export interface FuzzOptions {
   readonly count: number;
@@ -24,11 +35,18 @@ export interface FuzzReport {
   /** Requests at the upstream, and by the sidecar's own metrics. */
   readonly seen: number;
   readonly attempts: number;
+  /** Bodies that were stated, arrived, and are what was sent. */
+  readonly compared: number;
 }
 
 const ROUND = 1000;
 const PARALLEL = 48;
 const QUIET_MS = 40;
+/** One stated request after so many mutated ones. */
+const STATED_EVERY = 20;
+const STATED_BYTES = 3001;
+/** A client that closes its side before the response has left. */
+const STATED_PATIENCE_MS = 20_000;
 
 /** @throws Error when a claim does not hold */
 export async function fuzz(
@@ -37,6 +55,7 @@ export async function fuzz(
 ): Promise<FuzzReport> {
   const answers: Record<string, number> = {};
   let closedOnly = 0;
+  let compared = 0;
   for (let sent = 0; sent < count; sent += ROUND) {
     const roundSeed = seed + sent / ROUND;
     const requests = fc.sample(mutatedRequest, { seed: roundSeed, numRuns: Math.min(ROUND, count - sent) });
@@ -44,18 +63,21 @@ export async function fuzz(
       if (statuses.length === 0) closedOnly++;
       for (const status of statuses) answers[status] = (answers[status] ?? 0) + 1;
     }
-    const faults = await checkRound(running, streams);
+    const { faults, compared: inRound } = await checkRound(running, streams);
+    compared += inRound;
     if (faults.length > 0) throw new Error(`round with seed ${roundSeed}: ${faults.join('; ')}`);
   }
-  return { sent: count, answers, closedOnly, seen: running.witness.seen(), attempts: await attemptsOf(running) };
+  const attempts = await attemptsOf(running);
+  return { sent: count, answers, closedOnly, seen: running.witness.seen(), attempts, compared };
 }
 
 /** The statuses that each connection brought. */
 async function sendAll(url: string, requests: readonly Buffer[]): Promise<number[][]> {
   const statuses: number[][] = [];
-  const waiting = requests.values();
+  const waiting = requests.entries();
   const work = async (): Promise<void> => {
-    for (const bytes of waiting) {
+    for (const [index, bytes] of waiting) {
+      if (index % STATED_EVERY === 0) await sendStated(url, index);
       const conversation = await converse(url, bytes, { sendsFin: false, quietMs: QUIET_MS });
       if (conversation.end === 'silent')
         throw new Error(`neither answered nor closed: ${JSON.stringify(bytes.toString('latin1'))}`);
@@ -66,19 +88,51 @@ async function sendAll(url: string, requests: readonly Buffer[]): Promise<number
   return statuses;
 }
 
-async function checkRound(running: WitnessedSidecar, streams: boolean): Promise<string[]> {
+/** In two packets, the second of which begins within the body. */
+async function sendStated(url: string, index: number): Promise<void> {
+  const id = `stated-${index}`;
+  const body = contentOf(id, STATED_BYTES);
+  const stated = `${WITNESS_FIELD}: ${formatStatement(stateBody(id, body))}`;
+  const head = `POST /stated HTTP/1.1\r\nHost: localhost\r\n${stated}\r\nContent-Length: ${STATED_BYTES}\r\n\r\n`;
+  const bytes = Buffer.concat([Buffer.from(head, 'latin1'), body]);
+  const splitAt = head.length + 1 + (index % STATED_BYTES);
+  const conversation = await converse(url, bytes, {
+    sendsFin: false,
+    quietMs: QUIET_MS,
+    firstByteMs: STATED_PATIENCE_MS,
+    splitAt,
+  });
+  if (statusesOf(conversation).join() !== '200') throw new Error(`${id}: ${JSON.stringify(conversation)}`);
+}
+
+/** What is wrong with the body of a request that states it. */
+function alterationOf(request: WitnessedRequest): string | undefined {
+  const [value] = valuesOf(request, WITNESS_FIELD);
+  const stated = parseStatement(value);
+  return stated && findAlteration(stated, stateBody(stated.id, Buffer.from(request.body, 'latin1')));
+}
+
+interface Checked {
+  readonly faults: readonly string[];
+  /** Stated bodies among the requests. */
+  readonly compared: number;
+}
+
+async function checkRound(running: WitnessedSidecar, streams: boolean): Promise<Checked> {
   const { sidecar, witness } = running;
   const attempts = await attemptsOf(running);
   const { requests, scraps } = witness.take();
   const wrong = scraps.filter((scrap) => !streams || !/^(?:broken off|not whole): /.test(scrap));
   const faults = requests.flatMap(brokenPromises);
+  faults.push(...requests.map(alterationOf).filter((alteration) => alteration !== undefined));
   if (wrong.length > 0) faults.push(`no whole requests: ${wrong.join(' | ')}`);
   if (streams ? attempts < witness.seen() : attempts !== witness.seen())
     faults.push(`${attempts} attempts told of, ${witness.seen()} seen`);
   if (sidecar.stderr() !== '') faults.push(`stderr: ${sidecar.stderr()}`);
   const complaint = /^.*"level":(?:"(?:warn|error|fatal)"|[456]0).*$/m.exec(sidecar.stdout());
   if (complaint !== null) faults.push(`log: ${complaint[0]}`);
-  return faults;
+  const compared = requests.filter((request) => valuesOf(request, WITNESS_FIELD).length > 0).length;
+  return { faults, compared };
 }
 
 /** All attempts so far, once none is under way. */
