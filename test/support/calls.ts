@@ -1,5 +1,10 @@
-/** Plain calls to the sidecar, as an application makes them; every answer is read to its end. */
+/**
+ * Plain calls to the sidecar, as an application makes them; every answer is read to its end. A body is stated (witness.ts), and the
+ * recording upstream compares it.
+ */
+import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'undici';
+import { WITNESS_FIELD, formatStatement, stateBody } from './witness.ts';
 
 export interface CallAnswer {
   readonly status: number;
@@ -18,7 +23,8 @@ const agent = new Agent({ pipelining: 0, headersTimeout: 120_000, bodyTimeout: 1
 
 export async function call(url: string, options: CallOptions = {}): Promise<CallAnswer> {
   const { method = 'GET', headers = {}, body = null } = options;
-  const answer = await request(url, { dispatcher: agent, method, headers, body });
+  const stated = body === null ? {} : { [WITNESS_FIELD]: formatStatement(stateBody(randomUUID(), Buffer.from(body))) };
+  const answer = await request(url, { dispatcher: agent, method, headers: { ...stated, ...headers }, body });
   return { status: answer.statusCode, fields: answer.headers, text: await answer.body.text() };
 }
 

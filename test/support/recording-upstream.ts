@@ -1,12 +1,14 @@
 /**
  * An upstream that remembers every request and answers as it is told. Arrival is the instant of the request's head;
- * the answer is asked for when the body is whole.
+ * the answer is asked for when the body is whole. A body that its sender has stated (witness.ts) is compared: when it is another one,
+ * disposal fails.
  */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import { closeServer, listenOnLoopback } from './loopback.ts';
 import { SHORTEST_SECRET, registerSecret } from './secrets.ts';
+import { RunningDigest, WITNESS_FIELD, findAlteration, parseStatement } from './witness.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -43,9 +45,10 @@ export const echo: Answer = (request, response) => {
 
 export async function startRecordingUpstream(answer: Answer = echo): Promise<RecordingUpstream> {
   const requests: (RecordedRequest | undefined)[] = [];
+  const altered: string[] = [];
   const server = createServer((message, response) => {
     const index = requests.push(undefined) - 1;
-    record(message)
+    record(message, altered)
       .then((request) => {
         requests[index] = request;
         return answer(request, response, index);
@@ -62,22 +65,31 @@ export async function startRecordingUpstream(answer: Answer = echo): Promise<Rec
     get requests() {
       return requests.filter((request) => request !== undefined);
     },
-    [Symbol.asyncDispose]: () => closeServer(server),
+    [Symbol.asyncDispose]: async () => {
+      await closeServer(server);
+      if (altered.length > 0)
+        throw new Error(`the upstream took altered bodies for whole: ${altered.splice(0).join('; ')}`);
+    },
   };
 }
 
-async function record(message: IncomingMessage): Promise<RecordedRequest> {
+async function record(message: IncomingMessage, altered: string[]): Promise<RecordedRequest> {
   const arrivedAt = performance.now();
   const bearer = message.headers.authorization?.replace(/^Bearer /i, '') ?? '';
   if (bearer.length >= SHORTEST_SECRET) registerSecret('an access token', bearer);
   const kept: Buffer[] = [];
   const hash = createHash('sha256');
+  const received = new RunningDigest();
   let bodyBytes = 0;
   for await (const chunk of message as AsyncIterable<Buffer>) {
     if (bodyBytes < KEPT_BODY_BYTES) kept.push(chunk);
     bodyBytes += chunk.length;
     hash.update(chunk);
+    received.add(chunk);
   }
+  const stated = parseStatement(message.headers[WITNESS_FIELD]);
+  const alteration = stated && findAlteration(stated, received);
+  if (alteration !== undefined) altered.push(alteration);
   return {
     method: message.method ?? '',
     path: message.url ?? '',
