@@ -84,7 +84,8 @@ export class Relay implements AnswerTarget {
     if (this.#unsent === undefined) return;
     try {
       this.#sendHead();
-      if (this.sentBytes === 0) this.#response.flushHeaders();
+      // In the encoding in which the head was read: flushHeaders would send bytes above 0x7f as UTF-8.
+      if (this.sentBytes === 0) this.#response.write('', 'latin1');
     } catch (thrown) {
       // Node:http refuses to write what it was given. This ends the attempt, which takes back what could not be sent.
       const why = thrown instanceof Error ? thrown.message : 'unknown fault';
