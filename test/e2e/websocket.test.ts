@@ -56,7 +56,7 @@ describe('a target that is no URL', () => {
     await using chain = await startEchoChain({ SIDECAR_WEBSOCKET: 'true' });
     const { hostname, port } = new URL(chain.sidecar.proxyUrl);
     const address = { host: hostname, port: Number(port) };
-    expect(await firstLine(address, 'http://localhost:99999/')).toBe('HTTP/1.1 403 Forbidden');
+    expect(await firstLine(address, 'http://localhost:99999/')).toBe('HTTP/1.1 400 Bad Request');
     expect(await firstLine(address, '/feed')).toBe('HTTP/1.1 101 Switching Protocols');
     expect(await chain.sidecar.stop()).toEqual({ code: 0, signal: null });
   });
