@@ -29,7 +29,7 @@ export function describeDegradation(states: States): string[] {
 }
 
 function describeLogTrouble({ code, lostLines }: LogTrouble): string {
-  const fault = code === undefined ? 'its reader is too slow' : `standard output refuses lines (${code})`;
+  const fault = code === undefined ? 'standard output is read too slowly' : `standard output refuses lines (${code})`;
   return `the log: ${fault}; ${String(lostLines)} lines lost so far`;
 }
 

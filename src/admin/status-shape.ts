@@ -14,7 +14,7 @@ export interface AdminStates {
   readonly tokens: readonly TokenState[];
   /** At least one; in the order of the configuration. */
   readonly throttles: readonly ThrottleState[];
-  /** Undefined: nobody knows. */
+  /** Undefined: not available. */
   readonly listener?: ListenerState | undefined;
   /** Undefined without one. */
   readonly fleet?: FleetState | undefined;

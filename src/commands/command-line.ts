@@ -7,7 +7,7 @@ import { paintFor } from './paint.ts';
 import { readVersion } from './version.ts';
 
 const VERSION = readVersion();
-/** Commands without a log that call somebody else. */
+/** Commands that open connections and have no log. */
 const CONNECTING: ReadonlySet<Invocation['command']> = new Set(['sandbox', 'check', 'config', 'init']);
 
 /**

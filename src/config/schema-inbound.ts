@@ -48,7 +48,7 @@ export const listen = {
     env: 'SIDECAR_LISTEN_ALLOW_UNAUTHENTICATED_NETWORK',
   }),
   allowedHosts: setting({
-    doc: 'Values of the Host field that are served; not checked on a unix: socket.',
+    doc: 'Values of the Host field that are served; on a unix: socket every valid value, and none, is served.',
     format: allowedHosts(1),
     default: LOOPBACK_NAMES,
     env: 'SIDECAR_ALLOWED_HOSTS',

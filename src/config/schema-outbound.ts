@@ -99,7 +99,7 @@ export const retry = {
     env: 'SIDECAR_REPLAY_BUFFER_BYTES',
   }),
   replayTotalBytes: setting({
-    doc: 'Bytes kept for retries by all requests together; past it, bodies stream once and are not replayed.',
+    doc: 'Bytes kept for retries by all requests together, at most; fewer where memory allows fewer (docs/operations.md). Past it, bodies stream once and are not replayed.',
     format: wholeNumber(0, 65_536 * MIB),
     default: 32 * MIB,
     env: 'SIDECAR_REPLAY_TOTAL_BYTES',

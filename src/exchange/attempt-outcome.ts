@@ -31,7 +31,7 @@ export function isOwnEnd(failure: UpstreamFailure, why: LifelineEnd | undefined)
 }
 
 /**
- * How an attempt has ended, told once.
+ * The outcome of an attempt, reported once.
  * @param answered the label of its head; undefined when none has come
  * @param why how the request itself has ended, if it has
  */

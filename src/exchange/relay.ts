@@ -89,7 +89,7 @@ export class Relay implements AnswerTarget {
     } catch (thrown) {
       // Node:http refuses to write what it was given. This ends the attempt, which takes back what could not be sent.
       const why = thrown instanceof Error ? thrown.message : 'unknown fault';
-      const error = new SidecarError('UPSTREAM_PROTOCOL_ERROR', `the upstream's answer cannot be passed on: ${why}`);
+      const error = new SidecarError('UPSTREAM_PROTOCOL_ERROR', `the upstream's response cannot be forwarded: ${why}`);
       this.#exchange.lifeline.end({ kind: 'failed', error });
     }
   }

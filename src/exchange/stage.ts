@@ -52,7 +52,7 @@ export function isOver({ ended }: Lifeline): boolean {
   return ended !== undefined;
 }
 
-/** One for which there is no further attempt, told to somebody who is still there. */
+/** True for errors that end the request while its client is still connected. */
 export function isReason(thrown: unknown): boolean {
   return thrown instanceof SidecarError || (thrown instanceof LifelineEnded && thrown.end.kind !== 'client-left');
 }

@@ -59,7 +59,7 @@ export async function bind<S extends net.Server>(
 }
 
 /**
- * Why an address cannot be bound, found by trying; undefined when it can. Whoever connects in that moment is cut off.
+ * Why an address cannot be bound, found by trying; undefined when it can. A client that connects meanwhile is disconnected.
  * @param options as for `bind`
  */
 export async function findBindFault(address: ListenAddress, options: BindOptions = {}): Promise<Error | undefined> {

@@ -74,7 +74,7 @@ export class ClosingConnections {
   }
 
   /**
-   * Refuses what node:http's parser cannot read: before a request, which nobody knows of yet, within a request's body, or behind
+   * Refuses what node:http's parser cannot read: before a request has been parsed, within a request's body, or behind
    * requests that are whole: those get their responses first.
    */
   refuseBroken(error: Error & { code?: string }, socket: Duplex): void {
@@ -86,7 +86,7 @@ export class ClosingConnections {
     }
     const { active, unrouted, allowHalfClose } = this.#options;
     const fault = parserFault(error.code ?? '');
-    // A FIN within a body: unless half-closed connections are allowed, whoever sent it has gone.
+    // A FIN within a body: unless half-closed connections are allowed, the client has left.
     const hasLeft = error.code === 'HPE_INVALID_EOF_STATE' && !allowHalfClose;
     const pending = active.on(socket);
     const broken = pending.filter(({ request }) => !request.complete);

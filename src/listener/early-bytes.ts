@@ -20,7 +20,7 @@ export class EarlyBytes {
   constructor(socket: Socket, head: Buffer, onOverflow: () => void) {
     this.#socket = socket;
     this.#onOverflow = onOverflow;
-    // A client that half-closes before the 101 has left: nobody speaks a protocol on the connection yet.
+    // A client that half-closes before the 101 has left: no protocol is in use on the connection yet.
     socket.once('end', this.#leave).on('data', this.#keep);
     if (head.length > 0) this.#keep(head);
   }

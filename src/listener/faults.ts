@@ -17,13 +17,13 @@ export function drainingFault(): SidecarError {
   return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
 }
 
-/** Made once: they are used when there is no time to lose. */
-export const TOO_MANY_CONNECTIONS = fullFault('connections');
+/** Created once, because they are used under overload. */
+export const TOO_MANY_CONNECTIONS = fullFault('open connections');
 export const TOO_MANY_REQUESTS = fullFault('requests');
-export const TOO_MANY_PIPELINED = fullFault('requests of this connection');
+export const TOO_MANY_PIPELINED = fullFault('pipelined requests on this connection');
 
 function fullFault(what: string): SidecarError {
-  return new SidecarError('QUEUE_FULL', `the sidecar has as many ${what} as it may hold`, { retryAfterMs: 1000 });
+  return new SidecarError('QUEUE_FULL', `the limit of ${what} is reached`, { retryAfterMs: 1000 });
 }
 
 /** A request's fault as it is; whatever else was thrown is told of, and the client learns only that something went wrong. */

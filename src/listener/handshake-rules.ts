@@ -67,6 +67,6 @@ function textOf(value: string | string[] | undefined): string | undefined {
 
 /** The upstream's 101 is wrong in this header field. */
 export function handshakeMismatch(field: string): UpstreamFailure {
-  const detail = `the upstream's 101 does not agree to this WebSocket (${field})`;
+  const detail = `the upstream's 101 does not match the WebSocket upgrade: invalid ${field} field`;
   return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
 }

@@ -31,7 +31,7 @@ export function createHttpServer(options: HttpServerOptions, accept: (socket: So
     optimizeEmptyRequests: true,
     // Node's own refusal would be neither a problem document nor told of; the guard counts the Host fields.
     requireHostHeader: false,
-    // Whatever NODE_OPTIONS say.
+    // Also when NODE_OPTIONS has --insecure-http-parser.
     insecureHTTPParser: false,
   });
   const attachParser = server.listeners('connection') as ((socket: Socket) => void)[];

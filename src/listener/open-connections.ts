@@ -149,8 +149,8 @@ export class OpenConnections {
     if (clock.now() < this.#warnAgainAt) return;
     this.#warnAgainAt = clock.now() + WARN_EVERY_MS;
     const message =
-      `as many connections are open as are allowed (${String(limits.connections)}: listen.maxConnections, or less where the machine gives less); ` +
-      `refused so far: ${String(this.#refusedCount)}, closed while they waited: ${String(this.#displacedCount)}`;
+      `the limit of ${String(limits.connections)} client connections is reached (listen.maxConnections, or less where descriptors or memory allow less); ` +
+      `refused so far: ${String(this.#refusedCount)}, closed while waiting: ${String(this.#displacedCount)}`;
     observe({ kind: 'warning', message });
   }
 }

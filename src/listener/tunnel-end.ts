@@ -23,7 +23,7 @@ export function endTogether(client: Socket, upstream: Socket, clock: Clock): Pro
         cancel?.();
         resolve();
       } else {
-        // Nobody takes what it sends: read away, so that its FIN is seen.
+        // Its data has no receiver: it is discarded, so that its FIN is noticed.
         other.end();
         other.resume();
       }

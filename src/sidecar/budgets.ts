@@ -39,7 +39,7 @@ export interface Budgets {
   /** Connections beyond those that may stay open for a moment, to read why they are refused. */
   readonly refusedConnections: number;
   readonly adminConnections: number;
-  /** Requests under way at once, those that wait included; Infinity where nothing limits them. */
+  /** Requests that may be open at once, waiting ones included; from the machine alone. */
   readonly requests: number;
   readonly replayTotalBytes: number;
 }
@@ -69,7 +69,7 @@ interface Cost {
 const MEMORY = {
   /** Under load, with nothing held. */
   baseBytes: 95 * MIB,
-  /** Node.js reads 64 KiB of a body that nobody takes. */
+  /** Node.js reads 64 KiB of an unread body. */
   request: { bytes: 84 * KIB, part: 0.78 },
   /** With its parser, and a request head of 16 KiB that does not end. */
   connection: { bytes: 34 * KIB, part: 0.1 },
@@ -110,7 +110,7 @@ function socketsOf(address: Config['listen']['address']): number {
   return address.kind === 'tcp' && address.host === 'localhost' ? 2 : 1;
 }
 
-/** Divides what there is. Nobody gets more than is asked for, and everybody at least a little. */
+/** Divides descriptors and memory; each part gets a minimum. */
 export function planBudgets(machine: Machine, demand: Demand): BudgetDecision {
   const descriptors = shareDescriptors(machine, demand);
   if (descriptors === undefined) return { kind: 'too-small', problem: describeTooFew(machine, demand) };
@@ -157,7 +157,7 @@ function warnOfDescriptors(machine: Machine, demand: Demand, { connections }: De
   const needed = machine.openDescriptors + SPARE_DESCRIPTORS + demand.otherDescriptors + shared;
   return [
     `${limitOfDescriptors(machine)} is enough for ${count(connections, 'client connection')}, while ` +
-      `${nameOf('listen.maxConnections')} asks for ${String(demand.connections)}: further ones are refused with 503. ` +
+      `${nameOf('listen.maxConnections')} asks for ${String(demand.connections)}: beyond that, those that wait longest are closed, and others are refused with 503. ` +
       `${RAISE_DESCRIPTORS} to ${String(needed)}, or lower ${nameOf('listen.maxConnections')}`,
   ];
 }
@@ -217,7 +217,7 @@ function warnOfMemory(
       `${limit} is enough for ${count(requests, 'request')} at once, while ${nameOf('queue.max')} and ` +
         `${nameOf('throttle.maxInFlight')} ask for ${String(demand.requests)}: further ones are refused with 503. Raise the limit or lower these`,
     );
-  // By default it is a bound, not a wish: idle connections give way to new ones.
+  // The default is an upper bound, so that no warning is given: idle connections give way to new ones.
   if (demand.isConnectionLimitSet && connections < demand.connections)
     warnings.push(
       `${limit} is enough for ${count(connections, 'client connection')}, while ${nameOf('listen.maxConnections')} asks for ` +

@@ -45,7 +45,10 @@ function readDescriptors(): Pick<Machine, 'descriptorLimit' | 'openDescriptors'>
   }
 }
 
-/** V8 tells the sum of both generations, of which the young one may be the larger: a flag is nearer to the truth. */
+/**
+ * The limit of the old generation: `--max-old-space-size` if it is given, otherwise (also with the percentage flag) 75 percent of V8's heap limit,
+ * which includes the young generation.
+ */
 function readHeapLimit(): number {
   const flags = [...(process.env.NODE_OPTIONS ?? '').split(/\s+/), ...process.execArgv];
   const sizes = flags.flatMap((flag) => /^--max[-_]old[-_]space[-_]size=(\d+)$/.exec(flag)?.[1] ?? []);

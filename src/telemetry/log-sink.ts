@@ -57,7 +57,7 @@ export class LogSink {
   #onDone: (() => void) | undefined;
   /** The code of the last refusal, until bytes are taken again. */
   #refusal: string | undefined;
-  /** A refusal that is over and was not told yet. */
+  /** A refusal that has ended and is not reported yet. */
   #pastRefusal: string | undefined;
   #dropped = 0;
   #dropsTold = 0;

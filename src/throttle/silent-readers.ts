@@ -1,6 +1,6 @@
 /**
  * Takes the places for reading from requests whose bodies stop coming while others wait for a place: a client that stalls within its
- * upload must not keep the others from theirs. It costs nothing while nobody waits for a place.
+ * upload must not keep the others from theirs. It costs nothing while no request waits for a place.
  */
 import { Alarm, type SetTimer } from './alarm.ts';
 import type { WaitingRoom } from './waiting-room.ts';

@@ -79,7 +79,7 @@ export function readGrant(body: string, { proofs, redact, askedScope }: Confiden
   if (value.length > LONGEST_TOKEN)
     return malformed(`an access_token of more than ${String(LONGEST_TOKEN)} characters`);
   if (proofs.some((proof) => value.includes(proof)))
-    return malformed('an access_token that holds what proves the client');
+    return malformed('an access_token that contains the credential of the client');
   if (!B64_TOKEN.test(value)) return malformed('an access_token with characters that a bearer token may not have');
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return malformed('a token_type other than Bearer');
   const lifetimeMs = readLifetimeMs(expiresIn);

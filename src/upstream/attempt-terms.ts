@@ -1,4 +1,4 @@
-/** What an attempt is told when it begins, and what it tells when it ends. Types alone. */
+/** Inputs and results of one attempt. Types alone. */
 import type { CutBy } from '../telemetry/events.ts';
 import type { AnswerHead } from './answer-head.ts';
 import type { UpstreamFailure } from './failure.ts';
@@ -16,7 +16,7 @@ export interface AnswerTarget {
   cut(): void;
 }
 
-/** An answer that was read, and not yet given to anybody. */
+/** An answer that was read, and not yet forwarded. */
 export interface HeldAnswer {
   readonly head: AnswerHead;
   readonly body: Buffer;
@@ -52,6 +52,6 @@ export interface AttemptTerms {
   readonly responseTimeoutMs: number;
   /** Longest silence within an answer's body, milliseconds; 0 = no limit. */
   readonly bodyIdleTimeoutMs: number;
-  /** Called once with how it ended, possibly before `send` has returned. Must not throw. Default: nobody is told. */
+  /** Called once with how it ended, possibly before `send` has returned. Must not throw. Default: not reported. */
   onEnded?(end: AttemptEnd): void;
 }

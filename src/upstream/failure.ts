@@ -113,7 +113,7 @@ export function timeoutFailure(afterMs: number): UpstreamFailure {
 
 /** What came cannot be read as a response. @param why fit for a client and a log */
 export function framingFailure(why: string): UpstreamFailure {
-  const detail = `the upstream's answer is not valid HTTP (${why})`;
+  const detail = `the upstream's response is not valid HTTP (${why})`;
   return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
 }
 
@@ -124,7 +124,7 @@ export function silenceFailure(whose: 'upstream' | 'client', afterMs: number): U
     const detail = `the client stopped reading: nothing was taken for ${ms} ms`;
     return { kind: 'aborted', detail, proxyStatus: 'http_response_timeout', permanent: false };
   }
-  const detail = `the upstream's answer stopped coming: nothing was received for ${ms} ms`;
+  const detail = `the upstream's response stopped: nothing was received for ${ms} ms`;
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
 }
 

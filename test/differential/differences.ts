@@ -54,7 +54,7 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     id: 'request-expect',
     what: '`Expect: 100-continue` is answered by the sidecar and not forwarded',
-    why: 'the body is read when the request is admitted, and the first attempt begins when it is here',
+    why: 'the sidecar asks for the body itself, when the request is admitted',
     reference: 'RFC 9110 §10.1.1',
     apply: ({ request }) => {
       request.fields = without(request.fields, ['expect']);
@@ -118,7 +118,7 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     id: 'request-length',
     what: '`Content-Length` comes last; a chunked body that fits the replay buffer gets one; `POST`, `PUT`, `PATCH` and `PROPFIND` without a body state 0, other methods nothing',
-    why: 'the body is whole before the first attempt, so its length is known',
+    why: 'a body that fits the replay buffer is complete before the first attempt, so its length is known',
     reference: 'RFC 9112 §6.2, RFC 9110 §8.6',
     apply: ({ request }) => {
       const { length } = request.body;
@@ -214,7 +214,7 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     id: 'response-trailers',
     what: 'trailer fields are dropped',
-    why: 'no client of the service has asked for them',
+    why: 'an intermediary may discard them',
     reference: 'RFC 9110 §6.5.1',
     apply: ({ response }) => {
       response.trailers = [];

@@ -165,7 +165,7 @@ describe('a named pipe', () => {
     const pipe = openPipe();
     const sidecar = await start(pipe.stdout, pipe.read);
     const asked = await askUntilDropped(sidecar, 0);
-    expect(await sidecar.degraded()).toEqual([expect.stringContaining('its reader is too slow')]);
+    expect(await sidecar.degraded()).toEqual([expect.stringContaining('standard output is read too slowly')]);
     await until(async () => sidecar.lines().length > 0 && (await sidecar.degraded()).length === 0, 'it is well again');
     const dropped = await sidecar.dropped();
     await until(() => requestsIn(sidecar.lines()).length + dropped === asked, 'every other line is there');

@@ -163,7 +163,7 @@ describe('an answer that is no upgrade, and comes no further,', () => {
       await clock.advance(IDLE_MS - 1);
       expect(proxy.throttle.state().streams).toBe(1);
       await clock.advance(1);
-      const fault = "the upstream's answer stopped coming: nothing was received for 5000 ms";
+      const fault = "the upstream's response stopped: nothing was received for 5000 ms";
       expect(await proxy.told(1)).toMatchObject([{ code: 403, source: 'upstream', fault }]);
       expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
       expect((await answer).body.toString()).toBe(begun);
