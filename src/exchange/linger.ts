@@ -1,6 +1,18 @@
 /** What is done for a client that is still sending when it has been answered. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
+
+const closing = new WeakSet<Duplex>();
+
+/** The response to a request that is still being sent closes the connection: what follows there is not processed (RFC 9112 §9.6). */
+export function markClosing(socket: Duplex): void {
+  closing.add(socket);
+}
+
+export function isMarkedClosing(socket: Duplex): boolean {
+  return closing.has(socket);
+}
 
 /** How long an unread body is read away after an answer, so that the client gets to read the answer. */
 export const LINGER_MS = 1000;

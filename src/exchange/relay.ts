@@ -9,7 +9,7 @@ import type { AnswerTarget, HeldAnswer } from '../upstream/attempt-terms.ts';
 import { endToEndResponseFields, fieldOf, withoutLength } from '../upstream/fields.ts';
 import { rewriteLocation } from '../upstream/location.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
-import { lingerThenEnd } from './linger.ts';
+import { lingerThenEnd, markClosing } from './linger.ts';
 import { withAnswerFields } from './watch.ts';
 
 /** A first chunk that is at hand shares a packet with the head; heads that wait for their bodies go when all that is at hand has been read. */
@@ -148,7 +148,10 @@ export class Relay implements AnswerTarget {
     const response = this.#response;
     const { status, statusText, fields } = unsent;
     // An upload that nobody reads any more would be taken for the next request.
-    if (!response.req.complete) response.shouldKeepAlive = false;
+    if (!response.req.complete) {
+      response.shouldKeepAlive = false;
+      markClosing(response.req.socket);
+    }
     if (statusText !== '') response.writeHead(status, statusText, fields);
     else response.writeHead(status, fields);
     this.#unsent = undefined;

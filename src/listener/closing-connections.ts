@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { SidecarError } from '../errors.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
+import { isMarkedClosing } from '../exchange/linger.ts';
 import type { ActiveRequests } from './active-requests.ts';
 import { emptyTally, tellEnding } from './ending.ts';
 import { parserFault } from './faults.ts';
@@ -39,7 +40,7 @@ export class ClosingConnections {
   }
 
   has(socket: Duplex): boolean {
-    return this.#closing.has(socket);
+    return this.#closing.has(socket) || isMarkedClosing(socket);
   }
 
   /** The connection is closed by a response that is on its way. */
@@ -69,7 +70,7 @@ export class ClosingConnections {
     // A body that nobody reads would keep the connection from being read to its end.
     request.resume();
     const isPending = active.takeOver(socket, allowHalfClose);
-    if (!this.#closing.has(socket)) this.#refuse(socket, { request, error, recorder }, isPending);
+    if (!this.has(socket)) this.#refuse(socket, { request, error, recorder }, isPending);
     else if (!isPending) socket.on('error', () => socket.destroy()).end();
   }
 
@@ -79,7 +80,7 @@ export class ClosingConnections {
    */
   refuseBroken(error: Error & { code?: string }, socket: Duplex): void {
     // The parser complains of every further packet.
-    if (this.#closing.has(socket)) return;
+    if (this.has(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
