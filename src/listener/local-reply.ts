@@ -119,6 +119,8 @@ export function replyLocally(
   response.writeHead(status, [...fields, ...extraFields]);
   if (isWhole || isBroken) {
     response.end(body);
+    // node:http keeps a request until its content has been read, for as long as the connection is idle.
+    if (isWhole) request.resume();
   } else {
     response.write(body);
     lingerThenEnd(request, response, clock, REFUSED_BYTES);

@@ -128,7 +128,7 @@ class Admission implements Throttle, Desk, PermitOwner {
 
   bodyReceived(ticket: QueueTicket): void {
     if (ticket.phase !== 'outside') return;
-    this.#room.move(ticket, 'unplaced');
+    this.#room.move(ticket, 'received');
     const wait = this.#endWait(ticket, this.now());
     if (wait?.kind === 'place') wait.resolve(undefined);
   }

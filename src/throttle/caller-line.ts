@@ -44,10 +44,10 @@ export class CallerLine {
   /** Phases in which a ticket stands in no line change nothing. */
   move(ticket: QueueTicket, from: Phase, to: Phase): void {
     if (from === 'outside') this.outside.remove(ticket);
-    else if (from === 'preparing') this.#preparing--;
+    else if (from === 'preparing' || from === 'received') this.#preparing--;
     else if (from === 'ready') this.ready.remove(ticket);
     if (to === 'outside') this.outside.insert(ticket);
-    else if (to === 'preparing') this.#preparing++;
+    else if (to === 'preparing' || to === 'received') this.#preparing++;
     else if (to === 'ready') this.ready.insert(ticket);
     this.#countPlace(ticket, to);
   }

@@ -20,11 +20,12 @@ export interface Desk {
 }
 
 /**
- * `unplaced`: needs no place for reading, without a body or with all of it here · `outside`: waits for its turn to read a body · `preparing`: may read it · `stalled`: its
+ * `unplaced`: has no body, and needs no place for reading · `outside`: waits for its turn to read a body · `received`: all of that came while it
+ * waited · `preparing`: may read it · `stalled`: its
  * body stopped coming, and its place went to another · `ready`: waits for a permit · `granted`: has, or has had, a permit and waits
  * for none · `left`: is not, or no longer, in the throttle.
  */
-export type Phase = 'unplaced' | 'outside' | 'preparing' | 'stalled' | 'ready' | 'granted' | 'left';
+export type Phase = 'unplaced' | 'outside' | 'received' | 'preparing' | 'stalled' | 'ready' | 'granted' | 'left';
 
 /** A promise that is waited for. */
 export type Wait =
@@ -119,7 +120,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   /** What leaving for this reason counts as; undefined where it leaves no queue, or has failed by itself. */
   countsAs(reason: unknown): 'draining' | 'client_left' | undefined {
     // One whose body is being read waits for nothing, and is in the queue all the same.
-    const isReading = this.phase === 'preparing' || this.phase === 'stalled' || this.phase === 'unplaced';
+    const isReading = ['preparing', 'received', 'stalled', 'unplaced'].includes(this.phase);
     const isQueued = this.wait !== undefined || (isReading && reason !== undefined);
     if (!isQueued) return undefined;
     if (this.#desk.isCut) return 'draining';

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { heldBytes } from '../sidecar/heap.ts';
 import { gate, giveToken, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
 import { send, sendAndLeave } from '../sidecar/send.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 import type { Answer } from '../support/recording-upstream.ts';
@@ -124,6 +125,34 @@ describe('a body', () => {
     release.open();
     expect((await reading).status).toBe(200);
   });
+});
+
+it('a refused body is not kept for as long as its connection is idle', async () => {
+  const env = { SIDECAR_MAX_IN_FLIGHT: '1', SIDECAR_QUEUE_TIMEOUT_MS: '1000' };
+  const clock = new ManualClock();
+  const hold = gate();
+  const { url, throttle, endings } = await startInProcess({ clock, env, answer: () => hold.opened });
+  const isQueued = (count: number) => until(async () => (await throttle()).queued === count, `${String(count)} queued`);
+  const holder = sendAndLeave(url);
+  await until(async () => (await throttle()).inFlight === 1, 'the only slot taken');
+  const reading = await openSocket(url);
+  reading.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx');
+  await isQueued(1);
+  const body = Buffer.alloc(60_000);
+  const sockets = await Promise.all(Array.from({ length: 100 }, () => openSocket(url)));
+  const before = await heldBytes();
+  for (const socket of sockets) {
+    socket.resume().write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${String(body.length)}\r\n\r\n`);
+  }
+  await isQueued(101);
+  for (const socket of sockets) socket.write(body);
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  await clock.advance(1000);
+  expect((await endings(100)).map(({ localReply }) => localReply)).toContain('QUEUE_TIMEOUT');
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  expect((await heldBytes()) - before).toBeLessThan(2_000_000);
+  holder.leave();
+  for (const socket of [reading, ...sockets]) socket.destroy();
 });
 
 describe('a body in chunks of one byte', () => {

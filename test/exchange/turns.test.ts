@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { gate, startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
 import { send, type Sent } from '../sidecar/send.ts';
+import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 
 /** One call at a time reaches the upstream; the first is held until its door opens, while others queue. */
@@ -44,6 +45,29 @@ describe('calls that queue', () => {
     chain.door.open();
     await Promise.all([chain.first, ...answers]);
     expect(paths(chain)).toEqual(['/first', '/1', '/2', '/3']);
+  });
+
+  it('keep their turns when their bodies come while they wait', async () => {
+    const chain = await startCrowded();
+    const open = async (path: string, begin: string) => {
+      const before = (await chain.throttle()).queued;
+      const socket = await openSocket(chain.url);
+      const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nx-sidecar-caller: ${path.slice(1)}\r\nConnection: close\r\n`;
+      const response = readToEnd(socket);
+      socket.write(`${head}Content-Length: 4\r\n\r\n${begin}`);
+      await until(async () => (await chain.throttle()).queued === before + 1, `${path} in the queue`);
+      return { socket, response };
+    };
+    const reader = await open('/reader', '1');
+    const early = await open('/early', '12');
+    const later = [await open('/later-1', '1234'), await open('/later-2', '1234')];
+    early.socket.write('34');
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    chain.door.open();
+    for (const { response } of [early, ...later]) expect((await response).status).toBe(200);
+    expect(paths(chain)).toEqual(['/first', '/early', '/later-1', '/later-2']);
+    reader.socket.destroy();
+    await chain.first;
   });
 
   it('go out by turns of their callers', async () => {
