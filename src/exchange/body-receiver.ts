@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Lifeline, LifelineEnded } from './lifeline.ts';
-import { PacketPace } from './packet-pace.ts';
+import { paceOf, type PacketPace } from './packet-pace.ts';
 import { isReceived } from './received.ts';
 import { nameEnd } from './stage.ts';
 
@@ -43,7 +43,7 @@ export class BodyReceiver {
     this.#keeper = keeper;
     this.#lifeline = lifeline;
     this.#place = place;
-    this.#pace = new PacketPace(request.socket);
+    this.#pace = paceOf(request.socket);
     this.#stopWatching = keeper.watchSilence(this.#giveUp);
     lifeline.onEnd(this.#onRequestEnded);
     request.on('data', this.#onData).on('end', this.#onEnd).resume();

@@ -4,7 +4,7 @@
  * connection is not read from.
  */
 import type { IncomingMessage } from 'node:http';
-import { PacketPace } from './packet-pace.ts';
+import { paceOf, type PacketPace } from './packet-pace.ts';
 
 export class EarlyChunks {
   readonly #request: IncomingMessage;
@@ -23,7 +23,7 @@ export class EarlyChunks {
   constructor(request: IncomingMessage, keep: (chunk: Buffer) => boolean) {
     this.#request = request;
     this.#keep = keep;
-    this.#pace = new PacketPace(request.socket);
+    this.#pace = paceOf(request.socket);
     request.on('data', this.#onData);
   }
 

@@ -11,6 +11,15 @@ const CHUNKS_PER_TURN = 256;
 /** Those that are not read from now; the first is the next one. */
 const held: PacketPace[] = [];
 
+const paces = new WeakMap<Socket, PacketPace>();
+
+/** The pace of a connection; pipelined requests share it. */
+export function paceOf(socket: Socket): PacketPace {
+  let pace = paces.get(socket);
+  if (pace === undefined) paces.set(socket, (pace = new PacketPace(socket)));
+  return pace;
+}
+
 function resumeNext(): void {
   held.shift()?.resume();
   if (held.length > 0) setImmediate(resumeNext);

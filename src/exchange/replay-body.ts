@@ -226,10 +226,16 @@ export class RequestBody implements BodyKeeper {
       }
       // One timer, moved along when it fires.
       cancel = this.#clock.after(Math.min(lookMs - (silentMs % lookMs), idleTimeoutMs - silentMs), look);
-      if (silentMs >= lookMs) onStalled?.();
+      // After a turn of the event loop that took long, bytes may wait in the socket: they are read before this is judged.
+      if (silentMs >= lookMs) setImmediate(judge);
     };
+    const judge = (): void => {
+      if (!isStopped && this.#clock.now() - this.receivedAt >= lookMs) onStalled?.();
+    };
+    let isStopped = false;
     let cancel = this.#clock.after(lookMs, look);
     return () => {
+      isStopped = true;
       cancel();
     };
   }

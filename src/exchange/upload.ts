@@ -1,7 +1,7 @@
 /** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { PacketPace } from './packet-pace.ts';
+import { paceOf, type PacketPace } from './packet-pace.ts';
 
 interface UploadHooks {
   readonly onChunk: (chunk: Buffer) => void;
@@ -31,7 +31,7 @@ export class Upload extends Readable {
     this.#request = request;
     this.#begun = begun;
     this.#hooks = hooks;
-    this.#pace = new PacketPace(request.socket);
+    this.#pace = paceOf(request.socket);
     request.on('data', this.#forward).on('end', this.#finish).pause();
   }
 

@@ -1,7 +1,7 @@
 /** A body of very many small chunks takes its turns of the event loop beside everything else. */
 import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
-import { PacketPace } from '../../src/exchange/packet-pace.ts';
+import { paceOf } from '../../src/exchange/packet-pace.ts';
 import { startInProcess } from '../sidecar/in-process.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
@@ -17,7 +17,7 @@ async function countPerTurn(hasPace: boolean): Promise<{ received: number; most:
   let [received, inTurn, most] = [0, 0, 0];
   let isOver = false;
   const server = createServer((request, response) => {
-    const pace = hasPace ? new PacketPace(request.socket) : undefined;
+    const pace = hasPace ? paceOf(request.socket) : undefined;
     request.on('data', (chunk: Buffer) => {
       received += chunk.length;
       inTurn++;
@@ -48,6 +48,16 @@ it('one connection brings one buffer in a turn, and no chunk is lost', async () 
 
 it('without a pace it brings many', async () => {
   expect((await countPerTurn(false)).most).toBeGreaterThan(MOST_IN_A_TURN);
+});
+
+it('pipelined requests of many small chunks share the pace of their connection', async () => {
+  // The process must not be warned of listeners: startInProcess fails then.
+  const { url, endings } = await startInProcess();
+  const socket = await openSocket(url);
+  const one = `POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n${bodyOf(300)}`;
+  socket.resume().write(one.repeat(30));
+  expect((await endings(30)).map(({ code }) => code)).toEqual(Array.from({ length: 30 }, () => 200));
+  socket.destroy();
 });
 
 it.each([

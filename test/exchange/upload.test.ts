@@ -1,12 +1,13 @@
 /** A client's body while it is streamed, and after: who has been answered meanwhile is read on. */
 import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { expect, it } from 'vitest';
 import { Upload } from '../../src/exchange/upload.ts';
 
 async function endAnUpload(before: (request: PassThrough) => void): Promise<PassThrough> {
-  const request = new PassThrough();
+  const request = Object.assign(new PassThrough(), { socket: new Socket() });
   const hooks = { onChunk: () => undefined, watch: () => () => undefined };
   const upload = new Upload(request as unknown as IncomingMessage, Buffer.alloc(0), hooks);
   upload.resume();
