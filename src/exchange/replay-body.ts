@@ -61,6 +61,8 @@ export interface BodyLimits {
 }
 
 export class RequestBody implements BodyKeeper {
+  /** Length that the client declared; undefined when chunked, 0 without a body. */
+  readonly declaredBytes: number | undefined;
   /** Body bytes received so far. */
   receivedBytes = 0;
   /** When the last of them came, or their silence began to count; monotonic. */
@@ -78,13 +80,9 @@ export class RequestBody implements BodyKeeper {
     this.#request = request;
     this.#limits = limits;
     this.#clock = clock;
+    this.declaredBytes = declaredLength(request);
     this.#isWhole = this.declaredBytes === 0;
     if (this.declaredBytes === undefined) this.#early = new EarlyChunks(request, (chunk) => this.#keepEarly(chunk));
-  }
-
-  /** Length that the client declared; undefined when chunked. 0 without a body. */
-  get declaredBytes(): number | undefined {
-    return declaredLength(this.#request);
   }
 
   /** All of it is in memory: it can be sent again. */
@@ -115,7 +113,9 @@ export class RequestBody implements BodyKeeper {
     this.#early?.stop();
     const kept = (this.#kept ??= new ByteStore(length));
     // One call returns one buffer or all of them, depending on the version of Node.js.
-    for (let chunk = readNext(request); chunk !== null; chunk = readNext(request)) {
+    while (this.receivedBytes < length) {
+      const chunk = request.read() as Buffer | null;
+      if (chunk === null) break;
       kept.add(chunk);
       this.receivedBytes += chunk.length;
     }
@@ -244,10 +244,6 @@ export class RequestBody implements BodyKeeper {
     this.receivedBytes += chunk.length;
     this.receivedAt = this.#clock.now();
   }
-}
-
-function readNext(request: IncomingMessage): Buffer | null {
-  return request.read() as Buffer | null;
 }
 
 function assertAlive({ ended }: Lifeline): void {

@@ -120,8 +120,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   /** What leaving for this reason counts as; undefined where it leaves no queue, or has failed by itself. */
   countsAs(reason: unknown): 'draining' | 'client_left' | undefined {
     // One whose body is being read waits for nothing, and is in the queue all the same.
-    const isReading = ['preparing', 'received', 'stalled', 'unplaced'].includes(this.phase);
-    const isQueued = this.wait !== undefined || (isReading && reason !== undefined);
+    const isQueued = this.wait !== undefined || (reason !== undefined && this.#isReading());
     if (!isQueued) return undefined;
     if (this.#desk.isCut) return 'draining';
     return reason instanceof SidecarError ? undefined : 'client_left';
@@ -151,6 +150,11 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
     const untoldMs = this.#pastWaitsMs - this.#toldMs;
     this.#toldMs = this.#pastWaitsMs;
     return untoldMs;
+  }
+
+  #isReading(): boolean {
+    const { phase } = this;
+    return phase === 'preparing' || phase === 'received' || phase === 'stalled' || phase === 'unplaced';
   }
 
   #waitedMsAt(now: number): number {
