@@ -1,6 +1,6 @@
 /**
- * The ways in which a secret may be written in a text, and texts without it. For the log and for whatever a server has said that knows
- * the secret. Pure.
+ * The ways in which a secret may be written in a text, and texts without it. For the log, and for texts from a server
+ * that knows the secret. Pure.
  */
 
 /** What stands in a text where a secret would have stood. */

@@ -38,7 +38,7 @@ export class Attempts implements AttemptTerms {
   /** Of the head that has come in the attempt under way or just ended. */
   #answered: AttemptOutcome | undefined;
   #answeredAt = 0;
-  /** The response goes to the client: nothing is sent again, whatever becomes of it. */
+  /** The response goes to the client: from here on nothing is sent again. */
   #isPassedOn = false;
   /** The one under way, or the last. */
   #attempt: Attempt | undefined;

@@ -147,7 +147,7 @@ export class Relay implements AnswerTarget {
     if (unsent === undefined) return;
     const response = this.#response;
     const { status, statusText, fields } = unsent;
-    // An upload that nobody reads any more would be taken for the next request.
+    // The rest of an unread upload would be parsed as the next request.
     if (!response.req.complete) {
       response.shouldKeepAlive = false;
       markClosing(response.req.socket);

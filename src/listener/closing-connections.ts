@@ -67,7 +67,7 @@ export class ClosingConnections {
     stream.on('error', () => stream.destroy());
     const { active, allowHalfClose } = this.#options;
     const { socket } = request;
-    // A body that nobody reads would keep the connection from being read to its end.
+    // An unread body would keep the connection from being read to its end.
     request.resume();
     const isPending = active.takeOver(socket, allowHalfClose);
     if (!this.has(socket)) this.#refuse(socket, { request, error, recorder }, isPending);

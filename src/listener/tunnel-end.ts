@@ -1,6 +1,6 @@
 /**
- * The end of an upgraded connection: once one side has ended or is gone, both are closed within a short time, whatever the other side
- * does about it. Passing bytes and FIN on is http-proxy-3's.
+ * The end of an upgraded connection: once one side has ended or is gone, both are closed within a short time, also when the
+ * other side does not react. Passing bytes and FIN on is http-proxy-3's.
  */
 import type { Socket } from 'node:net';
 import type { Cancel, Clock } from '../clock.ts';

@@ -23,7 +23,7 @@ const NOTHING = new Uint8Array();
 
 export interface LogSinkOptions {
   readonly writer: LogWriter;
-  /** Has the last look at whole lines; must leave their number as it is. Default: nobody. */
+  /** Last transformation of complete lines; must keep their number. Default: none. */
   readonly redact?: (lines: string) => string;
   readonly clock: Clock;
   /**
@@ -116,7 +116,7 @@ export class LogSink {
     this.#tellRecovery();
     this.#stopTimers();
     this.flush();
-    // What the first has told by a line of its own goes along.
+    // Includes the notice that was logged just now.
     this.flush();
     return (this.#closing = this.#emptied(timeoutMs));
   }
@@ -191,7 +191,7 @@ export class LogSink {
     });
   }
 
-  /** The line whose beginning was taken: whatever comes next must come behind its end. */
+  /** The line whose beginning was written: its end must be written next. */
   #tornEnd(): Uint8Array {
     return this.#isMidLine ? this.#rest.subarray(0, this.#rest.indexOf(LINE_END) + 1) : NOTHING;
   }

@@ -60,7 +60,7 @@ const NOT_ERROR_CHARACTER = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
 
 /** What a server may echo of what it knows. */
 export interface Confidence {
-  /** What proves the client, in every form; must be no part of the token, which is sent to somebody else. */
+  /** The client's credential in every encoding. It must not be part of the access token, which is sent to the upstream. */
   readonly proofs: readonly string[];
   /** Takes what was sent in confidence out of a text. */
   readonly redact: Redact;

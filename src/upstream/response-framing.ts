@@ -9,7 +9,7 @@ const LENGTH = /^\d{1,15}$/;
 /** `identity` is of older servers, and means nothing. */
 const CODING = /^(?:chunked|identity)$/i;
 
-/** @returns why it cannot be told, fit for a log; undefined when it can, or when there is no body */
+/** @returns why the end of the body cannot be determined, fit for a log; undefined when it can, or when there is no body */
 export function framingFault(method: string, { status, fields }: AnswerHead): string | undefined {
   if (method === 'HEAD' || status === 204 || status === 304) return undefined;
   let lengths = 0;

@@ -12,7 +12,7 @@ type Written = (error?: Error | null) => void;
 
 interface WriteFaultOptions {
   readonly clock: Clock;
-  /** Called at the end of what was received: what only that end completes cannot be told from a part. */
+  /** Called at the end of what was received: a body that only that end completes may be a part of one. */
   readonly onEnd: (fault: Error) => void;
   /** Whether a response has begun, whose own time limits hold from then on. */
   readonly isAnswering: () => boolean;

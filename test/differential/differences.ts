@@ -71,7 +71,7 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     id: 'request-version',
-    what: 'requests are sent in HTTP/1.1, whatever the client speaks',
+    what: 'requests are sent in HTTP/1.1, also those of HTTP/1.0 clients',
     why: 'each side of an intermediary has a version of its own',
     reference: 'RFC 9112 §2.3',
     apply: ({ request }) => {

@@ -103,7 +103,10 @@ describe('a token endpoint that echoes the client secret', () => {
     onTestFinished(() => server[Symbol.asyncDispose]());
     const method = { name: 'client_secret_post', secret: { kind: 'value', value: secret } } as const;
     const answer = await askOnce(buildEndpoint(new URL(server.url), { method }));
-    expect(answer).toMatchObject({ kind: 'malformed', detail: expect.stringContaining('credential of the client') as string });
+    expect(answer).toMatchObject({
+      kind: 'malformed',
+      detail: expect.stringContaining('credential of the client') as string,
+    });
   });
 
   it('keeps a scope that was asked for, whatever the secret is', async () => {
