@@ -133,7 +133,7 @@ export class RequestBody implements BodyKeeper {
     assertAlive(lifeline);
     if ((this.declaredBytes ?? 0) > this.#limits.retry.replayBufferBytes || this.takeWhole()) return;
     this.#early?.stop();
-    if (isReceived(this.#request, this.receivedBytes) || !this.#takeUpTo(this.#kept?.capacity ?? 0)) return;
+    if (isReceived(this.#request, this.receivedBytes) || !this.#mayKeep()) return;
     if ((await new BodyReceiver(this.#request, this, lifeline, place).done) === 'whole') this.#finish();
     // An end may come in the same turn of the event loop as what is waited for: whoever goes on must be alive.
     assertAlive(lifeline);
@@ -156,11 +156,15 @@ export class RequestBody implements BodyKeeper {
 
   /** @returns false when the body does not fit: a longer one than may be buffered, or more than all bodies together may hold */
   keep(chunk: Buffer): boolean {
-    const kept = (this.#kept ??= new ByteStore(this.declaredBytes));
-    kept.add(chunk);
+    (this.#kept ??= new ByteStore(this.declaredBytes)).add(chunk);
     this.#hear(chunk);
+    return this.#mayKeep();
+  }
+
+  /** Takes the memory of what has been received so far; false when that may not be buffered. */
+  #mayKeep(): boolean {
     const most = this.#limits.retry.replayBufferBytes;
-    return this.receivedBytes <= most && this.#takeUpTo(Math.min(kept.capacity, most));
+    return this.receivedBytes <= most && this.#takeUpTo(Math.min(this.#kept?.capacity ?? 0, most));
   }
 
   /** @returns false when it is enough */

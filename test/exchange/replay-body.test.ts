@@ -180,6 +180,33 @@ describe('a body in chunks of one byte', () => {
   });
 });
 
+it('a chunked body that fits is sent again, however its chunks grow and its request waits', async () => {
+  const token = gate();
+  const { url, tokens, api, throttle } = await startInProcess({
+    tokenAnswer: async (...call) => {
+      await token.opened;
+      await giveToken(...call);
+    },
+    answer: refusingFirst(429),
+    env: { SIDECAR_REPLAY_BUFFER_BYTES: '1000' },
+  });
+  await until(() => tokens.requests.length === 1, 'the token request');
+  const socket = await openSocket(url);
+  const reading = readToEnd(socket);
+  const write = async (text: string): Promise<void> => {
+    socket.write(text);
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+  };
+  await write('POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n');
+  // 650 bytes are here when the token comes, in memory for 1200.
+  for (const length of [300, 250, 100]) await write(`${length.toString(16)}\r\n${'x'.repeat(length)}\r\n`);
+  token.open();
+  await until(async () => (await throttle()).queued === 1, 'its body being read');
+  await write('1\r\ny\r\n0\r\n\r\n');
+  expect((await reading).status).toBe(200);
+  expect(api.requests.map(({ bodyBytes }) => bodyBytes)).toEqual([651, 651]);
+});
+
 describe('all replay buffers together', () => {
   it('are bounded: past the total a body streams once, and is replayable again when memory has come back', async () => {
     const hold = gate();
