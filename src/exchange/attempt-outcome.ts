@@ -32,19 +32,22 @@ export function isOwnEnd(failure: UpstreamFailure, why: LifelineEnd | undefined)
 
 /**
  * The outcome of an attempt, reported once.
- * @param answered the label of its head; undefined when none has come
+ * @param headOutcome the label of its head; undefined when none has come
  * @param why how the request itself has ended, if it has
  */
-export function endOf(end: AttemptEnd, answered: AttemptOutcome | undefined, why: LifelineEnd | undefined): EndedAs {
+export function endOf(end: AttemptEnd, headOutcome: AttemptOutcome | undefined, why: LifelineEnd | undefined): EndedAs {
   if (end.kind === 'failed') {
     const isOwn = isOwnEnd(end.failure, why);
     const outcome = failureOutcome(end.failure, why);
-    return { outcome: answered === undefined || outcome === 'client_left' ? outcome : cutOutcome(answered), isOwn };
+    return {
+      outcome: headOutcome === undefined || outcome === 'client_left' ? outcome : cutOutcome(headOutcome),
+      isOwn,
+    };
   }
   const fault = end.kind === 'held' ? end.answer.fault : end.fault;
-  if (fault === undefined) return { outcome: answered ?? 'ok', isOwn: false };
+  if (fault === undefined) return { outcome: headOutcome ?? 'ok', isOwn: false };
   const hasLeft = why?.kind === 'client-left';
-  return { outcome: hasLeft ? 'client_left' : cutOutcome(answered), isOwn: hasLeft || isCutHere(end) };
+  return { outcome: hasLeft ? 'client_left' : cutOutcome(headOutcome), isOwn: hasLeft || isCutHere(end) };
 }
 
 export interface EndedAs {
@@ -54,8 +57,8 @@ export interface EndedAs {
 }
 
 /** A refusal is one by its head alone. */
-function cutOutcome(answered: AttemptOutcome | undefined): AttemptOutcome {
-  return answered === 'rate_limited' || answered === 'unauthorized' ? answered : 'cut';
+function cutOutcome(headOutcome: AttemptOutcome | undefined): AttemptOutcome {
+  return headOutcome === 'rate_limited' || headOutcome === 'unauthorized' ? headOutcome : 'cut';
 }
 
 function isCutHere(end: AttemptEnd): boolean {

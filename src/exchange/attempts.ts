@@ -36,8 +36,8 @@ export class Attempts implements AttemptTerms {
   /** What follows the attempt under way or just ended; undefined as long as nothing does. */
   #next: NextStep | undefined;
   /** Of the head that has come in the attempt under way or just ended. */
-  #answered: AttemptOutcome | undefined;
-  #answeredAt = 0;
+  #headOutcome: AttemptOutcome | undefined;
+  #headAt = 0;
   /** The response goes to the client: from here on nothing is sent again. */
   #isPassedOn = false;
   /** The one under way, or the last. */
@@ -77,7 +77,7 @@ export class Attempts implements AttemptTerms {
   onEnded(end: AttemptEnd): void {
     this.#exchange.watch?.attemptEnds(end);
     this.#means?.permit.release();
-    this.#tellEnded(end);
+    this.#recordEnd(end);
     if (end.kind === 'relayed') this.#settle({ status: end.head.status, fault: end.fault });
     else void this.#goOn(end);
   }
@@ -132,8 +132,8 @@ export class Attempts implements AttemptTerms {
   onHead(head: AnswerHead, at: number): Relay | 'hold' {
     const { tokens, answerSignals } = this.#parts;
     const { result, isRateLimited, statedWaitMs } = answerSignals.read(head);
-    this.#answered = answerOutcome(head.status, isRateLimited);
-    this.#answeredAt = at;
+    this.#headOutcome = answerOutcome(head.status, isRateLimited);
+    this.#headAt = at;
     this.#means?.permit.report(result);
     if (this.#steps.isReplayed && head.status !== 401 && this.#means !== undefined) tokens.accepted(this.#means.token);
     this.#next = this.#steps.after({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
@@ -186,7 +186,7 @@ export class Attempts implements AttemptTerms {
   }
 
   #send(inputs: AttemptInputs, needsNewConnection = false): void {
-    this.#answered = undefined;
+    this.#headOutcome = undefined;
     this.#exchange.tally.attempts++;
     this.#attempt = this.#parts.upstream.send(this.#outgoing.with(inputs, needsNewConnection), this);
   }
@@ -229,12 +229,12 @@ export class Attempts implements AttemptTerms {
     return verdict.kind === 'replay';
   }
 
-  #tellEnded(end: AttemptEnd): void {
+  #recordEnd(end: AttemptEnd): void {
     const { observe, route, clock } = this.#parts;
-    const answered = this.#answered;
-    const endedAt = answered === undefined ? clock.now() : this.#answeredAt;
+    const headOutcome = this.#headOutcome;
+    const endedAt = headOutcome === undefined ? clock.now() : this.#headAt;
     const durationMs = endedAt - (this.#means?.permit.grantedAt ?? 0);
-    const { outcome, isOwn } = endOf(end, answered, this.#exchange.lifeline.ended?.end);
+    const { outcome, isOwn } = endOf(end, headOutcome, this.#exchange.lifeline.ended?.end);
     observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs });
   }
 }

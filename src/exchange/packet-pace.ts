@@ -5,8 +5,8 @@
  */
 import type { Socket } from 'node:net';
 
-/** A connection that brings more chunks in one turn of the event loop is not read from until its next turn. */
-const CHUNKS_PER_TURN = 256;
+/** After so many chunks a connection is not read from until those that are held already have been. */
+const CHUNKS_PER_ROUND = 256;
 
 /** Those that are not read from now; the first is the next one. */
 const held: PacketPace[] = [];
@@ -28,7 +28,7 @@ function resumeNext(): void {
 export class PacketPace {
   readonly #socket: Socket;
   readonly #hold = (): void => void this.#socket.pause();
-  #chunksLeft = CHUNKS_PER_TURN;
+  #chunksLeft = CHUNKS_PER_ROUND;
 
   /** @param socket the connection that the body comes from */
   constructor(socket: Socket) {
@@ -46,7 +46,7 @@ export class PacketPace {
 
   /** The connection is read from again. */
   resume(): void {
-    this.#chunksLeft = CHUNKS_PER_TURN;
+    this.#chunksLeft = CHUNKS_PER_ROUND;
     this.#socket.off('resume', this.#hold).resume();
   }
 }

@@ -157,7 +157,7 @@ export class RequestBody implements BodyKeeper {
   /** @returns false when the body does not fit: a longer one than may be buffered, or more than all bodies together may hold */
   keep(chunk: Buffer): boolean {
     (this.#kept ??= new ByteStore(this.declaredBytes)).add(chunk);
-    this.#hear(chunk);
+    this.#countReceived(chunk);
     return this.#mayKeep();
   }
 
@@ -170,7 +170,7 @@ export class RequestBody implements BodyKeeper {
   /** @returns false when it is enough */
   #keepEarly(chunk: Buffer): boolean {
     (this.#kept ??= new ByteStore()).add(chunk);
-    this.#hear(chunk);
+    this.#countReceived(chunk);
     return this.receivedBytes < EARLY_BYTES;
   }
 
@@ -195,7 +195,7 @@ export class RequestBody implements BodyKeeper {
     const begun = this.#kept?.bytes ?? NOTHING;
     this.dispose();
     return new Upload(this.#request, begun, {
-      onChunk: (chunk) => this.#hear(chunk),
+      onChunk: (chunk) => this.#countReceived(chunk),
       watch: () => this.watchSilence(onSilence, onStalled),
     });
   }
@@ -244,7 +244,7 @@ export class RequestBody implements BodyKeeper {
     };
   }
 
-  #hear(chunk: Buffer): void {
+  #countReceived(chunk: Buffer): void {
     this.receivedBytes += chunk.length;
     this.receivedAt = this.#clock.now();
   }

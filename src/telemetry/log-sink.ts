@@ -60,7 +60,7 @@ export class LogSink {
   /** A refusal that has ended and is not reported yet. */
   #pastRefusal: string | undefined;
   #dropped = 0;
-  #dropsTold = 0;
+  #reportedDrops = 0;
   #noticeAt = -Infinity;
 
   constructor({ writer, redact = (lines) => lines, clock, onRecovered }: LogSinkOptions) {
@@ -77,7 +77,7 @@ export class LogSink {
 
   /** Undefined when lines reach their destination. */
   get trouble(): LogTrouble | undefined {
-    const lostLines = this.#dropped - this.#dropsTold;
+    const lostLines = this.#dropped - this.#reportedDrops;
     if (this.#refusal === undefined && (lostLines === 0 || !this.#hasWaiting())) return undefined;
     return { code: this.#refusal, lostLines };
   }
@@ -113,7 +113,7 @@ export class LogSink {
   close(timeoutMs: number): Promise<void> {
     if (this.#closing !== undefined) return this.#closing;
     this.#noticeAt = -Infinity;
-    this.#tellRecovery();
+    this.#reportRecovery();
     this.#stopTimers();
     this.flush();
     // Includes the notice that was logged just now.
@@ -149,7 +149,7 @@ export class LogSink {
     } catch (error) {
       this.#onRefused(codeOf(error));
     }
-    this.#tellRecovery();
+    this.#reportRecovery();
     if (!this.#hasWaiting() || this.#refusal !== undefined) this.#onDone?.();
   }
 
@@ -203,8 +203,8 @@ export class LogSink {
     this.#batches.length = this.#batchedChars = 0;
   }
 
-  #tellRecovery(): void {
-    const lostLines = this.#dropped - this.#dropsTold;
+  #reportRecovery(): void {
+    const lostLines = this.#dropped - this.#reportedDrops;
     const code = this.#pastRefusal;
     if (this.#closing !== undefined || this.#refusal !== undefined || (lostLines === 0 && code === undefined)) return;
     // The notice must not be dropped itself.
@@ -213,11 +213,11 @@ export class LogSink {
     if (leftMs > 0) {
       this.#cancelNotice ??= this.#clock.after(leftMs, () => {
         this.#cancelNotice = undefined;
-        this.#tellRecovery();
+        this.#reportRecovery();
       });
       return;
     }
-    this.#dropsTold = this.#dropped;
+    this.#reportedDrops = this.#dropped;
     this.#pastRefusal = undefined;
     this.#noticeAt = this.#clock.now() + DROP_NOTICE_EVERY_MS;
     this.#onRecovered({ code, lostLines });

@@ -197,7 +197,7 @@ class Connection extends Client {
     return new WriteFault(socket, {
       clock,
       onEnd: (fault) => this.#attempt?.breakOff(fault),
-      isAnswering: () => this.#attempt?.hasHead === true,
+      hasResponseHead: () => this.#attempt?.hasHead === true,
     });
   }
 

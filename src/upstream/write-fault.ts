@@ -15,7 +15,7 @@ interface WriteFaultOptions {
   /** Called at the end of what was received: a body that only that end completes may be a part of one. */
   readonly onEnd: (fault: Error) => void;
   /** Whether a response has begun, whose own time limits hold from then on. */
-  readonly isAnswering: () => boolean;
+  readonly hasResponseHead: () => boolean;
 }
 
 export class WriteFault {
@@ -65,7 +65,7 @@ export class WriteFault {
     });
     socket.once('close', () => this.#cancel?.());
     this.#cancel = this.#options.clock.after(READ_ON_MS, () => {
-      if (!this.#options.isAnswering()) this.release();
+      if (!this.#options.hasResponseHead()) this.release();
     });
   }
 }
