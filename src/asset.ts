@@ -3,17 +3,33 @@
  * one-file binary they are inside it, elsewhere where the package keeps them; readers need not know which.
  */
 import { readFileSync } from 'node:fs';
+import { findPackageJSON } from 'node:module';
 import { getAsset, isSea } from 'node:sea';
+import { pathToFileURL } from 'node:url';
 
 /** Where each file is when it is not inside a binary; found only when asked for. */
 const PLACES = {
-  'package.json': () => new URL('../package.json', import.meta.url),
-  'page.js': () => new URL('./admin/page/client/page.js', import.meta.url),
-  'plots.js': () => new URL('./admin/page/client/plots.js', import.meta.url),
-  'page.css': () => new URL('./admin/page/client/page.css', import.meta.url),
+  'package.json': () => manifest(),
+  'page.js': () => inProgram('admin/page/client/page.js'),
+  'plots.js': () => inProgram('admin/page/client/plots.js'),
+  'page.css': () => inProgram('admin/page/client/page.css'),
   'uPlot.js': () => new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')),
   'uPlot.css': () => new URL(import.meta.resolve('uplot/dist/uPlot.min.css')),
 } as const;
+
+/** @throws Error when no package.json lies above this file, which means that the package is incomplete */
+function manifest(): URL {
+  const path = findPackageJSON(import.meta.url);
+  if (path === undefined) throw new Error(`no package.json lies above ${import.meta.url}`);
+  return pathToFileURL(path);
+}
+
+/** A file of the program: below `src/` in the source tree, and below `dist/` in the package. */
+function inProgram(path: string): URL {
+  const root = new URL('.', manifest()).href;
+  const [folder = ''] = import.meta.url.slice(root.length).split('/');
+  return new URL(`${folder}/${path}`, root);
+}
 
 /** The closed set of names. */
 export type AssetName = keyof typeof PLACES;
