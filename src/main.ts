@@ -17,7 +17,7 @@ if (isTooOld(process.versions.node)) {
   );
   process.exitCode = 2;
 } else {
-  const { harden } = await import('./hardening.ts');
+  const { harden } = await import('./platform/hardening.ts');
   const warnings = harden();
   const { runCommand } = await import('./commands/command-line.ts');
   const stop = new AbortController();

@@ -1,5 +1,5 @@
 /** The answers of the admin port as values, and how they are sent. Refusals are problem details (RFC 9457). */
-import { STATUS_CODES } from '../http.ts';
+import { STATUS_CODES } from '../platform/http.ts';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 /** A whole answer. */

@@ -3,7 +3,7 @@
  * what has changed. What is said is the caller's.
  */
 import type { ServerResponse } from 'node:http';
-import type { Cancel } from '../clock.ts';
+import type { Cancel } from '../platform/clock.ts';
 import { refuse } from './answers.ts';
 import type { Answer } from './answers.ts';
 import type { Row } from './history.ts';

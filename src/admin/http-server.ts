@@ -1,8 +1,8 @@
 /** node:http as the admin port wants it: slow and idle peers must not keep a probe out. What is answered there is server.ts's. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ConnectionSlots } from '../connection-slots.ts';
-import { createServer } from '../http.ts';
+import type { ConnectionSlots } from '../platform/connection-slots.ts';
+import { createServer } from '../platform/http.ts';
 
 /** Clients of the admin port ask little and read at once. */
 const LIMITS = {

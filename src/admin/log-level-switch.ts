@@ -2,7 +2,7 @@
  * The level of the log as it can be changed while the sidecar runs: for good, or for a while, after which it is the configured one
  * again. Each change is told so that the more talkative of the two levels logs it. Who may change it is judged in log-level.ts.
  */
-import type { Cancel, Clock } from '../clock.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
 
 /** From the most talkative to none at all. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;

@@ -3,7 +3,7 @@
  * for it.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Answer } from './answers.ts';
 import type { ShownSetting } from './configuration.ts';
 import { createEventStreams } from './event-stream.ts';

@@ -3,8 +3,8 @@
  * is said is worded in status.ts; binding an address is left to the caller. Refusals are problem details (RFC 9457).
  */
 import type { IncomingMessage } from 'node:http';
-import { systemClock } from '../clock.ts';
-import type { Clock } from '../clock.ts';
+import { systemClock } from '../platform/clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { FleetState } from '../fleet/condition.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';

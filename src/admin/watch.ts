@@ -2,7 +2,7 @@
  * Keeps what the status page tells of the last minutes, and takes a sample once a second. While nobody looks it only counts. What is
  * counted is history.ts's, what is worth a line happenings.ts's.
  */
-import type { Cancel, Clock } from '../clock.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { Happenings } from './happenings.ts';
 import { History } from './history.ts';

@@ -3,7 +3,7 @@
  * one token and what it is good for: a line for each step, with what to do next. No call of the partner's API is made unless a path to
  * probe is given, and no secret is printed. What each step looks at is told in check/.
  */
-import { systemClock } from '../clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { loadConfig, type LoadOptions } from '../config/load.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { examine } from './check/examine.ts';

@@ -1,5 +1,5 @@
 /** `bearer-sidecar health` and `wait`: ask a running sidecar's admin port, for HEALTHCHECK, exec probes and start scripts. */
-import { get } from '../http.ts';
+import { get } from '../platform/http.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { loadConfig, type LoadOptions } from '../config/load.ts';
 import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';

@@ -1,5 +1,5 @@
 /** Which version this is: what the package's manifest says, so that it is written down once. */
-import { readAsset } from '../asset.ts';
+import { readAsset } from '../platform/asset.ts';
 
 /** @returns the version alone, such as `1.2.3`; `unknown` when the manifest names none */
 export function readVersion(): string {

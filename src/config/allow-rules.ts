@@ -2,7 +2,7 @@
  * Rules of `listen.allow`, as text of the configuration: `GET,POST /quotes`, several separated by semicolons; in a file
  * also `{ methods: [GET, POST], path: /quotes }`. What they let through is the listener's part.
  */
-import { METHODS } from '../http.ts';
+import { METHODS } from '../platform/http.ts';
 import type { AllowRule } from './config.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';

@@ -3,8 +3,8 @@
  * Keys are those of the file; docs, formats, defaults and variables live in schema.ts.
  */
 
-import type { EgressOptions } from '../egress/egress.ts';
-import type { ClientCertificateFiles } from '../tls.ts';
+import type { EgressOptions } from '../platform/egress/egress.ts';
+import type { ClientCertificateFiles } from '../platform/tls.ts';
 import type { ClientMethod } from '../token/client-authentication.ts';
 
 /** A value given in place, or in a file that is read anew whenever the value is needed. */

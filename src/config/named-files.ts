@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { clientCertificateFault } from '../tls.ts';
+import { clientCertificateFault } from '../platform/tls.ts';
 import { readSigningKey } from '../token/signing-key.ts';
 import { dropLineEnd, fieldValueFault, secretFault } from './credentials.ts';
 import { problemOf } from './problems.ts';

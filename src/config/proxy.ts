@@ -1,7 +1,7 @@
 /**
  * Formats of forward proxies and of what is reached without one. Which destinations take a proxy is egress/'s part.
  */
-import { readExemption } from '../egress/no-proxy.ts';
+import { readExemption } from '../platform/egress/no-proxy.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { maskUrl } from './url.ts';

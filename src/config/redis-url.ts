@@ -2,7 +2,7 @@
  * The URL of a Redis server: which is accepted, in place and in a file, and how it is shown without its password. The forms are
  * those of the IANA registrations of `redis` and `rediss`, and `unix:` for a socket file.
  */
-import { isLoopbackHost } from '../loopback.ts';
+import { isLoopbackHost } from '../platform/loopback.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { maskUrl } from './url.ts';

@@ -2,7 +2,7 @@
  * Rules that tie settings to each other, as a table. Each names the settings it looks at and is passed over when one
  * of them is wrong by itself, so that one mistake makes one problem.
  */
-import { isLoopbackHost } from '../loopback.ts';
+import { isLoopbackHost } from '../platform/loopback.ts';
 import { parseListenAddress } from './address.ts';
 import { nameOf, problemOf } from './problems.ts';
 import type { KeyProblem } from './problems.ts';

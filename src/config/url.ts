@@ -1,7 +1,7 @@
 /**
  * URLs of the configuration: which are accepted, how two are joined, and how one is shown without its password.
  */
-import { isLoopbackHost } from '../loopback.ts';
+import { isLoopbackHost } from '../platform/loopback.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { oneOrSeveral } from './several.ts';

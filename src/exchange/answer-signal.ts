@@ -2,7 +2,7 @@
  * What an answer's head tells the throttle: how the attempt ended for it, and what it says about a rate limit. Most answers say
  * nothing: those cost one look at their names. Each new shape in which limits are stated is told once, as evidence for the operator.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { AnswerContext } from '../throttle/answer-context.ts';
 import { EVIDENCE_LENGTH, isUsedUp, readRateLimitSignal, type RateLimitSignal } from '../throttle/rate-limit-signal.ts';

@@ -1,5 +1,5 @@
 /** What an attempt's end is called: in metrics, and in the sidecar's own replies. */
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { AttemptEnd } from '../upstream/attempt-terms.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';

@@ -3,7 +3,7 @@
  * An answer that may be followed by another attempt is held back, so that the client gets the upstream's own last word
  * when attempts or time are spent. The current token is read the moment the permit is spent.
  */
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import { answerField, type AnswerHead } from '../upstream/answer-head.ts';

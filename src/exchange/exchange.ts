@@ -1,6 +1,6 @@
 /** One request on its way through the sidecar, and the parts that it passes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock, Random } from '../clock.ts';
+import type { Clock, Random } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { Standing, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';

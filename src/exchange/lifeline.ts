@@ -2,8 +2,8 @@
  * How long a request may live: until its client leaves, its deadline passes or the drain cuts it. Everything that
  * waits on a request's behalf hangs on its lifeline and lets go when it ends, once and for one reason.
  */
-import type { Cancel, Clock } from '../clock.ts';
-import type { SidecarError } from '../errors.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
+import type { SidecarError } from '../platform/errors.ts';
 
 export type LifelineEnd =
   | { readonly kind: 'client-left' }

@@ -1,7 +1,7 @@
 /** What is done for a client that is still sending when it has been answered. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 
 const closing = new WeakSet<Duplex>();
 

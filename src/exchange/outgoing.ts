@@ -1,6 +1,6 @@
 /** What of a client's request is sent upstream: its end-to-end fields with the bearer, and its body. */
-import { SidecarError } from '../errors.ts';
-import { rememberLast } from '../remembered.ts';
+import { SidecarError } from '../platform/errors.ts';
+import { rememberLast } from '../platform/remembered.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { Token } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';

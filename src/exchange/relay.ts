@@ -3,7 +3,7 @@
  * client as well: it is never ended cleanly, not even towards HTTP/1.0, where only a reset tells (RFC 9112 §8).
  */
 import type { ServerResponse } from 'node:http';
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { AnswerHead } from '../upstream/answer-head.ts';
 import type { AnswerTarget, HeldAnswer } from '../upstream/attempt-terms.ts';
 import { endToEndResponseFields, fieldOf, withoutLength } from '../upstream/fields.ts';

@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Clock } from '../clock.ts';
-import { SidecarError } from '../errors.ts';
+import type { Clock } from '../platform/clock.ts';
+import { SidecarError } from '../platform/errors.ts';
 import { BodyReceiver, type BodyKeeper, type ReadingPlace } from './body-receiver.ts';
 import { ByteStore } from './byte-store.ts';
 import type { Lifeline } from './lifeline.ts';

@@ -2,7 +2,7 @@
  * Where the time of one request went, as a `Server-Timing` field of its answer (W3C Server Timing): what it waited in the queue and
  * for a token, what its attempts took until the head, and how many there were. Of its own body's time nothing is said.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Stage, Watch } from './watch.ts';
 
 /** Starts counting for one request. */

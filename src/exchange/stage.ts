@@ -1,5 +1,5 @@
 /** Gives the end of a request's lifeline the name of the stage in which it came: each has its own reply. */
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { TokenSource } from '../token/token.ts';
 import { LifelineEnded, type Lifeline } from './lifeline.ts';
 import type { Stage, Watch } from './watch.ts';

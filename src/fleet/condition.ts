@@ -2,7 +2,7 @@
  * Whether the fleet can be asked, and why not: told once for each change, however many commands meet it. A server that takes
  * connections and refuses every command counts as one that cannot be asked.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { RedisFault } from './fault.ts';
 

@@ -2,7 +2,7 @@
  * Hears what scripts tell all replicas at once (PUBLISH), over a connection of its own: one that listens can send nothing else
  * (RESP 2). Whatever is told while it is down is missed, and found out by asking.
  */
-import type { Clock, Random } from '../clock.ts';
+import type { Clock, Random } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { nameFault } from './fault.ts';
 import type { RedisFault } from './fault.ts';

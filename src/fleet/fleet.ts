@@ -3,7 +3,7 @@
  * be able to go on alone: "not at all" is an ordinary answer here. Keys and scripts are those of the boards built on it;
  * keeping a connection is standing-link's.
  */
-import type { Cancel, Clock, Random } from '../clock.ts';
+import type { Cancel, Clock, Random } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { Condition } from './condition.ts';
 import type { FleetState } from './condition.ts';

@@ -1,7 +1,7 @@
 /** Decides from a request's head alone whether it may go on, and where to and how long. */
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../clock.ts';
-import { SidecarError } from '../errors.ts';
+import type { Clock } from '../platform/clock.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import { Lifeline } from '../exchange/lifeline.ts';
 import type { Standing } from '../throttle/throttle.ts';

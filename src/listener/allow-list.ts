@@ -3,7 +3,7 @@
  * Paths are compared by whole segments with unneeded escapes undone (RFC 3986 §6.2.2), so that no spelling slips past:
  * one that the list does not know is refused. Dot segments never get here, upstream/target refuses them.
  */
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 
 export interface AllowRule {
   /** Undefined allows every method. */

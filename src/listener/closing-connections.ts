@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { SidecarError } from '../errors.ts';
+import type { SidecarError } from '../platform/errors.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import { isMarkedClosing } from '../exchange/linger.ts';
 import type { ActiveRequests } from './active-requests.ts';

@@ -1,6 +1,6 @@
 /** Tells of each request once, when it has ended: the one event behind the request metrics and the access log. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SidecarError } from '../errors.ts';
+import type { SidecarError } from '../platform/errors.ts';
 import type { ExchangeParts, Relayed, Tally } from '../exchange/exchange.ts';
 import { readTraceParent } from '../exchange/trace-context.ts';
 import type { Watch } from '../exchange/watch.ts';

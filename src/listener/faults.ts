@@ -1,5 +1,5 @@
 /** The listener's own faults, as replies: what node:http's parser refused (RFC 9112), and a port that closes. Pure. */
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { Observe } from '../telemetry/events.ts';
 
 export function parserFault(code: string): SidecarError {

@@ -4,8 +4,8 @@
  * itself by its Origin or Sec-Fetch-Site field (Fetch standard), DNS rebinding only by its Host. Names are counted in
  * the raw fields, since parsed ones hide repetitions (RFC 9112 §3.2).
  */
-import { SidecarError } from '../errors.ts';
-import { parseHostPort, quote, readHost, type HostPort } from '../host-field.ts';
+import { SidecarError } from '../platform/errors.ts';
+import { parseHostPort, quote, readHost, type HostPort } from '../platform/host-field.ts';
 
 export interface AllowedHost {
   readonly host: string;

@@ -1,7 +1,7 @@
 /** node:http as the proxy port wants it. What is heard and answered there is proxy-server.ts's. */
 import type http from 'node:http';
 import type { Socket } from 'node:net';
-import { createServer } from '../http.ts';
+import { createServer } from '../platform/http.ts';
 
 export interface HttpServerOptions {
   /** How long an idle connection is kept, milliseconds. */

@@ -3,10 +3,10 @@
  * that nobody mistakes them for the upstream's answers. Never a 401, never a secret, never a stack.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { STATUS_CODES } from '../http.ts';
+import { STATUS_CODES } from '../platform/http.ts';
 import type { Duplex } from 'node:stream';
-import { systemClock } from '../clock.ts';
-import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../errors.ts';
+import { systemClock } from '../platform/clock.ts';
+import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
 import { LINGER_MS, lingerThenEnd } from '../exchange/linger.ts';
 import { isReceived } from '../exchange/received.ts';
 

@@ -3,9 +3,9 @@
  * give way or are refused, and their end. What is said on them is proxy-server's.
  */
 import type { Socket } from 'node:net';
-import type { Clock } from '../clock.ts';
-import { ConnectionSlots } from '../connection-slots.ts';
-import type { SidecarError } from '../errors.ts';
+import type { Clock } from '../platform/clock.ts';
+import { ConnectionSlots } from '../platform/connection-slots.ts';
+import type { SidecarError } from '../platform/errors.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './faults.ts';
 

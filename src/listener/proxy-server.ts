@@ -6,7 +6,7 @@ import type http from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
 import { handle } from '../exchange/handle.ts';
 import { destroyInTurn } from '../exchange/relay.ts';

@@ -4,8 +4,8 @@
  * described, and invents the rest: the real one's error texts and token contents are unknown.
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import type { Clock } from '../clock.ts';
-import { systemClock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { jsonReply, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
 import type { LoopbackServer, Reply } from './loopback-server.ts';
 import { KNOWN_SCOPES } from './scopes.ts';

@@ -2,7 +2,7 @@
  * The rate limit that the simulated API enforces without documenting it: a token bucket, and what an answer says of it.
  * Written apart from the sidecar's own throttle on purpose: a shared fault would hide itself.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 
 /**
  * What the answers say: nothing; `Retry-After` in seconds on a 429 (RFC 9110 §10.2.3); or, on every answer, either

@@ -3,7 +3,7 @@
  * counts answers by status and closes at once; what is asked and answered is left to the two simulated servers.
  */
 import { once } from 'node:events';
-import { createServer } from '../http.ts';
+import { createServer } from '../platform/http.ts';
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';

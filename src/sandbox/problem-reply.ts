@@ -1,7 +1,7 @@
 /**
  * The error bodies of the simulated API: problem+json (RFC 9457), marked as simulated. The real API's are unknown.
  */
-import { STATUS_CODES } from '../http.ts';
+import { STATUS_CODES } from '../platform/http.ts';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { jsonReply } from './loopback-server.ts';
 import type { Reply } from './loopback-server.ts';

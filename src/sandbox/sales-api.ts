@@ -3,8 +3,8 @@
  * Paths, payloads and error bodies are invented, for the real ones are unknown; every body says `"simulated": true`.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../clock.ts';
-import { systemClock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { checkBearer, refuseScope } from './bearer-check.ts';
 import { HiddenLimit } from './hidden-limit.ts';
 import type { HiddenLimitOptions } from './hidden-limit.ts';

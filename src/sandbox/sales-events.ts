@@ -1,7 +1,7 @@
 /**
  * A short stream of server-sent events (WHATWG HTML, "Server-sent events"), to try streaming through the sidecar with.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 
 const EVENTS = ['received', 'priced', 'ready'] as const;
 const INTERVAL_MS = 300;

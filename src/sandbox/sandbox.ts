@@ -3,8 +3,8 @@
  * this start alone. Putting the sidecar in front of them, and printing, are left to others.
  */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../clock.ts';
-import { systemClock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { startAuthorizationServer } from './authorization-server.ts';
 import type { HiddenLimitOptions } from './hidden-limit.ts';
 import type { LoopbackServer } from './loopback-server.ts';

@@ -4,7 +4,7 @@
  */
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 
 /** What a token says (RFC 9068 §2.2). Instants are epoch seconds with fractions, as RFC 7519 §2 allows. */
 interface TokenClaims {

@@ -1,7 +1,7 @@
 /** The end of a sidecar: lets go in the reverse order of its start, so that nothing that was accepted is lost. */
 import type { Server } from 'node:http';
 import type { Watch } from '../admin/watch.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { closeBound, type Bound } from '../listener/bind.ts';

@@ -1,6 +1,6 @@
 /** Joins this process to the fleet that is configured: where its Redis is, read anew for every connection, and what it is trusted by. */
 import { createHmac, randomUUID } from 'node:crypto';
-import type { Clock, Random } from '../clock.ts';
+import type { Clock, Random } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import { carriesPasswordInTheClear, redisUrlFault } from '../config/redis-url.ts';
 import { Ear } from '../fleet/ear.ts';

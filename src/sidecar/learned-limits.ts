@@ -1,6 +1,6 @@
 /** Joins the throttles with the file that keeps what they have learned, where one is configured. */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { LimitOwner } from '../throttle/learned-state.ts';

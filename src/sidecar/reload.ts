@@ -3,7 +3,7 @@
  * config/changes.ts's; how each part takes over its own is the part's.
  */
 import type { ConfigurationState } from '../admin/configuration.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import { findChanges, type Loaded } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import type { LoadResult } from '../config/load.ts';

@@ -2,9 +2,9 @@
  * Builds what the configured routes are made of: one token source for each credential, one throttle for each group, one pool of
  * connections for each origin that is reached in the same way, and the routes that tie these together.
  */
-import type { Clock, Random } from '../clock.ts';
+import type { Clock, Random } from '../platform/clock.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
-import { createEgress, type Egress } from '../egress/egress.ts';
+import { createEgress, type Egress } from '../platform/egress/egress.ts';
 import { AnswerSignals } from '../exchange/answer-signal.ts';
 import { ReplayMemory } from '../exchange/replay-body.ts';
 import type { Route } from '../listener/admit.ts';
@@ -14,7 +14,7 @@ import { createRetryBudget } from '../retry/budget.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { createThrottle } from '../throttle/admission.ts';
 import type { LearnedState, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
-import { followTrust, type Trust } from '../tls.ts';
+import { followTrust, type Trust } from '../platform/tls.ts';
 import type { TokenSource } from '../token/token.ts';
 import { createUpstream, type Upstream } from '../upstream/client.ts';
 import type { Budgets } from './budgets.ts';

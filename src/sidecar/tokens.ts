@@ -1,7 +1,7 @@
 /** Joins the parts that bring the tokens of one credential: the endpoint, what is read for it, and the source that holds the token. */
-import type { Clock, Random } from '../clock.ts';
+import type { Clock, Random } from '../platform/clock.ts';
 import type { AuthConfig } from '../config/config.ts';
-import type { Egress } from '../egress/egress.ts';
+import type { Egress } from '../platform/egress/egress.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { ClientCredential, ClientReading } from '../token/client-authentication.ts';
 import { createCredentialSupply } from '../token/credential-supply.ts';

@@ -1,5 +1,5 @@
 /** Joins those who follow each request on its way: spans, Server-Timing, both or nobody. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import { watchTimes } from '../exchange/server-timing.ts';
 import type { StartWatch, Watch } from '../exchange/watch.ts';
 

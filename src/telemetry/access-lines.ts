@@ -2,7 +2,7 @@
  * The line of each request: its fields (docs/logs.md), and which of them are left out. Of requests that went well and fast a share
  * may do; whatever else happened is always told. Every line says how many requests of its kind it stands for.
  */
-import type { Random } from '../clock.ts';
+import type { Random } from '../platform/clock.ts';
 import type { RequestEnded } from './events.ts';
 import { cut, tenths } from './shown.ts';
 

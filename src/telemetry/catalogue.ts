@@ -3,7 +3,7 @@
  * from the start, at 0, so that rate() and alerts see its first occurrence. What feeds them is told in metrics.ts.
  */
 import type { Registry } from 'prom-client';
-import { LOCAL_REPLY_CODES } from '../errors.ts';
+import { LOCAL_REPLY_CODES } from '../platform/errors.ts';
 import type { AttemptOutcome, CutBy, QueueRejection, ReloadOutcome } from './events.ts';
 import type { RetryReason, SidecarEvent, TokenOutcome } from './events.ts';
 import { createCounter, createTimer } from './series.ts';

@@ -1,7 +1,7 @@
 /**
  * Keeps a storm of like events from flooding the log: the first is told at once, the rest as one summary per window.
  */
-import type { Cancel, Clock } from '../clock.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
 
 export interface DamperOptions<T> {
   readonly clock: Clock;

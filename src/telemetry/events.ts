@@ -2,7 +2,7 @@
  * What the parts tell the outside: one closed union of events, spoken by everyone, heard by metrics and log.
  * Parts never import a metrics or logging library. No event holds a token, a secret or a query string.
  */
-import type { LocalReplyCode } from '../errors.ts';
+import type { LocalReplyCode } from '../platform/errors.ts';
 
 export type AttemptOutcome =
   | 'ok'

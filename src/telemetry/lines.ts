@@ -1,7 +1,7 @@
 /** How a line is written: pino's JSON with the time at which it happened, in the order in which things happened. */
 import { pino } from 'pino';
 import type { Logger } from 'pino';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { DescribeRequest } from './access-lines.ts';
 import type { LogSink } from './log-sink.ts';
 import { RequestLines } from './request-lines.ts';

@@ -4,7 +4,7 @@
  * Writing is synchronous, so that it is known to the byte what the destination has taken: no line is torn, repeated or
  * counted wrongly. Not pino.destination: its write occupies a thread of the pool and keeps process.exit from ending.
  */
-import type { Cancel, Clock } from '../clock.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
 import type { LogTrouble } from './events.ts';
 import { Backoff, codeOf, isBusy, isReaderGone, type LogWriter } from './log-writer.ts';
 

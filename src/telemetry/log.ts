@@ -4,8 +4,8 @@
  * told in events.ts.
  */
 import type { Logger } from 'pino';
-import { systemClock } from '../clock.ts';
-import type { Clock } from '../clock.ts';
+import { systemClock } from '../platform/clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import { createAccessLines } from './access-lines.ts';
 import type { Sampling } from './access-lines.ts';
 import { dampEach } from './damper.ts';

@@ -2,7 +2,7 @@
  * The last look at a log line before it leaves: no terminal control character, no registered secret.
  * A second line of defence only: events and messages hold no secret to begin with.
  */
-import { MASK, matchAny, SHORTEST_SECRET, writtenForms } from '../secret-forms.ts';
+import { MASK, matchAny, SHORTEST_SECRET, writtenForms } from '../platform/secret-forms.ts';
 
 /** Besides those in use. Secrets rotate, and a late error may still carry an old one. */
 const REMEMBERED_VALUES = 7;

@@ -2,7 +2,7 @@
  * Requests whose lines are yet to be written: spelt out many at a time, each costs less than among everything else that a request does.
  * Bounded in number and time; no line overtakes them.
  */
-import type { Cancel, Clock } from '../clock.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
 import type { RequestEnded } from './events.ts';
 
 /** Spelt out when so many have gathered ... */

@@ -1,5 +1,5 @@
 /** Remembers, for the admin port, which routes were refused for want of a scope. Counting and logging are done elsewhere. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Observe } from './events.ts';
 
 /** Of one route. */

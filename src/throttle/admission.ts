@@ -2,7 +2,7 @@
  * Admission: who gets in, whose body is read, who gets the next permit, and who is refused. The waiting room keeps the order and
  * the gate says when; here they are joined with the clock, the promises and the events. An uncontended request sets no timer.
  */
-import type { SidecarError } from '../errors.ts';
+import type { SidecarError } from '../platform/errors.ts';
 import { Alarm } from './alarm.ts';
 import { describeThrottle } from './description.ts';
 import { judgeEntry } from './door.ts';

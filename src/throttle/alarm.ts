@@ -1,5 +1,5 @@
 /** One timer that always stands at the one instant that matters next. */
-import type { Cancel } from '../clock.ts';
+import type { Cancel } from '../platform/clock.ts';
 
 /** Sets a timer for an instant, as Clock.exactlyAt does. */
 export type SetTimer = (at: number, run: () => void) => Cancel;

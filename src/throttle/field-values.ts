@@ -2,7 +2,7 @@
  * Numbers, instants and durations as they stand in rate-limit fields (pure). Whatever is not plainly one of these is
  * undefined; which field means what is told by those that ask.
  */
-import { readHttpDate } from '../http-date.ts';
+import { readHttpDate } from '../platform/http-date.ts';
 
 /** The value of a response field by its lower-case name, several lines joined by a comma; undefined when absent. */
 export type ReadField = (lowerCaseName: string) => string | undefined;

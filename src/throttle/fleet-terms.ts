@@ -1,5 +1,5 @@
 /** What a member of a fleet is told of the throttle that it belongs to: how it is configured, and how its queue is. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { QuotaBoard } from './fleet-board.ts';
 import type { LearningParameters } from './learning/parameters.ts';
 

@@ -1,7 +1,7 @@
 /**
  * What a governor is asked and promises, in words that its gate shares (pure). How it judges is governor.ts's.
  */
-import type { Random } from '../clock.ts';
+import type { Random } from '../platform/clock.ts';
 import type { Grant } from './grant.ts';
 import type { LearningParameters } from './learning/parameters.ts';
 import type { AttemptResult, LearnedLimit } from './throttle.ts';

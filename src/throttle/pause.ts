@@ -2,7 +2,7 @@
  * The pause that all share after a rate-limit signal, and the way out of it: one probe at a time, until one is accepted
  * (pure; chance is handed in). It judges no status and learns no rate: the governor and its pace do.
  */
-import type { Random } from '../clock.ts';
+import type { Random } from '../platform/clock.ts';
 
 /** Full jitter: a first pause of up to this, doubled by every refused probe in a row, at most the cap. */
 const BACKOFF_BASE_MS = 200;

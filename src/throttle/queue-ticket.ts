@@ -2,7 +2,7 @@
  * One request's place in the queue: its age, the limit of its waits and how much of it is used up, and the wait it is in now.
  * Where it stands is the waiting room's, what becomes of it admission's.
  */
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { Expiring } from './expiry-heap.ts';
 import type { Permit, Standing, Ticket } from './throttle.ts';
 import type { QueueLinks } from './wait-queue.ts';

@@ -1,5 +1,5 @@
 /** The faults with which the queue turns requests away, in words for the client. */
-import { SidecarError } from '../errors.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { QueueRejection } from '../telemetry/events.ts';
 
 /** Why the queue itself refuses; a client that left needs no answer. */

@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Cancel, Clock } from '../clock.ts';
-import { codeOf, replaceFile } from '../replace-file.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
+import { codeOf, replaceFile } from '../platform/replace-file.ts';
 import { formatFile, formatLearnedState, parseFile, parseLearnedState, type LimitOwner } from './learned-state.ts';
 import type { LearnedState } from './throttle.ts';
 

@@ -1,5 +1,5 @@
 /** What a throttle is made from. */
-import type { Clock, Random } from '../clock.ts';
+import type { Clock, Random } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { QuotaBoard } from './fleet-board.ts';
 import type { LearningParameters } from './learning/parameters.ts';

@@ -1,5 +1,5 @@
 /** Waiting without owning what is waited for: who leaves ends only their own wait. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 
 /** As `work`, yet rejects with the signal's reason as soon as it is aborted; `work` itself goes on. */
 export function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

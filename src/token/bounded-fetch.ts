@@ -1,5 +1,5 @@
 /** One turn at the supply, made to settle and never to reject: by the end of a patience, by a stop, whatever is thrown. */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import { abortable } from './abortable.ts';
 import type { Fetched, TokenNeed, TokenSupply } from './supply.ts';
 

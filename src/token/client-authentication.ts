@@ -6,8 +6,8 @@
 import { createHmac, createPrivateKey, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
-import { clientCertificateFault, contextOf } from '../tls.ts';
-import type { ClientCertificate, ClientCertificateFiles } from '../tls.ts';
+import { clientCertificateFault, contextOf } from '../platform/tls.ts';
+import type { ClientCertificate, ClientCertificateFiles } from '../platform/tls.ts';
 import { signAssertion } from './client-assertion.ts';
 import { LARGEST_PEM_BYTES, readSecret, readTextFile } from './secret-file.ts';
 import type { SecretSource } from './secret-file.ts';

@@ -1,5 +1,5 @@
 /** What is said to an authorization server in confidence, and must not be shown when the server says it again. Pure. */
-import { createRedact, writtenForms } from '../secret-forms.ts';
+import { createRedact, writtenForms } from '../platform/secret-forms.ts';
 import type { ClientCredential, Proof } from './client-authentication.ts';
 import type { Confidence } from './token-answer.ts';
 

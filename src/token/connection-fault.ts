@@ -3,7 +3,7 @@
  * to search for. Never the error's own message: those of TLS and the HTTP parser quote bytes received.
  */
 
-import { ProxyFault } from '../egress/proxy-fault.ts';
+import { ProxyFault } from '../platform/egress/proxy-fault.ts';
 
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refused the connection',

@@ -3,7 +3,7 @@
  * as they are seen, and those that last worked stay in use until newer ones do. What credentials are made of, and the
  * request itself, are the token endpoint's.
  */
-import type { Cancel, Clock } from '../clock.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { Fetched, Found, TokenNeed, TokenSupply } from './supply.ts';
 import type { TokenAnswer } from './token-answer.ts';

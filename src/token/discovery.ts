@@ -2,7 +2,7 @@
  * Finds the token endpoint by what its issuer publishes, and remembers it: for an hour as it is, and for as long as the issuer
  * cannot be asked. What a document must say to be believed is server-metadata's.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { metadataUrls, readMetadata } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';

@@ -3,7 +3,7 @@
  * clock of Linux stands still while a machine is suspended; the wall clock does not, yet it can be set back. Of the two
  * advances the larger one counts, so a life may end early by a clock set forward, and never late.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../platform/clock.ts';
 
 /** The two clocks are read one after the other and tick differently: less than this between them is no jump. */
 const JITTER_MS = 50;

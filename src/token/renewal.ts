@@ -2,8 +2,8 @@
  * Asks for tokens: one request in flight whatever asks, ahead of the end of the held one, and as the circuit allows after
  * a failure. Which token is held and who may use it is token-source's; where it comes from is the supply's.
  */
-import type { Cancel, Clock, Random } from '../clock.ts';
-import { SidecarError } from '../errors.ts';
+import type { Cancel, Clock, Random } from '../platform/clock.ts';
+import { SidecarError } from '../platform/errors.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { fetchBounded } from './bounded-fetch.ts';
 import { Circuit } from './circuit.ts';

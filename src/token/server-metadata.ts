@@ -2,7 +2,7 @@
  * What an authorization server publishes about itself (RFC 8414, OpenID Connect Discovery 1.0): where that is, and which of it
  * counts here. Pure. Nothing in it is believed unless it names the issuer that was asked for (RFC 8414 §3.3).
  */
-import { isLoopbackHost } from '../loopback.ts';
+import { isLoopbackHost } from '../platform/loopback.ts';
 
 export interface ServerMetadata {
   readonly tokenUrl: URL;

@@ -5,7 +5,7 @@
  * renewal's, what replicas can read of each other shared-record's.
  */
 import { randomUUID } from 'node:crypto';
-import type { Cancel, Clock, Random } from '../clock.ts';
+import type { Cancel, Clock, Random } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { pause } from './abortable.ts';
 import { LifeClock } from './life-clock.ts';

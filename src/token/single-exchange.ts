@@ -4,10 +4,10 @@
  */
 import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
-import type { Clock } from '../clock.ts';
-import { buildEgressConnector } from '../egress/connector.ts';
-import type { Egress } from '../egress/egress.ts';
-import { Client, request } from '../undici.ts';
+import type { Clock } from '../platform/clock.ts';
+import { buildEgressConnector } from '../platform/egress/connector.ts';
+import type { Egress } from '../platform/egress/egress.ts';
+import { Client, request } from '../platform/undici.ts';
 
 export interface SingleExchange {
   readonly url: URL;

@@ -2,7 +2,7 @@
  * Where the next token comes from, as its source sees it: one function that is handed in. Behind it may be the token
  * endpoint, a file of an earlier run or a store that neighbours share, each wrapped around the next.
  */
-import type { Cancel } from '../clock.ts';
+import type { Cancel } from '../platform/clock.ts';
 import type { KeptToken } from './sealed-token.ts';
 import type { TokenAnswer } from './token-answer.ts';
 import type { CredentialFault, Token } from './token.ts';

@@ -4,8 +4,8 @@
  * Not oauth4webapi: of this it checks the least (any string passes as a token, `3600abc` as a life), and its errors
  * carry the token in `cause`, so that every use of it needs the same bounds and checks around it.
  */
-import { readHttpDate } from '../http-date.ts';
-import { createRedact, type Redact } from '../secret-forms.ts';
+import { readHttpDate } from '../platform/http-date.ts';
+import { createRedact, type Redact } from '../platform/secret-forms.ts';
 
 /** What one request to the token endpoint came to. No `detail` holds a token, a secret or a raw body. */
 export type TokenAnswer =

@@ -3,8 +3,8 @@
  * supply of a token source. A file that cannot be used or written costs one warning and nothing else.
  */
 import { rm, stat } from 'node:fs/promises';
-import type { Clock } from '../clock.ts';
-import { codeOf, replaceFile } from '../replace-file.ts';
+import type { Clock } from '../platform/clock.ts';
+import { codeOf, replaceFile } from '../platform/replace-file.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { isUsable } from './refresh-schedule.ts';
 import { openToken, sealToken } from './sealed-token.ts';

@@ -5,9 +5,9 @@
 import { X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../clock.ts';
-import type { Egress } from '../egress/egress.ts';
-import { createRedact, type Redact } from '../secret-forms.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Egress } from '../platform/egress/egress.ts';
+import { createRedact, type Redact } from '../platform/secret-forms.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { canChange, readClient } from './client-authentication.ts';
 import type { ClientCredential, ClientOptions, ClientReading } from './client-authentication.ts';

@@ -4,7 +4,7 @@
  * Undici's own timers are off: time is the injected clock's.
  */
 import type { Dispatcher } from 'undici';
-import type { Cancel, Clock } from '../clock.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
 import { readHead, type AnswerHead } from './answer-head.ts';
 import type { AnswerTarget, AttemptEnd, AttemptTerms } from './attempt-terms.ts';
 import {

@@ -6,8 +6,8 @@
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { buildConnector, Dispatcher } from 'undici';
-import type { Clock } from '../clock.ts';
-import { Client, errors } from '../undici.ts';
+import type { Clock } from '../platform/clock.ts';
+import { Client, errors } from '../platform/undici.ts';
 import type { Attempt } from './attempt.ts';
 import { WriteFault } from './write-fault.ts';
 

@@ -3,12 +3,12 @@
  * circuit knows the upstream to be away. Who uses the connections is the client's.
  */
 import type { buildConnector } from 'undici';
-import type { Clock } from '../clock.ts';
-import { buildEgressConnector } from '../egress/connector.ts';
-import type { Egress } from '../egress/egress.ts';
-import { rememberLast } from '../remembered.ts';
+import type { Clock } from '../platform/clock.ts';
+import { buildEgressConnector } from '../platform/egress/connector.ts';
+import type { Egress } from '../platform/egress/egress.ts';
+import { rememberLast } from '../platform/remembered.ts';
 import type { Observe } from '../telemetry/events.ts';
-import type { Trust } from '../tls.ts';
+import type { Trust } from '../platform/tls.ts';
 import { Circuit, PROBE_INTERVAL_MS, type Turn } from './circuit.ts';
 import { describeConnectFailure, NotTried } from './failure.ts';
 

@@ -2,8 +2,8 @@
  * Names what went wrong with an attempt, from the errors that undici and Node give, in words for people, for
  * Proxy-Status (RFC 9209 §2.3) and for the retry policy. Pure.
  */
-import { ProxyFault } from '../egress/proxy-fault.ts';
-import type { ProxyStatusError } from '../errors.ts';
+import { ProxyFault } from '../platform/egress/proxy-fault.ts';
+import type { ProxyStatusError } from '../platform/errors.ts';
 
 export type FailureKind =
   /** No connection was ever open: not one byte of the request went out. */

@@ -4,7 +4,7 @@
  * Removal always comes before the bearer is put in: a client cannot have it removed by naming it in `Connection`.
  */
 
-import { rememberEach } from '../remembered.ts';
+import { rememberEach } from '../platform/remembered.ts';
 
 /** Never forwarded to the upstream, whether `Connection` names them or not. */
 const REQUEST_ONLY_HERE = new Set([

@@ -3,7 +3,7 @@
  * response and closes: the next write fails, and Node.js destroys a socket whose write has failed with all that is unread in it.
  */
 import type { Socket } from 'node:net';
-import type { Cancel, Clock } from '../clock.ts';
+import type { Cancel, Clock } from '../platform/clock.ts';
 
 /** A connection on which a write has failed has its end in its receive buffer: this long is for one that does not show it. */
 const READ_ON_MS = 1_000;

@@ -8,8 +8,8 @@ import { onTestFinished } from 'vitest';
 import { createAdminServer } from '../../src/admin/http-server.ts';
 import { createAdminHandler } from '../../src/admin/server.ts';
 import type { AdminOptions } from '../../src/admin/server.ts';
-import { systemClock } from '../../src/clock.ts';
-import { ConnectionSlots } from '../../src/connection-slots.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { ConnectionSlots } from '../../src/platform/connection-slots.ts';
 import { unpaced, validToken } from './states.ts';
 
 export interface Answer {

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { expect, it } from 'vitest';
 import { createPageDoor } from '../../src/admin/page-door.ts';
 import { createWatch } from '../../src/admin/watch.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { unpaced, validToken } from './states.ts';
 
 interface Told {

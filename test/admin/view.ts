@@ -6,7 +6,7 @@ import { renderStatusPage } from '../../src/admin/page/status-page.ts';
 import type { Places } from '../../src/admin/page/status-page.ts';
 import type { View } from '../../src/admin/page/view.ts';
 import type { EachSecond } from '../../src/admin/watch.ts';
-import type { Cancel, Clock } from '../../src/clock.ts';
+import type { Cancel, Clock } from '../../src/platform/clock.ts';
 import { unpaced, validToken } from './states.ts';
 
 const PLACES: Places = {

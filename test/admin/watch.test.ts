@@ -52,7 +52,7 @@ describe('the watch', () => {
   it('keeps no process that has nothing else to do', async () => {
     const script = `
       import { createWatch } from './src/admin/watch.ts';
-      import { systemClock } from './src/clock.ts';
+      import { systemClock } from './src/platform/clock.ts';
       createWatch({ clock: systemClock, throttles: () => [] }).start();
       console.log('started');`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);

@@ -5,7 +5,7 @@
  */
 import { createThrottle } from '../../src/throttle/admission.ts';
 import type { Permit, Standing, Throttle, Ticket } from '../../src/throttle/throttle.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { seeded } from '../throttle/simulation.ts';
 
 const WAITERS = 10_000;

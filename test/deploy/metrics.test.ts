@@ -6,7 +6,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { LOCAL_REPLY_CODES } from '../../src/errors.ts';
+import { LOCAL_REPLY_CODES } from '../../src/platform/errors.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';

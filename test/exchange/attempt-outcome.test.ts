@@ -1,6 +1,6 @@
 /** What the end of an attempt is called, and whether it was the sidecar's own doing. */
 import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../src/errors.ts';
+import { SidecarError } from '../../src/platform/errors.ts';
 import { endOf, failureOutcome, isOwnEnd } from '../../src/exchange/attempt-outcome.ts';
 import type { AttemptEnd } from '../../src/upstream/attempt-terms.ts';
 import {

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { ReplayMemory, RequestBody } from '../../src/exchange/replay-body.ts';
 import { gate, giveToken, startInProcess, until } from '../sidecar/in-process.ts';
 import type { InProcess } from '../sidecar/in-process.ts';

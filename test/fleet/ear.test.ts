@@ -1,6 +1,6 @@
 /** What is published is heard; a server that lets nobody listen is told of, once. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { Ear } from '../../src/fleet/ear.ts';
 import { RedisFault } from '../../src/fleet/fault.ts';
 import { openLink } from '../../src/fleet/link.ts';

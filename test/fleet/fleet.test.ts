@@ -7,7 +7,7 @@ import { join as joinPath } from 'node:path';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { defineScript } from '../../src/fleet/script.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { makeCertificates } from '../support/certificates.ts';

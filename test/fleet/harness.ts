@@ -1,6 +1,6 @@
 /** A fleet's door over a real Redis, in real time, with everything it told at hand. It ends with the test. */
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import type { Fleet, FleetOptions } from '../../src/fleet/fleet.ts';
 import { openLink } from '../../src/fleet/link.ts';

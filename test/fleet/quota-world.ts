@@ -3,7 +3,7 @@
  * handed in. An exchange takes a virtual moment, and virtual time stands still while Redis works.
  */
 import { createClient } from '@redis/client';
-import type { Cancel, Clock } from '../../src/clock.ts';
+import type { Cancel, Clock } from '../../src/platform/clock.ts';
 import { readReply } from '../../src/fleet/quota-board.ts';
 import { writeExchange } from '../../src/fleet/quota-script.ts';
 import { createThrottle } from '../../src/throttle/admission.ts';

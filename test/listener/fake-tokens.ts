@@ -1,5 +1,5 @@
 /** A token source that holds the tokens a test gives it, and remembers which were refused. */
-import { SidecarError } from '../../src/errors.ts';
+import { SidecarError } from '../../src/platform/errors.ts';
 import type { Token, TokenSource, UnauthorizedVerdict } from '../../src/token/token.ts';
 
 function makeToken(serial: number): Token {

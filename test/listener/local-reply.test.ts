@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { LOCAL_REPLY_CODES, SidecarError } from '../../src/errors.ts';
+import { LOCAL_REPLY_CODES, SidecarError } from '../../src/platform/errors.ts';
 import { describeReply, replyLocally, replyRaw } from '../../src/listener/local-reply.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -1,7 +1,7 @@
 /** A proxy port on a free port of 127.0.0.1, with its own throttle, upstream pool and events, and tokens that a test holds. */
-import { systemClock } from '../../src/clock.ts';
-import { goDirectly } from '../../src/egress/egress.ts';
-import type { Clock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { goDirectly } from '../../src/platform/egress/egress.ts';
+import type { Clock } from '../../src/platform/clock.ts';
 import { AnswerSignals } from '../../src/exchange/answer-signal.ts';
 import type { ExchangeParts } from '../../src/exchange/exchange.ts';
 import { ReplayMemory } from '../../src/exchange/replay-body.ts';

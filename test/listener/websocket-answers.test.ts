@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { goDirectly } from '../../src/egress/egress.ts';
+import { goDirectly } from '../../src/platform/egress/egress.ts';
 import { createUpgradeServer } from '../../src/listener/websocket.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';

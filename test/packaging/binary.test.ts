@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { ASSET_NAMES, readAsset } from '../../src/asset.ts';
+import { ASSET_NAMES, readAsset } from '../../src/platform/asset.ts';
 import { call } from '../support/calls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';

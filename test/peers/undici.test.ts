@@ -2,8 +2,8 @@
 import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { goDirectly } from '../../src/egress/egress.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { goDirectly } from '../../src/platform/egress/egress.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';

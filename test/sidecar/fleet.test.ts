@@ -1,7 +1,7 @@
 /** How a configured fleet is joined: where its URL comes from, and what is said of it. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { createFleetParts } from '../../src/sidecar/fleet.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { configOf, scratchFile } from '../config/base-env.ts';

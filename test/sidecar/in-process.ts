@@ -3,7 +3,7 @@
  * told at hand. Without a clock of the test's own it keeps real time; backoffs take none, since chance is always 0.
  */
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/platform/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatProblems } from '../../src/config/problems.ts';
 import { startSidecar } from '../../src/sidecar.ts';

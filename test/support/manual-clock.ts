@@ -1,5 +1,5 @@
 /** A clock that moves only when told to, for everything that waits. */
-import type { Cancel, Clock } from '../../src/clock.ts';
+import type { Cancel, Clock } from '../../src/platform/clock.ts';
 
 interface Timer {
   readonly at: number;

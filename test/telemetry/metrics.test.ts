@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
-import { LOCAL_REPLY_CODES } from '../../src/errors.ts';
+import { LOCAL_REPLY_CODES } from '../../src/platform/errors.ts';
 import type { RequestEnded } from '../../src/telemetry/events.ts';
 import type { ThrottleReading, TokenReading } from '../../src/telemetry/gauges.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';

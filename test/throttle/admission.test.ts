@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../src/errors.ts';
+import { SidecarError } from '../../src/platform/errors.ts';
 import { ACCEPTED, type Asking, Fixture, rateLimited } from './fixture.ts';
 
 /** What `enter` threw. */

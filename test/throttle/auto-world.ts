@@ -2,8 +2,8 @@
  * The throttle in the benchmark's world: Poisson arrivals against one hidden limiter in virtual time, the same for a seed. The
  * clients are ours with settings of the test's choice, driven as the exchange drives them.
  */
-import type { Clock } from '../../src/clock.ts';
-import { SidecarError } from '../../src/errors.ts';
+import type { Clock } from '../../src/platform/clock.ts';
+import { SidecarError } from '../../src/platform/errors.ts';
 import { AnswerSignals } from '../../src/exchange/answer-signal.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createThrottle } from '../../src/throttle/admission.ts';

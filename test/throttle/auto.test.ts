@@ -1,6 +1,6 @@
 /** `throttle.rate: auto` against limits that hide, by what their callers get of it. */
 import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../src/errors.ts';
+import { SidecarError } from '../../src/platform/errors.ts';
 import type { LearnedState, Throttle } from '../../src/throttle/throttle.ts';
 import type { LimiterRule } from '../bench/governor/limiters.ts';
 import { play, type Play, type Played } from './auto-world.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createThrottle } from '../../src/throttle/admission.ts';
-import { SidecarError } from '../../src/errors.ts';
+import { SidecarError } from '../../src/platform/errors.ts';
 import type { Priority, Standing } from '../../src/throttle/throttle.ts';
 import { ACCEPTED, type Asking, Fixture, rateLimited } from './fixture.ts';
 import { seeded } from './simulation.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readHttpDate } from '../../src/http-date.ts';
+import { readHttpDate } from '../../src/platform/http-date.ts';
 import { isUsedUp, readRateLimitSignal, type RateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';
 import type { StatedQuota } from '../../src/throttle/stated-quota.ts';
 

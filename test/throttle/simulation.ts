@@ -2,7 +2,7 @@
  * Virtual-time play of the throttle against limiters that hide their limit: all calls offered at once, each retried on 429 from
  * the head of the queue, as the exchange does. Deterministic for a seed. Used by tests and by the bench that prints the table.
  */
-import type { Random } from '../../src/clock.ts';
+import type { Random } from '../../src/platform/clock.ts';
 import { createThrottle } from '../../src/throttle/admission.ts';
 import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
 import { readRateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';

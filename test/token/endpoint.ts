@@ -1,5 +1,5 @@
 /** Token endpoints of the tests: a client with a secret, unless told otherwise, and one whole request. */
-import { goDirectly } from '../../src/egress/egress.ts';
+import { goDirectly } from '../../src/platform/egress/egress.ts';
 import type { TokenAnswer } from '../../src/token/token-answer.ts';
 import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
 import type { TokenEndpoint, TokenEndpointOptions } from '../../src/token/token-endpoint.ts';

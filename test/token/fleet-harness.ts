@@ -2,7 +2,7 @@
  * Replicas with one token source each, one token endpoint that answers as told, and a board between them, all in virtual time. Each
  * replica has a wall clock of its own, and can die without a word.
  */
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/platform/clock.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createCredentialSupply } from '../../src/token/credential-supply.ts';
 import type { TokenBinding } from '../../src/token/sealed-token.ts';

@@ -2,7 +2,7 @@
  * A board in this process, by an injected clock: for what takes too long in real time. test/fleet/token-board.test.ts holds it to
  * the same rules as the one over Redis. It can be away, and it can lose an answer.
  */
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/platform/clock.ts';
 import type { Claim, ClaimRequest, Posting, TokenBoard } from '../../src/token/token-board.ts';
 
 interface Failure {

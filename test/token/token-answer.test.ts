@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createRedact } from '../../src/secret-forms.ts';
+import { createRedact } from '../../src/platform/secret-forms.ts';
 import { DEFAULT_LIFETIME_MS, readGrant, readOAuthError, readRetryAfterMs } from '../../src/token/token-answer.ts';
 
 function grant(fields: Record<string, unknown>): string {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { SidecarError } from '../../src/errors.ts';
+import type { SidecarError } from '../../src/platform/errors.ts';
 import { REJECTED, SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
 const HOUR_MS = 3_600_000;

@@ -4,7 +4,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import type { TLSSocket, TlsOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { followTrust } from '../../src/tls.ts';
+import { followTrust } from '../../src/platform/tls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { openUpstream, send } from './wire.ts';

@@ -1,6 +1,6 @@
 /** What the faults of undici and Node are called. */
 import { describe, expect, it } from 'vitest';
-import { ProxyFault } from '../../src/egress/proxy-fault.ts';
+import { ProxyFault } from '../../src/platform/egress/proxy-fault.ts';
 import {
   abortedFailure,
   describeConnectFailure,

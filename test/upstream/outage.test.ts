@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
-import { followTrust } from '../../src/tls.ts';
+import { followTrust } from '../../src/platform/tls.ts';
 import { PROBE_INTERVAL_MS } from '../../src/upstream/circuit.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { ManualClock } from '../support/manual-clock.ts';

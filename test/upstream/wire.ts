@@ -1,9 +1,9 @@
 /** A server of raw bytes, and attempts against it whose outcome can be looked at. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import { systemClock } from '../../src/clock.ts';
-import { goDirectly } from '../../src/egress/egress.ts';
-import type { Clock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { goDirectly } from '../../src/platform/egress/egress.ts';
+import type { Clock } from '../../src/platform/clock.ts';
 import type { AnswerHead } from '../../src/upstream/answer-head.ts';
 import type { Attempt } from '../../src/upstream/attempt.ts';
 import type { AnswerTarget, AttemptEnd } from '../../src/upstream/attempt-terms.ts';

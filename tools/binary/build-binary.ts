@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ASSET_NAMES, locateAsset } from '../../src/asset.ts';
+import { ASSET_NAMES, locateAsset } from '../../src/platform/asset.ts';
 import { bundleIntoOne } from '../bundle/bundle.ts';
 import { gatherLicences } from '../bundle/licences.ts';
 import { parseElf } from './elf.ts';

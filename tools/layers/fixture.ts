@@ -22,9 +22,9 @@ const WRONG_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/throttle/throttle.ts': ['../upstream/client.ts'],
   'src/token/token.ts': ['../throttle/throttle.ts'],
   'src/fleet/fleet.ts': ['../token/token.ts'],
-  'src/retry/loop.ts': ['../token/token.ts', '../errors.ts', '../../tools/tool.ts', 'vitest'],
+  'src/retry/loop.ts': ['../token/token.ts', '../platform/errors.ts', '../../tools/tool.ts', 'vitest'],
   'src/upstream/client.ts': ['../exchange/handle.ts'],
-  'src/errors.ts': ['./retry/loop.ts', './nowhere.ts', 'node:fs'],
+  'src/platform/errors.ts': ['../retry/loop.ts', './nowhere.ts', 'node:fs'],
   'tools/tool.ts': [],
   'node_modules/vitest/index.js': [],
 };

@@ -1,6 +1,6 @@
 /**
  * Which source may import which. Arrows run one way: main -> commands -> sidecar -> listener, admin, sandbox -> exchange
- * -> throttle, token, retry, upstream, fleet -> errors, clock, tls, telemetry/events; siblings never import each other.
+ * -> throttle, token, retry, upstream, fleet -> platform, telemetry/events; siblings never import each other.
  * tools/check-layers.ts applies these rules to src/ and shows on a fixture that each of them can fail.
  */
 import type { IFlattenedRuleSet } from 'dependency-cruiser';
@@ -16,9 +16,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['^src/listener/', '^src/admin/', '^src/sandbox/', '^src/config/', '^src/telemetry/(?!events\\.ts$)'],
   ['^src/exchange/'],
   ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/', '^src/fleet/'],
-  [
-    '^src/(asset|errors|clock|connection-slots|hardening|host-field|http|http-date|delay-line|loopback|remembered|replace-file|secret-forms|tls|undici)\\.ts$|^src/egress/|^src/telemetry/events\\.ts$',
-  ],
+  ['^src/platform/|^src/telemetry/events\\.ts$'],
 ];
 
 function* rules(): Generator<Rule> {

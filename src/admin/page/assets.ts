@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { readAsset } from '../../asset.ts';
+import { readAsset } from '../../platform/asset.ts';
 import type { Answer } from '../answers.ts';
 import type { Places } from './status-page.ts';
 

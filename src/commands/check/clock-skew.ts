@@ -2,7 +2,7 @@
  * How far a server's clock is from ours, by the Date field of an answer (RFC 9110 §6.6.1), and whether that matters. Pure. Only what
  * the time that the answer took cannot explain counts.
  */
-import { readHttpDate } from '../../http-date.ts';
+import { readHttpDate } from '../../platform/http-date.ts';
 import type { Verdict } from './walk.ts';
 
 /** An answer's Date field, and when the exchange began and ended, epoch milliseconds. */

@@ -3,8 +3,8 @@
  * found by its issuer, one token request, and what the answer says. What the findings mean is judge-token's and clock-skew's.
  */
 import type { CredentialConfig } from '../../config/config.ts';
-import type { Egress } from '../../egress/egress.ts';
-import { trustContext } from '../../tls.ts';
+import type { Egress } from '../../platform/egress/egress.ts';
+import { trustContext } from '../../platform/tls.ts';
 import { createTokenEndpoint } from '../../token/token-endpoint.ts';
 import type { TokenEndpoint } from '../../token/token-endpoint.ts';
 import type { TokenAnswer } from '../../token/token-answer.ts';

@@ -1,8 +1,8 @@
 /** Asks an issuer for its metadata as the token endpoint's own discovery does, and says where tokens are asked for. */
 import type { CredentialConfig } from '../../config/config.ts';
-import type { Clock } from '../../clock.ts';
-import type { Egress } from '../../egress/egress.ts';
-import { trustContext } from '../../tls.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Egress } from '../../platform/egress/egress.ts';
+import { trustContext } from '../../platform/tls.ts';
 import { describeConnectionFault } from '../../token/connection-fault.ts';
 import { Discovery, readDocument } from '../../token/discovery.ts';
 import { exchangeOnce } from '../../token/single-exchange.ts';

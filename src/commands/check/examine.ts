@@ -3,7 +3,7 @@
  * files, the egress proxy, credentials, upstreams, and what replicas share. Nothing is printed here.
  */
 import type { Config } from '../../config/config.ts';
-import { createEgress } from '../../egress/egress.ts';
+import { createEgress } from '../../platform/egress/egress.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';

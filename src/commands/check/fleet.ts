@@ -11,7 +11,7 @@ import { openLink } from '../../fleet/link.ts';
 import { rehearseQuota } from '../../fleet/rehearsal.ts';
 import { createFleetParts } from '../../sidecar/fleet.ts';
 import type { Observe } from '../../telemetry/events.ts';
-import { trustContext } from '../../tls.ts';
+import { trustContext } from '../../platform/tls.ts';
 import { readSecret } from '../../token/secret-file.ts';
 import { Walk } from './walk.ts';
 import type { Finding, Step, Surroundings } from './walk.ts';

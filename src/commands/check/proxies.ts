@@ -1,8 +1,8 @@
 /** The egress proxies, each looked at once however many destinations are behind it. */
 import type { Config } from '../../config/config.ts';
 import { nameOf } from '../../config/problems.ts';
-import type { Proxy } from '../../egress/egress.ts';
-import { trustContext } from '../../tls.ts';
+import type { Proxy } from '../../platform/egress/egress.ts';
+import { trustContext } from '../../platform/tls.ts';
 import { Walk } from './walk.ts';
 import type { Step, Surroundings } from './walk.ts';
 import { destinationOf, walkTo } from './way.ts';

@@ -5,8 +5,8 @@
 import { lookup } from 'node:dns/promises';
 import { connect, isIP, isIPv6 } from 'node:net';
 import type { Socket } from 'node:net';
-import type { Clock } from '../../clock.ts';
-import { isLoopbackHost } from '../../loopback.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isLoopbackHost } from '../../platform/loopback.ts';
 import { codeOf } from './walk.ts';
 import type { Finding } from './walk.ts';
 

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import type { SecureContext, TLSSocket } from 'node:tls';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { wasAskedForCertificate } from './client-flight.ts';
 import type { Handshake } from './judge-tls.ts';
 import type { CertificateFacts } from './tls-faults.ts';

@@ -2,7 +2,7 @@
  * The steps of a check: what one found, how long it took, and what to do about it. A walk takes them one after the other towards one
  * target, and bounds each. What the steps look at is told in their own files, how they are printed in report.ts.
  */
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { abortable } from '../../token/abortable.ts';
 
 export type StepName =

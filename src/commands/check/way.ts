@@ -4,10 +4,10 @@
  */
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import { addressOf } from '../../egress/egress.ts';
-import type { Proxy } from '../../egress/egress.ts';
-import { ProxyFault } from '../../egress/proxy-fault.ts';
-import { openTunnel } from '../../egress/tunnel.ts';
+import { addressOf } from '../../platform/egress/egress.ts';
+import type { Proxy } from '../../platform/egress/egress.ts';
+import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
+import { openTunnel } from '../../platform/egress/tunnel.ts';
 import { judgeHandshake } from './judge-tls.ts';
 import { connectToEach, resolveName } from './reach.ts';
 import { shakeHands } from './secure.ts';

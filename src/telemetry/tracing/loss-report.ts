@@ -3,7 +3,7 @@
  * lasts. What a collector answered is not repeated.
  */
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { dampEach } from '../damper.ts';
 import type { Damper } from '../damper.ts';
 import type { Observe } from '../events.ts';

@@ -4,7 +4,7 @@
  */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api';
 import type { Context, Span, Tracer } from '@opentelemetry/api';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
 import type { AttemptBegun, Stage, Watch, Watched } from '../../exchange/watch.ts';
 import type { AttemptEnd } from '../../upstream/attempt-terms.ts';

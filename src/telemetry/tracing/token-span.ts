@@ -1,6 +1,6 @@
 /** A request for a token as a span of its own: it is made for all who wait, and so belongs to none of their traces. */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import type { SidecarEvent } from '../events.ts';
 import { anchorTimes } from './times.ts';
 import { describeServer } from './attributes.ts';

@@ -1,5 +1,5 @@
 /** What tracing needs and gives, whoever does it. */
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import type { StartWatch } from '../../exchange/watch.ts';
 import type { Observe } from '../events.ts';
 

@@ -1,5 +1,5 @@
 /** What a client is to the simulation: it gets calls from the app and sends attempts, and what becomes of them is counted. */
-import type { Clock, Random } from '../../../src/clock.ts';
+import type { Clock, Random } from '../../../src/platform/clock.ts';
 import type { LimiterRule } from './limiters.ts';
 
 /** An answer as it comes over the wire; names of fields in lower case. */

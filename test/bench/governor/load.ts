@@ -1,5 +1,5 @@
 /** What the app offers: instants of arrival, relative to what the limiter admits at the time. Deterministic for a source of chance. */
-import type { Random } from '../../../src/clock.ts';
+import type { Random } from '../../../src/platform/clock.ts';
 import type { LimiterModel } from './limiter-model.ts';
 
 /** Poisson arrivals in phases: for `onMs` at `on` times the limit, for `offMs` at `off` times it. */

@@ -2,7 +2,7 @@
  * What was possible: the calls that somebody who knows the limiter, its state included, would have had accepted, without latency
  * and without a refusal, in order of arrival and within the callers' patience.
  */
-import type { Random } from '../../../src/clock.ts';
+import type { Random } from '../../../src/platform/clock.ts';
 import { QUEUE_TIMEOUT_MS } from './client.ts';
 import { type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
 

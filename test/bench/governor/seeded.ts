@@ -1,5 +1,5 @@
 /** Chance that is the same everywhere for a seed, and independent between purposes. */
-import type { Random } from '../../../src/clock.ts';
+import type { Random } from '../../../src/platform/clock.ts';
 import { seeded } from '../../throttle/simulation.ts';
 
 /** A source of its own for each purpose, so that one client's use of chance does not change another's network. */

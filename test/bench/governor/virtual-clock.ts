@@ -2,7 +2,7 @@
  * Virtual time: a binary heap of timers, run in order with only the turns of promises in between. It is the clock of our throttle,
  * the pulse of the simulated network, and what the peers' setTimeout is made of.
  */
-import type { Cancel, Clock } from '../../../src/clock.ts';
+import type { Cancel, Clock } from '../../../src/platform/clock.ts';
 import { DAY_STARTS_AT } from './limiters.ts';
 
 /** A timer of the heap; `run` is emptied when it is cancelled. */

@@ -2,7 +2,7 @@
  * Timers, dates and chance of the whole process made of a virtual clock, for clients that know no other. To be installed before such a
  * client is loaded, since it may keep what it finds; outside a run everything is as it was.
  */
-import type { Cancel, Clock, Random } from '../../../src/clock.ts';
+import type { Cancel, Clock, Random } from '../../../src/platform/clock.ts';
 
 interface Present {
   readonly clock: Clock;

@@ -2,7 +2,7 @@
  * One run in virtual time: arrivals are dealt out to the replicas, attempts travel to the one server and back, and everything is
  * written down with its instant. It judges nothing; the figures are made of the record in figures.ts.
  */
-import type { Random } from '../../../src/clock.ts';
+import type { Random } from '../../../src/platform/clock.ts';
 import { CallerGone, type Answer, type Client, type CreateClient, DEADLINE_MS, type Send } from './client.ts';
 import type { HintStyle } from './hints.ts';
 import { create, type Limiter, type LimiterRule } from './limiters.ts';

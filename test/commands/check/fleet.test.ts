@@ -1,7 +1,7 @@
 /** What `check` finds out about a fleet, over a real Redis. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { checkFleet } from '../../../src/commands/check/fleet.ts';
 import { configOf } from '../../config/base-env.ts';
 import { startRedis } from '../../support/redis.ts';

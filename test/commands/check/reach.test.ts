@@ -2,8 +2,8 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import type { Clock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import type { Clock } from '../../../src/platform/clock.ts';
 import { connectToEach, resolveName } from '../../../src/commands/check/reach.ts';
 
 let server: Server;

@@ -2,7 +2,7 @@
  * A limiter of the benchmark, asked by calls whose instants are given, and what an idea of it is told: departures, answers and
  * their order, with a flight time that differs from call to call by no more than the jitter that is allowed for.
  */
-import type { Random } from '../../../src/clock.ts';
+import type { Random } from '../../../src/platform/clock.ts';
 import { LimiterBeliefs } from '../../../src/throttle/learning/beliefs.ts';
 import { CallLog } from '../../../src/throttle/learning/call-log.ts';
 import type { Evidence, LimiterModel } from '../../../src/throttle/learning/limiter-model.ts';

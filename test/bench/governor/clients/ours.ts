@@ -2,7 +2,7 @@
  * Our throttle, driven as src/exchange drives it: enter, be admitted, take a permit, send, report, release; a refused call goes back
  * to the queue with the same ticket. What a status means and what follows it is decided by the sidecar's own functions.
  */
-import { SidecarError } from '../../../../src/errors.ts';
+import { SidecarError } from '../../../../src/platform/errors.ts';
 import { AnswerSignals } from '../../../../src/exchange/answer-signal.ts';
 import { decideRetry } from '../../../../src/retry/policy.ts';
 import { createThrottle } from '../../../../src/throttle/admission.ts';

@@ -1,6 +1,6 @@
 /** Entries of NO_PROXY: what each covers and what it does not. */
 import { describe, expect, test } from 'vitest';
-import { readExemption } from '../../src/egress/no-proxy.ts';
+import { readExemption } from '../../../src/platform/egress/no-proxy.ts';
 
 function covers(entry: string, host: string, port = 443): boolean | undefined {
   return readExemption(entry)?.(host, port);

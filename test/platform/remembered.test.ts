@@ -1,6 +1,6 @@
 /** Answers that are kept: each worked out once, and never more of them than the bound. */
 import { expect, it } from 'vitest';
-import { rememberEach, rememberLast } from '../src/remembered.ts';
+import { rememberEach, rememberLast } from '../../src/platform/remembered.ts';
 
 it('works each out once, up to a bound; beyond it and for long texts every time, and never wrongly', () => {
   const worked: string[] = [];

@@ -1,7 +1,7 @@
 /** Which proxy leads to which destination. */
 import { expect, test } from 'vitest';
-import { addressOf, createEgress } from '../../src/egress/egress.ts';
-import type { EgressOptions } from '../../src/egress/egress.ts';
+import { addressOf, createEgress } from '../../../src/platform/egress/egress.ts';
+import type { EgressOptions } from '../../../src/platform/egress/egress.ts';
 
 function wayTo(destination: string, options: Partial<EgressOptions> = {}): string {
   const egress = createEgress({

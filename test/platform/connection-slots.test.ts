@@ -2,8 +2,8 @@
 import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ConnectionSlots } from '../src/connection-slots.ts';
-import { ManualClock } from './support/manual-clock.ts';
+import { ConnectionSlots } from '../../src/platform/connection-slots.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 interface Connection {
   readonly socket: Socket;

@@ -1,8 +1,8 @@
 /** Waits of one length: order and cancelling in virtual time, and on real timers what keeps the process. */
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { DelayLine } from '../../src/delay-line.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { DelayLine } from '../../src/platform/delay-line.ts';
 
 /** Notes its name and the instant when it ends. @returns cancels it */
 function wait(line: DelayLine, told: string[], name: string): () => void {
@@ -78,7 +78,7 @@ it.each([
     'rang\n',
   ],
 ])('%s', { timeout: 90_000 }, (_, code, stdout) => {
-  const clock = new URL('../../src/clock.ts', import.meta.url).href;
+  const clock = new URL('../../src/platform/clock.ts', import.meta.url).href;
   const script = `const { systemClock: { after } } = await import(${JSON.stringify(clock)}); ${code};`;
   const ended = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     encoding: 'utf8',
