@@ -4,7 +4,7 @@ import type { Loaded } from '../config/changes.ts';
 import { loadConfig, namesFile, type LoadOptions, type LoadResult } from '../config/load.ts';
 import { formatProblems, formatWarnings } from '../config/problems.ts';
 import { redisPassword } from '../config/redis-url.ts';
-import { startSidecar, type Sidecar } from '../sidecar.ts';
+import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
 import type { Log } from '../telemetry/log.ts';
 import { readSecret, type SecretSource } from '../token/secret-file.ts';
 import { describeStart, type Places } from './banner.ts';

@@ -12,7 +12,7 @@ type Rule = NonNullable<IFlattenedRuleSet['forbidden']>[number];
 const LAYERS: readonly (readonly string[])[] = [
   ['^src/main\\.ts$'],
   ['^src/commands/'],
-  ['^src/sidecar(\\.ts$|/)'],
+  ['^src/sidecar/'],
   ['^src/listener/', '^src/admin/', '^src/sandbox/', '^src/config/', '^src/telemetry/(?!events\\.ts$)'],
   ['^src/exchange/'],
   ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/', '^src/fleet/'],
@@ -36,7 +36,7 @@ function* rules(): Generator<Rule> {
     name: 'config-stays-at-the-top',
     severity: 'error',
     comment: 'parts state the options they need; the composition root hands them over',
-    from: { path: '^src/', pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/sidecar(\\.ts$|/)', '^src/config/'] },
+    from: { path: '^src/', pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/sidecar/', '^src/config/'] },
     to: { path: '^src/config/' },
   };
   yield {
@@ -45,7 +45,7 @@ function* rules(): Generator<Rule> {
     comment: 'parts tell events; who hears them is decided where things are wired',
     from: {
       path: '^src/',
-      pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/sidecar(\\.ts$|/)', '^src/telemetry/'],
+      pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/sidecar/', '^src/telemetry/'],
     },
     to: { path: '^src/telemetry/(?!events\\.ts$)' },
   };
