@@ -6,11 +6,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format as prettify, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
-import type { SettingValue } from '../src/config/formats.ts';
-import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema-routes.ts';
+import type { SettingValue } from '../src/config/schema/formats/formats.ts';
+import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema/schema-routes.ts';
 import { isLive } from '../src/config/changes.ts';
-import { SETTINGS } from '../src/config/schema.ts';
-import type { Setting } from '../src/config/setting.ts';
+import { SETTINGS } from '../src/config/schema/schema.ts';
+import type { Setting } from '../src/config/schema/setting.ts';
 
 const REFERENCE_HEAD = `# Configuration reference
 

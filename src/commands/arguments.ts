@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import type { ParseArgsConfig } from 'node:util';
-import { nearest } from '../config/nearest.ts';
+import { nearest } from '../config/load/nearest.ts';
 import { COMMAND_NAMES, OPTION_NAMES, commandOf, optionOf, written } from './command-table.ts';
 import type { CommandName, OptionName } from './command-table.ts';
 

@@ -4,9 +4,9 @@
  */
 import type { Loaded } from '../config/changes.ts';
 import type { AuthConfig, RouteConfig } from '../config/config.ts';
-import { onOneLine } from '../config/problems.ts';
-import type { SettingKey } from '../config/schema.ts';
-import { MASK } from '../config/url.ts';
+import { onOneLine } from '../config/load/problems.ts';
+import type { SettingKey } from '../config/schema/schema.ts';
+import { MASK } from '../config/schema/formats/url.ts';
 import type { Paint } from './paint.ts';
 
 /** Where the sidecar listens: `http://host:port`, or `unix:/path`. */

@@ -4,8 +4,8 @@
  * probe is given, and no secret is printed. What each step looks at is told in check/.
  */
 import { systemClock } from '../platform/clock.ts';
-import { loadConfig, type LoadOptions } from '../config/load.ts';
-import { formatProblems, formatWarnings } from '../config/problems.ts';
+import { loadConfig, type LoadOptions } from '../config/load/load.ts';
+import { formatProblems, formatWarnings } from '../config/load/problems.ts';
 import { examine } from './check/examine.ts';
 import { formatDocument, formatStep, formatSummary, isFine } from './check/report.ts';
 import { formatStepForScreen, formatSummaryForScreen, MARKS } from './check/screen.ts';

@@ -1,5 +1,5 @@
 /** Hands argv over to one command; every way out is an exit code: 0 fine, 1 failed, 2 wrong usage or settings. */
-import { formatWarnings, onOneLine } from '../config/problems.ts';
+import { formatWarnings, onOneLine } from '../config/load/problems.ts';
 import { readArguments } from './arguments.ts';
 import type { Invocation } from './arguments.ts';
 import { describeCommand, describeProgram } from './help.ts';

@@ -4,14 +4,14 @@
  */
 import { Document, isMap, isSeq, YAMLSeq } from 'yaml';
 import type { Node } from 'yaml';
-import { writtenIn } from '../config/entries.ts';
-import type { Entries, Entry } from '../config/entries.ts';
-import { loadConfig } from '../config/load.ts';
-import type { Effective, LoadOptions } from '../config/load.ts';
-import { nearest } from '../config/nearest.ts';
-import { cut, formatProblems, formatWarnings, onOneLine } from '../config/problems.ts';
-import { SETTINGS } from '../config/schema.ts';
-import type { SettingKey } from '../config/schema.ts';
+import { writtenIn } from '../config/load/entries.ts';
+import type { Entries, Entry } from '../config/load/entries.ts';
+import { loadConfig } from '../config/load/load.ts';
+import type { Effective, LoadOptions } from '../config/load/load.ts';
+import { nearest } from '../config/load/nearest.ts';
+import { cut, formatProblems, formatWarnings, onOneLine } from '../config/load/problems.ts';
+import { SETTINGS } from '../config/schema/schema.ts';
+import type { SettingKey } from '../config/schema/schema.ts';
 import { maskSetting } from '../config/shown-settings.ts';
 
 /** What a command leaves for main to do. */

@@ -1,9 +1,9 @@
 /** `bearer-sidecar health` and `wait`: ask a running sidecar's admin port, for HEALTHCHECK, exec probes and start scripts. */
 import { get } from '../platform/http.ts';
 import type { ListenAddress } from '../config/config.ts';
-import { loadConfig, type LoadOptions } from '../config/load.ts';
+import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';
-import { formatProblems } from '../config/problems.ts';
+import { formatProblems } from '../config/load/problems.ts';
 
 const PROBES: Readonly<Record<string, string>> = { live: '/livez', ready: '/readyz', startup: '/startupz' };
 const ANSWER_TIMEOUT_MS = 2000;

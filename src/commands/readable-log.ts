@@ -2,7 +2,7 @@
  * The log for people: each JSON line as time, level, message and what else it says, on one line. What is logged, and that no secret is
  * in it, is decided before; here only the form changes, and nothing in a line can move a terminal's cursor.
  */
-import { onOneLine } from '../config/problems.ts';
+import { onOneLine } from '../config/load/problems.ts';
 import { createLog } from '../telemetry/log.ts';
 import type { Log, LogOptions } from '../telemetry/log.ts';
 import { createDescriptorWriter } from '../telemetry/log-writer.ts';

@@ -1,9 +1,9 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
 import type { AuthConfig, Config } from '../config/config.ts';
 import type { Loaded } from '../config/changes.ts';
-import { loadConfig, namesFile, type LoadOptions, type LoadResult } from '../config/load.ts';
-import { formatProblems, formatWarnings } from '../config/problems.ts';
-import { redisPassword } from '../config/redis-url.ts';
+import { loadConfig, namesFile, type LoadOptions, type LoadResult } from '../config/load/load.ts';
+import { formatProblems, formatWarnings } from '../config/load/problems.ts';
+import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
 import type { Log } from '../telemetry/log.ts';
 import { readSecret, type SecretSource } from '../token/secret-file.ts';

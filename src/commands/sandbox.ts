@@ -1,7 +1,7 @@
 /** `bearer-sidecar sandbox`: a simulated partner in this process and the sidecar in front of it; nothing to configure. */
-import { loadConfig, namesFile, type LoadOptions, type Preset } from '../config/load.ts';
+import { loadConfig, namesFile, type LoadOptions, type Preset } from '../config/load/load.ts';
 import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';
-import { formatProblems, formatWarnings } from '../config/problems.ts';
+import { formatProblems, formatWarnings } from '../config/load/problems.ts';
 import { describe } from '../sandbox/sandbox-text.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
 import { describeEnd } from './banner.ts';

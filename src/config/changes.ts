@@ -3,13 +3,13 @@
  * take over. It changes nothing itself; what follows from a difference is sidecar/reload.ts's.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Entry } from './entries.ts';
-import { writtenIn } from './entries.ts';
-import type { SettingValue } from './formats.ts';
-import type { Effective, LoadResult } from './load.ts';
-import type { Origin } from './problems.ts';
-import type { SettingKey } from './schema.ts';
-import type { RouteKey } from './schema-routes.ts';
+import type { Entry } from './load/entries.ts';
+import { writtenIn } from './load/entries.ts';
+import type { SettingValue } from './schema/formats/formats.ts';
+import type { Effective, LoadResult } from './load/load.ts';
+import type { Origin } from './load/problems.ts';
+import type { SettingKey } from './schema/schema.ts';
+import type { RouteKey } from './schema/schema-routes.ts';
 
 /** A configuration that was loaded and is fine. */
 export type Loaded = Extract<LoadResult, { readonly ok: true }>;

@@ -2,7 +2,7 @@
  * Puts aside how the partner's servers are reached and asked, for commands that speak with others or with nobody: what only suits
  * the partner must not stand in their way.
  */
-import type { Preset } from './load.ts';
+import type { Preset } from './load/load.ts';
 
 /** Part of a preset: a client with a secret in HTTP Basic, no certificate, no proxy, nothing further in its requests. */
 export const ORDINARY_CLIENT: Preset['values'] = {

@@ -1,10 +1,10 @@
 /** Settings as they may be shown: what is secret is masked, whatever it came from. */
-import { writtenIn } from './entries.ts';
-import type { SettingValue } from './formats.ts';
-import type { LoadResult } from './load.ts';
-import { isTextMap, settingOf } from './schema.ts';
-import type { SettingKey } from './schema.ts';
-import { MASK } from './url.ts';
+import { writtenIn } from './load/entries.ts';
+import type { SettingValue } from './schema/formats/formats.ts';
+import type { LoadResult } from './load/load.ts';
+import { isTextMap, settingOf } from './schema/schema.ts';
+import type { SettingKey } from './schema/schema.ts';
+import { MASK } from './schema/formats/url.ts';
 
 /** A setting in words. */
 export interface ShownSetting {

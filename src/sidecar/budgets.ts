@@ -2,9 +2,9 @@
  * How much the sidecar may hold at once, from what the machine gives and what the configuration asks for. Pure: machine.ts reads the machine,
  * the listener and the admin port keep to the result. The costs are measured (docs/adr/0021).
  */
-import { nameOf } from '../config/problems.ts';
+import { nameOf } from '../config/load/problems.ts';
 import type { Config } from '../config/config.ts';
-import { listen as settings } from '../config/schema-inbound.ts';
+import { listen as settings } from '../config/schema/schema-inbound.ts';
 
 /** What a process finds at its start. */
 export interface Machine {

@@ -2,7 +2,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Clock, Random } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
-import { carriesPasswordInTheClear, redisUrlFault } from '../config/redis-url.ts';
+import { carriesPasswordInTheClear, redisUrlFault } from '../config/schema/formats/redis-url.ts';
 import { Ear } from '../fleet/ear.ts';
 import { createFleet } from '../fleet/fleet.ts';
 import type { Fleet } from '../fleet/fleet.ts';

@@ -1,7 +1,7 @@
 /** Binds the two ports to their configured addresses, with faults that name the settings. */
 import type { Server } from 'node:http';
 import type { Config } from '../config/config.ts';
-import { nameOf } from '../config/problems.ts';
+import { nameOf } from '../config/load/problems.ts';
 import { bind, findBindFault, type Bound } from '../listener/bind.ts';
 
 /** @throws AggregateError when the proxy port cannot be had either: the two are mostly taken by another sidecar, and moved together */

@@ -6,8 +6,8 @@ import type { ConfigurationState } from '../admin/configuration.ts';
 import type { Clock } from '../platform/clock.ts';
 import { findChanges, type Loaded } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
-import type { LoadResult } from '../config/load.ts';
-import { describeProblem } from '../config/problems.ts';
+import type { LoadResult } from '../config/load/load.ts';
+import { describeProblem } from '../config/load/problems.ts';
 import type { Observe, ReloadOutcome } from '../telemetry/events.ts';
 
 /** Where the configuration comes from. */

@@ -10,7 +10,7 @@ import { createWatch, type Watch } from '../admin/watch.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { Config } from '../config/config.ts';
-import { DEFAULT_NAME } from '../config/schema-routes.ts';
+import { DEFAULT_NAME } from '../config/schema/schema-routes.ts';
 import { listSettings } from '../config/shown-settings.ts';
 import type { StartWatch } from '../exchange/watch.ts';
 import { createAllowList } from '../listener/allow-list.ts';

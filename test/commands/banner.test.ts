@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { describeStart } from '../../src/commands/banner.ts';
 import { plain } from '../../src/commands/paint.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 
 const PLACES = { proxyUrl: 'http://localhost:18080', adminUrl: 'http://localhost:19464' };

@@ -3,7 +3,7 @@ import { rootCertificates } from 'node:tls';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { printConfig } from '../../src/commands/config.ts';
-import { SETTINGS } from '../../src/config/schema.ts';
+import { SETTINGS } from '../../src/config/schema/schema.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 
 test('one line per setting, with its value and where that came from', () => {

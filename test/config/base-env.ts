@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import type { LoadOptions } from '../../src/config/load.ts';
-import { formatProblems } from '../../src/config/problems.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
+import type { LoadOptions } from '../../src/config/load/load.ts';
+import { formatProblems } from '../../src/config/load/problems.ts';
 
 export const BASE_ENV = {
   SIDECAR_BASE_URL: 'https://api.example.com/v1',

@@ -1,11 +1,11 @@
 /** What differs between two configurations, and which of it needs no restart. */
 import { describe, expect, test } from 'vitest';
 import { findChanges, isLive, isLiveOfRoutes, type Change, type Loaded } from '../../src/config/changes.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { SETTINGS, settingOf } from '../../src/config/schema.ts';
-import type { SettingKey } from '../../src/config/schema.ts';
-import { ROUTE_SETTINGS } from '../../src/config/schema-routes.ts';
-import type { RouteKey } from '../../src/config/schema-routes.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
+import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';
+import type { SettingKey } from '../../src/config/schema/schema.ts';
+import { ROUTE_SETTINGS } from '../../src/config/schema/schema-routes.ts';
+import type { RouteKey } from '../../src/config/schema/schema-routes.ts';
 import { BASE_ENV, scratchFile } from './base-env.ts';
 
 type Env = Readonly<Record<string, string>>;

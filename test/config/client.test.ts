@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { printConfig } from '../../src/commands/config.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
 import { ORDINARY_CLIENT } from '../../src/config/ordinary-client.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates, IssuedFiles } from '../support/certificates.ts';

@@ -1,7 +1,7 @@
 /** Forward proxies: settings, and the variables that all programs share. */
 import { describe, expect, test } from 'vitest';
 import { printConfig } from '../../src/commands/config.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';
 
 type Env = Readonly<Record<string, string>>;

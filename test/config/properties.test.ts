@@ -4,10 +4,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { printConfig } from '../../src/commands/config.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatProblems } from '../../src/config/problems.ts';
-import { SETTINGS, settingOf } from '../../src/config/schema.ts';
-import type { SettingKey } from '../../src/config/schema.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
+import { formatProblems } from '../../src/config/load/problems.ts';
+import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';
+import type { SettingKey } from '../../src/config/schema/schema.ts';
 import { stringify } from 'yaml';
 import { BASE_ENV, scratchDirectory } from './base-env.ts';
 

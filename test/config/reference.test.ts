@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
-import { SETTINGS, completeSettings } from '../../src/config/schema.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
+import { SETTINGS, completeSettings } from '../../src/config/schema/schema.ts';
 import { BASE_ENV, configOf, simple } from './base-env.ts';
 
 const pathOf = (relative: string): string => fileURLToPath(new URL(`../../${relative}`, import.meta.url));

@@ -1,7 +1,7 @@
 /** Settings as they may be shown: everything is there, and no secret is. */
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatProblems } from '../../src/config/problems.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
+import { formatProblems } from '../../src/config/load/problems.ts';
 import { listSettings } from '../../src/config/shown-settings.ts';
 import { writeConfigFile } from '../support/config-file.ts';
 

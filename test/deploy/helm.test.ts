@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { SETTINGS } from '../../src/config/schema.ts';
+import { SETTINGS } from '../../src/config/schema/schema.ts';
 import { call } from '../support/calls.ts';
 import { outsideAddress, startContainer } from '../support/container-process.ts';
 import { CHART, helm } from '../support/helm.ts';

@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { SETTINGS } from '../../src/config/schema.ts';
+import { SETTINGS } from '../../src/config/schema/schema.ts';
 
 const UNIT = readFileSync(join(import.meta.dirname, '..', '..', 'deploy', 'systemd', 'bearer-sidecar.service'), 'utf8');
 

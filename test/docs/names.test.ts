@@ -2,8 +2,8 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CONFIG_VARIABLE, SETTINGS } from '../../src/config/schema.ts';
-import { ROUTE_SETTINGS } from '../../src/config/schema-routes.ts';
+import { CONFIG_VARIABLE, SETTINGS } from '../../src/config/schema/schema.ts';
+import { ROUTE_SETTINGS } from '../../src/config/schema/schema-routes.ts';
 import { startSandbox } from './sandbox.ts';
 import type { RunningSandbox } from './sandbox.ts';
 import { PAGES, ROOT, proseOf, readPage } from './pages.ts';

@@ -1,7 +1,7 @@
 /** Habits of the smaller libraries, as tried, that the sidecar must not pass on to its users. */
 import { parseDictionary, parseList } from 'structured-headers';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
 import { sendToken, startInProcess, until } from '../sidecar/in-process.ts';
 import { send } from '../sidecar/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';

@@ -4,8 +4,8 @@
  */
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/platform/clock.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatProblems } from '../../src/config/problems.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
+import { formatProblems } from '../../src/config/load/problems.ts';
 import { startSidecar } from '../../src/sidecar/sidecar.ts';
 import type { Sidecar } from '../../src/sidecar/sidecar.ts';
 import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';

@@ -1,7 +1,7 @@
 /** The parts of one credential, joined: what its files hold is noticed, tried and withheld from the log. */
 import { expect, it, onTestFinished } from 'vitest';
 import { createEgress } from '../../src/platform/egress/egress.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load/load.ts';
 import { simple } from '../config/base-env.ts';
 import { createTokens } from '../../src/sidecar/tokens.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';

@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import type { AuthConfig, Config, UpstreamConfig, ValueSource } from '../../config/config.ts';
-import { nameOf } from '../../config/problems.ts';
+import { nameOf } from '../../config/load/problems.ts';
 import type { ClientCertificateFiles } from '../../platform/tls.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../../token/secret-file.ts';
 import { countDays, DAY_MS, SOON_DAYS } from './judge-tls.ts';

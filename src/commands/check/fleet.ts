@@ -4,8 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { nameOf } from '../../config/problems.ts';
-import { redisPassword } from '../../config/redis-url.ts';
+import { nameOf } from '../../config/load/problems.ts';
+import { redisPassword } from '../../config/schema/formats/redis-url.ts';
 import { RedisFault } from '../../fleet/fault.ts';
 import { openLink } from '../../fleet/link.ts';
 import { rehearseQuota } from '../../fleet/rehearsal.ts';

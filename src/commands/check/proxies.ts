@@ -1,6 +1,6 @@
 /** The egress proxies, each looked at once however many destinations are behind it. */
 import type { Config } from '../../config/config.ts';
-import { nameOf } from '../../config/problems.ts';
+import { nameOf } from '../../config/load/problems.ts';
 import type { Proxy } from '../../platform/egress/egress.ts';
 import { trustContext } from '../../platform/tls.ts';
 import { Walk } from './walk.ts';

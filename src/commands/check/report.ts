@@ -2,7 +2,7 @@
  * How a check is printed: a line for each step for people, or one JSON document for machines. The last look for secrets is
  * here too: no step is meant to hold one, yet some tell what a server has sent.
  */
-import { onOneLine } from '../../config/problems.ts';
+import { onOneLine } from '../../config/load/problems.ts';
 import type { Outcome, Step } from './walk.ts';
 
 /** Colours a mark; the text itself stays as it is. */

@@ -2,7 +2,7 @@
  * A check on a terminal: a symbol and a colour for each step, words wrapped to the width at hand, and what to do on lines of its own.
  * Where output is read by programs, report.ts has the form.
  */
-import { onOneLine } from '../../config/problems.ts';
+import { onOneLine } from '../../config/load/problems.ts';
 import type { Paint, Role } from '../paint.ts';
 import type { Outcome, Step } from './walk.ts';
 

@@ -1,7 +1,7 @@
 /** How a check names the setting that a person has to look at: with its variable, or with the route or credential it stands in. */
-import { nameOf } from '../../config/problems.ts';
-import type { SettingKey } from '../../config/schema.ts';
-import { DEFAULT_NAME } from '../../config/schema-routes.ts';
+import { nameOf } from '../../config/load/problems.ts';
+import type { SettingKey } from '../../config/schema/schema.ts';
+import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 
 /** Names a setting. */
 export type NameSetting = (key: SettingKey) => string;

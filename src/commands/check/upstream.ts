@@ -3,7 +3,7 @@
  * path is given to probe, one GET of it with the token.
  */
 import type { RouteConfig } from '../../config/config.ts';
-import { DEFAULT_NAME } from '../../config/schema-routes.ts';
+import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
 import { trustContext } from '../../platform/tls.ts';
 import { exchangeOnce } from '../../token/single-exchange.ts';

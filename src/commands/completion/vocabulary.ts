@@ -1,5 +1,5 @@
 /** The words that a shell may offer, taken from the table of commands and the schema. In which syntax is left to each shell's file. */
-import { SETTINGS } from '../../config/schema.ts';
+import { SETTINGS } from '../../config/schema/schema.ts';
 import { COMMAND_NAMES, commandOf, optionOf } from '../command-table.ts';
 import type { CommandName, OptionName } from '../command-table.ts';
 

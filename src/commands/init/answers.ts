@@ -2,9 +2,9 @@
  * What init wants to know, and whether the answers make a configuration: the rules are those of loading, asked in memory before a
  * file is written.
  */
-import { loadConfig } from '../../config/load.ts';
-import { settingOf } from '../../config/schema.ts';
-import type { SettingKey } from '../../config/schema.ts';
+import { loadConfig } from '../../config/load/load.ts';
+import { settingOf } from '../../config/schema/schema.ts';
+import type { SettingKey } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
 
 /** Options of init that are settings. */

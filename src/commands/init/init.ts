@@ -4,8 +4,8 @@
  */
 import { resolve } from 'node:path';
 import { isSea } from 'node:sea';
-import { onOneLine } from '../../config/problems.ts';
-import { SETTINGS } from '../../config/schema.ts';
+import { onOneLine } from '../../config/load/problems.ts';
+import { SETTINGS } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
 import { paintFor } from '../paint.ts';
 import type { Paint } from '../paint.ts';

@@ -3,7 +3,7 @@
  * do is asked for again at once, with the reason.
  */
 import { dirname } from 'node:path';
-import { onOneLine } from '../../config/problems.ts';
+import { onOneLine } from '../../config/load/problems.ts';
 import type { Paint } from '../paint.ts';
 import { faultOf } from './answers.ts';
 import type { AnsweredKey, Answers, SecretPlace } from './answers.ts';

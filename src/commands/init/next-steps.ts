@@ -1,6 +1,6 @@
 /** What a person reads when init has written its files: what is where, and which commands come next. */
-import { onOneLine } from '../../config/problems.ts';
-import { SETTINGS } from '../../config/schema.ts';
+import { onOneLine } from '../../config/load/problems.ts';
+import { SETTINGS } from '../../config/schema/schema.ts';
 import type { Paint } from '../paint.ts';
 import type { Plan } from './interview.ts';
 import { shellWord } from './shell-word.ts';

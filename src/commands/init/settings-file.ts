@@ -1,8 +1,8 @@
 /** The configuration file that init writes: YAML with a comment for each setting, its words those of the reference. */
 import { Document, isMap, stringify } from 'yaml';
 import type { Scalar } from 'yaml';
-import { settingOf } from '../../config/schema.ts';
-import type { SettingKey } from '../../config/schema.ts';
+import { settingOf } from '../../config/schema/schema.ts';
+import type { SettingKey } from '../../config/schema/schema.ts';
 import { wrap } from '../check/screen.ts';
 import type { Answers } from './answers.ts';
 

@@ -1,5 +1,5 @@
 /** Quotes for a POSIX shell. */
-import { onOneLine } from '../../config/problems.ts';
+import { onOneLine } from '../../config/load/problems.ts';
 
 /** `text` as one word, quoted only where it has to be. */
 export function shellWord(text: string): string {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { findFaults, optionFor } from '../../../src/commands/init/answers.ts';
 import type { AnsweredKey } from '../../../src/commands/init/answers.ts';
 import { renderSettings } from '../../../src/commands/init/settings-file.ts';
-import { loadConfig } from '../../../src/config/load.ts';
+import { loadConfig } from '../../../src/config/load/load.ts';
 import { scratchFile } from '../../config/base-env.ts';
 
 const ANSWERS: [AnsweredKey, string][] = [

@@ -1,0 +1,25 @@
+/** Asks a setting's format about a value that was found, and words what is wrong with it. */
+import type { SettingValue } from '../schema/formats/formats.ts';
+import { describeFound } from './problems.ts';
+import type { Setting } from '../schema/setting.ts';
+import type { Given } from './sources.ts';
+
+type Check = { readonly ok: true; readonly value: SettingValue } | { readonly ok: false; readonly message: string };
+
+/** @param env the variable that the problem names anyhow; undefined when it names none */
+export function checkValue(
+  { format, sensitive, env }: Pick<Setting, 'format' | 'sensitive'> & { readonly env: string | undefined },
+  { value, origin }: Given,
+): Check {
+  const assertFits: Setting['format'] = format;
+  try {
+    assertFits(value);
+    return { ok: true, value };
+  } catch (error) {
+    const fault = error instanceof Error ? error.message : String(error);
+    // The variable beside the key is named already; a file or a variable that all programs share needs naming here.
+    const [, source] = /^(?:file|environment) (.+)$/s.exec(origin) ?? [];
+    const where = source === undefined || source === env ? '' : ` in ${source}`;
+    return { ok: false, message: sensitive ? fault : `found ${describeFound(format, value)}${where}; ${fault}` };
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * Reads the lists of a file, `routes` and `credentials`, into entries: the settings that each gives itself, checked one by one.
+ * What an entry takes from the top level, and whether the entries fit each other, is decided in inheritance.ts and routes.ts.
+ */
+import { checkValue } from './check-value.ts';
+import type { ConfigProblem } from '../config.ts';
+import type { SettingValue } from '../schema/formats/formats.ts';
+import { cut } from './problems.ts';
+import { settingOf } from '../schema/schema.ts';
+import type { SettingKey } from '../schema/schema.ts';
+import {
+  DEFAULT_NAME,
+  INHERITED_BY_CREDENTIALS,
+  INHERITED_BY_ROUTES,
+  ROUTE_SETTINGS,
+  SHARED_BY_ROUTES,
+} from '../schema/schema-routes.ts';
+import type { RouteKey, RouteSetting } from '../schema/schema-routes.ts';
+import { readSections } from './sections.ts';
+import type { Given, ListName } from './sources.ts';
+
+/** One entry, with what was found in it and is fine by itself. */
+export interface Entry {
+  /** How problems name it: `routes[1]`, `credentials.write`. */
+  readonly label: string;
+  /** Undefined when it is wrong or not given: a problem of its own. */
+  readonly name: string | undefined;
+  /** The settings that stand in it, under their top-level keys. */
+  readonly settings: ReadonlyMap<SettingKey, SettingValue>;
+  /** Those that stand in it and are wrong. */
+  readonly wrong: ReadonlySet<SettingKey>;
+  /** What only an entry has, the default where it is not given or wrong. */
+  readonly own: ReadonlyMap<RouteKey, SettingValue>;
+  /** Which of these stand in it. */
+  readonly given: ReadonlySet<RouteKey>;
+  readonly origin: string;
+  /** How a problem names a setting of it; undefined for what is none of its. */
+  readonly nameOf: (key: SettingKey) => string | undefined;
+}
+
+export interface Entries {
+  readonly routes: readonly Entry[];
+  readonly credentials: readonly Entry[];
+  readonly problems: readonly ConfigProblem[];
+}
+
+/** Never fails. */
+export function readEntries(lists: ReadonlyMap<ListName, Given>): Entries {
+  const problems: ConfigProblem[] = [];
+  const readAll = (list: ListName, kind: EntryKind): Entry[] => {
+    const given = lists.get(list);
+    if (given === undefined) return [];
+    return partsOf(list, given.value, problems).map((part) => readEntry(part, given.origin, kind, problems));
+  };
+  return { routes: readAll('routes', ROUTE), credentials: readAll('credentials', CREDENTIAL), problems };
+}
+
+interface Part {
+  readonly label: string;
+  readonly tree: ReadonlyMap<unknown, unknown>;
+}
+
+/** A list of sections; of credentials also a section with one for each name. */
+function partsOf(list: ListName, value: unknown, problems: ConfigProblem[]): Part[] {
+  const isByName = value instanceof Map && list === 'credentials';
+  const found: [label: string, name: string | undefined, tree: unknown][] = isByName
+    ? [...(value as Map<unknown, unknown>)].map(([name, tree]) => [`${list}.${cut(String(name))}`, String(name), tree])
+    : Array.isArray(value)
+      ? value.map((tree: unknown, at) => [`${list}[${String(at)}]`, undefined, tree])
+      : [];
+  const expected = `a list of sections such as "- name: quotes"${list === 'credentials' ? ', or one section for each name' : ''}`;
+  if (!isByName && !Array.isArray(value))
+    problems.push({ key: list, variable: undefined, message: `expected ${expected}` });
+  return found.flatMap(([label, name, tree]) => {
+    const section = tree === null && name !== undefined ? new Map<unknown, unknown>() : tree;
+    if (section instanceof Map && !(name !== undefined && section.has('name')))
+      return [{ label, tree: name === undefined ? section : new Map([...section, ['name', name]]) }];
+    const message =
+      section instanceof Map ? 'has its name before the colon; leave this out' : 'expected a section with keys in it';
+    problems.push({ key: section instanceof Map ? `${label}.name` : label, variable: undefined, message });
+    return [];
+  });
+}
+
+interface EntryKind {
+  /** Key within the entry to the setting it stands for. */
+  readonly inherited: ReadonlyMap<string, SettingKey>;
+  readonly own: readonly RouteKey[];
+  readonly refused: ReadonlyMap<string, string>;
+}
+
+const ROUTE: EntryKind = {
+  inherited: INHERITED_BY_ROUTES,
+  own: Object.keys(ROUTE_SETTINGS) as RouteKey[],
+  refused: SHARED_BY_ROUTES,
+};
+const CREDENTIAL: EntryKind = { inherited: INHERITED_BY_CREDENTIALS, own: ['name'], refused: new Map() };
+
+/** What stands in an entry, by its key there, in the order of the documentation; the settings it stands for, for those that have one. */
+export function writtenIn({ own, settings, label, nameOf }: Entry): Map<string, Written> {
+  const written = new Map<string, Written>();
+  for (const [key, value] of own)
+    if (value !== ROUTE_SETTINGS[key].default) written.set(key, { key: undefined, value });
+  for (const [key, value] of settings) written.set((nameOf(key) ?? key).slice(label.length + 1), { key, value });
+  return written;
+}
+
+export interface Written {
+  readonly key: SettingKey | undefined;
+  readonly value: SettingValue;
+}
+
+type Refuse = (key: string, message: string) => void;
+
+function readEntry({ label, tree }: Part, origin: string, kind: EntryKind, problems: ConfigProblem[]): Entry {
+  const path = origin.replace(/^file /, '');
+  const keys = [...kind.own, ...kind.inherited.keys()];
+  const reading = readSections(tree, { path, prefix: `${label}.`, keys, refused: kind.refused });
+  problems.push(...reading.problems);
+  const refuse: Refuse = (key, message) => {
+    problems.push({ key: `${label}.${key}`, variable: undefined, message });
+  };
+  const find = (key: string): Given | undefined =>
+    reading.values.has(key) ? { value: reading.values.get(key), origin } : undefined;
+  const own = new Map(kind.own.map((key) => [key, readOwn(key, find(key), refuse)]));
+  const names = new Map([...kind.inherited].map(([local, key]) => [key, `${label}.${local}`]));
+  const name = own.get('name');
+  return {
+    label,
+    name: typeof name === 'string' ? name : undefined,
+    ...readInherited(kind, find, refuse),
+    own,
+    given: new Set(kind.own.filter((key) => reading.values.has(key))),
+    origin,
+    nameOf: (key) => names.get(key),
+  };
+}
+
+function readInherited(
+  kind: EntryKind,
+  find: (key: string) => Given | undefined,
+  refuse: Refuse,
+): Pick<Entry, 'settings' | 'wrong'> {
+  const settings = new Map<SettingKey, SettingValue>();
+  const wrong = new Set<SettingKey>();
+  for (const [local, key] of kind.inherited) {
+    const found = find(local);
+    if (found === undefined) continue;
+    const setting = settingOf(key);
+    const checked = checkValue(
+      { ...setting, env: undefined },
+      { ...found, value: setting.format.fromFile(found.value) },
+    );
+    if (checked.ok) {
+      settings.set(key, checked.value);
+    } else {
+      wrong.add(key);
+      refuse(local, checked.message);
+    }
+  }
+  return { settings, wrong };
+}
+
+/** The default when it is not given or wrong, which is told of. */
+function readOwn(key: RouteKey, found: Given | undefined, refuse: Refuse): SettingValue {
+  const setting: RouteSetting = ROUTE_SETTINGS[key];
+  if (found === undefined) {
+    if (setting.required !== undefined) refuse(key, `required; ${setting.required}`);
+    return setting.default;
+  }
+  const { format } = setting;
+  const given = { ...found, value: format.fromFile(found.value) };
+  const checked = checkValue({ format, sensitive: false, env: undefined }, given);
+  if (checked.ok && !(key === 'name' && checked.value === DEFAULT_NAME)) return checked.value;
+  refuse(key, checked.ok ? 'found default, which names what the top level says' : checked.message);
+  return setting.default;
+}

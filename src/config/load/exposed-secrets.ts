@@ -1,0 +1,112 @@
+/**
+ * Warns of files with secrets in them that other users of the machine can read. Never a reason to refuse: how a secret is
+ * mounted is often not for this process's user to decide.
+ */
+import { realpathSync, statSync } from 'node:fs';
+import type { Entries, Entry } from './entries.ts';
+import { nameOf } from './problems.ts';
+import type { Resolved } from './routes.ts';
+import type { SettingKey, Settings } from '../schema/schema.ts';
+import type { Given } from './sources.ts';
+
+/** What decides who can read a file. */
+export interface FileAccess {
+  readonly mode: number;
+  /** The owner. */
+  readonly uid: number;
+  /** With every symbolic link followed. */
+  readonly realPath: string;
+}
+
+/** One warning for each file, unreadable ones apart: those are problems. */
+export function warnOfExposedSecrets(settings: Settings, given: ReadonlyMap<SettingKey, Given>): string[] {
+  return [...secretFiles(settings, given)].flatMap(([path, key]) => warnIfExposed(path, nameOf(key)));
+}
+
+function warnIfExposed(path: string, name: string): string[] {
+  const access = accessOf(path);
+  const ownUid = process.getuid?.();
+  if (access === undefined || !isExposed(access, ownUid)) return [];
+  const mode = (access.mode & 0o777).toString(8).padStart(4, '0');
+  return [
+    `${name}: the file ${JSON.stringify(path)} can be read by other users (mode ${mode}); ${adviseOn(access, ownUid)}`,
+  ];
+}
+
+/** As warnOfExposedSecrets, for what entries of `routes` and `credentials` name themselves, each file once. */
+export function warnOfEntries(
+  entries: Entries,
+  { routes, credentials }: Pick<Resolved, 'routes' | 'credentials'>,
+): string[] {
+  const warnings = [...warnOfThose(entries.credentials, credentials), ...warnOfThose(entries.routes, routes)];
+  return [...new Set(warnings)];
+}
+
+function warnOfThose(
+  entries: readonly Entry[],
+  resolved: readonly { readonly name: string; readonly settings: Settings }[],
+): string[] {
+  const byName = new Map(resolved.map(({ name, settings }) => [name, settings]));
+  return entries.flatMap((entry) => {
+    const settings = byName.get(entry.name ?? '');
+    if (settings === undefined) return [];
+    const given = new Map([...entry.settings].map(([key, value]) => [key, { value, origin: entry.origin }]));
+    return [...secretFiles(settings, given)].flatMap(([path, key]) => {
+      const name = entry.settings.has(key) ? entry.nameOf(key) : undefined;
+      return name === undefined ? [] : warnIfExposed(path, name);
+    });
+  });
+}
+
+/**
+ * Whether more than its owner and those it was handed to can read a file.
+ * @param ownUid of this process; undefined where files have no modes (Windows)
+ */
+export function isExposed({ mode, uid, realPath }: FileAccess, ownUid: number | undefined): boolean {
+  if (ownUid === undefined) return false;
+  if (uid === ownUid) return (mode & 0o077) !== 0;
+  // Somebody else's file: the group is how it was handed over. A secret volume of Kubernetes belongs to root, and without
+  // an fsGroup no other user could read it at all.
+  const isKubernetesVolume = uid === 0 && /\/\.\.\d{4}_/.test(realPath);
+  return (mode & 0o007) !== 0 && !isKubernetesVolume;
+}
+
+/** What takes it from the others and leaves it to this process, which could not read another user's file of mode 600. */
+export function adviseOn({ uid }: FileAccess, ownUid: number | undefined): string {
+  if (ownUid === undefined || uid === ownUid) return 'chmod 600 it';
+  return `it belongs to user ${String(uid)}: chown ${String(ownUid)} it and chmod 400 it, or give it to a group of user ${String(ownUid)} and chmod 640 it`;
+}
+
+/** Path to the setting that names it, or that stands in it. */
+function secretFiles(settings: Settings, given: ReadonlyMap<SettingKey, Given>): Map<string, SettingKey> {
+  const files = new Map<string, SettingKey>();
+  const { clientSecretFile, privateKeyFile, tlsKeyFile } = settings.auth;
+  const { valueFile } = settings.listen.requiredHeader;
+  if (clientSecretFile !== null) files.set(clientSecretFile, 'auth.clientSecretFile');
+  if (privateKeyFile !== null) files.set(privateKeyFile, 'auth.privateKeyFile');
+  if (tlsKeyFile !== null) files.set(tlsKeyFile, 'auth.tlsKeyFile');
+  if (settings.upstream.tlsKeyFile !== null) files.set(settings.upstream.tlsKeyFile, 'upstream.tlsKeyFile');
+  if (settings.fleet.redisUrlFile !== null) files.set(settings.fleet.redisUrlFile, 'fleet.redisUrlFile');
+  if (valueFile !== null) files.set(valueFile, 'listen.requiredHeader.valueFile');
+  const urls = (['fleet.redisUrl', 'egress.proxy', 'egress.httpProxy'] as const).filter((key) => {
+    const value = given.get(key)?.value;
+    // Without user information there is nothing to hide in a URL.
+    return typeof value === 'string' && value.includes('@');
+  });
+  const maps = (['auth.extraParameters', 'auth.extraHeaders'] as const).filter((key) => given.has(key));
+  for (const key of ['auth.clientSecret', 'listen.requiredHeader.value', ...urls, ...maps] as const) {
+    const origin = given.get(key)?.origin ?? '';
+    if (origin.startsWith('file ')) files.set(origin.slice('file '.length), key);
+  }
+  return files;
+}
+
+function accessOf(path: string): FileAccess | undefined {
+  try {
+    const { mode, uid } = statSync(path);
+    return { mode, uid, realPath: realpathSync(path) };
+  } catch {
+    // Gone since it was read: whoever reads it next says so.
+    return undefined;
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * The story of loading: sources are read and merged, each setting is checked by its format, then all against each
+ * other and the files they name; either a frozen Config comes out, or every problem at once. Nothing is thrown or logged.
+ */
+import { readAmbientProxies } from './ambient-proxies.ts';
+import { assembleConfig } from './assemble.ts';
+import { checkValue } from './check-value.ts';
+import type { Config, ConfigProblem } from '../config.ts';
+import { readEntries } from './entries.ts';
+import type { Entries } from './entries.ts';
+import { warnOfEntries, warnOfExposedSecrets } from './exposed-secrets.ts';
+import type { SettingValue } from '../schema/formats/formats.ts';
+import type { TopLevel } from './inheritance.ts';
+import { findFileProblems } from './named-files.ts';
+import { problemOf } from './problems.ts';
+import type { KeyProblem, Origin } from './problems.ts';
+import { hasDefaultRoute, resolveRoutes, usesDefaultCredential } from './routes.ts';
+import { FILE_TWINS, findBrokenRules } from '../rules/rules.ts';
+import { CONFIG_VARIABLE, SETTINGS, completeSettings } from '../schema/schema.ts';
+import type { SettingKey } from '../schema/schema.ts';
+import { readConfigFile, readEnvironment } from './sources.ts';
+import type { FileReading, Given, ListName } from './sources.ts';
+
+export interface LoadOptions {
+  /** The environment, usually process.env. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Path of a YAML or JSON file; default: the one that SIDECAR_CONFIG names, if any. */
+  readonly file?: string | undefined;
+  /** Settings that win over file and environment. */
+  readonly preset?: Preset | undefined;
+}
+
+/** Settings fixed by a command, such as the sandbox's own upstream. */
+export interface Preset {
+  /** Shown as the origin of these values. */
+  readonly name: string;
+  /** null = the default, whatever file and environment say. A credential also unsets its `…File` twin, and the other way round. */
+  readonly values: Readonly<Partial<Record<SettingKey, SettingValue>>>;
+}
+
+/** A setting as it applies. */
+export interface Effective {
+  readonly value: SettingValue;
+  readonly origin: Origin;
+}
+
+export type LoadResult =
+  | {
+      readonly ok: true;
+      readonly config: Config;
+      /** Every setting, in the order of the schema, with where it came from. Holds secrets as they are. */
+      readonly effective: ReadonlyMap<SettingKey, Effective>;
+      /** What entries of `routes` and `credentials` give themselves. Holds secrets as they are. */
+      readonly entries: Entries;
+      readonly warnings: readonly string[];
+    }
+  | { readonly ok: false; readonly problems: readonly ConfigProblem[]; readonly warnings: readonly string[] };
+
+/** Whether there is a file that the configuration is read from. */
+export function namesFile({ env, file }: LoadOptions): boolean {
+  return file !== undefined || (env[CONFIG_VARIABLE] ?? '') !== '';
+}
+
+/** Loads the configuration: defaults < file < environment < preset. Never throws. */
+export function loadConfig(options: LoadOptions): LoadResult {
+  const environment = readEnvironment(options.env);
+  const warnings = [...environment.warnings];
+  const file = readFile(options);
+  // Without the file every setting in it would seem missing: the one problem is told alone.
+  if (!file.ok) return { ok: false, problems: [file.problem], warnings };
+
+  const own = withPreset(new Map([...file.given, ...environment.given]), options.preset);
+  const ambient = readAmbientProxies(options.env, own);
+  warnings.push(...ambient.warnings);
+  const given = new Map([...ambient.given, ...own]);
+  const entries = readEntries(options.preset === undefined ? file.lists : new Map());
+  const top = checkTop(given, entries);
+  const resolved = resolveRoutes(top, entries);
+  warnings.push(...resolved.warnings);
+  const problems = [...file.problems, ...inOrder(top.problems), ...entries.problems, ...resolved.problems];
+  if (problems.length > 0) return { ok: false, problems: eachOnce(problems), warnings };
+  warnings.push(...warnOfExposedSecrets(top.settings, given), ...warnOfEntries(entries, resolved));
+  const effective = withDefaults(top.values, given);
+  return { ok: true, config: assembleConfig(top.settings, resolved), effective, entries, warnings };
+}
+
+interface CheckedTop extends TopLevel {
+  readonly values: ReadonlyMap<SettingKey, SettingValue>;
+  readonly problems: readonly ConfigProblem[];
+}
+
+/** What the top level says, with what is wrong with it; of what only entries need nothing is missed here. */
+function checkTop(given: ReadonlyMap<SettingKey, Given>, entries: Entries): CheckedTop {
+  const names = new Set([...given].filter(([, { value }]) => value !== null).map(([key]) => key));
+  const { values, problems } = checkEach(given, (key) => key !== 'upstream.baseUrl' || hasDefaultRoute(entries, names));
+  const wrong = new Set(problems.map(({ key }) => key));
+  const settings = completeSettings(values);
+  const isAsked = (key: SettingKey): boolean => !key.startsWith('auth.') || usesDefaultCredential(entries, names);
+  const found = [...problems, ...findBrokenRules(settings, wrong, isAsked), ...findFileProblems(settings)];
+  return { settings, given: names, wrong, values, problems: found };
+}
+
+/** What entries take from the top level would be told of once more for each of them. */
+function eachOnce(problems: readonly ConfigProblem[]): ConfigProblem[] {
+  return [...new Map(problems.map((problem) => [JSON.stringify([problem.key, problem.message]), problem])).values()];
+}
+
+type NamedFile =
+  | {
+      readonly ok: true;
+      readonly given: ReadonlyMap<SettingKey, Given>;
+      readonly lists: ReadonlyMap<ListName, Given>;
+      readonly problems: readonly ConfigProblem[];
+    }
+  | { readonly ok: false; readonly problem: ConfigProblem };
+
+function readFile({ env, file }: LoadOptions): NamedFile {
+  const [path, variable] = file === undefined ? [env[CONFIG_VARIABLE], CONFIG_VARIABLE] : [file, undefined];
+  if (path === undefined || (path === '' && variable !== undefined))
+    return { ok: true, given: new Map(), lists: new Map(), problems: [] };
+  const reading: FileReading = readConfigFile(path);
+  if (reading.kind === 'read') return { ok: true, ...reading.source };
+  return {
+    ok: false,
+    problem: { key: 'configuration file', variable, message: `${JSON.stringify(path)}: ${reading.fault}` },
+  };
+}
+
+function withPreset(given: ReadonlyMap<SettingKey, Given>, preset: Preset | undefined): Map<SettingKey, Given> {
+  const merged = new Map(given);
+  if (preset === undefined) return merged;
+  const entries = Object.entries(preset.values) as [SettingKey, SettingValue][];
+  for (const [key] of entries)
+    for (const twin of FILE_TWINS.filter((twins) => twins.includes(key)).flat()) merged.delete(twin);
+  for (const [key, value] of entries) merged.set(key, { value, origin: preset.name });
+  return merged;
+}
+
+interface Checked {
+  readonly values: ReadonlyMap<SettingKey, SettingValue>;
+  readonly problems: readonly KeyProblem[];
+}
+
+/**
+ * Asks each setting's format; the values that fit, and a problem for each that does not or is missing.
+ * @param isNeeded whether there is no doing without a required setting
+ */
+function checkEach(given: ReadonlyMap<SettingKey, Given>, isNeeded: (key: SettingKey) => boolean): Checked {
+  const values = new Map<SettingKey, SettingValue>();
+  const problems: KeyProblem[] = [];
+  for (const [key, setting] of SETTINGS) {
+    const found = given.get(key);
+    if (found === undefined || found.value === null) {
+      if (setting.required !== undefined && isNeeded(key))
+        problems.push(problemOf(key, `required; ${setting.required}`));
+      continue;
+    }
+    const checked = checkValue(setting, found);
+    if (checked.ok) values.set(key, checked.value);
+    else problems.push(problemOf(key, checked.message));
+  }
+  return { values, problems };
+}
+
+function inOrder(problems: readonly ConfigProblem[]): ConfigProblem[] {
+  const order = [...SETTINGS.keys()] as string[];
+  return problems.toSorted((a, b) => order.indexOf(a.key) - order.indexOf(b.key));
+}
+
+function withDefaults(
+  values: ReadonlyMap<SettingKey, SettingValue>,
+  given: ReadonlyMap<SettingKey, Given>,
+): Map<SettingKey, Effective> {
+  return new Map(
+    [...SETTINGS].map(([key, setting]) => [
+      key,
+      { value: values.get(key) ?? setting.default, origin: given.get(key)?.origin ?? 'default' },
+    ]),
+  );
+}

@@ -1,0 +1,130 @@
+/**
+ * Reads the two sources of settings, a file (YAML 1.2, of which JSON is a part) and the environment, into flat lists of
+ * raw values with their origin. Whether a value is any good is not judged here.
+ */
+import { readFileSync } from 'node:fs';
+import { LineCounter, parseDocument } from 'yaml';
+import type { ConfigProblem } from '../config.ts';
+import { faultOfFile } from './named-files.ts';
+import { nearest } from './nearest.ts';
+import { cut } from './problems.ts';
+import type { Origin } from './problems.ts';
+import { CONFIG_VARIABLE, SETTINGS, settingOf } from '../schema/schema.ts';
+import type { SettingKey } from '../schema/schema.ts';
+import { readSections } from './sections.ts';
+
+/** A value as found, not checked yet; null asks for the default. */
+export interface Given {
+  readonly value: unknown;
+  readonly origin: Origin;
+}
+
+/** What one source says. */
+export interface Source {
+  readonly given: ReadonlyMap<SettingKey, Given>;
+  /** Lists of entries, as found. */
+  readonly lists: ReadonlyMap<ListName, Given>;
+  /** Keys of the file that are no settings. */
+  readonly problems: readonly ConfigProblem[];
+  /** Variables that are no settings. */
+  readonly warnings: readonly string[];
+}
+
+/** What a file may hold besides settings. */
+const LISTS = ['credentials', 'routes'] as const;
+export type ListName = (typeof LISTS)[number];
+
+const PREFIX = 'SIDECAR_';
+
+/** Reads the variables of settings; an empty one counts as not set. Never fails. */
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): Source {
+  const variables = new Map([...SETTINGS].map(([key, { env: variable }]) => [variable, key]));
+  const given = new Map<SettingKey, Given>();
+  const warnings: string[] = [];
+  for (const [variable, text] of Object.entries(env)) {
+    const key = variables.get(variable);
+    if (key === undefined) {
+      if (variable.startsWith(PREFIX) && variable !== CONFIG_VARIABLE)
+        warnings.push(warnUnknown(variable, variables.keys()));
+    } else if (text !== undefined && text !== '') {
+      given.set(key, { value: settingOf(key).format.fromText(text), origin: `environment ${variable}` });
+    }
+  }
+  return { given, lists: new Map(), problems: [], warnings };
+}
+
+function warnUnknown(variable: string, known: Iterable<string>): string {
+  const meant = byItsPath(variable) ?? misspelt(variable, known);
+  const hint = meant === undefined ? 'it is ignored' : `did you mean ${meant}?`;
+  return `environment variable ${cut(variable)} is not a setting; ${hint}`;
+}
+
+/** Settings with a short variable are also looked for under the long one that their path would make. */
+function byItsPath(variable: string): string | undefined {
+  const isMeant = (key: string): boolean =>
+    `${PREFIX}${key.replaceAll(/(?=[A-Z])|\./g, '_').toUpperCase()}` === variable;
+  return [...SETTINGS].find(([key]) => isMeant(key))?.[1].env;
+}
+
+function misspelt(variable: string, known: Iterable<string>): string | undefined {
+  // The prefix is common to all: left in, it would make short names look alike.
+  const names = [...known].map((name) => name.slice(PREFIX.length));
+  const meant = nearest(variable.slice(PREFIX.length), names);
+  return meant === undefined ? undefined : `${PREFIX}${meant}`;
+}
+
+/** A file that could be parsed, or the one thing that stands in the way. */
+export type FileReading =
+  { readonly kind: 'read'; readonly source: Source } | { readonly kind: 'unreadable'; readonly fault: string };
+
+/** Reads a configuration file. A key with nothing (or null) after it counts as not set. */
+export function readConfigFile(path: string): FileReading {
+  let contents: string;
+  try {
+    contents = readFileSync(path, 'utf8');
+  } catch (error) {
+    return { kind: 'unreadable', fault: faultOfFile(error) };
+  }
+  const parsed = parseYaml(contents);
+  return parsed.ok
+    ? { kind: 'read', source: flatten(parsed.value, path) }
+    : { kind: 'unreadable', fault: parsed.fault };
+}
+
+type Parsed =
+  { readonly ok: true; readonly value: ReadonlyMap<unknown, unknown> } | { readonly ok: false; readonly fault: string };
+
+function parseYaml(contents: string): Parsed {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(contents, { lineCounter, prettyErrors: false, stringKeys: true, logLevel: 'error' });
+  const [error] = [...document.errors, ...document.warnings];
+  if (error !== undefined) {
+    // The parser's own messages quote the file, and with it perhaps a secret: its code says enough.
+    const { line, col } = lineCounter.linePos(error.pos[0]);
+    const code = error.code.toLowerCase().replaceAll('_', ' ');
+    return { ok: false, fault: `line ${String(line)}, column ${String(col)}: not valid YAML or JSON (${code})` };
+  }
+  let value: unknown;
+  try {
+    value = document.toJS({ mapAsMap: true });
+  } catch {
+    return { ok: false, fault: 'holds a YAML alias (*name) without its anchor, or too many of them' };
+  }
+  if (value === null || value === undefined) return { ok: true, value: new Map() };
+  return value instanceof Map
+    ? { ok: true, value }
+    : { ok: false, fault: 'expected sections such as "upstream:" at the top level' };
+}
+
+function flatten(tree: ReadonlyMap<unknown, unknown>, path: string): Source {
+  const keys = [...SETTINGS.keys(), ...LISTS];
+  const { values, problems } = readSections(tree, { path, prefix: '', keys });
+  const given = new Map<SettingKey, Given>();
+  const lists = new Map<ListName, Given>();
+  for (const [key, raw] of values) {
+    const origin = `file ${path}`;
+    if (key === 'routes' || key === 'credentials') lists.set(key, { value: raw, origin });
+    else given.set(key, { value: settingOf(key).format.fromFile(raw), origin });
+  }
+  return { given, lists, problems, warnings: [] };
+}

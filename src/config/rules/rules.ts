@@ -1,0 +1,108 @@
+/**
+ * Rules that tie settings to each other, as a table. Each names the settings it looks at and is passed over when one
+ * of them is wrong by itself, so that one mistake makes one problem.
+ */
+import { isLoopbackHost } from '../../platform/loopback.ts';
+import { parseListenAddress } from '../schema/formats/address.ts';
+import { nameOf, problemOf } from '../load/problems.ts';
+import type { KeyProblem } from '../load/problems.ts';
+import type { Rule } from './rule.ts';
+import { AUTH_RULES, exactlyOne } from './rules-auth.ts';
+import type { SettingKey, Settings } from '../schema/schema.ts';
+import { insecureFault } from '../schema/formats/url.ts';
+
+/** Settings that may be given in place or in a file, not both. */
+export const FILE_TWINS: readonly (readonly [value: SettingKey, file: SettingKey])[] = [
+  ['auth.clientId', 'auth.clientIdFile'],
+  ['auth.clientSecret', 'auth.clientSecretFile'],
+  ['listen.requiredHeader.value', 'listen.requiredHeader.valueFile'],
+  ['fleet.redisUrl', 'fleet.redisUrlFile'],
+];
+
+const RULES: readonly Rule[] = [
+  {
+    keys: ['upstream.baseUrl', 'allowInsecureHttp'],
+    fault: ({ upstream, allowInsecureHttp }) =>
+      insecureFault(upstream.baseUrl, allowInsecureHttp, nameOf('allowInsecureHttp')),
+  },
+  ...AUTH_RULES,
+  {
+    keys: ['listen.requiredHeader.name', 'listen.requiredHeader.value', 'listen.requiredHeader.valueFile'],
+    fault: ({ listen }) => requiredHeaderFault(listen.requiredHeader),
+  },
+  {
+    keys: [
+      'listen.address',
+      'listen.requiredHeader.name',
+      'listen.requiredHeader.value',
+      'listen.requiredHeader.valueFile',
+      'listen.allowUnauthenticatedNetwork',
+    ],
+    fault: ({ listen }) => exposureFault(listen),
+  },
+  {
+    keys: ['admin.address', 'listen.address'],
+    fault: ({ admin, listen }) =>
+      admin.address === listen.address && !admin.address.endsWith(':0')
+        ? `must differ from ${nameOf('listen.address')}, found ${admin.address} in both`
+        : undefined,
+  },
+  {
+    keys: ['throttle.maxRate', 'throttle.rate'],
+    fault: ({ throttle: { rate, maxRate } }) =>
+      maxRate !== null && rate !== 'auto' && maxRate < rate
+        ? `found ${String(maxRate)}; expected at least ${nameOf('throttle.rate')}, ${String(rate)}, or only one of the two`
+        : undefined,
+  },
+  {
+    keys: ['throttle.share', 'fleet.redisUrl', 'fleet.redisUrlFile'],
+    fault: ({ throttle: { share }, fleet: { redisUrl, redisUrlFile } }) =>
+      share > 1 && (redisUrl !== null || redisUrlFile !== null)
+        ? `found ${String(share)} together with ${nameOf(redisUrl === null ? 'fleet.redisUrlFile' : 'fleet.redisUrl')}, over which replicas share the quota as it is; expected 1, or only one of the two`
+        : undefined,
+  },
+  {
+    keys: ['fleet.redisUrl', 'fleet.redisUrlFile'],
+    fault: ({ fleet }) =>
+      fleet.redisUrl !== null && fleet.redisUrlFile !== null
+        ? exactlyOne(fleet.redisUrl, fleet.redisUrlFile, 'the URL', 'fleet.redisUrlFile')
+        : undefined,
+  },
+  {
+    keys: ['shutdown.delayMs', 'shutdown.drainMs'],
+    fault: ({ shutdown }) =>
+      shutdown.delayMs > shutdown.drainMs
+        ? `found ${String(shutdown.delayMs)}; expected at most ${nameOf('shutdown.drainMs')}, ${String(shutdown.drainMs)}, of which it is a part`
+        : undefined,
+  },
+];
+
+/**
+ * One problem for each rule that is broken; rules over a key in `wrong` are passed over.
+ * @param isAsked whether the rules that are put to a key matter here. Default: all do
+ */
+export function findBrokenRules(
+  settings: Settings,
+  wrong: ReadonlySet<string>,
+  isAsked: (key: SettingKey) => boolean = () => true,
+): KeyProblem[] {
+  return RULES.flatMap(({ keys, fault }) => {
+    const found = !isAsked(keys[0]) || keys.some((key) => wrong.has(key)) ? undefined : fault(settings);
+    return found === undefined ? [] : [problemOf(keys[0], found)];
+  });
+}
+
+function requiredHeaderFault(header: Settings['listen']['requiredHeader']): string | undefined {
+  const valueNames = `${nameOf('listen.requiredHeader.value')} or ${nameOf('listen.requiredHeader.valueFile')}`;
+  if (header.name === null && header.value === null && header.valueFile === null) return undefined;
+  if (header.name === null) return `required with ${valueNames}; a field name such as X-Sidecar-Key`;
+  if (header.value === null && header.valueFile === null) return `set without its value; expected ${valueNames} too`;
+  return header.value !== null && header.valueFile !== null ? `set with both ${valueNames}; expected one` : undefined;
+}
+
+function exposureFault(listen: Settings['listen']): string | undefined {
+  const address = parseListenAddress(listen.address);
+  const isExposed = address?.kind === 'tcp' && !isLoopbackHost(address.host);
+  if (!isExposed || listen.requiredHeader.name !== null || listen.allowUnauthenticatedNetwork) return undefined;
+  return `found ${listen.address}, which is not loopback: whoever reaches it would call the partner in your name; set ${nameOf('listen.requiredHeader.name')} and its value, or ${nameOf('listen.allowUnauthenticatedNetwork')} to true`;
+}

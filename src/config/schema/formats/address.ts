@@ -1,0 +1,66 @@
+/**
+ * Addresses to listen on, names that a Host field may hold (RFC 9110 §7.2) and web origins (RFC 6454 §6.2), as text
+ * of the configuration. Nothing here resolves a name.
+ */
+import { isIPv4, isIPv6 } from 'node:net';
+import type { AllowedHost, ListenAddress } from '../../config.ts';
+import { format, list } from './formats.ts';
+import type { Format } from './formats.ts';
+
+/** Longest path that a `unix:` socket address of Linux holds. */
+const LONGEST_SOCKET_PATH_BYTES = 107;
+// Underscores are not for DNS host names, yet Compose and Kubernetes users have them in service names.
+const NAME = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/;
+const HOST_AND_PORT = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::([0-9]{1,5}))?$/;
+
+/** Splits `host`, `host:port`, `[v6]` and `[v6]:port`, the host in lower case; undefined when it is none of these. */
+export function parseHost(text: string): AllowedHost | undefined {
+  const [, host, digits] = HOST_AND_PORT.exec(text.toLowerCase()) ?? [];
+  if (host === undefined || !isHost(host)) return undefined;
+  const port = digits === undefined ? undefined : Number(digits);
+  if (port !== undefined && port > 65_535) return undefined;
+  // Browsers and curl send IPv6 hosts in their shortest form: compare in that form.
+  return { host: host.startsWith('[') ? new URL(`http://${host}`).hostname : host, port };
+}
+
+function isHost(host: string): boolean {
+  if (host.startsWith('[')) return isIPv6(host.slice(1, -1));
+  // Digits and dots alone are an IPv4 address or a mistake, never a name.
+  return /^[0-9.]+$/.test(host) ? isIPv4(host) : host.length <= 253 && NAME.test(host);
+}
+
+/** Reads `localhost:PORT`, `HOST:PORT`, `[v6]:PORT` (the host then without brackets) or `unix:/path`; else undefined. */
+export function parseListenAddress(text: string): ListenAddress | undefined {
+  if (text.startsWith('unix:')) {
+    const path = text.slice('unix:'.length);
+    const fits = /^\/\P{Cc}+$/u.test(path) && Buffer.byteLength(path) <= LONGEST_SOCKET_PATH_BYTES;
+    return fits ? { kind: 'unix', path } : undefined;
+  }
+  const parsed = parseHost(text);
+  if (parsed?.port === undefined) return undefined;
+  return { kind: 'tcp', host: parsed.host.replace(/^\[|\]$/g, ''), port: parsed.port };
+}
+
+/** An address to listen on. */
+export function listenAddress(): Format<string> {
+  return format({
+    expected: `localhost:PORT, HOST:PORT, [IPv6]:PORT or unix:/path (port 0-65535, path up to ${String(LONGEST_SOCKET_PATH_BYTES)} bytes)`,
+    check: (value) => typeof value === 'string' && parseListenAddress(value) !== undefined,
+  });
+}
+
+/** Names that a Host field may hold. */
+export function allowedHosts(minEntries: number): Format<readonly string[]> {
+  return list('host[:port] (no port = any port; no wildcard)', minEntries, (entry) => parseHost(entry) !== undefined);
+}
+
+/** Web origins exactly as a browser sends them. */
+export function allowedOrigins(): Format<readonly string[]> {
+  return list('an exact origin, scheme://host[:port]', 0, (entry) => {
+    const [, scheme, authority] = /^([a-z][a-z0-9+.-]*):\/\/([^/]+)$/.exec(entry.toLowerCase()) ?? [];
+    if (scheme === undefined || authority === undefined || parseHost(authority) === undefined) return false;
+    if (scheme !== 'http' && scheme !== 'https') return true;
+    const serialized = new URL(entry).origin;
+    return serialized === entry.toLowerCase() || `browsers send it as ${serialized}: write that`;
+  });
+}

@@ -1,0 +1,88 @@
+/**
+ * URLs of the configuration: which are accepted, how two are joined, and how one is shown without its password.
+ */
+import { isLoopbackHost } from '../../../platform/loopback.ts';
+import { format } from './formats.ts';
+import type { Format } from './formats.ts';
+import { oneOrSeveral } from './several.ts';
+import type { OneOrSeveral } from './several.ts';
+
+/** What stands where a secret was. */
+export const MASK = '********';
+
+/** Hides the user information of a URL, also of text that is only nearly one, and whatever follows `?` or `#`. */
+export function maskUrl(text: string): string {
+  const [, scheme = '', rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/)?(.*)$/isu.exec(text) ?? [];
+  // Up to the last `@`: an unencoded password may itself hold `@`, `/` or `?`.
+  const at = rest.lastIndexOf('@');
+  const host = rest.slice(at + 1).replace(/[?#].*$/su, (tail) => `${tail.slice(0, 1)}…`);
+  return at < 0 ? scheme + host : `${scheme}${MASK}@${host}`;
+}
+
+/** An absolute https: or http: URL to which paths are joined: no user information, query or fragment. */
+export function baseUrl(example: string): Format<string> {
+  return format({
+    expected: `an absolute https: URL, such as ${example}`,
+    check: (value) => (typeof value === 'string' ? baseUrlFault(value) : false),
+    show: maskUrl,
+  });
+}
+
+function baseUrlFault(text: string): boolean | string {
+  // The URL parser forgives blanks, backslashes and a missing `//`; a typing error is better refused than guessed.
+  if (!/^https?:\/\/[^\s\\/\p{Cc}][^\s\\\p{Cc}]*$/iu.test(text) || !URL.canParse(text)) return false;
+  if (/[?#]/.test(text)) return 'expected a URL without a query or fragment';
+  const url = new URL(text);
+  return url.username === '' && url.password === '' ? true : 'expected a URL without user information (user:password@)';
+}
+
+/** Usually a URL, and then one that may hold a password; any text without control characters is one. */
+export function audience(): Format<OneOrSeveral> {
+  return oneOrSeveral({
+    what: 'an audience without control characters, such as https://api.example.com',
+    check: (entry) => /^\P{Cc}+$/u.test(entry),
+    show: maskUrl,
+  });
+}
+
+/** An absolute URI without fragment (RFC 8707 §2). */
+export function resource(): Format<OneOrSeveral> {
+  return oneOrSeveral({
+    what: 'an absolute URI without fragment, such as https://api.example.com/v1',
+    check: (entry) => /^[\x21\x22\x24-\x7e]+$/.test(entry) && URL.canParse(entry),
+    show: maskUrl,
+  });
+}
+
+/** A path that is appended to a URL: no query, fragment or dot segment. */
+export function urlPath(): Format<string> {
+  return format({
+    expected: 'a path such as /oauth/token, without query, fragment or dot segments',
+    check: (value) =>
+      typeof value === 'string' &&
+      /^\/?[\w.~!$&'()*+,;=:@%-]+(?:\/[\w.~!$&'()*+,;=:@%-]+)*\/?$/.test(value) &&
+      !value.split('/').some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment)),
+  });
+}
+
+/** Appends `path` to the path of `base`, with exactly one slash between the two. */
+export function joinUrl(base: string, path: string): URL {
+  const url = new URL(base);
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}`;
+  return url;
+}
+
+/** True when what is sent to this URL crosses a network unencrypted. */
+function isInsecure(text: string): boolean {
+  const url = new URL(text);
+  return url.protocol === 'http:' && !isLoopbackHost(url.hostname);
+}
+
+/**
+ * Why a URL is refused whose traffic anyone on the way could read; undefined when it is not.
+ * @param allowedBy the name of the setting that allows it
+ */
+export function insecureFault(text: string | null, isAllowed: boolean, allowedBy: string): string | undefined {
+  if (text === null || isAllowed || !isInsecure(text)) return undefined;
+  return `http: is accepted for loopback hosts only, since anyone on the way could read what is sent; use https:, or set ${allowedBy} to true`;
+}

@@ -1,0 +1,177 @@
+/**
+ * The part of the schema that faces the application and the operator: who may connect where, ending, logs.
+ */
+import { allowedHosts, allowedOrigins, listenAddress } from './formats/address.ts';
+import { allowRules } from './formats/allow-rules.ts';
+import { fieldName, fieldValueFault, secret } from './formats/credentials.ts';
+import { fraction, matching, oneOf, text, toggle, wholeNumber } from './formats/formats.ts';
+import { setting, unset } from './setting.ts';
+
+const DAY_MS = 86_400_000;
+const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+
+export const listen = {
+  address: setting({
+    doc: 'Where the application connects. localhost binds 127.0.0.1 and, where present, ::1. Port 0 takes a free one. An address that is not loopback needs listen.requiredHeader or listen.allowUnauthenticatedNetwork.',
+    format: listenAddress(),
+    default: 'localhost:18080',
+    env: 'SIDECAR_LISTEN',
+  }),
+  socketMode: setting({
+    doc: 'Permission bits of a unix: socket.',
+    format: matching(/^0?[0-7]{3}$/, 'three octal digits after a 0, such as 0600 (in a file in quotes)'),
+    default: '0600',
+    env: 'SIDECAR_LISTEN_SOCKET_MODE',
+  }),
+  requiredHeader: {
+    name: unset({
+      doc: 'A field that every request must carry, with the value below; it is never forwarded.',
+      format: fieldName(),
+      env: 'SIDECAR_LISTEN_REQUIRED_HEADER_NAME',
+    }),
+    value: unset({
+      doc: 'The value of the required field.',
+      format: secret('a field value: printable ASCII', fieldValueFault),
+      env: 'SIDECAR_LISTEN_REQUIRED_HEADER_VALUE',
+      sensitive: true,
+    }),
+    valueFile: unset({
+      doc: 'File that holds the value of the required field; one line end at its end is dropped.',
+      format: text('a path'),
+      env: 'SIDECAR_LISTEN_REQUIRED_HEADER_VALUE_FILE',
+    }),
+  },
+  allowUnauthenticatedNetwork: setting({
+    doc: 'Whether an address that is not loopback may be listened on without a required field: whoever reaches it then calls the partner in your name.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_LISTEN_ALLOW_UNAUTHENTICATED_NETWORK',
+  }),
+  allowedHosts: setting({
+    doc: 'Values of the Host field that are served; on a unix: socket every valid value, and none, is served.',
+    format: allowedHosts(1),
+    default: LOOPBACK_NAMES,
+    env: 'SIDECAR_ALLOWED_HOSTS',
+  }),
+  allowedOrigins: setting<readonly string[]>({
+    doc: 'Web origins whose pages may call the sidecar; CORS is answered for these only.',
+    format: allowedOrigins(),
+    default: [],
+    env: 'SIDECAR_ALLOWED_ORIGINS',
+  }),
+  allow: setting<readonly string[]>({
+    doc: 'What may be asked for at all: methods, and a path that is allowed itself and with everything below it, by whole segments. None allows everything. Spell out HEAD and OPTIONS too: no method stands for another.',
+    format: allowRules(),
+    default: [],
+    env: 'SIDECAR_LISTEN_ALLOW',
+  }),
+  allowHalfClose: setting({
+    doc: 'Whether a client that has closed its sending side still waits for the answer; false: it has left.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_LISTEN_ALLOW_HALF_CLOSE',
+  }),
+  keepAliveMs: setting({
+    doc: 'How long an idle client connection is kept open.',
+    format: wholeNumber(1000, DAY_MS),
+    default: 3_600_000,
+    env: 'SIDECAR_LISTEN_KEEP_ALIVE_MS',
+  }),
+  maxConnections: setting({
+    doc: 'Client connections that may be open at once, at most; fewer where the limit of file descriptors or of memory allows fewer (docs/operations.md).',
+    format: wholeNumber(1, 1_000_000),
+    default: 10_000,
+    env: 'SIDECAR_LISTEN_MAX_CONNECTIONS',
+  }),
+};
+
+export const admin = {
+  address: setting({
+    doc: 'Where probes, metrics and status are served. Port 0 takes a free one.',
+    format: listenAddress(),
+    default: 'localhost:19464',
+    env: 'SIDECAR_ADMIN_LISTEN',
+  }),
+  allowedHosts: setting({
+    doc: 'Values of the Host field that the admin port serves; IP addresses always pass.',
+    format: allowedHosts(0),
+    default: LOOPBACK_NAMES,
+    env: 'SIDECAR_ADMIN_ALLOWED_HOSTS',
+  }),
+  exposeAll: setting({
+    doc: 'Whether peers that are not loopback get more than /metrics and the probes.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_ADMIN_EXPOSE_ALL',
+  }),
+  allowQuit: setting({
+    doc: 'Whether POST /quitquitquit ends the sidecar as SIGTERM does: for loopback peers alone, never for a browser.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_ADMIN_ALLOW_QUIT',
+  }),
+  allowLogLevel: setting({
+    doc: 'Whether GET and PUT /log-level tell and change log.level while the sidecar runs: for loopback peers alone, changed by no browser.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_ADMIN_ALLOW_LOG_LEVEL',
+  }),
+};
+
+export const response = {
+  serverTiming: setting({
+    doc: 'Whether answers get a Server-Timing field that says where the time went: queue, token and upstream in milliseconds, and how many attempts there were.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_RESPONSE_SERVER_TIMING',
+  }),
+};
+
+export const shutdown = {
+  drainMs: setting({
+    doc: 'Longest time from the signal to the end of the process; what is unanswered by then is cut.',
+    format: wholeNumber(0, DAY_MS),
+    default: 25_000,
+    env: 'SIDECAR_DRAIN_MS',
+  }),
+  delayMs: setting({
+    doc: 'The part of shutdown.drainMs, at its start, in which the listener stays open.',
+    format: wholeNumber(0, DAY_MS),
+    default: 0,
+    env: 'SIDECAR_DRAIN_DELAY_MS',
+  }),
+};
+
+export const log = {
+  level: setting({
+    doc: 'The least severe messages that are logged; requests are logged at info.',
+    format: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+    default: 'info',
+    env: 'SIDECAR_LOG_LEVEL',
+  }),
+  format: setting({
+    doc: 'How the log is written: json is one JSON document a line, pretty is for people; auto is pretty on a terminal, else json.',
+    format: oneOf(['auto', 'json', 'pretty']),
+    default: 'auto',
+    env: 'SIDECAR_LOG_FORMAT',
+  }),
+  sample: setting({
+    doc: 'The share of successful, fast requests that is logged; errors, refusals and slow requests always are. Below 1 the lines of requests say in sampled which share was logged of their kind.',
+    format: fraction(),
+    default: 1,
+    env: 'SIDECAR_LOG_SAMPLE',
+  }),
+  slowMs: setting({
+    doc: 'From this duration on a request is slow, and logged whatever log.sample says.',
+    format: wholeNumber(0, DAY_MS),
+    default: 1000,
+    env: 'SIDECAR_LOG_SLOW_MS',
+  }),
+};
+
+export const allowInsecureHttp = setting({
+  doc: 'Whether http: URLs are accepted for hosts that are not loopback: secret, token and data then cross the network readable.',
+  format: toggle(),
+  default: false,
+  env: 'SIDECAR_ALLOW_INSECURE_HTTP',
+});

@@ -1,0 +1,107 @@
+/**
+ * The part of the schema that faces the partner: where it is and how often to try. How tokens are had is in schema-auth.ts, how
+ * fast to call in schema-pacing.ts.
+ */
+import { text, toggle, wholeNumber } from './formats/formats.ts';
+import { setting, unset } from './setting.ts';
+import { baseUrl } from './formats/url.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const MIB = 1_048_576;
+
+export const upstream = {
+  baseUrl: unset({
+    doc: "The partner API's base URL. The paths of requests are joined to its path and cannot leave it.",
+    format: baseUrl('https://api.example.com/v1'),
+    env: 'SIDECAR_BASE_URL',
+    required: "the partner API's base URL, such as https://api.example.com/v1",
+  }),
+  requestTimeoutMs: setting({
+    doc: 'Longest time from the last byte of a request sent to the head of its response, each attempt.',
+    format: wholeNumber(1, DAY_MS),
+    default: 30_000,
+    env: 'SIDECAR_REQUEST_TIMEOUT_MS',
+  }),
+  connectTimeoutMs: setting({
+    doc: 'Longest time to open a connection, name lookup and TLS included.',
+    format: wholeNumber(1, HOUR_MS),
+    default: 5000,
+    env: 'SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS',
+  }),
+  maxConnectionAgeMs: setting({
+    doc: 'A connection older than this takes no further request, so that changes of DNS are followed; 0 = no limit.',
+    format: wholeNumber(0, DAY_MS),
+    default: 300_000,
+    env: 'SIDECAR_UPSTREAM_MAX_CONNECTION_AGE_MS',
+  }),
+  bodyIdleTimeoutMs: setting({
+    doc: 'Longest time without a byte of a body, in either direction; 0 = never.',
+    format: wholeNumber(0, DAY_MS),
+    default: 300_000,
+    env: 'SIDECAR_BODY_IDLE_TIMEOUT_MS',
+  }),
+  websocket: setting({
+    doc: 'Whether WebSocket upgrades are passed on.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_WEBSOCKET',
+  }),
+  caFile: unset({
+    doc: 'PEM file of the certificate authorities to trust, here and for auth.caFile, instead of the built-in roots. Read again when it changes.',
+    format: text('a path'),
+    env: 'SIDECAR_CA_FILE',
+  }),
+  tlsCertificateFile: unset({
+    doc: 'PEM file of the client certificate, with its chain, that is offered to the API; without it, auth.tlsCertificateFile. Read again when it changes.',
+    format: text('a path'),
+    env: 'SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE',
+  }),
+  tlsKeyFile: unset({
+    doc: 'PEM file of the private key of upstream.tlsCertificateFile, not encrypted.',
+    format: text('a path'),
+    env: 'SIDECAR_UPSTREAM_TLS_KEY_FILE',
+  }),
+};
+
+export const request = {
+  deadlineMs: setting({
+    doc: 'Longest time from the arrival of a request to the head of its response, all waits and attempts; a client may shorten it with x-sidecar-timeout-ms.',
+    format: wholeNumber(1, DAY_MS),
+    default: 60_000,
+    env: 'SIDECAR_DEADLINE_MS',
+  }),
+};
+
+export const retry = {
+  attempts: setting({
+    doc: 'Attempts per request, the first included; retries of calls that were refused for their rate are not counted here.',
+    format: wholeNumber(1, 100),
+    default: 4,
+    env: 'SIDECAR_RETRY_ATTEMPTS',
+  }),
+  unsafeOn429: setting({
+    doc: 'Whether requests of every method are retried after a 429, or a 403 with Retry-After or nothing remaining (a rate-limited call was not carried out); false: idempotent methods only.',
+    format: toggle(),
+    default: true,
+    env: 'SIDECAR_RETRY_UNSAFE_ON_429',
+  }),
+  trustIdempotencyKey: setting({
+    doc: 'Whether a request with an Idempotency-Key field is retried as if its method were idempotent.',
+    format: toggle(),
+    default: false,
+    env: 'SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY',
+  }),
+  replayBufferBytes: setting({
+    doc: 'Longest request body that is kept for a retry; a longer one streams once and is not replayed.',
+    format: wholeNumber(0, 1024 * MIB),
+    default: MIB,
+    env: 'SIDECAR_REPLAY_BUFFER_BYTES',
+  }),
+  replayTotalBytes: setting({
+    doc: 'Bytes kept for retries by all requests together, at most; fewer where memory allows fewer (docs/operations.md). Past it, bodies stream once and are not replayed.',
+    format: wholeNumber(0, 65_536 * MIB),
+    default: 32 * MIB,
+    env: 'SIDECAR_REPLAY_TOTAL_BYTES',
+  }),
+};

@@ -1,0 +1,73 @@
+/**
+ * The part of the schema that says how fast to call the partner, and how many may wait.
+ */
+import { permitsPerSecond, rate, text, wholeNumber } from './formats/formats.ts';
+import { setting, unset } from './setting.ts';
+
+const DAY_MS = 86_400_000;
+/** Permits per second. */
+const FASTEST = 1_000_000;
+
+export const throttle = {
+  rate: setting<number | 'auto'>({
+    doc: "Permits per second; auto learns the rate from the upstream's rate-limit answers.",
+    format: rate(FASTEST),
+    default: 'auto',
+    env: 'SIDECAR_RATE',
+  }),
+  maxRate: unset({
+    doc: 'Permits per second that auto never exceeds, whatever it learns; unused with a number for throttle.rate.',
+    format: permitsPerSecond(FASTEST),
+    env: 'SIDECAR_THROTTLE_MAX_RATE',
+  }),
+  share: setting({
+    doc: 'Replicas that share the quota without knowing of each other: a number for throttle.rate, its burst, throttle.maxRate and what the upstream states are divided by it.',
+    format: wholeNumber(1, 10_000),
+    default: 1,
+    env: 'SIDECAR_THROTTLE_SHARE',
+  }),
+  stateFile: unset({
+    doc: 'File that keeps what auto has learned over a restart, in a directory that can be written; without it a restart learns anew.',
+    format: text('a path'),
+    env: 'SIDECAR_THROTTLE_STATE_FILE',
+  }),
+  burst: setting({
+    doc: 'Permits that may be saved up while nothing is sent; unused with auto.',
+    format: wholeNumber(1, 1_000_000),
+    default: 1,
+    env: 'SIDECAR_BURST',
+  }),
+  maxInFlight: setting({
+    doc: 'Requests that may be under way at the upstream at once.',
+    format: wholeNumber(1, 100_000),
+    default: 64,
+    env: 'SIDECAR_MAX_IN_FLIGHT',
+  }),
+  maxStreams: setting({
+    doc: 'Event streams, upgraded connections and uploads that have stalled while others wait, at once; they do not count in throttle.maxInFlight.',
+    format: wholeNumber(0, 100_000),
+    default: 100,
+    env: 'SIDECAR_THROTTLE_MAX_STREAMS',
+  }),
+  maxPauseMs: setting({
+    doc: 'While the upstream asks for a longer pause than this, new requests are refused at once, but for one probe per interval.',
+    format: wholeNumber(1000, DAY_MS),
+    default: 300_000,
+    env: 'SIDECAR_THROTTLE_MAX_PAUSE_MS',
+  }),
+};
+
+export const queue = {
+  max: setting({
+    doc: 'Requests that may wait at once; more are refused. With 0 only what can be sent at once is served.',
+    format: wholeNumber(0, 1_000_000),
+    default: 1000,
+    env: 'SIDECAR_QUEUE_MAX',
+  }),
+  timeoutMs: setting({
+    doc: 'Longest time that one request may wait, all its waits together.',
+    format: wholeNumber(1, DAY_MS),
+    default: 30_000,
+    env: 'SIDECAR_QUEUE_TIMEOUT_MS',
+  }),
+};

@@ -1,0 +1,96 @@
+/**
+ * The convict schema: every setting with its doc, format, default and environment variable, as one tree and as a list.
+ * The reference in config/ is generated from it. Reading, merging and problems are load.ts's part.
+ */
+import convict from 'convict';
+import type { SettingValue, TextMap } from './formats/formats.ts';
+import * as authorization from './schema-auth.ts';
+import * as sharing from './schema-fleet.ts';
+import * as inbound from './schema-inbound.ts';
+import * as outbound from './schema-outbound.ts';
+import * as pacing from './schema-pacing.ts';
+import type { Keys, Setting, Values } from './setting.ts';
+
+const schema = {
+  upstream: outbound.upstream,
+  auth: authorization.auth,
+  egress: authorization.egress,
+  listen: inbound.listen,
+  admin: inbound.admin,
+  throttle: pacing.throttle,
+  queue: pacing.queue,
+  request: outbound.request,
+  response: inbound.response,
+  retry: outbound.retry,
+  fleet: sharing.fleet,
+  shutdown: inbound.shutdown,
+  log: inbound.log,
+  allowInsecureHttp: inbound.allowInsecureHttp,
+};
+
+/** A dotted key of the schema. */
+export type SettingKey = Keys<typeof schema>;
+
+/** The values of all settings, checked one by one, not yet against each other. */
+export type Settings = Values<typeof schema>;
+
+/** The variable that names the configuration file; it is no setting of its own. */
+export const CONFIG_VARIABLE = 'SIDECAR_CONFIG';
+
+/** Every setting by its dotted key, in the order of the documentation. */
+export const SETTINGS: ReadonlyMap<SettingKey, Setting> = new Map(leaves(schema, ''));
+
+function* leaves(node: object, prefix: string): Generator<[SettingKey, Setting]> {
+  for (const [name, child] of Object.entries(node) as [string, object][]) {
+    if (isSetting(child)) yield [`${prefix}${name}` as SettingKey, child];
+    else yield* leaves(child, `${prefix}${name}.`);
+  }
+}
+
+function isSetting(node: object): node is Setting {
+  return 'env' in node && 'format' in node;
+}
+
+/** The setting of a key. */
+export function settingOf(key: SettingKey): Setting {
+  const found = SETTINGS.get(key);
+  if (found === undefined) throw new Error(`no such setting: ${key}`);
+  return found;
+}
+
+/**
+ * Completes values with the schema's defaults.
+ * @throws Error of convict when a value does not fit: callers have checked each one, with better messages
+ */
+export function completeSettings(values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
+  // Environment and arguments are kept from convict: its reading of them is not strict.
+  const store = convict<Settings>(schema, { env: {}, args: [] });
+  const maps: [SettingKey, TextMap][] = [];
+  for (const [key, value] of values) {
+    // Convict would take a dot in a name for a path.
+    if (isTextMap(value)) maps.push([key, value]);
+    else store.set<string>(key, value);
+  }
+  const settings = store.validate({ allowed: 'strict' }).getProperties();
+  for (const [key, map] of maps) replaceLeaf(settings, key.split('.'), map);
+  return settings;
+}
+
+/** A copy with other values in some places. */
+export function overlay(settings: Settings, values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
+  const copy = structuredClone(settings);
+  for (const [key, value] of values) replaceLeaf(copy, key.split('.'), value);
+  return copy;
+}
+
+/** True for a map from names to texts. */
+export function isTextMap(value: SettingValue): value is TextMap {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function replaceLeaf(node: object, [name = '', ...rest]: readonly string[], value: SettingValue): void {
+  const children = node as Record<string, SettingValue | object>;
+  const child = children[name];
+  if (rest.length > 0 && typeof child === 'object' && child !== null) replaceLeaf(child, rest, value);
+  else children[name] = value;
+}

@@ -1,0 +1,52 @@
+/**
+ * The shape of one entry of the schema, a convict leaf with two additions of our own (`required`, and formats that
+ * know their words), and the types that follow from a tree of them.
+ */
+import type { Format, SettingValue } from './formats/formats.ts';
+
+/** One setting. */
+export interface Setting<T extends SettingValue = SettingValue> {
+  /** What it does, in one or two sentences that end in a full stop. */
+  readonly doc: string;
+  readonly format: Format<NonNullable<T>>;
+  /** null = not set. */
+  readonly default: T;
+  /** The environment variable that sets it. */
+  readonly env: string;
+  /** null passes without asking the format. */
+  readonly nullable: boolean;
+  /** True: the value is never shown. */
+  readonly sensitive: boolean;
+  /** Set when there is no doing without it: what to give, in words. */
+  readonly required?: string;
+}
+
+type Given<T extends SettingValue> = Pick<Setting<T>, 'doc' | 'format' | 'env'> & {
+  readonly sensitive?: boolean;
+  readonly required?: string;
+};
+
+/** A setting with a default. */
+export function setting<T extends NonNullable<SettingValue>>(
+  given: Given<T> & { readonly default: NoInfer<T> },
+): Setting<T> {
+  return { nullable: false, sensitive: false, ...given };
+}
+
+/** A setting that may be left out, or one without a default. */
+export function unset<T extends NonNullable<SettingValue>>(given: Given<T>): Setting<T | null> {
+  // The format is asked only about values that are not null.
+  return { default: null, nullable: true, sensitive: false, ...given };
+}
+
+/** The values that a tree of settings describes. */
+export type Values<Node> = {
+  -readonly [K in keyof Node]: Node[K] extends Setting<infer T> ? T : Values<Node[K]>;
+};
+
+/** The dotted keys of a tree of settings. */
+export type Keys<Node, Prefix extends string = ''> = {
+  [K in keyof Node & string]: Node[K] extends { readonly env: string }
+    ? `${Prefix}${K}`
+    : Keys<Node[K], `${Prefix}${K}.`>;
+}[keyof Node & string];

@@ -1,0 +1,252 @@
+/** Sources and their precedence, files that cannot be used, unknown names, presets, the result as a whole. */
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/config/load/load.ts';
+import { BASE_ENV, configOf, problemsOf, scratchDirectory, scratchFile, simple } from '../base-env.ts';
+
+describe('precedence', () => {
+  const load = (env: Record<string, string>, yaml: string) => {
+    const file = scratchFile(yaml, 'sidecar.yaml');
+    const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, file });
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+    return { ...loaded, config: simple(loaded.config), file };
+  };
+
+  test('defaults, then file, then environment, each with its origin', () => {
+    const loaded = load({ SIDECAR_BURST: '7' }, 'throttle: { burst: 3, rate: 2.5 }\nlog:\n  level: debug\n');
+    expect(loaded.config.throttle).toMatchObject({ burst: 7, rate: 2.5, maxInFlight: 64 });
+    expect(loaded.effective.get('throttle.burst')).toEqual({ value: 7, origin: 'environment SIDECAR_BURST' });
+    expect(loaded.effective.get('throttle.rate')).toEqual({ value: 2.5, origin: `file ${loaded.file}` });
+    expect(loaded.effective.get('throttle.maxInFlight')).toEqual({ value: 64, origin: 'default' });
+  });
+  test('an empty variable and an empty key count as not set', () => {
+    const loaded = load({ SIDECAR_BURST: '' }, 'throttle:\n  burst:\n  rate: 5\nqueue:\n');
+    expect(loaded.config.throttle).toMatchObject({ burst: 1, rate: 5 });
+    expect(loaded.effective.get('throttle.burst')?.origin).toBe('default');
+  });
+  test('a wrong value in the file does not matter when the environment replaces it', () => {
+    expect(load({ SIDECAR_BURST: '7' }, 'throttle: { burst: many }').config.throttle.burst).toBe(7);
+  });
+  test('the argument wins over SIDECAR_CONFIG', () => {
+    expect(load({ SIDECAR_CONFIG: '/nowhere.yaml' }, 'queue: { max: 5 }').config.queue.max).toBe(5);
+  });
+  test('SIDECAR_CONFIG names a file, JSON as well', () => {
+    const file = scratchFile(
+      '{\n\t"queue": { "max": 5 },\n\t"listen": { "allowedHosts": ["a", "b:1"] }\n}',
+      'sidecar.json',
+    );
+    const config = configOf({ SIDECAR_CONFIG: file });
+    expect(config.queue.max).toBe(5);
+    expect(config.listen.allowedHosts).toEqual([
+      { host: 'a', port: undefined },
+      { host: 'b', port: 1 },
+    ]);
+  });
+  test('a list in a file may be comma-separated text', () => {
+    expect(load({}, 'admin: { allowedHosts: "a, b" }').config.admin.allowedHosts.map(({ host }) => host)).toEqual([
+      'a',
+      'b',
+    ]);
+  });
+});
+
+describe('files that cannot be used make one problem', () => {
+  test.each([
+    ['upstream: {}\nupstream: {}', /line 2, column 1: not valid YAML or JSON \(duplicate key\)/],
+    ['auth: { clientSecret: "sesame', /line 1, column \d+: not valid/],
+    ['auth:\n  clientSecret: *sesame', /alias/],
+    ['auth:\n  clientSecret: !sesame x', /line 2, column 17: not valid/],
+    ['auth:\n  clientSecret: "\\sesame"', /line 2, column \d+: not valid/],
+    ['- sesame', /expected sections/],
+    ['sesame', /expected sections/],
+    ['a: 1\n---\nb: 2', /multiple docs/],
+    ['? [sesame]\n: 1', /not valid/],
+    ['queue:\n\tmax: 1', /line 2, column 1: not valid/],
+  ])('%j', (contents, expected) => {
+    const lines = problemsOf({ SIDECAR_CLIENT_ID: '', SIDECAR_CONFIG: scratchFile(contents) });
+    expect(lines).toEqual([expect.stringMatching(expected)]);
+    expect(lines[0]).toMatch(/^configuration file \(SIDECAR_CONFIG\): "\//);
+    expect(lines[0]).not.toContain('sesame');
+  });
+  test('one that is not there', () => {
+    expect(problemsOf({}, { file: '/nowhere/sidecar.yaml' })).toEqual([
+      'configuration file: "/nowhere/sidecar.yaml": does not exist',
+    ]);
+  });
+  test('a directory', () => {
+    expect(problemsOf({}, { file: scratchDirectory() })[0]).toContain('is a directory');
+  });
+  test('an alias bomb', () => {
+    const levels = Array.from(
+      { length: 12 },
+      (_, i) => `a${String(i + 1)}: &a${String(i + 1)} [${`*a${String(i)},`.repeat(9)}]`,
+    );
+    const lines = problemsOf({}, { file: scratchFile(['a0: &a0 [x]', ...levels].join('\n')) });
+    expect(lines).toEqual([expect.stringContaining('too many of them')]);
+  });
+});
+
+describe('values of a file are typed', () => {
+  test.each([
+    [
+      'throttle: { burst: "3" }',
+      'throttle.burst',
+      /found "3" in .*expected a whole number from 1 to 1000000, without quotes$/,
+    ],
+    ['throttle: { rate: "2.5" }', 'throttle.rate', /without quotes$/],
+    ['throttle: { burst: 1.5 }', 'throttle.burst', /found 1.5 in/],
+    ['throttle: { burst: .nan }', 'throttle.burst', /found NaN in/],
+    ['throttle: { rate: .inf }', 'throttle.rate', /found Infinity in/],
+    ['throttle: { burst: [3] }', 'throttle.burst', /found a list in/],
+    ['throttle: { burst: { a: 3 } }', 'throttle.burst', /found a section in/],
+    ['upstream: { websocket: "true" }', 'upstream.websocket', /true or false, without quotes$/],
+    ['upstream: { websocket: yes }', 'upstream.websocket', /found "yes" in/],
+    ['upstream: { websocket: 1 }', 'upstream.websocket', /found 1 in/],
+    ['auth: { scope: 12 }', 'auth.scope', /write it in quotes$/],
+    ['auth: { scope: "" }', 'auth.scope', /found "" in/],
+    ['listen: { socketMode: 0600 }', 'listen.socketMode', /in quotes/],
+    ['listen: { allowedHosts: [1] }', 'listen.allowedHosts', /found a list in/],
+    ['listen: { allowedHosts: [] }', 'listen.allowedHosts', /at least 1/],
+    ['listen: 8080', 'listen', /found no keys in .*such as listen\.address$/],
+  ])('%j', (contents, key, expected) => {
+    const lines = problemsOf({}, { file: scratchFile(contents) });
+    expect(lines).toEqual([expect.stringMatching(expected)]);
+    expect(lines[0]?.startsWith(key)).toBe(true);
+  });
+  test('a secret without quotes that reads as a number is not shown', () => {
+    const lines = problemsOf({ SIDECAR_CLIENT_SECRET: '' }, { file: scratchFile('auth: { clientSecret: 73195 }') });
+    expect(lines).toEqual([expect.stringMatching(/^auth\.clientSecret .*write it in quotes$/)]);
+    expect(lines[0]).not.toContain('73195');
+  });
+});
+
+describe('unknown names', () => {
+  test.each([
+    ['queue: { maximum: 1 }', 'queue.maximum', undefined],
+    ['queue: { mx: 1 }', 'queue.mx', 'queue.max'],
+    ['upstream: { base_url: x }', 'upstream.base_url', 'upstream.baseUrl'],
+    ['upstraem: { baseUrl: x }', 'upstraem', 'upstream'],
+    ['listen: { requiredHaeder: { name: x } }', 'listen.requiredHaeder', 'listen.requiredHeader'],
+    ['colour: { of: x }', 'colour', undefined],
+    ['clientIdFile: x', 'clientIdFile', 'auth.clientIdFile'],
+    ['__proto__: { polluted: true }', '__proto__', undefined],
+    ['constructor: { prototype: { polluted: true } }', 'constructor', undefined],
+    ['1: x', '1', undefined],
+  ])('in a file are problems: %j', (contents, key, meant) => {
+    const file = scratchFile(contents);
+    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+    expect(problemsOf({}, { file })).toEqual([`${key}: unknown key in ${file}${hint}`]);
+    expect({}).not.toHaveProperty('polluted');
+  });
+  test('a dotted key is not a nested one', () => {
+    const file = scratchFile('listen: { address: "localhost:1" }\nlisten.address: localhost:2');
+    expect(problemsOf({}, { file })).toEqual([
+      `listen.address: unknown key in ${file}; expected sections with keys in them, not dots`,
+    ]);
+  });
+  test('a key cannot start a line of its own', () => {
+    expect(problemsOf({}, { file: scratchFile('"a\\nbearer-sidecar: fine": 1') })).toHaveLength(1);
+  });
+  test('in the environment are warnings', () => {
+    const env = {
+      ...BASE_ENV,
+      SIDECAR_SERVICE_HOST: '10.0.0.1',
+      SIDECAR_BASEURL: 'sesame',
+      SIDECAR_THROTTLE_RATE: '5',
+      SIDECAR_UPSTREAM_REQUEST_TIMEOUT_MS: '5',
+      SIDECAR_CONFIG: '',
+      OTHER: 'x',
+    };
+    const loaded = loadConfig({ env });
+    expect(loaded.ok).toBe(true);
+    expect(loaded.warnings).toEqual([
+      'environment variable SIDECAR_SERVICE_HOST is not a setting; it is ignored',
+      'environment variable SIDECAR_BASEURL is not a setting; did you mean SIDECAR_BASE_URL?',
+      'environment variable SIDECAR_THROTTLE_RATE is not a setting; did you mean SIDECAR_RATE?',
+      'environment variable SIDECAR_UPSTREAM_REQUEST_TIMEOUT_MS is not a setting; did you mean SIDECAR_REQUEST_TIMEOUT_MS?',
+    ]);
+  });
+});
+
+describe('all problems at once', () => {
+  test('five wrong settings make five lines, in the order of the reference', () => {
+    const lines = problemsOf({
+      SIDECAR_LOG_LEVEL: 'loud',
+      SIDECAR_BASE_URL: 'ftp://api.example.com',
+      SIDECAR_RATE: 'fast',
+      SIDECAR_WEBSOCKET: 'yes',
+      SIDECAR_QUEUE_MAX: '-1',
+    });
+    expect(lines.map((line) => line.split(' ')[0])).toEqual([
+      'upstream.baseUrl',
+      'upstream.websocket',
+      'throttle.rate',
+      'queue.max',
+      'log.level',
+    ]);
+  });
+  test('nothing set at all: one line for each required setting', () => {
+    const loaded = loadConfig({ env: {} });
+    expect(loaded.ok).toBe(false);
+    if (loaded.ok) return;
+    expect(loaded.problems.map(({ key, variable }) => [key, variable])).toEqual([
+      ['upstream.baseUrl', 'SIDECAR_BASE_URL'],
+      ['auth.url', 'SIDECAR_AUTH_URL'],
+      ['auth.clientId', 'SIDECAR_CLIENT_ID'],
+      ['auth.clientSecret', 'SIDECAR_CLIENT_SECRET'],
+      ['auth.audience', 'SIDECAR_AUDIENCE'],
+    ]);
+    for (const { message } of loaded.problems) expect(message).toMatch(/^required; /);
+  });
+  test('an unknown key, a wrong value and a broken rule', () => {
+    const file = scratchFile('queue: { mx: 1 }\nthrottle: { burst: 0 }\nshutdown: { delayMs: 30000 }');
+    expect(problemsOf({ SIDECAR_AUDIENCE: '' }, { file }).map((line) => line.split(/[: ]/)[0])).toEqual([
+      'queue.mx',
+      'auth.audience',
+      'throttle.burst',
+      'shutdown.delayMs',
+    ]);
+  });
+});
+
+describe('a preset', () => {
+  const preset = {
+    name: 'sandbox',
+    values: {
+      'upstream.baseUrl': 'http://127.0.0.1:4000',
+      'auth.url': 'http://127.0.0.1:4001',
+      'auth.clientId': 'sandbox-client',
+      'auth.clientSecret': 'sandbox-secret',
+      'auth.audience': null,
+      'auth.scope': 'a',
+    },
+  } as const;
+
+  test('wins over file and environment, wrong ones too, and leaves the rest alone', () => {
+    const env = { SIDECAR_BASE_URL: 'nonsense', SIDECAR_LISTEN: 'localhost:0', SIDECAR_RATE: '9' };
+    const config = configOf(env, { preset, file: scratchFile('auth: { url: 12 }\nqueue: { max: 3 }') });
+    expect(config.upstream.baseUrl.href).toBe('http://127.0.0.1:4000/');
+    expect(config.auth.audience).toEqual([]);
+    expect(config.listen.address).toEqual({ kind: 'tcp', host: 'localhost', port: 0 });
+    expect([config.throttle.rate, config.queue.max]).toEqual([9, 3]);
+  });
+  test('is shown as the origin', () => {
+    const loaded = loadConfig({ env: {}, preset });
+    expect(loaded.ok && loaded.effective.get('auth.audience')).toEqual({ value: null, origin: 'sandbox' });
+  });
+  test('a credential of its own puts a credential file of the environment aside', () => {
+    const config = configOf({ SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: '/nowhere' }, { preset });
+    expect(config.auth.method).toMatchObject({ secret: { kind: 'value', value: 'sandbox-secret' } });
+  });
+});
+
+test('the Config is frozen all the way down', () => {
+  const pending: unknown[] = [configOf({ SIDECAR_ALLOWED_ORIGINS: 'https://a' })];
+  let objects = 0;
+  for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
+    if (typeof value !== 'object' || value === null) continue;
+    expect(Object.isFrozen(value)).toBe(true);
+    objects++;
+    pending.push(...(Object.values(value) as unknown[]).filter((child) => child !== undefined));
+  }
+  expect(objects).toBeGreaterThan(20);
+});

@@ -1,0 +1,123 @@
+/** The settings of a fleet: which Redis URLs are taken, and what is shown of them. */
+import { chmodSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../../../src/config/load/load.ts';
+import { carriesPasswordInTheClear, redisPassword } from '../../../../src/config/schema/formats/redis-url.ts';
+import { printConfig } from '../../../../src/commands/config.ts';
+import { BASE_ENV, configOf, problemsOf, scratchFile } from '../../base-env.ts';
+
+describe('a Redis URL', () => {
+  test.each([
+    'redis://host',
+    'redis://host/',
+    'redis://host:6380/15',
+    'rediss://:sesame@host',
+    'rediss://user:ses%25ame%40@redis.example.com:6379/0',
+    'redis://user@host',
+    'redis://[::1]:6379',
+    'unix:///run/redis/redis.sock',
+    'unix://user:sesame@/run/redis.sock?db=3',
+  ])('is taken: %s', (url) => {
+    expect(configOf({ SIDECAR_REDIS_URL: url }).fleet).toEqual({
+      redisUrl: { kind: 'value', value: url },
+      caFile: undefined,
+      keyPrefix: 'bearer-sidecar',
+      timeoutMs: 25,
+    });
+  });
+
+  test.each([
+    ['http://user:sesame@host', 'another scheme'],
+    ['redis:host', 'no slashes'],
+    ['redis://', 'no host'],
+    ['redis://user:sesame@host/zero', 'a database that is no number'],
+    ['redis://user:sesame@host/0/1', 'a path'],
+    ['redis://user:sesame@host?db=1', 'a query'],
+    ['redis://user:ses ame@host', 'a blank'],
+    ['redis://user:100%sesame@host', 'a percent sign of its own'],
+    ['redis://user:********@host', 'a mask'],
+    ['unix://run/redis.sock', 'a path that is not absolute'],
+    ['unix:///run/redis.sock?password=sesame', 'a query of another kind'],
+  ])('is refused, its password unseen: %s (%s)', (url) => {
+    const lines = problemsOf({ SIDECAR_REDIS_URL: url });
+    expect(lines).toEqual([expect.stringMatching(/^fleet\.redisUrl \(SIDECAR_REDIS_URL\): /)]);
+    expect(lines.join()).not.toContain('sesame');
+  });
+
+  test('is shown without its password', () => {
+    const env = { ...BASE_ENV, SIDECAR_REDIS_URL: 'rediss://user:sesame@host:6380/1' };
+    expect(printConfig({ env }).stdout).toContain('redisUrl: rediss://********@host:6380/1');
+  });
+
+  test('gives its password as it is sent', () => {
+    expect(redisPassword('redis://user:p%40ss%3Aword@host')).toBe('p@ss:word');
+    expect(redisPassword('unix://:sesame@/run/redis.sock')).toBe('sesame');
+    expect(['redis://host:6379', 'redis://user@host', 'redis://user:@host'].map(redisPassword)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test('sends its password in the clear over a network without TLS alone', () => {
+    expect(carriesPasswordInTheClear('redis://:sesame@redis.example.com')).toBe(true);
+    const others = ['rediss://:sesame@host', 'redis://:sesame@localhost', 'redis://host', 'unix://:sesame@/run/r.sock'];
+    expect(others.filter(carriesPasswordInTheClear)).toEqual([]);
+  });
+});
+
+describe('its file', () => {
+  test('stands for it', () => {
+    const path = scratchFile('redis://:sesame@host\n');
+    chmodSync(path, 0o600);
+    expect(configOf({ SIDECAR_REDIS_URL_FILE: path }).fleet?.redisUrl).toEqual({ kind: 'file', path });
+  });
+
+  test('that holds none is refused, its contents unseen', () => {
+    const path = scratchFile('sesame');
+    const lines = problemsOf({ SIDECAR_REDIS_URL_FILE: path });
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^fleet\.redisUrlFile \(SIDECAR_REDIS_URL_FILE\): the file .* holds no Redis URL: expected /,
+      ),
+    ]);
+    expect(lines.join()).not.toContain('sesame');
+  });
+
+  test('together with it is refused', () => {
+    const env = { SIDECAR_REDIS_URL: 'redis://host', SIDECAR_REDIS_URL_FILE: scratchFile('redis://host') };
+    expect(problemsOf(env)).toEqual([
+      'fleet.redisUrl (SIDECAR_REDIS_URL): set together with fleet.redisUrlFile (SIDECAR_REDIS_URL_FILE); expected only one of the two',
+    ]);
+  });
+
+  test('that others can read is warned of, and so is a configuration file with a password in it', () => {
+    const warningsOf = (env: Readonly<Record<string, string>>, file?: string): readonly string[] =>
+      loadConfig({ env: { ...BASE_ENV, ...env }, file }).warnings;
+    const path = scratchFile('redis://:sesame@host');
+    chmodSync(path, 0o644);
+    expect(warningsOf({ SIDECAR_REDIS_URL_FILE: path })).toEqual([
+      expect.stringMatching(/^fleet\.redisUrlFile .*chmod 600/),
+    ]);
+    const settings = scratchFile('fleet:\n  redisUrl: redis://:sesame@host\n');
+    chmodSync(settings, 0o644);
+    expect(warningsOf({}, settings)).toEqual([expect.stringMatching(/^fleet\.redisUrl .*chmod 600/)]);
+    const harmless = scratchFile('fleet:\n  redisUrl: redis://host\n');
+    chmodSync(harmless, 0o644);
+    expect(warningsOf({}, harmless)).toEqual([]);
+  });
+});
+
+test('a prefix of keys and a time-out are bounded', () => {
+  expect(configOf({ SIDECAR_REDIS_URL: 'redis://h', SIDECAR_FLEET_KEY_PREFIX: 'team_1.app:x' }).fleet?.keyPrefix).toBe(
+    'team_1.app:x',
+  );
+  for (const prefix of ['a b', 'a*', 'x'.repeat(65)])
+    expect(problemsOf({ SIDECAR_FLEET_KEY_PREFIX: prefix })).toEqual([expect.stringMatching(/^fleet\.keyPrefix /)]);
+  for (const ms of ['0', '1001', '2.5'])
+    expect(problemsOf({ SIDECAR_FLEET_TIMEOUT_MS: ms })).toEqual([expect.stringMatching(/^fleet\.timeoutMs /)]);
+});
+
+test('without a URL there is no fleet, whatever else is set', () => {
+  expect(configOf({ SIDECAR_FLEET_KEY_PREFIX: 'a' }).fleet).toBeUndefined();
+});
