@@ -15,7 +15,7 @@ import { NextSteps, type NextStep } from './next-step.ts';
 import { LastWord } from './last-word.ts';
 import { Outgoing, type AttemptInputs } from './outgoing.ts';
 import { Relay } from './relay.ts';
-import type { RequestBody } from './replay-body.ts';
+import type { RequestBody } from './request-body/replay-body.ts';
 import { awaitToken, inStage, isOver, isReason, nameEnd } from './stage.ts';
 
 export class Attempts implements AttemptTerms {

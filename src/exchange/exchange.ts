@@ -10,7 +10,7 @@ import type { Cut } from '../upstream/attempt-terms.ts';
 import type { Upstream } from '../upstream/client.ts';
 import type { AnswerSignals } from './answer-signal.ts';
 import type { Lifeline } from './lifeline.ts';
-import type { ReplayMemory } from './replay-body.ts';
+import type { ReplayMemory } from './request-body/replay-body.ts';
 import type { Watch } from './watch.ts';
 
 /** What every request of a route shares. */

@@ -8,8 +8,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
 import { Attempts } from './attempts.ts';
-import { isReceived } from './received.ts';
-import { RequestBody } from './replay-body.ts';
+import { isReceived } from './request-body/received.ts';
+import { RequestBody } from './request-body/replay-body.ts';
 import { awaitToken, inStage, nameEnd } from './stage.ts';
 
 /** Carries a request through; `outcome` may hear of it before this has returned. */

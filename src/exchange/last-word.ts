@@ -5,7 +5,7 @@
 import type { HeldAnswer } from '../upstream/attempt-terms.ts';
 import type { Relayed } from './exchange.ts';
 import { relayHeld, type Relay } from './relay.ts';
-import type { ReplayMemory } from './replay-body.ts';
+import type { ReplayMemory } from './request-body/replay-body.ts';
 
 export class LastWord {
   readonly #memory: ReplayMemory;

@@ -6,7 +6,7 @@ import type { Token } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';
 import { endToEndRequestFields, type RequestFields } from '../upstream/fields.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
-import type { RequestBody } from './replay-body.ts';
+import type { RequestBody } from './request-body/replay-body.ts';
 
 /** As text made once for each token, and not for each request. */
 const bearerOf = rememberLast((token: Token) => `Bearer ${token.value}`);

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { systemClock } from '../platform/clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
 import { LINGER_MS, lingerThenEnd } from '../exchange/linger.ts';
-import { isReceived } from '../exchange/received.ts';
+import { isReceived } from '../exchange/request-body/received.ts';
 
 interface ReplyShape {
   readonly status: number;

@@ -6,7 +6,7 @@ import type { Clock, Random } from '../platform/clock.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
 import { createEgress, type Egress } from '../platform/egress/egress.ts';
 import { AnswerSignals } from '../exchange/answer-signal.ts';
-import { ReplayMemory } from '../exchange/replay-body.ts';
+import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
 import type { Route } from '../listener/admit.ts';
 import type { RouteTable } from '../listener/route-table.ts';
 import { createUpgradeServer } from '../listener/websocket.ts';

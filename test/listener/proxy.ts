@@ -4,7 +4,7 @@ import { goDirectly } from '../../src/platform/egress/egress.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import { AnswerSignals } from '../../src/exchange/answer-signal.ts';
 import type { ExchangeParts } from '../../src/exchange/exchange.ts';
-import { ReplayMemory } from '../../src/exchange/replay-body.ts';
+import { ReplayMemory } from '../../src/exchange/request-body/replay-body.ts';
 import { bind } from '../../src/listener/bind.ts';
 import type { Route } from '../../src/listener/admit.ts';
 import { ProxyServer } from '../../src/listener/proxy-server.ts';

@@ -1,9 +1,9 @@
 /** Clients that stall within their uploads keep nobody else from being served. */
 import { describe, expect, it } from 'vitest';
-import { startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
-import { send } from '../sidecar/send.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
+import { startInProcess, until, type InProcess } from '../../sidecar/in-process.ts';
+import { send } from '../../sidecar/send.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { openSocket, readToEnd, sendRaw } from '../../support/raw-client.ts';
 
 const STALLED_AFTER_MS = 1000;
 

@@ -2,13 +2,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { heldBytes } from '../sidecar/heap.ts';
-import { gate, giveToken, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
-import { send, sendAndLeave } from '../sidecar/send.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
-import { echo } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import { heldBytes } from '../../sidecar/heap.ts';
+import { gate, giveToken, IDLE, startInProcess, until } from '../../sidecar/in-process.ts';
+import { send, sendAndLeave } from '../../sidecar/send.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { openSocket, readToEnd, sendRaw } from '../../support/raw-client.ts';
+import { echo } from '../../support/recording-upstream.ts';
+import type { Answer } from '../../support/recording-upstream.ts';
 
 const refusingFirst =
   (status: number): Answer =>

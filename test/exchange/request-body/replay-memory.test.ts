@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ReplayMemory } from '../../src/exchange/replay-body.ts';
+import { ReplayMemory } from '../../../src/exchange/request-body/replay-body.ts';
 
 it('resized while some is taken: that stays taken, and only the difference comes or goes', () => {
   const memory = new ReplayMemory(100);

@@ -3,10 +3,10 @@
  * and ends with its request or after the client's silence. What is kept is the caller's.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Lifeline, LifelineEnded } from './lifeline.ts';
+import type { Lifeline, LifelineEnded } from '../lifeline.ts';
 import { paceOf, type PacketPace } from './packet-pace.ts';
 import { isReceived } from './received.ts';
-import { nameEnd } from './stage.ts';
+import { nameEnd } from '../stage.ts';
 
 /** What reading needs: it may be lost to another request during a silence. */
 export interface ReadingPlace {

@@ -1,10 +1,10 @@
 /** A body of very many small chunks takes its turns of the event loop beside everything else. */
 import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
-import { paceOf } from '../../src/exchange/packet-pace.ts';
-import { startInProcess } from '../sidecar/in-process.ts';
-import { closeServer, listenOnLoopback } from '../support/loopback.ts';
-import { openSocket, readToEnd } from '../support/raw-client.ts';
+import { paceOf } from '../../../src/exchange/request-body/packet-pace.ts';
+import { startInProcess } from '../../sidecar/in-process.ts';
+import { closeServer, listenOnLoopback } from '../../support/loopback.ts';
+import { openSocket, readToEnd } from '../../support/raw-client.ts';
 
 const CHUNKS = 200_000;
 /** A buffer of 64 KiB holds 10 923 of them. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ByteStore } from '../../src/exchange/byte-store.ts';
+import { ByteStore } from '../../../src/exchange/request-body/byte-store.ts';
 
 it('takes memory for what comes and not for what is announced, and never twice what is announced', () => {
   const store = new ByteStore(1_000_000);

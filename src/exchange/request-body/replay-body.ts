@@ -4,14 +4,14 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Clock } from '../platform/clock.ts';
-import { SidecarError } from '../platform/errors.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { SidecarError } from '../../platform/errors.ts';
 import { BodyReceiver, type BodyKeeper, type ReadingPlace } from './body-receiver.ts';
 import { ByteStore } from './byte-store.ts';
-import type { Lifeline } from './lifeline.ts';
+import type { Lifeline } from '../lifeline.ts';
 import { EarlyChunks } from './early-chunks.ts';
 import { declaredLength, isReceived, onceReceived } from './received.ts';
-import { nameEnd } from './stage.ts';
+import { nameEnd } from '../stage.ts';
 import { Upload } from './upload.ts';
 
 const NOTHING = Buffer.alloc(0);
