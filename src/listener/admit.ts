@@ -9,7 +9,7 @@ import { joinTarget } from '../upstream/target.ts';
 import type { RefuseUnlisted } from './allow-list.ts';
 import { guardRequest, type GuardOptions } from './guard.ts';
 import type { RoutePath, RouteTable } from './route-table.ts';
-import type { ServeUpgrade } from './websocket.ts';
+import type { ServeUpgrade } from './websocket/websocket.ts';
 import { readWishes } from './wishes.ts';
 
 /** One of the ways out. */

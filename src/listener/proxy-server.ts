@@ -23,7 +23,7 @@ import { asFault, drainingFault, TOO_MANY_PIPELINED } from './faults.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 import { OpenConnections, type PortLimits } from './open-connections.ts';
 import { answerPreflight } from './preflight.ts';
-import { refuseUpgrade } from './websocket.ts';
+import { refuseUpgrade } from './websocket/websocket.ts';
 
 export interface ProxyServerOptions extends AdmitOptions, HttpServerOptions {
   readonly limits: PortLimits;

@@ -9,7 +9,7 @@ import { AnswerSignals } from '../exchange/answer-signal.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
 import type { Route } from '../listener/admit.ts';
 import type { RouteTable } from '../listener/route-table.ts';
-import { createUpgradeServer } from '../listener/websocket.ts';
+import { createUpgradeServer } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { Observe } from '../telemetry/events.ts';
 import { createThrottle } from '../throttle/admission.ts';

@@ -7,7 +7,7 @@ import { decodeJwt } from 'jose';
 import { expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { scratchFile } from '../config/base-env.ts';
-import { startEchoServer } from '../listener/upgrades.ts';
+import { startEchoServer } from '../listener/websocket/upgrades.ts';
 import { startAuthorizationServer } from '../support/authorization-server.ts';
 import { call, post, together } from '../support/calls.ts';
 import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';

@@ -8,7 +8,7 @@ import type { Answer } from '../support/recording-upstream.ts';
 import { until } from '../support/until.ts';
 import type { Proxy } from './proxy.ts';
 import { startProxy } from './proxy.ts';
-import { startUpgrading, upgradeRequest } from './raw-upgrades.ts';
+import { startUpgrading, upgradeRequest } from './websocket/raw-upgrades.ts';
 
 const HOST = 'Host: 127.0.0.1\r\n';
 const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;

@@ -6,15 +6,15 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { goDirectly } from '../../src/platform/egress/egress.ts';
-import { createUpgradeServer } from '../../src/listener/websocket.ts';
-import { followTrust } from '../../src/platform/tls.ts';
-import { makeCertificates } from '../support/certificates.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { openSocket, sendRaw } from '../support/raw-client.ts';
-import { until } from '../upstream/wire.ts';
-import { startProxy } from './proxy.ts';
-import type { Proxy, ProxyOptions } from './proxy.ts';
+import { goDirectly } from '../../../src/platform/egress/egress.ts';
+import { createUpgradeServer } from '../../../src/listener/websocket/websocket.ts';
+import { followTrust } from '../../../src/platform/tls.ts';
+import { makeCertificates } from '../../support/certificates.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { openSocket, sendRaw } from '../../support/raw-client.ts';
+import { until } from '../../upstream/wire.ts';
+import { startProxy } from '../proxy.ts';
+import type { Proxy, ProxyOptions } from '../proxy.ts';
 import { startEchoServer } from './upgrades.ts';
 
 function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { ManualClock } from '../support/manual-clock.ts';
-import { openSocket } from '../support/raw-client.ts';
-import { until } from '../support/until.ts';
-import type { Proxy } from './proxy.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { openSocket } from '../../support/raw-client.ts';
+import { until } from '../../support/until.ts';
+import type { Proxy } from '../proxy.ts';
 import { startRawUpstream, startUpgrading, SWITCHING, upgradeRequest } from './raw-upgrades.ts';
 
 /** Accepts the upgrade and ignores whatever comes, a FIN included. */

@@ -3,7 +3,7 @@
  * other side does not react. Passing bytes and FIN on is http-proxy-3's.
  */
 import type { Socket } from 'node:net';
-import type { Cancel, Clock } from '../platform/clock.ts';
+import type { Cancel, Clock } from '../../platform/clock.ts';
 
 /** How long a connection of which one side has ended may stay without a byte that moves, milliseconds. */
 const STILL_MS = 1000;

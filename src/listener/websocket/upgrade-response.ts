@@ -4,7 +4,7 @@
  */
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { UpstreamFailure } from '../upstream/failure.ts';
+import type { UpstreamFailure } from '../../upstream/failure.ts';
 import { findHandshakeFault, handshakeMismatch } from './handshake-rules.ts';
 
 /** One of these is called, once, unless the request fails first. */

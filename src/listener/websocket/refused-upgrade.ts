@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Cancel, Clock } from '../platform/clock.ts';
-import { silenceFailure, type UpstreamFailure } from '../upstream/failure.ts';
+import type { Cancel, Clock } from '../../platform/clock.ts';
+import { silenceFailure, type UpstreamFailure } from '../../upstream/failure.ts';
 
 /** The longest silence within the answer, milliseconds; 0 = no limit. */
 export interface AnswerPatience {

@@ -5,25 +5,25 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ProxyServer } from 'http-proxy-3';
-import type { Egress } from '../platform/egress/egress.ts';
-import { createTunnelAgent } from '../platform/egress/tunnel-agent.ts';
-import { SidecarError } from '../platform/errors.ts';
-import { answerOutcome, failureOutcome, faultOf, isOwnEnd } from '../exchange/attempt-outcome.ts';
-import type { ExchangeParts, Tally } from '../exchange/exchange.ts';
-import type { Lifeline } from '../exchange/lifeline.ts';
-import { nameEnd } from '../exchange/stage.ts';
-import type { Permit, Standing } from '../throttle/throttle.ts';
-import type { Trust } from '../platform/tls.ts';
-import type { Token } from '../token/token.ts';
+import type { Egress } from '../../platform/egress/egress.ts';
+import { createTunnelAgent } from '../../platform/egress/tunnel-agent.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import { answerOutcome, failureOutcome, faultOf, isOwnEnd } from '../../exchange/attempt-outcome.ts';
+import type { ExchangeParts, Tally } from '../../exchange/exchange.ts';
+import type { Lifeline } from '../../exchange/lifeline.ts';
+import { nameEnd } from '../../exchange/stage.ts';
+import type { Permit, Standing } from '../../throttle/throttle.ts';
+import type { Trust } from '../../platform/tls.ts';
+import type { Token } from '../../token/token.ts';
 import {
   abortedFailure,
   describeConnectFailure,
   describeExchangeFailure,
   timeoutFailure,
   type UpstreamFailure,
-} from '../upstream/failure.ts';
+} from '../../upstream/failure.ts';
 import type { EarlyBytes } from './early-bytes.ts';
-import { replyRaw } from './local-reply.ts';
+import { replyRaw } from '../local-reply.ts';
 import { keepPace } from './refused-upgrade.ts';
 import { endTogether } from './tunnel-end.ts';
 import { requestHeaders, responseHeaders } from './upgrade-headers.ts';

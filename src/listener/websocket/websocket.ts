@@ -3,15 +3,15 @@
  * Asking the upstream is handshake.ts's.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Egress } from '../platform/egress/egress.ts';
-import { SidecarError } from '../platform/errors.ts';
-import type { ExchangeParts, Relayed } from '../exchange/exchange.ts';
-import type { Lifeline, LifelineEnded } from '../exchange/lifeline.ts';
-import { awaitToken, inStage, nameEnd } from '../exchange/stage.ts';
-import type { Permit, Ticket } from '../throttle/throttle.ts';
-import type { Trust } from '../platform/tls.ts';
-import type { Token } from '../token/token.ts';
-import type { Cut } from '../upstream/attempt-terms.ts';
+import type { Egress } from '../../platform/egress/egress.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { ExchangeParts, Relayed } from '../../exchange/exchange.ts';
+import type { Lifeline, LifelineEnded } from '../../exchange/lifeline.ts';
+import { awaitToken, inStage, nameEnd } from '../../exchange/stage.ts';
+import type { Permit, Ticket } from '../../throttle/throttle.ts';
+import type { Trust } from '../../platform/tls.ts';
+import type { Token } from '../../token/token.ts';
+import type { Cut } from '../../upstream/attempt-terms.ts';
 import { EarlyBytes } from './early-bytes.ts';
 import { refuseHandshake } from './handshake-rules.ts';
 import { createHandshake, type Upgrade } from './handshake.ts';

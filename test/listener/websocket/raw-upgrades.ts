@@ -1,10 +1,10 @@
 /** WebSocket upgrades over raw TCP: a request, an upstream that accepts it, and connections that then do what no WebSocket library does. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { goDirectly } from '../../src/platform/egress/egress.ts';
-import { createUpgradeServer } from '../../src/listener/websocket.ts';
-import { startProxy } from './proxy.ts';
-import type { Proxy, ProxyOptions } from './proxy.ts';
+import { goDirectly } from '../../../src/platform/egress/egress.ts';
+import { createUpgradeServer } from '../../../src/listener/websocket/websocket.ts';
+import { startProxy } from '../proxy.ts';
+import type { Proxy, ProxyOptions } from '../proxy.ts';
 
 /** Key and accept value of RFC 6455 §1.3. */
 export const KEY = 'dGhlIHNhbXBsZSBub25jZQ==';

@@ -3,9 +3,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { openSocket, sendRaw } from '../support/raw-client.ts';
-import { until } from '../support/until.ts';
-import { startProxy } from './proxy.ts';
+import { openSocket, sendRaw } from '../../support/raw-client.ts';
+import { until } from '../../support/until.ts';
+import { startProxy } from '../proxy.ts';
 import { KEY, startRawUpstream, startUpgrading, SWITCHING, upgradeRequest } from './raw-upgrades.ts';
 
 const ACCEPT_LINE = /Sec-WebSocket-Accept: [^\r]*\r\n/;

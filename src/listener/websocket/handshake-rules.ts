@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { SidecarError } from '../platform/errors.ts';
-import type { UpstreamFailure } from '../upstream/failure.ts';
+import { SidecarError } from '../../platform/errors.ts';
+import type { UpstreamFailure } from '../../upstream/failure.ts';
 
 const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 /** 16 bytes in base64. */
