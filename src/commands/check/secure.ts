@@ -10,8 +10,8 @@ import { connect } from 'node:tls';
 import type { SecureContext, TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
 import { wasAskedForCertificate } from './client-flight.ts';
-import type { Handshake } from './judge-tls.ts';
-import type { CertificateFacts } from './tls-faults.ts';
+import type { Handshake } from './evaluate/judge-tls.ts';
+import type { CertificateFacts } from './evaluate/tls-faults.ts';
 import { codeOf } from './walk.ts';
 
 export interface HandshakeTerms {

@@ -8,10 +8,10 @@ import { addressOf } from '../../platform/egress/egress.ts';
 import type { Proxy } from '../../platform/egress/egress.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 import { openTunnel } from '../../platform/egress/tunnel.ts';
-import { judgeHandshake } from './judge-tls.ts';
+import { judgeHandshake } from './evaluate/judge-tls.ts';
 import { connectToEach, resolveName } from './reach.ts';
 import { shakeHands } from './secure.ts';
-import type { TlsNames } from './tls-faults.ts';
+import type { TlsNames } from './evaluate/tls-faults.ts';
 import { codeOf } from './walk.ts';
 import type { Finding, Surroundings, Walk } from './walk.ts';
 

@@ -1,7 +1,7 @@
 /** What the answer to a token request is taken to mean. */
 import { describe, expect, test } from 'vitest';
-import { judgeFailure, judgeLifetime, judgeScope } from '../../../src/commands/check/judge-token.ts';
-import type { TokenTerms } from '../../../src/commands/check/judge-token.ts';
+import { judgeFailure, judgeLifetime, judgeScope } from '../../../../src/commands/check/evaluate/judge-token.ts';
+import type { TokenTerms } from '../../../../src/commands/check/evaluate/judge-token.ts';
 
 const terms: TokenTerms = {
   url: 'https://login.example/oauth/token',

@@ -4,7 +4,7 @@
  */
 import { describeDistrust, describeHandshakeFault } from './tls-faults.ts';
 import type { CertificateFacts, TlsNames } from './tls-faults.ts';
-import type { Verdict } from './walk.ts';
+import type { Verdict } from '../walk.ts';
 
 export type Handshake =
   /** `code` is Node's, `ETIMEDOUT` among them. */

@@ -1,6 +1,6 @@
 /** What one answer of the upstream is taken to mean. */
 import { expect, test } from 'vitest';
-import { judgeProbe } from '../../../src/commands/check/judge-probe.ts';
+import { judgeProbe } from '../../../../src/commands/check/evaluate/judge-probe.ts';
 
 const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE' };
 

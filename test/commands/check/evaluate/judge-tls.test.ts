@@ -1,7 +1,7 @@
 /** What is said of a handshake: each fault names its cause and the setting that mends it. */
 import { describe, expect, test } from 'vitest';
-import { judgeHandshake } from '../../../src/commands/check/judge-tls.ts';
-import type { Handshake, TlsTerms } from '../../../src/commands/check/judge-tls.ts';
+import { judgeHandshake } from '../../../../src/commands/check/evaluate/judge-tls.ts';
+import type { Handshake, TlsTerms } from '../../../../src/commands/check/evaluate/judge-tls.ts';
 
 const NOW = Date.UTC(2027, 0, 31);
 const DAY_MS = 86_400_000;
