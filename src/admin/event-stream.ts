@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import type { Cancel } from '../platform/clock.ts';
 import { refuse } from './answers.ts';
 import type { Answer } from './answers.ts';
-import type { Row } from './history.ts';
+import type { Row } from './history/history.ts';
 
 /** Probes and scrapes must find a free connection however many pages are open. */
 const MOST_STREAMS = 8;

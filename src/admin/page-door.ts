@@ -5,16 +5,16 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import type { Answer } from './answers.ts';
-import type { ShownSetting } from './configuration.ts';
+import type { ShownSetting } from './status/configuration.ts';
 import { createEventStreams } from './event-stream.ts';
-import type { Row } from './history.ts';
+import type { Row } from './history/history.ts';
 import type { PageFiles } from './page/assets.ts';
 import type { Fragments } from './page/fragments.ts';
 import type * as fragmentsModule from './page/fragments.ts';
 import type { View } from './page/view.ts';
-import { describeStatus } from './status.ts';
-import type { AdminStates } from './status-shape.ts';
-import type { Watch } from './watch.ts';
+import { describeStatus } from './status/status.ts';
+import type { AdminStates } from './status/status-shape.ts';
+import type { Watch } from './history/watch.ts';
 
 export interface PageDoorOptions {
   readonly states: () => AdminStates;

@@ -1,10 +1,10 @@
 /** What looks at a running sidecar from without: the log with its level, and traces when the environment asks for them. */
-import { createLogLevelSwitch, type LogLevelSwitch } from '../admin/log-level-switch.ts';
+import { createLogLevelSwitch, type LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { StartWatch } from '../exchange/watch.ts';
 import type { Observe } from '../telemetry/events.ts';
-import type { Log, LogLevel, LogOptions } from '../telemetry/log.ts';
+import type { Log, LogLevel, LogOptions } from '../telemetry/log/log.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 
 export interface Observing {

@@ -3,9 +3,9 @@
  * in it, is decided before; here only the form changes, and nothing in a line can move a terminal's cursor.
  */
 import { onOneLine } from '../config/load/problems.ts';
-import { createLog } from '../telemetry/log.ts';
-import type { Log, LogOptions } from '../telemetry/log.ts';
-import { createDescriptorWriter } from '../telemetry/log-writer.ts';
+import { createLog } from '../telemetry/log/log.ts';
+import type { Log, LogOptions } from '../telemetry/log/log.ts';
+import { createDescriptorWriter } from '../telemetry/log/log-writer.ts';
 import { paintFor } from './paint.ts';
 import type { Paint, Role } from './paint.ts';
 

@@ -5,8 +5,8 @@ import { loadConfig, namesFile, type LoadOptions, type LoadResult } from '../con
 import { formatProblems, formatWarnings } from '../config/load/problems.ts';
 import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
-import type { Log } from '../telemetry/log.ts';
-import { readSecret, type SecretSource } from '../token/secret-file.ts';
+import type { Log } from '../telemetry/log/log.ts';
+import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStart, type Places } from './banner.ts';
 import { listenForHangUp } from './hang-up.ts';
 import { openObserving, sampleRequests, type Observing } from './observing.ts';

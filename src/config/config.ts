@@ -5,7 +5,7 @@
 
 import type { EgressOptions } from '../platform/egress/egress.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
-import type { ClientMethod } from '../token/client-authentication.ts';
+import type { ClientMethod } from '../token/client/client-authentication.ts';
 
 /** A value given in place, or in a file that is read anew whenever the value is needed. */
 export type ValueSource =

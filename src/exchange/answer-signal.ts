@@ -4,10 +4,15 @@
  */
 import type { Clock } from '../platform/clock.ts';
 import type { Observe } from '../telemetry/events.ts';
-import { AnswerContext } from '../throttle/answer-context.ts';
-import { EVIDENCE_LENGTH, isUsedUp, readRateLimitSignal, type RateLimitSignal } from '../throttle/rate-limit-signal.ts';
-import { shareSignal } from '../throttle/shared-signal.ts';
-import { SignalShapes } from '../throttle/signal-shapes.ts';
+import { AnswerContext } from '../throttle/signals/answer-context.ts';
+import {
+  EVIDENCE_LENGTH,
+  isUsedUp,
+  readRateLimitSignal,
+  type RateLimitSignal,
+} from '../throttle/signals/rate-limit-signal.ts';
+import { shareSignal } from '../throttle/signals/shared-signal.ts';
+import { SignalShapes } from '../throttle/signals/signal-shapes.ts';
 import type { AttemptResult } from '../throttle/throttle.ts';
 import type { AnswerHead } from '../upstream/answer-head.ts';
 import { readScopeRefusal } from './scope-refusal.ts';

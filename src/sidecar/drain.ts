@@ -1,12 +1,12 @@
 /** The end of a sidecar: lets go in the reverse order of its start, so that nothing that was accepted is lost. */
 import type { Server } from 'node:http';
-import type { Watch } from '../admin/watch.ts';
+import type { Watch } from '../admin/history/watch.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { closeBound, type Bound } from '../listener/bind.ts';
 import type { ProxyServer } from '../listener/proxy-server.ts';
-import type { StateFile } from '../throttle/state-file.ts';
+import type { StateFile } from '../throttle/adaptive/state-file.ts';
 import type { Observe } from '../telemetry/events.ts';
 import type { RunningRoutes } from './routes.ts';
 

@@ -13,7 +13,7 @@ import type { QuotaBoard } from '../fleet/quota-board.ts';
 import { createTokenBoard } from '../fleet/token-board.ts';
 import type { TokenBoard } from '../fleet/token-board.ts';
 import type { Observe } from '../telemetry/events.ts';
-import { readSecret } from '../token/secret-file.ts';
+import { readSecret } from '../token/client/secret-file.ts';
 
 export interface FleetParts {
   readonly fleet: Fleet;

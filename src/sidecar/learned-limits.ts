@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Observe } from '../telemetry/events.ts';
-import type { LimitOwner } from '../throttle/learned-state.ts';
-import { StateFile } from '../throttle/state-file.ts';
+import type { LimitOwner } from '../throttle/adaptive/learned-state.ts';
+import { StateFile } from '../throttle/adaptive/state-file.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
-import { readSecret } from '../token/secret-file.ts';
+import { readSecret } from '../token/client/secret-file.ts';
 import { throttleGroups } from './routes.ts';
 
 /** The file and what it held, by throttle group. */

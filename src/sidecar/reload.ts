@@ -2,7 +2,7 @@
  * Reads the configuration again while the sidecar runs: all of what has changed is taken over, or nothing. Which keys can be is
  * config/changes.ts's; how each part takes over its own is the part's.
  */
-import type { ConfigurationState } from '../admin/configuration.ts';
+import type { ConfigurationState } from '../admin/status/configuration.ts';
 import type { Clock } from '../platform/clock.ts';
 import { findChanges, type Loaded } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';

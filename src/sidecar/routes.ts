@@ -12,7 +12,7 @@ import type { RouteTable } from '../listener/route-table.ts';
 import { createUpgradeServer } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { Observe } from '../telemetry/events.ts';
-import { createThrottle } from '../throttle/admission.ts';
+import { createThrottle } from '../throttle/queue/admission.ts';
 import type { LearnedState, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
 import { followTrust, type Trust } from '../platform/tls.ts';
 import type { TokenSource } from '../token/token.ts';

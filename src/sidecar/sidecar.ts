@@ -3,10 +3,10 @@
  * the reverse order. What each part does is told in its own folder.
  */
 import type { Server } from 'node:http';
-import type { LogLevelSwitch } from '../admin/log-level-switch.ts';
+import type { LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { createAdminServer } from '../admin/http-server.ts';
 import { createAdminHandler } from '../admin/server.ts';
-import { createWatch, type Watch } from '../admin/watch.ts';
+import { createWatch, type Watch } from '../admin/history/watch.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { Config } from '../config/config.ts';
@@ -19,7 +19,7 @@ import type { GuardOptions } from '../listener/guard.ts';
 import type { PortLimits } from '../listener/open-connections.ts';
 import { ProxyServer } from '../listener/proxy-server.ts';
 import type { LogTrouble, Observe } from '../telemetry/events.ts';
-import { createMetrics, type Metrics } from '../telemetry/metrics.ts';
+import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts';
 import { createScopeNotices, type ScopeNotices } from '../telemetry/scope-notices.ts';
 import type { Machine } from './budgets.ts';
 import { drain, type Phase } from './drain.ts';
@@ -32,7 +32,7 @@ import { openLearnedLimits } from './learned-limits.ts';
 import { takeBudgets } from './machine.ts';
 import { createWatches } from './watches.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
-import { readSecret } from '../token/secret-file.ts';
+import { readSecret } from '../token/client/secret-file.ts';
 
 export interface SidecarOptions {
   readonly config: Config;

@@ -3,16 +3,16 @@ import type { Clock, Random } from '../platform/clock.ts';
 import type { AuthConfig } from '../config/config.ts';
 import type { Egress } from '../platform/egress/egress.ts';
 import type { Observe } from '../telemetry/events.ts';
-import type { ClientCredential, ClientReading } from '../token/client-authentication.ts';
-import { createCredentialSupply } from '../token/credential-supply.ts';
-import type { TokenSupply } from '../token/supply.ts';
-import { cacheTokens } from '../token/token-cache.ts';
-import { shareTokens } from '../token/shared-tokens.ts';
-import type { SharedRequest } from '../token/shared-tokens.ts';
-import type { TokenBoard } from '../token/token-board.ts';
-import { createTokenEndpoint } from '../token/token-endpoint.ts';
-import type { TokenEndpoint } from '../token/token-endpoint.ts';
-import { createTokenSource } from '../token/token-source.ts';
+import type { ClientCredential, ClientReading } from '../token/client/client-authentication.ts';
+import { createCredentialSupply } from '../token/client/credential-supply.ts';
+import type { TokenSupply } from '../token/source/supply.ts';
+import { cacheTokens } from '../token/store/token-cache.ts';
+import { shareTokens } from '../token/store/shared-tokens.ts';
+import type { SharedRequest } from '../token/store/shared-tokens.ts';
+import type { TokenBoard } from '../token/store/token-board.ts';
+import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
+import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
+import { createTokenSource } from '../token/source/token-source.ts';
 import type { TokenSource } from '../token/token.ts';
 
 export interface TokensOptions {

@@ -1,7 +1,7 @@
 /** What a throttle shows of itself, read from its parts. Pure. */
-import type { Gate } from './gate.ts';
+import type { Gate } from './pacing/gate.ts';
 import type { FleetQuotaState, ThrottleState, ThrottleTerms } from './throttle.ts';
-import type { WaitingRoom } from './waiting-room.ts';
+import type { WaitingRoom } from './queue/waiting-room.ts';
 
 /** What there is to look at. */
 export interface ThrottleParts {

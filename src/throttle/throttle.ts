@@ -3,7 +3,7 @@
  * fairly, those of one caller in order of arrival, grants in-flight slots and permits, pauses on rate-limit signals, and
  * refuses what cannot be served in time.
  */
-import type { RateLimitSignal } from './rate-limit-signal.ts';
+import type { RateLimitSignal } from './signals/rate-limit-signal.ts';
 
 /** How an attempt that spent a permit ended, as the throttle needs to know it. */
 export type AttemptResult =

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { createEventStreams, frame } from '../../src/admin/event-stream.ts';
-import type { Row } from '../../src/admin/history.ts';
+import type { Row } from '../../src/admin/history/history.ts';
 
 class FakeResponse extends EventEmitter {
   readonly written: string[] = [];

@@ -1,6 +1,6 @@
 /** What the admin port tells of a fleet. */
 import { describe, expect, it } from 'vitest';
-import { describeStatus } from '../../src/admin/status.ts';
+import { describeStatus } from '../../src/admin/status/status.ts';
 import type { FleetState } from '../../src/fleet/condition.ts';
 import { unpaced, validToken } from './states.ts';
 import { pageOf, textOf } from './view.ts';

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, it } from 'vitest';
 import { createPageDoor } from '../../src/admin/page-door.ts';
-import { createWatch } from '../../src/admin/watch.ts';
+import { createWatch } from '../../src/admin/history/watch.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { unpaced, validToken } from './states.ts';
 

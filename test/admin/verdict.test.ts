@@ -1,9 +1,9 @@
 /** The first words of the page: whether the job is being done. */
 import { describe, expect, it } from 'vitest';
-import type { LastMinute } from '../../src/admin/history.ts';
-import type { CodeCount } from '../../src/admin/minutes.ts';
+import type { LastMinute } from '../../src/admin/history/history.ts';
+import type { CodeCount } from '../../src/admin/history/minutes.ts';
 import { judgeView } from '../../src/admin/page/fragments.ts';
-import type { AdminStates } from '../../src/admin/status-shape.ts';
+import type { AdminStates } from '../../src/admin/status/status-shape.ts';
 import type { TokenState } from '../../src/token/token.ts';
 import { failing, limited, noToken, unpaced, validToken } from './states.ts';
 import { viewOf } from './view.ts';

@@ -1,11 +1,11 @@
 /** What one drawing of the page shows, from states of the parts. */
-import { History } from '../../src/admin/history.ts';
-import { describeStatus } from '../../src/admin/status.ts';
-import type { AdminStates } from '../../src/admin/status-shape.ts';
+import { History } from '../../src/admin/history/history.ts';
+import { describeStatus } from '../../src/admin/status/status.ts';
+import type { AdminStates } from '../../src/admin/status/status-shape.ts';
 import { renderStatusPage } from '../../src/admin/page/status-page.ts';
 import type { Places } from '../../src/admin/page/status-page.ts';
 import type { View } from '../../src/admin/page/view.ts';
-import type { EachSecond } from '../../src/admin/watch.ts';
+import type { EachSecond } from '../../src/admin/history/watch.ts';
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
 import { unpaced, validToken } from './states.ts';
 

@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { readSamples } from '../telemetry/exposition.ts';
+import { readSamples } from '../telemetry/metrics/exposition.ts';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
 import { startSidecar, untilReady, type RunningSidecar } from '../support/sidecar-process.ts';
 import { callWitnessed } from '../support/witness-client.ts';

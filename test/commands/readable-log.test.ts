@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { plain } from '../../src/commands/paint.ts';
 import type { Paint } from '../../src/commands/paint.ts';
 import { formatLine, isForPeople, openLog } from '../../src/commands/readable-log.ts';
-import { MemoryStream } from '../telemetry/memory-stream.ts';
+import { MemoryStream } from '../telemetry/log/memory-stream.ts';
 
 const TIME = '2026-11-21T10:00:00.007Z';
 const shown = (fields: object, paint: Paint = plain): string =>

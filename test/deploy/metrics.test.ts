@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { LOCAL_REPLY_CODES } from '../../src/platform/errors.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import type { Metrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import type { Metrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ROOT } from '../../tools/dashboard/made-files.ts';
 import { describeMetrics } from '../../tools/dashboard/metrics-table.ts';
 import { call, post, together } from '../support/calls.ts';
@@ -21,7 +21,7 @@ import { newCredential } from '../support/secrets.ts';
 import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { readSamples } from '../telemetry/exposition.ts';
+import { readSamples } from '../telemetry/metrics/exposition.ts';
 
 /** For the start of a process, on a machine that may be busy. */
 const PATIENCE_MS = 30_000;

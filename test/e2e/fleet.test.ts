@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { readSamples } from '../telemetry/exposition.ts';
+import { readSamples } from '../telemetry/metrics/exposition.ts';
 import { call, post, together } from '../support/calls.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { Answer } from '../support/recording-upstream.ts';

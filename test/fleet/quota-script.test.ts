@@ -1,7 +1,7 @@
 /** The script of the quota board, in a real Redis whose clock is handed in. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import fc from 'fast-check';
-import type { QuotaRequest } from '../../src/throttle/fleet-board.ts';
+import type { QuotaRequest } from '../../src/throttle/fleet/fleet-board.ts';
 import { startRedis } from '../support/redis.ts';
 import { WorldClock, WorldRedis } from './quota-world.ts';
 

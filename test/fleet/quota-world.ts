@@ -6,10 +6,10 @@ import { createClient } from '@redis/client';
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
 import { readReply } from '../../src/fleet/quota-board.ts';
 import { writeExchange } from '../../src/fleet/quota-script.ts';
-import { createThrottle } from '../../src/throttle/admission.ts';
-import { ExpiryHeap, type Expiring } from '../../src/throttle/expiry-heap.ts';
-import type { QuotaBoard, QuotaHearer, QuotaNews, QuotaRequest } from '../../src/throttle/fleet-board.ts';
-import { readRateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';
+import { createThrottle } from '../../src/throttle/queue/admission.ts';
+import { ExpiryHeap, type Expiring } from '../../src/throttle/queue/expiry-heap.ts';
+import type { QuotaBoard, QuotaHearer, QuotaNews, QuotaRequest } from '../../src/throttle/fleet/fleet-board.ts';
+import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
 import type { Permit, Throttle } from '../../src/throttle/throttle.ts';
 import { seeded, type Limiter } from '../throttle/simulation.ts';
 

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { defineScript } from '../../src/fleet/script.ts';
 import { createTokenBoard } from '../../src/fleet/token-board.ts';
-import type { Claim, ClaimRequest, Posting, TokenBoard } from '../../src/token/token-board.ts';
+import type { Claim, ClaimRequest, Posting, TokenBoard } from '../../src/token/store/token-board.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { startRedis } from '../support/redis.ts';
-import { MemoryBoard } from '../token/memory-board.ts';
+import { MemoryBoard } from '../token/store/memory-board.ts';
 import { join } from './harness.ts';
 
 /** A board and its time. */

@@ -12,7 +12,7 @@ import type { ProxyServerOptions } from '../../src/listener/proxy-server.ts';
 import { createRouteTable } from '../../src/listener/route-table.ts';
 import { createRetryBudget } from '../../src/retry/budget.ts';
 import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';
-import { createThrottle } from '../../src/throttle/admission.ts';
+import { createThrottle } from '../../src/throttle/queue/admission.ts';
 import type { Throttle } from '../../src/throttle/throttle.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { FakeTokens } from './fake-tokens.ts';

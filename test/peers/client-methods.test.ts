@@ -13,7 +13,7 @@ import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { createEgress } from '../../src/platform/egress/egress.ts';
 import { simple } from '../config/base-env.ts';
-import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
+import { createTokenEndpoint } from '../../src/token/endpoint/token-endpoint.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates, IssuedFiles } from '../support/certificates.ts';
 import { registerSecret } from '../support/secrets.ts';

@@ -2,12 +2,12 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
-import { createLog } from '../../src/telemetry/log.ts';
-import type { FleetReading } from '../../src/telemetry/fleet-series.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createLog } from '../../src/telemetry/log/log.ts';
+import type { FleetReading } from '../../src/telemetry/metrics/fleet-series.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { readSamples } from './exposition.ts';
-import { MemoryStream } from './memory-stream.ts';
+import { readSamples } from './metrics/exposition.ts';
+import { MemoryStream } from './log/memory-stream.ts';
 
 const notAsked: SidecarEvent = {
   kind: 'token-not-asked',

@@ -1,7 +1,7 @@
 /** A throttle in virtual time with its events at hand, and the few moves that most tests make. */
-import { createThrottle } from '../../src/throttle/admission.ts';
+import { createThrottle } from '../../src/throttle/queue/admission.ts';
 import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
-import { readRateLimitSignal } from '../../src/throttle/rate-limit-signal.ts';
+import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
 import type { AttemptResult, Permit, Standing, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ManualClock } from '../support/manual-clock.ts';

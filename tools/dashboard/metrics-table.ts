@@ -1,5 +1,5 @@
 /** The table of the sidecar's own metrics, read from what a sidecar with a fleet shows before its first request. */
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 /** One metric as its exposition has it. */
 interface Described {

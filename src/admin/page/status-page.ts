@@ -2,8 +2,8 @@
  * The status page as a whole: complete without a script, and kept up to date by one. Everything it asks for comes from this port, which
  * the policy it is sent with enforces: no inline script or style, nothing from elsewhere.
  */
-import type { ShownSetting } from '../configuration.ts';
-import { ROW_NAMES, PLOTTED_THROTTLES } from '../history.ts';
+import type { ShownSetting } from '../status/configuration.ts';
+import { ROW_NAMES, PLOTTED_THROTTLES } from '../history/history.ts';
 import { judgeView, renderFragments } from './fragments.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';

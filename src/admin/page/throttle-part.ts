@@ -1,5 +1,5 @@
 /** The governor: what it has inferred, what it allows, who waits. A card for each of a few throttles, a table for many. */
-import type { Status } from '../status-shape.ts';
+import type { Status } from '../status/status-shape.ts';
 import { renderFacts } from './facts.ts';
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';

@@ -1,5 +1,5 @@
 /** The tokens: state, what is left of them, what they may be used for, and what went wrong last. */
-import type { Status } from '../status-shape.ts';
+import type { Status } from '../status/status-shape.ts';
 import { renderFacts } from './facts.ts';
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';

@@ -1,6 +1,6 @@
 /** What went through: figures of the last minute, sentences that stand for the plots, the last minutes as a table, codes, events. */
-import { ROW_NAMES } from '../history.ts';
-import type { Row } from '../history.ts';
+import { ROW_NAMES } from '../history/history.ts';
+import type { Row } from '../history/history.ts';
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
 import { clockTime, inDigits, inMs, inRate } from './words.ts';

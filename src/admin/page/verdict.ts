@@ -1,7 +1,7 @@
 /** One look: whether the job is being done, in plain words. The first thing that stands in the way is told, the rest is below it on the page. */
-import type { LastMinute } from '../history.ts';
-import type { CodeCount } from '../minutes.ts';
-import type { Status } from '../status-shape.ts';
+import type { LastMinute } from '../history/history.ts';
+import type { CodeCount } from '../history/minutes.ts';
+import type { Status } from '../status/status-shape.ts';
 import { count, inDigits, inMs, inRoundRate } from './words.ts';
 
 export interface Verdict {

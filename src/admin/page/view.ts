@@ -1,9 +1,9 @@
 /** Everything that one drawing of the page shows, read at one instant. */
-import type { ShownSetting } from '../configuration.ts';
-import type { Happening } from '../happenings.ts';
-import type { LastMinute, Row } from '../history.ts';
-import type { CodeCount, Minute } from '../minutes.ts';
-import type { Status } from '../status-shape.ts';
+import type { ShownSetting } from '../status/configuration.ts';
+import type { Happening } from '../history/happenings.ts';
+import type { LastMinute, Row } from '../history/history.ts';
+import type { CodeCount, Minute } from '../history/minutes.ts';
+import type { Status } from '../status/status-shape.ts';
 
 export interface View {
   readonly status: Status;

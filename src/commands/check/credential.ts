@@ -5,9 +5,9 @@
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
 import { trustContext } from '../../platform/tls.ts';
-import { createTokenEndpoint } from '../../token/token-endpoint.ts';
-import type { TokenEndpoint } from '../../token/token-endpoint.ts';
-import type { TokenAnswer } from '../../token/token-answer.ts';
+import { createTokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
+import type { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
+import type { TokenAnswer } from '../../token/endpoint/token-answer.ts';
 import { judgeSkew } from './clock-skew.ts';
 import { discover } from './discover.ts';
 import { judgeFailure, judgeLifetime, judgeScope } from './evaluate/judge-token.ts';

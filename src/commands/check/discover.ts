@@ -3,9 +3,9 @@ import type { CredentialConfig } from '../../config/config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
 import { trustContext } from '../../platform/tls.ts';
-import { describeConnectionFault } from '../../token/connection-fault.ts';
-import { Discovery, readDocument } from '../../token/discovery.ts';
-import { exchangeOnce } from '../../token/single-exchange.ts';
+import { describeConnectionFault } from '../../token/endpoint/connection-fault.ts';
+import { Discovery, readDocument } from '../../token/endpoint/discovery.ts';
+import { exchangeOnce } from '../../token/endpoint/single-exchange.ts';
 import { namesWithin } from './setting-names.ts';
 import type { Finding } from './walk.ts';
 

@@ -7,7 +7,7 @@ import { stat } from 'node:fs/promises';
 import type { AuthConfig, Config, UpstreamConfig, ValueSource } from '../../config/config.ts';
 import { nameOf } from '../../config/load/problems.ts';
 import type { ClientCertificateFiles } from '../../platform/tls.ts';
-import { LARGEST_PEM_BYTES, readTextFile } from '../../token/secret-file.ts';
+import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
 import { countDays, DAY_MS, SOON_DAYS } from './evaluate/judge-tls.ts';
 import { namesWithin } from './setting-names.ts';
 import type { NameSetting } from './setting-names.ts';

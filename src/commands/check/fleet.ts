@@ -12,7 +12,7 @@ import { rehearseQuota } from '../../fleet/rehearsal.ts';
 import { createFleetParts } from '../../sidecar/fleet.ts';
 import type { Observe } from '../../telemetry/events.ts';
 import { trustContext } from '../../platform/tls.ts';
-import { readSecret } from '../../token/secret-file.ts';
+import { readSecret } from '../../token/client/secret-file.ts';
 import { Walk } from './walk.ts';
 import type { Finding, Step, Surroundings } from './walk.ts';
 import { walkTo } from './way.ts';

@@ -6,7 +6,7 @@ import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 import type { Egress } from '../../platform/egress/egress.ts';
 import { trustContext } from '../../platform/tls.ts';
-import { exchangeOnce } from '../../token/single-exchange.ts';
+import { exchangeOnce } from '../../token/endpoint/single-exchange.ts';
 import { describeConnectFailure, describeExchangeFailure, timeoutFailure } from '../../upstream/failure.ts';
 import { joinTarget } from '../../upstream/target.ts';
 import { judgeSkew } from './clock-skew.ts';

@@ -3,7 +3,7 @@
  * target, and bounds each. What the steps look at is told in their own files, how they are printed in report.ts.
  */
 import type { Clock } from '../../platform/clock.ts';
-import { abortable } from '../../token/abortable.ts';
+import { abortable } from '../../token/source/abortable.ts';
 
 export type StepName =
   | 'configuration'

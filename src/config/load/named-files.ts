@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { clientCertificateFault } from '../../platform/tls.ts';
-import { readSigningKey } from '../../token/signing-key.ts';
+import { readSigningKey } from '../../token/client/signing-key.ts';
 import { dropLineEnd, fieldValueFault, secretFault } from '../schema/formats/credentials.ts';
 import { problemOf } from './problems.ts';
 import type { KeyProblem } from './problems.ts';

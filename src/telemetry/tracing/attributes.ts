@@ -1,8 +1,8 @@
 /** How requests and servers are described in spans: the semantic conventions for HTTP of OpenTelemetry. Paths go without their query. */
 import type { Attributes } from '@opentelemetry/api';
 import type { AttemptBegun } from '../../exchange/watch.ts';
-import { KNOWN_METHODS } from '../known-methods.ts';
-import { cut } from '../shown.ts';
+import { KNOWN_METHODS } from '../metrics/known-methods.ts';
+import { cut } from '../log/shown.ts';
 
 /** `HTTP` for a method that somebody made up: names of spans are few. */
 export function nameMethod(method: string): string {

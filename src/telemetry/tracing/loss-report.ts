@@ -4,8 +4,8 @@
  */
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../platform/clock.ts';
-import { dampEach } from '../damper.ts';
-import type { Damper } from '../damper.ts';
+import { dampEach } from '../log/damper.ts';
+import type { Damper } from '../log/damper.ts';
 import type { Observe } from '../events.ts';
 
 export interface Loss {

@@ -9,7 +9,7 @@ import { readTraceParent, replaceTraceContext, type TraceParent } from '../../ex
 import type { AttemptBegun, Stage, Watch, Watched } from '../../exchange/watch.ts';
 import type { AttemptEnd } from '../../upstream/attempt-terms.ts';
 import type { RequestEnded } from '../events.ts';
-import { cut } from '../shown.ts';
+import { cut } from '../log/shown.ts';
 import { describeAttempt, describeMethod, nameMethod } from './attributes.ts';
 import { anchorTimes } from './times.ts';
 

@@ -1,6 +1,6 @@
 /** The governor's rules, and what it is without each: used by `--leave-out` and `--rules`. */
-import { DEFAULT_LEARNING, type LearningParameters } from '../../../src/throttle/learning/parameters.ts';
-import type { LimiterKind } from '../../../src/throttle/learning/limiter-model.ts';
+import { DEFAULT_LEARNING, type LearningParameters } from '../../../src/throttle/adaptive/parameters.ts';
+import type { LimiterKind } from '../../../src/throttle/adaptive/limiter-model.ts';
 
 /** A rule, in words for the table. */
 export interface Rule {

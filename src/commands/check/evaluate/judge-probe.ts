@@ -1,6 +1,6 @@
 /** What the answer to one GET with the token means for those who will call the upstream. Pure. */
 import { readScopeRefusal } from '../../../exchange/scope-refusal.ts';
-import { readRateLimitSignal } from '../../../throttle/rate-limit-signal.ts';
+import { readRateLimitSignal } from '../../../throttle/signals/rate-limit-signal.ts';
 import type { Verdict } from '../walk.ts';
 
 export interface ProbeHead {

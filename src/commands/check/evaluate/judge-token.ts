@@ -2,9 +2,9 @@
  * What the answer to a token request means, in words with what to do: a refusal by its name (RFC 6749 §5.2), an answer that is none
  * of a token endpoint's, scopes that were not granted, a life that is too short or too long. Pure.
  */
-import { findMissingScopes } from '../../../token/granted-scope.ts';
-import { chooseRefreshDelayMs } from '../../../token/refresh-schedule.ts';
-import type { FailedAnswer, TokenAnswer } from '../../../token/token-answer.ts';
+import { findMissingScopes } from '../../../token/endpoint/granted-scope.ts';
+import { chooseRefreshDelayMs } from '../../../token/source/refresh-schedule.ts';
+import type { FailedAnswer, TokenAnswer } from '../../../token/endpoint/token-answer.ts';
 import type { NameSetting } from '../setting-names.ts';
 import type { Verdict } from '../walk.ts';
 

@@ -5,7 +5,7 @@
 import { SidecarError } from '../../../../src/platform/errors.ts';
 import { AnswerSignals } from '../../../../src/exchange/answer-signal.ts';
 import { decideRetry } from '../../../../src/retry/policy.ts';
-import { createThrottle } from '../../../../src/throttle/admission.ts';
+import { createThrottle } from '../../../../src/throttle/queue/admission.ts';
 import type { Throttle, Ticket } from '../../../../src/throttle/throttle.ts';
 import {
   type Answer,

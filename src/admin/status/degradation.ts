@@ -1,0 +1,42 @@
+/** What works and yet needs somebody to look at it: the words of /status for that, as pure functions of the states of the parts. */
+import type { FleetState } from '../../fleet/condition.ts';
+import type { LogTrouble } from '../../telemetry/events.ts';
+import type { TokenState } from '../../token/token.ts';
+import { describeReloadFault, type ConfigurationState } from './configuration.ts';
+import { nameCredential } from './readiness.ts';
+
+interface States {
+  readonly tokens: readonly TokenState[];
+  readonly scopeRefusals?: readonly { readonly route: string; readonly needed: string | undefined }[];
+  readonly fleet?: FleetState | undefined;
+  readonly configuration?: ConfigurationState | undefined;
+  readonly logTrouble?: LogTrouble | undefined;
+}
+
+/** In words, each by itself; empty when all is well. */
+export function describeDegradation(states: States): string[] {
+  const { tokens, scopeRefusals = [], fleet, configuration, logTrouble } = states;
+  return [
+    ...tokens.flatMap((token) => nameCredential(token, tokens, describeTokenFaults(token))),
+    ...scopeRefusals.map(
+      ({ route, needed }) =>
+        `route ${route}: the upstream asks for a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
+    ),
+    ...(fleet?.fault === undefined ? [] : [`alone, without the fleet: ${fleet.fault}`]),
+    ...describeReloadFault(configuration),
+    ...(logTrouble === undefined ? [] : [describeLogTrouble(logTrouble)]),
+  ];
+}
+
+function describeLogTrouble({ code, lostLines }: LogTrouble): string {
+  const fault = code === undefined ? 'standard output is read too slowly' : `standard output refuses lines (${code})`;
+  return `the log: ${fault}; ${String(lostLines)} lines lost so far`;
+}
+
+function describeTokenFaults({ circuit, lastFailure, credentialFault, missingScopes }: TokenState): string[] {
+  return [
+    ...(circuit === 'closed' ? [] : [`the token endpoint keeps failing: ${lastFailure?.detail ?? 'no detail'}`]),
+    ...(credentialFault === undefined ? [] : [`${credentialFault.detail}; the older credentials stay in use`]),
+    ...(missingScopes.length === 0 ? [] : [`the token lacks scopes that were asked for: ${missingScopes.join(' ')}`]),
+  ];
+}

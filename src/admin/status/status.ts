@@ -1,0 +1,128 @@
+/**
+ * The JSON of /status, as pure functions of the states of the parts. Instants are ISO 8601, durations
+ * seconds, what is unknown or unlimited null. No state holds a secret, so nothing here can show one.
+ */
+import type { FleetState } from '../../fleet/condition.ts';
+import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
+import type { TokenState } from '../../token/token.ts';
+import { describeConfiguration } from './configuration.ts';
+import { describeDegradation } from './degradation.ts';
+import type { AdminStates, Status } from './status-shape.ts';
+
+/** The body of /status. */
+export function describeStatus(states: AdminStates): Status {
+  const { version, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
+  const tokens = states.tokens.map(describeToken);
+  const throttles = states.throttles.map(describeThrottle);
+  return {
+    version,
+    uptimeSeconds: Math.floor(uptimeMs / 1000),
+    draining,
+    degraded: describeDegradation(states),
+    token: first(tokens),
+    throttle: first(throttles),
+    tokens,
+    throttles,
+    listener: listener === undefined ? null : { ...listener, requestsLimit: finiteOrNull(listener.requestsLimit) },
+    insufficientScope: scopeRefusals.map(({ route, count, wallAt, needed }) => ({
+      route,
+      count,
+      lastAt: isoTime(wallAt),
+      needed: needed ?? null,
+    })),
+    fleet: describeFleet(fleet),
+    configuration: describeConfiguration(states.configuration),
+  };
+}
+
+function first<T>(parts: readonly T[]): T {
+  const [part] = parts;
+  if (part === undefined) throw new Error('there is no sidecar without a credential and a route');
+  return part;
+}
+
+function describeToken(token: TokenState): Status['token'] {
+  const { credential, status, serial, scope, consecutiveFailures, lastFailure, credentialFault } = token;
+  return {
+    credential,
+    status,
+    serial,
+    scope: scope ?? null,
+    expiresAt: token.expiresWallAt === undefined ? null : isoTime(token.expiresWallAt),
+    validForSeconds: secondsOrNull(token.validForMs),
+    missingScopes: token.missingScopes,
+    credentialFault:
+      credentialFault === undefined ? null : { detail: credentialFault.detail, since: isoTime(credentialFault.wallAt) },
+    circuit: token.circuit,
+    consecutiveFailures,
+    lastFailure:
+      lastFailure === undefined
+        ? null
+        : { outcome: lastFailure.outcome, detail: lastFailure.detail, at: isoTime(lastFailure.wallAt) },
+    nextRequestInSeconds: secondsOrNull(token.nextRequestInMs),
+  };
+}
+
+function describeThrottle(throttle: ThrottleState): Status['throttle'] {
+  const { route, mode, rate, queued, queuedByPriority, inFlight, streams } = throttle;
+  return {
+    route,
+    mode,
+    rate: finiteOrNull(rate),
+    unpaced: rate === Infinity,
+    pausedSeconds: secondsOrNull(throttle.pausedMs),
+    queued,
+    queuedByPriority,
+    readingBodies: throttle.readingBodies,
+    stalledBodies: throttle.stalledBodies,
+    inFlight,
+    inFlightLimit: finiteOrNull(throttle.inFlightLimit),
+    streams,
+    learned: describeLearned(throttle.learned),
+    fleet: describeQuota(throttle.fleet),
+    recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
+      at: isoTime(wallAt),
+      status,
+      pauseSeconds: secondsOrNull(pauseMs),
+      stated,
+      fields,
+    })),
+  };
+}
+
+function describeLearned(learned: LearnedLimit | undefined): Status['throttle']['learned'] {
+  if (learned === undefined) return null;
+  return {
+    rate: finiteOrNull(learned.rate),
+    limit: learned.limit ?? null,
+    windowSeconds: secondsOrNull(learned.windowMs),
+    kind: learned.kind,
+    confidence: learned.confidence,
+    since: isoTime(learned.since),
+  };
+}
+
+function describeQuota(fleet: FleetQuotaState | undefined): Status['throttle']['fleet'] {
+  if (fleet === undefined) return null;
+  const { state, isLeader, replicas, rate, leased } = fleet;
+  return { state, leader: isLeader, replicas, rate: finiteOrNull(rate), leased };
+}
+
+function describeFleet(fleet: FleetState | undefined): Status['fleet'] {
+  if (fleet === undefined) return null;
+  return { connected: fleet.connected, fault: fleet.fault ?? null, since: isoTime(fleet.sinceWallAt) };
+}
+
+/** To the millisecond. */
+function secondsOrNull(ms: number | undefined): number | null {
+  return ms === undefined ? null : finiteOrNull(Math.round(ms) / 1000);
+}
+
+/** JSON has no Infinity. */
+function finiteOrNull(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}
+
+function isoTime(wallAt: number): string {
+  return new Date(wallAt).toISOString();
+}

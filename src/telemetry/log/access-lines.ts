@@ -1,0 +1,52 @@
+/**
+ * The line of each request: its fields (docs/logs.md), and which of them are left out. Of requests that went well and fast a share
+ * may do; whatever else happened is always told. Every line says how many requests of its kind it stands for.
+ */
+import type { Random } from '../../platform/clock.ts';
+import type { RequestEnded } from '../events.ts';
+import { cut, tenths } from './shown.ts';
+
+/** Which requests are logged. */
+export interface Sampling {
+  /** The share of successful, fast requests that is logged, 0 to 1. */
+  readonly share: number;
+  /** From this duration on a request is slow. */
+  readonly slowMs: number;
+  readonly random: Random;
+}
+
+/** Undefined: this request is left out. */
+export type DescribeRequest = (event: RequestEnded) => Readonly<Record<string, unknown>> | undefined;
+
+/** @param sampling Default: every request is logged, and no line speaks of it */
+export function createAccessLines(sampling?: Sampling): DescribeRequest {
+  if (sampling === undefined || sampling.share >= 1) return (event) => accessFields(event, undefined);
+  const { share, slowMs, random } = sampling;
+  return (event) => {
+    if (!isOrdinary(event, slowMs)) return accessFields(event, 1);
+    return random() < share ? accessFields(event, share) : undefined;
+  };
+}
+
+function isOrdinary({ code, fault, localReply, durationMs }: RequestEnded, slowMs: number): boolean {
+  return code < 400 && fault === undefined && localReply === undefined && durationMs < slowMs;
+}
+
+function accessFields(event: RequestEnded, sampled: number | undefined): Readonly<Record<string, unknown>> {
+  return {
+    method: cut(event.method),
+    path: cut(event.path),
+    route: event.route,
+    code: event.code,
+    source: event.source,
+    localReply: event.localReply,
+    durationMs: tenths(event.durationMs),
+    queuedMs: tenths(event.queuedMs),
+    attempts: event.attempts,
+    requestBytes: event.requestBytes,
+    responseBytes: event.responseBytes,
+    fault: event.fault === undefined ? undefined : cut(event.fault),
+    traceId: event.traceId,
+    sampled,
+  };
+}

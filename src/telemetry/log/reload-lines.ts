@@ -1,0 +1,20 @@
+/** What the log says of a configuration that was read again. Its lines hold no secrets. */
+import type { Logger } from 'pino';
+import type { SidecarEvent } from '../events.ts';
+import { cut } from './shown.ts';
+
+type ConfigurationRead = Extract<SidecarEvent, { kind: 'configuration-read' }>;
+
+/** One line; of what is invalid one for each problem, as at the start. */
+export function logReload(logger: Logger, { outcome, lines }: ConfigurationRead): void {
+  switch (outcome) {
+    case 'ok':
+      logger.info({ changes: lines }, `configuration reloaded${lines.length === 0 ? ': nothing has changed' : ''}`);
+      return;
+    case 'refused':
+      logger.warn({ keys: lines }, 'configuration not reloaded: these keys need a restart, and nothing was changed');
+      return;
+    case 'invalid':
+      for (const problem of lines) logger.error({ problem: cut(problem) }, 'configuration not reloaded: it is invalid');
+  }
+}

@@ -1,0 +1,202 @@
+/**
+ * The counters and histograms of the contract's table: names, labels, closed sets. Every series of a closed set is there
+ * from the start, at 0, so that rate() and alerts see its first occurrence. What feeds them is told in metrics.ts.
+ */
+import type { Registry } from 'prom-client';
+import { LOCAL_REPLY_CODES } from '../../platform/errors.ts';
+import type { AttemptOutcome, CutBy, QueueRejection, ReloadOutcome } from '../events.ts';
+import type { RetryReason, SidecarEvent, TokenOutcome } from '../events.ts';
+import { createCounter, createTimer } from './series.ts';
+import type { Count, Time } from './series.ts';
+
+type Invalidation = Extract<SidecarEvent, { kind: 'token-invalidated' }>['reason'];
+
+// As keys of a record, so that the compiler misses none.
+const ATTEMPT_OUTCOMES = Object.keys({
+  ok: 0,
+  rate_limited: 0,
+  unauthorized: 0,
+  error_status: 0,
+  cut: 0,
+  client_left: 0,
+  reset: 0,
+  timeout: 0,
+  unreachable: 0,
+} satisfies Record<AttemptOutcome, 0>);
+const CUT_BY = Object.keys({ upstream: 0, sidecar: 0 } satisfies Record<CutBy, 0>);
+const RETRY_REASONS = Object.keys({
+  rate_limited: 0,
+  unauthorized: 0,
+  status: 0,
+  reset: 0,
+  connect: 0,
+} satisfies Record<RetryReason, 0>);
+const QUEUE_REJECTIONS = Object.keys({
+  full: 0,
+  timeout: 0,
+  expected_wait: 0,
+  draining: 0,
+  client_left: 0,
+} satisfies Record<QueueRejection, 0>);
+/** How a token request can end. */
+export const TOKEN_OUTCOMES = Object.keys({
+  ok: 0,
+  rejected: 0,
+  unavailable: 0,
+  malformed: 0,
+} satisfies Record<TokenOutcome, 0>);
+const RELOAD_OUTCOMES = Object.keys({ ok: 0, refused: 0, invalid: 0 } satisfies Record<ReloadOutcome, 0>);
+const INVALIDATIONS = Object.keys({ unauthorized: 0, rotated: 0 } satisfies Record<Invalidation, 0>);
+
+/** What every name of the sidecar's own begins with. */
+export const PREFIX = 'bearer_sidecar_';
+
+type Naming = readonly [name: string, help: string];
+type Counter = (name: string, help: string, labelNames?: readonly string[], initial?: readonly string[][]) => Count;
+type Timer = (total: Naming, seconds: Naming, labelNames: readonly string[], initial: readonly string[][]) => Time;
+
+/** Every counter and histogram, by what it stands for. */
+export type Catalogue = ReturnType<typeof createCatalogue>;
+
+/** The closed sets that the configuration makes. */
+export interface ConfiguredNames {
+  readonly routes: readonly string[];
+  /** Default: as the routes. */
+  readonly throttleNames?: readonly string[];
+  readonly credentials: readonly string[];
+}
+
+/** Registers the contract's counters and histograms for these configured names. */
+export function createCatalogue(registry: Registry, { routes, throttleNames = routes, credentials }: ConfiguredNames) {
+  const counter: Counter = (name, help, labelNames = [], initial = [[]]) =>
+    createCounter({ registry, name: `${PREFIX}${name}`, help, labelNames, initial });
+  const timer: Timer = (total, seconds, labelNames, initial) =>
+    createTimer({ registry, total: named(total), seconds: named(seconds), labelNames, initial });
+  return {
+    ...defineRequests(counter, timer, routes),
+    ...defineAttempts(counter, timer, routes),
+    ...defineQueue(counter, timer, throttleNames),
+    ...defineTokens(counter, timer, credentials),
+    configReloads: counter(
+      'config_reloads_total',
+      'Times that the configuration was read again.',
+      ['outcome'],
+      singles(RELOAD_OUTCOMES),
+    ),
+  };
+}
+
+function defineRequests(counter: Counter, timer: Timer, routes: readonly string[]) {
+  const labels = ['route', 'method', 'code', 'source'];
+  // The codes of an upstream are an open set; these are there because most dashboards begin with them.
+  const usual = pairs(routes, ['GET', 'POST']).map((pair) => [...pair, '200', 'upstream']);
+  return {
+    requests: timer(
+      ['requests_total', 'Requests of clients that have ended.'],
+      ['request_duration_seconds', 'From the arrival of a request to the end of its answer.'],
+      labels,
+      usual,
+    ),
+    localReplies: counter(
+      'local_replies_total',
+      'Answers that the sidecar made itself.',
+      ['code'],
+      singles(LOCAL_REPLY_CODES),
+    ),
+    responsesCut: counter(
+      'responses_cut_total',
+      'Responses that broke off when the client had received a part of them.',
+      ['route', 'by'],
+      pairs(routes, CUT_BY),
+    ),
+    authorizationOverridden: counter(
+      'client_authorization_overridden_total',
+      'Requests whose own Authorization field was replaced.',
+    ),
+  };
+}
+
+function defineAttempts(counter: Counter, timer: Timer, routes: readonly string[]) {
+  const outcomes = singles(ATTEMPT_OUTCOMES);
+  const reasons = singles(RETRY_REASONS);
+  return {
+    attempts: timer(
+      ['upstream_attempts_total', 'Attempts sent to the upstream, counted when they have ended.'],
+      [
+        'upstream_duration_seconds',
+        'From a permit to the head of the response, or to the end of an attempt without one.',
+      ],
+      ['outcome'],
+      outcomes,
+    ),
+    retries: counter('retries_total', 'Attempts that repeated an earlier one.', ['reason'], reasons),
+    retryBudgetExhausted: counter(
+      'retry_budget_exhausted_total',
+      'Retries that the retry budget did not allow.',
+      ['reason'],
+      reasons,
+    ),
+    insufficientScope: counter(
+      'insufficient_scope_total',
+      'Requests that the upstream refused for want of a scope.',
+      ['route'],
+      singles(routes),
+    ),
+  };
+}
+
+function defineQueue(counter: Counter, timer: Timer, routes: readonly string[]) {
+  const perRoute = singles(routes);
+  return {
+    rateLimited: counter('rate_limited_total', 'Rate-limit signals of the upstream.', ['route'], perRoute),
+    permits: timer(
+      ['permits_total', 'Permits spent.'],
+      ['queue_wait_seconds', 'Time that a permit was waited for.'],
+      ['route'],
+      perRoute,
+    ),
+    queueRejected: counter(
+      'queue_rejected_total',
+      'Requests that left the queue without a permit.',
+      ['route', 'reason'],
+      pairs(routes, QUEUE_REJECTIONS),
+    ),
+  };
+}
+
+function defineTokens(counter: Counter, timer: Timer, credentials: readonly string[]) {
+  const labels = ['credential', 'outcome'];
+  const outcomes = pairs(credentials, TOKEN_OUTCOMES);
+  return {
+    tokenRequests: timer(
+      ['token_requests_total', 'Requests to the token endpoint.'],
+      ['token_request_duration_seconds', 'Duration of a token request.'],
+      labels,
+      outcomes,
+    ),
+    tokenInvalidations: counter(
+      'token_invalidations_total',
+      'Tokens given up before their end.',
+      ['credential', 'reason'],
+      pairs(credentials, INVALIDATIONS),
+    ),
+    rotationFailures: counter(
+      'credential_rotation_failures_total',
+      'New credentials that could not be taken, while older ones stay in use.',
+      ['credential'],
+      singles(credentials),
+    ),
+  };
+}
+
+function named([name, help]: Naming): { readonly name: string; readonly help: string } {
+  return { name: `${PREFIX}${name}`, help };
+}
+
+function singles(values: readonly string[]): string[][] {
+  return values.map((value) => [value]);
+}
+
+function pairs(first: readonly string[], second: readonly string[]): string[][] {
+  return first.flatMap((one) => second.map((other) => [one, other]));
+}

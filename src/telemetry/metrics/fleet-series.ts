@@ -1,0 +1,62 @@
+/**
+ * The metrics of a fleet, which are there only where one is configured: how its commands end, what it answered in the token
+ * endpoint's stead, whether it can be asked. What feeds them is told in metrics.ts.
+ */
+import { Gauge } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { PREFIX, TOKEN_OUTCOMES } from './catalogue.ts';
+import type { FleetCommandOutcome } from '../events.ts';
+import { createCounter } from './series.ts';
+import type { Count } from './series.ts';
+
+// As keys of a record, so that the compiler misses none.
+const COMMAND_OUTCOMES = Object.keys({ ok: 0, timeout: 0, error: 0 } satisfies Record<FleetCommandOutcome, 0>);
+
+/** What the gauges show of a fleet. */
+export interface FleetReading {
+  readonly connected: boolean;
+  /** Replicas that share a quota, by throttle; this one included. */
+  readonly quotas: readonly { readonly route: string; readonly replicas: number }[];
+}
+
+export interface FleetSeries {
+  readonly commands: Count;
+  readonly tokens: Count;
+  /** Sets the gauges. */
+  show(reading: FleetReading): void;
+}
+
+/** Registers the metrics of a fleet, every series at 0. */
+export function createFleetSeries(registry: Registry, credentials: readonly string[]): FleetSeries {
+  const connected = new Gauge({
+    name: `${PREFIX}fleet_connected`,
+    help: '1 while the Redis of the fleet answers.',
+    registers: [registry],
+  });
+  const replicas = new Gauge({
+    name: `${PREFIX}fleet_replicas`,
+    help: 'Replicas that share the quota, this one included.',
+    labelNames: ['route'],
+    registers: [registry],
+  });
+  return {
+    commands: createCounter({
+      registry,
+      name: `${PREFIX}fleet_commands_total`,
+      help: 'Commands sent to the Redis of the fleet.',
+      labelNames: ['outcome'],
+      initial: COMMAND_OUTCOMES.map((outcome) => [outcome]),
+    }),
+    tokens: createCounter({
+      registry,
+      name: `${PREFIX}fleet_tokens_total`,
+      help: 'Answers to token requests taken over from another replica.',
+      labelNames: ['credential', 'outcome'],
+      initial: credentials.flatMap((credential) => TOKEN_OUTCOMES.map((outcome) => [credential, outcome])),
+    }),
+    show: (reading) => {
+      connected.set(reading.connected ? 1 : 0);
+      for (const { route, replicas: count } of reading.quotas) replicas.set({ route }, count);
+    },
+  };
+}

@@ -1,0 +1,236 @@
+/**
+ * The gate: may a permit be granted now, and if not, when. It joins governor, bucket and in-flight slots, and keeps them in step
+ * as attempts end. Time is a parameter; who waits, in which order and until when is the waiting room's.
+ */
+import type { FleetShare } from '../fleet/fleet-share.ts';
+import { createGovernor } from './governor.ts';
+import type { Governor, GovernorOptions, GovernorTerms, Verdict } from './governor-contract.ts';
+import type { Grant } from './grant.ts';
+import type { Pace } from './pace.ts';
+import { PermitBucket } from './permit-bucket.ts';
+import type { AttemptResult, LearnedLimit } from '../throttle.ts';
+
+/** Of a wait computed from a learned rate: what it will be at least. */
+const SURE_OF_LEARNED = 0.8;
+
+/** What is configured, and may change: the governor’s share, the bucket’s and the slots’. */
+export interface GateTerms extends GovernorTerms {
+  readonly maxStreams: number;
+}
+
+/** What a gate is made from. */
+export interface GateOptions extends GateTerms, GovernorOptions {
+  /** Where permits come from while a fleet is joined, and the pace for that. */
+  readonly fleet?: { readonly share: FleetShare; createPace(own: Pace): Pace } | undefined;
+}
+
+/** Grants permits one by one; takes back what attempts tell, slots and unspent permits. */
+export class Gate {
+  readonly #governor: Governor;
+  readonly #bucket: PermitBucket;
+  readonly #share: FleetShare | undefined;
+  #maxStreams: number;
+  #bucketRate: number;
+  #bucketBurst: number;
+  /** The last one who was not granted waits for the upstream's sake, and not for a slot of ours. */
+  #isHeldUp = false;
+  #inFlight = 0;
+  #streams = 0;
+
+  constructor(options: GateOptions) {
+    const { fleet } = options;
+    this.#share = fleet?.share;
+    this.#governor = createGovernor(options, fleet && ((own) => fleet.createPace(own)));
+    this.#bucketRate = this.#governor.rate;
+    this.#bucketBurst = this.#governor.burst;
+    this.#bucket = new PermitBucket(this.#bucketRate, this.#bucketBurst);
+    this.#maxStreams = options.maxStreams;
+  }
+
+  get rate(): number {
+    return this.#joined?.fleetRate ?? this.#governor.rate;
+  }
+
+  /** A pause is not over, or its probe not answered. */
+  get isClosed(): boolean {
+    return this.#governor.isClosed;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get streams(): number {
+    return this.#streams;
+  }
+
+  get inFlightLimit(): number {
+    return this.#governor.inFlightLimit;
+  }
+
+  /** How many permits could be used at this moment by so many that wait. */
+  usable(now: number, waiting: number): number {
+    if (this.#governor.openAt(now) > now) return 0;
+    return Math.max(0, Math.min(waiting, this.#slotsLeft(), this.#governor.isClosed ? 1 : Infinity));
+  }
+
+  /** Grants if all three allow it. `hasWaited`: the taker was held up before. */
+  tryGrant(now: number, hasWaited: boolean): Grant | undefined {
+    const hasSlot = this.#slotsLeft() > 0;
+    if (!hasSlot || this.#governor.openAt(now) > now || !this.#takePermit(now)) {
+      this.#isHeldUp = hasSlot || this.#governor.limitsSlots;
+      return undefined;
+    }
+    this.#inFlight++;
+    // To wait for an answer of the board is not to wait for a permit.
+    const waitedFor = hasWaited && this.#isHeldUp && this.#joined?.isScarce !== false;
+    const grant = this.#governor.granted(now, waitedFor);
+    this.#followPace(now);
+    return grant;
+  }
+
+  /** When to try again; Infinity when only a freed slot can help. */
+  nextTryAt(now: number): number {
+    if (this.#slotsLeft() <= 0) return Infinity;
+    const openAt = this.#governor.openAt(now);
+    // Permits of a fleet are asked for when they can be used, and not before.
+    if (this.#joined !== undefined && openAt > now) return openAt;
+    if (this.#joined?.isHeld === true && !this.#governor.isClosed) return Infinity;
+    return Math.max(openAt, this.#permits.nextAt(now));
+  }
+
+  /** How many permits could be granted at this moment. */
+  grantable(now: number): number {
+    if (this.#governor.openAt(now) > now) return 0;
+    return Math.max(0, Math.min(this.#slotsLeft(), this.#permits.available(now)));
+  }
+
+  /** How long one would wait behind `ahead` others, as pause and present pace tell: under `auto` a guess. */
+  estimateMs(now: number, ahead: number): number {
+    return this.#permits.nthAt(Math.max(now, this.#governor.hold(now).until), ahead) - now;
+  }
+
+  /** How long one behind `ahead` others will wait at least, by what was configured and what the upstream stated. */
+  certainWaitMs(now: number, ahead: number): number {
+    const joined = this.#joined;
+    if (joined !== undefined) return Math.max(joined.leastWaitMs(ahead), this.statedHoldUntil(now) - now);
+    if (this.#governor.exact) return this.estimateMs(now, ahead);
+    if (this.#governor.isConfident) return this.estimateMs(now, ahead) * SURE_OF_LEARNED;
+    return this.statedHoldUntil(now) - now;
+  }
+
+  /** How long a retry behind `older` ones will wait at least; a learned pace counts for the next permit only. */
+  retryWaitMs(now: number, older: number): number {
+    return this.estimateMs(now, this.#governor.exact ? older : 0);
+  }
+
+  /** Until when the upstream itself said to wait; `now` when it says nothing. */
+  statedHoldUntil(now: number): number {
+    const hold = this.#governor.hold(now);
+    return hold.stated ? Math.max(now, hold.until) : now;
+  }
+
+  pausedMs(now: number): number {
+    return this.#governor.pausedMs(now);
+  }
+
+  turnsAway(now: number, probeIsTaken: boolean): boolean {
+    return this.#governor.turnsAway(now, probeIsTaken);
+  }
+
+  report(now: number, grant: Grant, result: AttemptResult): Verdict {
+    const verdict = this.#governor.reported(now, grant, result);
+    this.#followPace(now);
+    return verdict;
+  }
+
+  /** The attempt's request goes onto the wire. */
+  used(now: number, grant: Grant): void {
+    this.#bucket.used(now, grant.at);
+  }
+
+  /** The attempt ended without a result. */
+  endUnreported(now: number, grant: Grant): void {
+    this.#governor.ended(now, grant);
+  }
+
+  /** The attempt was never made: its permit is unspent. */
+  takeBack(now: number, grant: Grant): void {
+    this.#bucket.giveBack(now);
+    this.#governor.withdrawn(now, grant);
+  }
+
+  freeSlot(): void {
+    this.#inFlight--;
+  }
+
+  /** Moves a slot over to the streams; false when all of theirs are taken. */
+  moveSlotToStreams(): boolean {
+    if (this.#streams >= this.#maxStreams) return false;
+    this.#streams++;
+    this.#inFlight--;
+    return true;
+  }
+
+  freeStream(): void {
+    this.#streams--;
+  }
+
+  learned(wallAt: (at: number) => number): LearnedLimit | undefined {
+    return this.#governor.learned(wallAt);
+  }
+
+  snapshot(now: number): object | undefined {
+    return this.#governor.snapshot(now);
+  }
+
+  restore(now: number, snapshot: unknown, ageMs: number): void {
+    this.#governor.restore(now, snapshot, ageMs);
+    this.#followPace(now);
+  }
+
+  /** From now on these hold. Nothing that is saved up is made more by it, and what is under way stays. */
+  reconfigure(now: number, terms: GateTerms): void {
+    this.#maxStreams = terms.maxStreams;
+    this.#governor.reconfigure(now, terms);
+    this.#followPace(now);
+  }
+
+  /** Takes up what the fleet has changed. */
+  refresh(now: number): void {
+    this.#followPace(now);
+  }
+
+  /** Others who share the limit were refused. */
+  joinPause(now: number, statedWaitMs: number | undefined): void {
+    this.#governor.joinPause(now, statedWaitMs);
+  }
+
+  #followPace(now: number): void {
+    const { rate, burst } = this.#governor;
+    if (rate === this.#bucketRate && burst === this.#bucketBurst) return;
+    this.#bucketRate = rate;
+    this.#bucketBurst = burst;
+    this.#bucket.setPace(now, rate, burst);
+  }
+
+  /** The share of a fleet's quota, while it is what permits come from. */
+  get #joined(): FleetShare | undefined {
+    return this.#share?.state === 'joined' ? this.#share : undefined;
+  }
+
+  #takePermit(now: number): boolean {
+    const joined = this.#joined;
+    if (joined === undefined) return this.#bucket.tryTake(now);
+    // While all are paused only the probe goes.
+    return (!joined.isHeld || this.#governor.isClosed) && joined.tryTake(now);
+  }
+
+  get #permits(): FleetShare | PermitBucket {
+    return this.#joined ?? this.#bucket;
+  }
+
+  #slotsLeft(): number {
+    return this.#governor.inFlightLimit - this.#inFlight;
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What a governor is asked and promises, in words that its gate shares (pure). How it judges is governor.ts's.
+ */
+import type { Random } from '../../platform/clock.ts';
+import type { Grant } from './grant.ts';
+import type { LearningParameters } from '../adaptive/parameters.ts';
+import type { AttemptResult, LearnedLimit } from '../throttle.ts';
+
+/** What is configured, and may change. */
+export interface GovernorTerms {
+  /** Permits per second, or `auto`. */
+  readonly rate: number | 'auto';
+  /** Permits; unused with `auto`. */
+  readonly burst: number;
+  /** Permits per second that `auto` never exceeds; absent: none. */
+  readonly maxRate?: number | undefined;
+  readonly maxInFlight: number;
+  readonly maxPauseMs: number;
+}
+
+/** What a governor is made from. */
+export interface GovernorOptions extends GovernorTerms {
+  readonly random: Random;
+  /** For experiments: other numbers than those that were found good. */
+  readonly learning?: LearningParameters | undefined;
+}
+
+/** What came of an attempt's result. */
+export type Verdict =
+  { readonly kind: 'unlimited' } | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
+
+/** A time in which nothing is granted, as far as it is known ahead. */
+export interface Hold {
+  /** When the next permit may be granted; in the past when nothing holds. */
+  readonly until: number;
+  /** True when the upstream stated it, or when it is known as well as if it had. */
+  readonly stated: boolean;
+}
+
+/** Time is a parameter of every method. Results are reported in any order, each grant's at most once. */
+export interface Governor {
+  /** Permits per second now; Infinity while unpaced. */
+  readonly rate: number;
+  /** Permits that may be saved up. */
+  readonly burst: number;
+  readonly inFlightLimit: number;
+  /** True when the number in flight is what the upstream limits. */
+  readonly limitsSlots: boolean;
+  /** True when the rate is configured. */
+  readonly exact: boolean;
+  /** True when waits can be computed from the rate. */
+  readonly isConfident: boolean;
+  /** A permit may be granted from this instant on, as far as is known now; past or -Infinity means at once. */
+  openAt(now: number): number;
+  /** The pause or used-up allowance that holds at `now`. */
+  hold(now: number): Hold;
+  /** Milliseconds left of the pause; 0 when not paused. */
+  pausedMs(now: number): number;
+  /** True when the pause is so long that nobody new should wait for it; `probeIsTaken`: somebody waits who can probe it. */
+  turnsAway(now: number, probeIsTaken: boolean): boolean;
+  /** True from a pause on until its probe is accepted. */
+  readonly isClosed: boolean;
+  /** Others who share the limit were refused: pauses as for a refusal here, and learns nothing. */
+  joinPause(now: number, statedWaitMs: number | undefined): void;
+  /** Notes that a permit is granted. */
+  granted(now: number, waitedFor: boolean): Grant;
+  /** Learns from a result. */
+  reported(now: number, grant: Grant, result: AttemptResult): Verdict;
+  /** The attempt ended without a result. */
+  ended(now: number, grant: Grant): void;
+  /** The attempt was never made. */
+  withdrawn(now: number, grant: Grant): void;
+  /** What `auto` believes; undefined when nothing is learned. */
+  learned(wallAt: (at: number) => number): LearnedLimit | undefined;
+  /** What is worth keeping over a restart, as JSON. */
+  snapshot(now: number): object | undefined;
+  /** Takes up what an earlier process has kept. */
+  restore(now: number, snapshot: unknown, ageMs: number): void;
+  /** From now on these hold. A pause goes on, and what was learned stays for as long as the rate is to be learned. */
+  reconfigure(now: number, terms: GovernorTerms): void;
+}

@@ -1,0 +1,32 @@
+/** The faults with which the queue turns requests away, in words for the client. */
+import { SidecarError } from '../../platform/errors.ts';
+import type { QueueRejection } from '../../telemetry/events.ts';
+
+/** Why the queue itself refuses; a client that left needs no answer. */
+export type RefusalReason = Exclude<QueueRejection, 'client_left'>;
+
+/** @param waitMs when those that wait now will have been served, milliseconds: becomes `Retry-After` */
+export function createRefusal(reason: RefusalReason, waitMs: number): SidecarError {
+  const retryAfterMs = Math.max(0, waitMs);
+  switch (reason) {
+    case 'full':
+      return new SidecarError('QUEUE_FULL', 'The queue is full (queue.max).', { retryAfterMs });
+    case 'timeout':
+      return new SidecarError(
+        'QUEUE_TIMEOUT',
+        'The request waited as long as it may (queue.timeoutMs, or its deadline) and had no turn.',
+        { retryAfterMs },
+      );
+    case 'expected_wait':
+      return new SidecarError(
+        'QUEUE_TIMEOUT',
+        `The request would wait about ${(retryAfterMs / 1000).toFixed(1)} s, longer than it may (queue.timeoutMs, or its deadline).`,
+        { retryAfterMs },
+      );
+    case 'draining':
+      return new SidecarError('DRAINING', 'The sidecar is shutting down.', { retryAfterMs: DRAINED_MS });
+  }
+}
+
+/** Another instance is likely to answer by then. */
+const DRAINED_MS = 1_000;

@@ -1,0 +1,17 @@
+/** The last rate-limit signals, for the operator who wants to know why requests wait. */
+import type { RecentSignal } from '../throttle.ts';
+
+const KEPT = 20;
+
+/** A bounded list, newest first. */
+export class SignalLog {
+  #signals: readonly RecentSignal[] = [];
+
+  get newestFirst(): readonly RecentSignal[] {
+    return this.#signals;
+  }
+
+  add(signal: RecentSignal): void {
+    this.#signals = [signal, ...this.#signals.slice(0, KEPT - 1)];
+  }
+}

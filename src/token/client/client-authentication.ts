@@ -1,0 +1,238 @@
+/**
+ * How the client shows who it is to the token endpoint: a secret in HTTP Basic (RFC 7617) or in the form (RFC 6749 §2.3.1), a
+ * signed assertion (RFC 7523), or its certificate (RFC 8705). What is read here is read anew each time and makes a credential: a
+ * value that can be kept, tried, and gone back to.
+ */
+import { createHmac, createPrivateKey, randomBytes } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import type { SecureContext } from 'node:tls';
+import { clientCertificateFault, contextOf } from '../../platform/tls.ts';
+import type { ClientCertificate, ClientCertificateFiles } from '../../platform/tls.ts';
+import { signAssertion } from './client-assertion.ts';
+import { LARGEST_PEM_BYTES, readSecret, readTextFile } from './secret-file.ts';
+import type { SecretSource } from './secret-file.ts';
+import { readSigningKey } from './signing-key.ts';
+import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
+
+/** The names are those of the registry of RFC 7591 §2. */
+export type ClientMethod =
+  | {
+      readonly name: 'client_secret_basic';
+      readonly secret: SecretSource;
+      /** `raw` joins id and secret exactly as given; `form` encodes both first (RFC 6749 §2.3.1). */
+      readonly encoding: 'raw' | 'form';
+    }
+  | { readonly name: 'client_secret_post'; readonly secret: SecretSource }
+  | {
+      readonly name: 'private_key_jwt';
+      /** PEM or one JWK. */
+      readonly keyFile: string;
+      /** `kid` of the assertion; undefined = that of the JWK, if it has one. */
+      readonly keyId: string | undefined;
+      /** Undefined = as the key says. */
+      readonly algorithm: SigningAlgorithm | undefined;
+      /** What the assertion is for: the token endpoint's URL, or the issuer where that is known. */
+      readonly audience: 'token_endpoint' | 'issuer';
+    }
+  /** The certificate alone. */
+  | { readonly name: 'tls_client_auth' };
+
+export interface ClientOptions {
+  readonly clientId: SecretSource;
+  readonly method: ClientMethod;
+  /** Offered with every method (RFC 8705 §3). */
+  readonly clientCertificate: ClientCertificateFiles | undefined;
+}
+
+/** Whom a request goes to. */
+export interface Recipient {
+  readonly tokenUrl: URL;
+  readonly issuer: string | undefined;
+  /** Epoch milliseconds. */
+  readonly wallNow: number;
+}
+
+/** What one request carries to show who sends it. */
+export interface Proof {
+  /** The whole value of the `Authorization` field, if there is one. */
+  readonly authorization: string | undefined;
+  readonly parameters: readonly (readonly [name: string, value: string])[];
+  /** Strings that must appear in no message. */
+  readonly withheld: readonly string[];
+}
+
+/** What proves the client's identity, as it stood when it was read. */
+export interface ClientCredential {
+  readonly kind: 'ready';
+  readonly clientId: string;
+  readonly method: ClientMethod['name'];
+  /** What assertions are signed with, if they are. */
+  readonly algorithm: SigningAlgorithm | undefined;
+  /** Another one when id, secret, key or certificate is another one. Means nothing outside of this process. */
+  readonly version: string;
+  /** What only holders of this credential have: the secret, or the private key. */
+  readonly keyMaterial: string;
+  /** For one request; an assertion is never used twice. Rejects only when the platform cannot sign. */
+  readonly prove: (recipient: Recipient) => Promise<Proof>;
+  /**
+   * A context that offers the certificate, if there is one.
+   * @param ca PEM certificates to trust; undefined = Node's and the system's roots
+   */
+  readonly trusting: (ca: string | undefined) => SecureContext;
+  readonly hasCertificate: boolean;
+}
+
+export type ClientReading =
+  | ClientCredential
+  /** `detail` names the setting, is fit for a log, and shows no contents. */
+  | { readonly kind: 'unreadable'; readonly detail: string };
+
+type Unreadable = Extract<ClientReading, { kind: 'unreadable' }>;
+
+/** Whether what `readClient` reads may be another next time: some of it is in files. */
+export function canChange({ clientId, method, clientCertificate }: ClientOptions): boolean {
+  if (clientId.kind === 'file' || clientCertificate !== undefined || method.name === 'private_key_jwt') return true;
+  return method.name !== 'tls_client_auth' && method.secret.kind === 'file';
+}
+
+/** Reads everything anew and makes the credential of it. Never rejects. */
+export async function readClient({ clientId, method, clientCertificate }: ClientOptions): Promise<ClientReading> {
+  const [id, proof, certificate] = await Promise.all([
+    readSecret('auth.clientId', clientId),
+    readMethod(method),
+    clientCertificate === undefined ? undefined : readCertificate(clientCertificate),
+  ]);
+  if (id.kind === 'unreadable') return id;
+  if (proof.kind === 'unreadable') return proof;
+  if (certificate?.kind === 'unreadable') return certificate;
+  // The first colon ends the id (RFC 7617 §2): the rest of it would be taken for the secret.
+  if (method.name === 'client_secret_basic' && method.encoding === 'raw' && id.value.includes(':'))
+    return { kind: 'unreadable', detail: 'auth.clientId: holds a colon, which HTTP Basic cannot carry' };
+  const client = certificate?.client;
+  const keyMaterial = proof.keyMaterial ?? (client && keyBytes(createPrivateKey(client.key)));
+  if (keyMaterial === undefined)
+    return { kind: 'unreadable', detail: 'auth.tlsCertificateFile: required by auth.method tls_client_auth' };
+  const certificateParts = client === undefined ? [] : [client.certificate, client.key];
+  return {
+    kind: 'ready',
+    clientId: id.value,
+    method: method.name,
+    algorithm: proof.algorithm,
+    version: digest([method.name, id.value, ...proof.identity, ...certificateParts]),
+    keyMaterial,
+    prove: (recipient) => proof.prove(id.value, recipient),
+    trusting: (ca) => contextOf(ca, client),
+    hasCertificate: client !== undefined,
+  };
+}
+
+interface MethodReading {
+  readonly kind: 'read';
+  /** Undefined: that of the certificate. */
+  readonly keyMaterial: string | undefined;
+  /** What makes it another one when it changes. */
+  readonly identity: readonly string[];
+  readonly algorithm?: SigningAlgorithm;
+  readonly prove: (clientId: string, recipient: Recipient) => Promise<Proof>;
+}
+
+async function readMethod(method: ClientMethod): Promise<MethodReading | Unreadable> {
+  if (method.name === 'tls_client_auth')
+    return {
+      kind: 'read',
+      keyMaterial: undefined,
+      identity: [],
+      prove: (id) => Promise.resolve(proveInForm([['client_id', id]])),
+    };
+  if (method.name === 'private_key_jwt') return readAssertionMethod(method);
+  const secret = await readSecret('auth.clientSecret', method.secret);
+  if (secret.kind === 'unreadable') return secret;
+  const prove = (id: string): Proof =>
+    method.name === 'client_secret_basic'
+      ? proveInBasic(id, secret.value, method.encoding)
+      : proveInForm(
+          [
+            ['client_id', id],
+            ['client_secret', secret.value],
+          ],
+          [secret.value, formEncode(secret.value)],
+        );
+  return {
+    kind: 'read',
+    keyMaterial: secret.value,
+    identity: [secret.value],
+    prove: (id) => Promise.resolve(prove(id)),
+  };
+}
+
+function proveInBasic(clientId: string, secret: string, encoding: 'raw' | 'form'): Proof {
+  const encode = encoding === 'raw' ? (text: string) => text : formEncode;
+  const basic = Buffer.from(`${encode(clientId)}:${encode(secret)}`, 'utf8').toString('base64');
+  return { authorization: `Basic ${basic}`, parameters: [], withheld: [secret, formEncode(secret), basic] };
+}
+
+function proveInForm(parameters: Proof['parameters'], withheld: readonly string[] = []): Proof {
+  return { authorization: undefined, parameters, withheld };
+}
+
+async function readAssertionMethod(
+  method: Extract<ClientMethod, { name: 'private_key_jwt' }>,
+): Promise<MethodReading | Unreadable> {
+  const file = await readTextFile('auth.privateKeyFile', method.keyFile, LARGEST_PEM_BYTES);
+  if (file.kind === 'unreadable') return file;
+  const reading = readSigningKey(file.value, method.algorithm);
+  if (reading.kind === 'unusable')
+    return { kind: 'unreadable', detail: `auth.privateKeyFile: the file ${method.keyFile} ${reading.fault}` };
+  const key: SigningKey = { ...reading.signingKey, keyId: method.keyId ?? reading.signingKey.keyId };
+  return {
+    kind: 'read',
+    keyMaterial: keyBytes(key.key),
+    identity: [keyBytes(key.key), key.algorithm, key.keyId ?? ''],
+    algorithm: key.algorithm,
+    prove: async (clientId, { tokenUrl, issuer, wallNow }) => {
+      const audience = method.audience === 'issuer' ? (issuer ?? tokenUrl.href) : tokenUrl.href;
+      const assertion = await signAssertion({ clientId, audience, key, wallNow });
+      return proveInForm(
+        [
+          ['client_id', clientId],
+          ['client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'],
+          ['client_assertion', assertion],
+        ],
+        [assertion],
+      );
+    },
+  };
+}
+
+async function readCertificate({
+  certificateFile,
+  keyFile,
+}: ClientCertificateFiles): Promise<{ readonly kind: 'read'; readonly client: ClientCertificate } | Unreadable> {
+  const [certificate, key] = await Promise.all([
+    readTextFile('auth.tlsCertificateFile', certificateFile, LARGEST_PEM_BYTES),
+    readTextFile('auth.tlsKeyFile', keyFile, LARGEST_PEM_BYTES),
+  ]);
+  if (certificate.kind === 'unreadable') return certificate;
+  if (key.kind === 'unreadable') return key;
+  const client = { certificate: certificate.value, key: key.value };
+  const fault = clientCertificateFault(client);
+  if (fault === undefined) return { kind: 'read', client };
+  return { kind: 'unreadable', detail: `auth.tlsCertificateFile: ${certificateFile} and ${keyFile}: ${fault}` };
+}
+
+/** The same for every way in which the same key may be written. */
+function keyBytes(key: KeyObject): string {
+  return key.export({ format: 'der', type: 'pkcs8' }).toString('base64');
+}
+
+/** Application/x-www-form-urlencoded, as RFC 6749 appendix B has it. */
+function formEncode(text: string): string {
+  return new URLSearchParams([['', text]]).toString().slice(1);
+}
+
+/** Of no use to whoever sees it: the key dies with the process. */
+const FINGERPRINT_KEY = randomBytes(32);
+
+function digest(parts: readonly string[]): string {
+  return createHmac('sha256', FINGERPRINT_KEY).update(JSON.stringify(parts)).digest('base64url');
+}

@@ -1,0 +1,124 @@
+/** The end on request: who may ask for it, through the admin port as it is. */
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAdminServer } from '../../../src/admin/http-server.ts';
+import { createAdminHandler } from '../../../src/admin/server.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { ConnectionSlots } from '../../../src/platform/connection-slots.ts';
+import type { AdminOptions } from '../../../src/admin/server.ts';
+import { unpaced, validToken } from '../states.ts';
+
+async function start(options: Partial<AdminOptions> = {}) {
+  let quits = 0;
+  const handler = createAdminHandler({
+    version: '1.2.3',
+    allowedHosts: [{ host: 'localhost', port: undefined }],
+    exposeAll: false,
+    tokens: () => [validToken],
+    throttles: () => [unpaced],
+    draining: () => false,
+    metrics: { render: () => Promise.resolve(''), contentType: 'text/plain' },
+    onQuit: () => (quits += 1),
+    ...options,
+  });
+  const server = createAdminServer(handler, new ConnectionSlots(64, 0, systemClock));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const heard = once(server, 'request');
+  const ask = async (
+    method: string,
+    headers: Readonly<Record<string, string>> = {},
+    path = '/quitquitquit',
+    body?: string,
+  ) => {
+    const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
+    sent.end(body);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return { status: response.statusCode, headers: response.headers, body: await text(response) };
+  };
+  return { port, ask, heard, quits: () => quits };
+}
+
+const elsewhere = () => '10.0.0.9';
+
+/** A call whose connection is gone by the time that it is heard: nobody can tell any more whence it came. */
+async function askAndReset(port: number): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write('POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n');
+  socket.resetAndDestroy();
+}
+
+describe('POST /quitquitquit', () => {
+  it('is answered at once and heard once', async () => {
+    const { ask, quits } = await start();
+    const { status, headers, body } = await ask('POST');
+    expect([status, body]).toEqual([200, '{"draining":true}\n']);
+    expect(headers).toMatchObject({ 'content-type': 'application/json', connection: 'close' });
+    expect(quits()).toBe(1);
+  });
+
+  it('with a body that nobody asked for is heard as well', async () => {
+    const { ask, quits } = await start();
+    expect((await ask('POST', {}, '/quitquitquit?now', 'please')).status).toBe(200);
+    expect(quits()).toBe(1);
+  });
+
+  it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])('%s is 405 with Allow', async (method) => {
+    const { ask, quits } = await start();
+    expect(await ask(method)).toMatchObject({ status: 405, headers: { allow: 'POST' } });
+    expect(quits()).toBe(0);
+  });
+
+  it('is unknown where it was not opted for', async () => {
+    const { ask } = await start({ onQuit: undefined });
+    expect((await ask('POST')).status).toBe(404);
+  });
+
+  it('is refused to somebody who has reset the connection, for that may have come from anywhere', async () => {
+    const { port, heard, quits } = await start({ exposeAll: true });
+    await askAndReset(port);
+    await heard;
+    expect(quits()).toBe(0);
+  });
+
+  it('is heard on a socket file, whose peers have no address and are on this machine', async () => {
+    const { ask, quits } = await start({ isOnSocketFile: true, peerAddress: () => undefined });
+    expect((await ask('POST')).status).toBe(200);
+    expect(quits()).toBe(1);
+  });
+
+  it('is refused to other machines, whatever else they may see', async () => {
+    const { ask, quits } = await start({ peerAddress: elsewhere, exposeAll: true });
+    expect((await ask('GET', {}, '/status')).status).toBe(200);
+    const { status, body } = await ask('POST');
+    expect(status).toBe(403);
+    expect(JSON.parse(body)).toMatchObject({ code: 'REQUEST_NOT_ALLOWED' });
+    expect(quits()).toBe(0);
+  });
+
+  it.each([
+    ['a rebound name', { Host: 'evil.example' }],
+    ['another origin', { Origin: 'http://evil.example' }],
+    ['a sandboxed frame', { Origin: 'null' }],
+    ['a page of this port', { Origin: 'http://localhost', Host: 'localhost' }],
+    ['an address that was typed', { 'Sec-Fetch-Site': 'none' }],
+    ['a page without an origin', { 'Sec-Fetch-Site': 'same-origin' }],
+    ['a navigation', { 'sec-fetch-mode': 'navigate' }],
+    ['an image', { 'Sec-Fetch-Dest': 'image' }],
+  ])('is refused to a browser: %s', async (_, headers) => {
+    const { ask, quits } = await start();
+    expect((await ask('POST', headers)).status).toBe(403);
+    expect(quits()).toBe(0);
+  });
+});

@@ -1,0 +1,37 @@
+/** What /status says of the configuration. */
+import { describe, expect, it } from 'vitest';
+import { describeConfiguration, describeReloadFault } from '../../../src/admin/status/configuration.ts';
+import type { ConfigurationState } from '../../../src/admin/status/configuration.ts';
+import { describeStatus } from '../../../src/admin/status/status.ts';
+import { unpaced, validToken } from '../states.ts';
+
+const loadedWallAt = Date.UTC(2026, 10, 1);
+
+function after(outcome: 'ok' | 'refused' | 'invalid', lines: readonly string[]): ConfigurationState {
+  return { loadedWallAt, lastReload: { wallAt: loadedWallAt + 1500, outcome, lines } };
+}
+
+describe('the configuration', () => {
+  it('is told with the instant of its loading, and what came of the last reload', () => {
+    const loadedAt = '2026-11-01T00:00:00.000Z';
+    expect(describeConfiguration({ loadedWallAt, lastReload: undefined })).toEqual({ loadedAt, lastReload: null });
+    const at = '2026-11-01T00:00:01.500Z';
+    expect(describeConfiguration(after('ok', ['a: 1 → 2', 'b: 3 → 4']))).toEqual({
+      loadedAt,
+      lastReload: { at, outcome: 'ok', detail: 'a: 1 → 2; b: 3 → 4' },
+    });
+    expect(describeConfiguration(after('ok', []))?.lastReload?.detail).toBe('nothing has changed');
+    expect(describeConfiguration(undefined)).toBeNull();
+  });
+
+  it('is worth a look when its file says something else', () => {
+    expect(describeReloadFault(after('ok', ['a: 1 → 2']))).toEqual([]);
+    expect(describeReloadFault(after('refused', ['a', 'b']))).toEqual([
+      expect.stringMatching(/a restart is needed for: a; b$/),
+    ]);
+    const states = { version: '1', uptimeMs: 0, draining: false, tokens: [validToken], throttles: [unpaced] };
+    const { degraded, configuration } = describeStatus({ ...states, configuration: after('invalid', ['a: no']) });
+    expect(degraded).toEqual([expect.stringMatching(/it is invalid: a: no$/)]);
+    expect(configuration?.lastReload?.outcome).toBe('invalid');
+  });
+});

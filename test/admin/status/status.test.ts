@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest';
+import { describeReadiness } from '../../../src/admin/status/readiness.ts';
+import { describeStatus } from '../../../src/admin/status/status.ts';
+import type { ScopeRefusals } from '../../../src/admin/status/status-shape.ts';
+import type { TokenState } from '../../../src/token/token.ts';
+import { failing, limited, noToken, unpaced, validToken } from '../states.ts';
+import { pageOf, textOf } from '../view.ts';
+
+describe('status', () => {
+  it('tells all of a busy sidecar', () => {
+    const listener = { connections: 3, connectionsLimit: 10_000, requests: 1, requestsLimit: Infinity };
+    const states = { tokens: [{ ...validToken, ...failing }], throttles: [limited], listener };
+    const status = describeStatus({ version: '1.2.3', uptimeMs: 61_999, draining: false, ...states });
+    expect(status).toEqual({
+      tokens: [status.token],
+      throttles: [status.throttle],
+      listener: { ...listener, requestsLimit: null },
+      version: '1.2.3',
+      uptimeSeconds: 61,
+      draining: false,
+      degraded: [],
+      token: {
+        credential: 'default',
+        status: 'valid',
+        serial: 3,
+        scope: 'quotes.write policies.write',
+        expiresAt: '2026-11-01T01:00:00.000Z',
+        validForSeconds: 1234.567,
+        missingScopes: [],
+        credentialFault: null,
+        circuit: 'closed',
+        consecutiveFailures: 2,
+        lastFailure: {
+          outcome: 'unavailable',
+          detail: 'connect to auth.internal refused',
+          at: '2026-11-01T00:00:00.000Z',
+        },
+        nextRequestInSeconds: 900,
+      },
+      throttle: {
+        route: 'default',
+        mode: 'auto',
+        rate: 9.5,
+        unpaced: false,
+        pausedSeconds: 1.5,
+        queued: 12,
+        queuedByPriority: { high: 1, normal: 2, low: 9 },
+        readingBodies: 0,
+        stalledBodies: 0,
+        inFlight: 1,
+        inFlightLimit: 4,
+        streams: 0,
+        learned: {
+          rate: 9.5,
+          limit: 100,
+          windowSeconds: 10,
+          kind: 'sliding window',
+          confidence: 'high',
+          since: '2026-11-01T00:00:00.000Z',
+        },
+        fleet: null,
+        recentSignals: [
+          {
+            at: '2026-11-01T00:00:00.000Z',
+            status: 429,
+            pauseSeconds: 2,
+            stated: true,
+            fields: { 'retry-after': '2', 'x-ratelimit-remaining': '<script>' },
+          },
+        ],
+      },
+      insufficientScope: [],
+      fleet: null,
+      configuration: null,
+    });
+  });
+
+  it('what is unknown or without limit is null, and survives JSON', () => {
+    const throttle = { ...unpaced, pausedMs: Infinity, inFlightLimit: Infinity };
+    const status = describeStatus({
+      version: '1',
+      uptimeMs: 0,
+      draining: true,
+      tokens: [noToken],
+      throttles: [throttle],
+    });
+    expect(JSON.parse(JSON.stringify(status))).toEqual(status);
+    expect(status.throttle).toMatchObject({ rate: null, unpaced: true, pausedSeconds: null, inFlightLimit: null });
+    expect(status.throttle.learned).toMatchObject({ rate: null, limit: null, windowSeconds: null, confidence: 'none' });
+    expect(status.token).toMatchObject({ scope: null, expiresAt: null, validForSeconds: null, lastFailure: null });
+  });
+});
+
+describe('what is degraded', () => {
+  const credentialFault = { detail: 'the new credentials were refused: invalid_client', wallAt: Date.UTC(2026, 10, 1) };
+  const statusOf = (token: TokenState, scopeRefusals: readonly ScopeRefusals[] = []) =>
+    describeStatus({
+      version: '1',
+      uptimeMs: 0,
+      draining: false,
+      tokens: [token],
+      throttles: [unpaced],
+      scopeRefusals,
+    });
+
+  it('a token endpoint that keeps failing, with its last detail', () => {
+    const { degraded, token } = statusOf({ ...validToken, ...failing, circuit: 'half-open' });
+    expect(degraded).toEqual(['the token endpoint keeps failing: connect to auth.internal refused']);
+    expect(token.circuit).toBe('half-open');
+  });
+
+  it('new credentials that cannot be taken', () => {
+    const { degraded, token } = statusOf({ ...validToken, credentialFault });
+    expect(degraded).toEqual(['the new credentials were refused: invalid_client; the older credentials stay in use']);
+    expect(token.credentialFault).toEqual({ detail: credentialFault.detail, since: '2026-11-01T00:00:00.000Z' });
+  });
+
+  it('scopes that were not granted, and routes that were refused for want of one', () => {
+    const status = statusOf({ ...validToken, missingScopes: ['urn:a', 'urn:b'] }, [
+      { route: 'sales', count: 7, wallAt: 0, needed: 'urn:c' },
+      { route: 'other', count: 1, wallAt: 0, needed: undefined },
+    ]);
+    expect(status.degraded).toEqual([
+      'the token lacks scopes that were asked for: urn:a urn:b',
+      'route sales: the upstream asks for a scope that the token does not have: urn:c',
+      'route other: the upstream asks for a scope that the token does not have',
+    ]);
+    expect(status.token.missingScopes).toEqual(['urn:a', 'urn:b']);
+    expect(status.insufficientScope).toEqual([
+      { route: 'sales', count: 7, lastAt: '1970-01-01T00:00:00.000Z', needed: 'urn:c' },
+      { route: 'other', count: 1, lastAt: '1970-01-01T00:00:00.000Z', needed: null },
+    ]);
+  });
+
+  it('is told by the page, escaped, and is no part of it while all is well', () => {
+    const page = (token: TokenState) => pageOf({ tokens: [token] });
+    expect(page({ ...validToken, missingScopes: ['<b>'] })).toContain('lacks scopes that were asked for: &#60;b&#62;');
+    expect(page(validToken)).not.toMatch(/needs a look|asked for:/);
+  });
+
+  it('says in readiness, which anyone may ask, no more than that', () => {
+    const { ready, reasons } = describeReadiness({ tokens: [{ ...validToken, credentialFault }], draining: false });
+    expect(ready).toBe(true);
+    expect(reasons).toEqual(['token valid 1234 s more', 'new credentials cannot be taken; the older ones are in use']);
+  });
+});
+
+describe('readiness', () => {
+  it.each([
+    ['a valid token', validToken, false, true, ['token valid 1234 s more']],
+    ['no token yet', noToken, false, false, ['no usable token']],
+    [
+      'no token, the endpoint failing',
+      { ...noToken, ...failing },
+      false,
+      false,
+      ['no usable token', 'token endpoint failed 2 times in a row (unavailable)'],
+    ],
+    [
+      'a valid token, the endpoint failing',
+      { ...validToken, ...failing },
+      false,
+      true,
+      ['token valid 1234 s more', 'token endpoint failed 2 times in a row (unavailable)'],
+    ],
+    [
+      'a suspect token',
+      { ...validToken, status: 'suspect' as const },
+      false,
+      true,
+      ['token valid 1234 s more', 'the upstream refused the token; a new one is asked for'],
+    ],
+    ['a token at its end', { ...validToken, validForMs: 0 }, false, false, ['no usable token']],
+    ['draining with a valid token', validToken, true, false, ['draining', 'token valid 1234 s more']],
+  ])('%s', (_, token, draining, ready, reasons) => {
+    expect(describeReadiness({ tokens: [token], draining })).toEqual({ ready, reasons });
+  });
+});
+
+describe('of several credentials', () => {
+  const quotes = { ...validToken, ...failing, credential: 'quotes', circuit: 'open' } as const;
+
+  it('each has to have a token, and the words name whose is missing', () => {
+    const tokens = [quotes, { ...noToken, credential: 'policies' }];
+    expect(describeReadiness({ tokens, draining: false })).toEqual({
+      ready: false,
+      reasons: [
+        'credential quotes: token valid 1234 s more',
+        'credential quotes: token endpoint failed 2 times in a row (unavailable)',
+        'credential policies: no usable token',
+      ],
+    });
+    expect(describeReadiness({ tokens: [quotes, validToken], draining: false }).ready).toBe(true);
+  });
+
+  it('and several throttles status and page tell, each by its name', () => {
+    const slow = { ...limited, route: 'policies' };
+    const states = { tokens: [validToken, quotes], throttles: [unpaced, slow] };
+    const status = describeStatus({ version: '1', uptimeMs: 0, draining: false, ...states });
+    expect(status.tokens.map(({ credential }) => credential)).toEqual(['default', 'quotes']);
+    expect(status.throttles.map(({ route }) => route)).toEqual(['default', 'policies']);
+    expect([status.token, status.throttle]).toEqual([status.tokens[0], status.throttles[0]]);
+    expect(status.degraded).toEqual([expect.stringContaining('credential quotes: the token endpoint keeps failing')]);
+    const page = textOf(pageOf(states));
+    for (const heading of ['Token default', 'Token quotes', 'Rate default', 'Rate policies'])
+      expect(page).toContain(heading);
+  });
+});

@@ -1,0 +1,88 @@
+/** Which requests are logged, and that docs/logs.md says what is in their lines. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { createAccessLines } from '../../../src/telemetry/log/access-lines.ts';
+import type { RequestEnded } from '../../../src/telemetry/events.ts';
+import { createLog } from '../../../src/telemetry/log/log.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { MemoryStream } from './memory-stream.ts';
+
+const request: RequestEnded = {
+  kind: 'request-ended',
+  route: 'default',
+  method: 'POST',
+  path: '/policies',
+  code: 201,
+  source: 'upstream',
+  durationMs: 999.9,
+  queuedMs: 7,
+  attempts: 1,
+  requestBytes: 21,
+  responseBytes: 300,
+};
+
+/** Gives these numbers in turn, again and again. */
+function chance(...numbers: number[]): () => number {
+  let at = 0;
+  return () => numbers[at++ % numbers.length] ?? 0;
+}
+
+describe('sampling', () => {
+  it('by default logs every request, and no line speaks of it', () => {
+    const describeRequest = createAccessLines({ share: 1, slowMs: 1000, random: () => 0.999999 });
+    expect(describeRequest(request)).toMatchObject({ code: 201, sampled: undefined });
+    expect(createAccessLines()(request)).toMatchObject({ code: 201, sampled: undefined });
+  });
+
+  it('logs the share of ordinary requests that chance has it, and their lines say which', () => {
+    const describeRequest = createAccessLines({ share: 0.25, slowMs: 1000, random: chance(0.2, 0.25, 0.9, 0) });
+    const lines = Array.from({ length: 4 }, () => describeRequest(request));
+    expect(lines.map((line) => line?.sampled)).toEqual([0.25, undefined, undefined, 0.25]);
+  });
+
+  it.each([
+    ['a client error', { code: 404 }],
+    ['a server error', { code: 503 }],
+    ['a reply of the sidecar itself', { code: 200, source: 'sidecar', localReply: 'QUEUE_FULL' }],
+    ['an answer that broke off', { fault: 'cut' }],
+    ['a slow one', { durationMs: 1000 }],
+  ] as const)('logs %s always, and its line says so', (_, how) => {
+    const describeRequest = createAccessLines({ share: 0, slowMs: 1000, random: () => 0 });
+    expect(describeRequest({ ...request, ...how })).toMatchObject({ sampled: 1 });
+    expect(describeRequest(request)).toBeUndefined();
+  });
+
+  it('leaves out whole lines', async () => {
+    const stream = new MemoryStream();
+    const sampling = { share: 0.5, slowMs: 1000, random: chance(0.4, 0.6) };
+    const log = createLog({ level: 'info', destination: stream, clock: new ManualClock(), sampling });
+    for (let count = 0; count < 10; count++) log.observe(request);
+    await log.close(0);
+    expect(stream.lines.map(({ sampled }) => sampled)).toEqual(Array(5).fill(0.5));
+  });
+});
+
+describe('docs/logs.md', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../..', 'docs', 'logs.md'), 'utf8');
+  const rows = [...text.matchAll(/^\| `(\w+)` +\| (yes|no) /gm)].map(([, field = '', always = '']) => [field, always]);
+
+  it('names the fields of a real line, in their order', async () => {
+    const full: RequestEnded = { ...request, localReply: 'QUEUE_FULL', fault: 'full', traceId: 'ab'.repeat(16) };
+    expect(Object.keys(await lineOf(full))).toEqual(rows.map(([field]) => field));
+  });
+
+  it('says which of them are always there', async () => {
+    const always = rows.filter(([, isAlways]) => isAlways === 'yes').map(([field]) => field);
+    expect(Object.keys(await lineOf(request, 1))).toEqual(always);
+  });
+
+  async function lineOf(event: RequestEnded, share = 0.5): Promise<Record<string, unknown>> {
+    const stream = new MemoryStream();
+    const sampling = { share, slowMs: 1000, random: () => 0 };
+    const log = createLog({ level: 'info', destination: stream, clock: new ManualClock(), sampling });
+    log.observe(event);
+    await log.close(0);
+    return stream.lines[0] ?? {};
+  }
+});

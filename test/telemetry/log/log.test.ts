@@ -1,0 +1,256 @@
+import { describe, expect, it } from 'vitest';
+import type { RequestEnded, SidecarEvent } from '../../../src/telemetry/events.ts';
+import { createLog } from '../../../src/telemetry/log/log.ts';
+import type { LogOptions } from '../../../src/telemetry/log/log.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { MemoryStream } from './memory-stream.ts';
+
+const request: RequestEnded = {
+  kind: 'request-ended',
+  route: 'default',
+  method: 'POST',
+  path: '/policies',
+  code: 503,
+  source: 'sidecar',
+  localReply: 'QUEUE_FULL',
+  durationMs: 12.3456,
+  queuedMs: 7,
+  attempts: 0,
+  requestBytes: 21,
+  responseBytes: 300,
+};
+const limited: SidecarEvent = {
+  kind: 'rate-limited',
+  route: 'default',
+  status: 429,
+  pauseMs: 1500.4,
+  stated: true,
+  fields: { 'retry-after': '2' },
+};
+
+function open(level: LogOptions['level'] = 'info') {
+  const clock = new ManualClock(Date.UTC(2026, 10, 1));
+  const stream = new MemoryStream();
+  return { clock, stream, log: createLog({ level, destination: stream, clock }) };
+}
+
+describe('lines', () => {
+  it.each([
+    ['refused', 'warn'],
+    ['accepted', 'info'],
+    ['failed', 'warn'],
+  ] as const)('a new shape of a limit on an answer that %s is evidence at %s', async (on, level) => {
+    const { log, stream } = open();
+    const fields = { 'retry-after': '2', 'x-quota': '9' };
+    log.observe({ kind: 'rate-limit-shape', route: 'default', on, status: 429, shape: 'retry-after number', fields });
+    await log.close(0);
+    expect(stream.lines).toEqual([
+      {
+        level,
+        time: '2026-11-01T00:00:00.000Z',
+        route: 'default',
+        on,
+        status: 429,
+        shape: 'retry-after number',
+        rateLimitFields: fields,
+        msg: 'new shape of rate-limit answer',
+      },
+    ]);
+  });
+
+  it('one access line per request, with time, level and message', async () => {
+    const { log, stream } = open();
+    log.observe(request);
+    await log.close(0);
+    expect(stream.lines).toEqual([
+      {
+        level: 'info',
+        time: '2026-11-01T00:00:00.000Z',
+        method: 'POST',
+        path: '/policies',
+        route: 'default',
+        code: 503,
+        source: 'sidecar',
+        localReply: 'QUEUE_FULL',
+        durationMs: 12.3,
+        queuedMs: 7,
+        attempts: 0,
+        requestBytes: 21,
+        responseBytes: 300,
+        msg: 'request',
+      },
+    ]);
+  });
+
+  it('a token obtained is info, a failure a warning with its detail', async () => {
+    const { log, stream } = open();
+    const event = { kind: 'token-requested', credential: 'default', durationMs: 20 } as const;
+    log.observe({ ...event, outcome: 'ok', lifetimeMs: 3_600_000, nextInMs: 2_700_000.2 });
+    log.observe({ ...event, outcome: 'rejected', detail: 'invalid_client', nextInMs: 60_000 });
+    await log.close(0);
+    expect(stream.lines).toMatchObject([
+      { level: 'info', outcome: 'ok', lifetimeMs: 3_600_000, nextInMs: 2_700_000 },
+      { level: 'warn', outcome: 'rejected', detail: 'invalid_client', nextInMs: 60_000 },
+    ]);
+  });
+
+  it('the life of the process is told at info, a cut drain as a warning', async () => {
+    const { log, stream } = open();
+    log.observe({ kind: 'listening', server: 'proxy', url: 'http://localhost:18080' });
+    log.observe({ kind: 'draining', inFlight: 2, queued: 1, drainMs: 25_000 });
+    log.observe({ kind: 'token-invalidated', credential: 'default', reason: 'unauthorized' });
+    log.observe({ kind: 'stopped', cut: 0 });
+    log.observe({ kind: 'stopped', cut: 3 });
+    log.observe({ kind: 'warning', message: 'unknown variable SIDECAR_X' });
+    await log.close(0);
+    expect(stream.lines.map(({ level, msg, url, cut }) => [level, msg, url ?? cut])).toEqual([
+      ['info', 'listening', 'http://localhost:18080'],
+      ['info', 'draining', undefined],
+      ['info', 'token invalidated', undefined],
+      ['info', 'stopped', 0],
+      ['warn', 'stopped', 3],
+      ['warn', 'unknown variable SIDECAR_X', undefined],
+    ]);
+  });
+
+  it.each([
+    ['info', 0],
+    ['debug', 2],
+  ] as const)('at %s the small steps of a request make %i lines', async (level, count) => {
+    const { log, stream } = open(level);
+    log.observe({ kind: 'permit-granted', route: 'default', waitedMs: 1 });
+    log.observe({ kind: 'retry', route: 'default', reason: 'reset' });
+    await log.close(0);
+    expect(stream.lines).toHaveLength(count);
+  });
+
+  it('silent is silent', async () => {
+    const { log, stream } = open('silent');
+    log.observe(request);
+    log.error('nothing');
+    await log.close(0);
+    expect(stream.text).toBe('');
+  });
+
+  it('what clients choose is cut, and cannot break a line or drive a terminal', async () => {
+    const { log, stream } = open();
+    const wild = '/\u001b[2J\u009b31m\u007f\u2028\r\n{"level":"fatal"}\ud800';
+    log.observe({ ...request, path: wild, method: 'M'.repeat(600), fault: 'f'.repeat(600) });
+    log.observe({ ...request, path: `/${'p'.repeat(2000)}` });
+    await log.close(0);
+    expect(stream.text.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/);
+    expect(stream.lines).toHaveLength(2);
+    expect(stream.lines[0]?.path).toBe(wild);
+    expect(stream.lines[0]?.method).toHaveLength(513);
+    expect(stream.lines[0]?.fault).toHaveLength(513);
+    expect(stream.lines[1]?.path).toBe(`/${'p'.repeat(511)}…`);
+  });
+});
+
+describe('rate-limit signals', () => {
+  it('a storm makes one line at once, then one summary per window', async () => {
+    const { log, stream, clock } = open();
+    for (let second = 0; second < 12; second++) {
+      for (let signal = 0; signal < 100; signal++) log.observe(limited);
+      await clock.advance(1000);
+    }
+    await log.close(0);
+    expect(stream.lines.map(({ level, signals, pauseMs }) => [level, signals, pauseMs])).toEqual([
+      ['warn', undefined, 1500],
+      ['warn', 499, 1500],
+      ['warn', 500, 1500],
+      ['warn', 200, 1500],
+    ]);
+    expect(stream.lines[0]).toMatchObject({ rateLimitFields: { 'retry-after': '2' }, stated: true, status: 429 });
+  });
+
+  it('after a quiet window the next signal is told at once; nothing is left ticking', async () => {
+    const { log, stream, clock } = open();
+    log.observe(limited);
+    await clock.advance(6000);
+    expect(clock.pendingTimers).toBe(0);
+    log.observe(limited);
+    await clock.advance(250);
+    expect(stream.lines).toHaveLength(2);
+    await log.close(0);
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('secrets', () => {
+  const clientId = 'partner/1';
+  const secret = 'p"ä s+s/w%\u0085\\x';
+  const basic = Buffer.from(`${clientId}:${secret}`).toString('base64');
+
+  it.each([
+    ['plain', secret],
+    ['in base64', Buffer.from(secret).toString('base64')],
+    ['URL-encoded', encodeURIComponent(secret)],
+    ['form-encoded', new URLSearchParams({ s: secret }).toString().slice(2)],
+    ['Basic', basic],
+    ['Basic without padding', basic.replace(/=+$/, '')],
+    ['Basic, URL-encoded', encodeURIComponent(basic)],
+  ])('%s: masked wherever it stands', async (_, written) => {
+    const { log, stream } = open('debug');
+    log.registerSecret(secret, clientId);
+    log.observe({ ...request, path: `/a${written}b`, fault: `x ${written}` });
+    log.warn(`said ${written}`, { [`key ${written}`]: { deep: [written, `${written}${written}`] } });
+    await log.close(0);
+    const asWritten = JSON.stringify(written.replace(/=+$/, '')).slice(1, -1);
+    expect(stream.text).not.toContain(asWritten);
+    expect(stream.lines).toHaveLength(2);
+    expect(stream.lines[0]?.path).toMatch(/^\/a\*{8}(=|%3D)*b$/);
+    expect(JSON.stringify(stream.lines)).not.toContain(JSON.stringify(secret).slice(1, -1));
+  });
+
+  it('Basic of a form-encoded pair (RFC 6749 §2.3.1) is masked, too', async () => {
+    const { log, stream } = open();
+    const plainSecret = 'p+s/w=1234';
+    const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(plainSecret)}`;
+    log.registerSecret(plainSecret, clientId);
+    log.info(Buffer.from(pair).toString('base64'));
+    await log.close(0);
+    expect(stream.lines[0]?.msg).toMatch(/^\*{8}=*$/);
+  });
+
+  it('the newest eight values are kept while a secret rotates; a value told again counts as new', async () => {
+    const { log, stream } = open();
+    const value = (index: number) => `rotating-${String(index)}-secret`;
+    for (let index = 0; index < 8; index++) log.registerSecret(value(index));
+    log.registerSecret(value(0));
+    log.registerSecret(value(8));
+    for (const index of [0, 1, 2, 8]) log.info(value(index));
+    await log.close(0);
+    expect(stream.lines.map(({ msg }) => msg)).toEqual(['********', value(1), '********', '********']);
+  });
+
+  it('of several credentials none pushes another out', async () => {
+    const stream = new MemoryStream();
+    const log = createLog({ level: 'info', destination: stream, secretsInUse: 20 });
+    const value = (index: number) => `credential-${String(index)}-secret`;
+    for (let index = 0; index < 27; index++) log.registerSecret(value(index));
+    log.info(value(0));
+    log.registerSecret(value(27));
+    log.info(value(0));
+    await log.close(0);
+    expect(stream.lines.map(({ msg }) => msg)).toEqual(['********', value(0)]);
+  });
+
+  it('a value too short to be one does not shred the lines', async () => {
+    const { log, stream } = open();
+    log.registerSecret('');
+    log.registerSecret('i');
+    log.registerSecret('","');
+    log.info('initial');
+    await log.close(0);
+    expect(stream.lines).toMatchObject([{ level: 'info', msg: 'initial' }]);
+  });
+
+  it('a secret that looks like the structure of a line leaves it one JSON text', async () => {
+    const { log, stream } = open();
+    log.registerSecret('","msg":"');
+    log.info('","msg":"', { key: '","msg":"' });
+    await log.close(0);
+    expect(stream.lines).toMatchObject([{ key: '********', msg: '********' }]);
+  });
+});

@@ -1,0 +1,38 @@
+/** What the log says of a configuration that was read again, and its level. */
+import { expect, it } from 'vitest';
+import { createLog } from '../../../src/telemetry/log/log.ts';
+import type { ReloadOutcome } from '../../../src/telemetry/events.ts';
+import { MemoryStream } from './memory-stream.ts';
+
+async function linesOf(outcome: ReloadOutcome, lines: readonly string[]): Promise<Record<string, unknown>[]> {
+  const destination = new MemoryStream();
+  const log = createLog({ level: 'info', destination });
+  log.observe({ kind: 'configuration-read', outcome, lines });
+  await log.close(100);
+  return destination.lines;
+}
+
+it('one line for what has changed, one for what needs a restart, one for each problem', async () => {
+  expect(await linesOf('ok', ['a: 1 → 2', 'b: 3 → 4'])).toMatchObject([
+    { level: 'info', changes: ['a: 1 → 2', 'b: 3 → 4'], msg: 'configuration reloaded' },
+  ]);
+  expect(await linesOf('ok', [])).toMatchObject([{ msg: 'configuration reloaded: nothing has changed' }]);
+  expect(await linesOf('refused', ['a', 'b'])).toMatchObject([{ level: 'warn', keys: ['a', 'b'] }]);
+  expect(await linesOf('invalid', ['a: no', 'b: no'])).toMatchObject([
+    { level: 'error', problem: 'a: no' },
+    { level: 'error', problem: 'b: no' },
+  ]);
+});
+
+it('a new level holds from the next line on', async () => {
+  const destination = new MemoryStream();
+  const log = createLog({ level: 'info', destination });
+  log.info('one');
+  log.setLevel('error');
+  log.info('two');
+  log.error('three');
+  log.setLevel('debug');
+  log.debug('four');
+  await log.close(100);
+  expect(destination.lines.map(({ msg }) => msg)).toEqual(['one', 'three', 'four']);
+});

@@ -1,0 +1,74 @@
+import { expect, it } from 'vitest';
+import type { RequestEnded } from '../../../src/telemetry/events.ts';
+import { createLog } from '../../../src/telemetry/log/log.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { MemoryStream } from './memory-stream.ts';
+
+function open() {
+  const clock = new ManualClock(Date.UTC(2026, 10, 1));
+  const stream = new MemoryStream();
+  return { clock, stream, log: createLog({ level: 'info', destination: stream, clock }) };
+}
+
+function ended(path: string): RequestEnded {
+  const counted = { durationMs: 1, queuedMs: 0, attempts: 1, requestBytes: 0, responseBytes: 2 };
+  return { kind: 'request-ended', route: 'default', method: 'GET', path, code: 200, source: 'upstream', ...counted };
+}
+
+it('requests are told within 250 ms, with the times at which they ended, and no timer stays', async () => {
+  const { clock, stream, log } = open();
+  log.observe(ended('/first'));
+  await clock.advance(100);
+  log.observe(ended('/second'));
+  await clock.advance(149);
+  expect(stream.lines).toEqual([]);
+  await clock.advance(1);
+  expect(stream.lines).toMatchObject([
+    { path: '/first', time: '2026-11-01T00:00:00.000Z' },
+    { path: '/second', time: '2026-11-01T00:00:00.100Z' },
+  ]);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it('so many as make a batch are told at once', () => {
+  const { clock, stream, log } = open();
+  const paths = Array.from({ length: 64 }, (_, index) => `/${String(index)}`);
+  for (const path of paths) log.observe(ended(path));
+  expect(stream.lines.map(({ path }) => path)).toEqual(paths);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it('no other line overtakes them, and each has its own time', async () => {
+  const { clock, stream, log } = open();
+  log.observe(ended('/before'));
+  await clock.advance(100);
+  log.warn('between');
+  await clock.advance(100);
+  log.observe(ended('/after'));
+  await log.close(0);
+  expect(stream.lines).toMatchObject([
+    { path: '/before', time: '2026-11-01T00:00:00.000Z' },
+    { msg: 'between', time: '2026-11-01T00:00:00.100Z' },
+    { path: '/after', time: '2026-11-01T00:00:00.200Z' },
+  ]);
+});
+
+it('a line behind them has no write of its own', async () => {
+  const { clock, stream, log } = open();
+  for (let count = 0; count < 10; count++) {
+    log.observe(ended('/one'));
+    log.warn('another');
+  }
+  expect(stream.writes).toBe(0);
+  await clock.advance(250);
+  expect([stream.lines.length, stream.writes]).toEqual([20, 1]);
+});
+
+it('what ended before the log became quieter is told', async () => {
+  const { stream, log } = open();
+  log.observe(ended('/told'));
+  log.setLevel('warn');
+  log.observe(ended('/untold'));
+  await log.close(0);
+  expect(stream.lines).toMatchObject([{ path: '/told' }]);
+});

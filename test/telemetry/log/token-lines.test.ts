@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import type { SidecarEvent } from '../../../src/telemetry/events.ts';
+import { createLog } from '../../../src/telemetry/log/log.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { MemoryStream } from './memory-stream.ts';
+
+function open() {
+  const clock = new ManualClock(Date.UTC(2026, 10, 1));
+  const stream = new MemoryStream();
+  return { clock, stream, log: createLog({ level: 'info', destination: stream, clock }) };
+}
+
+const credential = 'default';
+
+test.each<[SidecarEvent, string, string]>([
+  [{ kind: 'token-found', credential, from: 'auth.cacheFile', validForMs: 1000 }, 'info', 'taken over'],
+  [{ kind: 'token-circuit', credential, phase: 'open' }, 'warn', 'keeps failing'],
+  [{ kind: 'token-circuit', credential, phase: 'closed' }, 'info', 'works again'],
+  [{ kind: 'token-scopes-missing', credential, missing: ['urn:a'] }, 'warn', 'fewer scopes'],
+  [{ kind: 'token-scopes-missing', credential, missing: [] }, 'info', 'all scopes'],
+  [{ kind: 'credential-rotation', credential, outcome: 'taken' }, 'info', 'new credentials taken'],
+  [
+    { kind: 'credential-rotation', credential, outcome: 'refused', detail: 'invalid_client' },
+    'warn',
+    'older ones stay',
+  ],
+  [{ kind: 'credential-rotation', credential, outcome: 'unreadable', detail: 'is empty' }, 'warn', 'older ones stay'],
+])('%j', async (event, level, words) => {
+  const { log, stream } = open();
+  log.observe(event);
+  await log.close(0);
+  const { kind, ...fields } = event;
+  expect(kind).not.toBe('');
+  expect(stream.lines).toEqual([
+    expect.objectContaining({ ...fields, level, msg: expect.stringContaining(words) as string }),
+  ]);
+});
+
+test('what is wrong with credentials is cut', async () => {
+  const { log, stream } = open();
+  log.observe({ kind: 'credential-rotation', credential, outcome: 'refused', detail: 'd'.repeat(2000) });
+  await log.close(0);
+  expect(String(stream.lines[0]?.detail).length).toBeLessThan(600);
+});
+
+test('requests that lack a scope: the first at once, the rest once a minute, for every route', async () => {
+  const { clock, log, stream } = open();
+  for (let n = 0; n < 500; n++) log.observe({ kind: 'insufficient-scope', route: 'a', needed: 'urn:write' });
+  log.observe({ kind: 'insufficient-scope', route: 'b', needed: undefined });
+  await clock.advance(60_000);
+  await clock.advance(600_000);
+  await log.close(0);
+  expect(stream.lines.map(({ level, route, requests, needed }) => [level, route, requests, needed])).toEqual([
+    ['warn', 'a', undefined, 'urn:write'],
+    ['warn', 'b', undefined, undefined],
+    ['warn', 'a', 499, 'urn:write'],
+  ]);
+});

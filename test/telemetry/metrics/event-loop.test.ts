@@ -1,0 +1,29 @@
+/** A stalled event loop shows in the metrics: prom-client's own serve for it, and none of ours is needed. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
+
+const STALL_MS = 500;
+const WHILE = { timeout: 10_000, interval: 30 };
+
+it('the longest stall since the last scrape is nodejs_eventloop_lag_max_seconds', { timeout: 30_000 }, async () => {
+  const metrics = createMetrics({
+    version: '0.0.0',
+    routes: ['default'],
+    credentials: ['default'],
+    tokens: () => [],
+    throttles: () => [],
+  });
+  const longest = async (): Promise<number> => {
+    const [, value] = /^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(await metrics.render()) ?? [];
+    return Number(value);
+  };
+  await longest();
+  // The measurement is a timer of 10 ms, which has to have run before and has to run after: it is due before these are.
+  await sleep(30);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STALL_MS);
+  await sleep(30);
+  expect(await longest()).toBeGreaterThan((STALL_MS / 1000) * 0.9);
+  // A machine that is busy itself holds the loop up as well, though not every time for so long.
+  await expect.poll(longest, WHILE).toBeLessThan((STALL_MS / 1000) * 0.9);
+});

@@ -1,0 +1,153 @@
+/** `throttle.rate: auto` against limits that hide, by what their callers get of it. */
+import { describe, expect, it } from 'vitest';
+import { SidecarError } from '../../../src/platform/errors.ts';
+import type { LearnedState, Throttle } from '../../../src/throttle/throttle.ts';
+import type { LimiterRule } from '../../bench/governor/limiters.ts';
+import { play, type Play, type Played } from './auto-world.ts';
+
+const SEEDS = [1, 2, 3];
+const FIXED: LimiterRule = { kind: 'fixed-window', calls: 100, windowMs: 10_000 };
+const BUCKET: LimiterRule = { kind: 'token-bucket', perSecond: 10, burst: 20 };
+const QUARTER_HOUR_MS = 900_000;
+
+/** Means over the seeds. */
+async function playSeeds(options: Play): Promise<{ goodput: number; refusedShare: number; waitP50Ms: number }> {
+  const runs = await Promise.all(SEEDS.map((seed) => play({ ...options, seed })));
+  const mean = (of: (run: Played) => number): number => runs.reduce((sum, run) => sum + of(run), 0) / runs.length;
+  return {
+    goodput: mean((run) => run.goodput),
+    refusedShare: mean((run) => run.refusedShare),
+    waitP50Ms: mean((run) => run.waitP50Ms),
+  };
+}
+
+describe('a limit that nothing is said of, at 1.5 times its rate', () => {
+  const limiters: [string, LimiterRule, string][] = [
+    ['a fixed window of 100 in 10 s', FIXED, 'fixed-window'],
+    ['one that the first call opens', { ...FIXED, kind: 'first-call-window' }, 'first-call-window'],
+    ['a sliding window of 600 in 60 s', { kind: 'sliding-log', calls: 600, windowMs: 60_000 }, 'sliding-window'],
+    ['a bucket, 10 a second, 20 at once', BUCKET, 'bucket'],
+  ];
+  it.each(limiters)('is nearly used up and hardly ever exceeded: %s', async (_, limiter, kind) => {
+    const { goodput, refusedShare } = await playSeeds({ limiter, durationMs: QUARTER_HOUR_MS });
+    expect(goodput).toBeGreaterThan(0.95);
+    expect(refusedShare).toBeLessThan(0.01);
+    const [throttle] = (await play({ limiter, durationMs: QUARTER_HOUR_MS })).throttles;
+    const learned = throttle?.state().learned;
+    expect(learned).toMatchObject({ kind, confidence: 'high' });
+    // All of them let ten a second through.
+    expect(Math.abs((learned?.rate ?? 0) - 10)).toBeLessThan(1);
+  });
+
+  it('is nearly used up and hardly ever exceeded: eight calls in flight', async () => {
+    const limiter: LimiterRule = { kind: 'concurrency', calls: 8 };
+    const options: Play = { limiter, durationMs: QUARTER_HOUR_MS, serviceMs: { base: 400, jitter: 200 } };
+    const { goodput, refusedShare } = await playSeeds(options);
+    // Nobody can have more than 0.89 who keeps to eight, for the time on the way.
+    expect(goodput).toBeGreaterThan(0.8);
+    expect(refusedShare).toBeLessThan(0.01);
+    const [throttle] = (await play(options)).throttles;
+    expect(throttle?.state().learned).toMatchObject({ kind: 'concurrency', limit: 8 });
+  });
+
+  it('is found again when it falls and when it rises', async () => {
+    const bucket = (fromMs: number, perSecond: number): { fromMs: number; limiter: LimiterRule } => ({
+      fromMs,
+      limiter: { kind: 'token-bucket', perSecond, burst: 20 },
+    });
+    const limiter: LimiterRule = { kind: 'steps', steps: [bucket(0, 10), bucket(400_000, 4), bucket(800_000, 16)] };
+    const { goodput, refusedShare } = await playSeeds({ limiter, durationMs: 1_200_000 });
+    expect(goodput).toBeGreaterThan(0.93);
+    expect(refusedShare).toBeLessThan(0.025);
+  });
+
+  it('is not met at all by an application under it, which never waits', async () => {
+    for (const [, limiter] of limiters) {
+      const { refusedShare, waitP50Ms } = await playSeeds({ limiter, load: 0.8 });
+      expect([refusedShare, waitP50Ms]).toEqual([0, 0]);
+    }
+  });
+});
+
+it('spends a permit for every attempt and none for callers that have gone', async () => {
+  const { record, permits } = await play({ limiter: BUCKET, load: 5 });
+  expect(record.gaveUp).toBeGreaterThan(1000);
+  expect(permits).toBe(record.acceptedAt.length + record.refusedAt.length);
+  expect(record.wasted).toBe(0);
+});
+
+it('never goes faster than throttle.maxRate, from the first call on', async () => {
+  const { record } = await play({ limiter: BUCKET, load: 1.5, throttle: { maxRate: 5 } });
+  expect(record.refusedAt).toEqual([]);
+  expect(record.acceptedAt.length).toBeGreaterThan(950);
+  for (const [index, at] of record.acceptedAt.entries())
+    expect((record.acceptedAt[index + 10] ?? Infinity) - at).toBeGreaterThan(1900);
+});
+
+it('finds out with one call whether a window has opened, and not with all that were saved up', async () => {
+  const { record } = await play({ limiter: FIXED, durationMs: QUARTER_HOUR_MS });
+  const late = record.refusedAt.filter((at) => at > 60_000);
+  expect(late.length).toBeGreaterThan(0);
+  for (const at of late) expect(late.filter((other) => other >= at && other < at + 100).length).toBeLessThanOrEqual(3);
+});
+
+describe('what was learned before a restart', () => {
+  async function learnedOf(limiter: LimiterRule): Promise<LearnedState> {
+    const [throttle] = (await play({ limiter, durationMs: QUARTER_HOUR_MS })).throttles;
+    const state = throttle?.snapshot();
+    if (state === undefined) throw new Error('nothing was learned');
+    return state;
+  }
+
+  it.each([FIXED, BUCKET])('is not paid for again with a burst of refusals: %j', async (limiter) => {
+    const restored = { ...(await learnedOf(limiter)), wallAt: Date.UTC(2026, 9, 31, 23, 59, 30) };
+    for (const seed of SEEDS) {
+      const { goodput, record } = await play({ limiter, restored, seed, durationMs: 60_000 });
+      expect(goodput).toBeGreaterThan(0.9);
+      for (const at of record.refusedAt)
+        expect(record.refusedAt.filter((other) => other >= at && other < at + 1000).length).toBeLessThanOrEqual(4);
+      expect(record.refusedAt.filter((at) => at < 5000)).toEqual([]);
+    }
+  });
+});
+
+describe('a wait that follows from what was learned', () => {
+  const MINUTE_MS = 60_000;
+
+  /** How many may enter at once, and why the next one may not. */
+  function fill(throttle: Throttle, now: number): { entered: number; error: SidecarError } {
+    for (let entered = 0; ; entered++) {
+      try {
+        throttle.enter(now + MINUTE_MS);
+      } catch (error) {
+        if (error instanceof SidecarError) return { entered, error };
+        throw error;
+      }
+    }
+  }
+
+  it('and is too long turns callers away at once when it is certain, and says when to come again', async () => {
+    const { throttles, clock } = await play({ limiter: BUCKET, durationMs: QUARTER_HOUR_MS });
+    const [throttle] = throttles;
+    if (throttle === undefined) throw new Error('there is no throttle');
+    expect(throttle.state().learned?.confidence).toBe('high');
+    const { entered, error } = fill(throttle, clock.now());
+    expect(error.code).toBe('QUEUE_TIMEOUT');
+    expect(error.retryAfterMs).toBeGreaterThan(30_000);
+    expect(error.retryAfterMs).toBeLessThan(60_000);
+    // 30 s of patience at 10 a second, and some for what is not certain.
+    expect(entered).toBeGreaterThan(290);
+    expect(entered).toBeLessThan(450);
+  });
+
+  it('turns nobody away while it is a guess', async () => {
+    const learned = { kind: 'sliding-window', windowMs: 10_000, limit: 100, rate: 10, margin: 1, used: 0 };
+    const restored: LearnedState = { version: 1, wallAt: Date.UTC(2026, 9, 31), governor: learned };
+    const { throttles, clock } = await play({ limiter: BUCKET, load: { perSecond: 0.1 }, restored, durationMs: 1000 });
+    const [throttle] = throttles;
+    if (throttle === undefined) throw new Error('there is no throttle');
+    expect(throttle.state().learned?.confidence).toBe('low');
+    const { entered, error } = fill(throttle, clock.now());
+    expect([entered >= 1000, error.code]).toEqual([true, 'QUEUE_FULL']);
+  });
+});

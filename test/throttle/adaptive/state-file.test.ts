@@ -1,0 +1,280 @@
+/** The file that outlasts a process: real files, the clock by hand. */
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { StateFile } from '../../../src/throttle/adaptive/state-file.ts';
+import type { LearnedState } from '../../../src/throttle/throttle.ts';
+import { until } from '../../sidecar/in-process.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const OWNER = { upstream: 'https://api.example.com', client: 'hash-of-the-client' };
+
+let clock: ManualClock;
+let warnings: string[];
+let directory: string;
+let path: string;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  warnings = [];
+  directory = mkdtempSync(join(tmpdir(), 'state-file-'));
+  path = join(directory, 'learned.json');
+  const made = directory;
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+});
+
+function create(at = path): StateFile {
+  return createFor(new Map([['default', OWNER]]), at);
+}
+
+function createFor(owners: ReadonlyMap<string, typeof OWNER>, at = path): StateFile {
+  return new StateFile({ path: at, owners, clock, warn: (message) => warnings.push(message) });
+}
+
+/** Of the one throttle that there is. */
+function single(state: LearnedState | undefined): ReadonlyMap<string, LearnedState | undefined> {
+  return new Map([['default', state]]);
+}
+
+async function restoredFrom(file: StateFile): Promise<LearnedState | undefined> {
+  return (await file.restore()).get('default');
+}
+
+function learned(rate: number): LearnedState {
+  return { version: 1, wallAt: clock.wallNow(), governor: { rate } };
+}
+
+/** One that has written a rate and stopped. */
+async function leave(rate: number): Promise<void> {
+  const file = create();
+  file.keep(() => single(learned(rate)));
+  await file.stop();
+}
+
+interface Written {
+  readonly limits: readonly (readonly [string, { readonly governor: { readonly rate: number } }])[];
+}
+
+function writtenRate(): unknown {
+  return existsSync(path)
+    ? (JSON.parse(readFileSync(path, 'utf8')) as Written).limits[0]?.[1].governor.rate
+    : undefined;
+}
+
+describe('what was learned', () => {
+  it('is there after a restart, in a file that its owner alone can read', async () => {
+    await leave(9.5);
+    expect(await restoredFrom(create())).toEqual(learned(9.5));
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(warnings).toEqual([]);
+  });
+
+  it('is not there at the first start, of which nobody is warned', async () => {
+    expect(await restoredFrom(create())).toBeUndefined();
+    expect(readdirSync(directory)).toEqual([]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('is written every ten seconds, when it has changed', async () => {
+    const file = create();
+    let state = learned(1);
+    let asked = 0;
+    file.keep(() => {
+      asked++;
+      return single(state);
+    });
+    await clock.advance(9_999);
+    expect(asked).toBe(0);
+    await clock.advance(1);
+    await until(() => writtenRate() === 1, 'a first write');
+    const first = statSync(path).ino;
+    await clock.advance(10_000);
+    await until(() => asked === 2, 'a second look');
+    state = learned(2);
+    await clock.advance(10_000);
+    await until(() => writtenRate() === 2, 'another write');
+    expect(statSync(path).ino).not.toBe(first);
+    await file.stop();
+    expect(clock.pendingTimers).toBe(0);
+    expect(readdirSync(directory)).toEqual(['learned.json']);
+  });
+
+  it('unchanged is not written again', async () => {
+    const file = create();
+    file.keep(() => single(learned(1)));
+    await clock.advance(10_000);
+    await until(() => writtenRate() === 1, 'a first write');
+    const { ino } = statSync(path);
+    await file.stop();
+    expect(statSync(path).ino).toBe(ino);
+  });
+
+  it('is written at the end, and nothing is when nothing was learned', async () => {
+    const file = create();
+    file.keep(() => single(undefined));
+    await file.stop();
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it('replaces a link and not what it leads to', async () => {
+    const elsewhere = join(directory, 'elsewhere');
+    writeFileSync(elsewhere, 'precious');
+    symlinkSync(elsewhere, path);
+    await leave(3);
+    expect(readFileSync(elsewhere, 'utf8')).toBe('precious');
+    expect(writtenRate()).toBe(3);
+  });
+});
+
+describe('several throttles', () => {
+  const QUOTES = { ...OWNER, upstream: 'https://quotes.example.com' };
+
+  it('each find what they have learned, and nobody takes what is of another', async () => {
+    const file = createFor(
+      new Map([
+        ['default', OWNER],
+        ['quotes', QUOTES],
+        ['idle', OWNER],
+      ]),
+    );
+    file.keep(
+      () =>
+        new Map([
+          ['default', learned(1)],
+          ['quotes', learned(2)],
+          ['idle', undefined],
+        ]),
+    );
+    await file.stop();
+    const later = createFor(
+      new Map([
+        ['quotes', QUOTES],
+        ['default', QUOTES],
+        ['idle', OWNER],
+        ['new', OWNER],
+      ]),
+    );
+    expect(await later.restore()).toEqual(new Map([['quotes', learned(2)]]));
+    expect(warnings).toEqual([
+      `throttle.stateFile: ${JSON.stringify(path)}, default: was learned from another upstream: the limit is learned anew`,
+    ]);
+  });
+
+  it('are written when one of them has changed', async () => {
+    const file = createFor(
+      new Map([
+        ['default', OWNER],
+        ['quotes', QUOTES],
+      ]),
+    );
+    let rate = 1;
+    file.keep(
+      () =>
+        new Map([
+          ['default', learned(9)],
+          ['quotes', learned(rate)],
+        ]),
+    );
+    await clock.advance(10_000);
+    await until(() => existsSync(path), 'a first write');
+    rate = 2;
+    await file.stop();
+    expect((await createFor(new Map([['quotes', QUOTES]])).restore()).get('quotes')).toEqual(learned(2));
+  });
+});
+
+describe('a file of no use is told of once, and written over', () => {
+  it.each([
+    ['that is none of ours', 'garbage', 'is not what a sidecar writes'],
+    ['that is endless', 'x'.repeat(1024 * 1024), 'is not what a sidecar writes'],
+    ['that is empty', '', 'is not what a sidecar writes'],
+  ])('%s', async (_, contents, reason) => {
+    writeFileSync(path, contents);
+    const file = create();
+    expect(await restoredFrom(file)).toBeUndefined();
+    expect(warnings).toEqual([`throttle.stateFile: ${JSON.stringify(path)} ${reason}: the limit is learned anew`]);
+    file.keep(() => single(learned(4)));
+    await file.stop();
+    expect(writtenRate()).toBe(4);
+    expect(warnings).toHaveLength(1);
+  });
+
+  it('that is of another client', async () => {
+    await leave(9.5);
+    const other = createFor(new Map([['default', { ...OWNER, client: 'another' }]]));
+    expect(await restoredFrom(other)).toBeUndefined();
+    expect(warnings).toEqual([expect.stringContaining('was learned with another client id')]);
+  });
+
+  it('that is a day old', async () => {
+    await leave(9.5);
+    clock.stepWall(25 * 3_600_000);
+    expect(await restoredFrom(create())).toBeUndefined();
+    expect(warnings).toEqual([expect.stringContaining('is more than a day old')]);
+  });
+});
+
+describe('a place that cannot be written', () => {
+  it.each([
+    ['is not there', () => join(directory, 'nowhere', 'learned.json'), 'ENOENT'],
+    ['is below a file', () => join(directory, 'file', 'learned.json'), 'ENOTDIR'],
+    ['is read-only', () => join('/proc/self', 'learned.json'), /E(?:NOENT|ACCES|PERM|ROFS)/],
+  ])('because it %s costs one warning at the start, and nothing else', async (_, place, code) => {
+    writeFileSync(join(directory, 'file'), '');
+    const file = create(place());
+    expect(await restoredFrom(file)).toBeUndefined();
+    const told = [...warnings];
+    expect(told).toEqual([expect.stringMatching(code)]);
+    expect(told[0]).toContain('what is learned ends with this process');
+    file.keep(() => single(learned(1)));
+    await clock.advance(30_000);
+    await file.stop();
+    expect(warnings).toEqual(told);
+  });
+
+  it('because the path is a directory is told of, and leaves nothing behind', async () => {
+    mkdirSync(join(path, 'full'), { recursive: true });
+    const file = create();
+    expect(await restoredFrom(file)).toBeUndefined();
+    file.keep(() => single(learned(1)));
+    await file.stop();
+    expect(warnings).toEqual([
+      expect.stringContaining('cannot be read (EINVAL)'),
+      expect.stringContaining('what is learned ends with this process'),
+    ]);
+    expect(readdirSync(directory)).toEqual(['learned.json']);
+  });
+
+  it('any more is told of again once it could be in between', async () => {
+    const parent = join(directory, 'volume');
+    mkdirSync(parent);
+    const file = create(join(parent, 'learned.json'));
+    let rate = 1;
+    file.keep(() => single(learned(rate++)));
+    const write = async (): Promise<void> => {
+      await clock.advance(10_000);
+    };
+    rmSync(parent, { recursive: true });
+    await write();
+    await until(() => warnings.length === 1, 'a warning');
+    mkdirSync(parent);
+    chmodSync(parent, 0o700);
+    await write();
+    await until(() => existsSync(join(parent, 'learned.json')), 'a file');
+    rmSync(parent, { recursive: true });
+    await file.stop();
+    expect(warnings).toHaveLength(2);
+  });
+});

@@ -1,0 +1,193 @@
+/** A throttle in a fleet whose board is played by the test: when it is asked, and what a reload changes. */
+import { describe, expect, it, test } from 'vitest';
+import { createThrottle } from '../../../src/throttle/queue/admission.ts';
+import type { QuotaBoard, QuotaHearer, QuotaReply, QuotaRequest } from '../../../src/throttle/fleet/fleet-board.ts';
+import type { Throttle, ThrottleTerms } from '../../../src/throttle/throttle.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { ACCEPTED, Asking, rateLimited } from '../fixture.ts';
+
+/** Counts how often somebody looks at it. */
+class WatchedClock extends ManualClock {
+  looks = 0;
+
+  override now(): number {
+    this.looks++;
+    return super.now();
+  }
+}
+
+/** Answers within a moment with what the test has set, and does as its leader says. */
+class PlayedBoard implements QuotaBoard {
+  readonly asked: QuotaRequest[] = [];
+  readonly #clock: WatchedClock;
+  hearer: QuotaHearer | undefined;
+  isAway = false;
+  reply: Partial<QuotaReply>;
+
+  constructor(clock: WatchedClock, reply: Partial<QuotaReply>) {
+    this.#clock = clock;
+    this.reply = reply;
+  }
+
+  async exchange(request: QuotaRequest): Promise<QuotaReply | undefined> {
+    this.asked.push(request);
+    await new Promise<void>((resolve) => void this.#clock.after(1, resolve));
+    if (this.isAway) return undefined;
+    const { rate, burst, epoch } = request.published ?? {};
+    if (rate !== undefined && burst !== undefined) this.reply = { ...this.reply, rate, burst };
+    if (epoch !== undefined && epoch >= 0) this.reply = { ...this.reply, isHeld: false };
+    return { ...NOTHING_KNOWN, boardNow: this.#clock.wallNow(), ...this.reply };
+  }
+
+  listen(hearer: QuotaHearer): void {
+    this.hearer = hearer;
+  }
+}
+
+const NOTHING_KNOWN: QuotaReply = {
+  boardNow: 0,
+  isLeader: false,
+  epoch: 0,
+  isHeld: false,
+  pausedUntil: 0,
+  rate: Infinity,
+  burst: 1,
+  present: 2,
+  rank: 1,
+  oldestReportAt: 0,
+  againInMs: 0,
+  slots: [],
+  mail: '',
+  version: 0,
+  model: '',
+};
+
+const TERMS = { rate: 'auto', burst: 1, maxInFlight: 4, maxStreams: 100, maxPauseMs: 300_000 } as const;
+const QUEUE = { max: 1000, timeoutMs: 30_000 };
+
+async function join(throttle: Partial<ThrottleTerms['throttle']> = {}, reply: Partial<QuotaReply> = {}) {
+  const clock = new WatchedClock();
+  const board = new PlayedBoard(clock, reply);
+  const created = createThrottle({
+    route: 'default',
+    throttle: { ...TERMS, ...throttle },
+    queue: QUEUE,
+    clock,
+    random: () => 0.5,
+    observe: () => undefined,
+    fleet: { board, id: 'one' },
+  });
+  board.hearer?.joined();
+  await clock.advance(10);
+  return { clock, board, throttle: created };
+}
+
+/** A call that waits for nothing. */
+function callOnce(throttle: Throttle): void {
+  const ticket = throttle.enter(Infinity);
+  const permit = ticket.tryPermit();
+  permit?.report(ACCEPTED);
+  permit?.release();
+  ticket.leave();
+}
+
+test('a raised maxInFlight holds at once while the rate is learned together', async () => {
+  const { throttle } = await join();
+  expect(throttle.state().fleet?.state).toBe('joined');
+  for (let call = 0; call < 20; call++) callOnce(throttle);
+  expect(throttle.state().inFlightLimit).toBe(4);
+  throttle.reconfigure({ throttle: { ...TERMS, maxInFlight: 16 }, queue: QUEUE });
+  for (let call = 0; call < 20; call++) callOnce(throttle);
+  expect(throttle.state().inFlightLimit).toBe(16);
+  throttle.reconfigure({ throttle: { ...TERMS, maxInFlight: 6 }, queue: QUEUE });
+  expect(throttle.state().inFlightLimit).toBe(6);
+});
+
+/** Of what is configured. */
+type Changes = Partial<ThrottleTerms['throttle']>;
+
+/** The others make 29 accepted calls, this one reloads, and then one of theirs is refused. @returns what it tells all to go by */
+async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<unknown> {
+  const { clock, board, throttle } = await join(before, { isLeader: true });
+  const startedAt = clock.wallNow();
+  const calls = Array.from({ length: 29 }, (_, index) => `${String(startedAt + index * 50)} 1 5 0;`);
+  await clock.advance(1450);
+  board.reply = { ...board.reply, mail: calls.join(''), oldestReportAt: clock.wallNow() };
+  await clock.advance(700);
+  board.reply = { ...board.reply, mail: '' };
+  await clock.advance(700);
+  if (changes !== undefined) throttle.reconfigure({ throttle: { ...TERMS, ...before, ...changes }, queue: QUEUE });
+  await clock.advance(10);
+  const refusedAt = clock.wallNow();
+  board.reply = { ...board.reply, mail: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
+  await clock.advance(710);
+  const { rate, burst } = board.asked.findLast(({ published }) => published !== undefined)?.published ?? {};
+  return { rate, burst };
+}
+
+describe('a reload', () => {
+  it.each<[string, Changes]>([
+    ['changes nothing', {}],
+    ['changes only what is each replica’s own', { maxInFlight: 16, maxStreams: 5, maxPauseMs: 1000 }],
+    ['changes a burst that is not used', { burst: 8 }],
+  ])('that %s takes nothing from a leader of what it was told', async (_, changes) => {
+    expect(await paceOfLeader(changes)).toEqual(await paceOfLeader());
+  });
+
+  it.each<[string, Changes, Changes, object]>([
+    ['maxRate', {}, { maxRate: 1 }, { rate: 1, burst: 1 }],
+    ['configured rate', { rate: 40, burst: 8 }, { rate: 20 }, { rate: 20, burst: 8 }],
+    ['configured burst', { rate: 40, burst: 8 }, { burst: 2 }, { rate: 40, burst: 2 }],
+  ])('that changes the %s changes what a leader tells all to go by', async (_, before, changes, told) => {
+    expect(await paceOfLeader(changes, before)).toEqual(told);
+  });
+});
+
+test('calls that wait for nothing make nobody think about when to ask', async () => {
+  const { throttle, clock, board } = await join();
+  const looksFor = (calls: number): number => {
+    const { looks } = clock;
+    for (let call = 0; call < calls; call++) callOnce(throttle);
+    return clock.looks - looks;
+  };
+  const alone = createThrottle({
+    ...{ route: 'default', throttle: TERMS, queue: QUEUE, clock, random: () => 0.5, observe: () => undefined },
+  });
+  const { looks } = clock;
+  for (let call = 0; call < 100; call++) callOnce(alone);
+  const looksAlone = clock.looks - looks;
+  expect(looksFor(100)).toBe(looksAlone);
+  // It is asked no less for it.
+  const asked = board.asked.length;
+  await clock.advance(4500);
+  expect(board.asked.length).toBe(asked + 1);
+  expect(board.asked.at(-1)).toMatchObject({ want: 0, activity: 'active' });
+});
+
+test('a board that is lost is asked again soon, also when nobody waits', async () => {
+  const { clock, board } = await join();
+  board.isAway = true;
+  board.hearer?.lost();
+  const asked = board.asked.length;
+  await clock.advance(250);
+  expect(board.asked.length).toBe(asked + 1);
+});
+
+test('a leader ends a pause that is over as soon as its last call has, although nobody waits', async () => {
+  const rates = { rate: 40, burst: 8 };
+  const { throttle, clock, board } = await join(rates, { ...rates, isLeader: true, present: 1 });
+  board.reply = { ...board.reply, slots: [clock.wallNow(), clock.wallNow() + 1] };
+  const [refused, slow] = [0, 1].map(() => new Asking(throttle.enter(clock.now() + 60_000)));
+  await clock.advance(5);
+  board.reply = { ...board.reply, slots: [], epoch: 1, isHeld: true, pausedUntil: clock.wallNow() + 2000 };
+  refused?.permit?.report(rateLimited('2'));
+  refused?.permit?.release();
+  refused?.ticket.leave();
+  await clock.advance(2600);
+  const hasResumed = (): boolean => board.asked.some(({ published }) => published?.epoch === 1);
+  expect([slow?.outcome, hasResumed()]).toEqual(['granted', false]);
+  slow?.permit?.release();
+  slow?.ticket.leave();
+  await clock.advance(0);
+  expect(hasResumed()).toBe(true);
+});

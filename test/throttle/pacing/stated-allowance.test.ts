@@ -1,0 +1,280 @@
+/** What is done with what answers say is left: never more than was stated, and as little waiting as that allows. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Grant } from '../../../src/throttle/pacing/grant.ts';
+import type { RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
+import { StatedAllowance } from '../../../src/throttle/pacing/stated-allowance.ts';
+import type { StatedQuota } from '../../../src/throttle/signals/stated-quota.ts';
+
+const WINDOW_MS = 10_000;
+
+/** Calls that are sent and answered one by one. */
+class Caller {
+  readonly allowance = new StatedAllowance(300_000);
+  #serial = 0;
+
+  send(at: number): Grant {
+    this.allowance.spend(at);
+    this.#serial++;
+    return {
+      at,
+      serial: this.#serial,
+      epoch: 0,
+      rate: Infinity,
+      probe: false,
+      waitedFor: false,
+      beyond: false,
+      abreast: 0,
+    };
+  }
+
+  hear(now: number, call: Grant, ...quotas: StatedQuota[]): void {
+    const hint: RateLimitSignal = {
+      status: 200,
+      statedWaitMs: undefined,
+      remaining: undefined,
+      resetInMs: undefined,
+      quotas,
+      fields: {},
+    };
+    this.allowance.accepted(now, call, quotas.length === 0 ? undefined : hint);
+  }
+
+  /** A call that is answered in the same instant. */
+  call(at: number, ...quotas: StatedQuota[]): void {
+    this.hear(at, this.send(at), ...quotas);
+  }
+
+  isOpen(now: number): boolean {
+    return this.allowance.openAt(now) <= now;
+  }
+
+  /** How many calls could be sent at this instant, if none is answered; at most 1000. */
+  countOpen(now: number): number {
+    let count = 0;
+    while (count < 1000 && this.isOpen(now)) {
+      this.send(now);
+      count++;
+    }
+    return count;
+  }
+}
+
+function left(remaining: number, resetInMs = WINDOW_MS, quota = 100): StatedQuota {
+  return { quota, remaining, resetInMs };
+}
+
+describe('what is left', () => {
+  it('is unlimited until something is stated', () => {
+    const caller = new Caller();
+    caller.call(0);
+    expect([caller.allowance.openAt(0), caller.countOpen(0)]).toEqual([-Infinity, 1000]);
+  });
+
+  it('is never exceeded by calls that no answer has counted yet', () => {
+    const caller = new Caller();
+    caller.call(0, left(90));
+    expect(caller.countOpen(0)).toBe(66);
+    expect(caller.allowance.usedUpUntil(0)).toBe(-Infinity);
+    const few = new Caller();
+    few.call(0, left(4, WINDOW_MS, 5));
+    expect(few.countOpen(0)).toBe(3);
+  });
+
+  it('is waited for when it is used up, and then asked for by one', () => {
+    const caller = new Caller();
+    caller.call(0, left(0, 4000));
+    expect([caller.allowance.openAt(1), caller.allowance.usedUpUntil(1)]).toEqual([4000, 4000]);
+    expect([caller.allowance.hasRunOut(3999), caller.allowance.hasRunOut(4000)]).toEqual([false, true]);
+  });
+
+  it('is not believed for longer than the longest pause without asking again', () => {
+    const caller = new Caller();
+    caller.call(0, left(0, 86_400_000));
+    expect(caller.allowance.openAt(1)).toBe(300_000);
+    expect(caller.allowance.hasRunOut(300_000)).toBe(true);
+    caller.send(300_000);
+    expect(caller.allowance.openAt(300_001)).toBe(600_000);
+  });
+
+  it('counts for every quota at once, and the tightest at each moment', () => {
+    const caller = new Caller();
+    const perSecond = { quota: 4, windowMs: 1000, remaining: 2, resetInMs: 1000 };
+    const perMinute = { quota: 4, windowMs: 60_000, remaining: 3, resetInMs: 60_000 };
+    caller.call(0, perSecond, perMinute);
+    expect(caller.countOpen(0)).toBe(2);
+    expect(caller.allowance.openAt(500)).toBe(1000);
+    caller.hear(500, caller.send(500), { ...perSecond, remaining: 0, resetInMs: 500 }, { ...perMinute, remaining: 0 });
+    expect(caller.allowance.openAt(1500)).toBe(60_000);
+  });
+
+  it('is three quarters at once, and the last one spread over the time until the reset', () => {
+    const caller = new Caller();
+    let remaining = 100;
+    const sentAt: number[] = [];
+    for (let now = 0; now < WINDOW_MS; now++)
+      while (caller.isOpen(now)) {
+        sentAt.push(now);
+        caller.call(now, left(--remaining, WINDOW_MS - now));
+      }
+    expect(sentAt).toHaveLength(100);
+    expect(sentAt.filter((at) => at === 0).length).toBe(76);
+    const spread = sentAt.slice(76);
+    const gaps = spread.map((at, index) => at - (spread[index - 1] ?? 0));
+    expect(Math.max(...gaps)).toBeLessThan(2 * Math.min(...gaps));
+    expect(spread.at(-1)).toBeGreaterThan(0.85 * WINDOW_MS);
+  });
+
+  it('is not spread so thin that calls would be turned away while some are left', () => {
+    const caller = new Caller();
+    caller.call(0, left(100, 80_000_000, 1000));
+    expect(caller.allowance.openAt(0)).toBe(10_000);
+  });
+
+  it('is not given back by an answer that others have overtaken', () => {
+    const caller = new Caller();
+    const [early, late] = [caller.send(0), caller.send(10)];
+    caller.hear(50, late, left(2, 5000, 10));
+    caller.hear(60, early, left(9, 5000, 10));
+    expect(caller.countOpen(60)).toBeLessThanOrEqual(2);
+  });
+
+  it('grows again with an answer to a later call', () => {
+    const caller = new Caller();
+    caller.call(0, left(1, 5000, 10));
+    caller.call(1000, left(9, 9000, 10));
+    expect(caller.countOpen(1000)).toBeGreaterThanOrEqual(7);
+  });
+
+  it('is less by calls that ended without an answer, and not by those that were never made', () => {
+    const caller = new Caller();
+    caller.call(0, left(3, 5000, 3));
+    caller.allowance.ended(caller.send(1));
+    caller.allowance.giveBack(caller.send(2));
+    expect(caller.countOpen(3)).toBe(2);
+  });
+
+  it('is less by accepted calls whose answers do not state it', () => {
+    const caller = new Caller();
+    caller.call(0, left(3, 5000, 3));
+    caller.call(1);
+    caller.call(2);
+    expect(caller.countOpen(3)).toBe(1);
+  });
+});
+
+describe('the reset', () => {
+  it('told rounded up again and again is at the earliest of what was told', () => {
+    const caller = new Caller();
+    // The window ends at 1000: every answer says that it is a second away, or less.
+    for (let count = 1; count <= 5; count++) caller.call(count * 100, left(5 - count, 1000, 5));
+    expect(caller.allowance.openAt(600)).toBe(1100);
+  });
+
+  it('that slides along while calls come in again is not taken for the one before', () => {
+    const caller = new Caller();
+    caller.call(0, left(5, 1000, 100));
+    caller.call(500, left(5, 1000, 100));
+    caller.call(900, left(0, 1000, 100));
+    expect(caller.allowance.openAt(901)).toBe(1500);
+  });
+
+  it('that has passed leaves room for what comes in at the stated rate, until an answer tells', () => {
+    const caller = new Caller();
+    caller.call(0, { quota: 100, windowMs: WINDOW_MS, remaining: 0, resetInMs: 1000 });
+    expect(caller.countOpen(1000)).toBe(1);
+    expect(caller.allowance.openAt(1001)).toBeLessThan(2000);
+    caller.call(1100, { quota: 100, windowMs: WINDOW_MS, remaining: 99, resetInMs: WINDOW_MS });
+    expect(caller.countOpen(1200)).toBeGreaterThan(60);
+  });
+
+  it('that brings a refusal is waited for a second longer the next time', () => {
+    const caller = new Caller();
+    caller.call(0, left(0, 1000));
+    caller.allowance.refused(caller.send(1000));
+    caller.call(5000, left(0, 1000));
+    expect(caller.allowance.openAt(5001)).toBe(7000);
+  });
+
+  it('that has passed before its answer comes leaves what is left, and no long wait', () => {
+    const caller = new Caller();
+    caller.call(0, left(7, 5000, 10));
+    const call = caller.send(5000);
+    caller.hear(5010, call, { quota: 10, remaining: 6 });
+    expect(caller.countOpen(5011)).toBe(4);
+  });
+
+  it('that passes twice without a word ends it', () => {
+    const caller = new Caller();
+    caller.call(0, left(1, 1000, 2));
+    caller.call(1000);
+    expect(caller.countOpen(1001)).toBe(1);
+    caller.send(3000);
+    expect(caller.countOpen(3001)).toBe(1000);
+  });
+});
+
+describe('a quota of which only a part is stated', () => {
+  it('is counted here when only the policy is', () => {
+    const caller = new Caller();
+    const policy = { quota: 4, windowMs: 1000 };
+    for (let count = 0; count < 4; count++) {
+      expect(caller.isOpen(count)).toBe(true);
+      caller.call(count, policy);
+    }
+    expect(caller.allowance.openAt(4)).toBe(1000);
+    expect(caller.isOpen(1000)).toBe(true);
+  });
+
+  it('is reset within its window when no reset is', () => {
+    const caller = new Caller();
+    caller.call(0, { quota: 10, windowMs: 1000, remaining: 1 });
+    caller.call(400, { quota: 10, windowMs: 1000, remaining: 0 });
+    expect(caller.allowance.openAt(401)).toBe(1000);
+  });
+
+  it('may be the number of calls left', () => {
+    const caller = new Caller();
+    caller.call(0, { remaining: 2, resetInMs: 1000 });
+    expect(caller.countOpen(1)).toBe(2);
+  });
+
+  it.each([
+    { remaining: 0 },
+    { quota: 5 },
+    { resetInMs: 1000 },
+    { windowMs: 1000 },
+    { windowMs: 1000, resetInMs: 5 },
+    {},
+  ])('is nothing to keep to: %o', (stated) => {
+    const caller = new Caller();
+    caller.call(0, stated);
+    expect(caller.countOpen(0)).toBe(1000);
+  });
+});
+
+it('is bounded, whatever is stated, never throws and always opens in the end', () => {
+  const part = (max: number) => fc.option(fc.double({ min: 0, max, noNaN: true }), { nil: undefined });
+  const quota = fc.record({ quota: part(1e6), windowMs: part(1e9), remaining: part(1e6), resetInMs: part(1e9) });
+  const step = fc.record({
+    waitMs: fc.double({ min: 0, max: 1e6, noNaN: true }),
+    quotas: fc.array(quota, { maxLength: 8 }),
+    end: fc.constantFrom('accepted', 'accepted', 'accepted', 'refused', 'ended', 'giveBack', 'never' as const),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 60 }), (steps) => {
+      const caller = new Caller();
+      const { allowance } = caller;
+      let now = 0;
+      for (const { waitMs, quotas, end } of steps) {
+        now = Math.max(now + waitMs, allowance.openAt(now));
+        expect(now).toBeLessThan(1e12);
+        const call = caller.send(now);
+        if (end === 'accepted') caller.hear(now + 1, call, ...quotas);
+        else if (end !== 'never') allowance[end](call);
+        expect(allowance.openAt(now)).not.toBeNaN();
+        expect(allowance.usedUpUntil(now)).toBeLessThanOrEqual(now + 300_001);
+      }
+    }),
+  );
+});

@@ -1,0 +1,344 @@
+import { describe, expect, it } from 'vitest';
+import { SidecarError } from '../../../src/platform/errors.ts';
+import { ACCEPTED, type Asking, Fixture, rateLimited } from '../fixture.ts';
+
+/** What `enter` threw. */
+function refusalOf(enter: () => unknown): SidecarError {
+  try {
+    enter();
+  } catch (error) {
+    if (error instanceof SidecarError) return error;
+    throw error;
+  }
+  throw new Error('the throttle let it in');
+}
+
+describe('rate 50, burst 1, 5 s of patience, 500 at once', () => {
+  it('serves 250 in order, never above the rate, and refuses the others at once with Retry-After', async () => {
+    const fixture = new Fixture({ rate: 50, timeoutMs: 5000 });
+    const grantedAt: number[] = [];
+    const order: number[] = [];
+    const refusals: SidecarError[] = [];
+    const all: Promise<unknown>[] = [];
+    for (let index = 0; index < 500; index++) {
+      try {
+        const asking = fixture.ask();
+        const served = asking.settled.then(() => {
+          order.push(index);
+          grantedAt.push(fixture.clock.now());
+          asking.permit?.release();
+        });
+        all.push(served);
+      } catch (error) {
+        if (error instanceof SidecarError) refusals.push(error);
+      }
+    }
+    expect(refusals).toHaveLength(250);
+    await fixture.clock.advance(6000);
+    await Promise.all(all);
+    expect(order).toEqual(Array.from({ length: 250 }, (_, index) => index));
+    for (const from of grantedAt)
+      expect(grantedAt.filter((at) => at >= from && at < from + 500).length).toBeLessThanOrEqual(26);
+    expect(new Set(refusals.map((error) => error.code))).toEqual(new Set(['QUEUE_TIMEOUT']));
+    expect(refusals[0]?.retryAfterMs).toBe(5000);
+    expect(fixture.rejections).toEqual(Array.from({ length: 250 }, () => 'expected_wait'));
+    expect(fixture.throttle.state()).toMatchObject({ queued: 0, inFlight: 0 });
+    expect(fixture.clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('entering', () => {
+  it('is refused when the queue is full, beyond those that could be granted at once', () => {
+    const fixture = new Fixture({ queueMax: 2 });
+    for (let count = 0; count < 6; count++) fixture.enter();
+    const refusal = refusalOf(() => fixture.enter());
+    expect(refusal.code).toBe('QUEUE_FULL');
+    expect(refusal.retryAfterMs).toBeGreaterThanOrEqual(0);
+    expect(fixture.rejections).toEqual(['full']);
+  });
+
+  it('is refused when the deadline comes before the turn, and only then', () => {
+    const fixture = new Fixture({ rate: 10 });
+    for (let count = 0; count < 5; count++) fixture.ask();
+    expect(refusalOf(() => fixture.enter(500)).code).toBe('QUEUE_TIMEOUT');
+    expect(fixture.enter(501).waitedMs).toBe(0);
+  });
+
+  it('is refused when the deadline has passed, whatever is free', () => {
+    const fixture = new Fixture();
+    expect(refusalOf(() => fixture.enter(0)).code).toBe('QUEUE_TIMEOUT');
+    expect(fixture.rejections).toEqual(['expected_wait']);
+  });
+
+  it('without any patience still takes what is free at once', async () => {
+    const fixture = new Fixture({ rate: 10, timeoutMs: 0, queueMax: 0 });
+    const asking = fixture.ask();
+    await asking.settled;
+    expect(asking.outcome).toBe('granted');
+    expect(refusalOf(() => fixture.enter()).code).toMatch(/^QUEUE_/);
+  });
+
+  it('under auto is refused for a stated pause that is too long, not for one that was guessed', async () => {
+    const stated = new Fixture({ timeoutMs: 5000 });
+    const first = stated.ask();
+    await first.settled;
+    first.permit?.report(rateLimited('6'));
+    expect(refusalOf(() => stated.enter()).retryAfterMs).toBeGreaterThanOrEqual(6000);
+    await stated.clock.advance(1500);
+    expect(stated.enter().retryWaitMs()).toBe(4500);
+
+    const guessed = new Fixture({ timeoutMs: 50 });
+    const second = guessed.ask();
+    await second.settled;
+    second.permit?.report(rateLimited());
+    expect(guessed.throttle.state().pausedMs).toBe(100);
+    expect(guessed.ask().outcome).toBe('waits');
+  });
+});
+
+describe('the body', () => {
+  it('may be read by the first maxInFlight without a permit; a place is free at once when one leaves', async () => {
+    const fixture = new Fixture({ maxInFlight: 2 });
+    const tickets = Array.from({ length: 4 }, () => fixture.enter());
+    const admitted: number[] = [];
+    tickets.forEach((ticket, index) => void ticket.admitted().then(() => admitted.push(index)));
+    await fixture.clock.advance(0);
+    expect(admitted).toEqual([0, 1]);
+    tickets[0]?.leave();
+    await fixture.clock.advance(0);
+    expect(admitted).toEqual([0, 1, 2]);
+    const permit = await tickets[1]?.permit();
+    await fixture.clock.advance(0);
+    expect(admitted).toEqual([0, 1, 2, 3]);
+    permit?.release();
+  });
+
+  it('that is slow does not hold up a younger request, and its reading is not waiting', async () => {
+    const fixture = new Fixture({ rate: 10, timeoutMs: 1000 });
+    const slow = fixture.enter();
+    await slow.admitted();
+    const quick = fixture.ask();
+    await quick.settled;
+    expect(quick.outcome).toBe('granted');
+    await fixture.clock.advance(5000);
+    expect(slow.waitedMs).toBe(0);
+    expect((await slow.permit()).grantedAt).toBe(5000);
+  });
+});
+
+describe('a pause', () => {
+  it('is shared by all, and ends with a single probe; the retry goes first', async () => {
+    const fixture = new Fixture({ rate: 100, burst: 10 });
+    const refused = fixture.ask();
+    await refused.settled;
+    refused.permit?.report(rateLimited('2'));
+    refused.permit?.release();
+    const others = [fixture.ask(), fixture.ask(), fixture.ask()];
+    expect(refused.ticket.retryWaitMs()).toBe(2000);
+    const retry = refused.ticket.permit();
+    await fixture.clock.advance(1999);
+    expect(others.map((asking) => asking.outcome)).toEqual(['waits', 'waits', 'waits']);
+    await fixture.clock.advance(1);
+    const probe = await retry;
+    expect(probe.grantedAt).toBe(2000);
+    await fixture.clock.advance(10);
+    expect(others.map((asking) => asking.outcome)).toEqual(['waits', 'waits', 'waits']);
+    probe.report(ACCEPTED);
+    await fixture.clock.advance(0);
+    expect(others.map((asking) => asking.permit?.grantedAt)).toEqual([2010, 2010, 2010]);
+    expect(fixture.events.find((event) => event.kind === 'rate-limited')).toEqual({
+      kind: 'rate-limited',
+      route: 'default',
+      status: 429,
+      pauseMs: 2000,
+      stated: true,
+      fields: { 'retry-after': '2' },
+    });
+    expect(fixture.throttle.state().recentSignals).toHaveLength(1);
+  });
+
+  it('is not waited for by those that cannot outlast what was stated', async () => {
+    const fixture = new Fixture({ maxInFlight: 1 });
+    const first = fixture.ask();
+    await first.settled;
+    const [hasty, patient] = [fixture.ask(3000), fixture.ask(9000)];
+    first.permit?.report(rateLimited('5'));
+    await fixture.clock.advance(0);
+    expect([hasty.outcome, patient.outcome]).toEqual(['refused', 'waits']);
+    expect(fixture.rejections).toEqual(['expected_wait']);
+    expect(first.ticket.retryWaitMs()).toBe(5000);
+    await fixture.clock.advance(26_000);
+    expect(first.ticket.retryWaitMs()).toBeLessThan(Infinity);
+  });
+
+  it('too long for a retry says so', async () => {
+    const fixture = new Fixture();
+    const asking = fixture.ask(4000);
+    await asking.settled;
+    asking.permit?.report(rateLimited('5'));
+    expect(asking.ticket.retryWaitMs()).toBe(Infinity);
+  });
+
+  it('beyond maxPauseMs refuses all but one probe per interval', async () => {
+    const fixture = new Fixture({ maxPauseMs: 10_000 });
+    const first = fixture.ask();
+    await first.settled;
+    first.permit?.report(rateLimited('3600'));
+    first.permit?.release();
+    const refusal = refusalOf(() => fixture.enter());
+    expect([refusal.code, refusal.retryAfterMs]).toEqual(['QUEUE_TIMEOUT', 10_000]);
+    await fixture.clock.advance(10_000);
+    const probe = fixture.ask();
+    expect(refusalOf(() => fixture.enter()).code).toBe('QUEUE_TIMEOUT');
+    await probe.settled;
+    expect(refusalOf(() => fixture.enter()).code).toBe('QUEUE_TIMEOUT');
+    probe.permit?.report(ACCEPTED);
+    expect(fixture.throttle.state().pausedMs).toBe(0);
+    expect(fixture.enter().waitedMs).toBe(0);
+  });
+});
+
+describe('invariant 3: the expired and the gone leave before a permit is spent on them', () => {
+  it('holds for time-outs and deadlines', async () => {
+    const fixture = new Fixture({ rate: 'auto', maxInFlight: 1, timeoutMs: 1000 });
+    const first = fixture.ask();
+    await first.settled;
+    const [timedOut, overdue] = [fixture.ask(), fixture.ask(400)];
+    await fixture.clock.advance(400);
+    expect(overdue.error).toMatchObject({ code: 'QUEUE_TIMEOUT' });
+    await fixture.clock.advance(599);
+    const late = fixture.ask();
+    await fixture.clock.advance(1);
+    expect(timedOut.error).toMatchObject({ code: 'QUEUE_TIMEOUT' });
+    first.permit?.release();
+    await fixture.clock.advance(0);
+    expect(late.outcome).toBe('granted');
+    expect(fixture.rejections).toEqual(['timeout', 'timeout']);
+    late.permit?.release();
+    expect(fixture.events.filter((event) => event.kind === 'permit-granted')).toHaveLength(2);
+  });
+
+  it('holds over the sum of one request’s waits', async () => {
+    const fixture = new Fixture({ rate: 10, timeoutMs: 150 });
+    const [first, second] = [fixture.ask(), fixture.ask()];
+    await fixture.clock.advance(100);
+    expect(second.ticket.waitedMs).toBe(100);
+    second.permit?.release();
+    first.permit?.release();
+    await expect(Promise.all([second.ticket.permit(), fixture.clock.advance(100)])).rejects.toMatchObject({
+      code: 'QUEUE_TIMEOUT',
+    });
+    expect(second.ticket.waitedMs).toBe(150);
+  });
+
+  it('rejects the wait of one that leaves with its reason, and counts it', async () => {
+    const fixture = new Fixture({ maxInFlight: 1 });
+    const first = fixture.ask();
+    await first.settled;
+    const gone = fixture.ask();
+    const outside = fixture.enter();
+    await fixture.clock.advance(0);
+    const reason = new Error('client gone');
+    gone.ticket.leave(reason);
+    gone.ticket.leave();
+    outside.leave();
+    await gone.settled;
+    expect(gone.error).toBe(reason);
+    expect(fixture.rejections).toEqual(['client_left']);
+    await expect(outside.permit()).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
+  it('rejects the wait of one that fails by itself with its fault, and counts nobody as gone', async () => {
+    const fixture = new Fixture({ maxInFlight: 1 });
+    const first = fixture.ask();
+    await first.settled;
+    const waiting = fixture.ask();
+    await fixture.clock.advance(0);
+    const fault = new SidecarError('BAD_REQUEST', 'broken framing');
+    waiting.ticket.leave(fault);
+    await waiting.settled;
+    expect(waiting.error).toBe(fault);
+    expect(fixture.rejections).toEqual([]);
+    expect(fixture.throttle.state().queued).toBe(0);
+  });
+});
+
+describe('a permit', () => {
+  it('is given back unspent, never above the burst', async () => {
+    const fixture = new Fixture({ rate: 1 });
+    const [first, second, third] = [fixture.ask(), fixture.ask(), fixture.ask()];
+    await first.settled;
+    first.permit?.cancel();
+    first.permit?.cancel();
+    await second.settled;
+    await fixture.clock.advance(999);
+    expect([second.permit?.grantedAt, third.outcome]).toEqual([0, 'waits']);
+    expect(fixture.throttle.state().inFlight).toBe(1);
+  });
+
+  it('is spent once its attempt was answered, whatever its holder does then', async () => {
+    const fixture = new Fixture({ rate: 1 });
+    const [first, second] = [fixture.ask(), fixture.ask()];
+    await first.settled;
+    first.permit?.report(ACCEPTED);
+    first.permit?.cancel();
+    first.permit?.release();
+    first.permit?.report(rateLimited('9'));
+    await fixture.clock.advance(999);
+    expect([second.outcome, fixture.throttle.state().pausedMs]).toEqual(['waits', 0]);
+    expect(fixture.throttle.state().inFlight).toBe(0);
+  });
+
+  it('of a stream leaves maxInFlight and counts against maxStreams', async () => {
+    const fixture = new Fixture({ maxInFlight: 1, maxStreams: 1 });
+    const [first, second] = [fixture.ask(), fixture.ask()];
+    await first.settled;
+    expect(second.outcome).toBe('waits');
+    expect(first.permit?.becomeStream()).toBe(true);
+    await second.settled;
+    expect(fixture.throttle.state()).toMatchObject({ inFlight: 1, streams: 1 });
+    expect(second.permit?.becomeStream()).toBe(false);
+    first.permit?.release();
+    expect(second.permit?.becomeStream()).toBe(true);
+    second.permit?.release();
+    expect(fixture.throttle.state()).toMatchObject({ inFlight: 0, streams: 0 });
+  });
+
+  it('granted without contention sets no timer and tells a wait of nothing', async () => {
+    const fixture = new Fixture();
+    const asking = fixture.ask();
+    await asking.settled;
+    expect(fixture.clock.pendingTimers).toBe(0);
+    asking.permit?.used();
+    asking.permit?.release();
+    expect(fixture.events).toEqual([{ kind: 'permit-granted', route: 'default', waitedMs: 0 }]);
+  });
+
+  it('given back unspent is not told of', async () => {
+    const fixture = new Fixture();
+    const asking = fixture.ask();
+    await asking.settled;
+    asking.permit?.cancel();
+    asking.permit?.release();
+    expect(fixture.events).toEqual([]);
+  });
+});
+
+describe('the end', () => {
+  it('cuts all that wait at once, for a place as for a permit, and refuses later retries', async () => {
+    const fixture = new Fixture({ maxInFlight: 1 });
+    const holder = fixture.ask();
+    await holder.settled;
+    const waiting: Asking[] = [fixture.ask(), fixture.ask()];
+    await fixture.clock.advance(0);
+    fixture.throttle.cut();
+    expect(refusalOf(() => fixture.enter()).code).toBe('DRAINING');
+    await Promise.all(waiting.map((asking) => asking.settled));
+    expect(waiting.map((asking) => asking.error)).toMatchObject([{ code: 'DRAINING' }, { code: 'DRAINING' }]);
+    holder.permit?.report(rateLimited('1'));
+    holder.permit?.release();
+    await expect(holder.ticket.permit()).rejects.toMatchObject({ code: 'DRAINING' });
+    expect(fixture.throttle.state()).toMatchObject({ queued: 0, inFlight: 0 });
+    expect(fixture.clock.pendingTimers).toBe(0);
+  });
+});

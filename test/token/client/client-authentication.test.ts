@@ -1,0 +1,256 @@
+/** What each method of client authentication reads, sends and keeps to itself. */
+import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { canChange, readClient } from '../../../src/token/client/client-authentication.ts';
+import type {
+  ClientCredential,
+  ClientMethod,
+  ClientOptions,
+  Proof,
+} from '../../../src/token/client/client-authentication.ts';
+import { makeCertificates } from '../../support/certificates.ts';
+import type { Certificates } from '../../support/certificates.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'client-authentication-'));
+let certificates: Certificates;
+beforeAll(() => {
+  certificates = makeCertificates();
+});
+afterAll(() => {
+  certificates[Symbol.dispose]();
+  rmSync(folder, { recursive: true });
+});
+
+const SECRET = 'pä:ß%2B+/= ';
+const secret = { kind: 'value', value: SECRET } as const;
+const recipient = {
+  tokenUrl: new URL('https://login.test/oauth/token'),
+  issuer: undefined,
+  wallNow: Date.UTC(2026, 10, 1),
+};
+
+function clientOf(method: ClientMethod, more: Partial<ClientOptions> = {}): ClientOptions {
+  return { clientId: { kind: 'value', value: 'client-1' }, method, clientCertificate: undefined, ...more };
+}
+
+async function read(options: ClientOptions): Promise<ClientCredential> {
+  const reading = await readClient(options);
+  if (reading.kind === 'unreadable') throw new Error(reading.detail);
+  return reading;
+}
+
+function write(name: string, contents: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, contents);
+  return path;
+}
+
+const pem = (key: KeyObject): string => key.export({ format: 'pem', type: 'pkcs8' });
+
+describe('a secret', () => {
+  test.each([
+    ['raw', `client-1:${SECRET}`],
+    ['form', 'client-1:p%C3%A4%3A%C3%9F%252B%2B%2F%3D+'],
+  ] as const)('in Basic, %s', async (encoding, joined) => {
+    const { prove } = await read(clientOf({ name: 'client_secret_basic', secret, encoding }));
+    const basic = Buffer.from(joined).toString('base64');
+    const proof = await prove(recipient);
+    expect(proof).toMatchObject({ authorization: `Basic ${basic}`, parameters: [] });
+    expect(proof.withheld).toEqual(expect.arrayContaining([SECRET, basic]));
+  });
+
+  test('in the form, and then not in the header', async () => {
+    const credential = await read(clientOf({ name: 'client_secret_post', secret }));
+    expect(await credential.prove(recipient)).toEqual({
+      authorization: undefined,
+      parameters: [
+        ['client_id', 'client-1'],
+        ['client_secret', SECRET],
+      ],
+      withheld: [SECRET, 'p%C3%A4%3A%C3%9F%252B%2B%2F%3D+'],
+    });
+    expect(credential.keyMaterial).toBe(SECRET);
+  });
+
+  test('joined as it is cannot follow an id with a colon', async () => {
+    const clientId = { kind: 'value', value: 'https://client.test' } as const;
+    const basic = (encoding: 'raw' | 'form') =>
+      clientOf({ name: 'client_secret_basic', secret, encoding }, { clientId });
+    expect(await readClient(basic('raw'))).toMatchObject({
+      kind: 'unreadable',
+      detail: expect.stringContaining('colon') as unknown,
+    });
+    expect(await readClient(basic('form'))).toMatchObject({ kind: 'ready', clientId: 'https://client.test' });
+  });
+});
+
+describe('an assertion', () => {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+  const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  const ed25519 = generateKeyPairSync('ed25519').privateKey;
+  const keyFile = (key: KeyObject): string => write('key.pem', pem(key));
+  const method = (file: string, more: Partial<Extract<ClientMethod, { name: 'private_key_jwt' }>> = {}) =>
+    ({
+      name: 'private_key_jwt',
+      keyFile: file,
+      keyId: undefined,
+      algorithm: undefined,
+      audience: 'token_endpoint',
+      ...more,
+    }) as const;
+
+  interface Decoded {
+    readonly header: Readonly<Record<string, unknown>>;
+    readonly claims: Readonly<Record<string, unknown>>;
+    readonly signed: Buffer;
+    readonly signature: Buffer;
+  }
+
+  function decode({ parameters }: Proof): Decoded {
+    const assertion = new Map(parameters).get('client_assertion') ?? '';
+    const [header = '', claims = '', signature = ''] = assertion.split('.');
+    const json = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>;
+    return {
+      header: json(header),
+      claims: json(claims),
+      signed: Buffer.from(`${header}.${claims}`),
+      signature: Buffer.from(signature, 'base64url'),
+    };
+  }
+
+  test('says who asks whom, for less than a minute from now, and is signed', async () => {
+    const { prove } = await read(clientOf(method(keyFile(p256), { keyId: 'k1' })));
+    const proof = await prove(recipient);
+    const { header, claims, signed, signature } = decode(proof);
+    expect(proof.parameters.slice(0, 2)).toEqual([
+      ['client_id', 'client-1'],
+      ['client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'],
+    ]);
+    expect(header).toEqual({ alg: 'ES256', typ: 'JWT', kid: 'k1' });
+    const nowS = recipient.wallNow / 1000;
+    expect(claims).toEqual({
+      iss: 'client-1',
+      sub: 'client-1',
+      aud: 'https://login.test/oauth/token',
+      jti: expect.stringMatching(/^[0-9a-f-]{36}$/) as unknown,
+      iat: nowS - 10,
+      nbf: nowS - 10,
+      exp: nowS + 50,
+    });
+    const key = createPublicKey(p256);
+    expect(verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, signature)).toBe(true);
+    expect(proof.withheld).toEqual([new Map(proof.parameters).get('client_assertion')]);
+  });
+
+  test.each([
+    ['RS256', rsa, 'sha256', {}],
+    ['PS256', rsa, 'sha256', { padding: 6, saltLength: 32 }],
+    ['RS512', rsa, 'sha512', {}],
+    ['EdDSA', ed25519, undefined, {}],
+  ] as const)('is signed with %s', async (algorithm, key, hash, padding) => {
+    const { prove, algorithm: used } = await read(clientOf(method(keyFile(key), { algorithm })));
+    const { header, signed, signature } = decode(await prove(recipient));
+    expect([header.alg, used]).toEqual([algorithm, algorithm]);
+    expect(verify(hash, signed, { key: createPublicKey(key), ...padding }, signature)).toBe(true);
+  });
+
+  test('is never used twice', async () => {
+    const { prove } = await read(clientOf(method(keyFile(p256))));
+    const ids = await Promise.all(
+      [prove(recipient), prove(recipient)].map(async (proof) => decode(await proof).claims.jti),
+    );
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  test('is for the issuer where that is asked for and known', async () => {
+    const { prove } = await read(clientOf(method(keyFile(p256), { audience: 'issuer' })));
+    const { claims } = decode(await prove({ ...recipient, issuer: 'https://login.test/tenant' }));
+    expect(claims.aud).toBe('https://login.test/tenant');
+  });
+
+  test('carries the kid of a JWK unless there is another', async () => {
+    const file = write('key.jwk', JSON.stringify({ ...p256.export({ format: 'jwk' }), kid: 'of-the-jwk' }));
+    const kid = async (keyId: string | undefined) =>
+      decode(await (await read(clientOf(method(file, { keyId })))).prove(recipient)).header.kid;
+    expect([await kid(undefined), await kid('mine')]).toEqual(['of-the-jwk', 'mine']);
+  });
+
+  test('has the same key material however the key is written', async () => {
+    const asPem = await read(clientOf(method(write('same.pem', pem(p256)))));
+    const asJwk = await read(clientOf(method(write('same.jwk', JSON.stringify(p256.export({ format: 'jwk' }))))));
+    expect([asJwk.keyMaterial, asJwk.version]).toEqual([asPem.keyMaterial, asPem.version]);
+  });
+
+  test('cannot be made with a file that holds no key', async () => {
+    const reading = await readClient(clientOf(method(write('none.pem', 'sesame'))));
+    expect(reading).toEqual({
+      kind: 'unreadable',
+      detail: `auth.privateKeyFile: the file ${join(folder, 'none.pem')} holds no private key in PEM or JWK`,
+    });
+  });
+});
+
+describe('a certificate', () => {
+  test('names the client in the form and nothing else', async () => {
+    const credential = await read(
+      clientOf({ name: 'tls_client_auth' }, { clientCertificate: certificates.issue('a') }),
+    );
+    expect(await credential.prove(recipient)).toEqual({
+      authorization: undefined,
+      parameters: [['client_id', 'client-1']],
+      withheld: [],
+    });
+    expect(credential.hasCertificate).toBe(true);
+    expect(credential.keyMaterial).not.toBe('');
+  });
+
+  test('is missing', async () => {
+    expect(await readClient(clientOf({ name: 'tls_client_auth' }))).toMatchObject({ kind: 'unreadable' });
+  });
+
+  test('that does not fit its key is told of', async () => {
+    const { certificateFile } = certificates.issue('a');
+    const { keyFile } = certificates.issue('b');
+    expect(
+      await readClient(clientOf({ name: 'tls_client_auth' }, { clientCertificate: { certificateFile, keyFile } })),
+    ).toEqual({
+      kind: 'unreadable',
+      detail: expect.stringMatching(
+        /^auth\.tlsCertificateFile: .* the key does not belong to the certificate/,
+      ) as unknown,
+    });
+  });
+});
+
+describe('a version', () => {
+  test('is another one when a secret, a key or a certificate is', async () => {
+    const path = write('secret', 'first');
+    const certificate = certificates.issue('a');
+    const options = clientOf(
+      { name: 'client_secret_post', secret: { kind: 'file', path } },
+      { clientCertificate: certificate },
+    );
+    const versions = [(await read(options)).version, (await read(options)).version];
+    writeFileSync(path, 'second');
+    versions.push((await read(options)).version);
+    const next = certificates.issue('a');
+    copyFileSync(next.certificateFile, certificate.certificateFile);
+    expect(await readClient(options)).toMatchObject({ kind: 'unreadable' });
+    copyFileSync(next.keyFile, certificate.keyFile);
+    versions.push((await read(options)).version);
+    expect(new Set(versions).size).toBe(3);
+    expect(versions[0]).toBe(versions[1]);
+  });
+
+  test('cannot change when all is given in place', () => {
+    const basic = { name: 'client_secret_basic', secret, encoding: 'raw' } as const;
+    expect(canChange(clientOf(basic))).toBe(false);
+    expect(canChange(clientOf({ ...basic, secret: { kind: 'file', path: '/s' } }))).toBe(true);
+    expect(canChange(clientOf(basic, { clientId: { kind: 'file', path: '/i' } }))).toBe(true);
+    expect(canChange(clientOf(basic, { clientCertificate: { certificateFile: '/c', keyFile: '/k' } }))).toBe(true);
+  });
+});

@@ -1,0 +1,42 @@
+/** Token endpoints of the tests: a client with a secret, unless told otherwise, and one whole request. */
+import { goDirectly } from '../../../src/platform/egress/egress.ts';
+import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import { createTokenEndpoint } from '../../../src/token/endpoint/token-endpoint.ts';
+import type { TokenEndpoint, TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+export const SECRET = 'pä:ß%2B+/=';
+
+/** @param address a token URL, or an issuer as it names itself */
+export function buildEndpoint(address: URL | string, options: Partial<TokenEndpointOptions> = {}): TokenEndpoint {
+  return createTokenEndpoint({
+    endpoint:
+      address instanceof URL
+        ? { kind: 'url', url: address }
+        : { kind: 'issuer', issuer: address, allowInsecureHttp: false },
+    clientId: { kind: 'value', value: 'client-1' },
+    method: { name: 'client_secret_basic', secret: { kind: 'value', value: SECRET }, encoding: 'raw' },
+    clientCertificate: undefined,
+    audience: ['https://api.test/'],
+    scope: undefined,
+    resource: [],
+    extraParameters: {},
+    extraHeaders: {},
+    timeoutMs: 10_000,
+    caFile: undefined,
+    egress: goDirectly,
+    clock: new ManualClock(),
+    observe: () => undefined,
+    ...options,
+  });
+}
+
+/** Reads the credential and sends one request with it; one that cannot be read is told as the sidecar would. */
+export async function askOnce(
+  endpoint: TokenEndpoint,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<TokenAnswer> {
+  const credential = await endpoint.read();
+  if (credential.kind === 'unreadable') return { kind: 'unavailable', detail: credential.detail };
+  return endpoint.request(credential, signal);
+}

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { findMissingScopes } from '../../../src/token/endpoint/granted-scope.ts';
+
+test.each<[string | undefined, string | undefined, string[]]>([
+  ['a b', 'a b', []],
+  ['a b', 'b a c', []],
+  ['a b', 'a', ['b']],
+  ['a b', 'c', ['a', 'b']],
+  ['a b b', 'a', ['b']],
+  ['urn:x.write', 'urn:x.writer', ['urn:x.write']],
+  ['a', 'A', ['a']],
+  // Unknown, not nothing.
+  ['a b', undefined, []],
+  ['a b', '', []],
+  ['a b', ' ', []],
+  [undefined, 'a', []],
+])('asked %j, granted %j: %j is missing', (asked, granted, missing) => {
+  expect(findMissingScopes(asked, granted)).toEqual(missing);
+});

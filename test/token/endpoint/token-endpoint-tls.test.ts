@@ -1,0 +1,120 @@
+/** Trust in the token endpoint: certificates made for the test. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { Server } from 'node:https';
+import { createServer as createPlainServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { SecureVersion } from 'node:tls';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import { makeCertificates } from '../../support/certificates.ts';
+import { startOpensslServer } from '../../support/openssl-server.ts';
+import { askOnce, buildEndpoint } from './endpoint.ts';
+
+/** Typed, where vitest gives an `any`. */
+const containing = (text: string): unknown => expect.stringContaining(text);
+
+let folder: string;
+let certificate: string;
+const servers: Server[] = [];
+
+async function listen(maxVersion: SecureVersion): Promise<number> {
+  const server = createServer(
+    {
+      key: await readFile(join(folder, 'key.pem')),
+      cert: await readFile(certificate),
+      minVersion: 'TLSv1',
+      maxVersion,
+      // OpenSSL 3 keeps the versions before 1.2 out at its default level.
+      ciphers: 'DEFAULT@SECLEVEL=0',
+    },
+    (_request, response) => {
+      response.end('{"access_token":"t0ken","token_type":"Bearer","expires_in":60}');
+    },
+  );
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+function ask(url: string, caFile: string | undefined): Promise<TokenAnswer> {
+  return askOnce(buildEndpoint(new URL(url), { caFile }));
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'token-tls-'));
+  certificate = join(folder, 'cert.pem');
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-days', '2'];
+  const files = ['-keyout', join(folder, 'key.pem'), '-out', certificate];
+  await promisify(execFile)('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...subject, ...files]);
+});
+afterAll(async () => {
+  for (const server of servers) server.close();
+  await rm(folder, { recursive: true });
+});
+
+test('an unknown authority is refused in words, the named one is trusted', async () => {
+  const url = `https://localhost:${String(await listen('TLSv1.3'))}/oauth/token`;
+  expect(await ask(url, undefined)).toEqual({
+    kind: 'unavailable',
+    detail: containing(' has a self-signed certificate: set auth.caFile'),
+  });
+  // Bundles have remarks before their certificates.
+  await writeFile(certificate, `# test\n${await readFile(certificate, 'utf8')}`);
+  expect(await ask(url, certificate)).toMatchObject({ kind: 'ok', value: 't0ken' });
+});
+
+test('a certificate for another host is refused', async () => {
+  const url = `https://127.0.0.1:${String(await listen('TLSv1.3'))}/oauth/token`;
+  expect(await ask(url, certificate)).toMatchObject({ detail: containing('for another host name') });
+});
+
+test('TLS before 1.2 is refused', async () => {
+  const url = `https://localhost:${String(await listen('TLSv1.1'))}/oauth/token`;
+  expect(await ask(url, certificate)).toMatchObject({
+    kind: 'unavailable',
+    detail: containing('TLS version'),
+  });
+});
+
+test('a port that does not speak TLS is named as such', async () => {
+  const server = createPlainServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `https://localhost:${String((server.address() as AddressInfo).port)}/oauth/token`;
+  expect(await ask(url, certificate)).toMatchObject({ detail: containing('does not speak TLS') });
+  server.close();
+});
+
+test('a CA file that is missing or holds no certificate is named before anything is sent', async () => {
+  const url = 'https://localhost:1/oauth/token';
+  const empty = join(folder, 'empty.pem');
+  await writeFile(empty, 'nothing here');
+  const broken = join(folder, 'broken.pem');
+  await writeFile(broken, '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+  expect(await ask(url, broken)).toMatchObject({ detail: containing('does not begin with a PEM certificate') });
+  expect(await ask(url, join(folder, 'missing.pem'))).toMatchObject({
+    detail: containing('does not exist'),
+  });
+  expect(await ask(url, empty)).toMatchObject({ detail: containing('does not begin with a PEM certificate') });
+});
+
+test('a server that asks for a certificate is named as such, and whose certificate it does not accept', async () => {
+  using certificates = makeCertificates();
+  using strangers = makeCertificates();
+  await using demanding = await startOpensslServer(certificates);
+  const options = { caFile: certificates.caFile };
+  const url = new URL('/oauth/token', demanding.url);
+  expect(await askOnce(buildEndpoint(url, options))).toEqual({
+    kind: 'unavailable',
+    detail: containing(`${url.host} asks for a client certificate: set auth.tlsCertificateFile (ERR_SSL_`),
+  });
+  const stranger = { ...options, clientCertificate: strangers.issue('stranger') };
+  expect(await askOnce(buildEndpoint(url, stranger))).toEqual({
+    kind: 'unavailable',
+    detail: containing(`${url.host} does not accept the client certificate in auth.tlsCertificateFile (ERR_SSL_`),
+  });
+});

@@ -1,0 +1,256 @@
+/** The token request on the wire, against servers that answer well and badly. */
+import type { Socket } from 'node:net';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
+import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { askOnce, buildEndpoint, SECRET } from './endpoint.ts';
+import { RawServer } from './raw-server.ts';
+
+const BASIC = Buffer.from(`client-1:${SECRET}`).toString('base64');
+const GRANT = '{"access_token":"t0ken","token_type":"Bearer","expires_in":3600,"scope":""}';
+
+/** Typed, where vitest gives an `any`. */
+const containing = (text: string): unknown => expect.stringContaining(text);
+
+let server: RawServer | undefined;
+afterEach(async () => {
+  await server?.close();
+  server = undefined;
+});
+
+async function serve(respond: (socket: Socket) => void): Promise<RawServer> {
+  await server?.close();
+  server = await RawServer.listen(respond);
+  return server;
+}
+
+function answer(status: string, body: string, fields: readonly string[] = []): (socket: Socket) => void {
+  const head = [`HTTP/1.1 ${status}`, `Content-Length: ${String(Buffer.byteLength(body))}`, ...fields].join('\r\n');
+  return (socket) => socket.write(`${head}\r\n\r\n${body}`);
+}
+
+function ask(tokenUrl: URL, options?: Partial<TokenEndpointOptions>): Promise<TokenAnswer> {
+  return askOnce(buildEndpoint(tokenUrl, options));
+}
+
+/** One request to a server that answers with these bytes. */
+async function askFor(status: string, body: string, fields?: readonly string[]): Promise<TokenAnswer> {
+  const { url } = await serve(answer(status, body, fields));
+  return ask(url);
+}
+
+describe('the request', () => {
+  test('byte for byte: raw id:secret in Basic, a form without charset, nothing else', async () => {
+    const { url, requests } = await serve(answer('200 OK', GRANT));
+    expect(await ask(url)).toEqual({ kind: 'ok', value: 't0ken', lifetimeMs: 3_600_000, scope: undefined });
+    expect(requests).toEqual([
+      'POST /oauth/token HTTP/1.1\r\n' +
+        `host: ${url.host}\r\n` +
+        'connection: close\r\n' +
+        `Authorization: Basic ${BASIC}\r\n` +
+        'Content-Type: application/x-www-form-urlencoded\r\n' +
+        'Accept: application/json\r\n' +
+        'content-length: 64\r\n' +
+        '\r\n' +
+        'grant_type=client_credentials&audience=https%3A%2F%2Fapi.test%2F',
+    ]);
+  });
+
+  test.each<[Partial<TokenEndpointOptions>, string]>([
+    [{ audience: ['https://a.test/x y'] }, 'audience=https%3A%2F%2Fa.test%2Fx+y'],
+    [{ audience: [], scope: 'urn:v.write urn:v.read' }, 'scope=urn%3Av.write+urn%3Av.read'],
+    [{ audience: ['a'], scope: 'b' }, 'audience=a&scope=b'],
+    [{ audience: ['b', 'a'] }, 'audience=b&audience=a'],
+    [{ audience: [], resource: ['urn:r', 'https://r.test/'] }, 'resource=urn%3Ar&resource=https%3A%2F%2Fr.test%2F'],
+    [
+      { audience: ['a'], scope: 's', resource: ['urn:r'], extraParameters: { tenant: 'ü&=', b: '1' } },
+      'audience=a&scope=s&resource=urn%3Ar&tenant=%C3%BC%26%3D&b=1',
+    ],
+  ])('asks for %j', async (options, form) => {
+    const { url, requests } = await serve(answer('200 OK', GRANT));
+    await ask(url, options);
+    expect(requests[0]?.split('\r\n\r\n')[1]).toBe(`grant_type=client_credentials&${form}`);
+  });
+
+  test('further header fields stand beside its own', async () => {
+    const { url, requests } = await serve(answer('200 OK', GRANT));
+    await ask(url, { extraHeaders: { 'X-Api-Key': 'sesame-1' } });
+    expect(requests[0]).toContain('\r\nX-Api-Key: sesame-1\r\n');
+    expect(requests[0]).toContain(`\r\nAuthorization: Basic ${BASIC}\r\n`);
+  });
+
+  test('secret files are read anew, and a change is seen', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'token-endpoint-'));
+    const path = join(folder, 'secret');
+    const { url, requests } = await serve(answer('200 OK', GRANT));
+    const secret = { kind: 'file', path } as const;
+    const endpoint = buildEndpoint(url, { method: { name: 'client_secret_basic', secret, encoding: 'raw' } });
+    expect(endpoint.canChange).toBe(true);
+    expect(await askOnce(endpoint)).toMatchObject({ kind: 'unavailable', detail: containing(path) });
+    const versions = new Set<string>();
+    for (const written of ['first', 'second']) {
+      await writeFile(path, `${written}\n`);
+      expect(await askOnce(endpoint)).toMatchObject({ kind: 'ok' });
+      for (const reading of [await endpoint.read(), await endpoint.read()])
+        versions.add(reading.kind === 'ready' ? reading.version : 'none');
+    }
+    await rm(folder, { recursive: true });
+    expect(versions.size).toBe(2);
+    const sent = requests.map((text) => /Basic (\S+)/.exec(text)?.[1] ?? '');
+    expect(sent.map((basic) => Buffer.from(basic, 'base64').toString())).toEqual(['client-1:first', 'client-1:second']);
+  });
+
+  test('a credential that was read before can still be used', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'token-endpoint-'));
+    const path = join(folder, 'secret');
+    await writeFile(path, 'first');
+    const { url, requests } = await serve(answer('200 OK', GRANT));
+    const secret = { kind: 'file', path } as const;
+    const endpoint = buildEndpoint(url, { method: { name: 'client_secret_basic', secret, encoding: 'raw' } });
+    const older = await endpoint.read();
+    await rm(folder, { recursive: true });
+    if (older.kind === 'ready') await endpoint.request(older, new AbortController().signal);
+    expect(requests[0]).toContain(`Basic ${Buffer.from('client-1:first').toString('base64')}\r\n`);
+  });
+
+  test('an id with a colon is not sent', async () => {
+    const { url, requests } = await serve(answer('200 OK', GRANT));
+    const refused = await ask(url, { clientId: { kind: 'value', value: 'a:b' } });
+    expect(refused).toMatchObject({ kind: 'unavailable', detail: containing('auth.clientId') });
+    expect(requests).toEqual([]);
+  });
+});
+
+describe('refusals', () => {
+  test.each(['400 Bad Request', '401 Unauthorized', '403 Forbidden'])('%s with an OAuth error', async (status) => {
+    const challenge = ['WWW-Authenticate: Basic realm="as"', 'Content-Type: application/json'];
+    const refused = await askFor(status, '{"error":"invalid_client","error_description":"x"}', challenge);
+    expect(refused).toMatchObject({ kind: 'rejected', detail: containing('"invalid_client"') });
+  });
+
+  test('404 names what to check', async () => {
+    const refused = await askFor('404 Not Found', '');
+    expect(refused).toMatchObject({ kind: 'rejected', detail: containing('auth.tokenPath') });
+  });
+
+  test('an error that echoes what was sent does not tell it', async () => {
+    const refused = await askFor('401 Unauthorized', JSON.stringify({ error: `bad ${SECRET} in ${BASIC}` }));
+    expect(refused).toMatchObject({ kind: 'rejected', detail: containing('"bad ******** in ********"') });
+    const { url } = await serve(answer('400 Bad Request', '{"error":"bad sesame-1 and sesame-2 of client-1"}'));
+    const extras = { extraParameters: { key: 'sesame-1', short: 'bad' }, extraHeaders: { 'x-key': 'sesame-2' } };
+    expect(await ask(url, extras)).toMatchObject({ detail: containing('"bad ******** and ******** of client-1"') });
+  });
+});
+
+describe('no usable token', () => {
+  test.each([
+    ['400 Bad Request', '<html>t0ken</html>'],
+    ['401 Unauthorized', ''],
+    ['403 Forbidden', `{"error":"x","pad":"${'a'.repeat(70_000)}"}`],
+    ['500 Internal Server Error', '{"error":"server_error"}'],
+    ['502 Bad Gateway', 'a'.repeat(1_000_000)],
+    ['204 No Content', ''],
+    ['201 Created', GRANT],
+  ])('%s is unavailable', async (status, body) => {
+    const refused = await askFor(status, body);
+    expect(refused).toMatchObject({ kind: 'unavailable', detail: containing(status.slice(0, 3)) });
+    expect(JSON.stringify(refused)).not.toMatch(/t0ken|aaaa/);
+  });
+
+  test('a redirect is not followed', async () => {
+    const { url, requests } = await serve(answer('307 Temporary Redirect', '', ['Location: /elsewhere']));
+    expect(await ask(url)).toMatchObject({
+      kind: 'unavailable',
+      detail: containing('redirects are not followed'),
+    });
+    expect(requests).toHaveLength(1);
+  });
+
+  test.each([
+    ['429 Too Many Requests', '17', 17_000],
+    ['503 Service Unavailable', new Date(new ManualClock().wallNow() + 42_000).toUTCString(), 42_000],
+  ])('%s with Retry-After: %s', async (status, field, retryAfterMs) => {
+    expect(await askFor(status, '', [`Retry-After: ${field}`])).toMatchObject({ kind: 'unavailable', retryAfterMs });
+  });
+
+  test.each([
+    ['HTML', '<html>t0ken</html>', []],
+    ['a body without bound', `{"access_token":"t0ken","pad":"${'a'.repeat(10_000_000)}"}`, []],
+    ['a compressed body', '\u001f\u008b\u0008t0ken', ['Content-Encoding: gzip']],
+  ])('a 200 with %s is malformed', async (_name, body, fields) => {
+    const refused = await askFor('200 OK', body, fields);
+    expect(refused.kind).toBe('malformed');
+    expect(JSON.stringify(refused)).not.toContain('t0ken');
+  });
+
+  test.each<[string, (socket: Socket) => void, string]>([
+    ['a reset', (socket) => socket.resetAndDestroy(), 'cut the connection (ECONNRESET)'],
+    ['a close', (socket) => socket.end(), 'closed the connection before its answer was complete'],
+    [
+      'half a body',
+      (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"acc'),
+      'closed the connection',
+    ],
+    ['no HTTP', (socket) => socket.end('SSH-2.0-t0ken\r\n'), 'something that is not HTTP'],
+  ])('%s is unavailable', async (_name, respond, words) => {
+    const { url } = await serve(respond);
+    expect(await ask(url)).toEqual({ kind: 'unavailable', detail: containing(`${url.host} `) });
+    const { url: again } = await serve(respond);
+    expect(await ask(again)).toMatchObject({ detail: containing(words) });
+  });
+
+  test('a port that nobody listens on', async () => {
+    const { url } = await serve(() => undefined);
+    await server?.close();
+    server = undefined;
+    expect(await ask(url)).toEqual({
+      kind: 'unavailable',
+      detail: `${url.host} refused the connection (ECONNREFUSED)`,
+    });
+  });
+});
+
+describe('time', () => {
+  test.each<[string, (socket: Socket) => void]>([
+    ['never answers', () => undefined],
+    ['stalls in its head', (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-')],
+    ['stalls in its body', (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"acc')],
+  ])('a server that %s is given timeoutMs', async (_name, respond) => {
+    const { url, asked } = await serve(respond);
+    const clock = new ManualClock();
+    const asking = ask(url, { clock, timeoutMs: 700 });
+    await asked;
+    expect(clock.pendingTimers).toBe(1);
+    await clock.advance(700);
+    expect(await asking).toEqual({ kind: 'unavailable', detail: `${url.host} gave no whole answer within 700 ms` });
+  });
+
+  test('an abort ends it and closes the connection', async () => {
+    const { url, asked, sockets } = await serve(() => undefined);
+    const clock = new ManualClock();
+    const leaver = new AbortController();
+    const asking = askOnce(buildEndpoint(url, { clock }), leaver.signal);
+    await asked;
+    const closed = [...sockets].map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    leaver.abort();
+    expect(await asking).toMatchObject({ kind: 'unavailable', detail: containing('abandoned') });
+    await Promise.all(closed);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test('an abort closes a connection whose TLS is still being opened', async () => {
+    const { url, connected } = await serve(() => undefined);
+    const leaver = new AbortController();
+    const endpoint = buildEndpoint(new URL(url.href.replace('http:', 'https:')), { timeoutMs: 600_000 });
+    const asking = askOnce(endpoint, leaver.signal);
+    const socket = await connected;
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    leaver.abort();
+    expect(await asking).toMatchObject({ kind: 'unavailable', detail: containing('abandoned') });
+    await closed;
+  });
+});

@@ -1,0 +1,214 @@
+import { describe, expect, test } from 'vitest';
+import type { Token } from '../../../src/token/token.ts';
+import { REJECTED, SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
+
+async function holding(): Promise<{ harness: SourceHarness; token: Token }> {
+  const harness = new SourceHarness();
+  const call = watch(harness.source.usable(harness.patient));
+  await harness.clock.advance(100);
+  if (call.value === undefined) throw new Error('no first token');
+  return { harness, token: call.value };
+}
+
+/** One 401 for the token in use, and its verdict. */
+async function refuse(harness: SourceHarness): Promise<string | undefined> {
+  const token = harness.source.current();
+  if (token === undefined) throw new Error('no token in use');
+  const verdict = watch(harness.source.unauthorized(token, harness.patient));
+  await harness.clock.advance(harness.latencyMs);
+  return verdict.value?.kind;
+}
+
+test('30 concurrent 401s for one token: one refresh, 30 replays', async () => {
+  const { harness, token } = await holding();
+  const verdicts = Array.from({ length: 30 }, () => harness.source.unauthorized(token, harness.patient));
+  await harness.clock.advance(100);
+  expect(await Promise.all(verdicts)).toEqual(Array.from({ length: 30 }, () => ({ kind: 'replay' })));
+  expect(harness.requests).toBe(2);
+  expect(harness.eventsOf('token-invalidated')).toEqual([
+    { kind: 'token-invalidated', credential: 'default', reason: 'unauthorized' },
+  ]);
+});
+
+test('a suspect token is withheld while its refresh is under way: callers wait for the next', async () => {
+  const { harness, token } = await holding();
+  void harness.source.unauthorized(token, harness.patient);
+  expect(harness.source.current()).toBeUndefined();
+  expect(harness.source.state().status).toBe('suspect');
+  const call = watch(harness.source.usable(harness.patient));
+  await harness.clock.advance(100);
+  expect(call.value?.value).toBe('token-2');
+  expect(harness.source.state().status).toBe('valid');
+});
+
+test.each([0, 100, 500])('a permanent 401, 40 calls %d ms apart: at most 3 token requests', async (apartMs) => {
+  const { harness } = await holding();
+  for (let call = 0; call < 40; call++) {
+    if ((await refuse(harness)) === 'replay') expect(await refuse(harness)).toBe('pass-through');
+    await harness.clock.advance(apartMs);
+  }
+  expect(harness.requests).toBeLessThanOrEqual(3);
+  expect(harness.source.current()).toBeDefined();
+});
+
+test('late 401s for an older token say replay at once and change nothing', async () => {
+  const { harness, token } = await holding();
+  await refuse(harness);
+  await harness.clock.advance(60_000);
+  const verdicts = Array.from({ length: 50 }, () => harness.source.unauthorized(token, harness.patient));
+  expect(await Promise.all(verdicts)).toEqual(Array.from({ length: 50 }, () => ({ kind: 'replay' })));
+  expect(harness.requests).toBe(2);
+  expect(harness.source.current()?.serial).toBe(2);
+});
+
+test('a late 401 while the newer token is itself suspect waits for the same refresh', async () => {
+  const { harness, token } = await holding();
+  await refuse(harness);
+  await harness.clock.advance(60_000);
+  const second = harness.source.current();
+  if (second === undefined) throw new Error('no second token');
+  const late = [second, token].map((refused) => watch(harness.source.unauthorized(refused, harness.patient)));
+  await harness.clock.advance(100);
+  expect(late.map((verdict) => verdict.value?.kind)).toEqual(['replay', 'replay']);
+  expect(harness.requests).toBe(3);
+});
+
+test('a 401 during the regular refresh joins it', async () => {
+  const { harness, token } = await holding();
+  await harness.clock.advance(0.8 * 3_600_000 - 50);
+  expect(harness.requests).toBe(2);
+  const verdict = watch(harness.source.unauthorized(token, harness.patient));
+  await harness.clock.advance(100);
+  expect(verdict.value?.kind).toBe('replay');
+  expect(harness.requests).toBe(2);
+});
+
+test('a 401 for the last token, which has ended meanwhile, waits for the next', async () => {
+  const { harness, token } = await holding();
+  harness.clock.stepWall(2 * 3_600_000);
+  const verdict = watch(harness.source.unauthorized(token, harness.patient));
+  await harness.clock.advance(100);
+  expect(verdict.value?.kind).toBe('replay');
+  expect(harness.eventsOf('token-invalidated')).toEqual([]);
+});
+
+test("a caller's abort ends its wait alone", async () => {
+  const { harness, token } = await holding();
+  const leaver = new AbortController();
+  const left = watch(harness.source.unauthorized(token, leaver.signal));
+  const stayed = watch(harness.source.unauthorized(token, harness.patient));
+  const reason = new Error('client left');
+  leaver.abort(reason);
+  await harness.clock.advance(100);
+  expect(left.error).toBe(reason);
+  expect(stayed.value?.kind).toBe('replay');
+});
+
+describe('when the refresh fails', () => {
+  test.each([UNAVAILABLE, REJECTED])(
+    'an unexpired token stays in use and its 401s pass through ($kind)',
+    async (answer) => {
+      const { harness, token } = await holding();
+      harness.answer = answer;
+      const waiter = watch(harness.source.usable(harness.patient));
+      expect(await refuse(harness)).toBe('pass-through');
+      expect(waiter.value).toBe(token);
+      expect(harness.source.current()).toBe(token);
+      expect(harness.source.state().status).toBe('suspect');
+      const before = harness.requests;
+      for (let n = 0; n < 20; n++) expect(await refuse(harness)).toBe('pass-through');
+      expect(harness.requests).toBeLessThanOrEqual(before + 3);
+      expect(harness.eventsOf('token-invalidated')).toHaveLength(1);
+    },
+  );
+
+  test('those who wait for a withheld token are given it back', async () => {
+    const { harness, token } = await holding();
+    harness.answer = UNAVAILABLE;
+    void harness.source.unauthorized(token, harness.patient);
+    const waiter = watch(harness.source.usable(harness.patient));
+    await harness.clock.advance(100);
+    expect(waiter.value).toBe(token);
+  });
+
+  test('the endpoint is asked again with backoff, and its next token takes over', async () => {
+    const { harness } = await holding();
+    harness.answer = UNAVAILABLE;
+    await refuse(harness);
+    harness.answer = undefined;
+    await harness.clock.advance(700);
+    expect(harness.source.current()?.serial).toBe(2);
+    expect(harness.source.state().status).toBe('valid');
+  });
+
+  test('a 401 while the endpoint is known to fail asks nothing of it', async () => {
+    const { harness } = await holding();
+    harness.answer = { kind: 'unavailable', detail: 'busy', retryAfterMs: 300_000 };
+    await harness.clock.advance(0.8 * 3_600_000 + 200);
+    expect(harness.requests).toBe(2);
+    expect(await refuse(harness)).toBe('pass-through');
+    expect(harness.requests).toBe(2);
+    expect(harness.source.current()?.serial).toBe(1);
+  });
+});
+
+describe('cooldown', () => {
+  /** Milliseconds until a 401 for the token in use causes a token request again. */
+  async function measureCooldown(harness: SourceHarness): Promise<number> {
+    const before = harness.requests;
+    const from = harness.requestedAt.at(-1) ?? 0;
+    while (harness.requests === before) {
+      await refuse(harness);
+      if (harness.requests === before) await harness.clock.advance(400);
+    }
+    return (harness.requestedAt.at(-1) ?? 0) - from;
+  }
+
+  test('doubles from 5 s to 300 s while fresh tokens are refused too', async () => {
+    const { harness } = await holding();
+    harness.lifetimeMs = 24 * 3_600_000;
+    await refuse(harness);
+    const waits: number[] = [];
+    for (let n = 0; n < 8; n++) waits.push(await measureCooldown(harness));
+    expect(waits.map((wait) => Math.round(wait / 1_000))).toEqual([10, 20, 40, 80, 160, 300, 300, 300]);
+  });
+
+  test('goes back to 5 s when a replay is taken', async () => {
+    const { harness } = await holding();
+    harness.lifetimeMs = 24 * 3_600_000;
+    await refuse(harness);
+    for (let n = 0; n < 3; n++) await measureCooldown(harness);
+    const taken = harness.source.current();
+    if (taken === undefined) throw new Error('no token in use');
+    harness.source.accepted(taken);
+    expect(Math.round((await measureCooldown(harness)) / 1_000)).toBe(5);
+  });
+
+  test('is not reset by an older token', async () => {
+    const { harness, token } = await holding();
+    await refuse(harness);
+    await measureCooldown(harness);
+    await refuse(harness);
+    harness.source.accepted(token);
+    expect(Math.round((await measureCooldown(harness)) / 1_000)).toBe(20);
+  });
+
+  test('a token revoked every minute is replaced every time', async () => {
+    const { harness } = await holding();
+    for (let n = 0; n < 5; n++) {
+      expect(await refuse(harness)).toBe('replay');
+      const taken = harness.source.current();
+      if (taken !== undefined) harness.source.accepted(taken);
+      await harness.clock.advance(60_000);
+    }
+    expect(harness.requests).toBe(6);
+  });
+});
+
+test('stop lets a waiting 401 pass through', async () => {
+  const { harness, token } = await holding();
+  const verdict = watch(harness.source.unauthorized(token, harness.patient));
+  harness.source.stop();
+  await harness.clock.advance(0);
+  expect(verdict.value?.kind).toBe('pass-through');
+});

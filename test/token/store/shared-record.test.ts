@@ -1,0 +1,101 @@
+/** What replicas leave for each other: hidden from whoever lacks the key, and never confused. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { markToken, nameRecord, openFailure, sealFailure } from '../../../src/token/store/shared-record.ts';
+import type { TokenIdentity } from '../../../src/token/store/shared-record.ts';
+import { openToken, sealText, sealToken } from '../../../src/token/store/sealed-token.ts';
+import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
+
+const BINDING: TokenBinding = {
+  tokenUrl: 'https://auth.test/oauth/token',
+  clientId: 'client',
+  method: 'client_secret_basic',
+  asked: [['scope', 'a b']],
+};
+const IDENTITY: TokenIdentity = { binding: BINDING, keyMaterial: 'secret-of-the-tests' };
+
+const binding = fc.record({
+  tokenUrl: fc.string(),
+  clientId: fc.string(),
+  method: fc.string(),
+  asked: fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 3 }),
+});
+const identity = fc.record({ binding, keyMaterial: fc.string({ minLength: 1 }) });
+
+describe('names and marks', () => {
+  test('are the same for the same identity and token, and for no other', () => {
+    fc.assert(
+      fc.property(identity, identity, fc.string(), fc.string(), (one, other, token, otherToken) => {
+        const isSame = JSON.stringify(one) === JSON.stringify(other);
+        expect(nameRecord(one) === nameRecord(other)).toBe(isSame);
+        expect(markToken(one, token) === markToken(one, otherToken)).toBe(token === otherToken);
+        expect(nameRecord(structuredClone(one))).toBe(nameRecord(one));
+      }),
+    );
+  });
+
+  test.each([
+    ['the endpoint', { tokenUrl: 'https://auth.test/oauth/token2' }],
+    ['the client', { clientId: 'clien', method: 'tclient_secret_basic' }],
+    ['the method', { method: 'client_secret_post' }],
+    [
+      'what is asked for',
+      {
+        asked: [
+          ['scope', 'a'],
+          ['scope', 'b'],
+        ],
+      },
+    ],
+    ['its order', { asked: [['a b', 'scope']] }],
+  ] as const)('differ with %s', (_, change) => {
+    expect(nameRecord({ ...IDENTITY, binding: { ...BINDING, ...change } })).not.toBe(nameRecord(IDENTITY));
+  });
+
+  test('differ with the secret, and show nothing', () => {
+    const other = { ...IDENTITY, keyMaterial: 'another-secret' };
+    expect(nameRecord(other)).not.toBe(nameRecord(IDENTITY));
+    expect(markToken(other, 'token')).not.toBe(markToken(IDENTITY, 'token'));
+    expect(nameRecord(IDENTITY)).toMatch(/^[\w-]{22}$/);
+    expect(markToken(IDENTITY, 'token')).toMatch(/^[\w-]{22}$/);
+  });
+});
+
+describe('a sealed failure', () => {
+  const failure = { kind: 'rejected', detail: 'auth.test answered 401 and the error "invalid_client"' } as const;
+
+  test('comes out as it went in, without the wait that was stated', () => {
+    expect(openFailure(sealFailure(failure, IDENTITY), IDENTITY)).toEqual(failure);
+    const stated = { kind: 'unavailable', detail: 'busy', retryAfterMs: 5000 } as const;
+    expect(openFailure(sealFailure(stated, IDENTITY), IDENTITY)).toEqual({ kind: 'unavailable', detail: 'busy' });
+  });
+
+  test('opens for nobody else, and is no token', () => {
+    const sealed = sealFailure(failure, IDENTITY);
+    expect(openFailure(sealed, { ...IDENTITY, keyMaterial: 'another-secret' })).toBeUndefined();
+    expect(openFailure(sealed, { ...IDENTITY, binding: { ...BINDING, clientId: 'x' } })).toBeUndefined();
+    expect(openToken(sealed, BINDING, IDENTITY.keyMaterial)).toBeUndefined();
+    const token = { value: 'token', scope: undefined, obtainedWallAt: 0, expiresWallAt: 1 };
+    expect(openFailure(sealToken(token, BINDING, IDENTITY.keyMaterial), IDENTITY)).toBeUndefined();
+  });
+
+  test.each(['["ok","x"]', '["rejected",1]', '["rejected"]', '{}', 'null', '"rejected"'])(
+    'of another form is none: %s',
+    (plain) => {
+      expect(openFailure(sealText(plain, BINDING, IDENTITY.keyMaterial), IDENTITY)).toBeUndefined();
+    },
+  );
+
+  test('that is altered anywhere is none', () => {
+    const sealed = sealFailure(failure, IDENTITY);
+    fc.assert(
+      fc.property(fc.nat(sealed.length - 1), fc.constantFrom('A', 'z', '.', '-'), (at, character) => {
+        const altered = sealed.slice(0, at) + character + sealed.slice(at + 1);
+        fc.pre(altered !== sealed);
+        const opened = openFailure(altered, IDENTITY);
+        // The last character of base64 holds bits that say nothing.
+        expect(opened === undefined || at === sealed.length - 1).toBe(true);
+      }),
+    );
+  });
+});
