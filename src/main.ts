@@ -4,21 +4,21 @@
  * would say of the first modern line is no help to anybody.
  */
 
-const OLDEST = [22, 19] as const;
+const MIN_NODE_VERSION = [22, 19] as const;
 
 function isTooOld(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]);
+  return major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN_NODE_VERSION[1]);
 }
 
 if (isTooOld(process.versions.node)) {
   process.stderr.write(
-    `bearer-sidecar: Node.js ${OLDEST.join('.')} or newer is needed, this is ${process.versions.node}\n`,
+    `bearer-sidecar: Node.js ${MIN_NODE_VERSION.join('.')} or newer is needed, this is ${process.versions.node}\n`,
   );
   process.exitCode = 2;
 } else {
-  const { harden } = await import('./platform/hardening.ts');
-  const warnings = harden();
+  const { disableDebugInterfaces } = await import('./platform/hardening.ts');
+  const warnings = disableDebugInterfaces();
   const { runCommand } = await import('./commands/command-line.ts');
   const stop = new AbortController();
   let isDone = false;

@@ -8,7 +8,7 @@ import { format as prettify, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
 import type { SettingValue } from '../src/config/schema/formats/formats.ts';
 import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema/schema-routes.ts';
-import { isLive } from '../src/config/changes.ts';
+import { isLiveSetting } from '../src/config/changes.ts';
 import { SETTINGS } from '../src/config/schema/schema.ts';
 import type { Setting } from '../src/config/schema/setting.ts';
 
@@ -40,7 +40,7 @@ function renderReference(): string {
       text += `\n## ${next}\n\n| key | variable | format | default | what it does |\n|---|---|---|---|---|\n`;
     section = next;
     const cells = [`\`${key}\``, `\`${setting.env}\``, setting.format.expected, showDefault(setting), setting.doc];
-    const mark = isLive(key) ? ' *Changes on SIGHUP.*' : '';
+    const mark = isLiveSetting(key) ? ' *Changes on SIGHUP.*' : '';
     text += `| ${cells.map(escapeCell).join(' | ')}${mark} |\n`;
   }
   return text + renderEntries();

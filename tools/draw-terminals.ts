@@ -9,7 +9,7 @@ import type { Browser } from 'playwright-core';
 import { startChromium } from '../test/support/chromium.ts';
 import { CTRL_C, openTerminal } from '../test/support/terminal.ts';
 import type { Terminal } from '../test/support/terminal.ts';
-import { drawTerminal } from './terminal/ansi.ts';
+import { renderTerminalHtml } from './terminal/ansi.ts';
 
 const IMAGES = join(import.meta.dirname, '..', 'docs', 'images');
 const SANDBOX = {
@@ -35,24 +35,29 @@ const PATH = `${programs}:${process.env.PATH ?? ''}`;
 const PROGRAM = `'${process.execPath}' '${join(programs, 'bearer-sidecar')}'`;
 try {
   await using browser = await startChromium();
-  await picture(browser, 'help', '--help', (terminal) => terminal.exit, 80);
+  await takeScreenshot(browser, 'help', '--help', (terminal) => terminal.exit, 80);
   await using sandbox = openTerminal({ name: 'picture-sandbox', command: `${PROGRAM} sandbox`, env: SANDBOX });
-  const token = new URL((await sandbox.until(/^token \S+/m)).slice('token '.length)).origin;
-  const api = (await sandbox.until(/^api \S+/m)).slice('api '.length);
-  await picture(browser, 'init', 'init', async (terminal) => {
-    for (const [question, answer] of answers(api, token)) {
-      await terminal.until(question);
+  const token = new URL((await sandbox.waitFor(/^token \S+/m)).slice('token '.length)).origin;
+  const api = (await sandbox.waitFor(/^api \S+/m)).slice('api '.length);
+  await takeScreenshot(browser, 'init', 'init', async (terminal) => {
+    for (const [question, answer] of initAnswers(api, token)) {
+      await terminal.waitFor(question);
       terminal.type(`${answer}\n`);
     }
     await terminal.exit;
   });
-  await picture(browser, 'check', 'check --config sidecar.yaml --probe /no-such-path', (terminal) => terminal.exit);
-  await picture(browser, 'run', '--config sidecar.yaml', callSome);
+  await takeScreenshot(
+    browser,
+    'check',
+    'check --config sidecar.yaml --probe /no-such-path',
+    (terminal) => terminal.exit,
+  );
+  await takeScreenshot(browser, 'run', '--config sidecar.yaml', makeCalls);
 } finally {
   for (const each of [folder, programs]) rmSync(each, { recursive: true, force: true });
 }
 
-function answers(api: string, token: string): readonly (readonly [RegExp, string])[] {
+function initAnswers(api: string, token: string): readonly (readonly [RegExp, string])[] {
   return [
     [/Configuration file/, ''],
     [/Base URL of the partner/, 'api.example.com'],
@@ -70,9 +75,9 @@ function answers(api: string, token: string): readonly (readonly [RegExp, string
 }
 
 /** A few calls, then the end. */
-async function callSome(terminal: Terminal): Promise<void> {
-  const proxy = (await terminal.until(/proxy +http:\S+/)).replace(/proxy +/, '');
-  await terminal.until(/token obtained/);
+async function makeCalls(terminal: Terminal): Promise<void> {
+  const proxy = (await terminal.waitFor(/proxy +http:\S+/)).replace(/proxy +/, '');
+  await terminal.waitFor(/token obtained/);
   for (const path of ['/quotes-requests', '/quotes-requests', '/no-such-path']) {
     const answer = await fetch(proxy + path, {
       method: 'POST',
@@ -81,12 +86,12 @@ async function callSome(terminal: Terminal): Promise<void> {
     });
     await answer.arrayBuffer();
   }
-  await terminal.until(/no-such-path/);
+  await terminal.waitFor(/no-such-path/);
   terminal.type(CTRL_C);
   await terminal.exit;
 }
 
-async function picture(
+async function takeScreenshot(
   browser: Browser,
   name: string,
   args: string,
@@ -99,7 +104,7 @@ async function picture(
   await play(terminal);
   const page = await browser.newPage({ deviceScaleFactor: 1.5 });
   const home = terminal.screen().replaceAll(folder, '/home/me/partner');
-  await page.setContent(drawTerminal(`bearer-sidecar ${args}`, home, columns));
+  await page.setContent(renderTerminalHtml(`bearer-sidecar ${args}`, home, columns));
   await page.locator('pre').screenshot({ path: join(IMAGES, `terminal-${name}.png`) });
   await page.close();
 }

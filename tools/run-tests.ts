@@ -7,7 +7,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findLeaks } from './test-run/leaks.ts';
-import { installMissingServers } from './test-run/servers.ts';
+import { installMissingPrograms } from './test-run/servers.ts';
 import { countTests, nameFailures, readReport } from './test-run/totals.ts';
 import { runVitest } from './test-run/vitest.ts';
 
@@ -18,7 +18,7 @@ const REPORT = join(OUTPUT, 'vitest.json');
 rmSync(OUTPUT, { recursive: true, force: true });
 mkdirSync(OUTPUT, { recursive: true });
 
-for (const line of installMissingServers()) console.error(`!!! ${line}`);
+for (const line of installMissingPrograms()) console.error(`!!! ${line}`);
 
 const exitCode = await runVitest({
   root: ROOT,
@@ -36,7 +36,7 @@ console.log(
 const report = readReport(REPORT);
 const totals = countTests(report, exitCode);
 for (const failure of nameFailures(report)) console.error(`failed: ${failure}`);
-for (const reason of totals.uncounted) console.error(`counted as failed: ${reason}`);
+for (const reason of totals.extraFailures) console.error(`counted as failed: ${reason}`);
 const failed = totals.failed + leaks.length;
 console.log(`${String(totals.passed)} passed, ${String(failed)} failed`);
 process.exitCode = failed === 0 && exitCode === 0 ? 0 : 1;

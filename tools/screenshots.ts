@@ -20,24 +20,24 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const FOLDER = positionals[0] ?? join(import.meta.dirname, '..', 'docs', 'images');
-type Look = keyof typeof LOOKS;
-const LOOKS = {
+type ViewName = keyof typeof VIEWS;
+const VIEWS = {
   light: { colorScheme: 'light', viewport: { width: 1120, height: 820 } },
   dark: { colorScheme: 'dark', viewport: { width: 1120, height: 820 } },
   phone: { colorScheme: 'light', viewport: { width: 360, height: 760 } },
 } as const;
 /** What README.md and docs/status-page.md show. */
-const SHOWN: readonly (readonly [name: SceneName, looks: readonly Look[]])[] = [
+const SCREENSHOTS: readonly (readonly [name: SceneName, looks: readonly ViewName[]])[] = [
   ['healthy', ['light']],
   ['throttled', ['light', 'dark']],
   ['failing', ['phone']],
 ];
 
-async function photograph(browser: Browser, name: SceneName, looks: readonly Look[]): Promise<void> {
+async function takeScreenshots(browser: Browser, name: SceneName, looks: readonly ViewName[]): Promise<void> {
   await using scene = await startScene(name);
   await sleep(Number(values.seconds) * 1000);
   for (const look of looks) {
-    await using context = await browser.newContext(LOOKS[look]);
+    await using context = await browser.newContext(VIEWS[look]);
     const page = await context.newPage();
     await page.goto(scene.url);
     await page.waitForSelector('#link:text-is("live")');
@@ -50,5 +50,5 @@ async function photograph(browser: Browser, name: SceneName, looks: readonly Loo
 
 mkdirSync(FOLDER, { recursive: true });
 await using browser = await startChromium();
-const wanted = SHOWN.filter(([name]) => (values.only ?? name) === name);
-await Promise.all(wanted.map(([name, looks]) => photograph(browser, name, looks)));
+const wanted = SCREENSHOTS.filter(([name]) => (values.only ?? name) === name);
+await Promise.all(wanted.map(([name, looks]) => takeScreenshots(browser, name, looks)));

@@ -45,7 +45,7 @@ async function tryOldNode(): Promise<void> {
       () => undefined,
     );
     if (version === undefined || Number(version.split('.')[0]) >= 22) continue;
-    const { code, stdout, stderr } = await endOf(node, [MAIN, 'sandbox']);
+    const { code, stdout, stderr } = await runToEnd(node, [MAIN, 'sandbox']);
     const lines = (stdout + stderr).trim().split('\n');
     if (code !== 2 || lines.length !== 1)
       throw new Error(`on Node ${version}: exit ${String(code)}, ${String(lines.length)} lines:\n${lines.join('\n')}`);
@@ -55,7 +55,7 @@ async function tryOldNode(): Promise<void> {
   console.log('smoke: no old Node on this machine; the version check was not tried');
 }
 
-async function endOf(
+async function runToEnd(
   command: string,
   args: string[],
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {

@@ -3,7 +3,7 @@ import { STATUS_CODES } from '../platform/http.ts';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 /** A whole answer. */
-export interface Answer {
+export interface AdminResponse {
   readonly status: number;
   /** Win over the usual ones. */
   readonly headers: OutgoingHttpHeaders;
@@ -12,15 +12,20 @@ export interface Answer {
   readonly stream?: (response: ServerResponse) => void;
 }
 
-export function json(status: number, value: object): Answer {
+export function createJsonResponse(status: number, value: object): AdminResponse {
   return { status, headers: { 'Content-Type': 'application/json' }, body: `${JSON.stringify(value)}\n` };
 }
 
-export function text(contentType: string, body: string): Answer {
+export function createTextResponse(contentType: string, body: string): AdminResponse {
   return { status: 200, headers: { 'Content-Type': contentType }, body };
 }
 
-export function refuse(status: number, code: string, detail: string, headers: OutgoingHttpHeaders = {}): Answer {
+export function createProblemResponse(
+  status: number,
+  code: string,
+  detail: string,
+  headers: OutgoingHttpHeaders = {},
+): AdminResponse {
   const problem = { type: 'about:blank', title: STATUS_CODES[status], status, detail, code };
   return {
     status,
@@ -30,7 +35,7 @@ export function refuse(status: number, code: string, detail: string, headers: Ou
 }
 
 /** HEAD has the fields of GET and no body. */
-export function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+export function sendResponse(request: IncomingMessage, response: ServerResponse, answer: AdminResponse): void {
   const { status, headers, body, stream } = answer;
   // What is not modified (304) has no content, and so no length of its own.
   const length = stream === undefined && status !== 304 ? { 'Content-Length': Buffer.byteLength(body) } : {};

@@ -4,44 +4,44 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { Cancel } from '../platform/clock.ts';
-import { refuse } from './answers.ts';
-import type { Answer } from './answers.ts';
-import type { Row } from './history/history.ts';
+import { createProblemResponse } from './answers.ts';
+import type { AdminResponse } from './answers.ts';
+import type { PlotRow } from './history/history.ts';
 
 /** Probes and scrapes must find a free connection however many pages are open. */
-const MOST_STREAMS = 8;
+const MAX_STREAMS = 8;
 /** Who reads so slowly that this much waits has gone, as far as anyone can tell. */
-const MOST_WAITING_BYTES = 256 * 1024;
+const MAX_BUFFERED_BYTES = 256 * 1024;
 /** How long a browser waits before it connects anew, milliseconds. */
 const RECONNECT_MS = 1000;
 
-export interface StreamOptions {
+export interface EventStreamOptions {
   /** Calls back once a second, until cancelled. */
-  readonly follow: (hear: (row: Row) => void) => Cancel;
+  readonly subscribe: (hear: (row: PlotRow) => void) => Cancel;
   /** Everything, for a page that has just come. */
-  readonly greet: () => object;
+  readonly createSnapshot: () => object;
   /** What is new. */
-  readonly tell: (row: Row) => object;
+  readonly createUpdate: (row: PlotRow) => object;
 }
 
 export interface EventStreams {
   /** One more stream, or a refusal while there are too many. */
-  answer(): Answer;
+  respond(): AdminResponse;
 }
 
 /** No stream is open; while none is, nothing is read or drawn. */
-export function createEventStreams({ follow, greet, tell }: StreamOptions): EventStreams {
+export function createEventStreams({ subscribe, createSnapshot, createUpdate }: EventStreamOptions): EventStreams {
   const open = new Set<ServerResponse>();
   let unfollow: Cancel = () => undefined;
   const leave = (response: ServerResponse): void => {
     open.delete(response);
     if (open.size === 0) unfollow();
   };
-  const broadcast = (row: Row): void => {
+  const broadcast = (row: PlotRow): void => {
     try {
-      const message = frame('tick', tell(row));
+      const message = formatEvent('tick', createUpdate(row));
       for (const response of open) {
-        if (response.writableLength > MOST_WAITING_BYTES) response.destroy();
+        if (response.writableLength > MAX_BUFFERED_BYTES) response.destroy();
         else response.write(message);
       }
     } catch {
@@ -50,17 +50,17 @@ export function createEventStreams({ follow, greet, tell }: StreamOptions): Even
     }
   };
   return {
-    answer() {
-      if (open.size >= MOST_STREAMS)
-        return refuse(503, 'TOO_MANY_STREAMS', `${MOST_STREAMS} status pages are open already.`, {
+    respond() {
+      if (open.size >= MAX_STREAMS)
+        return createProblemResponse(503, 'TOO_MANY_STREAMS', `${MAX_STREAMS} status pages are open already.`, {
           'Retry-After': '5',
         });
-      const hello = frame('hello', greet());
+      const hello = formatEvent('hello', createSnapshot());
       const stream = (response: ServerResponse): void => {
         if (response.destroyed || response.socket === null) return;
         // Between the promise and now others have come; a browser tries again by itself.
-        if (open.size >= MOST_STREAMS) return void response.destroy();
-        if (open.size === 0) unfollow = follow(broadcast);
+        if (open.size >= MAX_STREAMS) return void response.destroy();
+        if (open.size === 0) unfollow = subscribe(broadcast);
         open.add(response);
         response.once('close', () => leave(response));
         response.write(`retry: ${RECONNECT_MS}\n\n${hello}`);
@@ -71,6 +71,6 @@ export function createEventStreams({ follow, greet, tell }: StreamOptions): Even
 }
 
 /** One event on the wire. JSON holds no line end, so that its data is one line. */
-export function frame(event: string, data: object): string {
+export function formatEvent(event: string, data: object): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

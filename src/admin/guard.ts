@@ -3,7 +3,7 @@
  * rebinding and cross-site requests of a browser on the same machine. Answers are the server's business.
  */
 import { isIP, isIPv4 } from 'node:net';
-import { readHost, type HostPort } from '../platform/host-field.ts';
+import { parseHostHeader, type HostPort } from '../platform/host-field.ts';
 
 /** One entry of the allow-list: host in lower case, IPv6 in brackets; no port allows any. */
 export interface AllowedAdminHost {
@@ -11,7 +11,7 @@ export interface AllowedAdminHost {
   readonly port: number | undefined;
 }
 
-export type GuardVerdict =
+export type AdminGuardDecision =
   | { readonly kind: 'pass' }
   | {
       readonly kind: 'refuse';
@@ -21,31 +21,34 @@ export type GuardVerdict =
     };
 
 /** What the guard looks at. */
-export interface GuardedRequest {
+export interface GuardedAdminRequest {
   readonly httpVersion: string;
   /** Names and values by turns, as node:http has them: nothing folded or dropped. */
   readonly rawHeaders: readonly string[];
 }
 
-const PASS: GuardVerdict = { kind: 'pass' };
-const LONGEST_ECHO = 100;
+const PASS: AdminGuardDecision = { kind: 'pass' };
+const MAX_ECHO_LENGTH = 100;
 
 /**
  * Judges a request by its fields. IP literals always pass as Host (kubelet, Prometheus): rebinding needs a name. An
  * `Origin` must be that of this very server; `Sec-Fetch-Site`, where a browser sends it, `none` or `same-origin`.
  */
-export function judgeRequest(request: GuardedRequest, allowedHosts: readonly AllowedAdminHost[]): GuardVerdict {
-  const reading = readHost(valuesOf(request, 'host'));
+export function guardAdminRequest(
+  request: GuardedAdminRequest,
+  allowedHosts: readonly AllowedAdminHost[],
+): AdminGuardDecision {
+  const reading = parseHostHeader(listHeaderValues(request, 'host'));
   switch (reading.kind) {
     case 'absent':
-      return request.httpVersion === '1.0' ? judgeSite(request, undefined) : badRequest('no Host field');
+      return request.httpVersion === '1.0' ? evaluateOrigin(request, undefined) : refuseBadRequest('no Host field');
     case 'invalid':
-      return badRequest(reading.fault);
+      return refuseBadRequest(reading.fault);
     case 'valid':
-      if (isAllowed(reading.hostPort, allowedHosts)) return judgeSite(request, reading.value.toLowerCase());
+      if (isAllowed(reading.hostPort, allowedHosts)) return evaluateOrigin(request, reading.value.toLowerCase());
       return refuse(
         'HOST_NOT_ALLOWED',
-        `Host "${cut(reading.value)}" is not allowed here; SIDECAR_ADMIN_ALLOWED_HOSTS names the hosts that are.`,
+        `Host "${truncate(reading.value)}" is not allowed here; SIDECAR_ADMIN_ALLOWED_HOSTS names the hosts that are.`,
       );
   }
 }
@@ -60,15 +63,17 @@ export function isLocalPeer(address: string | undefined, isOnSocketFile: boolean
   return address === '::1' || (isIPv4(bare) && bare.startsWith('127.'));
 }
 
-function judgeSite(request: GuardedRequest, host: string | undefined): GuardVerdict {
-  const foreignOrigin = valuesOf(request, 'origin').find(
+function evaluateOrigin(request: GuardedAdminRequest, host: string | undefined): AdminGuardDecision {
+  const foreignOrigin = listHeaderValues(request, 'origin').find(
     (origin) => host === undefined || origin.toLowerCase() !== `http://${host}`,
   );
   if (foreignOrigin !== undefined)
-    return refuse('ORIGIN_NOT_ALLOWED', `Origin "${cut(foreignOrigin)}" is not this server's own.`);
-  const foreignSite = valuesOf(request, 'sec-fetch-site').find((site) => site !== 'none' && site !== 'same-origin');
+    return refuse('ORIGIN_NOT_ALLOWED', `Origin "${truncate(foreignOrigin)}" is not this server's own.`);
+  const foreignSite = listHeaderValues(request, 'sec-fetch-site').find(
+    (site) => site !== 'none' && site !== 'same-origin',
+  );
   if (foreignSite !== undefined)
-    return refuse('ORIGIN_NOT_ALLOWED', `Requests from other sites ("${cut(foreignSite)}") are refused.`);
+    return refuse('ORIGIN_NOT_ALLOWED', `Requests from other sites ("${truncate(foreignSite)}") are refused.`);
   return PASS;
 }
 
@@ -77,19 +82,19 @@ function isAllowed({ host, port = 80 }: HostPort, allowedHosts: readonly Allowed
   return allowedHosts.some((allowed) => allowed.host === host && (allowed.port ?? port) === port);
 }
 
-function valuesOf({ rawHeaders }: GuardedRequest, name: string): string[] {
+function listHeaderValues({ rawHeaders }: GuardedAdminRequest, name: string): string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }
 
-function badRequest(fault: string): GuardVerdict {
+function refuseBadRequest(fault: string): AdminGuardDecision {
   const detail = `The request has ${fault}: exactly one valid Host is expected.`;
   return { kind: 'refuse', status: 400, code: 'BAD_REQUEST', detail };
 }
 
-function refuse(code: 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED', detail: string): GuardVerdict {
+function refuse(code: 'HOST_NOT_ALLOWED' | 'ORIGIN_NOT_ALLOWED', detail: string): AdminGuardDecision {
   return { kind: 'refuse', status: 403, code, detail };
 }
 
-function cut(text: string): string {
-  return text.length <= LONGEST_ECHO ? text : `${text.slice(0, LONGEST_ECHO)}…`;
+function truncate(text: string): string {
+  return text.length <= MAX_ECHO_LENGTH ? text : `${text.slice(0, MAX_ECHO_LENGTH)}…`;
 }

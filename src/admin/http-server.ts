@@ -5,7 +5,7 @@ import type { ConnectionSlots } from '../platform/connection-slots.ts';
 import { createServer } from '../platform/http.ts';
 
 /** Clients of the admin port ask little and read at once. */
-const LIMITS = {
+const SERVER_LIMITS = {
   headersTimeout: 5000,
   requestTimeout: 10_000,
   keepAliveTimeout: 5000,
@@ -30,20 +30,20 @@ export type AdminHandler = (request: IncomingMessage, response: ServerResponse) 
 export function createAdminServer(handler: AdminHandler, slots: ConnectionSlots): Server {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!request.socket.destroyed) await handler(request, response);
-    slots.requestEnds(request.socket);
+    slots.endRequest(request.socket);
   };
-  const server = createServer(LIMITS, (request, response) => {
+  const server = createServer(SERVER_LIMITS, (request, response) => {
     const { socket } = request;
     // All of a packet has been read before the first response is made: that of a connection which ends here would be in vain.
-    if (slots.requestBegins(socket) > MAX_PIPELINED) socket.destroy();
+    if (slots.beginRequest(socket) > MAX_PIPELINED) socket.destroy();
     else setImmediate(() => void answer(request, response));
   });
-  server.on('connection', (socket) => takeIn(socket, slots));
+  server.on('connection', (socket) => acceptConnection(socket, slots));
   server.setTimeout(IDLE_SOCKET_MS);
   return server;
 }
 
-function takeIn(socket: Socket, slots: ConnectionSlots): void {
+function acceptConnection(socket: Socket, slots: ConnectionSlots): void {
   const decision = slots.add(socket);
   if (decision.kind === 'displace') decision.socket.destroy();
   if (decision.kind === 'refuse') socket.destroy();

@@ -4,38 +4,38 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
-import type { Answer } from './answers.ts';
-import type { ShownSetting } from './status/configuration.ts';
+import type { AdminResponse } from './answers.ts';
+import type { StatusPageSetting } from './status/configuration.ts';
 import { createEventStreams } from './event-stream.ts';
-import type { Row } from './history/history.ts';
-import type { PageFiles } from './page/assets.ts';
+import type { PlotRow } from './history/history.ts';
+import type { PageAssets } from './page/assets.ts';
 import type { Fragments } from './page/fragments.ts';
 import type * as fragmentsModule from './page/fragments.ts';
-import type { View } from './page/view.ts';
+import type { PageView } from './page/view.ts';
 import { describeStatus } from './status/status.ts';
-import type { AdminStates } from './status/status-shape.ts';
-import type { Watch } from './history/watch.ts';
+import type { StatusInputs } from './status/status-shape.ts';
+import type { ActivityRecorder } from './history/watch.ts';
 
-export interface PageDoorOptions {
-  readonly states: () => AdminStates;
-  readonly watch: Watch;
+export interface PageEndpointsOptions {
+  readonly readStatus: () => StatusInputs;
+  readonly activity: ActivityRecorder;
   /** Masked; undefined when nobody knows them. */
-  readonly settings: () => readonly ShownSetting[] | undefined;
+  readonly settings: () => readonly StatusPageSetting[] | undefined;
   readonly clock: Clock;
 }
 
-export interface PageDoor {
-  page(request: IncomingMessage): Promise<Answer>;
+export interface PageEndpoints {
+  page(request: IncomingMessage): Promise<AdminResponse>;
   /** A stream of what changes on the page. */
-  events(): Promise<Answer>;
+  events(): Promise<AdminResponse>;
   /** Undefined for a path that is none of the page's files. */
-  file(path: string, request: IncomingMessage): Promise<Answer | undefined>;
+  asset(path: string, request: IncomingMessage): Promise<AdminResponse | undefined>;
 }
 
 /** Who may ask is the server's to judge. */
-export function createPageDoor(options: PageDoorOptions): PageDoor {
-  let loading: Promise<Loaded> | undefined;
-  const load = (): Promise<Loaded> => {
+export function createPageEndpoints(options: PageEndpointsOptions): PageEndpoints {
+  let loading: Promise<LoadedPage> | undefined;
+  const load = (): Promise<LoadedPage> => {
     loading ??= loadPage(options).catch((error: unknown) => {
       // A file that could not be read now may be there the next time.
       loading = undefined;
@@ -46,72 +46,70 @@ export function createPageDoor(options: PageDoorOptions): PageDoor {
   return {
     page: async (request) => (await load()).page(request),
     events: async () => (await load()).events(),
-    file: async (path, request) => (await load()).files.answer(path, request),
+    asset: async (path, request) => (await load()).assets.respond(path, request),
   };
 }
 
-interface Loaded {
-  readonly files: PageFiles;
-  page(request: IncomingMessage): Promise<Answer>;
-  events(): Answer;
+interface LoadedPage {
+  readonly assets: PageAssets;
+  page(request: IncomingMessage): Promise<AdminResponse>;
+  events(): AdminResponse;
 }
 
-async function loadPage(options: PageDoorOptions): Promise<Loaded> {
-  const [{ renderStatusPage, STATUS_PAGE_POLICY }, { loadPageFiles, packed }, fragments] = await Promise.all([
-    import('./page/status-page.ts'),
-    import('./page/assets.ts'),
-    import('./page/fragments.ts'),
-  ]);
-  const files = await loadPageFiles();
+async function loadPage(options: PageEndpointsOptions): Promise<LoadedPage> {
+  const [{ renderStatusPage, STATUS_PAGE_POLICY }, { loadPageAssets, compressResponse }, fragments] = await Promise.all(
+    [import('./page/status-page.ts'), import('./page/assets.ts'), import('./page/fragments.ts')],
+  );
+  const files = await loadPageAssets();
   const headers = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': STATUS_PAGE_POLICY };
   const streams = createStreams(options, files, fragments);
   return {
-    files,
+    assets: files,
     page: (request) =>
-      packed({ status: 200, headers, body: renderStatusPage(readView(options), files.places) }, request),
-    events: () => streams.answer(),
+      compressResponse({ status: 200, headers, body: renderStatusPage(readView(options), files.paths) }, request),
+    events: () => streams.respond(),
   };
 }
 
 /** What page/fragments.ts exports. */
-type FragmentDrawing = typeof fragmentsModule;
+type FragmentsModule = typeof fragmentsModule;
 
-function createStreams(options: PageDoorOptions, { places }: PageFiles, drawing: FragmentDrawing) {
+function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, drawing: FragmentsModule) {
   let told = new Map<string, string>();
-  const say = (view: View, fragments: Fragments) => {
-    const changed = drawing.changedSince(told, fragments);
-    told = drawing.remember(fragments);
-    return { now: view.nowWallAt, verdict: drawing.judgeView(view), fragments: changed };
+  const say = (view: PageView, fragments: Fragments) => {
+    const changed = drawing.diffFragments(told, fragments);
+    told = drawing.snapshotFragments(fragments);
+    return { now: view.nowWallAt, verdict: drawing.evaluateView(view), fragments: changed };
   };
   return createEventStreams({
-    follow: (hear) => options.watch.follow(hear),
-    greet: () => {
+    subscribe: (hear) => options.activity.subscribe(hear),
+    createSnapshot: () => {
       const view = readView(options);
       const fragments = drawing.renderFragments(view);
       // Where the newcomer sees something else than the others, all are told in the next second, even if it is as before then.
-      for (const id of Object.keys(drawing.changedSince(told, fragments))) told.delete(id);
+      for (const id of Object.keys(drawing.diffFragments(told, fragments))) told.delete(id);
       const everything = Object.entries(fragments).map(([id, { text }]) => [id, text] as const);
-      const common = { now: view.nowWallAt, verdict: drawing.judgeView(view) };
-      return { ...common, page: places['page.js'], rows: view.rows, fragments: Object.fromEntries(everything) };
+      const common = { now: view.nowWallAt, verdict: drawing.evaluateView(view) };
+      return { ...common, page: paths['page.js'], rows: view.rows, fragments: Object.fromEntries(everything) };
     },
-    tell: (row: Row) => {
+    createUpdate: (row: PlotRow) => {
       const view = readView(options);
       return { ...say(view, drawing.renderFragments(view)), row };
     },
   });
 }
 
-function readView({ states, watch, settings, clock }: PageDoorOptions): View {
-  const { history, happenings } = watch;
+function readView({ readStatus, activity, settings, clock }: PageEndpointsOptions): PageView {
+  const { history, eventLog } = activity;
   return {
-    status: describeStatus(states()),
+    status: describeStatus(readStatus()),
     nowWallAt: clock.wallNow(),
     lastMinute: history.lastMinute(),
     minutes: history.minutes.read(),
     codes: history.minutes.readCodes(),
-    latestCodes: history.minutes.readCodes(2),
+    recentCodes: history.minutes.readCodes(2),
     rows: history.rows(),
-    happenings: happenings.read(),
+    events: eventLog.read(),
     settings: settings(),
   };
 }

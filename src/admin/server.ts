@@ -5,27 +5,27 @@
 import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../platform/clock.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { FleetState } from '../fleet/condition.ts';
+import type { FleetConnectionState } from '../fleet/condition.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
-import { json, refuse, send, text } from './answers.ts';
-import type { Answer } from './answers.ts';
-import type { ConfigurationState, ShownSetting } from './status/configuration.ts';
-import { isLocalPeer, judgeRequest } from './guard.ts';
+import { createJsonResponse, createProblemResponse, sendResponse, createTextResponse } from './answers.ts';
+import type { AdminResponse } from './answers.ts';
+import type { ConfigurationState, StatusPageSetting } from './status/configuration.ts';
+import { isLocalPeer, guardAdminRequest } from './guard.ts';
 import type { AdminHandler } from './http-server.ts';
 import type { AllowedAdminHost } from './guard.ts';
-import { answerLogLevel, LOG_LEVEL_PATH } from './control/log-level.ts';
+import { handleLogLevel, LOG_LEVEL_PATH } from './control/log-level.ts';
 import type { LogLevelSwitch } from './control/log-level-switch.ts';
-import type { LogTrouble } from '../telemetry/events.ts';
-import { createPageDoor } from './page-door.ts';
-import type { PageDoor } from './page-door.ts';
-import { judgeQuit, QUIT_PATH } from './control/quit.ts';
+import type { LogDeliveryProblem } from '../telemetry/events.ts';
+import { createPageEndpoints } from './page-door.ts';
+import type { PageEndpoints } from './page-door.ts';
+import { evaluateQuit, QUIT_PATH } from './control/quit.ts';
 import { describeReadiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
 import { describeStatus } from './status/status.ts';
-import type { AdminStates, ListenerState, ScopeRefusals } from './status/status-shape.ts';
-import { createWatch } from './history/watch.ts';
-import type { Watch } from './history/watch.ts';
+import type { StatusInputs, ListenerState, ScopeRefusals } from './status/status-shape.ts';
+import { createActivityRecorder } from './history/watch.ts';
+import type { ActivityRecorder } from './history/watch.ts';
 
 export interface AdminOptions {
   readonly version: string;
@@ -40,23 +40,23 @@ export interface AdminOptions {
   /** What the proxy port holds and may hold. Default: nothing is shown. */
   readonly listener?: () => ListenerState;
   /** Default: no fleet. */
-  readonly fleet?: () => FleetState | undefined;
+  readonly fleet?: () => FleetConnectionState | undefined;
   /** Default: none. */
   readonly scopeRefusals?: () => readonly ScopeRefusals[];
   /** Default: nothing is told of it. */
   readonly configuration?: () => ConfigurationState | undefined;
   /** What keeps log lines from their destination. Default: nothing. */
-  readonly logTrouble?: () => LogTrouble | undefined;
+  readonly logTrouble?: () => LogDeliveryProblem | undefined;
   /** The configuration, setting by setting, secrets masked. Default: the status page leaves it out. */
-  readonly settings?: () => readonly ShownSetting[] | undefined;
+  readonly settings?: () => readonly StatusPageSetting[] | undefined;
   /** What has happened lately, for the status page. Default: nothing. */
-  readonly watch?: Watch;
+  readonly activity?: ActivityRecorder;
   /** Somebody asked for readiness while it was not given: what is missing is wanted now. Default: nobody hears it. */
   readonly onNotReady?: () => void;
   /** Somebody on this machine asks for the end (quit.ts). Default: nobody may. */
   readonly onQuit?: (() => void) | undefined;
   /** Told and changed at /log-level (log-level.ts). Default: it is not there. */
-  readonly logLevels?: LogLevelSwitch | undefined;
+  readonly logLevelSwitch?: LogLevelSwitch | undefined;
   /** Why a request could not be answered, once for each reason in a row. Default: nobody hears it. */
   readonly onFault?: (reason: string) => void;
   readonly draining: () => boolean;
@@ -70,37 +70,37 @@ export interface AdminOptions {
 }
 
 /** Where the files of the page are. */
-const FILES = '/assets/';
+const ASSET_PATH_PREFIX = '/assets/';
 
 interface Resource {
   /** For peers that are not loopback, too. */
-  readonly open: boolean;
-  answer(request: IncomingMessage): Answer | Promise<Answer>;
+  readonly isPublic: boolean;
+  respond(request: IncomingMessage): AdminResponse | Promise<AdminResponse>;
 }
 
 /** Answers the requests of the admin port, never throws. Uptime is counted from this call. */
 export function createAdminHandler(options: AdminOptions): AdminHandler {
-  const states = createStates(options);
-  const door = createDoor(options, states);
+  const states = createStatusReader(options);
+  const door = createPage(options, states);
   const resources = createResources(options, states, door);
-  const tell = createFaultTeller(options);
-  const answerTo = async (request: IncomingMessage): Promise<Answer> => {
+  const tell = createFaultReporter(options);
+  const answerTo = async (request: IncomingMessage): Promise<AdminResponse> => {
     try {
-      return await route(request, resources, door, options);
+      return await routeRequest(request, resources, door, options);
     } catch (error) {
       tell(error);
       // What went wrong may name things that are no business of whoever asks.
-      return refuse(500, 'INTERNAL_ERROR', 'The state could not be read.');
+      return createProblemResponse(500, 'INTERNAL_ERROR', 'The state could not be read.');
     }
   };
   return async (request, response) => {
-    send(request, response, await answerTo(request));
+    sendResponse(request, response, await answerTo(request));
     if (!response.writableEnded && !response.destroyed) await new Promise((resolve) => response.once('close', resolve));
   };
 }
 
 /** A page that asks every second for what is broken fills no log. */
-function createFaultTeller({ onFault }: AdminOptions): (error: unknown) => void {
+function createFaultReporter({ onFault }: AdminOptions): (error: unknown) => void {
   let last: string | undefined;
   return (error) => {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown fault';
@@ -108,7 +108,7 @@ function createFaultTeller({ onFault }: AdminOptions): (error: unknown) => void 
   };
 }
 
-function createStates(options: AdminOptions): () => AdminStates {
+function createStatusReader(options: AdminOptions): () => StatusInputs {
   const { version, tokens, throttles, fleet, draining, clock = systemClock } = options;
   const startedAt = clock.now();
   return () => ({
@@ -125,91 +125,103 @@ function createStates(options: AdminOptions): () => AdminStates {
   });
 }
 
-function createDoor({ settings, throttles, ...options }: AdminOptions, states: () => AdminStates): PageDoor {
-  const { clock = systemClock, watch = createWatch({ clock, throttles }) } = options;
-  return createPageDoor({ states, watch, settings: settings ?? (() => undefined), clock });
+function createPage({ settings, throttles, ...options }: AdminOptions, states: () => StatusInputs): PageEndpoints {
+  const { clock = systemClock, activity = createActivityRecorder({ clock, throttles }) } = options;
+  return createPageEndpoints({ readStatus: states, activity, settings: settings ?? (() => undefined), clock });
 }
 
 function createResources(
   options: AdminOptions,
-  states: () => AdminStates,
-  door: PageDoor,
+  states: () => StatusInputs,
+  door: PageEndpoints,
 ): ReadonlyMap<string, Resource> {
   const { tokens, draining, metrics } = options;
   const readiness = () => describeReadiness({ draining: draining(), tokens: tokens() });
   return new Map<string, Resource>([
-    ['/livez', { open: true, answer: () => json(200, { live: true }) }],
+    ['/livez', { isPublic: true, respond: () => createJsonResponse(200, { live: true }) }],
     [
       '/startupz',
       {
-        open: true,
-        answer: () => {
-          const started = tokens().every((token) => token.started);
-          return json(started ? 200 : 503, { started });
+        isPublic: true,
+        respond: () => {
+          const started = tokens().every((token) => token.hasHadToken);
+          return createJsonResponse(started ? 200 : 503, { started });
         },
       },
     ],
-    ['/readyz', { open: true, answer: () => answerReadiness(readiness(), options) }],
-    ['/metrics', { open: true, answer: async () => text(metrics.contentType, await metrics.render()) }],
-    ['/status', { open: false, answer: () => json(200, describeStatus(states())) }],
-    ['/', { open: false, answer: (request) => door.page(request) }],
-    ['/events', { open: false, answer: () => door.events() }],
+    ['/readyz', { isPublic: true, respond: () => respondReadiness(readiness(), options) }],
+    [
+      '/metrics',
+      { isPublic: true, respond: async () => createTextResponse(metrics.contentType, await metrics.render()) },
+    ],
+    ['/status', { isPublic: false, respond: () => createJsonResponse(200, describeStatus(states())) }],
+    ['/', { isPublic: false, respond: (request) => door.page(request) }],
+    ['/events', { isPublic: false, respond: () => door.events() }],
   ]);
 }
 
 /** Whoever asks while it is not ready waits for that to change. */
-function answerReadiness(readiness: Readiness, { onNotReady }: AdminOptions): Answer {
+function respondReadiness(readiness: Readiness, { onNotReady }: AdminOptions): AdminResponse {
   if (!readiness.ready) onNotReady?.();
-  return json(readiness.ready ? 200 : 503, readiness);
+  return createJsonResponse(readiness.ready ? 200 : 503, readiness);
 }
 
-function route(
+function routeRequest(
   request: IncomingMessage,
   resources: ReadonlyMap<string, Resource>,
-  door: PageDoor,
+  door: PageEndpoints,
   options: AdminOptions,
-): Answer | Promise<Answer> {
-  const verdict = judgeRequest(request, options.allowedHosts);
-  if (verdict.kind === 'refuse') return refuse(verdict.status, verdict.code, verdict.detail);
+): AdminResponse | Promise<AdminResponse> {
+  const verdict = guardAdminRequest(request, options.allowedHosts);
+  if (verdict.kind === 'refuse') return createProblemResponse(verdict.status, verdict.code, verdict.detail);
   const path = request.url?.split('?', 1)[0] ?? '';
-  const resource = resources.get(path) ?? (path.startsWith(FILES) ? fileOf(door, path) : undefined);
-  const isLocal = isLocalPeer((options.peerAddress ?? connectionAddress)(request), options.isOnSocketFile ?? false);
-  if (path === QUIT_PATH && options.onQuit !== undefined) return answerQuit(request, isLocal, options.onQuit);
-  if (path === LOG_LEVEL_PATH && options.logLevels !== undefined)
-    return answerLogLevel(request, isLocal, options.logLevels);
-  if (resource?.open !== true && !options.exposeAll && !isLocal) {
-    return refuse(403, 'REQUEST_NOT_ALLOWED', 'From another machine only /metrics and the probes may be asked.');
+  const resource =
+    resources.get(path) ?? (path.startsWith(ASSET_PATH_PREFIX) ? createAssetResource(door, path) : undefined);
+  const isLocal = isLocalPeer((options.peerAddress ?? getPeerAddress)(request), options.isOnSocketFile ?? false);
+  if (path === QUIT_PATH && options.onQuit !== undefined) return handleQuit(request, isLocal, options.onQuit);
+  if (path === LOG_LEVEL_PATH && options.logLevelSwitch !== undefined)
+    return handleLogLevel(request, isLocal, options.logLevelSwitch);
+  if (resource?.isPublic !== true && !options.exposeAll && !isLocal) {
+    return createProblemResponse(
+      403,
+      'REQUEST_NOT_ALLOWED',
+      'From another machine only /metrics and the probes may be asked.',
+    );
   }
   if (resource === undefined) {
-    return refuse(404, 'NOT_FOUND', `Known here: ${[...resources.keys()].join(', ')}.`);
+    return createProblemResponse(404, 'NOT_FOUND', `Known here: ${[...resources.keys()].join(', ')}.`);
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     // The connection goes with the refusal: its request may have a body, and nobody is going to read it.
-    return refuse(405, 'METHOD_NOT_ALLOWED', 'GET or HEAD is expected.', { Allow: 'GET, HEAD', Connection: 'close' });
+    return createProblemResponse(405, 'METHOD_NOT_ALLOWED', 'GET or HEAD is expected.', {
+      Allow: 'GET, HEAD',
+      Connection: 'close',
+    });
   }
-  return resource.answer(request);
+  return resource.respond(request);
 }
 
 /** The answer leaves before the drain has come to the admin port, which closes last. */
-function answerQuit({ method, rawHeaders }: IncomingMessage, isLocal: boolean, quit: () => void): Answer {
-  const verdict = judgeQuit({ method, rawHeaders, isLocal });
+function handleQuit({ method, rawHeaders }: IncomingMessage, isLocal: boolean, quit: () => void): AdminResponse {
+  const verdict = evaluateQuit({ method, rawHeaders, isLocal });
   // The connection goes with the answer: the request may have a body, and nobody is going to read it.
   const headers = { Connection: 'close' };
   if (verdict.kind === 'refuse') {
     const { status, code, detail } = verdict;
-    return refuse(status, code, detail, status === 405 ? { ...headers, Allow: 'POST' } : headers);
+    return createProblemResponse(status, code, detail, status === 405 ? { ...headers, Allow: 'POST' } : headers);
   }
   quit();
-  const answer = json(200, { draining: true });
+  const answer = createJsonResponse(200, { draining: true });
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
 /** One of the page's; they are found by name once they have been read. */
-function fileOf(door: PageDoor, path: string): Resource {
-  const gone = (): Answer => refuse(404, 'NOT_FOUND', 'The page has no such file; loading it anew helps.');
-  return { open: false, answer: async (request) => (await door.file(path, request)) ?? gone() };
+function createAssetResource(door: PageEndpoints, path: string): Resource {
+  const gone = (): AdminResponse =>
+    createProblemResponse(404, 'NOT_FOUND', 'The page has no such file; loading it anew helps.');
+  return { isPublic: false, respond: async (request) => (await door.asset(path, request)) ?? gone() };
 }
 
-function connectionAddress(request: IncomingMessage): string | undefined {
+function getPeerAddress(request: IncomingMessage): string | undefined {
   return request.socket.remoteAddress;
 }

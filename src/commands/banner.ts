@@ -2,28 +2,28 @@
  * What a person at a terminal is told at the start: where to connect, who is called, as whom, how fast, where to look, how to end it.
  * Nothing secret is in it. Elsewhere nobody reads it, and the log says the same.
  */
-import type { Loaded } from '../config/changes.ts';
+import type { LoadedConfig } from '../config/changes.ts';
 import type { AuthConfig, RouteConfig } from '../config/config.ts';
-import { onOneLine } from '../config/load/problems.ts';
+import { toSingleLine } from '../config/load/problems.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
 import { MASK } from '../config/schema/formats/url.ts';
 import type { Paint } from './paint.ts';
 
 /** Where the sidecar listens: `http://host:port`, or `unix:/path`. */
-export interface Places {
+export interface StartupUrls {
   readonly proxyUrl: string;
   readonly adminUrl: string;
 }
 
 const NAME_WIDTH = 9;
-const WIDEST_COLUMN = 48;
+const MAX_COLUMN_WIDTH = 48;
 const MARGIN = 2;
 const GAP = 2;
 /** More are counted. */
-const MOST_ROUTES = 8;
+const MAX_ROUTES = 8;
 
 /** What is written on. */
-export interface Screen {
+export interface TerminalStyle {
   readonly paint: Paint;
   readonly columns: number;
 }
@@ -35,55 +35,60 @@ interface Row {
 }
 
 /** Lines, ended by a blank one. */
-export function describeStart(loaded: Loaded, version: string, places: Places, { paint, columns }: Screen): string {
+export function describeStartup(
+  loaded: LoadedConfig,
+  version: string,
+  places: StartupUrls,
+  { paint, columns }: TerminalStyle,
+): string {
   const { routes, credentials } = loaded.config;
   const rows: Row[] = [
     { name: 'proxy', text: places.proxyUrl, remark: 'your application calls this' },
-    ...routes.slice(0, MOST_ROUTES).map((route) => rowOfRoute(route, routes.length === 1)),
+    ...routes.slice(0, MAX_ROUTES).map((route) => createRouteRow(route, routes.length === 1)),
     ...credentials.map(({ name, auth }) => ({
       name: credentials.length === 1 ? 'token' : `token ${name}`,
-      text: endpointOf(auth),
-      remark: name === 'default' ? credentialOf(loaded) : '',
+      text: describeEndpoint(auth),
+      remark: name === 'default' ? describeCredentialOrigin(loaded) : '',
     })),
-    { name: 'status', text: statusPage(places.adminUrl), remark: 'metrics, probes and a page to look at' },
+    { name: 'status', text: statusPageUrl(places.adminUrl), remark: 'metrics, probes and a page to look at' },
   ];
-  const rest = routes.length - MOST_ROUTES;
-  if (rest > 0) rows.splice(1 + MOST_ROUTES, 0, { name: '', text: '', remark: `and ${rest} more routes` });
+  const rest = routes.length - MAX_ROUTES;
+  if (rest > 0) rows.splice(1 + MAX_ROUTES, 0, { name: '', text: '', remark: `and ${rest} more routes` });
   const title = paint('heading', `bearer-sidecar ${version}`);
-  return [title, '', ...align(rows, { paint, columns }), '', `  ${describeEnd(loaded)}`, '', ''].join('\n');
+  return [title, '', ...alignRows(rows, { paint, columns }), '', `  ${describeShutdown(loaded)}`, '', ''].join('\n');
 }
 
 /** In columns, padded before they are coloured. A long text moves its own remark, and a long remark gets a line of its own. */
-function align(rows: readonly Row[], { paint, columns }: Screen): string[] {
+function alignRows(rows: readonly Row[], { paint, columns }: TerminalStyle): string[] {
   const width = Math.max(NAME_WIDTH, ...rows.map(({ name }) => name.length));
-  const wide = Math.max(...rows.map(({ text }) => text.length).filter((length) => length <= WIDEST_COLUMN));
+  const wide = Math.max(...rows.map(({ text }) => text.length).filter((length) => length <= MAX_COLUMN_WIDTH));
   return rows.map(({ name, text, remark }) => {
-    const named = `${paint('quiet', name.padEnd(width))} ${paint('name', onOneLine(text))}`;
+    const named = `${paint('quiet', name.padEnd(width))} ${paint('name', toSingleLine(text))}`;
     const gap = Math.max(0, wide - text.length) + GAP;
     const isFitting = MARGIN + width + 1 + text.length + gap + remark.length <= columns;
     const between = isFitting ? ' '.repeat(gap) : `\n${' '.repeat(MARGIN + width + 1)}`;
-    return `${' '.repeat(MARGIN)}${named}${between}${paint('quiet', onOneLine(remark))}`.trimEnd();
+    return `${' '.repeat(MARGIN)}${named}${between}${paint('quiet', toSingleLine(remark))}`.trimEnd();
   });
 }
 
 /** How it is ended from a terminal, and what happens then. */
-export function describeEnd({ config: { shutdown } }: Loaded): string {
+export function describeShutdown({ config: { shutdown } }: LoadedConfig): string {
   return `Ctrl-C drains: work in hand has ${shutdown.drainMs / 1000} s to finish; Ctrl-C again ends it at once.`;
 }
 
-function rowOfRoute({ name, pathPrefix, upstream, throttle: { rate } }: RouteConfig, isOnly: boolean): Row {
+function createRouteRow({ name, pathPrefix, upstream, throttle: { rate } }: RouteConfig, isOnly: boolean): Row {
   const pace = rate === 'auto' ? 'rate learned from its answers' : `at most ${rate} calls per second`;
   return isOnly && pathPrefix === '/'
     ? { name: 'upstream', text: upstream.baseUrl.href, remark: pace }
     : { name: 'route', text: `${pathPrefix} → ${upstream.baseUrl.href}`, remark: `${name}, ${pace}` };
 }
 
-function endpointOf({ endpoint }: AuthConfig): string {
+function describeEndpoint({ endpoint }: AuthConfig): string {
   return endpoint.kind === 'url' ? endpoint.url.href : `as ${endpoint.issuer} says`;
 }
 
 /** Never the values themselves: where each comes from. */
-function credentialOf({ effective }: Loaded): string {
+function describeCredentialOrigin({ effective }: LoadedConfig): string {
   return (
     [
       ['client', 'auth.clientId', 'auth.clientIdFile'],
@@ -98,6 +103,6 @@ function credentialOf({ effective }: Loaded): string {
     .join(', ');
 }
 
-function statusPage(adminUrl: string): string {
+function statusPageUrl(adminUrl: string): string {
   return adminUrl.startsWith('unix:') ? adminUrl : `${adminUrl.replace(/\/$/, '')}/`;
 }

@@ -6,11 +6,11 @@
 import { systemClock } from '../platform/clock.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { formatProblems, formatWarnings } from '../config/load/problems.ts';
-import { examine } from './check/examine.ts';
-import { formatDocument, formatStep, formatSummary, isFine } from './check/report.ts';
-import { formatStepForScreen, formatSummaryForScreen, MARKS } from './check/screen.ts';
-import type { Step } from './check/walk.ts';
-import { columnsOf, paintFor } from './paint.ts';
+import { runChecks } from './check/examine.ts';
+import { formatJsonReport, formatStep, formatSummary, hasNoFailure } from './check/report.ts';
+import { formatStepForTerminal, formatSummaryForTerminal, OUTCOME_STYLES } from './check/screen.ts';
+import type { CheckStep } from './check/walk.ts';
+import { terminalWidthOf, paintFor } from './paint.ts';
 
 export interface CheckOptions {
   /** One JSON document on stdout instead of lines. */
@@ -20,50 +20,50 @@ export interface CheckOptions {
 }
 
 /** The whole check ends by then, whatever hangs. */
-const LONGEST_CHECK_MS = 30_000;
+const CHECK_TIMEOUT_MS = 30_000;
 
 /** @returns 0 when nothing stands in the way, 1 when something does or `stop` came first, 2 for invalid settings */
 export async function check(load: LoadOptions, { json, probe }: CheckOptions, stop: AbortSignal): Promise<number> {
   const loaded = loadConfig(load);
   if (!loaded.ok) {
     process.stderr.write(formatWarnings(loaded.warnings) + formatProblems(loaded.problems));
-    if (json) process.stdout.write(formatDocument(loaded.problems.map(problemStep), true));
+    if (json) process.stdout.write(formatJsonReport(loaded.problems.map(toProblemStep), true));
     return 2;
   }
   const late = new AbortController();
-  const cancel = systemClock.after(LONGEST_CHECK_MS, () => late.abort());
+  const cancel = systemClock.after(CHECK_TIMEOUT_MS, () => late.abort());
   const signal = AbortSignal.any([stop, late.signal]);
-  const steps: Step[] = [];
-  const report = chooseReport(process.stdout);
-  for await (const group of examine(loaded, probe, { clock: systemClock, stop, signal })) {
+  const steps: CheckStep[] = [];
+  const report = chooseReportFormat(process.stdout);
+  for await (const group of runChecks(loaded, probe, { clock: systemClock, stop, signal })) {
     steps.push(...group);
     if (!json) process.stdout.write(group.map(report.step).join(''));
   }
   cancel();
-  process.stdout.write(json ? formatDocument(steps, !stop.aborted) : report.summary(steps));
-  return isFine(steps) && !stop.aborted ? 0 : 1;
+  process.stdout.write(json ? formatJsonReport(steps, !stop.aborted) : report.summary(steps));
+  return hasNoFailure(steps) && !stop.aborted ? 0 : 1;
 }
 
-function problemStep({ key, message }: { readonly key: string; readonly message: string }): Step {
+function toProblemStep({ key, message }: { readonly key: string; readonly message: string }): CheckStep {
   return { step: 'configuration', target: key, outcome: 'fail', ms: 0, detail: message };
 }
 
 /** How the report is written. */
-interface Report {
-  readonly step: (step: Step) => string;
-  readonly summary: (steps: readonly Step[]) => string;
+interface ReportFormat {
+  readonly step: (step: CheckStep) => string;
+  readonly summary: (steps: readonly CheckStep[]) => string;
 }
 
-function chooseReport(stream: NodeJS.WriteStream): Report {
+function chooseReportFormat(stream: NodeJS.WriteStream): ReportFormat {
   const paint = paintFor(stream);
   // A terminal that knows neither width nor symbols gets what a file would.
   if (!stream.isTTY || process.env.TERM === 'dumb')
     return {
-      step: (step) => formatStep(step, (outcome, mark) => paint(MARKS[outcome].role, mark)),
+      step: (step) => formatStep(step, (outcome, mark) => paint(OUTCOME_STYLES[outcome].role, mark)),
       summary: formatSummary,
     };
   return {
-    step: (step) => formatStepForScreen(step, columnsOf(stream), paint),
-    summary: (steps) => formatSummaryForScreen(steps, paint),
+    step: (step) => formatStepForTerminal(step, terminalWidthOf(stream), paint),
+    summary: (steps) => formatSummaryForTerminal(steps, paint),
   };
 }

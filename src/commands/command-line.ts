@@ -1,6 +1,6 @@
 /** Hands argv over to one command; every way out is an exit code: 0 fine, 1 failed, 2 wrong usage or settings. */
-import { formatWarnings, onOneLine } from '../config/load/problems.ts';
-import { readArguments } from './arguments.ts';
+import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
+import { parseArguments } from './arguments.ts';
 import type { Invocation } from './arguments.ts';
 import { describeCommand, describeProgram } from './help.ts';
 import { paintFor } from './paint.ts';
@@ -8,7 +8,7 @@ import { readVersion } from './version.ts';
 
 const VERSION = readVersion();
 /** Commands that open connections and have no log. */
-const CONNECTING: ReadonlySet<Invocation['command']> = new Set(['sandbox', 'check', 'config', 'init']);
+const WARNING_ON_STDERR: ReadonlySet<Invocation['command']> = new Set(['sandbox', 'check', 'config', 'init']);
 
 /**
  * @param stop aborted by the first SIGTERM or SIGINT
@@ -20,10 +20,10 @@ export async function runCommand(
   stop: AbortSignal,
   warnings: readonly string[],
 ): Promise<number> {
-  const reading = readArguments(argv);
+  const reading = parseArguments(argv);
   switch (reading.kind) {
     case 'misuse':
-      return misuse(reading.why, reading.command);
+      return reportUsageError(reading.why, reading.command);
     case 'version':
       process.stdout.write(`${VERSION}\n`);
       return 0;
@@ -39,13 +39,13 @@ export async function runCommand(
     return await dispatch(reading.invocation, stop, warnings);
   } catch (error) {
     const faults: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
-    for (const fault of faults) process.stderr.write(`bearer-sidecar: ${messageOf(fault)}\n`);
+    for (const fault of faults) process.stderr.write(`bearer-sidecar: ${errorMessage(fault)}\n`);
     return 1;
   }
 }
 
-function messageOf(fault: unknown): string {
-  return onOneLine(fault instanceof Error ? fault.message : String(fault));
+function errorMessage(fault: unknown): string {
+  return toSingleLine(fault instanceof Error ? fault.message : String(fault));
 }
 
 async function dispatch(
@@ -53,7 +53,7 @@ async function dispatch(
   stop: AbortSignal,
   warnings: readonly string[],
 ): Promise<number> {
-  if (CONNECTING.has(command)) process.stderr.write(formatWarnings(warnings));
+  if (WARNING_ON_STDERR.has(command)) process.stderr.write(formatWarnings(warnings));
   const load = { env: process.env, file: values.get('config') };
   switch (command) {
     case 'run':
@@ -65,7 +65,7 @@ async function dispatch(
       return (await import('./check.ts')).check(load, options, stop);
     }
     case 'config':
-      return write((await import('./config.ts')).printConfig(load, operands[0]));
+      return writeOutput((await import('./config.ts')).renderConfig(load, operands[0]));
     case 'health':
       return (await import('./health.ts')).health(load, operands[0] ?? 'live');
     case 'wait':
@@ -73,26 +73,26 @@ async function dispatch(
     case 'init':
       return (await import('./init/init.ts')).init({ values, given, env: process.env }, stop);
     case 'completion':
-      return write((await import('./completion/completion.ts')).printCompletion(operands[0]));
+      return writeOutput((await import('./completion/completion.ts')).renderCompletion(operands[0]));
     case 'help':
       return 0;
   }
 }
 
-interface Output {
+interface PrintedOutput {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-function write({ exitCode, stdout, stderr }: Output): number {
+function writeOutput({ exitCode, stdout, stderr }: PrintedOutput): number {
   process.stdout.write(stdout);
   process.stderr.write(stderr);
   return exitCode;
 }
 
-function misuse(why: string, command: string | undefined): number {
+function reportUsageError(why: string, command: string | undefined): number {
   const where = `bearer-sidecar ${command === undefined ? '' : `${command} `}--help`;
-  process.stderr.write(`bearer-sidecar: ${onOneLine(why)}${why.endsWith('?') ? ' See' : '; see'} ${where}\n`);
+  process.stderr.write(`bearer-sidecar: ${toSingleLine(why)}${why.endsWith('?') ? ' See' : '; see'} ${where}\n`);
   return 2;
 }

@@ -8,7 +8,7 @@ export type CommandName = keyof typeof COMMANDS;
 
 /** One option; without `value` it stands alone. */
 export interface OptionSpec {
-  readonly words: string;
+  readonly description: string;
   /** What follows it, as the help names it. */
   readonly value?: string;
   /** One letter that stands for it. */
@@ -24,45 +24,45 @@ export interface CommandSpec {
   /** What may follow the command, as the help names it. Default: nothing. */
   readonly operand?: string;
   /** What completion offers there: words, or the keys of the configuration. Default: nothing. */
-  readonly offers?: readonly string[] | 'keys' | 'commands';
+  readonly completions?: readonly string[] | 'keys' | 'commands';
   /** `--help` aside. */
   readonly options: readonly OptionName[];
   /** Lines of at most 76 characters. */
-  readonly about: readonly string[];
+  readonly description: readonly string[];
   readonly examples: readonly string[];
 }
 
-const given = { value: 'TEXT' } as const;
+const TEXT_OPTION = { value: 'TEXT' } as const;
 
 export const OPTIONS = {
-  config: { value: 'FILE', words: 'YAML or JSON; SIDECAR_CONFIG names one as well', isFile: true },
-  json: { words: 'one JSON document instead of lines' },
-  probe: { value: 'PATH', words: 'also GET this path of the upstream with the token' },
-  max: { value: 'DURATION', words: '500ms, 60s (the default), 2m' },
-  output: { value: 'FILE', words: 'where to write. Default: sidecar.yaml', isFile: true },
-  'base-url': { value: 'URL', words: "the partner API's base URL" },
-  'auth-url': { value: 'URL', words: "the authorization server's base URL" },
-  'token-path': { value: 'PATH', words: 'of its token endpoint. Default: /oauth/token' },
-  'client-id': { ...given, words: 'the client identifier' },
+  config: { value: 'FILE', description: 'YAML or JSON; SIDECAR_CONFIG names one as well', isFile: true },
+  json: { description: 'one JSON document instead of lines' },
+  probe: { value: 'PATH', description: 'also GET this path of the upstream with the token' },
+  max: { value: 'DURATION', description: '500ms, 60s (the default), 2m' },
+  output: { value: 'FILE', description: 'where to write. Default: sidecar.yaml', isFile: true },
+  'base-url': { value: 'URL', description: "the partner API's base URL" },
+  'auth-url': { value: 'URL', description: "the authorization server's base URL" },
+  'token-path': { value: 'PATH', description: 'of its token endpoint. Default: /oauth/token' },
+  'client-id': { ...TEXT_OPTION, description: 'the client identifier' },
   'client-secret-file': {
     value: 'FILE',
-    words: 'with the secret; else SIDECAR_CLIENT_SECRET',
+    description: 'with the secret; else SIDECAR_CLIENT_SECRET',
     isFile: true,
   },
-  audience: { ...given, words: 'to ask a token for' },
-  scope: { ...given, words: 'to ask a token for, names between blanks' },
-  rate: { value: 'RATE', words: 'calls per second, or auto (the default)' },
-  yes: { words: 'ask nothing: defaults for what is not given' },
-  force: { words: 'write over files that exist' },
-  help: { short: 'h', words: 'more on a command, with examples' },
-  version: { short: 'v', words: 'print the version' },
+  audience: { ...TEXT_OPTION, description: 'to ask a token for' },
+  scope: { ...TEXT_OPTION, description: 'to ask a token for, names between blanks' },
+  rate: { value: 'RATE', description: 'calls per second, or auto (the default)' },
+  yes: { description: 'ask nothing: defaults for what is not given' },
+  force: { description: 'write over files that exist' },
+  help: { short: 'h', description: 'more on a command, with examples' },
+  version: { short: 'v', description: 'print the version' },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
 export const COMMANDS = {
   run: {
     summary: 'run the sidecar from its configuration (default)',
     options: ['config'],
-    about: [
+    description: [
       'Settings come from defaults < file < SIDECAR_ variables. The least it needs:',
       '  SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID,',
       '  SIDECAR_CLIENT_SECRET or SIDECAR_CLIENT_SECRET_FILE,',
@@ -76,7 +76,7 @@ export const COMMANDS = {
   sandbox: {
     summary: 'try it in front of a simulated partner',
     options: ['config'],
-    about: [
+    description: [
       'Starts an authorization server and a Sales API in this process, and the',
       'sidecar in front of them. Nothing to configure, no partner is called.',
       'Prints the addresses and a curl line to paste. SIDECAR_LISTEN,',
@@ -99,7 +99,7 @@ export const COMMANDS = {
       'yes',
       'force',
     ],
-    about: [
+    description: [
       'On a terminal it asks for what is not given; elsewhere, or with --yes, it',
       'asks nothing. The secret is never written into the file: it goes into a',
       'file of its own with mode 0600, or stays in SIDECAR_CLIENT_SECRET.',
@@ -112,7 +112,7 @@ export const COMMANDS = {
   check: {
     summary: 'would it work? every step, with what to do next',
     options: ['config', 'json', 'probe'],
-    about: [
+    description: [
       'Looks at settings, files, names, connections and certificates, fetches one',
       'token, and opens TLS to the upstream, which is not called unless --probe',
       'names a path. No secret is printed.',
@@ -122,9 +122,9 @@ export const COMMANDS = {
   config: {
     summary: 'print the effective configuration and origins',
     operand: '[KEY]',
-    offers: 'keys',
+    completions: 'keys',
     options: ['config'],
-    about: [
+    description: [
       'YAML, with secrets masked; behind each value stands where it came from.',
       'With KEY only that key or section.',
     ],
@@ -133,23 +133,23 @@ export const COMMANDS = {
   health: {
     summary: 'ask the admin port of a running sidecar',
     operand: '[live|ready|startup]',
-    offers: ['live', 'ready', 'startup'],
+    completions: ['live', 'ready', 'startup'],
     options: ['config'],
-    about: ['For HEALTHCHECK and exec probes: ends with 0 when it is so, else with 1.', 'Without a word: live.'],
+    description: ['For HEALTHCHECK and exec probes: ends with 0 when it is so, else with 1.', 'Without a word: live.'],
     examples: ['bearer-sidecar health', 'bearer-sidecar health ready'],
   },
   wait: {
     summary: 'wait until a running sidecar is ready',
     options: ['config', 'max'],
-    about: ['For start scripts: ends with 0 once it holds a token, with 1 after --max.'],
+    description: ['For start scripts: ends with 0 once it holds a token, with 1 after --max.'],
     examples: ['bearer-sidecar wait --max 60s && exec my-app'],
   },
   completion: {
     summary: 'print a completion script for a shell',
     operand: 'bash|zsh|fish',
-    offers: ['bash', 'zsh', 'fish'],
+    completions: ['bash', 'zsh', 'fish'],
     options: [],
-    about: [
+    description: [
       'bash  source it in ~/.bashrc:',
       '        source <(bearer-sidecar completion bash)',
       '      or, for every user, into /etc/bash_completion.d/',
@@ -166,9 +166,9 @@ export const COMMANDS = {
   help: {
     summary: 'more on a command, with examples',
     operand: '[COMMAND]',
-    offers: 'commands',
+    completions: 'commands',
     options: [],
-    about: ['The same as --help behind the command.'],
+    description: ['The same as --help behind the command.'],
     examples: ['bearer-sidecar help check'],
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;
@@ -190,7 +190,7 @@ export function optionOf(name: OptionName): OptionSpec {
 }
 
 /** With its value, as the help writes it: `--config FILE`. */
-export function written(name: OptionName): string {
+export function formatOption(name: OptionName): string {
   const { value } = optionOf(name);
   return `--${name}${value === undefined ? '' : ` ${value}`}`;
 }

@@ -4,12 +4,12 @@
  */
 import { Document, isMap, isSeq, YAMLSeq } from 'yaml';
 import type { Node } from 'yaml';
-import { writtenIn } from '../config/load/entries.ts';
-import type { Entries, Entry } from '../config/load/entries.ts';
+import { listEntryValues } from '../config/load/entries.ts';
+import type { ConfigEntries, ConfigEntry } from '../config/load/entries.ts';
 import { loadConfig } from '../config/load/load.ts';
-import type { Effective, LoadOptions } from '../config/load/load.ts';
-import { nearest } from '../config/load/nearest.ts';
-import { cut, formatProblems, formatWarnings, onOneLine } from '../config/load/problems.ts';
+import type { EffectiveSetting, LoadOptions } from '../config/load/load.ts';
+import { findNearest } from '../config/load/nearest.ts';
+import { truncate, formatProblems, formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { SETTINGS } from '../config/schema/schema.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
 import { maskSetting } from '../config/shown-settings.ts';
@@ -26,48 +26,52 @@ export interface CommandOutput {
  * Loads the configuration and prints it, or one line per problem.
  * @param part a key or section to print alone. Default: everything
  */
-export function printConfig(options: LoadOptions, part?: string): CommandOutput {
-  const isAsked: IsAsked = (key) => part === undefined || key === part || key.startsWith(`${part}.`);
-  if (part !== undefined && ![...SETTINGS.keys(), ...LISTS].some(isAsked))
-    return { exitCode: 2, stdout: '', stderr: `bearer-sidecar: ${onOneLine(unknownPart(part))}\n` };
+export function renderConfig(options: LoadOptions, part?: string): CommandOutput {
+  const isAsked: KeyFilter = (key) => part === undefined || key === part || key.startsWith(`${part}.`);
+  if (part !== undefined && ![...SETTINGS.keys(), ...LIST_KEYS].some(isAsked))
+    return { exitCode: 2, stdout: '', stderr: `bearer-sidecar: ${toSingleLine(describeUnknownKey(part))}\n` };
   const loaded = loadConfig(options);
   const warnings = formatWarnings(loaded.warnings);
   return loaded.ok
-    ? { exitCode: 0, stdout: renderSettings(loaded.effective, loaded.entries, isAsked), stderr: warnings }
+    ? { exitCode: 0, stdout: renderSettingsYaml(loaded.effective, loaded.entries, isAsked), stderr: warnings }
     : { exitCode: 2, stdout: '', stderr: warnings + formatProblems(loaded.problems) };
 }
 
-type IsAsked = (key: string) => boolean;
+type KeyFilter = (key: string) => boolean;
 
-const LISTS = ['credentials', 'routes'] as const;
+const LIST_KEYS = ['credentials', 'routes'] as const;
 
-function unknownPart(part: string): string {
+function describeUnknownKey(part: string): string {
   const sections = [...SETTINGS.keys()].map((key) => key.slice(0, Math.max(0, key.lastIndexOf('.'))));
-  const meant = nearest(part, [...SETTINGS.keys(), ...new Set(sections), ...LISTS]);
+  const meant = findNearest(part, [...SETTINGS.keys(), ...new Set(sections), ...LIST_KEYS]);
   const hint = meant === undefined ? 'bearer-sidecar config shows all of them' : `did you mean ${meant}?`;
-  return `unknown key ${JSON.stringify(cut(part))}; ${hint}`;
+  return `unknown key ${JSON.stringify(truncate(part))}; ${hint}`;
 }
 
-function renderSettings(effective: ReadonlyMap<SettingKey, Effective>, entries: Entries, isAsked: IsAsked): string {
+function renderSettingsYaml(
+  effective: ReadonlyMap<SettingKey, EffectiveSetting>,
+  entries: ConfigEntries,
+  isAsked: KeyFilter,
+): string {
   const document = new Document({});
   for (const [key, { value, origin }] of effective) {
     if (!isAsked(key)) continue;
     const node = document.createNode(maskSetting(key, value));
-    node.comment = ` ${onOneLine(origin)}${fallsBack(key, effective) ? ', as upstream.caFile' : ''}`;
+    node.comment = ` ${toSingleLine(origin)}${isFallbackCaFile(key, effective) ? ', as upstream.caFile' : ''}`;
     if (isSeq(node) || isMap(node)) node.flow = true;
     document.setIn(key.split('.'), node);
   }
-  for (const list of LISTS.filter(isAsked))
+  for (const list of LIST_KEYS.filter(isAsked))
     if (entries[list].length > 0) document.set(list, renderEntries(document, entries[list]));
   return document.toString({ lineWidth: 0 });
 }
 
 /** What each says itself; what it takes from the top level stands there. */
-function renderEntries(document: Document, entries: readonly Entry[]): Node {
+function renderEntries(document: Document, entries: readonly ConfigEntry[]): Node {
   const list = new YAMLSeq();
   for (const entry of entries) {
     const section = new Document({});
-    for (const [path, { key, value }] of writtenIn(entry)) {
+    for (const [path, { key, value }] of listEntryValues(entry)) {
       const node = document.createNode(key === undefined ? value : maskSetting(key, value));
       if (isSeq(node) || isMap(node)) node.flow = true;
       section.setIn(path.split('.'), node);
@@ -75,12 +79,12 @@ function renderEntries(document: Document, entries: readonly Entry[]): Node {
     list.add(section.contents);
   }
   const [first] = entries;
-  list.commentBefore = ` ${onOneLine(first?.origin ?? '')}; what an entry does not say itself is as above`;
+  list.commentBefore = ` ${toSingleLine(first?.origin ?? '')}; what an entry does not say itself is as above`;
   return list;
 }
 
 /** True for the one setting that takes another's value when it has none. */
-function fallsBack(key: SettingKey, effective: ReadonlyMap<SettingKey, Effective>): boolean {
+function isFallbackCaFile(key: SettingKey, effective: ReadonlyMap<SettingKey, EffectiveSetting>): boolean {
   return (
     key === 'auth.caFile' && effective.get(key)?.value === null && effective.get('upstream.caFile')?.value !== null
   );

@@ -4,19 +4,19 @@
  */
 import { isatty } from 'node:tty';
 
-export interface HangUp {
+export interface SighupListener {
   /** Aborted when the terminal has gone: nobody is there any more who could end the process. */
-  readonly terminalGone: AbortSignal;
+  readonly terminalClosed: AbortSignal;
   /** Who hears of every other SIGHUP; at once if one has come before. */
   onReload(reload: () => void): void;
   /** From now on the process ends with the signal, as without this. */
-  ignore(): void;
+  restoreDefault(): void;
 }
 
 const STANDARD_STREAMS = [0, 1, 2];
 
 /** From now on the signal does not end the process by itself. */
-export function listenForHangUp(): HangUp {
+export function listenForSighup(): SighupListener {
   const terminals = STANDARD_STREAMS.filter((descriptor) => isatty(descriptor));
   const gone = new AbortController();
   let hasCome = false;
@@ -30,11 +30,11 @@ export function listenForHangUp(): HangUp {
   };
   process.on('SIGHUP', hear);
   return {
-    terminalGone: gone.signal,
+    terminalClosed: gone.signal,
     onReload(hearer) {
       reload = hearer;
       if (hasCome) hearer();
     },
-    ignore: () => void process.off('SIGHUP', hear),
+    restoreDefault: () => void process.off('SIGHUP', hear),
   };
 }

@@ -1,9 +1,9 @@
 /** The texts of --help: one that fits a screen of 80 by 24, and one for each command. All words are the table's. */
-import { COMMAND_NAMES, commandOf, optionOf, written } from './command-table.ts';
+import { COMMAND_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
 import type { CommandName, OptionName } from './command-table.ts';
 import type { Paint } from './paint.ts';
 
-const LEAST = [
+const MINIMUM_SETTINGS = [
   'Settings: defaults < file < SIDECAR_ variables. run needs at least',
   '  SIDECAR_BASE_URL  SIDECAR_AUTH_URL  SIDECAR_CLIENT_ID  SIDECAR_CLIENT_SECRET',
   '  (or …_FILE) and SIDECAR_AUDIENCE or SIDECAR_SCOPE; init asks for them',
@@ -11,43 +11,45 @@ const LEAST = [
 
 /** What the program can do, on one screen. */
 export function describeProgram(version: string, paint: Paint): string {
-  const names = COMMAND_NAMES.map((name) => [shownCommand(name), commandOf(name).summary] as const);
-  return text([
+  const names = COMMAND_NAMES.map((name) => [formatCommand(name), commandOf(name).summary] as const);
+  return joinLines([
     paint('heading', `bearer-sidecar ${version}`),
     "OAuth 2.0 bearer tokens, throttling and retries in front of a partner's API",
     '',
     `${paint('heading', 'Usage:')} bearer-sidecar [COMMAND] [OPTIONS]`,
     '',
-    ...columns(names, paint),
+    ...formatColumns(names, paint),
     '',
-    ...columns(
+    ...formatColumns(
       [
-        [written('config'), optionOf('config').words],
+        [formatOption('config'), optionOf('config').description],
         ['--help, --version', 'COMMAND --help tells of its options, with examples'],
       ],
       paint,
     ),
     '',
-    ...LEAST,
+    ...MINIMUM_SETTINGS,
     paint('quiet', 'Exit codes: 0 fine, 1 failed or found a fault, 2 wrong usage or settings'),
   ]);
 }
 
 /** How one command is used, with its options and examples. */
 export function describeCommand(name: CommandName, paint: Paint): string {
-  const { summary, operand, options, about, examples } = commandOf(name);
+  const { summary, operand, options, description, examples } = commandOf(name);
   const shown: readonly OptionName[] = [...options, 'help'];
   const usage = ['bearer-sidecar', name, operand, options.length > 0 ? '[OPTIONS]' : undefined];
-  return text([
+  return joinLines([
     `${paint('heading', `bearer-sidecar ${name}`)}: ${summary}`,
     '',
     `${paint('heading', 'Usage:')} ${usage.filter((word) => word !== undefined).join(' ')}`,
     '',
-    ...about.map((line) => `  ${line}`),
+    ...description.map((line) => `  ${line}`),
     '',
     paint('heading', 'Options'),
-    ...columns(
-      shown.map((option) => [written(option), option === 'help' ? 'this text' : optionOf(option).words] as const),
+    ...formatColumns(
+      shown.map(
+        (option) => [formatOption(option), option === 'help' ? 'this text' : optionOf(option).description] as const,
+      ),
       paint,
     ),
     '',
@@ -56,17 +58,17 @@ export function describeCommand(name: CommandName, paint: Paint): string {
   ]);
 }
 
-function shownCommand(name: CommandName): string {
+function formatCommand(name: CommandName): string {
   const { operand } = commandOf(name);
   return operand === undefined ? name : `${name} ${operand}`;
 }
 
 /** Two columns, the first padded before it is coloured: escapes have no width on the screen. */
-function columns(rows: readonly (readonly [string, string])[], paint: Paint): string[] {
+function formatColumns(rows: readonly (readonly [string, string])[], paint: Paint): string[] {
   const width = Math.max(...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `  ${paint('name', left)}${' '.repeat(width - left.length)}  ${right}`);
 }
 
-function text(lines: readonly string[]): string {
+function joinLines(lines: readonly string[]): string {
   return `${lines.join('\n')}\n`;
 }

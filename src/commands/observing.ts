@@ -2,17 +2,17 @@
 import { createLogLevelSwitch, type LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
-import type { StartWatch } from '../exchange/watch.ts';
-import type { Observe } from '../telemetry/events.ts';
+import type { StartTracer } from '../exchange/watch.ts';
+import type { EventObserver } from '../telemetry/events.ts';
 import type { Log, LogLevel, LogOptions } from '../telemetry/log/log.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 
-export interface Observing {
-  readonly observe: Observe;
+export interface Observability {
+  readonly observe: EventObserver;
   /** Undefined: nothing is traced. */
-  readonly traced: StartWatch | undefined;
+  readonly startTracer: StartTracer | undefined;
   /** Undefined unless `admin.allowLogLevel`. */
-  readonly logLevels: LogLevelSwitch | undefined;
+  readonly logLevelSwitch: LogLevelSwitch | undefined;
   /** To be called when the configuration says so. */
   readonly setLogLevel: (level: LogLevel) => void;
   /** Sends the spans that are left, waiting at most `timeoutMs`. The log stays open. Never rejects. */
@@ -20,7 +20,7 @@ export interface Observing {
 }
 
 /** @param log where both tell what happens to them */
-export async function openObserving(config: Config, version: string, log: Log): Promise<Observing> {
+export async function openObservability(config: Config, version: string, log: Log): Promise<Observability> {
   const tracing = await openTracing({
     env: process.env,
     version,
@@ -32,7 +32,7 @@ export async function openObserving(config: Config, version: string, log: Log): 
     ? createLogLevelSwitch({
         configured: config.log.level,
         apply: log.setLevel,
-        tell: (message) => log.warn(message),
+        report: (message) => log.warn(message),
         clock: systemClock,
       })
     : undefined;
@@ -44,8 +44,8 @@ export async function openObserving(config: Config, version: string, log: Log): 
             log.observe(event);
             tracing.observe(event);
           },
-    traced: tracing?.watch,
-    logLevels,
+    startTracer: tracing?.startTracer,
+    logLevelSwitch: logLevels,
     setLogLevel: logLevels?.configure ?? log.setLevel,
     close: async (timeoutMs) => {
       await tracing?.close(timeoutMs);
@@ -54,7 +54,7 @@ export async function openObserving(config: Config, version: string, log: Log): 
 }
 
 /** Which requests are logged, as the log takes it. */
-export function sampleRequests({ log }: Config): NonNullable<LogOptions['sampling']> {
+export function logSamplingOptions({ log }: Config): NonNullable<LogOptions['sampling']> {
   return { share: log.sample, slowMs: log.slowMs, random: Math.random };
 }
 

@@ -5,10 +5,10 @@
 import { styleText } from 'node:util';
 
 /** What a text is. */
-export type Role = 'heading' | 'name' | 'quiet' | 'good' | 'warning' | 'bad';
+export type TextRole = 'heading' | 'name' | 'quiet' | 'good' | 'warning' | 'bad';
 
 /** The text with its colour, or as it is. */
-export type Paint = (role: Role, text: string) => string;
+export type Paint = (role: TextRole, text: string) => string;
 
 const STYLES = {
   heading: 'bold',
@@ -17,9 +17,9 @@ const STYLES = {
   good: 'green',
   warning: 'yellow',
   bad: 'red',
-} as const satisfies Record<Role, Parameters<typeof styleText>[0]>;
+} as const satisfies Record<TextRole, Parameters<typeof styleText>[0]>;
 
-const USUAL_COLUMNS = 80;
+const DEFAULT_COLUMNS = 80;
 
 /** Paints for one stream. */
 export function paintFor(stream: NodeJS.WritableStream): Paint {
@@ -27,10 +27,10 @@ export function paintFor(stream: NodeJS.WritableStream): Paint {
 }
 
 /** How wide a terminal is, in characters. */
-export function columnsOf({ columns }: Pick<NodeJS.WriteStream, 'columns'>): number {
+export function terminalWidthOf({ columns }: Pick<NodeJS.WriteStream, 'columns'>): number {
   // Some do not know their size and say 0.
-  return columns > 0 ? columns : USUAL_COLUMNS;
+  return columns > 0 ? columns : DEFAULT_COLUMNS;
 }
 
 /** For places that no person looks at. */
-export const plain: Paint = (_role, text) => text;
+export const paintNothing: Paint = (_role, text) => text;

@@ -2,12 +2,12 @@
  * The log for people: each JSON line as time, level, message and what else it says, on one line. What is logged, and that no secret is
  * in it, is decided before; here only the form changes, and nothing in a line can move a terminal's cursor.
  */
-import { onOneLine } from '../config/load/problems.ts';
+import { toSingleLine } from '../config/load/problems.ts';
 import { createLog } from '../telemetry/log/log.ts';
 import type { Log, LogOptions } from '../telemetry/log/log.ts';
 import { createDescriptorWriter } from '../telemetry/log/log-writer.ts';
 import { paintFor } from './paint.ts';
-import type { Paint, Role } from './paint.ts';
+import type { Paint, TextRole } from './paint.ts';
 
 type LogFormat = 'auto' | 'json' | 'pretty';
 /** A stream that may be a terminal. */
@@ -16,24 +16,24 @@ export interface OutputStream extends NodeJS.WritableStream {
   readonly fd: number;
 }
 
-const ROLES: Readonly<Record<string, Role>> = { fatal: 'bad', error: 'bad', warn: 'warning', info: 'good' };
+const LEVEL_ROLES: Readonly<Record<string, TextRole>> = { fatal: 'bad', error: 'bad', warn: 'warning', info: 'good' };
 const LEVEL_WIDTH = 5;
 
 /** Whether people read there. */
-export function isForPeople(format: LogFormat, stream: Pick<OutputStream, 'isTTY'>): boolean {
+export function isReadableFormat(format: LogFormat, stream: Pick<OutputStream, 'isTTY'>): boolean {
   return format === 'pretty' || (format === 'auto' && stream.isTTY === true);
 }
 
 /** Opens the log on a stream: JSON lines, or readable ones where people read. */
 export function openLog(format: LogFormat, stream: OutputStream, options: Omit<LogOptions, 'format'>): Log {
   const { destination = createDescriptorWriter(stream) } = options;
-  const form = isForPeople(format, stream) ? { format: formatLines(paintFor(stream)) } : {};
+  const form = isReadableFormat(format, stream) ? { format: formatLines(paintFor(stream)) } : {};
   return createLog({ ...options, ...form, destination });
 }
 
 /** On Ctrl-C a terminal shows ^C where the next line of the log would begin: that begins a line further down. */
-export function stepDownAtEnd(format: LogFormat, stream: OutputStream, stop: AbortSignal): void {
-  if (stream.isTTY !== true || !isForPeople(format, stream)) return;
+export function breakLineOnStop(format: LogFormat, stream: OutputStream, stop: AbortSignal): void {
+  if (stream.isTTY !== true || !isReadableFormat(format, stream)) return;
   stop.addEventListener('abort', () => stream.write('\n'), { once: true });
 }
 
@@ -49,17 +49,17 @@ function formatLines(paint: Paint): (lines: string) => string {
 /** One line of the log, without its line end, in words; what is no JSON object is passed on as text. */
 export function formatLine(line: string, paint: Paint): string {
   const fields = parse(line);
-  if (fields === undefined) return onOneLine(line);
+  if (fields === undefined) return toSingleLine(line);
   const { time, level, msg, ...rest } = fields;
   const name = textOf(level);
-  const head = [paint('quiet', clockTime(time)), paint(ROLES[name] ?? 'quiet', name.padEnd(LEVEL_WIDTH))];
-  const words = msg === 'request' ? describeRequest(rest, paint) : [textOf(msg), ...pairs(rest, paint)];
+  const head = [paint('quiet', formatLocalTime(time)), paint(LEVEL_ROLES[name] ?? 'quiet', name.padEnd(LEVEL_WIDTH))];
+  const words = msg === 'request' ? describeRequest(rest, paint) : [textOf(msg), ...formatPairs(rest, paint)];
   return [...head, ...words].join(' ');
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type LogLineFields = Readonly<Record<string, unknown>>;
 
-function parse(line: string): Fields | undefined {
+function parse(line: string): LogLineFields | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
@@ -69,35 +69,37 @@ function parse(line: string): Fields | undefined {
 }
 
 /** `POST /quotes 201 in 12.3 ms`; of the rest what is out of the ordinary. */
-function describeRequest({ method, path, code, durationMs, ...rest }: Fields, paint: Paint): string[] {
-  const isOrdinary = ([key, value]: readonly [string, unknown]): boolean => ORDINARY[key] === value;
+function describeRequest({ method, path, code, durationMs, ...rest }: LogLineFields, paint: Paint): string[] {
+  const isOrdinary = ([key, value]: readonly [string, unknown]): boolean => TYPICAL_FIELDS[key] === value;
   const others = Object.fromEntries(Object.entries(rest).filter((entry) => !isOrdinary(entry)));
   const status = paint(roleOf(Number(code)), textOf(code));
-  return [textOf(method), textOf(path), status, `in ${textOf(durationMs)} ms`, ...pairs(others, paint)];
+  return [textOf(method), textOf(path), status, `in ${textOf(durationMs)} ms`, ...formatPairs(others, paint)];
 }
 
-const ORDINARY: Fields = { route: 'default', source: 'upstream', queuedMs: 0, attempts: 1 };
+const TYPICAL_FIELDS: LogLineFields = { route: 'default', source: 'upstream', queuedMs: 0, attempts: 1 };
 
-function roleOf(status: number): Role {
+function roleOf(status: number): TextRole {
   if (status >= 500) return 'bad';
   return status >= 400 ? 'warning' : 'good';
 }
 
-function pairs(fields: Fields, paint: Paint): string[] {
-  return Object.entries(fields).map(([key, value]) => `${paint('quiet', `${onOneLine(key)}=`)}${quoted(value)}`);
+function formatPairs(fields: LogLineFields, paint: Paint): string[] {
+  return Object.entries(fields).map(
+    ([key, value]) => `${paint('quiet', `${toSingleLine(key)}=`)}${formatValue(value)}`,
+  );
 }
 
-function quoted(value: unknown): string {
-  if (typeof value === 'string' && /^[^\s"=]+$/.test(value)) return onOneLine(value);
-  return onOneLine(JSON.stringify(value));
+function formatValue(value: unknown): string {
+  if (typeof value === 'string' && /^[^\s"=]+$/.test(value)) return toSingleLine(value);
+  return toSingleLine(JSON.stringify(value));
 }
 
 function textOf(value: unknown): string {
-  return onOneLine(typeof value === 'string' ? value : JSON.stringify(value ?? ''));
+  return toSingleLine(typeof value === 'string' ? value : JSON.stringify(value ?? ''));
 }
 
 /** On the wall clock of whoever looks. */
-function clockTime(time: unknown): string {
+function formatLocalTime(time: unknown): string {
   const at = new Date(textOf(time));
   if (Number.isNaN(at.getTime())) return '--:--:--.---';
   const [hours, minutes, seconds] = [at.getHours(), at.getMinutes(), at.getSeconds()].map(twoDigits);

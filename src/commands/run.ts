@@ -1,25 +1,25 @@
 /** `bearer-sidecar run`: the sidecar from its configuration, until a signal. */
 import type { AuthConfig, Config } from '../config/config.ts';
-import type { Loaded } from '../config/changes.ts';
-import { loadConfig, namesFile, type LoadOptions, type LoadResult } from '../config/load/load.ts';
+import type { LoadedConfig } from '../config/changes.ts';
+import { loadConfig, hasConfigFile, type LoadOptions, type LoadResult } from '../config/load/load.ts';
 import { formatProblems, formatWarnings } from '../config/load/problems.ts';
 import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
-import { describeStart, type Places } from './banner.ts';
-import { listenForHangUp } from './hang-up.ts';
-import { openObserving, sampleRequests, type Observing } from './observing.ts';
-import { columnsOf, paintFor } from './paint.ts';
-import { isForPeople, openLog, stepDownAtEnd } from './readable-log.ts';
+import { describeStartup, type StartupUrls } from './banner.ts';
+import { listenForSighup } from './hang-up.ts';
+import { openObservability, logSamplingOptions, type Observability } from './observing.ts';
+import { terminalWidthOf, paintFor } from './paint.ts';
+import { isReadableFormat, openLog, breakLineOnStop } from './readable-log.ts';
 
-const FIRST_STEPS = '\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n';
+const FIRST_RUN_HINT = '\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n';
 
 /** Longest wait for log lines to leave at the end. */
-const LAST_LINES_MS = 500;
+const LOG_FLUSH_TIMEOUT_MS = 500;
 /** Longest wait for spans to leave, before that. */
-const LAST_SPANS_MS = 1000;
-const SHORTEST_EXTRA_SECRET = 12;
+const SPAN_FLUSH_TIMEOUT_MS = 1000;
+const MIN_EXTRA_SECRET_LENGTH = 12;
 
 /** @returns exit code: 0 when nothing was cut, 1 when something was or the start failed, 2 for invalid settings */
 export async function run(
@@ -31,27 +31,29 @@ export async function run(
   if (!loaded.ok) {
     process.stderr.write(formatWarnings([...warnings, ...loaded.warnings]) + formatProblems(loaded.problems));
     // Whoever has just typed the name alone wants to know how to begin.
-    if (process.stderr.isTTY && !namesFile(load)) process.stderr.write(FIRST_STEPS);
+    if (process.stderr.isTTY && !hasConfigFile(load)) process.stderr.write(FIRST_RUN_HINT);
     return 2;
   }
   const { log: terms, credentials } = loaded.config;
   const { stdout } = process;
-  const sampling = sampleRequests(loaded.config);
+  const sampling = logSamplingOptions(loaded.config);
   const log = openLog(terms.format, stdout, { level: terms.level, secretsInUse: credentials.length, sampling });
   for (const warning of [...warnings, ...loaded.warnings]) log.warn(warning);
-  const loadAgain = namesFile(load) ? () => loadConfig(load) : undefined;
-  const onListening = (places: Places): void => {
-    if (!stdout.isTTY || !isForPeople(terms.format, stdout)) return;
-    stdout.write(describeStart(loaded, version, places, { paint: paintFor(stdout), columns: columnsOf(stdout) }));
-    stepDownAtEnd(terms.format, stdout, stop);
+  const loadAgain = hasConfigFile(load) ? () => loadConfig(load) : undefined;
+  const onListening = (places: StartupUrls): void => {
+    if (!stdout.isTTY || !isReadableFormat(terms.format, stdout)) return;
+    stdout.write(
+      describeStartup(loaded, version, places, { paint: paintFor(stdout), columns: terminalWidthOf(stdout) }),
+    );
+    breakLineOnStop(terms.format, stdout, stop);
   };
-  return serve({ loaded, loadAgain, version, log, stop, onListening });
+  return serve({ loaded, reloadConfig: loadAgain, version, log, stop, onListening });
 }
 
 export interface ServeOptions {
-  readonly loaded: Loaded;
+  readonly loaded: LoadedConfig;
   /** Reads the configuration again; undefined where there is no file. */
-  readonly loadAgain: (() => LoadResult) | undefined;
+  readonly reloadConfig: (() => LoadResult) | undefined;
   readonly version: string;
   readonly log: Log;
   readonly stop: AbortSignal;
@@ -63,26 +65,26 @@ export interface ServeOptions {
  * configuration again.
  * @throws Error in words for people when it cannot start
  */
-export async function serve({ loaded, loadAgain, version, log, stop, onListening }: ServeOptions): Promise<number> {
-  const hangUp = listenForHangUp();
+export async function serve({ loaded, reloadConfig, version, log, stop, onListening }: ServeOptions): Promise<number> {
+  const hangUp = listenForSighup();
   const quit = new AbortController();
-  let observing: Observing | undefined;
+  let observing: Observability | undefined;
   try {
     const { config } = loaded;
     await registerSecrets(config, log);
-    const { droppedLines, trouble, registerSecret } = log;
-    observing = await openObserving(config, version, log);
-    const { observe, setLogLevel, traced, logLevels } = observing;
+    const { droppedLines, deliveryProblem, registerSecret } = log;
+    observing = await openObservability(config, version, log);
+    const { observe, setLogLevel, startTracer, logLevelSwitch } = observing;
     const sidecar = await startSidecar({
       config,
       version,
       observe,
       logLinesDropped: droppedLines,
-      logTrouble: trouble,
-      source: { loaded, load: loadAgain, setLogLevel },
-      traced,
-      logLevels,
-      withhold: registerSecret,
+      logTrouble: deliveryProblem,
+      source: { loaded, load: reloadConfig, setLogLevel },
+      startTracer: startTracer,
+      logLevels: logLevelSwitch,
+      redactValue: registerSecret,
       onQuit: () => {
         log.warn('asked to end by POST /quitquitquit');
         quit.abort();
@@ -90,17 +92,17 @@ export async function serve({ loaded, loadAgain, version, log, stop, onListening
     });
     onListening(sidecar);
     hangUp.onReload(sidecar.reload);
-    giveStartBack();
-    const end = AbortSignal.any([stop, quit.signal, hangUp.terminalGone]);
+    collectStartupGarbage();
+    const end = AbortSignal.any([stop, quit.signal, hangUp.terminalClosed]);
     if (!end.aborted)
       await new Promise((resolve) => {
         end.addEventListener('abort', resolve, { once: true });
       });
     return (await sidecar.drain()) === 0 ? 0 : 1;
   } finally {
-    await observing?.close(LAST_SPANS_MS);
-    await log.close(LAST_LINES_MS);
-    hangUp.ignore();
+    await observing?.close(SPAN_FLUSH_TIMEOUT_MS);
+    await log.close(LOG_FLUSH_TIMEOUT_MS);
+    hangUp.restoreDefault();
   }
 }
 
@@ -108,31 +110,31 @@ export async function serve({ loaded, loadAgain, version, log, stop, onListening
  * What only the start needed is given back while the first token is on its way, instead of when the heap is next full, which may be never.
  * Nothing happens without `--expose-gc`, which the image has.
  */
-function giveStartBack(): void {
+function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
 /** A second line of defence: no secret is ever meant to reach a log line. */
 async function registerSecrets({ credentials, egress, fleet }: Config, log: Log): Promise<void> {
-  const redisUrl = fleet && (await read('fleet.redisUrl', fleet.redisUrl));
+  const redisUrl = fleet && (await readSecretValue('fleet.redisUrl', fleet.redisUrl));
   const shared = redisUrl === undefined ? undefined : redisPassword(redisUrl);
   if (shared !== undefined) log.registerSecret(shared);
   for (const { password } of [egress.proxy, egress.httpProxy].filter((url) => url !== undefined))
     if (password !== '') log.registerSecret(decodeURIComponent(password));
   // Last, since only the newest few are remembered.
-  for (const { auth } of credentials) await registerSecretsOf(auth, log);
+  for (const { auth } of credentials) await registerCredentialSecrets(auth, log);
 }
 
-async function registerSecretsOf(auth: AuthConfig, log: Log): Promise<void> {
+async function registerCredentialSecrets(auth: AuthConfig, log: Log): Promise<void> {
   const extras = [...Object.values(auth.extraParameters), ...Object.values(auth.extraHeaders)];
   // A shorter one is hardly a secret, and masking it would shred every line.
-  for (const value of extras.filter(({ length }) => length >= SHORTEST_EXTRA_SECRET)) log.registerSecret(value);
+  for (const value of extras.filter(({ length }) => length >= MIN_EXTRA_SECRET_LENGTH)) log.registerSecret(value);
   if (!('secret' in auth.method)) return;
-  const secret = await read('auth.clientSecret', auth.method.secret);
-  if (secret !== undefined) log.registerSecret(secret, await read('auth.clientId', auth.clientId));
+  const secret = await readSecretValue('auth.clientSecret', auth.method.secret);
+  if (secret !== undefined) log.registerSecret(secret, await readSecretValue('auth.clientId', auth.clientId));
 }
 
-async function read(key: string, source: SecretSource): Promise<string | undefined> {
+async function readSecretValue(key: string, source: SecretSource): Promise<string | undefined> {
   const reading = await readSecret(key, source);
   return reading.kind === 'read' ? reading.value : undefined;
 }

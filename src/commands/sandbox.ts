@@ -1,18 +1,18 @@
 /** `bearer-sidecar sandbox`: a simulated partner in this process and the sidecar in front of it; nothing to configure. */
-import { loadConfig, namesFile, type LoadOptions, type Preset } from '../config/load/load.ts';
-import { ORDINARY_CLIENT } from '../config/ordinary-client.ts';
+import { loadConfig, hasConfigFile, type LoadOptions, type Preset } from '../config/load/load.ts';
+import { DEFAULT_CLIENT_SETTINGS } from '../config/ordinary-client.ts';
 import { formatProblems, formatWarnings } from '../config/load/problems.ts';
-import { describe } from '../sandbox/sandbox-text.ts';
+import { formatSandboxLines } from '../sandbox/sandbox-text.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
-import { describeEnd } from './banner.ts';
-import { sampleRequests } from './observing.ts';
+import { describeShutdown } from './banner.ts';
+import { logSamplingOptions } from './observing.ts';
 import { paintFor } from './paint.ts';
-import { openLog, stepDownAtEnd } from './readable-log.ts';
+import { openLog, breakLineOnStop } from './readable-log.ts';
 import { serve } from './run.ts';
 
 /** @returns exit code, as run */
 export async function runSandbox(load: LoadOptions, version: string, stop: AbortSignal): Promise<number> {
-  const sandbox = await startSandbox(clientFrom(load.env));
+  const sandbox = await startSandbox(readClient(load.env));
   try {
     const readConfig = () => loadConfig({ ...load, preset: presetFor(sandbox) });
     const loaded = readConfig();
@@ -25,20 +25,22 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
     // Standard output is for the addresses; the log goes where it does not mix with them.
     const log = openLog(config.log.format, process.stderr, {
       level: config.log.level,
-      sampling: sampleRequests(config),
+      sampling: logSamplingOptions(config),
     });
     return await serve({
       loaded,
-      loadAgain: namesFile(load) ? readConfig : undefined,
+      reloadConfig: hasConfigFile(load) ? readConfig : undefined,
       version,
       log,
       stop,
       onListening: ({ proxyUrl, adminUrl }) => {
         const { stdout } = process;
-        const lines = describe(sandbox, { proxyUrl, adminUrl });
+        const lines = formatSandboxLines(sandbox, { proxyUrl, adminUrl });
         // Scripts read these lines as they are; what is for people alone stands around them.
-        stdout.write(stdout.isTTY ? frame(lines, version, describeEnd(loaded)) : `${lines.join('\n')}\n`);
-        stepDownAtEnd(config.log.format, process.stderr, stop);
+        stdout.write(
+          stdout.isTTY ? formatForTerminal(lines, version, describeShutdown(loaded)) : `${lines.join('\n')}\n`,
+        );
+        breakLineOnStop(config.log.format, process.stderr, stop);
       },
     });
   } finally {
@@ -46,7 +48,7 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
   }
 }
 
-function frame(lines: readonly string[], version: string, end: string): string {
+function formatForTerminal(lines: readonly string[], version: string, end: string): string {
   const title = paintFor(process.stdout)('heading', `bearer-sidecar ${version}: the sandbox`);
   return [title, '', ...lines, '', 'Paste what follows "try" into another terminal.', end, '', ''].join('\n');
 }
@@ -56,7 +58,7 @@ function presetFor(sandbox: Sandbox): Preset {
   return {
     name: 'sandbox',
     values: {
-      ...ORDINARY_CLIENT,
+      ...DEFAULT_CLIENT_SETTINGS,
       'upstream.baseUrl': sandbox.apiUrl.href,
       'auth.url': sandbox.authUrl.origin,
       'auth.tokenPath': sandbox.tokenUrl.pathname,
@@ -69,6 +71,6 @@ function presetFor(sandbox: Sandbox): Preset {
 }
 
 /** Whoever sets the two variables knows the client, and can run `check` or an own client against the sandbox. */
-function clientFrom({ SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret }: LoadOptions['env']): SandboxOptions {
+function readClient({ SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret }: LoadOptions['env']): SandboxOptions {
   return id === undefined || id === '' || secret === undefined || secret === '' ? {} : { client: { id, secret } };
 }

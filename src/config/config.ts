@@ -3,27 +3,27 @@
  * Keys are those of the file; docs, formats, defaults and variables live in schema.ts.
  */
 
-import type { EgressOptions } from '../platform/egress/egress.ts';
+import type { ProxySelectorOptions } from '../platform/egress/egress.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
-import type { ClientMethod } from '../token/client/client-authentication.ts';
+import type { ClientAuthMethod } from '../token/client/client-authentication.ts';
 
 /** A value given in place, or in a file that is read anew whenever the value is needed. */
 export type ValueSource =
   { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
 
-export type ListenAddress =
+export type ListenAddressConfig =
   /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). IPv6 without brackets. */
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string };
 
 /** One entry of an allow-list of Host values; no port allows any. `host` is lower case, IPv6 in brackets. */
-export interface AllowedHost {
+export interface AllowedHostConfig {
   readonly host: string;
   readonly port: number | undefined;
 }
 
 /** One entry of the list of what may be asked for. */
-export interface AllowRule {
+export interface AllowRuleConfig {
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
   /** A prefix of whole segments; `/` allows every path. */
@@ -60,7 +60,7 @@ export interface UpstreamConfig {
 export interface AuthConfig {
   readonly endpoint: TokenEndpointSource;
   readonly clientId: ValueSource;
-  readonly method: ClientMethod;
+  readonly method: ClientAuthMethod;
   /** Offered to the token endpoint. */
   readonly clientCertificate: ClientCertificateFiles | undefined;
   /** Empty = none. */
@@ -138,26 +138,26 @@ export interface Config {
   readonly routes: readonly [RouteConfig, ...RouteConfig[]];
   /** Those that a route uses. */
   readonly credentials: readonly CredentialConfig[];
-  readonly egress: EgressOptions;
+  readonly egress: ProxySelectorOptions;
   readonly listen: {
-    readonly address: ListenAddress;
+    readonly address: ListenAddressConfig;
     /** Permission bits of a `unix:` socket. */
     readonly socketMode: number;
     /** `name` is lower case. */
     readonly requiredHeader: { readonly name: string; readonly value: ValueSource } | undefined;
     readonly allowUnauthenticatedNetwork: boolean;
-    readonly allowedHosts: readonly AllowedHost[];
+    readonly allowedHosts: readonly AllowedHostConfig[];
     /** Serialized origins (RFC 6454 §6.2), lower case. */
     readonly allowedOrigins: readonly string[];
     /** Empty allows everything. */
-    readonly allow: readonly AllowRule[];
+    readonly allow: readonly AllowRuleConfig[];
     readonly allowHalfClose: boolean;
     readonly keepAliveMs: number;
     readonly maxConnections: number;
   };
   readonly admin: {
-    readonly address: ListenAddress;
-    readonly allowedHosts: readonly AllowedHost[];
+    readonly address: ListenAddressConfig;
+    readonly allowedHosts: readonly AllowedHostConfig[];
     readonly exposeAll: boolean;
     readonly allowQuit: boolean;
     readonly allowLogLevel: boolean;

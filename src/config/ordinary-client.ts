@@ -5,7 +5,7 @@
 import type { Preset } from './load/load.ts';
 
 /** Part of a preset: a client with a secret in HTTP Basic, no certificate, no proxy, nothing further in its requests. */
-export const ORDINARY_CLIENT: Preset['values'] = {
+export const DEFAULT_CLIENT_SETTINGS: Preset['values'] = {
   'auth.issuer': null,
   'auth.method': null,
   'auth.basicEncoding': null,

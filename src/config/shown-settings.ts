@@ -1,5 +1,5 @@
 /** Settings as they may be shown: what is secret is masked, whatever it came from. */
-import { writtenIn } from './load/entries.ts';
+import { listEntryValues } from './load/entries.ts';
 import type { SettingValue } from './schema/formats/formats.ts';
 import type { LoadResult } from './load/load.ts';
 import { isTextMap, settingOf } from './schema/schema.ts';
@@ -7,7 +7,7 @@ import type { SettingKey } from './schema/schema.ts';
 import { MASK } from './schema/formats/url.ts';
 
 /** A setting in words. */
-export interface ShownSetting {
+export interface DisplayedSetting {
   /** As in a file; of an entry behind its label: `routes[1].throttle.rate`. */
   readonly key: string;
   readonly value: string;
@@ -27,23 +27,26 @@ export function maskSetting(key: SettingKey, value: SettingValue): SettingValue 
 }
 
 /** Every setting in the order of the documentation, then what the entries of `credentials` and `routes` say themselves. */
-export function listSettings({ effective, entries }: Extract<LoadResult, { readonly ok: true }>): ShownSetting[] {
+export function listDisplayedSettings({
+  effective,
+  entries,
+}: Extract<LoadResult, { readonly ok: true }>): DisplayedSetting[] {
   const own = [...entries.credentials, ...entries.routes].flatMap((entry) =>
-    [...writtenIn(entry)].map(([path, { key, value }]) => ({
+    [...listEntryValues(entry)].map(([path, { key, value }]) => ({
       key: `${entry.label}.${path}`,
-      value: inText(key === undefined ? value : maskSetting(key, value)),
+      value: formatValue(key === undefined ? value : maskSetting(key, value)),
       origin: entry.origin,
     })),
   );
   const shown = [...effective].map(([key, { value, origin }]) => ({
     key,
-    value: inText(maskSetting(key, value)),
+    value: formatValue(maskSetting(key, value)),
     origin,
   }));
   return [...shown, ...own];
 }
 
-function inText(value: SettingValue): string {
+function formatValue(value: SettingValue): string {
   if (value === null) return 'none';
   if (Array.isArray(value)) return value.length === 0 ? 'none' : (value as readonly string[]).join(', ');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);

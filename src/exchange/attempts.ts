@@ -6,44 +6,44 @@
 import { SidecarError } from '../platform/errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { Ticket } from '../throttle/throttle.ts';
-import { answerField, type AnswerHead } from '../upstream/answer-head.ts';
+import { getResponseHeader, type UpstreamResponse } from '../upstream/answer-head.ts';
 import type { Attempt } from '../upstream/attempt.ts';
-import type { AttemptEnd, AttemptTerms } from '../upstream/attempt-terms.ts';
-import { answerOutcome, endOf, faultOf } from './attempt-outcome.ts';
-import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
-import { NextSteps, type NextStep } from './next-step.ts';
-import { LastWord } from './last-word.ts';
-import { Outgoing, type AttemptInputs } from './outgoing.ts';
+import type { AttemptResult, AttemptHandler } from '../upstream/attempt-terms.ts';
+import { labelResponse, classifyAttempt, toSidecarError } from './attempt-outcome.ts';
+import type { Exchange, ExchangeParts, OutcomeListener, RelayedResponse } from './exchange.ts';
+import { RetryPlanner, type RetryStep } from './next-step.ts';
+import { HeldResponse } from './last-word.ts';
+import { RequestBuilder, type AttemptInputs } from './outgoing.ts';
 import { Relay } from './relay.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
-import { awaitToken, inStage, isOver, isReason, nameEnd } from './stage.ts';
+import { awaitToken, waitInStage, isAborted, isClientFacing, toStageError } from './stage.ts';
 
-export class Attempts implements AttemptTerms {
+export class Attempts implements AttemptHandler {
   readonly responseTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;
   readonly #parts: ExchangeParts;
   readonly #exchange: Exchange;
   readonly #ticket: Ticket;
   readonly #body: RequestBody;
-  readonly #outcome: Outcome;
-  readonly #outgoing: Outgoing;
+  readonly #outcome: OutcomeListener;
+  readonly #requestBuilder: RequestBuilder;
   readonly #relay: Relay;
-  readonly #steps: NextSteps;
+  readonly #retryPlanner: RetryPlanner;
   /** Those of the attempt under way, or just ended. */
-  #means: AttemptInputs | undefined;
+  #inputs: AttemptInputs | undefined;
   /** Made when there is one to keep. */
-  #lastWord: LastWord | undefined;
+  #heldResponse: HeldResponse | undefined;
   /** What follows the attempt under way or just ended; undefined as long as nothing does. */
-  #next: NextStep | undefined;
+  #nextStep: RetryStep | undefined;
   /** Of the head that has come in the attempt under way or just ended. */
   #headOutcome: AttemptOutcome | undefined;
   #headAt = 0;
   /** The response goes to the client: from here on nothing is sent again. */
-  #isPassedOn = false;
+  #isRelaying = false;
   /** The one under way, or the last. */
   #attempt: Attempt | undefined;
 
-  constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody, outcome: Outcome) {
+  constructor(parts: ExchangeParts, exchange: Exchange, ticket: Ticket, body: RequestBody, outcome: OutcomeListener) {
     this.responseTimeoutMs = parts.requestTimeoutMs;
     this.bodyIdleTimeoutMs = parts.bodyIdleTimeoutMs;
     this.#parts = parts;
@@ -51,21 +51,21 @@ export class Attempts implements AttemptTerms {
     this.#ticket = ticket;
     this.#body = body;
     this.#outcome = outcome;
-    this.#outgoing = new Outgoing(parts, exchange, body);
-    const { method, hasIdempotencyKey } = this.#outgoing;
-    const { lifeline } = exchange;
-    this.#steps = new NextSteps(parts, { method, hasIdempotencyKey, body, lifeline, ticket });
+    this.#requestBuilder = new RequestBuilder(parts, exchange, body);
+    const { method, hasIdempotencyKey } = this.#requestBuilder;
+    const { lifetime } = exchange;
+    this.#retryPlanner = new RetryPlanner(parts, { method, hasIdempotencyKey, body, lifetime, ticket });
     this.#relay = new Relay(exchange, parts);
   }
 
   /** Makes the attempts; to be called once. The first one goes out at once where nothing has to be waited for. */
-  begin(): void {
+  start(): void {
     try {
-      const means = this.#tryGather();
+      const means = this.#tryAcquireInputs();
       if (means === undefined) void this.#sendWhenReady();
       else this.#send(means);
     } catch (error) {
-      this.#giveUp(error);
+      this.#finish(error);
     }
   }
 
@@ -74,112 +74,113 @@ export class Attempts implements AttemptTerms {
     this.#attempt?.abort();
   }
 
-  onEnded(end: AttemptEnd): void {
-    this.#exchange.watch?.attemptEnds(end);
-    this.#means?.permit.release();
-    this.#recordEnd(end);
-    if (end.kind === 'relayed') this.#settle({ status: end.head.status, fault: end.fault });
-    else void this.#goOn(end);
+  onEnded(end: AttemptResult): void {
+    this.#exchange.tracer?.endAttempt(end);
+    this.#inputs?.permit.release();
+    this.#recordAttempt(end);
+    if (end.kind === 'relayed') this.#reportOutcome({ status: end.head.status, fault: end.fault });
+    else void this.#retryOrFinish(end);
   }
 
   async #sendWhenReady(): Promise<void> {
     try {
-      this.#send(await this.#gather());
+      this.#send(await this.#acquireInputs());
     } catch (error) {
-      this.#giveUp(error);
+      this.#finish(error);
     }
   }
 
   /** After an attempt that has not answered the client: another, or the last word. */
-  async #goOn(end: Exclude<AttemptEnd, { kind: 'relayed' }>): Promise<void> {
+  async #retryOrFinish(end: Exclude<AttemptResult, { kind: 'relayed' }>): Promise<void> {
     try {
-      const next = this.#stepAfter(end);
-      if (await this.#awaitStep(next)) this.#repeat(next, this.#tryGather() ?? (await this.#gather()));
+      const next = this.#decideNextStep(end);
+      if (await this.#awaitNextStep(next)) this.#retry(next, this.#tryAcquireInputs() ?? (await this.#acquireInputs()));
       // The 401 is kept, and is what the client gets.
-      else this.#giveUp(new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token was to be had'));
+      else this.#finish(new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token was to be had'));
     } catch (error) {
-      this.#giveUp(error);
+      this.#finish(error);
     }
   }
 
   /** The upstream's own last word is better news than the sidecar's reason for not asking again. */
-  #giveUp(reason: unknown): void {
-    this.#means?.permit.release();
-    this.#steps.forgo(this.#next);
-    let relayed: Relayed | undefined;
+  #finish(reason: unknown): void {
+    this.#inputs?.permit.release();
+    this.#retryPlanner.cancel(this.#nextStep);
+    let relayed: RelayedResponse | undefined;
     let fault = reason;
     try {
       // A fault in here is to be seen, and who has left hears nothing.
-      if (isReason(reason)) relayed = this.#lastWord?.tell(this.#relay);
+      if (isClientFacing(reason)) relayed = this.#heldResponse?.relayTo(this.#relay);
     } catch (thrown) {
       fault = thrown;
     }
-    this.#settle(relayed, fault);
+    this.#reportOutcome(relayed, fault);
   }
 
-  #settle(relayed: Relayed | undefined, fault?: unknown): void {
-    this.#exchange.tally.responseBytes = this.#relay.sentBytes;
-    this.#lastWord?.forget();
+  #reportOutcome(relayed: RelayedResponse | undefined, fault?: unknown): void {
+    this.#exchange.stats.responseBytes = this.#relay.sentBytes;
+    this.#heldResponse?.discard();
     if (relayed === undefined) this.#outcome.failed(fault);
     else this.#outcome.relayed(relayed);
   }
 
   onStart(): void {
-    this.#means?.permit.used();
+    this.#inputs?.permit.markSent();
   }
 
   /** Reports what a head shows, and decides whether its answer goes to the client or is held back. */
-  onHead(head: AnswerHead, at: number): Relay | 'hold' {
-    const { tokens, answerSignals } = this.#parts;
-    const { result, isRateLimited, statedWaitMs } = answerSignals.read(head);
-    this.#headOutcome = answerOutcome(head.status, isRateLimited);
+  onHead(head: UpstreamResponse, at: number): Relay | 'hold' {
+    const { tokens, responseClassifier } = this.#parts;
+    const { permitReport, isRateLimited, statedWaitMs } = responseClassifier.classify(head);
+    this.#headOutcome = labelResponse(head.status, isRateLimited);
     this.#headAt = at;
-    this.#means?.permit.report(result);
-    if (this.#steps.isReplayed && head.status !== 401 && this.#means !== undefined) tokens.accepted(this.#means.token);
-    this.#next = this.#steps.after({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
-    return this.#next === undefined ? this.#passOn(head) : 'hold';
+    this.#inputs?.permit.report(permitReport);
+    if (this.#retryPlanner.hasReplayedAfter401 && head.status !== 401 && this.#inputs !== undefined)
+      tokens.confirmAccepted(this.#inputs.token);
+    this.#nextStep = this.#retryPlanner.planAfter({ kind: 'answer', status: head.status, isRateLimited }, statedWaitMs);
+    return this.#nextStep === undefined ? this.#startRelay(head) : 'hold';
   }
 
   /** One that is too large to be held back is the last. */
-  onOverflow(head: AnswerHead): Relay {
-    this.#steps.forgo(this.#next);
-    this.#next = undefined;
-    return this.#passOn(head);
+  onBufferExceeded(head: UpstreamResponse): Relay {
+    this.#retryPlanner.cancel(this.#nextStep);
+    this.#nextStep = undefined;
+    return this.#startRelay(head);
   }
 
   /** The answer goes to the client now, whatever it is. */
-  #passOn(head: AnswerHead): Relay {
-    const { permit, token } = this.#means ?? {};
+  #startRelay(head: UpstreamResponse): Relay {
+    const { permit, token } = this.#inputs ?? {};
     // The token is as suspect as if the request could be replayed.
     if (head.status === 401 && token !== undefined)
-      void this.#parts.tokens.unauthorized(token, new AbortController().signal);
-    if (/^text\/event-stream\b/i.test(answerField(head, 'content-type') ?? '')) permit?.becomeStream();
+      void this.#parts.tokens.handleUnauthorized(token, new AbortController().signal);
+    if (/^text\/event-stream\b/i.test(getResponseHeader(head, 'content-type') ?? '')) permit?.becomeStream();
     // From here on nothing is sent again: an answer may last for hours. An earlier one would be out of date.
-    this.#isPassedOn = true;
+    this.#isRelaying = true;
     this.#body.dispose();
-    this.#lastWord?.forget();
+    this.#heldResponse?.discard();
     return this.#relay;
   }
 
   /** What is at hand costs no wait; undefined where something has to be waited for, or the request has ended. */
-  #tryGather(): AttemptInputs | undefined {
+  #tryAcquireInputs(): AttemptInputs | undefined {
     const token = this.#parts.tokens.current();
-    if (token === undefined || this.#exchange.lifeline.ended !== undefined) return undefined;
-    const permit = this.#ticket.tryPermit();
-    return permit && (this.#means = { permit, token });
+    if (token === undefined || this.#exchange.lifetime.aborted !== undefined) return undefined;
+    const permit = this.#ticket.tryTakePermit();
+    return permit && (this.#inputs = { permit, token });
   }
 
   /** Waits until there is a token and a permit to spend it with. */
-  async #gather(): Promise<AttemptInputs> {
+  async #acquireInputs(): Promise<AttemptInputs> {
     const { tokens } = this.#parts;
-    const { lifeline, watch } = this.#exchange;
+    const { lifetime, tracer } = this.#exchange;
     for (;;) {
-      if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
+      if (tokens.current() === undefined) await awaitToken(tokens, lifetime, tracer);
       // Looked at right before the ticket is used: a request that has ended has no place to wait at any more.
-      if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
-      const permit = await inStage('queue', this.#ticket.permit(), watch);
-      const token = isOver(lifeline) ? undefined : tokens.current();
-      if (token !== undefined) return (this.#means = { permit, token });
+      if (lifetime.aborted !== undefined) throw toStageError('queue', lifetime.aborted);
+      const permit = await waitInStage('queue', this.#ticket.waitForPermit(), tracer);
+      const token = isAborted(lifetime) ? undefined : tokens.current();
+      if (token !== undefined) return (this.#inputs = { permit, token });
       // It ran out while the request waited: nothing is spent until there is one again.
       permit.cancel();
     }
@@ -187,54 +188,55 @@ export class Attempts implements AttemptTerms {
 
   #send(inputs: AttemptInputs, needsNewConnection = false): void {
     this.#headOutcome = undefined;
-    this.#exchange.tally.attempts++;
-    this.#attempt = this.#parts.upstream.send(this.#outgoing.with(inputs, needsNewConnection), this);
+    this.#exchange.stats.attempts++;
+    this.#attempt = this.#parts.upstream.send(this.#requestBuilder.build(inputs, needsNewConnection), this);
   }
 
   /** A retry is one only now that there is a permit and a token for it. */
-  #repeat({ reason }: NextStep, inputs: AttemptInputs): void {
+  #retry({ reason }: RetryStep, inputs: AttemptInputs): void {
     const { observe, route } = this.#parts;
     observe({ kind: 'retry', route, reason });
-    this.#next = undefined;
+    this.#nextStep = undefined;
     this.#send(inputs, reason === 'reset' || reason === 'connect');
   }
 
   /** @throws SidecarError when nothing follows, or the lifeline's end is why it failed */
-  #stepAfter(end: Exclude<AttemptEnd, { kind: 'relayed' }>): NextStep {
+  #decideNextStep(end: Exclude<AttemptResult, { kind: 'relayed' }>): RetryStep {
     if (end.kind === 'held') {
-      (this.#lastWord ??= new LastWord(this.#parts.memory)).keep(end.answer);
-      if (this.#next === undefined) throw new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the answer was not passed on');
-      return this.#next;
+      (this.#heldResponse ??= new HeldResponse(this.#parts.memory)).hold(end.response);
+      if (this.#nextStep === undefined)
+        throw new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the answer was not passed on');
+      return this.#nextStep;
     }
     const { failure } = end;
-    const { ended } = this.#exchange.lifeline;
-    if (ended !== undefined) throw nameEnd('upstream', ended);
-    if (!this.#isPassedOn) this.#next = this.#steps.after({ kind: 'failure', failure });
-    if (this.#next === undefined) throw faultOf(failure);
-    return this.#next;
+    const { aborted } = this.#exchange.lifetime;
+    if (aborted !== undefined) throw toStageError('upstream', aborted);
+    if (!this.#isRelaying) this.#nextStep = this.#retryPlanner.planAfter({ kind: 'failure', failure });
+    if (this.#nextStep === undefined) throw toSidecarError(failure);
+    return this.#nextStep;
   }
 
   /** Waits as the step wants it; false when no newer token is to be had. */
-  async #awaitStep(next: NextStep): Promise<boolean> {
-    const { lifeline, watch } = this.#exchange;
-    if (next.kind === 'back-off') await inStage('upstream', lifeline.sleep(next.delayMs), watch);
-    const token = this.#means?.token;
+  async #awaitNextStep(next: RetryStep): Promise<boolean> {
+    const { lifetime, tracer } = this.#exchange;
+    if (next.kind === 'back-off') await waitInStage('upstream', lifetime.sleep(next.delayMs), tracer);
+    const token = this.#inputs?.token;
     if (next.kind !== 'refresh-token' || token === undefined) return true;
-    const verdict = await inStage(
+    const verdict = await waitInStage(
       'token',
-      lifeline.during((signal) => this.#parts.tokens.unauthorized(token, signal)),
-      watch,
+      lifetime.withAbortSignal((signal) => this.#parts.tokens.handleUnauthorized(token, signal)),
+      tracer,
     );
-    this.#steps.isReplayed = true;
+    this.#retryPlanner.hasReplayedAfter401 = true;
     return verdict.kind === 'replay';
   }
 
-  #recordEnd(end: AttemptEnd): void {
+  #recordAttempt(end: AttemptResult): void {
     const { observe, route, clock } = this.#parts;
     const headOutcome = this.#headOutcome;
     const endedAt = headOutcome === undefined ? clock.now() : this.#headAt;
-    const durationMs = endedAt - (this.#means?.permit.grantedAt ?? 0);
-    const { outcome, isOwn } = endOf(end, headOutcome, this.#exchange.lifeline.ended?.end);
+    const durationMs = endedAt - (this.#inputs?.permit.grantedAt ?? 0);
+    const { outcome, isOwn } = classifyAttempt(end, headOutcome, this.#exchange.lifetime.aborted?.reason);
     observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs });
   }
 }

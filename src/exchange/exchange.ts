@@ -1,17 +1,17 @@
 /** One request on its way through the sidecar, and the parts that it passes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../platform/clock.ts';
-import type { Observe } from '../telemetry/events.ts';
-import type { Standing, Throttle } from '../throttle/throttle.ts';
+import type { EventObserver } from '../telemetry/events.ts';
+import type { QueueClass, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';
 import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
-import type { Cut } from '../upstream/attempt-terms.ts';
+import type { ResponseCut } from '../upstream/attempt-terms.ts';
 import type { Upstream } from '../upstream/client.ts';
-import type { AnswerSignals } from './answer-signal.ts';
-import type { Lifeline } from './lifeline.ts';
+import type { ResponseClassifier } from './answer-signal.ts';
+import type { RequestLifetime } from './lifeline.ts';
 import type { ReplayMemory } from './request-body/replay-body.ts';
-import type { Watch } from './watch.ts';
+import type { RequestTracer } from './watch.ts';
 
 /** What every request of a route shares. */
 export interface ExchangeParts {
@@ -19,14 +19,14 @@ export interface ExchangeParts {
   readonly route: string;
   readonly clock: Clock;
   readonly random: Random;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
   readonly tokens: TokenSource;
   readonly throttle: Throttle;
-  readonly answerSignals: AnswerSignals;
+  readonly responseClassifier: ResponseClassifier;
   readonly upstream: Upstream;
   /** The path under the sidecar that leads to a path below the upstream's base; undefined when none does. */
   readonly clientPath: (path: string) => string | undefined;
-  readonly budget: RetryBudget;
+  readonly retryBudget: RetryBudget;
   readonly memory: ReplayMemory;
   readonly retry: RetryRules & { readonly replayBufferBytes: number };
   /** Last request byte sent to response head, milliseconds, each attempt. */
@@ -46,15 +46,15 @@ export interface Exchange {
   /** The page origin that asked, when it is allowed. */
   readonly corsOrigin: string | undefined;
   /** Whose turn in the queue it takes. */
-  readonly standing: Standing;
-  readonly lifeline: Lifeline;
-  readonly tally: Tally;
+  readonly queueClass: QueueClass;
+  readonly lifetime: RequestLifetime;
+  readonly stats: RequestStats;
   /** Follows it on its way. Default: nobody does. */
-  readonly watch?: Watch | undefined;
+  readonly tracer?: RequestTracer | undefined;
 }
 
 /** What is counted along the way, for the one event that tells of the request. */
-export interface Tally {
+export interface RequestStats {
   attempts: number;
   queuedMs: number;
   requestBytes: number;
@@ -62,15 +62,15 @@ export interface Tally {
 }
 
 /** An answer of the upstream went to the client. */
-export interface Relayed {
+export interface RelayedResponse {
   readonly status: number;
   /** Why it broke off, if it did. */
-  readonly fault: Cut | undefined;
+  readonly fault: ResponseCut | undefined;
 }
 
 /** Hears once what became of a request. Must not throw. */
-export interface Outcome {
-  relayed(relayed: Relayed): void;
+export interface OutcomeListener {
+  relayed(relayed: RelayedResponse): void;
   /** @param reason SidecarError; LifelineEnded (client-left) when nobody is there any more to be answered */
   failed(reason: unknown): void;
 }

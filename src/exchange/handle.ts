@@ -6,73 +6,73 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Ticket } from '../throttle/throttle.ts';
-import type { Exchange, ExchangeParts, Outcome, Relayed } from './exchange.ts';
+import type { Exchange, ExchangeParts, OutcomeListener, RelayedResponse } from './exchange.ts';
 import { Attempts } from './attempts.ts';
-import { isReceived } from './request-body/received.ts';
+import { isFullyReceived } from './request-body/received.ts';
 import { RequestBody } from './request-body/replay-body.ts';
-import { awaitToken, inStage, nameEnd } from './stage.ts';
+import { awaitToken, waitInStage, toStageError } from './stage.ts';
 
 /** Carries a request through; `outcome` may hear of it before this has returned. */
-export function handle(parts: ExchangeParts, exchange: Exchange, outcome: Outcome): void {
-  new Handling(parts, exchange, outcome).begin();
+export function forwardRequest(parts: ExchangeParts, exchange: Exchange, outcome: OutcomeListener): void {
+  new RequestForwarder(parts, exchange, outcome).start();
 }
 
 const SETTLED = Promise.resolve();
 
-class Handling implements Outcome {
+class RequestForwarder implements OutcomeListener {
   readonly #parts: ExchangeParts;
   readonly #exchange: Exchange;
-  readonly #outcome: Outcome;
+  readonly #outcome: OutcomeListener;
   readonly #body: RequestBody;
   #ticket: Ticket | undefined;
   #attempts: Attempts | undefined;
 
-  constructor(parts: ExchangeParts, exchange: Exchange, outcome: Outcome) {
+  constructor(parts: ExchangeParts, exchange: Exchange, outcome: OutcomeListener) {
     this.#parts = parts;
     this.#exchange = exchange;
     this.#outcome = outcome;
     this.#body = new RequestBody(exchange.request, parts, parts.clock);
-    parts.budget.recordRequest(exchange.lifeline.arrivedAt);
+    parts.retryBudget.recordRequest(exchange.lifetime.arrivedAt);
   }
 
-  begin(): void {
-    const { response, lifeline } = this.#exchange;
+  start(): void {
+    const { response, lifetime } = this.#exchange;
     const isAtHand = response.socket !== null && this.#parts.tokens.current() !== undefined;
-    if (isAtHand && lifeline.ended === undefined) this.#queueUp();
-    else void this.#awaitTurn();
+    if (isAtHand && lifetime.aborted === undefined) this.#enqueue();
+    else void this.#awaitTokenAndEnqueue();
   }
 
-  relayed(relayed: Relayed): void {
-    this.#leave();
+  relayed(relayed: RelayedResponse): void {
+    this.#release();
     this.#outcome.relayed(relayed);
   }
 
   failed(reason: unknown): void {
-    this.#leave();
+    this.#release();
     this.#outcome.failed(reason);
   }
 
-  async #awaitTurn(): Promise<void> {
+  async #awaitTokenAndEnqueue(): Promise<void> {
     const { tokens } = this.#parts;
-    const { response, lifeline, watch } = this.#exchange;
+    const { response, lifetime, tracer } = this.#exchange;
     try {
       // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
       if (response.socket === null) await new Promise(setImmediate);
-      if (tokens.current() === undefined) await awaitToken(tokens, lifeline, watch);
-      if (lifeline.ended !== undefined) throw nameEnd('token', lifeline.ended);
+      if (tokens.current() === undefined) await awaitToken(tokens, lifetime, tracer);
+      if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
     } catch (fault) {
       this.failed(fault);
       return;
     }
-    this.#queueUp();
+    this.#enqueue();
   }
 
-  #queueUp(): void {
+  #enqueue(): void {
     try {
-      const ticket = this.#enter();
-      if (this.#body.isWhole) this.#send(ticket);
+      const ticket = this.#takeTicket();
+      if (this.#body.isWhole) this.#startAttempts(ticket);
       // What came in one packet with the head has been parsed by the next microtask.
-      else void SETTLED.then(() => this.#takeBody(ticket));
+      else void SETTLED.then(() => this.#prepareBody(ticket));
     } catch (fault) {
       // By then it is known, too, whether the rest of a request that is refused is here.
       void SETTLED.then(() => this.failed(fault));
@@ -80,49 +80,49 @@ class Handling implements Outcome {
   }
 
   /** @throws SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING */
-  #enter(): Ticket {
-    const { lifeline, standing } = this.#exchange;
-    const ticket = this.#parts.throttle.enter(lifeline.deadlineAt, standing, !this.#body.isWhole);
+  #takeTicket(): Ticket {
+    const { lifetime, queueClass } = this.#exchange;
+    const ticket = this.#parts.throttle.enter(lifetime.deadlineAt, queueClass, !this.#body.isWhole);
     this.#ticket = ticket;
-    lifeline.onEnd((reason) => {
+    lifetime.onAbort((reason) => {
       // The queue keeps the deadline itself, and counts it as what it is.
-      if (reason.end.kind !== 'deadline') ticket.leave(nameEnd('queue', reason));
+      if (reason.reason.kind !== 'deadline') ticket.leave(toStageError('queue', reason));
       this.#attempts?.abort();
     });
     return ticket;
   }
 
   /** Where many wait: each holds as little as it can. A body that is received meanwhile needs no place for being read. */
-  #awaitPlace(ticket: Ticket): void {
-    const { request, watch } = this.#exchange;
-    const stop = expectsContinue(request) ? undefined : this.#body.onceReceived(() => ticket.bodyReceived());
-    watch?.waitBegins('queue');
-    ticket.admitted().then(
+  #awaitAdmission(ticket: Ticket): void {
+    const { request, tracer } = this.#exchange;
+    const stop = expectsContinue(request) ? undefined : this.#body.onFullyReceived(() => ticket.recordBodyEnd());
+    tracer?.startWait('queue');
+    ticket.waitForAdmission().then(
       () => {
         stop?.();
-        watch?.waitEnds();
-        this.#takeBody(ticket);
+        tracer?.endWait();
+        this.#prepareBody(ticket);
       },
       (reason: unknown) => {
         stop?.();
-        watch?.waitEnds();
+        tracer?.endWait();
         this.failed(reason);
       },
     );
   }
 
   /** A body that has been received is read when the permit is there. A client that expects 100 (Continue) gets it in any case. */
-  #takeBody(ticket: Ticket): void {
-    const { request, lifeline } = this.#exchange;
+  #prepareBody(ticket: Ticket): void {
+    const { request, lifetime } = this.#exchange;
     try {
-      if (lifeline.ended !== undefined) throw nameEnd('queue', lifeline.ended);
-      if (!expectsContinue(request) && isReceived(request)) {
-        ticket.bodyReceived();
-        this.#send(ticket);
+      if (lifetime.aborted !== undefined) throw toStageError('queue', lifetime.aborted);
+      if (!expectsContinue(request) && isFullyReceived(request)) {
+        ticket.recordBodyEnd();
+        this.#startAttempts(ticket);
       } else if (ticket.isAdmitted) {
         void this.#readBody(ticket);
       } else {
-        this.#awaitPlace(ticket);
+        this.#awaitAdmission(ticket);
       }
     } catch (fault) {
       this.failed(fault);
@@ -130,28 +130,28 @@ class Handling implements Outcome {
   }
 
   async #readBody(ticket: Ticket): Promise<void> {
-    const { request, response, lifeline, watch } = this.#exchange;
+    const { request, response, lifetime, tracer } = this.#exchange;
     try {
       if (expectsContinue(request)) response.writeContinue();
-      await inStage('body', this.#body.read(lifeline, ticket), watch);
-      this.#send(ticket);
+      await waitInStage('body', this.#body.read(lifetime, ticket), tracer);
+      this.#startAttempts(ticket);
     } catch (fault) {
       this.failed(fault);
     }
   }
 
-  #send(ticket: Ticket): void {
+  #startAttempts(ticket: Ticket): void {
     this.#attempts = new Attempts(this.#parts, this.#exchange, ticket, this.#body, this);
-    this.#attempts.begin();
+    this.#attempts.start();
   }
 
-  #leave(): void {
-    const { tally } = this.#exchange;
+  #release(): void {
+    const { stats } = this.#exchange;
     if (this.#ticket !== undefined) {
       this.#ticket.leave();
-      tally.queuedMs = this.#ticket.waitedMs;
+      stats.queuedMs = this.#ticket.waitedMs;
     }
-    tally.requestBytes = this.#body.receivedBytes;
+    stats.requestBytes = this.#body.receivedBytes;
     this.#body.dispose();
   }
 }

@@ -2,37 +2,37 @@
  * The upstream's last word: an answer that another attempt may follow, kept for when nothing better comes. Its memory counts with the
  * replay buffers.
  */
-import type { HeldAnswer } from '../upstream/attempt-terms.ts';
-import type { Relayed } from './exchange.ts';
-import { relayHeld, type Relay } from './relay.ts';
+import type { BufferedResponse } from '../upstream/attempt-terms.ts';
+import type { RelayedResponse } from './exchange.ts';
+import { relayBuffered, type Relay } from './relay.ts';
 import type { ReplayMemory } from './request-body/replay-body.ts';
 
-export class LastWord {
+export class HeldResponse {
   readonly #memory: ReplayMemory;
-  #answer: HeldAnswer | undefined;
+  #response: BufferedResponse | undefined;
 
   constructor(memory: ReplayMemory) {
     this.#memory = memory;
   }
 
   /** In the place of the one before. */
-  keep(answer: HeldAnswer): void {
-    this.forget();
-    this.#memory.reserve(answer.body.length);
-    this.#answer = answer;
+  hold(answer: BufferedResponse): void {
+    this.discard();
+    this.#memory.forceTake(answer.body.length);
+    this.#response = answer;
   }
 
   /** Gives it to the client, as far as it came; undefined where there is none. */
-  tell(relay: Relay): Relayed | undefined {
-    const answer = this.#answer;
+  relayTo(relay: Relay): RelayedResponse | undefined {
+    const answer = this.#response;
     if (answer === undefined) return undefined;
-    relayHeld(answer, relay);
+    relayBuffered(answer, relay);
     const { head, fault } = answer;
     return { status: head.status, fault: fault === undefined ? undefined : { detail: fault, cutBy: 'upstream' } };
   }
 
-  forget(): void {
-    this.#memory.giveBack(this.#answer?.body.length ?? 0);
-    this.#answer = undefined;
+  discard(): void {
+    this.#memory.giveBack(this.#response?.body.length ?? 0);
+    this.#response = undefined;
   }
 }

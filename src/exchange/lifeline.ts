@@ -5,7 +5,7 @@
 import type { Cancel, Clock } from '../platform/clock.ts';
 import type { SidecarError } from '../platform/errors.ts';
 
-export type LifelineEnd =
+export type AbortReason =
   | { readonly kind: 'client-left' }
   /** The deadline for the response head has passed. */
   | { readonly kind: 'deadline' }
@@ -13,75 +13,75 @@ export type LifelineEnd =
   | { readonly kind: 'failed'; readonly error: SidecarError };
 
 /** Thrown through whatever was waiting when the lifeline ended. */
-export class LifelineEnded extends Error {
+export class RequestAborted extends Error {
   override readonly name = 'LifelineEnded';
-  readonly end: LifelineEnd;
+  readonly reason: AbortReason;
 
-  constructor(end: LifelineEnd) {
+  constructor(end: AbortReason) {
     super(`the request has ended: ${end.kind}`);
-    this.end = end;
+    this.reason = end;
   }
 }
 
-type Listener = (reason: LifelineEnded) => void;
+type AbortListener = (reason: RequestAborted) => void;
 
-const NONE: readonly Listener[] = [];
+const NO_LISTENERS: readonly AbortListener[] = [];
 
-export class Lifeline {
+export class RequestLifetime {
   /** Monotonic instants. */
   readonly arrivedAt: number;
   readonly deadlineAt: number;
   readonly #clock: Clock;
   /** Mostly one; each list is as long as it must be. */
-  #listeners: readonly Listener[] = NONE;
+  #listeners: readonly AbortListener[] = NO_LISTENERS;
   #cancelDeadline: Cancel | undefined;
-  #ended: LifelineEnded | undefined;
+  #aborted: RequestAborted | undefined;
 
   /** @param arrivedAt monotonic. Default: now */
   constructor(clock: Clock, deadlineMs: number, arrivedAt = clock.now()) {
     this.#clock = clock;
     this.arrivedAt = arrivedAt;
     this.deadlineAt = this.arrivedAt + deadlineMs;
-    this.#cancelDeadline = clock.after(deadlineMs, () => this.end({ kind: 'deadline' }), arrivedAt);
+    this.#cancelDeadline = clock.after(deadlineMs, () => this.abort({ kind: 'deadline' }), arrivedAt);
   }
 
-  get ended(): LifelineEnded | undefined {
-    return this.#ended;
+  get aborted(): RequestAborted | undefined {
+    return this.#aborted;
   }
 
-  get leftMs(): number {
+  get remainingMs(): number {
     return this.deadlineAt - this.#clock.now();
   }
 
   /** Ends the request; the first reason stands. */
-  end(why: LifelineEnd): void {
-    if (this.#ended !== undefined) return;
-    this.#ended = new LifelineEnded(why);
-    this.meetDeadline();
+  abort(why: AbortReason): void {
+    if (this.#aborted !== undefined) return;
+    this.#aborted = new RequestAborted(why);
+    this.clearDeadline();
     const listeners = this.#listeners;
-    this.#listeners = NONE;
-    for (const listener of listeners) listener(this.#ended);
+    this.#listeners = NO_LISTENERS;
+    for (const listener of listeners) listener(this.#aborted);
   }
 
   /** The response head is on its way: the deadline has been met. Leaving and cutting still end the request. */
-  meetDeadline(): void {
+  clearDeadline(): void {
     this.#cancelDeadline?.();
     this.#cancelDeadline = undefined;
   }
 
   /** @throws LifelineEnded when it has ended already */
-  assertAlive(): void {
-    if (this.#ended !== undefined) throw this.#ended;
+  throwIfAborted(): void {
+    if (this.#aborted !== undefined) throw this.#aborted;
   }
 
   /** Calls `listener` when the lifeline ends, at once if it has. */
-  onEnd(listener: Listener): void {
-    if (this.#ended === undefined) this.#listeners = [...this.#listeners, listener];
-    else listener(this.#ended);
+  onAbort(listener: AbortListener): void {
+    if (this.#aborted === undefined) this.#listeners = [...this.#listeners, listener];
+    else listener(this.#aborted);
   }
 
   /** Does nothing when it is not, or no longer, listened with. */
-  offEnd(listener: Listener): void {
+  offAbort(listener: AbortListener): void {
     this.#listeners = this.#listeners.filter((each) => each !== listener);
   }
 
@@ -89,32 +89,32 @@ export class Lifeline {
    * Runs `wait` with a signal that is aborted when the lifeline ends; made only where something has to be waited for.
    * @throws LifelineEnded when it ends before the wait does
    */
-  async during<T>(wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async withAbortSignal<T>(wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const aborter = new AbortController();
-    const abort = (reason: LifelineEnded): void => aborter.abort(reason);
-    this.onEnd(abort);
+    const abort = (reason: RequestAborted): void => aborter.abort(reason);
+    this.onAbort(abort);
     try {
       const outcome = await wait(aborter.signal);
       // Both may come in the same turn of the event loop: whoever goes on must be alive.
-      this.assertAlive();
+      this.throwIfAborted();
       return outcome;
     } finally {
-      this.offEnd(abort);
+      this.offAbort(abort);
     }
   }
 
   /** @throws LifelineEnded when the lifeline ends first */
   sleep(delayMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const stop = (reason: LifelineEnded): void => {
+      const stop = (reason: RequestAborted): void => {
         cancel();
         reject(reason);
       };
       const cancel = this.#clock.after(delayMs, () => {
-        this.offEnd(stop);
+        this.offAbort(stop);
         resolve();
       });
-      this.onEnd(stop);
+      this.onAbort(stop);
     });
   }
 }

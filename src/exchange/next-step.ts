@@ -7,9 +7,9 @@ import { decideRetry, type AttemptOutcomeFacts, type RetryFacts } from '../retry
 import type { RetryReason } from '../telemetry/events.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import type { ExchangeParts } from './exchange.ts';
-import type { Lifeline } from './lifeline.ts';
+import type { RequestLifetime } from './lifeline.ts';
 
-export type NextStep =
+export type RetryStep =
   | { readonly kind: 'await-permit'; readonly reason: 'rate_limited' }
   | { readonly kind: 'refresh-token'; readonly reason: 'unauthorized' }
   | {
@@ -21,29 +21,29 @@ export type NextStep =
     };
 
 /** What is known of the request that its attempts belong to. */
-export interface RepeatableRequest {
+export interface RetryableRequest {
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
   /** Can be sent again if the whole of it is in memory, which is known when it has been sent once. */
   readonly body: { readonly isWhole: boolean };
-  readonly lifeline: Lifeline;
+  readonly lifetime: RequestLifetime;
   readonly ticket: Ticket;
 }
 
-export class NextSteps implements RetryFacts {
+export class RetryPlanner implements RetryFacts {
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
   /** A 401 has been answered with a newer token. */
-  isReplayed = false;
+  hasReplayedAfter401 = false;
   countedAttempts = 0;
   readonly #parts: ExchangeParts;
-  readonly #lifeline: Lifeline;
+  readonly #lifetime: RequestLifetime;
   readonly #ticket: Ticket;
-  readonly #body: RepeatableRequest['body'];
+  readonly #body: RetryableRequest['body'];
 
-  constructor(parts: ExchangeParts, { method, hasIdempotencyKey, body, lifeline, ticket }: RepeatableRequest) {
+  constructor(parts: ExchangeParts, { method, hasIdempotencyKey, body, lifetime, ticket }: RetryableRequest) {
     this.#parts = parts;
-    this.#lifeline = lifeline;
+    this.#lifetime = lifetime;
     this.#ticket = ticket;
     this.method = method;
     this.hasIdempotencyKey = hasIdempotencyKey;
@@ -55,8 +55,8 @@ export class NextSteps implements RetryFacts {
   }
 
   /** @returns undefined when this outcome is the request's last */
-  after(outcome: AttemptOutcomeFacts, statedWaitMs = 0): NextStep | undefined {
-    const lifeline = this.#lifeline;
+  planAfter(outcome: AttemptOutcomeFacts, statedWaitMs = 0): RetryStep | undefined {
+    const lifeline = this.#lifetime;
     if (outcome.kind !== 'answer' || !outcome.isRateLimited) this.countedAttempts++;
     const decision = decideRetry(this.#parts.retry, this, outcome);
     switch (decision.kind) {
@@ -65,25 +65,25 @@ export class NextSteps implements RetryFacts {
       case 'refresh-token':
         return { kind: 'refresh-token', reason: 'unauthorized' };
       case 'await-permit':
-        return this.#ticket.retryWaitMs() < lifeline.leftMs
+        return this.#ticket.retryWaitMs() < lifeline.remainingMs
           ? { kind: 'await-permit', reason: 'rate_limited' }
           : undefined;
       case 'back-off':
-        return this.#backOff(decision.reason, statedWaitMs);
+        return this.#planBackoff(decision.reason, statedWaitMs);
     }
   }
 
   /** The step is not taken: what was set aside for it is there for others. */
-  forgo(step: NextStep | undefined): void {
-    if (step?.kind === 'back-off') this.#parts.budget.giveBack(step.takenAt);
+  cancel(step: RetryStep | undefined): void {
+    if (step?.kind === 'back-off') this.#parts.retryBudget.giveBack(step.takenAt);
   }
 
-  #backOff(reason: RetryReason, statedWaitMs: number): NextStep | undefined {
-    const { clock, random, budget, observe, route } = this.#parts;
+  #planBackoff(reason: RetryReason, statedWaitMs: number): RetryStep | undefined {
+    const { clock, random, retryBudget, observe, route } = this.#parts;
     const delayMs = Math.max(statedWaitMs, fullJitterMs(this.countedAttempts, random()));
-    if (delayMs >= this.#lifeline.leftMs) return undefined;
+    if (delayMs >= this.#lifetime.remainingMs) return undefined;
     const takenAt = clock.now();
-    if (budget.take(takenAt)) return { kind: 'back-off', reason, delayMs, takenAt };
+    if (retryBudget.tryTake(takenAt)) return { kind: 'back-off', reason, delayMs, takenAt };
     observe({ kind: 'retry-budget-exhausted', route, reason });
     return undefined;
   }

@@ -1,15 +1,15 @@
 /** What of a client's request is sent upstream: its end-to-end fields with the bearer, and its body. */
 import { SidecarError } from '../platform/errors.ts';
-import { rememberLast } from '../platform/remembered.ts';
+import { memoizeLast } from '../platform/remembered.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { Token } from '../token/token.ts';
 import type { UpstreamRequest } from '../upstream/client.ts';
-import { endToEndRequestFields, type RequestFields } from '../upstream/fields.ts';
+import { filterRequestHeaders, type ForwardedRequestHeaders } from '../upstream/fields.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
 
 /** As text made once for each token, and not for each request. */
-const bearerOf = rememberLast((token: Token) => `Bearer ${token.value}`);
+const formatBearer = memoizeLast((token: Token) => `Bearer ${token.value}`);
 
 /** What an attempt is made with. */
 export interface AttemptInputs {
@@ -17,23 +17,23 @@ export interface AttemptInputs {
   readonly token: Token;
 }
 
-const STALLED = 'the request body stopped coming, and other requests wait for its slot';
+const STALLED_BODY_DETAIL = 'the request body stopped coming, and other requests wait for its slot';
 
-export class Outgoing {
+export class RequestBuilder {
   readonly #parts: ExchangeParts;
   readonly #exchange: Exchange;
   readonly #body: RequestBody;
-  readonly #received: RequestFields;
+  readonly #clientHeaders: ForwardedRequestHeaders;
   /** How long its list was before anything was added. */
-  readonly #ownLength: number;
+  readonly #clientHeadersLength: number;
 
   constructor(parts: ExchangeParts, exchange: Exchange, body: RequestBody) {
     this.#parts = parts;
     this.#exchange = exchange;
     this.#body = body;
-    this.#received = endToEndRequestFields(exchange.request.rawHeaders, parts.requiredHeader);
-    this.#ownLength = this.#received.fields.length;
-    if (this.#received.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });
+    this.#clientHeaders = filterRequestHeaders(exchange.request.rawHeaders, parts.requiredHeader);
+    this.#clientHeadersLength = this.#clientHeaders.headers.length;
+    if (this.#clientHeaders.hadAuthorization) parts.observe({ kind: 'authorization-overridden' });
   }
 
   get method(): string {
@@ -41,38 +41,45 @@ export class Outgoing {
   }
 
   get hasIdempotencyKey(): boolean {
-    return this.#received.hasIdempotencyKey;
+    return this.#clientHeaders.hasIdempotencyKey;
   }
 
   /**
    * One attempt's request. Its fields are good until the next is made.
    * @throws SidecarError BAD_REQUEST when the body is not as long as declared
    */
-  with({ token, permit }: AttemptInputs, needsNewConnection: boolean): UpstreamRequest {
+  build({ token, permit }: AttemptInputs, needsNewConnection: boolean): UpstreamRequest {
     const { path } = this.#exchange;
-    const isWhole = this.#body.takeWhole();
-    const fields = this.#fieldsWith(token);
+    const isWhole = this.#body.tryReadReceived();
+    const fields = this.#buildHeaders(token);
     if (isWhole) {
       const body = this.#body.bytes;
-      return { method: this.method, path, fields, body, contentLength: undefined, needsNewConnection };
+      return { method: this.method, path, headers: fields, body, contentLength: undefined, needsNewConnection };
     }
-    const { lifeline } = this.#exchange;
-    const fail = (error: SidecarError): void => lifeline.end({ kind: 'failed', error });
+    const { lifetime } = this.#exchange;
+    const fail = (error: SidecarError): void => lifetime.abort({ kind: 'failed', error });
     const body = this.#body.stream(fail, () => {
-      if (!permit.stalled()) fail(new SidecarError('REQUEST_TIMEOUT', STALLED));
+      if (!permit.reportStalledUpload()) fail(new SidecarError('REQUEST_TIMEOUT', STALLED_BODY_DETAIL));
     });
-    return { method: this.method, path, fields, body, contentLength: this.#body.declaredBytes, needsNewConnection };
+    return {
+      method: this.method,
+      path,
+      headers: fields,
+      body,
+      contentLength: this.#body.declaredBytes,
+      needsNewConnection,
+    };
   }
 
-  #fieldsWith(token: Token): string[] {
-    const { fields, hasContentType } = this.#received;
+  #buildHeaders(token: Token): string[] {
+    const { headers, hasContentType } = this.#clientHeaders;
     // Behind the client's own; those of the attempt before give way.
-    fields.length = this.#ownLength;
+    headers.length = this.#clientHeadersLength;
     const hasBody = this.#body.receivedBytes > 0 || !this.#body.isWhole;
-    if (hasBody && !hasContentType) fields.push('Content-Type', 'application/json');
-    fields.push('Authorization', bearerOf(token));
-    const { watch, path } = this.#exchange;
+    if (hasBody && !hasContentType) headers.push('Content-Type', 'application/json');
+    headers.push('Authorization', formatBearer(token));
+    const { tracer, path } = this.#exchange;
     const { baseUrl } = this.#parts.upstream;
-    return watch?.attemptBegins({ method: this.method, baseUrl, path, fields }) ?? fields;
+    return tracer?.startAttempt({ method: this.method, baseUrl, path, headers }) ?? headers;
   }
 }

@@ -4,28 +4,28 @@
  */
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
-import type { AnswerHead } from '../upstream/answer-head.ts';
-import type { AnswerTarget, HeldAnswer } from '../upstream/attempt-terms.ts';
-import { endToEndResponseFields, fieldOf, withoutLength } from '../upstream/fields.ts';
+import type { UpstreamResponse } from '../upstream/answer-head.ts';
+import type { ResponseSink, BufferedResponse } from '../upstream/attempt-terms.ts';
+import { rewriteResponseHeaders, findHeader, withoutContentLength } from '../upstream/fields.ts';
 import { rewriteLocation } from '../upstream/location.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
-import { lingerThenEnd, markClosing } from './linger.ts';
-import { withAnswerFields } from './watch.ts';
+import { drainThenClose, markClosing } from './linger.ts';
+import { withTracerHeaders } from './watch.ts';
 
 /** A first chunk that is at hand shares a packet with the head; heads that wait for their bodies go when all that is at hand has been read. */
-let firstHead: Relay | undefined;
+let pendingHeads: Relay | undefined;
 const SETTLED = Promise.resolve();
 
 /** In a microtask, without what queueMicrotask makes for each. */
 function flushSoon(relay: Relay): void {
-  if (firstHead === undefined) void SETTLED.then(flushHeads);
-  relay.nextHead = firstHead;
-  firstHead = relay;
+  if (pendingHeads === undefined) void SETTLED.then(flushHeads);
+  relay.nextHead = pendingHeads;
+  pendingHeads = relay;
 }
 
 function flushHeads(): void {
-  let relay = firstHead;
-  firstHead = undefined;
+  let relay = pendingHeads;
+  pendingHeads = undefined;
   while (relay !== undefined) {
     relay.flush();
     // One that streams for hours must not keep the others.
@@ -38,17 +38,17 @@ function flushHeads(): void {
 /** A body up to this goes out in one piece with its head: to copy it costs less than a second buffer to write. */
 const JOINED_MAX_BYTES = 16 * 1024;
 /** How much is read away of an upload that the upstream has answered before its end. */
-const ANSWERED_BYTES = 64 * 1024 * 1024;
+const EARLY_RESPONSE_DRAIN_MAX_BYTES = 64 * 1024 * 1024;
 
 interface UnsentHead {
   readonly status: number;
   readonly statusText: string;
-  readonly fields: string[];
+  readonly headers: string[];
 }
 
 type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'clock'>;
 
-export class Relay implements AnswerTarget {
+export class Relay implements ResponseSink {
   /** Body bytes given to the client. */
   sentBytes = 0;
   /** Whose head waits, too. */
@@ -69,13 +69,13 @@ export class Relay implements AnswerTarget {
     this.#response = exchange.response;
   }
 
-  begin({ status, statusText, fields: received }: AnswerHead): void {
-    const { corsOrigin, watch, lifeline } = this.#exchange;
-    const kept = endToEndResponseFields(received, (value) => this.#relocate(value), corsOrigin);
-    const fields = withAnswerFields(status === 204 ? withoutLength(kept) : kept, watch);
-    this.#declaredBytes = Number(fieldOf(fields, 'content-length') ?? NaN);
-    this.#unsent = { status, statusText, fields };
-    lifeline.meetDeadline();
+  begin({ status, statusText, headers: received }: UpstreamResponse): void {
+    const { corsOrigin, tracer, lifetime } = this.#exchange;
+    const kept = rewriteResponseHeaders(received, (value) => this.#rewriteLocation(value), corsOrigin);
+    const fields = withTracerHeaders(status === 204 ? withoutContentLength(kept) : kept, tracer);
+    this.#declaredBytes = Number(findHeader(fields, 'content-length') ?? NaN);
+    this.#unsent = { status, statusText, headers: fields };
+    lifetime.clearDeadline();
     flushSoon(this);
   }
 
@@ -90,11 +90,11 @@ export class Relay implements AnswerTarget {
       // Node:http refuses to write what it was given. This ends the attempt, which takes back what could not be sent.
       const why = thrown instanceof Error ? thrown.message : 'unknown fault';
       const error = new SidecarError('UPSTREAM_PROTOCOL_ERROR', `the upstream's response cannot be forwarded: ${why}`);
-      this.#exchange.lifeline.end({ kind: 'failed', error });
+      this.#exchange.lifetime.abort({ kind: 'failed', error });
     }
   }
 
-  takeBack(): boolean {
+  discardUnsent(): boolean {
     if (this.#unsent === undefined) return false;
     this.#unsent = undefined;
     this.#unsentBody = undefined;
@@ -132,34 +132,34 @@ export class Relay implements AnswerTarget {
     this.#isEnded = true;
     // A client that writes before it reads would meet a closed connection, and never see what it was told.
     if (response.req.complete) response.end();
-    else lingerThenEnd(response.req, response, this.#parts.clock, ANSWERED_BYTES);
+    else drainThenClose(response.req, response, this.#parts.clock, EARLY_RESPONSE_DRAIN_MAX_BYTES);
   }
 
   cut(): void {
     // The connection that is closed now is not one that the client has left.
     const error = new SidecarError('UPSTREAM_RESET', 'the answer broke off');
-    this.#exchange.lifeline.end({ kind: 'failed', error });
-    destroyInTurn(this.#response);
+    this.#exchange.lifetime.abort({ kind: 'failed', error });
+    destroyWhenAttached(this.#response);
   }
 
   #sendHead(): void {
     const unsent = this.#unsent;
     if (unsent === undefined) return;
     const response = this.#response;
-    const { status, statusText, fields } = unsent;
+    const { status, statusText, headers } = unsent;
     // The rest of an unread upload would be parsed as the next request.
     if (!response.req.complete) {
       response.shouldKeepAlive = false;
       markClosing(response.req.socket);
     }
-    if (statusText !== '') response.writeHead(status, statusText, fields);
-    else response.writeHead(status, fields);
+    if (statusText !== '') response.writeHead(status, statusText, headers);
+    else response.writeHead(status, headers);
     this.#unsent = undefined;
     for (const chunk of this.#unsentBody ?? []) response.write(chunk);
     this.#unsentBody = undefined;
   }
 
-  #relocate(location: string): string {
+  #rewriteLocation(location: string): string {
     const { upstream, clientPath } = this.#parts;
     return rewriteLocation(upstream.baseUrl, this.#exchange.path, location, clientPath);
   }
@@ -169,7 +169,7 @@ export class Relay implements AnswerTarget {
  * Ends a response, and its connection, where it stands. One that is behind another of its connection waits for its turn: node:http would
  * forget the connection of a response that is destroyed without having one.
  */
-export function destroyInTurn(response: ServerResponse): void {
+export function destroyWhenAttached(response: ServerResponse): void {
   if (response.socket !== null || response.destroyed) {
     breakConnection(response);
     return;
@@ -185,7 +185,7 @@ function breakConnection(response: ServerResponse): void {
 }
 
 /** Gives the client an answer that was held back; one that broke off breaks off. */
-export function relayHeld({ head, body, fault }: HeldAnswer, target: Relay): void {
+export function relayBuffered({ head, body, fault }: BufferedResponse, target: Relay): void {
   target.begin(head);
   if (body.length > 0) target.write(body);
   if (fault === undefined) {

@@ -3,10 +3,10 @@
  * for a token, what its attempts took until the head, and how many there were. Of its own body's time nothing is said.
  */
 import type { Clock } from '../platform/clock.ts';
-import type { Stage, Watch } from './watch.ts';
+import type { Stage, RequestTracer } from './watch.ts';
 
 /** Starts counting for one request. */
-export function watchTimes(clock: Clock): Watch {
+export function createServerTimingTracer(clock: Clock): RequestTracer {
   const spentMs: Record<Stage, number> = { token: 0, queue: 0, body: 0, upstream: 0 };
   let wait: { readonly stage: Stage; readonly since: number } | undefined;
   let attemptedMs = 0;
@@ -22,37 +22,37 @@ export function watchTimes(clock: Clock): Watch {
   };
   return {
     traceId: undefined,
-    waitBegins: (stage) => {
+    startWait: (stage) => {
       wait = { stage, since: clock.now() };
     },
-    waitEnds: closeWait,
-    attemptBegins: ({ fields }) => {
+    endWait: closeWait,
+    startAttempt: ({ headers }) => {
       attempts++;
       attemptSince = clock.now();
-      return fields;
+      return headers;
     },
-    attemptEnds: closeAttempt,
-    answerFields: () => {
+    endAttempt: closeAttempt,
+    responseHeaders: () => {
       // The head of the attempt under way is what is about to be written.
       closeWait();
       closeAttempt();
       return [
         'Server-Timing',
-        describeTimes({ queueMs: spentMs.queue, tokenMs: spentMs.token, attemptedMs, attempts }),
+        formatServerTiming({ queueMs: spentMs.queue, tokenMs: spentMs.token, attemptedMs, attempts }),
       ];
     },
-    ended: () => undefined,
+    endRequest: () => undefined,
   };
 }
 
-interface Times {
+interface Timings {
   readonly queueMs: number;
   readonly tokenMs: number;
   readonly attemptedMs: number;
   readonly attempts: number;
 }
 
-function describeTimes({ queueMs, tokenMs, attemptedMs, attempts }: Times): string {
+function formatServerTiming({ queueMs, tokenMs, attemptedMs, attempts }: Timings): string {
   const durations = [
     ['queue', queueMs],
     ['token', tokenMs],

@@ -1,18 +1,18 @@
 /** Gives the end of a request's lifeline the name of the stage in which it came: each has its own reply. */
 import { SidecarError } from '../platform/errors.ts';
 import type { TokenSource } from '../token/token.ts';
-import { LifelineEnded, type Lifeline } from './lifeline.ts';
-import type { Stage, Watch } from './watch.ts';
+import { RequestAborted, type RequestLifetime } from './lifeline.ts';
+import type { Stage, RequestTracer } from './watch.ts';
 
 /** Gives a deadline that passes in `wait` the name of the stage in which it passed. */
-export async function inStage<T>(stage: Stage, wait: Promise<T>, watch?: Watch): Promise<T> {
-  watch?.waitBegins(stage);
+export async function waitInStage<T>(stage: Stage, wait: Promise<T>, watch?: RequestTracer): Promise<T> {
+  watch?.startWait(stage);
   try {
     return await wait;
   } catch (error) {
-    throw error instanceof LifelineEnded ? nameEnd(stage, error) : error;
+    throw error instanceof RequestAborted ? toStageError(stage, error) : error;
   } finally {
-    watch?.waitEnds();
+    watch?.endWait();
   }
 }
 
@@ -21,18 +21,18 @@ export async function inStage<T>(stage: Stage, wait: Promise<T>, watch?: Watch):
  * request end unnoticed.
  * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE; LifelineEnded (client-left)
  */
-export async function awaitToken(tokens: TokenSource, lifeline: Lifeline, watch?: Watch): Promise<void> {
-  await inStage(
+export async function awaitToken(tokens: TokenSource, lifeline: RequestLifetime, watch?: RequestTracer): Promise<void> {
+  await waitInStage(
     'token',
-    lifeline.during((signal) => tokens.usable(signal)),
+    lifeline.withAbortSignal((signal) => tokens.waitForToken(signal)),
     watch,
   );
 }
 
 /** The error that a request ends with whose lifeline ended in this stage. */
-export function nameEnd(stage: Stage, reason: LifelineEnded): Error {
-  if (reason.end.kind === 'failed') return reason.end.error;
-  if (reason.end.kind === 'client-left') return reason;
+export function toStageError(stage: Stage, reason: RequestAborted): Error {
+  if (reason.reason.kind === 'failed') return reason.reason.error;
+  if (reason.reason.kind === 'client-left') return reason;
   switch (stage) {
     case 'token':
       return new SidecarError('TOKEN_UNAVAILABLE', 'no access token was to be had before the deadline', {
@@ -48,11 +48,11 @@ export function nameEnd(stage: Stage, reason: LifelineEnded): Error {
 }
 
 /** Asked anew after a wait, which the compiler does not know of. */
-export function isOver({ ended }: Lifeline): boolean {
-  return ended !== undefined;
+export function isAborted({ aborted }: RequestLifetime): boolean {
+  return aborted !== undefined;
 }
 
 /** True for errors that end the request while its client is still connected. */
-export function isReason(thrown: unknown): boolean {
-  return thrown instanceof SidecarError || (thrown instanceof LifelineEnded && thrown.end.kind !== 'client-left');
+export function isClientFacing(thrown: unknown): boolean {
+  return thrown instanceof SidecarError || (thrown instanceof RequestAborted && thrown.reason.kind !== 'client-left');
 }

@@ -3,39 +3,39 @@
  * no call is made. Who watches is decided where things are wired. A watch must not throw and must not block.
  */
 import type { RequestEnded } from '../telemetry/events.ts';
-import type { AttemptEnd } from '../upstream/attempt-terms.ts';
+import type { AttemptResult } from '../upstream/attempt-terms.ts';
 
 /** Where a request can wait. `upstream` is the pause before another attempt. */
 export type Stage = 'token' | 'queue' | 'body' | 'upstream';
 
 /** One request for the upstream, about to be sent. */
-export interface AttemptBegun {
+export interface TracedAttempt {
   readonly method: string;
   /** Of the upstream's base URL. */
   readonly baseUrl: URL;
   /** Path and query. */
   readonly path: string;
   /** Flat list [name, value, …], the bearer included. */
-  readonly fields: string[];
+  readonly headers: string[];
 }
 
 /** Waits and attempts follow one another; neither is ever within another of its kind. */
-export interface Watch {
+export interface RequestTracer {
   /** The trace that the request belongs to: 32 hexadecimal digits. Undefined: nothing is traced. */
   readonly traceId: string | undefined;
-  waitBegins(stage: Stage): void;
-  waitEnds(): void;
+  startWait(stage: Stage): void;
+  endWait(): void;
   /** @returns the fields to send */
-  attemptBegins(attempt: AttemptBegun): string[];
-  attemptEnds(end: AttemptEnd): void;
+  startAttempt(attempt: TracedAttempt): string[];
+  endAttempt(end: AttemptResult): void;
   /** Fields to add to the answer whose head is about to be written; flat, possibly none. */
-  answerFields(): readonly string[];
+  responseHeaders(): readonly string[];
   /** The last call. */
-  ended(event: RequestEnded): void;
+  endRequest(event: RequestEnded): void;
 }
 
 /** What a watch may look at when a request has arrived. */
-export interface Watched {
+export interface TracedRequest {
   readonly method?: string | undefined;
   readonly httpVersion: string;
   /** By lower-case name; a field that is there twice has its values joined by a comma and a space. */
@@ -43,9 +43,9 @@ export interface Watched {
 }
 
 /** Called with each request as it arrives. */
-export type StartWatch = (request: Watched) => Watch;
+export type StartTracer = (request: TracedRequest) => RequestTracer;
 
 /** The fields of an answer, with those that a watch adds behind them. */
-export function withAnswerFields(fields: string[], watch: Watch | undefined): string[] {
-  return watch === undefined ? fields : [...fields, ...watch.answerFields()];
+export function withTracerHeaders(fields: string[], watch: RequestTracer | undefined): string[] {
+  return watch === undefined ? fields : [...fields, ...watch.responseHeaders()];
 }

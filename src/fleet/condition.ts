@@ -3,11 +3,11 @@
  * connections and refuses every command counts as one that cannot be asked.
  */
 import type { Clock } from '../platform/clock.ts';
-import type { Observe } from '../telemetry/events.ts';
+import type { EventObserver } from '../telemetry/events.ts';
 import type { RedisFault } from './fault.ts';
 
 /** What the admin port and the metrics show. Holds no secret. */
-export interface FleetState {
+export interface FleetConnectionState {
   /** True while commands are answered. */
   readonly connected: boolean;
   /** Why not, in words that begin with Redis; undefined while connected, and before the first attempt has ended. */
@@ -16,53 +16,53 @@ export interface FleetState {
   readonly sinceWallAt: number;
 }
 
-export class Condition {
+export class ConnectionHealth {
   readonly #clock: Pick<Clock, 'wallNow'>;
-  readonly #observe: Observe;
-  #state: FleetState;
-  #isUp = false;
+  readonly #observe: EventObserver;
+  #state: FleetConnectionState;
+  #isConnected = false;
   /** The error reply to the last command, unless it was answered. */
-  #refusal: RedisFault | undefined;
+  #lastErrorReply: RedisFault | undefined;
   /** Faults told since it was last connected: two that alternate are two lines, not one for each attempt. */
-  readonly #told = new Set<string>();
+  readonly #reportedFaults = new Set<string>();
 
-  constructor(clock: Pick<Clock, 'wallNow'>, observe: Observe) {
+  constructor(clock: Pick<Clock, 'wallNow'>, observe: EventObserver) {
     this.#clock = clock;
     this.#observe = observe;
     this.#state = { connected: false, fault: undefined, sinceWallAt: clock.wallNow() };
   }
 
-  state(): FleetState {
+  state(): FleetConnectionState {
     return this.#state;
   }
 
-  noteUp(): void {
-    this.#isUp = true;
+  recordConnected(): void {
+    this.#isConnected = true;
     // After a refusal only an answered command shows that it is over.
-    if (this.#refusal === undefined) this.#turn(undefined);
+    if (this.#lastErrorReply === undefined) this.#transition(undefined);
   }
 
-  noteDown(fault: RedisFault): void {
-    this.#isUp = false;
-    if (fault !== this.#refusal) this.#refusal = undefined;
-    this.#turn(fault);
+  recordDisconnected(fault: RedisFault): void {
+    this.#isConnected = false;
+    if (fault !== this.#lastErrorReply) this.#lastErrorReply = undefined;
+    this.#transition(fault);
   }
 
   /** @param fault the error reply; undefined when the command was answered as it should be */
-  noteAnswer(fault: RedisFault | undefined): void {
-    this.#refusal = fault;
-    if (this.#isUp || fault !== undefined) this.#turn(fault);
+  recordReply(fault: RedisFault | undefined): void {
+    this.#lastErrorReply = fault;
+    if (this.#isConnected || fault !== undefined) this.#transition(fault);
   }
 
-  #turn(fault: RedisFault | undefined): void {
+  #transition(fault: RedisFault | undefined): void {
     const detail = fault && `Redis ${fault.message}`;
     if (detail === undefined ? this.#state.connected : detail === this.#state.fault) return;
     this.#state = { connected: detail === undefined, fault: detail, sinceWallAt: this.#clock.wallNow() };
     if (detail === undefined) {
-      this.#told.clear();
+      this.#reportedFaults.clear();
       this.#observe({ kind: 'fleet-joined' });
-    } else if (!this.#told.has(detail)) {
-      this.#told.add(detail);
+    } else if (!this.#reportedFaults.has(detail)) {
+      this.#reportedFaults.add(detail);
       this.#observe({ kind: 'fleet-lost', detail });
     }
   }

@@ -3,72 +3,72 @@
  * (RESP 2). Whatever is told while it is down is missed, and found out by asking.
  */
 import type { Clock, Random } from '../platform/clock.ts';
-import type { Observe } from '../telemetry/events.ts';
-import { nameFault } from './fault.ts';
+import type { EventObserver } from '../telemetry/events.ts';
+import { toRedisFault } from './fault.ts';
 import type { RedisFault } from './fault.ts';
-import type { Link } from './link.ts';
-import { StandingLink } from './standing-link.ts';
+import type { RedisConnection } from './link.ts';
+import { ReconnectingConnection } from './standing-link.ts';
 
-export interface EarOptions {
+export interface SubscriberOptions {
   /** Opens one connection within a bounded time, or rejects with a RedisFault. */
-  readonly open: () => Promise<Link>;
+  readonly open: () => Promise<RedisConnection>;
   readonly clock: Clock;
   readonly random: Random;
   /** Told once when the server lets nobody listen. */
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
 /** Connects when there is something to listen for and it has been started. */
-export class Ear {
-  readonly #standing: StandingLink;
-  readonly #hearers = new Map<string, (message: string) => void>();
-  readonly #observe: Observe;
+export class Subscriber {
+  readonly #connection: ReconnectingConnection;
+  readonly #listeners = new Map<string, (message: string) => void>();
+  readonly #observe: EventObserver;
   #isStarted = false;
   #hasWarned = false;
 
-  constructor({ open, clock, random, observe }: EarOptions) {
+  constructor({ open, clock, random, observe }: SubscriberOptions) {
     this.#observe = observe;
-    this.#standing = new StandingLink({
+    this.#connection = new ReconnectingConnection({
       open,
       clock,
       random,
-      onUp: () => {
-        for (const channel of this.#hearers.keys()) this.#subscribe(channel);
+      onConnected: () => {
+        for (const channel of this.#listeners.keys()) this.#sendSubscribe(channel);
       },
       // Of the connection the fleet's own tells.
-      onDown: () => undefined,
+      onDisconnected: () => undefined,
     });
   }
 
-  listen(channel: string, hear: (message: string) => void): void {
-    this.#hearers.set(channel, hear);
+  subscribe(channel: string, hear: (message: string) => void): void {
+    this.#listeners.set(channel, hear);
     if (this.#isStarted) this.start();
-    this.#subscribe(channel);
+    this.#sendSubscribe(channel);
   }
 
   start(): void {
     this.#isStarted = true;
-    if (this.#hearers.size > 0) this.#standing.start();
+    if (this.#listeners.size > 0) this.#connection.start();
   }
 
   close(): void {
-    this.#standing.close();
+    this.#connection.close();
   }
 
-  #subscribe(channel: string): void {
-    const { link } = this.#standing;
-    const hear = (message: string): void => this.#hearers.get(channel)?.(message);
-    link?.subscribe(channel, hear).catch((error: unknown) => {
-      this.#noteRefusal(nameFault(error));
+  #sendSubscribe(channel: string): void {
+    const { current } = this.#connection;
+    const hear = (message: string): void => this.#listeners.get(channel)?.(message);
+    current?.subscribe(channel, hear).catch((error: unknown) => {
+      this.#warnOnErrorReply(toRedisFault(error));
     });
   }
 
   /** Nothing depends on it: each exchange tells the same, later. */
-  #noteRefusal(fault: RedisFault): void {
+  #warnOnErrorReply(fault: RedisFault): void {
     // Of an end of the connection the fleet's own tells.
-    if (fault.reply === undefined || this.#hasWarned) return;
+    if (fault.replyCode === undefined || this.#hasWarned) return;
     this.#hasWarned = true;
-    const message = `Redis refuses SUBSCRIBE (${fault.reply}): pauses of other replicas are heard of with the next exchange only`;
+    const message = `Redis refuses SUBSCRIBE (${fault.replyCode}): pauses of other replicas are heard of with the next exchange only`;
     this.#observe({ kind: 'warning', message });
   }
 }

@@ -7,15 +7,15 @@
 export class RedisFault extends Error {
   override readonly name = 'RedisFault';
   /** The first word of an error reply, such as `NOAUTH`; undefined when the server did not reply with an error. */
-  readonly reply: string | undefined;
+  readonly replyCode: string | undefined;
 
   constructor(message: string, reply?: string) {
     super(message);
-    this.reply = reply;
+    this.replyCode = reply;
   }
 }
 
-const CONNECTION: Readonly<Record<string, string>> = {
+const CONNECTION_ERRORS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refused the connection',
   ECONNRESET: 'cut the connection',
   EPIPE: 'cut the connection',
@@ -38,7 +38,7 @@ const CONNECTION: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'does not speak TLS on this port',
 };
 
-const REPLIES: Readonly<Record<string, string>> = {
+const ERROR_REPLIES: Readonly<Record<string, string>> = {
   NOAUTH: 'asks for a password: put it into fleet.redisUrl',
   WRONGPASS: 'refused the user or the password of fleet.redisUrl',
   NOPERM: 'does not permit its user what the fleet needs: PING, SELECT, EVAL, EVALSHA and the commands of its scripts',
@@ -52,17 +52,17 @@ const REPLIES: Readonly<Record<string, string>> = {
 };
 
 /** Names an error of the client; one that is a fault already stays as it is. */
-export function nameFault(error: unknown): RedisFault {
+export function toRedisFault(error: unknown): RedisFault {
   if (error instanceof RedisFault) return error;
   if (!(error instanceof Error)) return new RedisFault('failed');
   if ('code' in error && typeof error.code === 'string')
-    return new RedisFault(`${CONNECTION[error.code] ?? 'cannot be talked to'} (${error.code})`);
+    return new RedisFault(`${CONNECTION_ERRORS[error.code] ?? 'cannot be talked to'} (${error.code})`);
   switch (error.constructor.name) {
     case 'SimpleError':
     case 'BlobError':
     case 'ErrorReply': {
       const reply = /^[A-Z]+/.exec(error.message)?.[0] ?? 'ERR';
-      return new RedisFault(`${REPLIES[reply] ?? 'answered with an error'} (${reply})`, reply);
+      return new RedisFault(`${ERROR_REPLIES[reply] ?? 'answered with an error'} (${reply})`, reply);
     }
     case 'ConnectionTimeoutError':
       return new RedisFault('could not be reached in time');

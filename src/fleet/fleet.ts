@@ -4,175 +4,176 @@
  * keeping a connection is standing-link's.
  */
 import type { Cancel, Clock, Random } from '../platform/clock.ts';
-import type { Observe } from '../telemetry/events.ts';
-import { Condition } from './condition.ts';
-import type { FleetState } from './condition.ts';
-import { nameFault, RedisFault } from './fault.ts';
-import type { Link } from './link.ts';
-import { evaluate } from './script.ts';
-import type { Arguments, Reply, Script } from './script.ts';
-import { StandingLink } from './standing-link.ts';
+import type { EventObserver } from '../telemetry/events.ts';
+import { ConnectionHealth } from './condition.ts';
+import type { FleetConnectionState } from './condition.ts';
+import { toRedisFault, RedisFault } from './fault.ts';
+import type { RedisConnection } from './link.ts';
+import { runScript } from './script.ts';
+import type { ScriptArguments, ScriptReply, Script } from './script.ts';
+import { ReconnectingConnection } from './standing-link.ts';
 
-export interface FleetOptions {
+export interface RedisScriptClientOptions {
   /** Opens one connection within a bounded time, or rejects with a RedisFault. */
-  readonly open: () => Promise<Link>;
+  readonly open: () => Promise<RedisConnection>;
   /** Longest wait for the reply to one script, milliseconds. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly random: Random;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
-export interface Fleet {
+export interface RedisScriptClient {
   /** Begins to connect, in the background. */
   start(): void;
   /**
    * Runs a script on one key. Resolves within the time-out, and at once while there is no connection or the server owes an
    * answer; undefined then, and the server may still run the script later. Never rejects.
    */
-  run(script: Script, key: string, args: Arguments): Promise<Reply | undefined>;
+  run(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined>;
   /** As `run`, for work that is rare and worth a wait: its answer may be late by a quarter of a second. */
-  runPatiently(script: Script, key: string, args: Arguments): Promise<Reply | undefined>;
+  runWithLongerTimeout(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined>;
   /**
    * Whether running makes sense: at once, or after a wait where that is likely to change it, for the end of the first
    * attempt to connect or for a late answer. For the same kind of work.
    */
   whenReady(): Promise<boolean>;
-  state(): FleetState;
+  state(): FleetConnectionState;
   /** Lets go: waits for the scripts under way, each within the time-out, then ends the connection. */
   close(): Promise<void>;
 }
 
 /** How long a late answer is waited for by work that may wait. */
-const LATE_ANSWER_MS = 250;
+const LATE_REPLY_MS = 250;
 /** A server that owes an answer for so long is given up; a new connection shows whether it is back. */
-const LONGEST_STALL_MS = 1000;
+const MAX_STALL_MS = 1000;
 /** Keeps an idle connection from being cut on its way, and shows a server that hangs before it is needed. */
 const HEARTBEAT_MS = 30_000;
 /** Error replies after which a new connection may reach a server that is better off. */
-const REPLIES_TO_LEAVE: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
+const RECONNECT_REPLY_CODES: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
 
 /** A fleet that has not begun to connect. */
-export function createFleet(options: FleetOptions): Fleet {
-  return new RedisFleet(options);
+export function createRedisScriptClient(options: RedisScriptClientOptions): RedisScriptClient {
+  return new ReconnectingScriptClient(options);
 }
 
 interface Stall {
-  readonly link: Link;
+  readonly connection: RedisConnection;
   readonly cancel: Cancel;
 }
 
-class RedisFleet implements Fleet {
-  readonly #options: FleetOptions;
-  readonly #standing: StandingLink;
-  readonly #condition: Condition;
-  readonly #underWay = new Set<Promise<unknown>>();
-  readonly #waiting = new Set<() => void>();
+class ReconnectingScriptClient implements RedisScriptClient {
+  readonly #options: RedisScriptClientOptions;
+  readonly #connection: ReconnectingConnection;
+  readonly #health: ConnectionHealth;
+  readonly #pendingRuns = new Set<Promise<unknown>>();
+  readonly #readyWaiters = new Set<() => void>();
   /** The first attempt to connect is under way. */
-  #isJoining = false;
+  #isFirstConnect = false;
   #stall: Stall | undefined;
-  #cancelBeat: Cancel | undefined;
+  #cancelHeartbeat: Cancel | undefined;
   #isClosed = false;
 
-  constructor(options: FleetOptions) {
+  constructor(options: RedisScriptClientOptions) {
     const { open, clock, random, observe } = options;
     this.#options = options;
-    this.#condition = new Condition(clock, observe);
-    this.#standing = new StandingLink({
+    this.#health = new ConnectionHealth(clock, observe);
+    this.#connection = new ReconnectingConnection({
       open,
       clock,
       random,
-      onUp: () => {
-        this.#isJoining = false;
-        this.#condition.noteUp();
-        this.#beat();
-        this.#wake();
+      onConnected: () => {
+        this.#isFirstConnect = false;
+        this.#health.recordConnected();
+        this.#scheduleHeartbeat();
+        this.#notifyWaiters();
       },
-      onDown: (fault) => {
-        this.#isJoining = false;
+      onDisconnected: (fault) => {
+        this.#isFirstConnect = false;
         this.#endStall();
-        this.#cancelBeat?.();
-        this.#condition.noteDown(fault);
-        this.#wake();
+        this.#cancelHeartbeat?.();
+        this.#health.recordDisconnected(fault);
+        this.#notifyWaiters();
       },
     });
   }
 
   start(): void {
     if (this.#isClosed) return;
-    this.#isJoining = true;
-    this.#standing.start();
+    this.#isFirstConnect = true;
+    this.#connection.start();
   }
 
-  run(script: Script, key: string, args: Arguments): Promise<Reply | undefined> {
+  run(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined> {
     return this.#run(script, key, args, this.#options.timeoutMs);
   }
 
-  runPatiently(script: Script, key: string, args: Arguments): Promise<Reply | undefined> {
-    return this.#run(script, key, args, this.#options.timeoutMs + LATE_ANSWER_MS);
+  runWithLongerTimeout(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined> {
+    return this.#run(script, key, args, this.#options.timeoutMs + LATE_REPLY_MS);
   }
 
   async whenReady(): Promise<boolean> {
-    if (this.#isClosed || (!this.#isJoining && this.#stall === undefined)) return this.#usable() !== undefined;
+    if (this.#isClosed || (!this.#isFirstConnect && this.#stall === undefined))
+      return this.#usableConnection() !== undefined;
     await new Promise<void>((resolve) => {
       const wake = (): void => {
         cancel?.();
-        this.#waiting.delete(wake);
+        this.#readyWaiters.delete(wake);
         resolve();
       };
       // The first attempt to connect ends by itself.
-      const cancel = this.#isJoining ? undefined : this.#options.clock.after(LATE_ANSWER_MS, wake);
-      this.#waiting.add(wake);
+      const cancel = this.#isFirstConnect ? undefined : this.#options.clock.after(LATE_REPLY_MS, wake);
+      this.#readyWaiters.add(wake);
     });
-    return this.#usable() !== undefined;
+    return this.#usableConnection() !== undefined;
   }
 
-  state(): FleetState {
-    return this.#condition.state();
+  state(): FleetConnectionState {
+    return this.#health.state();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#wake();
-    await Promise.all(this.#underWay);
+    this.#notifyWaiters();
+    await Promise.all(this.#pendingRuns);
     this.#endStall();
-    this.#cancelBeat?.();
-    this.#standing.close();
+    this.#cancelHeartbeat?.();
+    this.#connection.close();
   }
 
-  #usable(): Link | undefined {
-    return this.#stall === undefined && !this.#isClosed ? this.#standing.link : undefined;
+  #usableConnection(): RedisConnection | undefined {
+    return this.#stall === undefined && !this.#isClosed ? this.#connection.current : undefined;
   }
 
-  #wake(): void {
-    for (const wake of this.#waiting) wake();
+  #notifyWaiters(): void {
+    for (const wake of this.#readyWaiters) wake();
   }
 
-  async #run(script: Script, key: string, args: Arguments, limitMs: number): Promise<Reply | undefined> {
-    const link = this.#usable();
+  async #run(script: Script, key: string, args: ScriptArguments, limitMs: number): Promise<ScriptReply | undefined> {
+    const link = this.#usableConnection();
     if (link === undefined) return undefined;
-    const answer = evaluate(link, script, key, args);
-    this.#watch(link, answer, (fault) => this.#noteAnswer(link, fault));
-    const work = this.#withinTime(answer, limitMs);
-    this.#underWay.add(work);
+    const answer = runScript(link, script, key, args);
+    this.#trackReply(link, answer, (fault) => this.#recordReply(link, fault));
+    const work = this.#withTimeout(answer, limitMs);
+    this.#pendingRuns.add(work);
     const reply = await work;
-    this.#underWay.delete(work);
+    this.#pendingRuns.delete(work);
     return reply;
   }
 
   /** Settles once: with the reply, or without one when it is late or an error. */
-  #withinTime(answer: Promise<Reply>, limitMs: number): Promise<Reply | undefined> {
+  #withTimeout(answer: Promise<ScriptReply>, limitMs: number): Promise<ScriptReply | undefined> {
     const { clock, observe } = this.#options;
     return new Promise((resolve) => {
       let isSettled = false;
-      const settle = (outcome: 'ok' | 'timeout' | 'error', reply?: Reply): void => {
+      const settle = (outcome: 'ok' | 'timeout' | 'error', reply?: ScriptReply): void => {
         if (isSettled) return;
         isSettled = true;
         cancel();
         observe({ kind: 'fleet-command', outcome });
         resolve(reply);
       };
-      const cancel = after(clock, limitMs, () => settle('timeout'));
+      const cancel = afterPendingReads(clock, limitMs, () => settle('timeout'));
       answer.then(
         (reply) => settle('ok', reply),
         () => settle('error'),
@@ -181,37 +182,37 @@ class RedisFleet implements Fleet {
   }
 
   /** Sees to it that nobody else waits for a server that owes an answer, and that one for too long is left. */
-  #watch(link: Link, answer: Promise<unknown>, note: (fault?: RedisFault) => void): void {
-    const cancel = after(this.#options.clock, this.#options.timeoutMs, () => this.#noteStall(link));
+  #trackReply(link: RedisConnection, answer: Promise<unknown>, note: (fault?: RedisFault) => void): void {
+    const cancel = afterPendingReads(this.#options.clock, this.#options.timeoutMs, () => this.#startStall(link));
     const end = (fault?: RedisFault): void => {
       cancel();
       // Of an end of the connection the connection itself tells.
-      if (this.#standing.link !== link || (fault !== undefined && fault.reply === undefined)) return;
-      if (this.#stall?.link === link) this.#endStall();
+      if (this.#connection.current !== link || (fault !== undefined && fault.replyCode === undefined)) return;
+      if (this.#stall?.connection === link) this.#endStall();
       note(fault);
-      this.#wake();
+      this.#notifyWaiters();
     };
     answer.then(
       () => end(),
-      (error: unknown) => end(nameFault(error)),
+      (error: unknown) => end(toRedisFault(error)),
     );
   }
 
-  #beat(): void {
-    this.#cancelBeat = this.#options.clock.after(HEARTBEAT_MS, () => {
-      const link = this.#usable();
-      if (link !== undefined) this.#watch(link, link.send(['PING']), () => undefined);
-      this.#beat();
+  #scheduleHeartbeat(): void {
+    this.#cancelHeartbeat = this.#options.clock.after(HEARTBEAT_MS, () => {
+      const link = this.#usableConnection();
+      if (link !== undefined) this.#trackReply(link, link.send(['PING']), () => undefined);
+      this.#scheduleHeartbeat();
     });
   }
 
-  #noteStall(link: Link): void {
-    if (this.#stall !== undefined || this.#standing.link !== link) return;
+  #startStall(link: RedisConnection): void {
+    if (this.#stall !== undefined || this.#connection.current !== link) return;
     const { clock, timeoutMs } = this.#options;
-    const cancel = clock.after(Math.max(0, LONGEST_STALL_MS - timeoutMs), () => {
-      this.#standing.drop(link, new RedisFault(`did not answer for ${LONGEST_STALL_MS} ms`));
+    const cancel = clock.after(Math.max(0, MAX_STALL_MS - timeoutMs), () => {
+      this.#connection.drop(link, new RedisFault(`did not answer for ${MAX_STALL_MS} ms`));
     });
-    this.#stall = { link, cancel };
+    this.#stall = { connection: link, cancel };
   }
 
   #endStall(): void {
@@ -220,14 +221,15 @@ class RedisFleet implements Fleet {
   }
 
   /** A script was answered, however late. */
-  #noteAnswer(link: Link, fault: RedisFault | undefined): void {
-    this.#condition.noteAnswer(fault);
-    if (fault?.reply !== undefined && REPLIES_TO_LEAVE.has(fault.reply)) this.#standing.drop(link, fault);
+  #recordReply(link: RedisConnection, fault: RedisFault | undefined): void {
+    this.#health.recordReply(fault);
+    if (fault?.replyCode !== undefined && RECONNECT_REPLY_CODES.has(fault.replyCode))
+      this.#connection.drop(link, fault);
   }
 }
 
 /** As the clock's, yet what has arrived while this process itself was busy is read first. */
-function after(clock: Clock, delayMs: number, run: () => void): Cancel {
+function afterPendingReads(clock: Clock, delayMs: number, run: () => void): Cancel {
   let isCancelled = false;
   const cancel = clock.after(delayMs, () => {
     setImmediate(() => {

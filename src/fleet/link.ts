@@ -4,10 +4,10 @@
  * handshake that never ends, is bounded here; an answer that never comes is the caller's. When to open another is standing-link's.
  */
 import type { Clock } from '../platform/clock.ts';
-import { trustContext } from '../platform/tls.ts';
-import { nameFault, RedisFault } from './fault.ts';
+import { loadTlsContext } from '../platform/tls.ts';
+import { toRedisFault, RedisFault } from './fault.ts';
 
-export interface LinkOptions {
+export interface RedisConnectionOptions {
   /** `redis:`, `rediss:` or `unix:`, with a password or without. Never shown. */
   readonly url: string;
   /** PEM file whose certificates are trusted for `rediss:` instead of Node's and the system's roots; read at every call. */
@@ -17,7 +17,7 @@ export interface LinkOptions {
   readonly clock: Pick<Clock, 'after'>;
 }
 
-export interface Link {
+export interface RedisConnection {
   /**
    * Sends one command and resolves with its reply, however late.
    * @throws RedisFault when the server refused the command or the connection ended
@@ -38,11 +38,11 @@ export interface Link {
  * Opens a connection and has it answer a PING: a server that hangs still takes connections.
  * @throws RedisFault in words fit for a log
  */
-export async function openLink(options: LinkOptions): Promise<Link> {
+export async function openRedisConnection(options: RedisConnectionOptions): Promise<RedisConnection> {
   const { promise: ended, resolve: end } = Promise.withResolvers<RedisFault>();
   const client = await createClient(options);
   // Without a listener an error event would end the process.
-  client.on('error', (error: unknown) => end(nameFault(error)));
+  client.on('error', (error: unknown) => end(toRedisFault(error)));
   const late = new AbortController();
   const cancel = options.clock.after(options.timeoutMs, () => {
     late.abort();
@@ -53,18 +53,18 @@ export async function openLink(options: LinkOptions): Promise<Link> {
     await client.sendCommand(['PING']);
   } catch (error) {
     client.destroy();
-    throw late.signal.aborted ? new RedisFault('could not be reached in time') : nameFault(error);
+    throw late.signal.aborted ? new RedisFault('could not be reached in time') : toRedisFault(error);
   } finally {
     cancel();
   }
   return {
     send: (command) =>
       client.sendCommand(command).catch((error: unknown) => {
-        throw nameFault(error);
+        throw toRedisFault(error);
       }),
     subscribe: (channel, hear) =>
       client.subscribe(channel, hear).catch((error: unknown) => {
-        throw nameFault(error);
+        throw toRedisFault(error);
       }),
     ended,
     destroy: () => client.destroy(),
@@ -72,7 +72,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 }
 
 /** Loaded here, so that a process without a fleet does not pay for it. */
-async function createClient({ url, caFile, timeoutMs }: LinkOptions) {
+async function createClient({ url, caFile, timeoutMs }: RedisConnectionOptions) {
   const redis = await import('@redis/client');
   const { socket, ...server } = redis.RedisClient.parseURL(url);
   return redis.createClient({
@@ -84,7 +84,7 @@ async function createClient({ url, caFile, timeoutMs }: LinkOptions) {
     disableOfflineQueue: true,
     socket: {
       ...socket,
-      ...(socket.tls && { secureContext: trustContext(caFile), rejectUnauthorized: true }),
+      ...(socket.tls && { secureContext: loadTlsContext(caFile), rejectUnauthorized: true }),
       connectTimeout: timeoutMs,
       reconnectStrategy: false,
     },

@@ -7,17 +7,17 @@
 import { defineScript } from './script.ts';
 
 /** A replica that is not heard of for so long is gone; a leader sooner. */
-const GONE_MS = 10_000;
-const LEAD_MS = 3_000;
+const REPLICA_TIMEOUT_MS = 10_000;
+const LEADER_LEASE_MS = 3_000;
 /** Slots are given away for so far ahead: the rarer permits are, the more of this is needed to ask seldom. */
 const HORIZON_MS = 4_000;
-const MOST_SLOTS = 16;
+const MAX_PERMITS_PER_REPLY = 16;
 /** After the data were lost, whoever is back has its own part only, until all may be back. */
-const SETTLE_MS = 5_000;
+const RECOVERY_MS = 5_000;
 /** Until then nothing is given away that others may come to need. */
-const SETTLING_HORIZON_MS = 400;
-const KEPT_MS = 600_000;
-const LONGEST_MAIL = 60_000;
+const RECOVERY_HORIZON_MS = 400;
+const KEY_TTL_MS = 600_000;
+const MAX_MAIL_LENGTH = 60_000;
 
 const SERVER_TIME = `
 local time = redis.call('TIME')
@@ -29,7 +29,7 @@ local now = time[1] * 1000 + time[2] / 1000
  * stated wait of a refusal (or empty), what the leader publishes as JSON (or empty), version of the model that is known.
  * @param clock Lua that sets `now`; for tests
  */
-export function writeExchange(clock = SERVER_TIME): string {
+export function buildExchangeScript(clock = SERVER_TIME): string {
   return `${clock}${STATE}${PRESENCE}${LEADER}${REFUSAL}${PUBLICATION}${PERMITS}${REPLY}`;
 }
 
@@ -60,7 +60,7 @@ end
 local present, rank, oldest = 1, 0, now
 for field, seen in pairs(state) do
   if string.sub(field, 1, 2) == 'r:' and field ~= 'r:' .. id then
-    if now - tonumber(seen) > ${GONE_MS} then
+    if now - tonumber(seen) > ${REPLICA_TIMEOUT_MS} then
       redis.call('HDEL', key, field)
     else
       present = present + 1
@@ -71,8 +71,8 @@ for field, seen in pairs(state) do
 end
 put('r:' .. id, instant(now))
 if not state.born then put('born', instant(now)) end
-if tonumber(ARGV[6]) > number('expected') and now < number('born') + ${SETTLE_MS} then put('expected', ARGV[6]) end
-local isSettling = now < number('born') + ${SETTLE_MS} and present < number('expected')
+if tonumber(ARGV[6]) > number('expected') and now < number('born') + ${RECOVERY_MS} then put('expected', ARGV[6]) end
+local isSettling = now < number('born') + ${RECOVERY_MS} and present < number('expected')
 `;
 
 const LEADER = `
@@ -83,7 +83,7 @@ if not leads then
 end
 if leads then
   put('leader', id)
-  put('leaderUntil', instant(now + ${LEAD_MS}))
+  put('leaderUntil', instant(now + ${LEADER_LEASE_MS}))
   put('leaderIdle', ARGV[3] == 'idle' and '1' or '0')
 end
 `;
@@ -115,7 +115,7 @@ if ARGV[8] ~= '' then
     news = true
   end
 end
-if ARGV[7] ~= '' and not leads and #(state.mail or '') < ${LONGEST_MAIL} then
+if ARGV[7] ~= '' and not leads and #(state.mail or '') < ${MAX_MAIL_LENGTH} then
   put('mail', (state.mail or '') .. ARGV[7])
 end
 `;
@@ -147,8 +147,8 @@ elseif want > 0 and rate > 0 then
   local interval, tat, from = intervalOf(rate), number('tat'), math.max(now, number('pausedUntil'))
   -- Those who are not back yet use their part elsewhere, so that here each permit costs more.
   local cost = isSettling and interval * number('expected') / present or interval
-  local horizon = isSettling and ${SETTLING_HORIZON_MS} or ${HORIZON_MS}
-  local most = math.min(want, ${MOST_SLOTS}, math.max(1, math.floor(horizon / cost / present)))
+  local horizon = isSettling and ${RECOVERY_HORIZON_MS} or ${HORIZON_MS}
+  local most = math.min(want, ${MAX_PERMITS_PER_REPLY}, math.max(1, math.floor(horizon / cost / present)))
   for _ = 1, most do
     local slot = math.max(from, tat - (burst - 1) * interval)
     if slot > now + horizon then
@@ -172,7 +172,7 @@ if leads and state.mail and state.mail ~= '' then
   put('mail', '')
 end
 redis.call('HSET', key, unpack(written))
-redis.call('PEXPIRE', key, ${KEPT_MS})
+redis.call('PEXPIRE', key, ${KEY_TTL_MS})
 local held, epoch, known = state.held or '0', state.epoch or '0', state.rate or ''
 local pausedUntil = instant(number('pausedUntil'))
 if news then redis.call('PUBLISH', key, table.concat({epoch, held, pausedUntil, known, state.burst or '1'}, ' ')) end
@@ -183,4 +183,4 @@ return {
 }
 `;
 
-export const EXCHANGE = defineScript(writeExchange());
+export const EXCHANGE_SCRIPT = defineScript(buildExchangeScript());

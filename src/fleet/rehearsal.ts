@@ -3,16 +3,16 @@
  * for news. Where a right is missing it says which. For `check`; what is done for good is quota-board's and ear's.
  */
 import { RedisFault } from './fault.ts';
-import type { Fleet } from './fleet.ts';
-import type { Link } from './link.ts';
-import { createQuotaBoard } from './quota-board.ts';
+import type { RedisScriptClient } from './fleet.ts';
+import type { RedisConnection } from './link.ts';
+import { createRedisQuotaStore } from './quota-board.ts';
 import { defineScript } from './script.ts';
 
-export interface RehearsalOptions {
+export interface QuotaDryRunOptions {
   /** Has begun to connect. */
-  readonly fleet: Fleet;
+  readonly client: RedisScriptClient;
   /** Opens one more connection, to listen on. */
-  readonly open: () => Promise<Link>;
+  readonly open: () => Promise<RedisConnection>;
   /** A key that nobody else uses; also the name of the channel. */
   readonly key: string;
 }
@@ -23,7 +23,7 @@ const REQUEST = {
   want: 1,
   activity: 'active',
   fixed: { rate: 1, burst: 1 },
-  size: 1,
+  knownReplicas: 1,
   calls: '',
   refusal: { at: 1, statedWaitMs: 1 },
   published: undefined,
@@ -31,7 +31,7 @@ const REQUEST = {
 } as const;
 
 /** Every command of all scripts, each by itself; answers with those that are refused, and takes away what the exchange left. */
-const TRY_EACH = defineScript(`
+const TRY_EACH_COMMAND = defineScript(`
 local refused = {}
 local function try(name, ...)
   local reply = redis.pcall(name, ...)
@@ -53,30 +53,30 @@ return refused
 `);
 
 /** Which commands are refused; none when all is well. Undefined: Redis did not answer, or not as it should. */
-export async function rehearseQuota({ fleet, open, key }: RehearsalOptions): Promise<readonly string[] | undefined> {
-  const board = createQuotaBoard({
-    fleet: { run: (...script) => fleet.runPatiently(...script) },
+export async function dryRunQuota({ client, open, key }: QuotaDryRunOptions): Promise<readonly string[] | undefined> {
+  const board = createRedisQuotaStore({
+    client: { run: (...script) => client.runWithLongerTimeout(...script) },
     // Listening takes a connection whose answer can be waited for.
-    ear: { listen: () => undefined },
+    subscriber: { subscribe: () => undefined },
     key: () => Promise.resolve(key),
-    follow: () => undefined,
+    addConnectionListener: () => undefined,
   });
   const reply = await board.exchange(REQUEST);
-  await fleet.whenReady();
-  const refused = await fleet.runPatiently(TRY_EACH, key, []);
+  await client.whenReady();
+  const refused = await client.runWithLongerTimeout(TRY_EACH_COMMAND, key, []);
   if (refused === undefined) return undefined;
-  const names = [...refused.map(String), ...((await listensTo(key, open)) ? [] : ['SUBSCRIBE'])];
+  const names = [...refused.map(String), ...((await canSubscribe(key, open)) ? [] : ['SUBSCRIBE'])];
   return reply === undefined && names.length === 0 ? undefined : names;
 }
 
 /** @throws RedisFault when the connection could not be had or ended */
-async function listensTo(channel: string, open: () => Promise<Link>): Promise<boolean> {
+async function canSubscribe(channel: string, open: () => Promise<RedisConnection>): Promise<boolean> {
   const link = await open();
   try {
     await link.subscribe(channel, () => undefined);
     return true;
   } catch (error) {
-    if (error instanceof RedisFault && error.reply !== undefined) return false;
+    if (error instanceof RedisFault && error.replyCode !== undefined) return false;
     throw error;
   } finally {
     link.destroy();

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { RedisFault } from './fault.ts';
-import type { Link } from './link.ts';
+import type { RedisConnection } from './link.ts';
 
 export interface Script {
   readonly source: string;
@@ -12,10 +12,10 @@ export interface Script {
   readonly sha1: string;
 }
 
-export type Arguments = readonly (string | number)[];
+export type ScriptArguments = readonly (string | number)[];
 
 /** What a script answered: texts, whole numbers and null. */
-export type Reply = readonly unknown[];
+export type ScriptReply = readonly unknown[];
 
 /** Prepares a script. */
 export function defineScript(source: string): Script {
@@ -26,12 +26,17 @@ export function defineScript(source: string): Script {
  * Runs it by its name, and in full where the server does not know it yet.
  * @throws RedisFault
  */
-export async function evaluate(link: Link, { source, sha1 }: Script, key: string, args: Arguments): Promise<Reply> {
+export async function runScript(
+  link: RedisConnection,
+  { source, sha1 }: Script,
+  key: string,
+  args: ScriptArguments,
+): Promise<ScriptReply> {
   const rest = ['1', key, ...args.map(String)];
   const reply = await link.send(['EVALSHA', sha1, ...rest]).catch((error: unknown) => {
-    if (error instanceof RedisFault && error.reply === 'NOSCRIPT') return link.send(['EVAL', source, ...rest]);
+    if (error instanceof RedisFault && error.replyCode === 'NOSCRIPT') return link.send(['EVAL', source, ...rest]);
     throw error;
   });
   if (!Array.isArray(reply)) throw new RedisFault('answered with something else than a list', 'ERR');
-  return reply as Reply;
+  return reply as ScriptReply;
 }

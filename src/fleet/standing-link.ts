@@ -3,87 +3,87 @@
  * gets the one that stands or none, and never waits. What is sent over it is the fleet's.
  */
 import type { Cancel, Clock, Random } from '../platform/clock.ts';
-import { nameFault } from './fault.ts';
+import { toRedisFault } from './fault.ts';
 import type { RedisFault } from './fault.ts';
-import type { Link } from './link.ts';
+import type { RedisConnection } from './link.ts';
 
-export interface StandingLinkOptions {
+export interface ReconnectingConnectionOptions {
   /** Opens one connection within a bounded time, or rejects with a RedisFault. */
-  readonly open: () => Promise<Link>;
+  readonly open: () => Promise<RedisConnection>;
   readonly clock: Clock;
   readonly random: Random;
-  readonly onUp: () => void;
+  readonly onConnected: () => void;
   /** It has ended, or could not be opened; another attempt is planned. */
-  readonly onDown: (fault: RedisFault) => void;
+  readonly onDisconnected: (fault: RedisFault) => void;
 }
 
-const FIRST_BACKOFF_MS = 100;
+const INITIAL_BACKOFF_MS = 100;
 /** With the time that one attempt may take, well below the five seconds within which a fleet is to be joined again. */
-const LONGEST_BACKOFF_MS = 2000;
+const MAX_BACKOFF_MS = 2000;
 
-export class StandingLink {
-  readonly #options: StandingLinkOptions;
-  #link: Link | undefined;
-  #upAt = 0;
+export class ReconnectingConnection {
+  readonly #options: ReconnectingConnectionOptions;
+  #current: RedisConnection | undefined;
+  #connectedAt = 0;
   #attempts = 0;
   #cancelRetry: Cancel | undefined;
   #isClosed = false;
 
-  constructor(options: StandingLinkOptions) {
+  constructor(options: ReconnectingConnectionOptions) {
     this.#options = options;
   }
 
   /** The connection that stands, if one does. */
-  get link(): Link | undefined {
-    return this.#link;
+  get current(): RedisConnection | undefined {
+    return this.#current;
   }
 
   /** Begins; later calls do nothing. */
   start(): void {
-    if (this.#attempts === 0) void this.#attempt();
+    if (this.#attempts === 0) void this.#connect();
   }
 
   /** Gives a connection up that is of no use any more; another is opened. */
-  drop(link: Link, fault: RedisFault): void {
-    if (link !== this.#link) return;
+  drop(link: RedisConnection, fault: RedisFault): void {
+    if (link !== this.#current) return;
     link.destroy();
-    this.#link = undefined;
+    this.#current = undefined;
     // One that comes up and is dropped at once, time and again, is no better than one that does not come up.
-    if (this.#options.clock.now() - this.#upAt >= LONGEST_BACKOFF_MS) this.#attempts = 0;
-    this.#planRetry(fault);
+    if (this.#options.clock.now() - this.#connectedAt >= MAX_BACKOFF_MS) this.#attempts = 0;
+    this.#scheduleRetry(fault);
   }
 
   close(): void {
     this.#isClosed = true;
     this.#cancelRetry?.();
-    this.#link?.destroy();
-    this.#link = undefined;
+    this.#current?.destroy();
+    this.#current = undefined;
   }
 
-  async #attempt(): Promise<void> {
+  async #connect(): Promise<void> {
     this.#attempts += 1;
     try {
-      this.#stand(await this.#options.open());
+      this.#adopt(await this.#options.open());
     } catch (error) {
-      if (!this.#isClosed) this.#planRetry(nameFault(error));
+      if (!this.#isClosed) this.#scheduleRetry(toRedisFault(error));
     }
   }
 
-  #stand(link: Link): void {
+  #adopt(link: RedisConnection): void {
     if (this.#isClosed) {
       link.destroy();
       return;
     }
-    this.#link = link;
-    this.#upAt = this.#options.clock.now();
+    this.#current = link;
+    this.#connectedAt = this.#options.clock.now();
     void link.ended.then((fault) => this.drop(link, fault));
-    this.#options.onUp();
+    this.#options.onConnected();
   }
 
-  #planRetry(fault: RedisFault): void {
-    const { clock, random, onDown } = this.#options;
-    const ceilingMs = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** this.#attempts);
-    this.#cancelRetry = clock.after((ceilingMs * (1 + random())) / 2, () => void this.#attempt());
-    onDown(fault);
+  #scheduleRetry(fault: RedisFault): void {
+    const { clock, random, onDisconnected } = this.#options;
+    const ceilingMs = Math.min(MAX_BACKOFF_MS, INITIAL_BACKOFF_MS * 2 ** this.#attempts);
+    this.#cancelRetry = clock.after((ceilingMs * (1 + random())) / 2, () => void this.#connect());
+    onDisconnected(fault);
   }
 }

@@ -7,7 +7,7 @@
 import { defineScript } from './script.ts';
 
 /** Lua writes a large number in few digits unless it is told not to. */
-const START = `
+const PREAMBLE = `
 local key = KEYS[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -16,7 +16,7 @@ local function digits(value) return string.format('%.0f', value) end
 `;
 
 /** The hash stays as long as something in it counts, and a minute. */
-const KEEP = `
+const EXTEND_TTL = `
 local function keep()
   local last = now
   for _, at in ipairs(redis.call('HMGET', key, 'expiresAt', 'leaseUntil', 'yieldUntil')) do
@@ -26,13 +26,13 @@ local function keep()
 end
 `;
 
-const REFUSE_UNLESS_FREE = `
+const CHECK_LEASE = `
 local lease = redis.call('HMGET', key, 'owner', 'leaseUntil')
 if lease[1] and lease[1] ~= ARGV[1] and number(lease[2]) > now then return {0} end
 `;
 
 /** ARGV: owner, lease, mark that is not wanted (may be empty), 1 when it was refused, least share of a life worth having. */
-export const CLAIM = defineScript(`${START}${KEEP}
+export const CLAIM_SCRIPT = defineScript(`${PREAMBLE}${EXTEND_TTL}
 local token = redis.call('HMGET', key, 'value', 'mark', 'expiresAt', 'lifetime')
 if token[1] and token[2] ~= ARGV[3] then
   local left = number(token[3]) - now
@@ -62,7 +62,7 @@ return {'yours', now}
 `);
 
 /** ARGV: owner, value, mark, end, lifetime. */
-export const PUBLISH = defineScript(`${START}${KEEP}${REFUSE_UNLESS_FREE}
+export const PUBLISH_SCRIPT = defineScript(`${PREAMBLE}${EXTEND_TTL}${CHECK_LEASE}
 if number(ARGV[4]) <= now then return {0} end
 redis.call('HSET', key, 'value', ARGV[2], 'mark', ARGV[3], 'expiresAt', ARGV[4], 'lifetime', ARGV[5])
 redis.call('HDEL', key, 'owner', 'leaseUntil', 'failure', 'failedBy', 'failedUntil', 'yieldUntil', 'wanted')
@@ -71,7 +71,7 @@ return {1}
 `);
 
 /** ARGV: owner, failure, for how long nobody else asks. */
-export const FAIL = defineScript(`${START}${KEEP}${REFUSE_UNLESS_FREE}
+export const PUBLISH_FAILURE_SCRIPT = defineScript(`${PREAMBLE}${EXTEND_TTL}${CHECK_LEASE}
 local held = number(ARGV[3])
 redis.call('HDEL', key, 'owner', 'leaseUntil', 'wanted')
 redis.call('HSET', key, 'failure', ARGV[2], 'failedBy', ARGV[1],
@@ -81,14 +81,14 @@ return {1}
 `);
 
 /** ARGV: owner. */
-export const RELEASE = defineScript(`
+export const RELEASE_LEASE_SCRIPT = defineScript(`
 if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return {0} end
 redis.call('HDEL', KEYS[1], 'owner', 'leaseUntil')
 return {1}
 `);
 
 /** ARGV: what cannot be read. */
-export const DISCARD = defineScript(`
+export const DISCARD_UNREADABLE_SCRIPT = defineScript(`
 if redis.call('HGET', KEYS[1], 'value') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'value', 'mark', 'expiresAt', 'lifetime')
 elseif redis.call('HGET', KEYS[1], 'failure') == ARGV[1] then

@@ -1,19 +1,19 @@
 /** Which requests are under way, on which connections: for draining, cutting, and for faults found within a body. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { LifelineEnd, Lifeline } from '../exchange/lifeline.ts';
+import type { AbortReason, RequestLifetime } from '../exchange/lifeline.ts';
 
 /** A request that is, or was, under way; it is in at most one collection, which alone writes the links. */
 export class ActiveRequest {
-  readonly lifeline: Lifeline;
+  readonly lifetime: RequestLifetime;
   readonly request: IncomingMessage;
   /** Undefined for an upgrade. */
   readonly response: ServerResponse | undefined;
-  older: ActiveRequest | undefined;
-  younger: ActiveRequest | undefined;
+  previous: ActiveRequest | undefined;
+  next: ActiveRequest | undefined;
 
-  constructor(lifeline: Lifeline, request: IncomingMessage, response?: ServerResponse) {
-    this.lifeline = lifeline;
+  constructor(lifeline: RequestLifetime, request: IncomingMessage, response?: ServerResponse) {
+    this.lifetime = lifeline;
     this.request = request;
     this.response = response;
   }
@@ -34,21 +34,21 @@ export class ActiveRequests {
   }
 
   add(active: ActiveRequest): void {
-    active.older = this.#youngest;
+    active.previous = this.#youngest;
     if (this.#youngest === undefined) this.#oldest = active;
-    else this.#youngest.younger = active;
+    else this.#youngest.next = active;
     this.#youngest = active;
     this.#count++;
   }
 
   /** To be called once for each that was added. */
   remove(active: ActiveRequest): void {
-    const { older, younger } = active;
-    if (older === undefined) this.#oldest = younger;
-    else older.younger = younger;
-    if (younger === undefined) this.#youngest = older;
-    else younger.older = older;
-    active.older = active.younger = undefined;
+    const { previous, next } = active;
+    if (previous === undefined) this.#oldest = next;
+    else previous.next = next;
+    if (next === undefined) this.#youngest = previous;
+    else next.previous = previous;
+    active.previous = active.next = undefined;
     if (--this.#count > 0) return;
     for (const wake of this.#idleWaiters.splice(0)) wake();
   }
@@ -60,14 +60,14 @@ export class ActiveRequests {
   }
 
   /** Ends all requests under way. @returns how many */
-  endAll(why: LifelineEnd): number {
+  abortAll(why: AbortReason): number {
     const ending = [...this.#all()];
-    for (const { lifeline } of ending) lifeline.end(why);
+    for (const { lifetime } of ending) lifetime.abort(why);
     return ending.length;
   }
 
   /** Those of one connection, in order of arrival. */
-  on(socket: Duplex): ActiveRequest[] {
+  listBySocket(socket: Duplex): ActiveRequest[] {
     return [...this.#all()].filter(({ request }) => request.socket === socket);
   }
 
@@ -76,12 +76,12 @@ export class ActiveRequests {
    * False when there are none.
    * @param allowHalfClose its client may end its own side and go on reading
    */
-  takeOver(socket: Duplex, allowHalfClose: boolean): boolean {
-    if (this.on(socket).length === 0) return false;
+  superviseHandedOver(socket: Duplex, allowHalfClose: boolean): boolean {
+    if (this.listBySocket(socket).length === 0) return false;
     socket.on('error', () => socket.destroy());
     if (!allowHalfClose) socket.once('end', () => socket.destroy());
     socket.once('close', () => {
-      for (const { request, response } of this.on(socket)) {
+      for (const { request, response } of this.listBySocket(socket)) {
         request.destroy();
         response?.destroy();
       }
@@ -91,20 +91,20 @@ export class ActiveRequests {
   }
 
   /** This newest answer of its connection closes it, and no longer an earlier one that has not begun. */
-  closeAfter(newest: ServerResponse): void {
-    for (const { response } of this.on(newest.req.socket)) {
+  closeConnectionAfter(newest: ServerResponse): void {
+    for (const { response } of this.listBySocket(newest.req.socket)) {
       if (response?.headersSent === false) response.shouldKeepAlive = true;
     }
     newest.shouldKeepAlive = false;
   }
 
   /** Each connection is closed by the last of the answers that it waits for, unless that has begun. */
-  closeAfterAnswers(): void {
+  closeAfterResponses(): void {
     const lastOnes = new Map([...this.#all()].map(({ request, response }) => [request.socket, response]));
     for (const response of lastOnes.values()) if (response?.headersSent === false) response.shouldKeepAlive = false;
   }
 
   *#all(): Iterable<ActiveRequest> {
-    for (let each = this.#oldest; each !== undefined; each = each.younger) yield each;
+    for (let each = this.#oldest; each !== undefined; each = each.next) yield each;
   }
 }

@@ -3,14 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { SidecarError } from '../platform/errors.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
-import { Lifeline } from '../exchange/lifeline.ts';
-import type { Standing } from '../throttle/throttle.ts';
+import { RequestLifetime } from '../exchange/lifeline.ts';
+import type { QueueClass } from '../throttle/throttle.ts';
 import { joinTarget } from '../upstream/target.ts';
-import type { RefuseUnlisted } from './allow-list.ts';
+import type { AllowListCheck } from './allow-list.ts';
 import { guardRequest, type GuardOptions } from './guard.ts';
 import type { RoutePath, RouteTable } from './route-table.ts';
 import type { ServeUpgrade } from './websocket/websocket.ts';
-import { readWishes } from './wishes.ts';
+import { readPreferences } from './wishes.ts';
 
 /** One of the ways out. */
 export interface Route extends RoutePath {
@@ -23,14 +23,14 @@ export interface Route extends RoutePath {
   readonly serveUpgrade: ServeUpgrade | undefined;
 }
 
-export interface AdmitOptions {
+export interface RequestAdmissionOptions {
   readonly routes: RouteTable<Route>;
   readonly guard: GuardOptions;
-  readonly refuseUnlisted: RefuseUnlisted;
+  readonly checkAllowList: AllowListCheck;
   readonly clock: Clock;
 }
 
-export type Admission =
+export type RequestAdmission =
   | {
       readonly kind: 'refused';
       readonly error: SidecarError;
@@ -45,20 +45,20 @@ export type Admission =
       /** Path and query to ask of the upstream. */
       readonly path: string;
       readonly corsOrigin: string | undefined;
-      readonly standing: Standing;
-      readonly lifeline: Lifeline;
+      readonly queueClass: QueueClass;
+      readonly lifetime: RequestLifetime;
     };
 
 /**
  * @param arrivedAt monotonic
  * @param fault with which every request is refused now. Default: none
  */
-export function admit(
-  options: AdmitOptions,
+export function admitRequest(
+  options: RequestAdmissionOptions,
   request: IncomingMessage,
   arrivedAt: number,
   fault?: SidecarError,
-): Admission {
+): RequestAdmission {
   if (fault !== undefined) return { kind: 'refused', error: fault, route: undefined };
   const { guard, routes, clock } = options;
   const method = request.method ?? '';
@@ -66,29 +66,31 @@ export function admit(
     method,
     target: request.url ?? '',
     httpVersion: request.httpVersion,
-    rawFields: request.rawHeaders,
+    rawHeaders: request.rawHeaders,
   });
   if (verdict.kind === 'refused') return { ...verdict, route: undefined };
   const { corsOrigin, target } = verdict;
   if (verdict.isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
-  const way = chooseWay(routes, target);
+  const way = selectRoute(routes, target);
   if (way.kind === 'refused') return way;
   const { route, path } = way;
-  const refusal = options.refuseUnlisted(method, target) ?? refuseMethod(route, method);
+  const refusal = options.checkAllowList(method, target) ?? checkRouteMethod(route, method);
   if (refusal !== undefined) return { kind: 'refused', error: refusal, route };
-  const wishes = readWishes(request.headers);
-  if (wishes.kind === 'refused') return { kind: 'refused', error: new SidecarError('BAD_REQUEST', wishes.why), route };
-  const { timeoutMs = Infinity, standing } = wishes;
-  const lifeline = new Lifeline(clock, Math.min(route.deadlineMs, timeoutMs), arrivedAt);
-  return { kind: 'admitted', route, path, corsOrigin, standing, lifeline };
+  const wishes = readPreferences(request.headers);
+  if (wishes.kind === 'refused')
+    return { kind: 'refused', error: new SidecarError('BAD_REQUEST', wishes.reason), route };
+  const { timeoutMs = Infinity, queueClass } = wishes;
+  const lifeline = new RequestLifetime(clock, Math.min(route.deadlineMs, timeoutMs), arrivedAt);
+  return { kind: 'admitted', route, path, corsOrigin, queueClass, lifetime: lifeline };
 }
 
-type Way =
-  Extract<Admission, { kind: 'refused' }> | { readonly kind: 'way'; readonly route: Route; readonly path: string };
+type RouteSelection =
+  | Extract<RequestAdmission, { kind: 'refused' }>
+  | { readonly kind: 'way'; readonly route: Route; readonly path: string };
 
 /** Route and path belong together: the path that is sent is below the base of the route whose token it carries. */
-function chooseWay(routes: RouteTable<Route>, target: string): Way {
-  const choice = routes.choose(target);
+function selectRoute(routes: RouteTable<Route>, target: string): RouteSelection {
+  const choice = routes.match(target);
   const route = choice.kind === 'chosen' ? choice.route : undefined;
   const strippedLength = choice.kind === 'chosen' ? choice.strippedLength : 0;
   const joined = joinTarget(route?.parts.upstream.baseUrl.pathname ?? '/', target, strippedLength);
@@ -107,15 +109,15 @@ function chooseWay(routes: RouteTable<Route>, target: string): Way {
   return { kind: 'refused', error, route };
 }
 
-const MOST_PREFIXES = 10;
+const MAX_LISTED_PREFIXES = 10;
 
 function describePrefixes(routes: readonly Route[]): string {
-  const shown = routes.slice(0, MOST_PREFIXES).map(({ pathPrefix }) => pathPrefix);
+  const shown = routes.slice(0, MAX_LISTED_PREFIXES).map(({ pathPrefix }) => pathPrefix);
   const left = routes.length - shown.length;
   return `${shown.join(', ')}${left > 0 ? ` and ${String(left)} more` : ''}`;
 }
 
-function refuseMethod({ methods, parts }: Route, method: string): SidecarError | undefined {
+function checkRouteMethod({ methods, parts }: Route, method: string): SidecarError | undefined {
   if (methods === undefined || methods.includes(method)) return undefined;
   return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not allowed on the route ${parts.route}`, {
     allow: methods,

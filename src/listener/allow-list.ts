@@ -5,7 +5,7 @@
  */
 import { SidecarError } from '../platform/errors.ts';
 
-export interface AllowRule {
+export interface AllowListRule {
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
   /** Allowed itself and with everything below it; `/` allows every path. */
@@ -13,15 +13,15 @@ export interface AllowRule {
 }
 
 /** Why a request is not on the list; undefined when it is. `target` is in origin-form. */
-export type RefuseUnlisted = (method: string, target: string) => SidecarError | undefined;
+export type AllowListCheck = (method: string, target: string) => SidecarError | undefined;
 
 /** @param rules none allow everything */
-export function createAllowList(rules: readonly AllowRule[]): RefuseUnlisted {
+export function createAllowList(rules: readonly AllowListRule[]): AllowListCheck {
   if (rules.length === 0) return () => undefined;
-  const compiled = rules.map(({ methods, path }) => ({ methods, segments: segmentsOf(path) }));
+  const compiled = rules.map(({ methods, path }) => ({ methods, segments: splitSegments(path) }));
   return (method, target) => {
     const path = target.split('?', 1)[0] ?? '';
-    const given = isWellEncoded(path) ? segmentsOf(path) : undefined;
+    const given = isWellEncoded(path) ? splitSegments(path) : undefined;
     const matching = compiled.filter(({ segments }) => given !== undefined && startsWith(given, segments));
     if (matching.some(({ methods }) => methods?.includes(method) ?? true)) return undefined;
     const what = matching.length === 0 ? 'this path' : `the method ${method} on this path`;
@@ -43,7 +43,7 @@ function isWellEncoded(path: string): boolean {
 }
 
 /** The root has none. */
-function segmentsOf(path: string): string[] {
+function splitSegments(path: string): string[] {
   const normal = path.replace(/%[\da-f]{2}/gi, (escape) => {
     const sign = String.fromCharCode(parseInt(escape.slice(1), 16));
     return /[\w.~-]/.test(sign) ? sign : escape.toUpperCase();

@@ -7,18 +7,18 @@ import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import net from 'node:net';
 
-export type ListenAddress =
+export type BindAddress =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string };
 
-export interface Bound<S extends net.Server> {
+export interface BoundServers<S extends net.Server> {
   readonly servers: readonly S[];
   /** `http://localhost:18080` or `unix:/run/sidecar.sock`: the real port, ready to be printed. */
   readonly url: string;
 }
 
 /** Closes the servers and whatever is connected to them. */
-export function closeBound({ servers }: Bound<Server>): void {
+export function closeBoundServers({ servers }: BoundServers<Server>): void {
   for (const server of servers) {
     server.close();
     server.closeAllConnections();
@@ -26,7 +26,7 @@ export function closeBound({ servers }: Bound<Server>): void {
 }
 
 /** How often a free IPv4 port is tried anew whose IPv6 twin turns out to be taken. */
-const TWIN_TRIES = 10;
+const MAX_DUAL_STACK_ATTEMPTS = 10;
 
 export interface BindOptions {
   /** Of a socket file. Default 0o600. */
@@ -41,9 +41,9 @@ export interface BindOptions {
  */
 export async function bind<S extends net.Server>(
   create: () => S,
-  address: ListenAddress,
+  address: BindAddress,
   { socketMode = 0o600, setting }: BindOptions = {},
-): Promise<Bound<S>> {
+): Promise<BoundServers<S>> {
   try {
     if (address.kind === 'unix') return await bindUnix(create(), address.path, socketMode);
     if (address.host === 'localhost') return await bindLoopback(create, address.port);
@@ -54,7 +54,7 @@ export async function bind<S extends net.Server>(
   } catch (error) {
     const where = address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${String(address.port)}`;
     const prefix = setting === undefined ? '' : `${setting}: `;
-    throw new Error(`${prefix}cannot listen on ${where}: ${wordsFor(codeOf(error))}`, { cause: error });
+    throw new Error(`${prefix}cannot listen on ${where}: ${describeErrorCode(readErrorCode(error))}`, { cause: error });
   }
 }
 
@@ -62,7 +62,7 @@ export async function bind<S extends net.Server>(
  * Why an address cannot be bound, found by trying; undefined when it can. A client that connects meanwhile is disconnected.
  * @param options as for `bind`
  */
-export async function findBindFault(address: ListenAddress, options: BindOptions = {}): Promise<Error | undefined> {
+export async function findBindError(address: BindAddress, options: BindOptions = {}): Promise<Error | undefined> {
   try {
     const { servers } = await bind(() => net.createServer((socket) => socket.destroy()), address, options);
     await Promise.all(servers.map((server) => once(server.close(), 'close')));
@@ -72,7 +72,7 @@ export async function findBindFault(address: ListenAddress, options: BindOptions
   }
 }
 
-async function bindLoopback<S extends net.Server>(create: () => S, wantedPort: number): Promise<Bound<S>> {
+async function bindLoopback<S extends net.Server>(create: () => S, wantedPort: number): Promise<BoundServers<S>> {
   for (let tries = 1; ; tries++) {
     const first = create();
     const port = await listen(first, { host: '127.0.0.1', port: wantedPort });
@@ -81,17 +81,17 @@ async function bindLoopback<S extends net.Server>(create: () => S, wantedPort: n
       await listen(second, { host: '::1', port, ipv6Only: true });
       return { servers: [first, second], url: `http://localhost:${String(port)}` };
     } catch (error) {
-      const code = codeOf(error);
+      const code = readErrorCode(error);
       if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT') {
         return { servers: [first], url: `http://localhost:${String(port)}` };
       }
       first.close();
-      if (wantedPort !== 0 || code !== 'EADDRINUSE' || tries === TWIN_TRIES) throw error;
+      if (wantedPort !== 0 || code !== 'EADDRINUSE' || tries === MAX_DUAL_STACK_ATTEMPTS) throw error;
     }
   }
 }
 
-async function bindUnix<S extends net.Server>(server: S, path: string, mode: number): Promise<Bound<S>> {
+async function bindUnix<S extends net.Server>(server: S, path: string, mode: number): Promise<BoundServers<S>> {
   await removeStaleSocket(path);
   // The file must never exist with a wider mode, not even for a moment.
   const umask = process.umask(0o777 & ~mode);
@@ -127,11 +127,11 @@ async function listen(server: net.Server, options: net.ListenOptions): Promise<n
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-function codeOf(error: unknown): string {
+function readErrorCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'unknown';
 }
 
-function wordsFor(code: string): string {
+function describeErrorCode(code: string): string {
   switch (code) {
     case 'EADDRINUSE':
       return 'it is in use (EADDRINUSE); stop what listens there or choose another address';

@@ -1,47 +1,47 @@
 /** A request that is carried through an exchange: over when it has been handled and its answer is closed, whichever comes last. */
-import type { Exchange, ExchangeParts, Outcome, Relayed } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts, OutcomeListener, RelayedResponse } from '../exchange/exchange.ts';
 import { ActiveRequest } from './active-requests.ts';
-import { isCut, onceClosed, type Ending } from './ending.ts';
+import { isCutShort, notifyWhenClosed, type RequestOutcome } from './ending.ts';
 
 /** What it needs of the port that it came to. Neither call may throw. */
-export interface CarryingPort {
+export interface ExchangeHost {
   /** Answers a request that failed, if it can be answered. @returns what it ends as */
-  answerFailed(exchange: Exchange, reason: unknown): Ending;
+  replyToFailure(exchange: Exchange, reason: unknown): RequestOutcome;
   /** Called once. */
-  conclude(carried: Carried, ending: Ending): void;
+  complete(carried: ActiveExchange, ending: RequestOutcome): void;
 }
 
-export class Carried extends ActiveRequest implements Outcome {
+export class ActiveExchange extends ActiveRequest implements OutcomeListener {
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;
-  readonly #port: CarryingPort;
-  #ending: Ending | undefined;
+  readonly #host: ExchangeHost;
+  #outcome: RequestOutcome | undefined;
   #isClosed = false;
 
-  constructor(port: CarryingPort, parts: ExchangeParts, exchange: Exchange) {
-    super(exchange.lifeline, exchange.request, exchange.response);
+  constructor(port: ExchangeHost, parts: ExchangeParts, exchange: Exchange) {
+    super(exchange.lifetime, exchange.request, exchange.response);
     this.parts = parts;
     this.exchange = exchange;
-    this.#port = port;
-    onceClosed(exchange.response, this);
+    this.#host = port;
+    notifyWhenClosed(exchange.response, this);
   }
 
-  relayed(relayed: Relayed): void {
-    this.#end({ kind: 'relayed', relayed });
+  relayed(relayed: RelayedResponse): void {
+    this.#setOutcome({ kind: 'relayed', relayed });
   }
 
   failed(reason: unknown): void {
-    this.#end(this.#port.answerFailed(this.exchange, reason));
+    this.#setOutcome(this.#host.replyToFailure(this.exchange, reason));
   }
 
   onClosed(isBroken: boolean): void {
-    if (isBroken && !isCut(this.#ending)) this.lifeline.end({ kind: 'client-left' });
+    if (isBroken && !isCutShort(this.#outcome)) this.lifetime.abort({ kind: 'client-left' });
     this.#isClosed = true;
-    if (this.#ending !== undefined) this.#port.conclude(this, this.#ending);
+    if (this.#outcome !== undefined) this.#host.complete(this, this.#outcome);
   }
 
-  #end(ending: Ending): void {
-    this.#ending = ending;
-    if (this.#isClosed) this.#port.conclude(this, ending);
+  #setOutcome(ending: RequestOutcome): void {
+    this.#outcome = ending;
+    if (this.#isClosed) this.#host.complete(this, ending);
   }
 }

@@ -8,34 +8,34 @@ import type { SidecarError } from '../platform/errors.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import { isMarkedClosing } from '../exchange/linger.ts';
 import type { ActiveRequests } from './active-requests.ts';
-import { emptyTally, tellEnding } from './ending.ts';
-import { parserFault } from './faults.ts';
-import { replyRaw } from './local-reply.ts';
+import { createRequestStats, recordOutcome } from './ending.ts';
+import { toParserError } from './faults.ts';
+import { sendRawLocalReply } from './local-reply.ts';
 
 /** What is needed to record a refusal. */
-type Recorder = Pick<ExchangeParts, 'observe' | 'route'>;
+type OutcomeRecorder = Pick<ExchangeParts, 'observe' | 'route'>;
 
 interface Refusal {
   readonly error: SidecarError;
   /** Undefined when the parser never got as far as one. */
   readonly request: IncomingMessage | undefined;
-  readonly recorder: Recorder;
+  readonly recorder: OutcomeRecorder;
 }
 
-export interface ClosingOptions {
-  readonly active: ActiveRequests;
+export interface ClosingConnectionsOptions {
+  readonly activeRequests: ActiveRequests;
   /** Records what reached no route. */
-  readonly unrouted: Recorder;
+  readonly unrouted: OutcomeRecorder;
   /** A client that has sent FIN still waits for its responses. */
   readonly allowHalfClose: boolean;
 }
 
 export class ClosingConnections {
-  readonly #options: ClosingOptions;
+  readonly #options: ClosingConnectionsOptions;
   /** With the refusal that is still to be sent and recorded, if there is one. */
   readonly #closing = new WeakMap<Duplex, Refusal | undefined>();
 
-  constructor(options: ClosingOptions) {
+  constructor(options: ClosingConnectionsOptions) {
     this.#options = options;
   }
 
@@ -65,11 +65,11 @@ export class ClosingConnections {
   ): void {
     // Without a listener, a reset would end the process.
     stream.on('error', () => stream.destroy());
-    const { active, allowHalfClose } = this.#options;
+    const { activeRequests, allowHalfClose } = this.#options;
     const { socket } = request;
     // An unread body would keep the connection from being read to its end.
     request.resume();
-    const isPending = active.takeOver(socket, allowHalfClose);
+    const isPending = activeRequests.superviseHandedOver(socket, allowHalfClose);
     if (!this.has(socket)) this.#refuse(socket, { request, error, recorder }, isPending);
     else if (!isPending) socket.on('error', () => socket.destroy()).end();
   }
@@ -78,31 +78,31 @@ export class ClosingConnections {
    * Refuses what node:http's parser cannot read: before a request has been parsed, within a request's body, or behind
    * requests that are whole: those get their responses first.
    */
-  refuseBroken(error: Error & { code?: string }, socket: Duplex): void {
+  refuseUnparsable(error: Error & { code?: string }, socket: Duplex): void {
     // The parser complains of every further packet.
     if (this.has(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
-    const { active, unrouted, allowHalfClose } = this.#options;
-    const fault = parserFault(error.code ?? '');
+    const { activeRequests, unrouted, allowHalfClose } = this.#options;
+    const fault = toParserError(error.code ?? '');
     // A FIN within a body: unless half-closed connections are allowed, the client has left.
     const hasLeft = error.code === 'HPE_INVALID_EOF_STATE' && !allowHalfClose;
-    const pending = active.on(socket);
+    const pending = activeRequests.listBySocket(socket);
     const broken = pending.filter(({ request }) => !request.complete);
     // A request whose body is broken is recorded itself.
     if (broken.length > 0) this.add(socket);
     else this.#refuse(socket, { request: undefined, error: fault, recorder: unrouted }, pending.length > 0);
-    for (const { lifeline } of broken) {
-      lifeline.end(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: fault });
+    for (const { lifetime } of broken) {
+      lifetime.abort(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: fault });
     }
     if (hasLeft && pending.length > 0) socket.destroy();
   }
 
   /** To be called when a request of the connection has ended: behind the last one the connection is refused and closed, if it is to be. */
-  requestEnded(socket: Duplex & { destroySoon(): void }): void {
-    if (!this.#closing.has(socket) || this.#options.active.on(socket).length > 0) return;
+  onRequestEnded(socket: Duplex & { destroySoon(): void }): void {
+    if (!this.#closing.has(socket) || this.#options.activeRequests.listBySocket(socket).length > 0) return;
     const refusal = this.#closing.get(socket);
     if (refusal === undefined) socket.destroySoon();
     else this.#refuse(socket, refusal, false);
@@ -112,7 +112,7 @@ export class ClosingConnections {
     this.#closing.set(socket, isPending ? refusal : undefined);
     if (isPending) return;
     const { request, error, recorder } = refusal;
-    tellEnding(recorder, request, { kind: 'replied', error }, emptyTally(), 0);
-    replyRaw(socket, error);
+    recordOutcome(recorder, request, { kind: 'replied', error }, createRequestStats(), 0);
+    sendRawLocalReply(socket, error);
   }
 }

@@ -1,15 +1,15 @@
 /** Tells of each request once, when it has ended: the one event behind the request metrics and the access log. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SidecarError } from '../platform/errors.ts';
-import type { ExchangeParts, Relayed, Tally } from '../exchange/exchange.ts';
+import type { ExchangeParts, RelayedResponse, RequestStats } from '../exchange/exchange.ts';
 import { readTraceParent } from '../exchange/trace-context.ts';
-import type { Watch } from '../exchange/watch.ts';
+import type { RequestTracer } from '../exchange/watch.ts';
 import type { RequestEnded } from '../telemetry/events.ts';
-import { describeReply } from './local-reply.ts';
-import { PREFLIGHT_ANSWERED } from './preflight.ts';
+import { buildLocalReply } from './local-reply.ts';
+import { PREFLIGHT_STATUS } from './preflight.ts';
 
-export type Ending =
-  | { readonly kind: 'relayed'; readonly relayed: Relayed }
+export type RequestOutcome =
+  | { readonly kind: 'relayed'; readonly relayed: RelayedResponse }
   | { readonly kind: 'replied'; readonly error: SidecarError }
   | { readonly kind: 'client-left' }
   | { readonly kind: 'preflight' };
@@ -17,25 +17,25 @@ export type Ending =
 /** The status logged and counted for a client that left before its answer had ended. */
 const CLIENT_LEFT_STATUS = 499;
 
-export const CLIENT_LEFT: Ending = { kind: 'client-left' };
+export const CLIENT_LEFT: RequestOutcome = { kind: 'client-left' };
 
-export function emptyTally(): Tally {
+export function createRequestStats(): RequestStats {
   return { attempts: 0, queuedMs: 0, requestBytes: 0, responseBytes: 0 };
 }
 
 /** The upstream broke its answer off, and so did the sidecar. */
-export function isCut(ending: Ending | undefined): boolean {
+export function isCutShort(ending: RequestOutcome | undefined): boolean {
   return ending?.kind === 'relayed' && ending.relayed.fault !== undefined;
 }
 
 /** @param request undefined when the parser never got as far as one */
-export function tellEnding(
+export function recordOutcome(
   { observe, route }: Pick<ExchangeParts, 'observe' | 'route'>,
   request: IncomingMessage | undefined,
-  ending: Ending,
-  tally: Tally,
+  ending: RequestOutcome,
+  tally: RequestStats,
   durationMs: number,
-  watch?: Watch,
+  watch?: RequestTracer,
 ): void {
   if (ending.kind === 'replied') observe({ kind: 'local-reply', code: ending.error.code });
   const { attempts, queuedMs, requestBytes, responseBytes } = tally;
@@ -43,8 +43,8 @@ export function tellEnding(
     kind: 'request-ended',
     route,
     method: request?.method ?? '',
-    path: pathOf(request?.url ?? ''),
-    code: codeOf(ending),
+    path: extractPath(request?.url ?? ''),
+    code: getStatusCode(ending),
     source: ending.kind === 'relayed' ? 'upstream' : 'sidecar',
     localReply: ending.kind === 'replied' ? ending.error.code : undefined,
     durationMs,
@@ -53,27 +53,27 @@ export function tellEnding(
     requestBytes,
     responseBytes,
     cutBy: ending.kind === 'relayed' ? ending.relayed.fault?.cutBy : undefined,
-    fault: faultIn(ending),
+    fault: describeFault(ending),
     traceId: watch?.traceId ?? readTraceParent(request?.headers.traceparent)?.traceId,
   };
   observe(event);
-  watch?.ended(event);
+  watch?.endRequest(event);
 }
 
-function codeOf(ending: Ending): number {
+function getStatusCode(ending: RequestOutcome): number {
   switch (ending.kind) {
     case 'relayed':
       return ending.relayed.status;
     case 'replied':
-      return describeReply(ending.error).status;
+      return buildLocalReply(ending.error).status;
     case 'preflight':
-      return PREFLIGHT_ANSWERED;
+      return PREFLIGHT_STATUS;
     case 'client-left':
       return CLIENT_LEFT_STATUS;
   }
 }
 
-function faultIn(ending: Ending): string | undefined {
+function describeFault(ending: RequestOutcome): string | undefined {
   switch (ending.kind) {
     case 'relayed':
       return ending.relayed.fault?.detail;
@@ -87,14 +87,14 @@ function faultIn(ending: Ending): string | undefined {
 }
 
 /** Without query, and without the authority of an absolute-form target. */
-function pathOf(target: string): string {
+function extractPath(target: string): string {
   const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
   const end = path.search(/[?#]/);
   return end < 0 ? path : path.slice(0, end);
 }
 
 /** Tells once when the response is closed, by whomever, and whether it was broken off: not written to its end. */
-export function onceClosed(response: ServerResponse, hearer: { onClosed(isBroken: boolean): void }): void {
+export function notifyWhenClosed(response: ServerResponse, hearer: { onClosed(isBroken: boolean): void }): void {
   response.on('close', () => {
     if (response.writableFinished) hearer.onClosed(false);
     // Where it was closed from this side, the request's story is over by the next turn.

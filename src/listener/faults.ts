@@ -1,8 +1,8 @@
 /** The listener's own faults, as replies: what node:http's parser refused (RFC 9112), and a port that closes. Pure. */
 import { SidecarError } from '../platform/errors.ts';
-import type { Observe } from '../telemetry/events.ts';
+import type { EventObserver } from '../telemetry/events.ts';
 
-export function parserFault(code: string): SidecarError {
+export function toParserError(code: string): SidecarError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return new SidecarError('HEADERS_TOO_LARGE', 'the field section is larger than 16 KiB');
@@ -13,21 +13,21 @@ export function parserFault(code: string): SidecarError {
   }
 }
 
-export function drainingFault(): SidecarError {
+export function createDrainingError(): SidecarError {
   return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
 }
 
 /** Created once, because they are used under overload. */
-export const TOO_MANY_CONNECTIONS = fullFault('open connections');
-export const TOO_MANY_REQUESTS = fullFault('requests');
-export const TOO_MANY_PIPELINED = fullFault('pipelined requests on this connection');
+export const TOO_MANY_CONNECTIONS = createLimitError('open connections');
+export const TOO_MANY_REQUESTS = createLimitError('requests');
+export const TOO_MANY_PIPELINED = createLimitError('pipelined requests on this connection');
 
-function fullFault(what: string): SidecarError {
+function createLimitError(what: string): SidecarError {
   return new SidecarError('QUEUE_FULL', `the limit of ${what} is reached`, { retryAfterMs: 1000 });
 }
 
 /** A request's fault as it is; whatever else was thrown is told of, and the client learns only that something went wrong. */
-export function asFault(thrown: unknown, observe: Observe): SidecarError {
+export function toSidecarError(thrown: unknown, observe: EventObserver): SidecarError {
   if (thrown instanceof SidecarError) return thrown;
   const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : 'unknown fault';
   observe({ kind: 'warning', message: `a request failed inside the sidecar: ${words}` });

@@ -3,7 +3,7 @@ import type http from 'node:http';
 import type { Socket } from 'node:net';
 import { createServer } from '../platform/http.ts';
 
-export interface HttpServerOptions {
+export interface ProxyHttpServerOptions {
   /** How long an idle connection is kept, milliseconds. */
   readonly keepAliveMs: number;
   /** A client that does not finish its field section within this time is answered 408. Default 60000. */
@@ -12,14 +12,17 @@ export interface HttpServerOptions {
   readonly allowHalfClose: boolean;
 }
 
-const HEADERS_TIMEOUT_MS = 60_000;
+const DEFAULT_HEADERS_TIMEOUT_MS = 60_000;
 
 /**
  * A server that listens nowhere yet and answers nothing.
  * @param accept judges each new connection before node:http makes a parser for it; one that it refuses is its own to end
  */
-export function createHttpServer(options: HttpServerOptions, accept: (socket: Socket) => boolean): http.Server {
-  const { keepAliveMs, headersTimeoutMs = HEADERS_TIMEOUT_MS, allowHalfClose } = options;
+export function createProxyHttpServer(
+  options: ProxyHttpServerOptions,
+  accept: (socket: Socket) => boolean,
+): http.Server {
+  const { keepAliveMs, headersTimeoutMs = DEFAULT_HEADERS_TIMEOUT_MS, allowHalfClose } = options;
   const server = createServer({
     keepAliveTimeout: keepAliveMs,
     headersTimeout: headersTimeoutMs,

@@ -7,16 +7,16 @@ import { STATUS_CODES } from '../platform/http.ts';
 import type { Duplex } from 'node:stream';
 import { systemClock } from '../platform/clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
-import { LINGER_MS, lingerThenEnd } from '../exchange/linger.ts';
-import { isReceived } from '../exchange/request-body/received.ts';
+import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/linger.ts';
+import { isFullyReceived } from '../exchange/request-body/received.ts';
 
-interface ReplyShape {
+interface ReplyTemplate {
   readonly status: number;
   readonly proxyStatus: ProxyStatusError;
   readonly title: string;
 }
 
-function shapeOf(code: LocalReplyCode): ReplyShape {
+function getReplyTemplate(code: LocalReplyCode): ReplyTemplate {
   switch (code) {
     case 'HOST_NOT_ALLOWED':
       return { status: 403, proxyStatus: 'http_request_denied', title: 'Host not allowed' };
@@ -55,18 +55,18 @@ function shapeOf(code: LocalReplyCode): ReplyShape {
   }
 }
 
-const EVERY_METHOD = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
+const DEFAULT_ALLOW = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
 export interface LocalReply {
   readonly status: number;
   /** Flat list [name, value, …], framing included. */
-  readonly fields: readonly string[];
+  readonly headers: readonly string[];
   readonly body: string;
 }
 
 /** What a fault looks like on the wire. */
-export function describeReply(error: SidecarError): LocalReply {
-  const shape = shapeOf(error.code);
+export function buildLocalReply(error: SidecarError): LocalReply {
+  const shape = getReplyTemplate(error.code);
   const body = `${JSON.stringify({
     type: `urn:bearer-sidecar:${error.code.toLowerCase().replaceAll('_', '-')}`,
     title: shape.title,
@@ -84,9 +84,9 @@ export function describeReply(error: SidecarError): LocalReply {
     'Proxy-Status',
     `bearer-sidecar; error=${error.proxyStatus ?? shape.proxyStatus}`,
   ];
-  if (shape.status === 405) fields.push('Allow', error.allow?.join(', ') ?? EVERY_METHOD);
+  if (shape.status === 405) fields.push('Allow', error.allow?.join(', ') ?? DEFAULT_ALLOW);
   if (shape.status === 503) fields.push('Retry-After', String(retryAfterSeconds(error)));
-  return { status: shape.status, fields, body };
+  return { status: shape.status, headers: fields, body };
 }
 
 function retryAfterSeconds(error: SidecarError): number {
@@ -95,7 +95,7 @@ function retryAfterSeconds(error: SidecarError): number {
 }
 
 /** How much of what it has refused the sidecar reads away. */
-const REFUSED_BYTES = 1024 * 1024;
+const MAX_DISCARDED_BYTES = 1024 * 1024;
 
 /**
  * Answers a request with a fault. A request whose body is still coming gets its connection closed after the reply
@@ -104,7 +104,7 @@ const REFUSED_BYTES = 1024 * 1024;
  * @param clock for that patience. Default: the process's own
  * @returns bytes of the body sent
  */
-export function replyLocally(
+export function sendLocalReply(
   request: IncomingMessage,
   response: ServerResponse,
   error: SidecarError,
@@ -112,18 +112,18 @@ export function replyLocally(
   isBroken = false,
   clock = systemClock,
 ): number {
-  const { status, fields, body } = describeReply(error);
-  const isWhole = isReceived(request);
+  const { status, headers, body } = buildLocalReply(error);
+  const isWhole = isFullyReceived(request);
   const mustClose = !isWhole || error.code === 'BAD_REQUEST' || error.code === 'DRAINING';
   if (mustClose) response.shouldKeepAlive = false;
-  response.writeHead(status, [...fields, ...extraFields]);
+  response.writeHead(status, [...headers, ...extraFields]);
   if (isWhole || isBroken) {
     response.end(body);
     // node:http keeps a request until its content has been read, for as long as the connection is idle.
     if (isWhole) request.resume();
   } else {
     response.write(body);
-    lingerThenEnd(request, response, clock, REFUSED_BYTES);
+    drainThenClose(request, response, clock, MAX_DISCARDED_BYTES);
   }
   return Buffer.byteLength(body);
 }
@@ -133,18 +133,18 @@ export function replyLocally(
  * still sending, or keeps its own side open, gets to read the reply first.
  * @param clock for that patience. Default: the process's own
  */
-export function replyRaw(socket: Duplex, error: SidecarError, clock = systemClock): void {
+export function sendRawLocalReply(socket: Duplex, error: SidecarError, clock = systemClock): void {
   // node:http takes its own listener off a connection that it hands over; unheard, a reset would end the process.
   socket.on('error', () => socket.destroy());
   // Already answered, or nobody is there.
   if (!socket.writable) return;
-  const { status, fields, body } = describeReply(error);
+  const { status, headers, body } = buildLocalReply(error);
   const lines = [`HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`];
-  for (let at = 0; at < fields.length; at += 2) lines.push(`${fields[at] ?? ''}: ${fields[at + 1] ?? ''}`);
+  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at] ?? ''}: ${headers[at + 1] ?? ''}`);
   socket.end(`${lines.join('\r\n')}\r\nConnection: close\r\nDate: ${new Date().toUTCString()}\r\n\r\n${body}`);
   socket.resume();
   socket.once(
     'close',
-    clock.after(LINGER_MS, () => socket.destroy()),
+    clock.after(UNREAD_BODY_DRAIN_MS, () => socket.destroy()),
   );
 }

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { SidecarError } from '../platform/errors.ts';
-import type { Observe } from '../telemetry/events.ts';
+import type { EventObserver } from '../telemetry/events.ts';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './faults.ts';
 
 /** What a port may hold. */
@@ -22,7 +22,7 @@ export interface PortLimits {
 export interface OpenConnectionsOptions {
   readonly limits: PortLimits;
   readonly clock: Clock;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
   /** Replies on a connection that is not served, or no longer, and ends it. */
   readonly refuse: (socket: Socket, error: SidecarError) => void;
 }
@@ -30,28 +30,28 @@ export interface OpenConnectionsOptions {
 /** Requests of one connection that may be without a response; node:http reads a packet of pipelined requests as a whole. */
 const MAX_PIPELINED = 64;
 /** What a client may take for its head before its connection may be given to another one. */
-const MIN_WAIT_MS = 1000;
+const EVICTION_GRACE_MS = 1000;
 
 /** A full port is told of at most this often. */
-const WARN_EVERY_MS = 60_000;
+const WARNING_INTERVAL_MS = 60_000;
 /** A turn of the event loop with next to no work in it; one in which the machine stops the process is longer. */
-const SHORT_TURN_MS = 0.1;
+const SHORT_LOOP_TURN_MS = 0.1;
 /** After which a port that never falls quiet is given up on, by a clock that stands still as well. */
-const MOST_TURNS = 10_000;
+const MAX_LOOP_TURNS = 10_000;
 
 export class OpenConnections {
   readonly #options: OpenConnectionsOptions;
   readonly #slots: ConnectionSlots;
   readonly #refused = new Set<Socket>();
-  #added = 0;
-  #noneWaiters: (() => void)[] = [];
-  #warnAgainAt = -Infinity;
+  #acceptedCount = 0;
+  #emptyWaiters: (() => void)[] = [];
+  #nextWarningAt = -Infinity;
   #refusedCount = 0;
   #displacedCount = 0;
 
   constructor(options: OpenConnectionsOptions) {
     this.#options = options;
-    this.#slots = new ConnectionSlots(options.limits.connections, MIN_WAIT_MS, options.clock);
+    this.#slots = new ConnectionSlots(options.limits.connections, EVICTION_GRACE_MS, options.clock);
   }
 
   /** How many are open, and the limits of the port. */
@@ -69,7 +69,7 @@ export class OpenConnections {
       this.#refuse(socket);
       return false;
     }
-    this.#added++;
+    this.#acceptedCount++;
     socket.once('close', () => this.#remove(socket));
     if (decision.kind === 'displace') {
       this.#displacedCount++;
@@ -86,39 +86,39 @@ export class OpenConnections {
    * @param underWay how many others are
    * @returns the fault with which it is refused, if there is no room for it
    */
-  requestBegins(socket: Socket, underWay: number): SidecarError | undefined {
-    if (this.#slots.requestBegins(socket) > MAX_PIPELINED) return TOO_MANY_PIPELINED;
+  beginRequest(socket: Socket, underWay: number): SidecarError | undefined {
+    if (this.#slots.beginRequest(socket) > MAX_PIPELINED) return TOO_MANY_PIPELINED;
     return underWay < this.#options.limits.requests ? undefined : TOO_MANY_REQUESTS;
   }
 
   /** To be called once for each request that began. */
-  requestEnds(socket: Socket): void {
-    this.#slots.requestEnds(socket);
+  endRequest(socket: Socket): void {
+    this.#slots.endRequest(socket);
   }
 
   /**
    * Resolves when those that wait at the port are here: when a turn of the event loop brought no connection, and was so
    * short that hardly one can have come behind its look at the port. The longer it takes, the longer a turn may be.
    */
-  async whenCaughtUp(longestMs: number): Promise<void> {
+  async whenBacklogAccepted(longestMs: number): Promise<void> {
     const { clock } = this.#options;
     // From one place in a turn to the same in the next: the port is looked at once in between.
-    await nextTurn();
+    await waitOneLoopTurn();
     const startedAt = clock.now();
     let [turnAt, isQuiet] = [startedAt, false];
-    for (let turn = 0; !isQuiet && turn < MOST_TURNS && turnAt - startedAt < longestMs; turn++) {
-      const before = this.#added;
-      await nextTurn();
+    for (let turn = 0; !isQuiet && turn < MAX_LOOP_TURNS && turnAt - startedAt < longestMs; turn++) {
+      const before = this.#acceptedCount;
+      await waitOneLoopTurn();
       const now = clock.now();
-      isQuiet = this.#added === before && now - turnAt < SHORT_TURN_MS + (now - startedAt) / 50;
+      isQuiet = this.#acceptedCount === before && now - turnAt < SHORT_LOOP_TURN_MS + (now - startedAt) / 50;
       turnAt = now;
     }
   }
 
   /** Resolves when none is open. */
-  whenNone(): Promise<void> {
+  whenEmpty(): Promise<void> {
     if (this.#slots.size === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#noneWaiters.push(resolve));
+    return new Promise((resolve) => this.#emptyWaiters.push(resolve));
   }
 
   closeAll(): void {
@@ -141,13 +141,13 @@ export class OpenConnections {
   #remove(socket: Socket): void {
     this.#slots.remove(socket);
     if (this.#slots.size > 0) return;
-    for (const resolve of this.#noneWaiters.splice(0)) resolve();
+    for (const resolve of this.#emptyWaiters.splice(0)) resolve();
   }
 
   #warn(): void {
     const { limits, clock, observe } = this.#options;
-    if (clock.now() < this.#warnAgainAt) return;
-    this.#warnAgainAt = clock.now() + WARN_EVERY_MS;
+    if (clock.now() < this.#nextWarningAt) return;
+    this.#nextWarningAt = clock.now() + WARNING_INTERVAL_MS;
     const message =
       `the limit of ${String(limits.connections)} client connections is reached (listen.maxConnections, or less where descriptors or memory allow less); ` +
       `refused so far: ${String(this.#refusedCount)}, closed while waiting: ${String(this.#displacedCount)}`;
@@ -155,6 +155,6 @@ export class OpenConnections {
   }
 }
 
-function nextTurn(): Promise<void> {
+function waitOneLoopTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -8,71 +8,76 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
 import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
-import { handle } from '../exchange/handle.ts';
-import { destroyInTurn } from '../exchange/relay.ts';
-import { LifelineEnded } from '../exchange/lifeline.ts';
-import { withAnswerFields, type StartWatch } from '../exchange/watch.ts';
-import { corsFields } from '../upstream/fields.ts';
+import { forwardRequest } from '../exchange/handle.ts';
+import { destroyWhenAttached } from '../exchange/relay.ts';
+import { RequestAborted } from '../exchange/lifeline.ts';
+import { withTracerHeaders, type StartTracer } from '../exchange/watch.ts';
+import { corsHeaders } from '../upstream/fields.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
-import { admit, type AdmitOptions } from './admit.ts';
-import { Carried, type CarryingPort } from './carried.ts';
+import { admitRequest, type RequestAdmissionOptions } from './admit.ts';
+import { ActiveExchange, type ExchangeHost } from './carried.ts';
 import { ClosingConnections } from './closing-connections.ts';
-import { CLIENT_LEFT, emptyTally, tellEnding, type Ending } from './ending.ts';
-import { replyLocally, replyRaw } from './local-reply.ts';
-import { asFault, drainingFault, TOO_MANY_PIPELINED } from './faults.ts';
-import { createHttpServer, type HttpServerOptions } from './http-server.ts';
+import { CLIENT_LEFT, createRequestStats, recordOutcome, type RequestOutcome } from './ending.ts';
+import { sendLocalReply, sendRawLocalReply } from './local-reply.ts';
+import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './faults.ts';
+import { createProxyHttpServer, type ProxyHttpServerOptions } from './http-server.ts';
 import { OpenConnections, type PortLimits } from './open-connections.ts';
-import { answerPreflight } from './preflight.ts';
-import { refuseUpgrade } from './websocket/websocket.ts';
+import { replyToPreflight } from './preflight.ts';
+import { checkUpgrade } from './websocket/websocket.ts';
 
-export interface ProxyServerOptions extends AdmitOptions, HttpServerOptions {
+export interface ProxyServerOptions extends RequestAdmissionOptions, ProxyHttpServerOptions {
   readonly limits: PortLimits;
   /** Tells of what reaches no route, by this route's name. */
   readonly unrouted: Pick<ExchangeParts, 'observe' | 'route'>;
   /** Follows each request from its arrival on. Default: nobody does. */
-  readonly watch?: StartWatch | undefined;
+  readonly startTracer?: StartTracer | undefined;
 }
 
 export class ProxyServer {
-  readonly active = new ActiveRequests();
+  readonly activeRequests = new ActiveRequests();
   readonly #options: ProxyServerOptions;
   readonly #servers: http.Server[] = [];
   readonly connections: OpenConnections;
-  readonly #closing: ClosingConnections;
-  readonly #port: CarryingPort = {
-    answerFailed: (exchange, reason) => this.#answerFailed(exchange, reason),
-    conclude: (carried, ending) => this.#conclude(carried, ending),
+  readonly #closingConnections: ClosingConnections;
+  readonly #exchangeHost: ExchangeHost = {
+    replyToFailure: (exchange, reason) => this.#replyToFailure(exchange, reason),
+    complete: (carried, ending) => this.#completeExchange(carried, ending),
   };
-  readonly #asFault = (thrown: unknown): SidecarError => asFault(thrown, this.#options.unrouted.observe);
+  readonly #toSidecarError = (thrown: unknown): SidecarError => toSidecarError(thrown, this.#options.unrouted.observe);
   #phase: 'open' | 'closing' | 'refusing' = 'open';
 
   constructor(options: ProxyServerOptions) {
     this.#options = options;
     const { clock, unrouted, limits, allowHalfClose } = options;
-    this.#closing = new ClosingConnections({ active: this.active, unrouted, allowHalfClose });
-    const refuse = (socket: net.Socket, error: SidecarError): void => this.#closing.refuseConnection(socket, error);
+    this.#closingConnections = new ClosingConnections({
+      activeRequests: this.activeRequests,
+      unrouted,
+      allowHalfClose,
+    });
+    const refuse = (socket: net.Socket, error: SidecarError): void =>
+      this.#closingConnections.refuseConnection(socket, error);
     this.connections = new OpenConnections({ limits, clock, observe: unrouted.observe, refuse });
   }
 
   /** Makes one http.Server per address family; all share this port's state. */
   createServer(): http.Server {
-    const server = createHttpServer(this.#options, (socket) => this.connections.accept(socket));
-    const serve = this.#serve.bind(this);
+    const server = createProxyHttpServer(this.#options, (socket) => this.connections.accept(socket));
+    const serve = this.#handleRequest.bind(this);
     server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
     server.on('clientError', (error, socket) => {
-      this.#closing.refuseBroken(error, socket);
+      this.#closingConnections.refuseUnparsable(error, socket);
     });
     server.on('connect', (request: IncomingMessage, stream: Duplex) => {
-      this.connections.requestBegins(request.socket, 0);
-      this.#closing.refuseHandedOver(
+      this.connections.beginRequest(request.socket, 0);
+      this.#closingConnections.refuseHandedOver(
         request,
         stream,
         new SidecarError('METHOD_NOT_ALLOWED', 'CONNECT is not forwarded'),
       );
     });
     server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-      this.connections.requestBegins(request.socket, 0);
-      void this.#upgrade(request, stream, head);
+      this.connections.beginRequest(request.socket, 0);
+      void this.#handleUpgrade(request, stream, head);
     });
     this.#servers.push(server);
     return server;
@@ -81,7 +86,7 @@ export class ProxyServer {
   /** From now on every answer closes its connection. */
   startClosing(): void {
     this.#phase = 'closing';
-    this.active.closeAfterAnswers();
+    this.activeRequests.closeAfterResponses();
   }
 
   /** Accepts no more connections, and refuses new requests on those that are open with DRAINING. */
@@ -92,8 +97,8 @@ export class ProxyServer {
   }
 
   /** Ends every request under way: with DRAINING, or by cutting an answer that has begun. @returns how many */
-  cutAll(): number {
-    return this.active.endAll({ kind: 'failed', error: drainingFault() });
+  abortAll(): number {
+    return this.activeRequests.abortAll({ kind: 'failed', error: createDrainingError() });
   }
 
   /** Closes every connection that is left. */
@@ -102,68 +107,68 @@ export class ProxyServer {
     for (const server of this.#servers) server.close();
   }
 
-  #serve(request: IncomingMessage, response: ServerResponse): void {
+  #handleRequest(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6), and nothing more is read.
-    if (this.#closing.has(socket)) return void socket.pause();
-    const fault = this.connections.requestBegins(socket, this.active.count);
+    if (this.#closingConnections.has(socket)) return void socket.pause();
+    const fault = this.connections.beginRequest(socket, this.activeRequests.count);
     const { clock, unrouted } = this.#options;
-    const tally = emptyTally();
+    const stats = createRequestStats();
     const startedAt = clock.now();
-    const watch = this.#options.watch?.(request);
-    if (this.#phase !== 'open' || fault === TOO_MANY_PIPELINED) this.active.closeAfter(response);
-    const admission = admit(this.#options, request, startedAt, fault);
-    if (admission.kind !== 'admitted') response.once('close', () => this.connections.requestEnds(socket));
+    const tracer = this.#options.startTracer?.(request);
+    if (this.#phase !== 'open' || fault === TOO_MANY_PIPELINED) this.activeRequests.closeConnectionAfter(response);
+    const admission = admitRequest(this.#options, request, startedAt, fault);
+    if (admission.kind !== 'admitted') response.once('close', () => this.connections.endRequest(socket));
     if (admission.kind === 'preflight') {
-      answerPreflight(request, response, admission.corsOrigin);
-      tellEnding(unrouted, request, { kind: 'preflight' }, tally, clock.now() - startedAt, watch);
+      replyToPreflight(request, response, admission.corsOrigin);
+      recordOutcome(unrouted, request, { kind: 'preflight' }, stats, clock.now() - startedAt, tracer);
       return;
     }
     if (admission.kind === 'refused') {
       const { error, route = { parts: unrouted } } = admission;
-      tally.responseBytes = this.#reply(request, response, error);
-      tellEnding(route.parts, request, { kind: 'replied', error }, tally, clock.now() - startedAt, watch);
+      stats.responseBytes = this.#reply(request, response, error);
+      recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
-    const { lifeline, path, corsOrigin, standing } = admission;
-    const exchange = { request, response, path, corsOrigin, standing, lifeline, tally, watch };
-    this.#carry(admission.route.parts, exchange);
+    const { lifetime, path, corsOrigin, queueClass } = admission;
+    const exchange = { request, response, path, corsOrigin, queueClass, lifetime, stats, tracer };
+    this.#startExchange(admission.route.parts, exchange);
   }
 
-  #carry(parts: ExchangeParts, exchange: Exchange): void {
-    const carried = new Carried(this.#port, parts, exchange);
-    this.active.add(carried);
+  #startExchange(parts: ExchangeParts, exchange: Exchange): void {
+    const carried = new ActiveExchange(this.#exchangeHost, parts, exchange);
+    this.activeRequests.add(carried);
     // By the next microtask it is known whether the rest of a request is here.
-    if (this.#phase === 'refusing') queueMicrotask(() => carried.failed(drainingFault()));
-    else handle(parts, exchange, carried);
+    if (this.#phase === 'refusing') queueMicrotask(() => carried.failed(createDrainingError()));
+    else forwardRequest(parts, exchange, carried);
   }
 
-  #conclude(carried: Carried, ending: Ending): void {
-    const { request, lifeline, parts } = carried;
-    const { tally, watch } = carried.exchange;
-    const told: Ending = lifeline.ended?.end.kind === 'client-left' ? CLIENT_LEFT : ending;
+  #completeExchange(carried: ActiveExchange, ending: RequestOutcome): void {
+    const { request, lifetime, parts } = carried;
+    const { stats, tracer } = carried.exchange;
+    const told: RequestOutcome = lifetime.aborted?.reason.kind === 'client-left' ? CLIENT_LEFT : ending;
     try {
-      tellEnding(parts, request, told, tally, this.#options.clock.now() - lifeline.arrivedAt, watch);
+      recordOutcome(parts, request, told, stats, this.#options.clock.now() - lifetime.arrivedAt, tracer);
     } catch (thrown) {
-      this.#asFault(thrown);
+      this.#toSidecarError(thrown);
       request.socket.destroy();
     } finally {
-      lifeline.meetDeadline();
-      this.active.remove(carried);
-      this.connections.requestEnds(request.socket);
-      this.#closing.requestEnded(request.socket);
+      lifetime.clearDeadline();
+      this.activeRequests.remove(carried);
+      this.connections.endRequest(request.socket);
+      this.#closingConnections.onRequestEnded(request.socket);
     }
   }
 
-  #answerFailed({ request, response, corsOrigin, tally, watch }: Exchange, thrown: unknown): Ending {
-    if (thrown instanceof LifelineEnded) return CLIENT_LEFT;
-    const error = this.#asFault(thrown);
+  #replyToFailure({ request, response, corsOrigin, stats, tracer }: Exchange, thrown: unknown): RequestOutcome {
+    if (thrown instanceof RequestAborted) return CLIENT_LEFT;
+    const error = this.#toSidecarError(thrown);
     try {
-      const cors = corsOrigin === undefined ? [] : corsFields(corsOrigin);
-      if (response.headersSent || response.destroyed) destroyInTurn(response);
-      else tally.responseBytes = this.#reply(request, response, error, withAnswerFields(cors, watch));
+      const cors = corsOrigin === undefined ? [] : corsHeaders(corsOrigin);
+      if (response.headersSent || response.destroyed) destroyWhenAttached(response);
+      else stats.responseBytes = this.#reply(request, response, error, withTracerHeaders(cors, tracer));
     } catch (fault) {
-      this.#asFault(fault);
+      this.#toSidecarError(fault);
       request.socket.destroy();
     }
     return { kind: 'replied', error };
@@ -176,47 +181,54 @@ export class ProxyServer {
     cors: readonly string[] = [],
   ): number {
     const { socket } = request;
-    const sentBytes = replyLocally(request, response, error, cors, this.#closing.has(socket));
-    if (!response.shouldKeepAlive) this.#closing.add(socket);
+    const sentBytes = sendLocalReply(request, response, error, cors, this.#closingConnections.has(socket));
+    if (!response.shouldKeepAlive) this.#closingConnections.add(socket);
     return sentBytes;
   }
 
-  async #upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
+  async #handleUpgrade(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
     const { socket } = request;
     const { clock, unrouted } = this.#options;
     const startedAt = clock.now();
-    const admission = admit(this.#options, request, startedAt);
+    const admission = admitRequest(this.#options, request, startedAt);
     const route = admission.kind === 'preflight' ? undefined : admission.route;
     const serveUpgrade = route?.serveUpgrade;
-    const isPipelined = this.#closing.has(socket) || this.active.on(socket).length > 0;
+    const isPipelined = this.#closingConnections.has(socket) || this.activeRequests.listBySocket(socket).length > 0;
     const refusal =
       admission.kind === 'refused'
         ? admission.error
-        : refuseUpgrade(request, { isEnabled: serveUpgrade !== undefined, isPipelined });
+        : checkUpgrade(request, { isEnabled: serveUpgrade !== undefined, isPipelined });
     if (refusal !== undefined || admission.kind !== 'admitted' || serveUpgrade === undefined) {
-      if (admission.kind === 'admitted') admission.lifeline.meetDeadline();
-      this.#closing.refuseHandedOver(request, stream, refusal ?? drainingFault(), route?.parts ?? unrouted);
+      if (admission.kind === 'admitted') admission.lifetime.clearDeadline();
+      this.#closingConnections.refuseHandedOver(
+        request,
+        stream,
+        refusal ?? createDrainingError(),
+        route?.parts ?? unrouted,
+      );
       return;
     }
-    const { lifeline } = admission;
+    const { lifetime } = admission;
     const { parts } = admission.route;
-    const tally = emptyTally();
-    const active = new ActiveRequest(lifeline, request);
-    this.active.add(active);
-    let ending: Ending;
+    const stats = createRequestStats();
+    const active = new ActiveRequest(lifetime, request);
+    this.activeRequests.add(active);
+    let ending: RequestOutcome;
     try {
-      if (this.#phase === 'refusing') throw drainingFault();
+      if (this.#phase === 'refusing') throw createDrainingError();
       ending = {
         kind: 'relayed',
-        relayed: await serveUpgrade(parts, { ...admission, request, socket, head, tally }),
+        relayed: await serveUpgrade(parts, { ...admission, request, socket, head, stats: stats }),
       };
     } catch (thrown) {
       ending =
-        thrown instanceof LifelineEnded ? { kind: 'client-left' } : { kind: 'replied', error: this.#asFault(thrown) };
-      if (ending.kind === 'replied') replyRaw(socket, ending.error);
+        thrown instanceof RequestAborted
+          ? { kind: 'client-left' }
+          : { kind: 'replied', error: this.#toSidecarError(thrown) };
+      if (ending.kind === 'replied') sendRawLocalReply(socket, ending.error);
     }
-    tellEnding(parts, request, ending, tally, clock.now() - startedAt);
-    lifeline.meetDeadline();
-    this.active.remove(active);
+    recordOutcome(parts, request, ending, stats, clock.now() - startedAt);
+    lifetime.clearDeadline();
+    this.activeRequests.remove(active);
   }
 }

@@ -13,7 +13,7 @@ export interface RoutePath {
   readonly stripPrefix: boolean;
 }
 
-export type Choice<R> =
+export type RouteMatch<R> =
   | {
       readonly kind: 'chosen';
       readonly route: R;
@@ -27,20 +27,20 @@ export type Choice<R> =
 export interface RouteTable<R> {
   readonly routes: readonly R[];
   /** @param target in origin-form, query included */
-  choose(target: string): Choice<R>;
+  match(target: string): RouteMatch<R>;
 }
 
-interface Node<R> {
-  readonly children: Map<string, Node<R>>;
+interface PrefixNode<R> {
+  readonly children: Map<string, PrefixNode<R>>;
   route: R | undefined;
 }
 
 /** What two readers of a path may understand in two ways. */
-const UNCLEAR = /[%\\;]|\/\/|[\0- ]/;
+const AMBIGUOUS_CHARACTERS = /[%\\;]|\/\/|[\0- ]/;
 
 /** @param routes with prefixes that differ */
 export function createRouteTable<R extends RoutePath>(routes: readonly R[]): RouteTable<R> {
-  const root: Node<R> = { children: new Map(), route: undefined };
+  const root: PrefixNode<R> = { children: new Map(), route: undefined };
   for (const route of routes) {
     let node = root;
     for (const segment of route.pathPrefix.split('/').filter((part) => part !== '')) {
@@ -52,28 +52,31 @@ export function createRouteTable<R extends RoutePath>(routes: readonly R[]): Rou
   }
   return {
     routes,
-    choose(target) {
+    match(target) {
       // Without prefixes there is nothing to choose, nor to mistake.
-      if (root.children.size === 0) return chosen(root.route, 0);
+      if (root.children.size === 0) return toRouteMatch(root.route, 0);
       const path = target.split('?', 1)[0] ?? '';
-      const found = find(root, path.split('/').slice(1));
-      if (UNCLEAR.test(path))
-        for (const reading of readingsOf(path))
-          if (find(root, reading).route !== found.route) return { kind: 'ambiguous' };
+      const found = findLongestPrefix(root, path.split('/').slice(1));
+      if (AMBIGUOUS_CHARACTERS.test(path))
+        for (const reading of listReadings(path))
+          if (findLongestPrefix(root, reading).route !== found.route) return { kind: 'ambiguous' };
       const { route, depth } = found;
-      return chosen(route, route?.stripPrefix === true ? lengthOf(path, depth) : 0);
+      return toRouteMatch(route, route?.stripPrefix === true ? measurePrefix(path, depth) : 0);
     },
   };
 }
 
-function chosen<R>(route: R | undefined, strippedLength: number): Choice<R> {
+function toRouteMatch<R>(route: R | undefined, strippedLength: number): RouteMatch<R> {
   return route === undefined ? { kind: 'none' } : { kind: 'chosen', route, strippedLength };
 }
 
 /** The deepest route on the way, and how many segments its prefix has. Looks no further than the prefixes go. */
-function find<R>(root: Node<R>, segments: Iterable<string>): { route: R | undefined; depth: number } {
+function findLongestPrefix<R>(
+  root: PrefixNode<R>,
+  segments: Iterable<string>,
+): { route: R | undefined; depth: number } {
   let found = { route: root.route, depth: 0 };
-  let node: Node<R> | undefined = root;
+  let node: PrefixNode<R> | undefined = root;
   let depth = 0;
   for (const segment of segments) {
     node = node.children.get(segment);
@@ -85,16 +88,16 @@ function find<R>(root: Node<R>, segments: Iterable<string>): { route: R | undefi
 }
 
 /** What servers that decode, fold backslashes, drop `;parameters` and white space, or join slashes read. */
-function* readingsOf(path: string): Generator<Iterable<string>> {
+function* listReadings(path: string): Generator<Iterable<string>> {
   for (const decoded of decodeRounds(path)) {
     const segments = decoded.split(/[/\\]/).slice(1);
-    yield plain(segments, true);
-    yield plain(segments, false);
+    yield normalizeSegments(segments, true);
+    yield normalizeSegments(segments, false);
   }
 }
 
 /** One by one: a path may have thousands, of which the first few decide. */
-function* plain(segments: readonly string[], keepsEmpty: boolean): Generator<string> {
+function* normalizeSegments(segments: readonly string[], keepsEmpty: boolean): Generator<string> {
   for (const segment of segments) {
     const name = segment.replace(/[;?#].*$/s, '').replace(/[\0- ]/g, '');
     if (keepsEmpty || name !== '') yield name;
@@ -102,7 +105,7 @@ function* plain(segments: readonly string[], keepsEmpty: boolean): Generator<str
 }
 
 /** Of the first `depth` segments with their slashes, as they came. */
-function lengthOf(path: string, depth: number): number {
+function measurePrefix(path: string, depth: number): number {
   let length = 0;
   for (let passed = 0; passed < depth; passed++) {
     const next = path.indexOf('/', length + 1);

@@ -8,7 +8,7 @@ import { getAsset, isSea } from 'node:sea';
 import { pathToFileURL } from 'node:url';
 
 /** Where each file is when it is not inside a binary; found only when asked for. */
-const PLACES = {
+const ASSET_URLS = {
   'package.json': () => manifest(),
   'page.js': () => inProgram('admin/page/client/page.js'),
   'plots.js': () => inProgram('admin/page/client/plots.js'),
@@ -32,14 +32,14 @@ function inProgram(path: string): URL {
 }
 
 /** The closed set of names. */
-export type AssetName = keyof typeof PLACES;
+export type AssetName = keyof typeof ASSET_URLS;
 
 /** All names, for the tool that puts the files into a binary. */
-export const ASSET_NAMES: readonly AssetName[] = Object.keys(PLACES) as AssetName[];
+export const ASSET_NAMES: readonly AssetName[] = Object.keys(ASSET_URLS) as AssetName[];
 
 /** The file that a name stands for, outside a binary. */
 export function locateAsset(name: AssetName): URL {
-  return PLACES[name]();
+  return ASSET_URLS[name]();
 }
 
 /** @throws the file system's error when the file is missing, which means that the package is incomplete */

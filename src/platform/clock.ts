@@ -2,7 +2,7 @@
  * Time and chance as values that are handed in, so that everything that waits can be tested in virtual time.
  * Durations end in `Ms`, instants in `At`. Instants are monotonic unless a name says `wall`.
  */
-import { DelayLine } from './delay-line.ts';
+import { TimerList } from './delay-line.ts';
 
 /** Cancels a timer; calling it again, or after it fired, does nothing. */
 export type Cancel = () => void;
@@ -32,9 +32,9 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
   after(delayMs, run, from) {
-    if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
-    const line = lineOf(delayMs);
-    return line === undefined ? afterOnce(delayMs, run) : line.after(run, from);
+    if (delayMs > LONGEST_TIMER_MS) return startLongTimer(delayMs, run);
+    const line = getTimerList(delayMs);
+    return line === undefined ? startNodeTimer(delayMs, run) : line.add(run, from);
   },
   exactlyAt(at, run) {
     let immediate: NodeJS.Immediate | undefined;
@@ -44,7 +44,7 @@ export const systemClock: Clock = {
       const leftMs = at - performance.now();
       if (leftMs <= 0) run();
       else if (leftMs < 1) immediate = setImmediate(approach);
-      else cancelTimer = afterOnce(Math.floor(leftMs), approach);
+      else cancelTimer = startNodeTimer(Math.floor(leftMs), approach);
     };
     immediate = setImmediate(approach);
     return () => {
@@ -54,8 +54,8 @@ export const systemClock: Clock = {
   },
 };
 
-function afterOnce(delayMs: number, run: () => void): Cancel {
-  if (delayMs > LONGEST_TIMER_MS) return afterLong(delayMs, run);
+function startNodeTimer(delayMs: number, run: () => void): Cancel {
+  if (delayMs > LONGEST_TIMER_MS) return startLongTimer(delayMs, run);
   const timer = setTimeout(run, Math.max(0, delayMs));
   return () => {
     clearTimeout(timer);
@@ -63,26 +63,26 @@ function afterOnce(delayMs: number, run: () => void): Cancel {
 }
 
 /** Time-outs are configured, so that few of them are in use at a time; what clients made up gives way. */
-const MOST_LINES = 32;
-const SHORTEST_LINE_MS = 1000;
-const lines = new Map<number, DelayLine>();
+const MAX_TIMER_LISTS = 32;
+const MIN_TIMER_LIST_MS = 1000;
+const timerLists = new Map<number, TimerList>();
 
-function lineOf(delayMs: number): DelayLine | undefined {
-  const line = lines.get(delayMs);
-  if (line !== undefined || !Number.isInteger(delayMs) || delayMs < SHORTEST_LINE_MS) return line;
-  if (lines.size >= MOST_LINES) dropUnused();
-  if (lines.size >= MOST_LINES) return undefined;
-  const another = new DelayLine(delayMs);
-  lines.set(delayMs, another);
+function getTimerList(delayMs: number): TimerList | undefined {
+  const line = timerLists.get(delayMs);
+  if (line !== undefined || !Number.isInteger(delayMs) || delayMs < MIN_TIMER_LIST_MS) return line;
+  if (timerLists.size >= MAX_TIMER_LISTS) dropEmptyTimerLists();
+  if (timerLists.size >= MAX_TIMER_LISTS) return undefined;
+  const another = new TimerList(delayMs);
+  timerLists.set(delayMs, another);
   return another;
 }
 
-function dropUnused(): void {
-  for (const [delayMs, line] of lines) if (line.isUnused) lines.delete(delayMs);
+function dropEmptyTimerLists(): void {
+  for (const [delayMs, line] of timerLists) if (line.isEmpty) timerLists.delete(delayMs);
 }
 
 /** Step by step. */
-function afterLong(delayMs: number, run: () => void): Cancel {
+function startLongTimer(delayMs: number, run: () => void): Cancel {
   let cancel = systemClock.after(LONGEST_TIMER_MS, () => {
     cancel = systemClock.after(delayMs - LONGEST_TIMER_MS, run);
   });

@@ -6,14 +6,14 @@ import type { Socket } from 'node:net';
 import type { Clock } from './clock.ts';
 
 /** One connection. Those that wait form a linked list, which costs no allocation per request. */
-class Slot {
+class ConnectionSlot {
   readonly socket: Socket;
   /** Requests without a response. */
-  unanswered = 0;
-  requests = 0;
-  waitsSince = 0;
-  longer: Slot | undefined;
-  shorter: Slot | undefined;
+  pendingRequests = 0;
+  requestCount = 0;
+  waitStartedAt = 0;
+  older: ConnectionSlot | undefined;
+  newer: ConnectionSlot | undefined;
 
   constructor(socket: Socket) {
     this.socket = socket;
@@ -40,9 +40,9 @@ export class ConnectionSlots {
   readonly #max: number;
   readonly #minWaitMs: number;
   readonly #clock: Clock;
-  readonly #slots = new Map<Socket, Slot>();
-  #longest: Slot | undefined;
-  #shortest: Slot | undefined;
+  readonly #slots = new Map<Socket, ConnectionSlot>();
+  #oldestWaiting: ConnectionSlot | undefined;
+  #newestWaiting: ConnectionSlot | undefined;
 
   /**
    * @param max how many may be open
@@ -66,12 +66,12 @@ export class ConnectionSlots {
   add(socket: Socket): SlotDecision {
     let decision = ACCEPT;
     if (this.#slots.size >= this.#max) {
-      const slot = this.#longest;
-      if (slot === undefined || this.#clock.now() - slot.waitsSince < this.#minWaitMs) return REFUSE;
+      const slot = this.#oldestWaiting;
+      if (slot === undefined || this.#clock.now() - slot.waitStartedAt < this.#minWaitMs) return REFUSE;
       this.remove(slot.socket);
-      decision = { kind: 'displace', socket: slot.socket, isNew: slot.requests === 0 };
+      decision = { kind: 'displace', socket: slot.socket, isNew: slot.requestCount === 0 };
     }
-    const slot = new Slot(socket);
+    const slot = new ConnectionSlot(socket);
     this.#slots.set(socket, slot);
     this.#append(slot);
     return decision;
@@ -82,38 +82,38 @@ export class ConnectionSlots {
     const slot = this.#slots.get(socket);
     if (slot === undefined) return;
     this.#slots.delete(socket);
-    if (slot.unanswered === 0) this.#unlink(slot);
+    if (slot.pendingRequests === 0) this.#unlink(slot);
   }
 
   /** A request has come whose connection must not give way. @returns how many of the connection have no response */
-  requestBegins(socket: Socket): number {
+  beginRequest(socket: Socket): number {
     const slot = this.#slots.get(socket);
     if (slot === undefined) return 1;
-    if (slot.unanswered === 0) this.#unlink(slot);
-    slot.requests++;
-    return ++slot.unanswered;
+    if (slot.pendingRequests === 0) this.#unlink(slot);
+    slot.requestCount++;
+    return ++slot.pendingRequests;
   }
 
   /** To be called once for each request that began; it does nothing once the connection has closed. */
-  requestEnds(socket: Socket): void {
+  endRequest(socket: Socket): void {
     const slot = this.#slots.get(socket);
-    if (slot !== undefined && --slot.unanswered === 0) this.#append(slot);
+    if (slot !== undefined && --slot.pendingRequests === 0) this.#append(slot);
   }
 
-  #append(slot: Slot): void {
-    slot.waitsSince = this.#clock.now();
-    slot.longer = this.#shortest;
-    if (this.#shortest === undefined) this.#longest = slot;
-    else this.#shortest.shorter = slot;
-    this.#shortest = slot;
+  #append(slot: ConnectionSlot): void {
+    slot.waitStartedAt = this.#clock.now();
+    slot.older = this.#newestWaiting;
+    if (this.#newestWaiting === undefined) this.#oldestWaiting = slot;
+    else this.#newestWaiting.newer = slot;
+    this.#newestWaiting = slot;
   }
 
-  #unlink(slot: Slot): void {
-    const { longer, shorter } = slot;
-    if (longer === undefined) this.#longest = shorter;
-    else longer.shorter = shorter;
-    if (shorter === undefined) this.#shortest = longer;
-    else shorter.longer = longer;
-    slot.longer = slot.shorter = undefined;
+  #unlink(slot: ConnectionSlot): void {
+    const { older, newer } = slot;
+    if (older === undefined) this.#oldestWaiting = newer;
+    else older.newer = newer;
+    if (newer === undefined) this.#newestWaiting = older;
+    else newer.older = older;
+    slot.older = slot.newer = undefined;
   }
 }

@@ -3,22 +3,22 @@
  * every time-out is cancelled, and then costs a link in a list.
  */
 
-interface Wait {
+interface TimerEntry {
   readonly run: () => void;
   /** Of performance.now(). */
   readonly dueAt: number;
-  earlier: Wait | undefined;
-  later: Wait | undefined;
-  isOver: boolean;
+  earlier: TimerEntry | undefined;
+  later: TimerEntry | undefined;
+  isDone: boolean;
 }
 
 /** Keeps the process for as long as somebody waits. */
-export class DelayLine {
+export class TimerList {
   readonly #delayMs: number;
-  #first: Wait | undefined;
-  #last: Wait | undefined;
+  #first: TimerEntry | undefined;
+  #last: TimerEntry | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #isRinging = false;
+  #isFiring = false;
 
   /** @param delayMs whole milliseconds, above 0 */
   constructor(delayMs: number) {
@@ -26,7 +26,7 @@ export class DelayLine {
   }
 
   /** Nobody waits. */
-  get isUnused(): boolean {
+  get isEmpty(): boolean {
     return this.#first === undefined;
   }
 
@@ -35,23 +35,23 @@ export class DelayLine {
    * @param from the present, where the caller has just asked for it
    * @returns cancels it, as often as one likes
    */
-  after(run: () => void, from = performance.now()): () => void {
+  add(run: () => void, from = performance.now()): () => void {
     const dueAt = from + this.#delayMs;
-    const wait: Wait = { run, dueAt, earlier: this.#last, later: undefined, isOver: false };
+    const wait: TimerEntry = { run, dueAt, earlier: this.#last, later: undefined, isDone: false };
     if (this.#last === undefined) this.#first = wait;
     else this.#last.later = wait;
     this.#last = wait;
     // While it rings there may be earlier ones: the timer is set for the first of them then.
-    if (this.#timer === undefined && !this.#isRinging) this.#arm(this.#delayMs);
+    if (this.#timer === undefined && !this.#isFiring) this.#startTimer(this.#delayMs);
     else if (wait.earlier === undefined) this.#timer?.ref();
     return () => {
       this.#remove(wait);
     };
   }
 
-  #remove(wait: Wait): void {
-    if (wait.isOver) return;
-    wait.isOver = true;
+  #remove(wait: TimerEntry): void {
+    if (wait.isDone) return;
+    wait.isDone = true;
     const { earlier, later } = wait;
     if (earlier === undefined) this.#first = later;
     else earlier.later = later;
@@ -61,24 +61,24 @@ export class DelayLine {
     if (this.#first === undefined) this.#timer?.unref();
   }
 
-  #arm(delayMs: number): void {
+  #startTimer(delayMs: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#ring();
+      this.#fireDue();
     }, delayMs);
   }
 
-  #ring(): void {
+  #fireDue(): void {
     const now = performance.now();
-    this.#isRinging = true;
+    this.#isFiring = true;
     try {
       for (let wait = this.#first; wait !== undefined && wait.dueAt <= now; wait = this.#first) {
         this.#remove(wait);
         wait.run();
       }
     } finally {
-      this.#isRinging = false;
-      if (this.#first !== undefined) this.#arm(this.#first.dueAt - now);
+      this.#isFiring = false;
+      if (this.#first !== undefined) this.#startTimer(this.#first.dueAt - now);
     }
   }
 }

@@ -8,17 +8,17 @@ import { isSea } from 'node:sea';
  * Called once, before anything else is imported. May replace this process by one with a smaller environment.
  * @returns what was found in the environment and is ignored, in words for people
  */
-export function harden(): string[] {
+export function disableDebugInterfaces(): string[] {
   // By default whoever may send this signal gets a debugger, and with it every variable.
   process.on('SIGUSR1', () => undefined);
   // The environment may hold the client's secret.
   process.report.excludeEnv = true;
-  silenceDebugOutput();
-  return keepVerification();
+  disableDebugOutput();
+  return enforceTlsVerification();
 }
 
 /** Node.js looks at the variable with every connection. Each part asks for verification by itself as well; libraries do not. */
-function keepVerification(): string[] {
+function enforceTlsVerification(): string[] {
   const { NODE_TLS_REJECT_UNAUTHORIZED: value } = process.env;
   delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
   if (value !== '0') return [];
@@ -29,7 +29,7 @@ function keepVerification(): string[] {
 }
 
 /** NODE_DEBUG=stream prints buffers and NODE_DEBUG=net options; either has shown tokens. DEBUG is a library's own. */
-function silenceDebugOutput(): void {
+function disableDebugOutput(): void {
   const { DEBUG, NODE_DEBUG, ...environment } = process.env;
   if (DEBUG !== undefined) delete process.env.DEBUG;
   if (NODE_DEBUG === undefined || NODE_DEBUG === '') return;

@@ -27,26 +27,26 @@ export function parseHostPort(text: string): HostPort | undefined {
   return { host: host.toLowerCase(), port: port === '' ? undefined : Number(port) };
 }
 
-export type HostReading =
+export type HostHeaderParseResult =
   | { readonly kind: 'valid'; readonly value: string; readonly hostPort: HostPort }
   | { readonly kind: 'absent' }
   /** `fault` follows "the request has". */
   | { readonly kind: 'invalid'; readonly fault: string };
 
 /** @param hosts the values of all Host fields, as received */
-export function readHost(hosts: readonly string[]): HostReading {
+export function parseHostHeader(hosts: readonly string[]): HostHeaderParseResult {
   const [value] = hosts;
   if (value === undefined) return { kind: 'absent' };
   if (hosts.length > 1) return { kind: 'invalid', fault: `${String(hosts.length)} Host fields` };
   const hostPort = parseHostPort(value);
   return hostPort === undefined
-    ? { kind: 'invalid', fault: `the invalid Host ${quote(value)}` }
+    ? { kind: 'invalid', fault: `the invalid Host ${quoteForMessage(value)}` }
     : { kind: 'valid', value, hostPort };
 }
 
-const LONGEST_ECHO = 100;
+const MAX_QUOTED_CHARS = 100;
 
 /** A client's own words in a message: short and printable. */
-export function quote(text: string): string {
-  return JSON.stringify(text.slice(0, LONGEST_ECHO)).replace(/[\u007f-\uffff]/g, '?');
+export function quoteForMessage(text: string): string {
+  return JSON.stringify(text.slice(0, MAX_QUOTED_CHARS)).replace(/[\u007f-\uffff]/g, '?');
 }

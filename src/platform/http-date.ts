@@ -15,15 +15,15 @@ const FORMS = [
  * Epoch milliseconds of an HTTP-date; undefined when `text` is none. The name of the day is not compared with the date.
  * @param wallNow epoch milliseconds: a two-digit year means the one that is at most 50 years ahead of it
  */
-export function readHttpDate(text: string, wallNow: number): number | undefined {
+export function parseHttpDate(text: string, wallNow: number): number | undefined {
   for (const form of FORMS) {
     const parts = form.exec(text)?.groups;
-    if (parts !== undefined) return instantOf(parts, wallNow);
+    if (parts !== undefined) return toEpochMs(parts, wallNow);
   }
   return undefined;
 }
 
-function instantOf(parts: Record<string, string | undefined>, wallNow: number): number | undefined {
+function toEpochMs(parts: Record<string, string | undefined>, wallNow: number): number | undefined {
   const month = MONTHS.indexOf(parts.month ?? '');
   const day = Number(parts.day);
   const hour = Number(parts.hour);
@@ -32,12 +32,12 @@ function instantOf(parts: Record<string, string | undefined>, wallNow: number): 
   // 60 is a leap second, which the grammar allows and Date.UTC folds into the next minute.
   if (month < 0 || hour > 23 || minute > 59 || second > 60) return undefined;
   const midnight = new Date(0);
-  midnight.setUTCFullYear(fullYear(parts.year ?? '', wallNow), month, day);
+  midnight.setUTCFullYear(resolveYear(parts.year ?? '', wallNow), month, day);
   if (midnight.getUTCMonth() !== month || midnight.getUTCDate() !== day) return undefined;
   return midnight.getTime() + ((hour * 60 + minute) * 60 + second) * 1000;
 }
 
-function fullYear(digits: string, wallNow: number): number {
+function resolveYear(digits: string, wallNow: number): number {
   const year = Number(digits);
   if (digits.length === 4) return year;
   const thisYear = new Date(wallNow).getUTCFullYear();

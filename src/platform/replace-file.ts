@@ -11,11 +11,11 @@ import { dirname } from 'node:path';
  * Needs a directory that may be written: the text is written beside the file and takes its place.
  * @throws Error with a code, having left nothing behind
  */
-export async function replaceFile(path: string, text: string): Promise<void> {
+export async function writeFileAtomically(path: string, text: string): Promise<void> {
   // A name that nobody else has; opened so that no link laid out under it is followed.
   const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    await writeThrough(await open(draft, 'wx', 0o600), text);
+    await writeAndSync(await open(draft, 'wx', 0o600), text);
     await rename(draft, path);
   } catch (error) {
     await rm(draft, { force: true });
@@ -25,11 +25,11 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 /** The system's code of a fault, such as `EROFS`. */
-export function codeOf(error: unknown): string {
+export function systemErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
 }
 
-async function writeThrough(file: FileHandle, text: string): Promise<void> {
+async function writeAndSync(file: FileHandle, text: string): Promise<void> {
   try {
     await file.writeFile(text);
     await file.sync();

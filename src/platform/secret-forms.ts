@@ -10,15 +10,18 @@ export const MASK = '********';
 export const SHORTEST_SECRET = 4;
 
 /** As it is, form-encoded, percent-encoded, in base64; with the client id also the two as Basic credentials (RFC 7617 §2). */
-export function writtenForms(value: string, clientId?: string): string[] {
-  const forms = [value, formEncoded(value), ...inBase64(value)];
+export function listSecretEncodings(value: string, clientId?: string): string[] {
+  const forms = [value, formEncode(value), ...base64Variants(value)];
   if (clientId !== undefined)
-    forms.push(...inBase64(`${clientId}:${value}`), ...inBase64(`${formEncoded(clientId)}:${formEncoded(value)}`));
+    forms.push(
+      ...base64Variants(`${clientId}:${value}`),
+      ...base64Variants(`${formEncode(clientId)}:${formEncode(value)}`),
+    );
   return forms.flatMap((form) => [form, encodeURIComponent(form.toWellFormed())]);
 }
 
 /** A pattern of at least one text. */
-export function matchAny(texts: readonly string[]): RegExp {
+export function buildAnyTextPattern(texts: readonly string[]): RegExp {
   // Longest first: at one position an alternation takes the first branch that fits.
   const longestFirst = [...new Set(texts)].sort((a, b) => b.length - a.length);
   return new RegExp(longestFirst.map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
@@ -34,19 +37,19 @@ export type Redact = (text: string) => string;
 export function createRedact(secrets: readonly string[], clientId?: string): Redact {
   const known = secrets.filter(({ length }) => length >= SHORTEST_SECRET);
   if (known.length === 0) return (text) => text;
-  const pattern = matchAny(known.flatMap((secret) => writtenForms(secret, clientId)));
+  const pattern = buildAnyTextPattern(known.flatMap((secret) => listSecretEncodings(secret, clientId)));
   const holdsOne = (text: string): boolean => known.some((secret) => text.includes(secret));
   return (text) => {
     const masked = text.replace(pattern, MASK);
-    return decodings(masked).some(holdsOne) ? MASK : masked;
+    return listDecodings(masked).some(holdsOne) ? MASK : masked;
   };
 }
 
 /** They are not seen, wherever they stand. */
-const CONTROLS = /\p{Cc}/gu;
+const CONTROL_CHARACTERS = /\p{Cc}/gu;
 
-function decodings(text: string): string[] {
-  const seen = text.replaceAll(CONTROLS, '');
+function listDecodings(text: string): string[] {
+  const seen = text.replaceAll(CONTROL_CHARACTERS, '');
   const bytes = seen.replace(/%[\da-f]{2}/gi, (escape) => String.fromCharCode(parseInt(escape.slice(1), 16)));
   const decoded = Buffer.from(bytes, 'latin1').toString('utf8');
   const runs = seen.match(/[\w+/-]{5,}/g) ?? [];
@@ -58,12 +61,12 @@ function decodings(text: string): string[] {
   ];
 }
 
-function inBase64(text: string): string[] {
+function base64Variants(text: string): string[] {
   // Without its padding the form is found with and without it, and also where `=` became `%3D`.
   const base64 = Buffer.from(text, 'utf8').toString('base64').replace(/=+$/, '');
   return [base64, base64.replaceAll('+', '-').replaceAll('/', '_')];
 }
 
-function formEncoded(text: string): string {
+function formEncode(text: string): string {
   return new URLSearchParams([['', text]]).toString().slice(1);
 }

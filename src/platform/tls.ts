@@ -8,7 +8,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 
 /** What to trust, and to show, in a connection that is about to be opened; the same context as long as nothing has changed. */
-export type Trust = () => SecureContext;
+export type TlsContextProvider = () => SecureContext;
 
 /** A client certificate with its chain, and the key that belongs to it; PEM, the key not encrypted. */
 export interface ClientCertificateFiles {
@@ -27,10 +27,10 @@ export interface ClientCertificate {
  * @param files the certificate to show when the other side asks for one; default none
  * @throws Error in words for people when a file cannot be read or used
  */
-export function trustContext(caFile: string | undefined, files?: ClientCertificateFiles): SecureContext {
+export function loadTlsContext(caFile: string | undefined, files?: ClientCertificateFiles): SecureContext {
   const pem = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
   if (caFile !== undefined && pem !== undefined) assertCertificate(pem, `the file ${caFile} of trusted authorities`);
-  return contextOf(pem, files === undefined ? undefined : readClientCertificate(files));
+  return buildTlsContext(pem, files === undefined ? undefined : readClientCertificate(files));
 }
 
 /**
@@ -38,14 +38,17 @@ export function trustContext(caFile: string | undefined, files?: ClientCertifica
  * nothing: they are most likely being replaced.
  * @throws Error as trustContext does, now and not later
  */
-export function followTrust(caFile: string | undefined, files?: ClientCertificateFiles): Trust {
+export function createTlsContextProvider(
+  caFile: string | undefined,
+  files?: ClientCertificateFiles,
+): TlsContextProvider {
   const paths = [caFile, files?.certificateFile, files?.keyFile].filter((path) => path !== undefined);
-  let version = versionOf(paths);
-  let context = trustContext(caFile, files);
+  let version = fileVersions(paths);
+  let context = loadTlsContext(caFile, files);
   return () => {
     try {
-      const seen = versionOf(paths);
-      if (seen !== version) context = trustContext(caFile, files);
+      const seen = fileVersions(paths);
+      if (seen !== version) context = loadTlsContext(caFile, files);
       version = seen;
     } catch {
       return context;
@@ -59,24 +62,25 @@ export function followTrust(caFile: string | undefined, files?: ClientCertificat
  * @param ca PEM certificates to trust; undefined = Node's and the system's roots
  * @throws Error of OpenSSL when a text cannot be used: `clientCertificateFault` says why in words
  */
-export function contextOf(ca: string | undefined, client?: ClientCertificate): SecureContext {
-  if (ca === undefined && client === undefined) return (systemTrust ??= build(systemRoots(), undefined));
-  return build(ca ?? systemRoots(), client);
+export function buildTlsContext(ca: string | undefined, client?: ClientCertificate): SecureContext {
+  if (ca === undefined && client === undefined)
+    return (systemRootsContext ??= createTls12Context(systemRoots(), undefined));
+  return createTls12Context(ca ?? systemRoots(), client);
 }
 
-let systemTrust: SecureContext | undefined;
+let systemRootsContext: SecureContext | undefined;
 
-function build(ca: string | string[], client: ClientCertificate | undefined): SecureContext {
+function createTls12Context(ca: string | string[], client: ClientCertificate | undefined): SecureContext {
   const shown = client === undefined ? {} : { cert: client.certificate, key: client.key };
   return createSecureContext({ ca, ...shown, minVersion: 'TLSv1.2' });
 }
 
 /** What is wrong with a certificate and its key, in words that show neither; undefined when nothing is. */
-export function clientCertificateFault({ certificate, key }: ClientCertificate): string | undefined {
-  const leaf = readOr(() => new X509Certificate(certificate));
+export function findClientCertificateFault({ certificate, key }: ClientCertificate): string | undefined {
+  const leaf = tryRead(() => new X509Certificate(certificate));
   if (leaf === undefined) return 'the certificate is no PEM certificate';
   if (key.includes('ENCRYPTED')) return 'the key is encrypted; expected one without a passphrase';
-  const privateKey = readOr(() => createPrivateKey(key));
+  const privateKey = tryRead(() => createPrivateKey(key));
   if (privateKey === undefined) return 'the key is no PEM private key';
   return leaf.checkPrivateKey(privateKey)
     ? undefined
@@ -85,12 +89,12 @@ export function clientCertificateFault({ certificate, key }: ClientCertificate):
 
 function readClientCertificate({ certificateFile, keyFile }: ClientCertificateFiles): ClientCertificate {
   const client = { certificate: readFileSync(certificateFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
-  const fault = clientCertificateFault(client);
+  const fault = findClientCertificateFault(client);
   if (fault !== undefined) throw new Error(`the files ${certificateFile} and ${keyFile}: ${fault}`);
   return client;
 }
 
-function readOr<T>(read: () => T): T | undefined {
+function tryRead<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch {
@@ -109,7 +113,7 @@ function assertCertificate(pem: string, what: string): void {
 }
 
 /** A mounted ConfigMap changes by a link that points to another file: its age alone would not tell. */
-function versionOf(files: readonly string[]): string {
+function fileVersions(files: readonly string[]): string {
   return files
     .map((file) => {
       const { mtimeMs, size, ino } = statSync(file);

@@ -15,40 +15,45 @@ export function request(dispatcher: Dispatcher, options: Dispatcher.RequestOptio
 }
 
 /** As llhttp tells of a head. */
-interface Parser {
-  onHeadersComplete: (this: Parser, status: number, upgrade: boolean, keepsAlive: boolean) => number;
+interface LlhttpParser {
+  onHeadersComplete: (this: LlhttpParser, status: number, upgrade: boolean, keepsAlive: boolean) => number;
 }
 
-interface Internals {
-  readonly [symbols.kSocket]?: { readonly [symbols.kParser]?: Parser };
+interface UndiciInternals {
+  readonly [symbols.kSocket]?: { readonly [symbols.kParser]?: LlhttpParser };
 }
 
-const CONTINUE = 100;
+const STATUS_CONTINUE = 100;
 /** Any that undici passes over. */
-const OTHER_INTERIM = 102;
-let takesContinue = false;
+const IGNORED_INTERIM_STATUS = 102;
+let isContinuePatched = false;
 
 /**
  * Undici breaks the connection off over a 100 (Continue) that it has not asked for, although the answer is still to come and the
  * request may have been carried out. A client must take any interim answer (RFC 9110 §15.2). All parsers are of one class,
  * of which the first connection has one.
  */
-function takeContinue(client: UndiciClient): void {
-  const parser = (client as Internals)[symbols.kSocket]?.[symbols.kParser];
-  if (takesContinue || parser === undefined) return;
-  const shared = Object.getPrototypeOf(parser) as Parser;
+function patchContinueHandling(client: UndiciClient): void {
+  const parser = (client as UndiciInternals)[symbols.kSocket]?.[symbols.kParser];
+  if (isContinuePatched || parser === undefined) return;
+  const shared = Object.getPrototypeOf(parser) as LlhttpParser;
   const { onHeadersComplete } = shared;
   shared.onHeadersComplete = function (status, upgrade, keepsAlive) {
-    return onHeadersComplete.call(this, status === CONTINUE ? OTHER_INTERIM : status, upgrade, keepsAlive);
+    return onHeadersComplete.call(
+      this,
+      status === STATUS_CONTINUE ? IGNORED_INTERIM_STATUS : status,
+      upgrade,
+      keepsAlive,
+    );
   };
-  takesContinue = true;
+  isContinuePatched = true;
 }
 
 /** @throws as undici's own */
 export class Client extends ClientOf {
   constructor(origin: string | URL, options: UndiciClient.Options) {
     super(origin, options);
-    if (!takesContinue) this.once('connect', () => takeContinue(this));
+    if (!isContinuePatched) this.once('connect', () => patchContinueHandling(this));
   }
 }
 

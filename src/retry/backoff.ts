@@ -1,7 +1,7 @@
 /** Full-jitter exponential backoff: anywhere between nothing and the step, so that clients do not march together. Pure. */
 
-const FIRST_STEP_MS = 100;
-const LONGEST_STEP_MS = 10_000;
+const BACKOFF_BASE_MS = 100;
+const BACKOFF_CAP_MS = 10_000;
 
 /**
  * @param retry 1 for the first retry
@@ -9,5 +9,5 @@ const LONGEST_STEP_MS = 10_000;
  * @returns milliseconds to wait
  */
 export function fullJitterMs(retry: number, chance: number): number {
-  return chance * Math.min(LONGEST_STEP_MS, FIRST_STEP_MS * 2 ** (retry - 1));
+  return chance * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** (retry - 1));
 }

@@ -4,9 +4,9 @@
  */
 
 const WINDOW_SECONDS = 10;
-const SHARE = 0.2;
+const RETRY_RATIO = 0.2;
 /** A quiet client may always retry this often within the window. */
-const LEAST = 10;
+const MIN_RETRIES = 10;
 
 interface Second {
   startedAt: number;
@@ -18,7 +18,7 @@ export interface RetryBudget {
   /** @param now monotonic milliseconds */
   recordRequest(now: number): void;
   /** Takes one retry out of the budget; false when it is spent. */
-  take(now: number): boolean;
+  tryTake(now: number): boolean;
   /** @param takenAt when the retry was taken that is not made after all */
   giveBack(takenAt: number): void;
 }
@@ -51,9 +51,9 @@ export function createRetryBudget(): RetryBudget {
     recordRequest(now) {
       secondOf(now).requests++;
     },
-    take(now) {
+    tryTake(now) {
       const { requests, retries } = recent(now);
-      if (retries >= Math.max(LEAST, SHARE * requests)) return false;
+      if (retries >= Math.max(MIN_RETRIES, RETRY_RATIO * requests)) return false;
       secondOf(now).retries++;
       return true;
     },

@@ -26,7 +26,7 @@ export interface RetryFacts {
   /** Attempts so far that were not refused for their rate, this one included. */
   readonly countedAttempts: number;
   /** A 401 has already been answered with a fresh token. */
-  readonly isReplayed: boolean;
+  readonly hasReplayedAfter401: boolean;
 }
 
 export type AttemptOutcomeFacts =
@@ -52,7 +52,7 @@ export function decideRetry(rules: RetryRules, facts: RetryFacts, outcome: Attem
   const isIdempotent = IDEMPOTENT.has(facts.method) || (rules.trustIdempotencyKey && facts.hasIdempotencyKey);
   if (outcome.kind === 'answer') {
     if (outcome.isRateLimited) return isIdempotent || rules.unsafeOn429 ? { kind: 'await-permit' } : FINISH;
-    if (outcome.status === 401) return facts.isReplayed ? FINISH : { kind: 'refresh-token' };
+    if (outcome.status === 401) return facts.hasReplayedAfter401 ? FINISH : { kind: 'refresh-token' };
   }
   if (facts.countedAttempts >= rules.attempts) return FINISH;
   if (outcome.kind === 'answer') {

@@ -6,12 +6,12 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { systemClock } from '../platform/clock.ts';
-import { jsonReply, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
-import type { LoopbackServer, Reply } from './loopback-server.ts';
+import { jsonResponse, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
+import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
 import { KNOWN_SCOPES } from './scopes.ts';
 import { TokenIssuer } from './token-issuer.ts';
 import type { TokenAuthority } from './token-issuer.ts';
-import { judgeTokenRequest } from './token-request.ts';
+import { evaluateTokenRequest } from './token-request.ts';
 import type { OAuthError, RegisteredClient } from './token-request.ts';
 
 export interface AuthorizationServerOptions {
@@ -24,7 +24,7 @@ export interface AuthorizationServerOptions {
   /** Scopes that the client may have. Default: every known scope. */
   readonly scopes?: readonly string[];
   /** Life of a token; `expires_in` is its whole seconds. Default 3 600 000. */
-  readonly tokenLifeMs?: number;
+  readonly tokenLifetimeMs?: number;
   /** Default: the process's clock. */
   readonly clock?: Clock;
 }
@@ -33,43 +33,43 @@ export interface AuthorizationServer extends LoopbackServer, TokenAuthority {
   /** The full token endpoint. */
   readonly tokenUrl: URL;
   /** Tokens issued so far. */
-  issued(): number;
+  tokensIssued(): number;
 }
 
 const TOKEN_PATH = '/oauth/token';
 const JWKS_PATH = '/.well-known/jwks.json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 const BODY_LIMIT_BYTES = 16 * 1024;
-const DEFAULT_LIFE_MS = 3_600_000;
+const DEFAULT_LIFETIME_MS = 3_600_000;
 
 /**
  * Starts it on 127.0.0.1, on a free port.
  * @throws the listen error of node:net
  */
 export async function startAuthorizationServer(options: AuthorizationServerOptions): Promise<AuthorizationServer> {
-  const { clock = systemClock, tokenLifeMs = DEFAULT_LIFE_MS, scopes = KNOWN_SCOPES, audiences } = options;
+  const { clock = systemClock, tokenLifetimeMs = DEFAULT_LIFETIME_MS, scopes = KNOWN_SCOPES, audiences } = options;
   const client: RegisteredClient = { id: options.clientId, secret: options.clientSecret, audiences, scopes };
-  const issuer = new TokenIssuer(clock, tokenLifeMs);
-  const expiresInSeconds = Math.floor(tokenLifeMs / 1000);
+  const issuer = new TokenIssuer(clock, tokenLifetimeMs);
+  const expiresInSeconds = Math.floor(tokenLifetimeMs / 1000);
 
   const server = await serveOnLoopback(async (request) => {
     switch (pathOf(request)) {
       case TOKEN_PATH:
         return request.method === 'POST'
-          ? answerTokenRequest(request, client, issuer, expiresInSeconds)
-          : refusal(405, 'invalid_request', 'The token endpoint takes POST only.', { allow: 'POST' });
+          ? handleTokenRequest(request, client, issuer, expiresInSeconds)
+          : errorResponse(405, 'invalid_request', 'The token endpoint takes POST only.', { allow: 'POST' });
       case JWKS_PATH:
         return request.method === 'GET'
-          ? jsonReply(200, { keys: [issuer.publicJwk] })
-          : refusal(405, 'invalid_request', 'The key set takes GET only.', { allow: 'GET' });
+          ? jsonResponse(200, { keys: [issuer.publicJwk] })
+          : errorResponse(405, 'invalid_request', 'The key set takes GET only.', { allow: 'GET' });
       default:
-        return refusal(404, 'invalid_request', `Nothing here: the token endpoint is ${TOKEN_PATH}.`);
+        return errorResponse(404, 'invalid_request', `Nothing here: the token endpoint is ${TOKEN_PATH}.`);
     }
   });
   return {
     ...server,
     tokenUrl: new URL(TOKEN_PATH, server.url),
-    issued: () => issuer.issued,
+    tokensIssued: () => issuer.issued,
     verify: (token) => issuer.verify(token),
     revokeAll: () => {
       issuer.revokeAll();
@@ -77,40 +77,45 @@ export async function startAuthorizationServer(options: AuthorizationServerOptio
   };
 }
 
-async function answerTokenRequest(
+async function handleTokenRequest(
   request: IncomingMessage,
   client: RegisteredClient,
   issuer: TokenIssuer,
   expiresInSeconds: number,
-): Promise<Reply> {
+): Promise<SandboxResponse> {
   // The service is described with this type and no charset, so a parameter is a fault worth showing before going live.
   if (request.headers['content-type']?.toLowerCase() !== FORM_TYPE)
-    return refusal(400, 'invalid_request', `Content-Type is not exactly ${FORM_TYPE}.`);
+    return errorResponse(400, 'invalid_request', `Content-Type is not exactly ${FORM_TYPE}.`);
   const body = await readBody(request, BODY_LIMIT_BYTES);
   if (body.kind === 'too-large')
-    return refusal(413, 'invalid_request', 'The form is too large.', { connection: 'close' });
+    return errorResponse(413, 'invalid_request', 'The form is too large.', { connection: 'close' });
   const form = new URLSearchParams(body.bytes.toString('utf8'));
-  const decision = judgeTokenRequest(client, request.headersDistinct.authorization ?? [], form);
+  const decision = evaluateTokenRequest(client, request.headersDistinct.authorization ?? [], form);
   switch (decision.kind) {
     case 'granted': {
       const { audience, scope } = decision;
       const token = issuer.issue({ clientId: client.id, audience, scope });
-      return tokenReply(200, { access_token: token, token_type: 'Bearer', expires_in: expiresInSeconds, scope });
+      return tokenResponse(200, { access_token: token, token_type: 'Bearer', expires_in: expiresInSeconds, scope });
     }
     case 'refused':
       return decision.error === 'invalid_client'
-        ? refusal(401, decision.error, decision.description, {
+        ? errorResponse(401, decision.error, decision.description, {
             'www-authenticate': 'Basic realm="sandbox", charset="UTF-8"',
           })
-        : refusal(400, decision.error, decision.description);
+        : errorResponse(400, decision.error, decision.description);
   }
 }
 
-function refusal(status: number, error: OAuthError, description: string, fields: OutgoingHttpHeaders = {}): Reply {
-  return tokenReply(status, { error, error_description: description }, fields);
+function errorResponse(
+  status: number,
+  error: OAuthError,
+  description: string,
+  fields: OutgoingHttpHeaders = {},
+): SandboxResponse {
+  return tokenResponse(status, { error, error_description: description }, fields);
 }
 
 /** RFC 6749 §5.1 asks for `Pragma` next to `Cache-Control: no-store`. */
-function tokenReply(status: number, value: object, fields: OutgoingHttpHeaders = {}): Reply {
-  return jsonReply(status, value, { pragma: 'no-cache', ...fields });
+function tokenResponse(status: number, value: object, fields: OutgoingHttpHeaders = {}): SandboxResponse {
+  return jsonResponse(status, value, { pragma: 'no-cache', ...fields });
 }

@@ -18,10 +18,10 @@ export interface HiddenLimitOptions {
   readonly hint: LimitHint;
 }
 
-export interface LimitVerdict {
-  readonly allowed: boolean;
+export interface HiddenLimitDecision {
+  readonly isAllowed: boolean;
   /** The fields that the answer carries, as its style of hint has them. */
-  readonly fields: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Sums of fractions may miss a whole permit by this much. */
@@ -31,53 +31,53 @@ export class HiddenLimit {
   readonly #clock: Clock;
   readonly #options: HiddenLimitOptions;
   #permits: number;
-  #countedAt: number;
+  #updatedAt: number;
 
   constructor(clock: Clock, options: HiddenLimitOptions) {
     this.#clock = clock;
     this.#options = options;
     this.#permits = options.burst;
-    this.#countedAt = clock.now();
+    this.#updatedAt = clock.now();
   }
 
   /** Spends one permit, if there is one. */
-  take(): LimitVerdict {
+  take(): HiddenLimitDecision {
     const { permitsPerSecond, burst } = this.#options;
     const now = this.#clock.now();
-    this.#permits = Math.min(burst, this.#permits + ((now - this.#countedAt) / 1000) * permitsPerSecond);
-    this.#countedAt = now;
+    this.#permits = Math.min(burst, this.#permits + ((now - this.#updatedAt) / 1000) * permitsPerSecond);
+    this.#updatedAt = now;
     const allowed = this.#permits >= 1 - ROUNDING;
     if (allowed) this.#permits = Math.max(0, this.#permits - 1);
-    return { allowed, fields: this.#hint(allowed) };
+    return { isAllowed: allowed, headers: this.#hintHeaders(allowed) };
   }
 
-  #hint(allowed: boolean): Record<string, string> {
+  #hintHeaders(allowed: boolean): Record<string, string> {
     const { permitsPerSecond, burst, hint } = this.#options;
     const remaining = Math.floor(this.#permits + ROUNDING).toString();
     const fullInSeconds = (burst - this.#permits) / permitsPerSecond;
-    const windowSeconds = wholeSeconds(burst / permitsPerSecond);
+    const windowSeconds = roundUpSeconds(burst / permitsPerSecond);
     const quota = Math.max(1, Math.floor(windowSeconds * permitsPerSecond + ROUNDING)).toString();
     switch (hint) {
       case 'none':
         return {};
       case 'retry-after':
-        return allowed ? {} : { 'retry-after': wholeSeconds((1 - this.#permits) / permitsPerSecond).toString() };
+        return allowed ? {} : { 'retry-after': roundUpSeconds((1 - this.#permits) / permitsPerSecond).toString() };
       case 'x-ratelimit':
         return {
           'x-ratelimit-limit': quota,
           'x-ratelimit-remaining': remaining,
-          'x-ratelimit-reset': wholeSeconds(this.#clock.wallNow() / 1000 + fullInSeconds).toString(),
+          'x-ratelimit-reset': roundUpSeconds(this.#clock.wallNow() / 1000 + fullInSeconds).toString(),
         };
       case 'ratelimit':
         return {
           'ratelimit-policy': `"hidden";q=${quota};w=${windowSeconds.toString()}`,
-          ratelimit: `"hidden";r=${remaining};t=${wholeSeconds(fullInSeconds).toString()}`,
+          ratelimit: `"hidden";r=${remaining};t=${roundUpSeconds(fullInSeconds).toString()}`,
         };
     }
   }
 }
 
 /** Rounded up, so that a client that waits as told is not refused again; at least 1, since 0 says not to wait. */
-function wholeSeconds(seconds: number): number {
+function roundUpSeconds(seconds: number): number {
   return Math.max(1, Math.ceil(seconds - ROUNDING));
 }

@@ -10,23 +10,23 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /** What is sent back. A text goes out with its length, anything else is streamed as it comes. */
-export interface Reply {
+export interface SandboxResponse {
   readonly status: number;
-  readonly fields: OutgoingHttpHeaders;
+  readonly headers: OutgoingHttpHeaders;
   readonly body: string | AsyncIterable<string>;
 }
 
 /** Answers one request; `gone` is aborted when the response has ended or the client has left. */
-export type Answer = (request: IncomingMessage, gone: AbortSignal) => Promise<Reply>;
+export type SandboxRequestHandler = (request: IncomingMessage, gone: AbortSignal) => Promise<SandboxResponse>;
 
 /** A request body read to its end, or the news that it is longer than allowed. */
-export type BodyRead = { readonly kind: 'whole'; readonly bytes: Buffer } | { readonly kind: 'too-large' };
+export type BodyReadResult = { readonly kind: 'whole'; readonly bytes: Buffer } | { readonly kind: 'too-large' };
 
 export interface LoopbackServer {
   /** Origin of the server, `http://127.0.0.1:<port>/`. */
   readonly url: URL;
   /** How many answers went out with this status. */
-  answered(status: number): number;
+  responseCount(status: number): number;
   /** Ends the listener and cuts every connection; further calls wait for the same end. */
   close(): Promise<void>;
 }
@@ -35,19 +35,19 @@ export interface LoopbackServer {
 const KEEP_ALIVE_MS = 75_000;
 
 /** How much of an oversized body is read and dropped, so that a client that reads only after sending sees the 413. */
-const DROPPED_BYTES_MAX = 1024 * 1024;
+const MAX_DROPPED_BYTES = 1024 * 1024;
 
 /**
  * Listens on 127.0.0.1, on a port that the system chooses.
  * @throws the listen error of node:net
  */
-export async function serveOnLoopback(answer: Answer): Promise<LoopbackServer> {
+export async function serveOnLoopback(answer: SandboxRequestHandler): Promise<LoopbackServer> {
   const answered = new Map<number, number>();
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     response.once('finish', () => {
       answered.set(response.statusCode, (answered.get(response.statusCode) ?? 0) + 1);
     });
-    void respond(answer, request, response);
+    void handleRequest(answer, request, response);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -55,17 +55,17 @@ export async function serveOnLoopback(answer: Answer): Promise<LoopbackServer> {
   let closed: Promise<void> | undefined;
   return {
     url: new URL(`http://127.0.0.1:${port.toString()}/`),
-    answered: (status) => answered.get(status) ?? 0,
-    close: () => (closed ??= closeAtOnce(server)),
+    responseCount: (status) => answered.get(status) ?? 0,
+    close: () => (closed ??= closeImmediately(server)),
   };
 }
 
 /** A JSON answer that no cache keeps. */
-export function jsonReply(status: number, value: object, fields: OutgoingHttpHeaders = {}): Reply {
+export function jsonResponse(status: number, value: object, fields: OutgoingHttpHeaders = {}): SandboxResponse {
   const body = JSON.stringify(value);
   return {
     status,
-    fields: {
+    headers: {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
       'cache-control': 'no-store',
@@ -76,14 +76,14 @@ export function jsonReply(status: number, value: object, fields: OutgoingHttpHea
 }
 
 /** Reads up to `limitBytes`; past it nothing is kept, far past it the client is cut. Rejects when it breaks off. */
-export async function readBody(request: IncomingMessage, limitBytes: number): Promise<BodyRead> {
+export async function readBody(request: IncomingMessage, limitBytes: number): Promise<BodyReadResult> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes <= limitBytes) chunks.push(chunk);
     // Leaving the loop destroys the request, and with it the connection.
-    else if (bytes > limitBytes + DROPPED_BYTES_MAX) break;
+    else if (bytes > limitBytes + MAX_DROPPED_BYTES) break;
   }
   return bytes > limitBytes ? { kind: 'too-large' } : { kind: 'whole', bytes: Buffer.concat(chunks) };
 }
@@ -93,27 +93,31 @@ export function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').replace(/\?.*$/s, '');
 }
 
-async function respond(answer: Answer, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function handleRequest(
+  answer: SandboxRequestHandler,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => {
     gone.abort();
   });
   try {
-    await send(response, await answer(request, gone.signal));
+    await sendResponse(response, await answer(request, gone.signal));
   } catch {
     // The client broke off, or the simulation is at fault: a head that has gone out can only be cut.
     if (response.headersSent || response.destroyed) response.destroy();
-    else await send(response, jsonReply(500, { title: 'The sandbox failed', status: 500, simulated: true }));
+    else await sendResponse(response, jsonResponse(500, { title: 'The sandbox failed', status: 500, simulated: true }));
   }
 }
 
-async function send(response: ServerResponse, reply: Reply): Promise<void> {
-  response.writeHead(reply.status, reply.fields);
+async function sendResponse(response: ServerResponse, reply: SandboxResponse): Promise<void> {
+  response.writeHead(reply.status, reply.headers);
   if (typeof reply.body === 'string') response.end(reply.body);
   else await pipeline(Readable.from(reply.body), response);
 }
 
-async function closeAtOnce(server: Server): Promise<void> {
+async function closeImmediately(server: Server): Promise<void> {
   const end = once(server, 'close');
   server.close();
   server.closeAllConnections();

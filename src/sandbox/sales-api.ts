@@ -8,11 +8,11 @@ import { systemClock } from '../platform/clock.ts';
 import { checkBearer, refuseScope } from './bearer-check.ts';
 import { HiddenLimit } from './hidden-limit.ts';
 import type { HiddenLimitOptions } from './hidden-limit.ts';
-import { jsonReply, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
-import type { LoopbackServer, Reply } from './loopback-server.ts';
-import { problemReply } from './problem-reply.ts';
-import { SalesDesk } from './sales-desk.ts';
-import { salesEvents } from './sales-events.ts';
+import { jsonResponse, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
+import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
+import { problemResponse } from './problem-reply.ts';
+import { SalesService } from './sales-desk.ts';
+import { streamSalesEvents } from './sales-events.ts';
 import { checkPolicyRequest, checkQuoteRequest, parseJsonObject } from './sales-input.ts';
 import type { FieldFault } from './sales-input.ts';
 import { POLICIES_SCOPE, QUOTES_SCOPE } from './scopes.ts';
@@ -44,30 +44,30 @@ export const DEFAULT_LIMIT: HiddenLimitOptions = { permitsPerSecond: 5, burst: 5
 const DEFAULT_RECORDS_MAX = 1000;
 const BODY_LIMIT_BYTES = 64 * 1024;
 
-interface Desk {
-  readonly sales: SalesDesk;
+interface SalesApiContext {
+  readonly service: SalesService;
   readonly clock: Clock;
 }
 
-interface Call {
+interface SalesApiCall {
   readonly request: IncomingMessage;
   readonly gone: AbortSignal;
   /** The last segment of the path, where the route has one to name a record. */
   readonly id: string;
 }
 
-interface Route {
+interface SalesApiRoute {
   readonly method: 'GET' | 'POST';
   readonly path: RegExp;
   /** Undefined when every good token will do. */
   readonly scope: string | undefined;
-  readonly serve: (desk: Desk, call: Call) => Reply | Promise<Reply>;
+  readonly serve: (desk: SalesApiContext, call: SalesApiCall) => SandboxResponse | Promise<SandboxResponse>;
 }
 
-const ROUTES: readonly Route[] = [
+const ROUTES: readonly SalesApiRoute[] = [
   { method: 'POST', path: /^\/v1\/quotes-requests$/, scope: QUOTES_SCOPE, serve: createQuote },
   { method: 'POST', path: /^\/v1\/policies$/, scope: POLICIES_SCOPE, serve: createPolicy },
-  { method: 'GET', path: /^\/v1\/policies\/([^/]+)$/, scope: POLICIES_SCOPE, serve: showPolicy },
+  { method: 'GET', path: /^\/v1\/policies\/([^/]+)$/, scope: POLICIES_SCOPE, serve: getPolicy },
   { method: 'GET', path: /^\/v1\/events$/, scope: undefined, serve: streamEvents },
 ];
 
@@ -77,17 +77,17 @@ const ROUTES: readonly Route[] = [
  */
 export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi> {
   const { tokens, audience, clock = systemClock, limit = DEFAULT_LIMIT, recordsMax = DEFAULT_RECORDS_MAX } = options;
-  const desk: Desk = { sales: new SalesDesk(recordsMax), clock };
+  const desk: SalesApiContext = { service: new SalesService(recordsMax), clock };
   const hiddenLimit = new HiddenLimit(clock, limit);
 
   const server = await serveOnLoopback(async (request, gone) => {
-    const { allowed, fields } = hiddenLimit.take();
-    const reply = allowed
-      ? await serve(request, gone, desk, checkBearer(request, tokens, audience))
-      : problemReply(429, 'Too many calls.');
-    return { ...reply, fields: { ...reply.fields, ...fields } };
+    const { isAllowed, headers } = hiddenLimit.take();
+    const reply = isAllowed
+      ? await handleRequest(request, gone, desk, checkBearer(request, tokens, audience))
+      : problemResponse(429, 'Too many calls.');
+    return { ...reply, headers: { ...reply.headers, ...headers } };
   });
-  const stopRevoking = revokeEvery(options.revokeEveryMs, clock, tokens);
+  const stopRevoking = startRevoking(options.revokeEveryMs, clock, tokens);
   return {
     ...server,
     baseUrl: new URL('/v1', server.url),
@@ -98,76 +98,78 @@ export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi>
   };
 }
 
-async function serve(
+async function handleRequest(
   request: IncomingMessage,
   gone: AbortSignal,
-  desk: Desk,
+  desk: SalesApiContext,
   bearer: ReturnType<typeof checkBearer>,
-): Promise<Reply> {
+): Promise<SandboxResponse> {
   if (bearer.kind === 'refused') return bearer.reply;
   const path = pathOf(request);
   const there = ROUTES.filter((route) => route.path.test(path));
   const route = there.find(({ method }) => method === request.method);
-  if (there.length === 0) return problemReply(404, 'There is no such resource.');
+  if (there.length === 0) return problemResponse(404, 'There is no such resource.');
   if (route === undefined) {
     const allow = there.map(({ method }) => method).join(', ');
-    return problemReply(405, `This resource takes ${allow} only.`, {}, { allow });
+    return problemResponse(405, `This resource takes ${allow} only.`, {}, { allow });
   }
   const id = route.path.exec(path)?.[1] ?? '';
   return refuseScope(bearer.scopes, route.scope) ?? (await route.serve(desk, { request, gone, id }));
 }
 
-async function createQuote({ sales }: Desk, { request }: Call): Promise<Reply> {
+async function createQuote({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
   const input = await readInput(request);
   if (input.kind === 'refused') return input.reply;
   const checked = checkQuoteRequest(input.value);
-  return checked.kind === 'faulty' ? refuseFields(checked.faults) : jsonReply(201, sales.quote(checked.value));
+  return checked.kind === 'faulty'
+    ? refuseInput(checked.faults)
+    : jsonResponse(201, service.createQuote(checked.value));
 }
 
-async function createPolicy({ sales }: Desk, { request }: Call): Promise<Reply> {
+async function createPolicy({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
   const input = await readInput(request);
   if (input.kind === 'refused') return input.reply;
   const checked = checkPolicyRequest(input.value);
-  if (checked.kind === 'faulty') return refuseFields(checked.faults);
-  const decision = sales.issue(checked.value);
-  if (decision.kind === 'refused') return refuseFields([decision.fault]);
+  if (checked.kind === 'faulty') return refuseInput(checked.faults);
+  const decision = service.issuePolicy(checked.value);
+  if (decision.kind === 'refused') return refuseInput([decision.fault]);
   // Absolute, as many APIs send it: a client behind the sidecar must not be led around it.
   const location = `http://${request.headers.host ?? ''}/v1/policies/${decision.policy.policyId}`;
-  return jsonReply(201, decision.policy, { location });
+  return jsonResponse(201, decision.policy, { location });
 }
 
-function showPolicy({ sales }: Desk, { id }: Call): Reply {
-  const policy = sales.policy(id);
-  return policy === undefined ? problemReply(404, 'There is no such policy.') : jsonReply(200, policy);
+function getPolicy({ service }: SalesApiContext, { id }: SalesApiCall): SandboxResponse {
+  const policy = service.policy(id);
+  return policy === undefined ? problemResponse(404, 'There is no such policy.') : jsonResponse(200, policy);
 }
 
-function streamEvents({ clock }: Desk, { gone }: Call): Reply {
+function streamEvents({ clock }: SalesApiContext, { gone }: SalesApiCall): SandboxResponse {
   const fields = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
-  return { status: 200, fields, body: salesEvents(clock, gone) };
+  return { status: 200, headers: fields, body: streamSalesEvents(clock, gone) };
 }
 
-type Input =
+type RequestInput =
   | { readonly kind: 'read'; readonly value: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'refused'; readonly reply: Reply };
+  | { readonly kind: 'refused'; readonly reply: SandboxResponse };
 
-async function readInput(request: IncomingMessage): Promise<Input> {
+async function readInput(request: IncomingMessage): Promise<RequestInput> {
   if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
-    return { kind: 'refused', reply: problemReply(415, 'Content-Type application/json is expected.') };
+    return { kind: 'refused', reply: problemResponse(415, 'Content-Type application/json is expected.') };
   const body = await readBody(request, BODY_LIMIT_BYTES);
   if (body.kind === 'too-large')
-    return { kind: 'refused', reply: problemReply(413, 'The body is too large.', {}, { connection: 'close' }) };
+    return { kind: 'refused', reply: problemResponse(413, 'The body is too large.', {}, { connection: 'close' }) };
   const value = parseJsonObject(body.bytes);
-  if (value === undefined) return { kind: 'refused', reply: problemReply(400, 'The body is not a JSON object.') };
+  if (value === undefined) return { kind: 'refused', reply: problemResponse(400, 'The body is not a JSON object.') };
   return { kind: 'read', value };
 }
 
-function refuseFields(faults: readonly FieldFault[]): Reply {
+function refuseInput(faults: readonly FieldFault[]): SandboxResponse {
   const names = faults.map(({ field }) => field).join(', ');
-  return problemReply(422, `Fields are missing or wrong: ${names}.`, { errors: faults });
+  return problemResponse(422, `Fields are missing or wrong: ${names}.`, { errors: faults });
 }
 
 /** Returns what ends it. */
-function revokeEvery(intervalMs: number | undefined, clock: Clock, tokens: TokenAuthority): () => void {
+function startRevoking(intervalMs: number | undefined, clock: Clock, tokens: TokenAuthority): () => void {
   if (intervalMs === undefined) return () => undefined;
   let cancel = clock.after(intervalMs, revoke);
   function revoke(): void {

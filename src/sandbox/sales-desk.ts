@@ -27,9 +27,9 @@ export interface Policy {
 export type PolicyDecision =
   { readonly kind: 'issued'; readonly policy: Policy } | { readonly kind: 'refused'; readonly fault: FieldFault };
 
-const CENTS_PER_TRAVELLER_AND_DAY = 349;
+const CENTS_PER_TRAVELLER_DAY = 349;
 
-export class SalesDesk {
+export class SalesService {
   readonly #quotes: BoundedRecords<Quote>;
   readonly #policies: BoundedRecords<Policy>;
 
@@ -39,21 +39,21 @@ export class SalesDesk {
     this.#policies = new BoundedRecords(recordsMax);
   }
 
-  quote({ days, travellers }: QuoteRequest): Quote {
-    const amount = (days * travellers * CENTS_PER_TRAVELLER_AND_DAY) / 100;
+  createQuote({ days, travellers }: QuoteRequest): Quote {
+    const amount = (days * travellers * CENTS_PER_TRAVELLER_DAY) / 100;
     const quote: Quote = { quoteRequestId: randomUUID(), premium: { amount, currency: 'EUR' }, simulated: true };
     this.#quotes.add(quote.quoteRequestId, quote);
     return quote;
   }
 
-  issue({ quoteRequestId }: PolicyRequest): PolicyDecision {
+  issuePolicy({ quoteRequestId }: PolicyRequest): PolicyDecision {
     const quote = this.#quotes.get(quoteRequestId);
     if (quote === undefined)
       return { kind: 'refused', fault: { field: 'quoteRequestId', message: 'must name a quote request made before' } };
     const { premium } = quote;
-    const policy: Policy = { policyId: randomUUID(), quoteRequestId, status: 'issued', premium, simulated: true };
-    this.#policies.add(policy.policyId, policy);
-    return { kind: 'issued', policy };
+    const findPolicy: Policy = { policyId: randomUUID(), quoteRequestId, status: 'issued', premium, simulated: true };
+    this.#policies.add(findPolicy.policyId, findPolicy);
+    return { kind: 'issued', policy: findPolicy };
   }
 
   policy(policyId: string): Policy | undefined {

@@ -7,9 +7,9 @@ const EVENTS = ['received', 'priced', 'ready'] as const;
 const INTERVAL_MS = 300;
 
 /** Three events, 300 ms apart, then the end; it ends early once `gone` is aborted. */
-export async function* salesEvents(clock: Clock, gone: AbortSignal): AsyncGenerator<string> {
+export async function* streamSalesEvents(clock: Clock, gone: AbortSignal): AsyncGenerator<string> {
   for (const [index, status] of EVENTS.entries()) {
-    if (index > 0) await pause(clock, INTERVAL_MS, gone);
+    if (index > 0) await sleep(clock, INTERVAL_MS, gone);
     if (gone.aborted) return;
     const data = JSON.stringify({ status, simulated: true });
     yield `id: ${(index + 1).toString()}\nevent: quote-status\ndata: ${data}\n\n`;
@@ -17,7 +17,7 @@ export async function* salesEvents(clock: Clock, gone: AbortSignal): AsyncGenera
 }
 
 /** Resolves after `delayMs`, or as soon as `gone` is aborted. */
-async function pause(clock: Clock, delayMs: number, gone: AbortSignal): Promise<void> {
+async function sleep(clock: Clock, delayMs: number, gone: AbortSignal): Promise<void> {
   if (gone.aborted) return;
   await new Promise<void>((resolve) => {
     const cancel = clock.after(delayMs, () => {

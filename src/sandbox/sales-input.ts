@@ -9,7 +9,7 @@ export interface FieldFault {
   readonly message: string;
 }
 
-export type Checked<T> =
+export type CheckedInput<T> =
   { readonly kind: 'fine'; readonly value: T } | { readonly kind: 'faulty'; readonly faults: readonly FieldFault[] };
 
 export interface QuoteRequest {
@@ -40,18 +40,18 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject | undefined {
 }
 
 /** `destination`, `startDate`, `endDate` and `travellers`, each with a `birthDate`. */
-export function checkQuoteRequest(input: JsonObject): Checked<QuoteRequest> {
+export function checkQuoteRequest(input: JsonObject): CheckedInput<QuoteRequest> {
   const faults: FieldFault[] = [];
   readText(input, 'destination', '', faults);
   const start = readDate(input, 'startDate', '', faults);
   const end = readDate(input, 'endDate', '', faults);
   if (end < start) faults.push({ field: 'endDate', message: 'must not be before startDate' });
   const travellers = readTravellers(input, faults);
-  return conclude(faults, { days: Math.round((end - start) / DAY_MS) + 1, travellers });
+  return toCheckedInput(faults, { days: Math.round((end - start) / DAY_MS) + 1, travellers });
 }
 
 /** `quoteRequestId`, and a `policyholder` with `name` and `email`. */
-export function checkPolicyRequest(input: JsonObject): Checked<PolicyRequest> {
+export function checkPolicyRequest(input: JsonObject): CheckedInput<PolicyRequest> {
   const faults: FieldFault[] = [];
   const quoteRequestId = readText(input, 'quoteRequestId', '', faults);
   const holder = input.policyholder;
@@ -59,10 +59,10 @@ export function checkPolicyRequest(input: JsonObject): Checked<PolicyRequest> {
     readText(holder, 'name', 'policyholder.', faults);
     readText(holder, 'email', 'policyholder.', faults);
   } else faults.push({ field: 'policyholder', message: 'must be an object with name and email' });
-  return conclude(faults, { quoteRequestId });
+  return toCheckedInput(faults, { quoteRequestId });
 }
 
-function conclude<T>(faults: readonly FieldFault[], value: T): Checked<T> {
+function toCheckedInput<T>(faults: readonly FieldFault[], value: T): CheckedInput<T> {
   return faults.length === 0 ? { kind: 'fine', value } : { kind: 'faulty', faults };
 }
 

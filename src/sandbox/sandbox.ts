@@ -15,7 +15,7 @@ export interface SandboxOptions {
   /** The one client that the authorization server knows. Default: random. */
   readonly client?: { readonly id: string; readonly secret: string };
   /** Life of a token. Default 3 600 000. */
-  readonly tokenLifeMs?: number;
+  readonly tokenLifetimeMs?: number;
   /** The API's hidden rate limit. Default: 5 permits per second, 5 saved up, `Retry-After` on a 429. */
   readonly limit?: HiddenLimitOptions;
   /** All tokens are revoked again and again, this often. Default: never. */
@@ -43,7 +43,7 @@ export interface Sandbox {
   /** Every token issued until now is refused from now on. */
   revokeTokens(): void;
   /** How many answers the API sent with this status. */
-  apiAnswered(status: number): number;
+  apiResponseCount(status: number): number;
   /** Ends both servers at once; further calls wait for the same end. */
   close(): Promise<void>;
 }
@@ -56,13 +56,13 @@ const AUDIENCE = 'https://sales-api.sandbox.invalid/';
  * @throws the listen error of node:net; nothing is left running then
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { clock = systemClock, tokenLifeMs = 3_600_000, limit = DEFAULT_LIMIT } = options;
-  const { id: clientId, secret: clientSecret } = options.client ?? randomClient();
+  const { clock = systemClock, tokenLifetimeMs = 3_600_000, limit = DEFAULT_LIMIT } = options;
+  const { id: clientId, secret: clientSecret } = options.client ?? createRandomClient();
   const authorization = await startAuthorizationServer({
     clientId,
     clientSecret,
     audiences: [AUDIENCE],
-    tokenLifeMs,
+    tokenLifetimeMs,
     clock,
   });
   const apiOptions = { tokens: authorization, audience: AUDIENCE, limit, clock };
@@ -80,11 +80,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     clientSecret,
     audience: AUDIENCE,
     scope: KNOWN_SCOPES.join(' '),
-    tokensIssued: () => authorization.issued(),
+    tokensIssued: () => authorization.tokensIssued(),
     revokeTokens: () => {
       authorization.revokeAll();
     },
-    apiAnswered: (status) => api.answered(status),
+    apiResponseCount: (status) => api.responseCount(status),
     close: () => closeAll([authorization, api]),
   };
 }
@@ -94,6 +94,6 @@ async function closeAll(servers: readonly LoopbackServer[]): Promise<void> {
 }
 
 /** 32 bytes in base64 end with `=`, so that a client that form-encodes its secret first is refused here. */
-function randomClient() {
+function createRandomClient() {
   return { id: `sandbox-${randomBytes(4).toString('hex')}`, secret: randomBytes(32).toString('base64') };
 }

@@ -18,13 +18,13 @@ interface TokenClaims {
   readonly jti: string;
 }
 
-export type TokenVerdict =
+export type TokenVerification =
   | { readonly kind: 'valid'; readonly claims: TokenClaims }
   | { readonly kind: 'invalid'; readonly reason: 'malformed' | 'signature' | 'expired' | 'revoked' };
 
 /** What the simulated API needs of the simulated authorization server: the stand-in for introspection. */
 export interface TokenAuthority {
-  verify(token: string): TokenVerdict;
+  verify(token: string): TokenVerification;
   /** Every token issued until now is refused from now on. */
   revokeAll(): void;
 }
@@ -38,7 +38,7 @@ const HEADER = encode({ alg: 'ES256', typ: 'at+jwt', kid: KEY_ID });
 /** One signing key and the tokens made with it. */
 export class TokenIssuer implements TokenAuthority {
   readonly #clock: Clock;
-  readonly #lifeMs: number;
+  readonly #lifetimeMs: number;
   readonly #privateKey: KeyObject;
   readonly #publicKey: KeyObject;
   #issued = 0;
@@ -47,7 +47,7 @@ export class TokenIssuer implements TokenAuthority {
   /** @param lifeMs from issue to expiry; the life is exact, not rounded to whole seconds */
   constructor(clock: Clock, lifeMs: number) {
     this.#clock = clock;
-    this.#lifeMs = lifeMs;
+    this.#lifetimeMs = lifeMs;
     const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     this.#privateKey = pair.privateKey;
     this.#publicKey = pair.publicKey;
@@ -73,7 +73,7 @@ export class TokenIssuer implements TokenAuthority {
       aud: grant.audience,
       scope: grant.scope,
       iat: wallMs / 1000,
-      exp: (wallMs + this.#lifeMs) / 1000,
+      exp: (wallMs + this.#lifetimeMs) / 1000,
       jti: this.#issued.toString(),
     };
     const signed = `${HEADER}.${encode(claims)}`;
@@ -81,7 +81,7 @@ export class TokenIssuer implements TokenAuthority {
     return `${signed}.${signature.toString('base64url')}`;
   }
 
-  verify(token: string): TokenVerdict {
+  verify(token: string): TokenVerification {
     const [header, payload, signature, ...rest] = token.split('.');
     // The header is compared, not obeyed: no token chooses how it is verified (RFC 8725 §3.1).
     if (header !== HEADER || payload === undefined || signature === undefined || rest.length > 0)

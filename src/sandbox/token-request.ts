@@ -23,14 +23,14 @@ export type TokenDecision =
   | { readonly kind: 'granted'; readonly audience: string; readonly scope: string }
   | { readonly kind: 'refused'; readonly error: OAuthError; readonly description: string };
 
-type Refused = Extract<TokenDecision, { kind: 'refused' }>;
+type RefusedTokenDecision = Extract<TokenDecision, { kind: 'refused' }>;
 
 /**
  * Decides on one request.
  * @param authorization every Authorization field of the request, in order
  * @param form the decoded body; a parameter without a value counts as absent (RFC 6749 §3.2)
  */
-export function judgeTokenRequest(
+export function evaluateTokenRequest(
   client: RegisteredClient,
   authorization: readonly string[],
   form: URLSearchParams,
@@ -39,11 +39,11 @@ export function judgeTokenRequest(
     refuseRepeated(authorization, form) ??
     refuseClient(client, authorization[0], form) ??
     refuseGrantType(form) ??
-    grant(client, form)
+    grantToken(client, form)
   );
 }
 
-function refuseRepeated(authorization: readonly string[], form: URLSearchParams): Refused | undefined {
+function refuseRepeated(authorization: readonly string[], form: URLSearchParams): RefusedTokenDecision | undefined {
   if (authorization.length > 1) return refuse('invalid_request', 'More than one Authorization field.');
   if (new Set(form.keys()).size < form.size) return refuse('invalid_request', 'A parameter is repeated.');
   return undefined;
@@ -53,7 +53,7 @@ function refuseClient(
   client: RegisteredClient,
   authorization: string | undefined,
   form: URLSearchParams,
-): Refused | undefined {
+): RefusedTokenDecision | undefined {
   if (authorization === undefined)
     return refuse('invalid_client', 'Client authentication is missing: HTTP Basic is expected.');
   if (form.has('client_secret')) return refuse('invalid_request', 'More than one way of client authentication.');
@@ -61,12 +61,12 @@ function refuseClient(
   if (given === undefined)
     return refuse('invalid_client', 'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.');
   // Both are always compared, so that the time taken does not tell which one was wrong.
-  const sameId = equalInConstantTime(given.id, client.id);
-  const sameSecret = equalInConstantTime(given.secret, client.secret);
+  const sameId = isEqualInConstantTime(given.id, client.id);
+  const sameSecret = isEqualInConstantTime(given.secret, client.secret);
   return sameId && sameSecret ? undefined : refuse('invalid_client', 'Unknown client or wrong secret.');
 }
 
-function refuseGrantType(form: URLSearchParams): Refused | undefined {
+function refuseGrantType(form: URLSearchParams): RefusedTokenDecision | undefined {
   const grantType = form.get('grant_type') ?? '';
   if (grantType === '') return refuse('invalid_request', 'grant_type is missing.');
   if (grantType !== 'client_credentials')
@@ -74,7 +74,7 @@ function refuseGrantType(form: URLSearchParams): Refused | undefined {
   return undefined;
 }
 
-function grant(client: RegisteredClient, form: URLSearchParams): TokenDecision {
+function grantToken(client: RegisteredClient, form: URLSearchParams): TokenDecision {
   const audience = form.get('audience') ?? '';
   const scopes = new Set((form.get('scope') ?? '').split(' ').filter((name) => name !== ''));
   if (audience === '' && scopes.size === 0)
@@ -103,7 +103,7 @@ function readBasic(authorization: string): { readonly id: string; readonly secre
 }
 
 /** Digests have one length, so neither content nor length shows in the time taken. */
-function equalInConstantTime(left: string, right: string): boolean {
+function isEqualInConstantTime(left: string, right: string): boolean {
   return timingSafeEqual(digest(left), digest(right));
 }
 
@@ -112,6 +112,6 @@ function digest(text: string): Buffer {
 }
 
 /** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2), so it never echoes the client */
-function refuse(error: OAuthError, description: string): Refused {
+function refuse(error: OAuthError, description: string): RefusedTokenDecision {
   return { kind: 'refused', error, description };
 }

@@ -2,7 +2,7 @@
  * How much the sidecar may hold at once, from what the machine gives and what the configuration asks for. Pure: machine.ts reads the machine,
  * the listener and the admin port keep to the result. The costs are measured (docs/adr/0021).
  */
-import { nameOf } from '../config/load/problems.ts';
+import { formatSettingName } from '../config/load/problems.ts';
 import type { Config } from '../config/config.ts';
 import { listen as settings } from '../config/schema/schema-inbound.ts';
 
@@ -82,10 +82,10 @@ const HEAP = {
   refused: { bytes: 2 * KIB, part: 0.25 },
 };
 /** What must be possible with however little memory: it is better to serve these and to warn. */
-const MIN_HELD = 16;
+const MIN_CAPACITY = 16;
 
 /** What `config` asks for. */
-export function demandOf(config: Config, isTraced: boolean): Demand {
+export function computeDemand(config: Config, isTraced: boolean): Demand {
   const { routes, credentials, fleet, listen, admin } = config;
   const throttles = new Map(routes.map((route) => [route.throttleGroup, route]));
   let [requests, upstreamConnections] = [0, 0];
@@ -93,7 +93,7 @@ export function demandOf(config: Config, isTraced: boolean): Demand {
     requests += queue.max + throttle.maxInFlight;
     upstreamConnections += throttle.maxInFlight + throttle.maxStreams;
   }
-  const listening = socketsOf(listen.address) + socketsOf(admin.address);
+  const listening = countSockets(listen.address) + countSockets(admin.address);
   // Two for each: while one connection is replaced, there is another.
   const services = 2 * (credentials.length + (fleet === undefined ? 0 : 1) + (isTraced ? 1 : 0));
   return {
@@ -106,7 +106,7 @@ export function demandOf(config: Config, isTraced: boolean): Demand {
   };
 }
 
-function socketsOf(address: Config['listen']['address']): number {
+function countSockets(address: Config['listen']['address']): number {
   return address.kind === 'tcp' && address.host === 'localhost' ? 2 : 1;
 }
 
@@ -139,37 +139,37 @@ function shareDescriptors({ descriptorLimit, openDescriptors }: Machine, demand:
   const refused = Math.min(MAX_REFUSED, Math.floor(shared / 4));
   const admin = Math.min(MAX_ADMIN, Math.floor(shared / 8));
   const left = shared - refused - admin;
-  const upstream = upstreamDescriptors(demand);
+  const upstream = computeUpstreamDescriptors(demand);
   // Each request that is sent has one connection on either side, so that half of them for clients is enough for all the others.
   const connections = Math.max(left - upstream, Math.floor(left / 2));
   return { refused, admin, connections, requests: left - connections < upstream ? left - connections : Infinity };
 }
 
 /** Some are opened for one request while those of the pool are taken. */
-function upstreamDescriptors({ upstreamConnections }: Demand): number {
+function computeUpstreamDescriptors({ upstreamConnections }: Demand): number {
   return Math.ceil(upstreamConnections * 1.125);
 }
 
 function warnOfDescriptors(machine: Machine, demand: Demand, { connections }: DescriptorShares): string[] {
   if (machine.descriptorLimit === undefined || connections >= demand.connections) return [];
-  const served = demand.connections + upstreamDescriptors(demand) + MAX_ADMIN;
+  const served = demand.connections + computeUpstreamDescriptors(demand) + MAX_ADMIN;
   const shared = Math.min(served + MAX_REFUSED, Math.ceil((served * 4) / 3));
   const needed = machine.openDescriptors + SPARE_DESCRIPTORS + demand.otherDescriptors + shared;
   return [
-    `${limitOfDescriptors(machine)} is enough for ${count(connections, 'client connection')}, while ` +
-      `${nameOf('listen.maxConnections')} asks for ${String(demand.connections)}: beyond that, those that wait longest are closed, and others are refused with 503. ` +
-      `${RAISE_DESCRIPTORS} to ${String(needed)}, or lower ${nameOf('listen.maxConnections')}`,
+    `${describeDescriptorLimit(machine)} is enough for ${formatCount(connections, 'client connection')}, while ` +
+      `${formatSettingName('listen.maxConnections')} asks for ${String(demand.connections)}: beyond that, those that wait longest are closed, and others are refused with 503. ` +
+      `${RAISE_DESCRIPTORS} to ${String(needed)}, or lower ${formatSettingName('listen.maxConnections')}`,
   ];
 }
 
 function describeTooFew(machine: Machine, demand: Demand): string {
   const needed = machine.openDescriptors + SPARE_DESCRIPTORS + demand.otherDescriptors + MIN_SHARED_DESCRIPTORS;
-  return `${limitOfDescriptors(machine)} is too low to serve even one client: ${String(needed)} are needed. ${RAISE_DESCRIPTORS}`;
+  return `${describeDescriptorLimit(machine)} is too low to serve even one client: ${String(needed)} are needed. ${RAISE_DESCRIPTORS}`;
 }
 
 const RAISE_DESCRIPTORS = 'Raise the limit (ulimit -n; LimitNOFILE of systemd)';
 
-function limitOfDescriptors({ descriptorLimit }: Machine): string {
+function describeDescriptorLimit({ descriptorLimit }: Machine): string {
   return `the limit of ${String(descriptorLimit)} file descriptors`;
 }
 
@@ -187,21 +187,21 @@ function shareMemory(machine: Machine, demand: Demand): MemoryShares {
   const replayTotalBytes = Math.min(demand.replayTotalBytes, Math.floor(memoryBytes / 2));
   const freeBytes = memoryBytes - replayTotalBytes;
   const fit = (what: 'request' | 'connection' | 'refused'): number => {
-    const [memory, heap] = [fitting(freeBytes, MEMORY[what]), fitting(heapBytes, HEAP[what])];
-    return Math.max(MIN_HELD, Math.min(memory, heap));
+    const [memory, heap] = [computeCapacity(freeBytes, MEMORY[what]), computeCapacity(heapBytes, HEAP[what])];
+    return Math.max(MIN_CAPACITY, Math.min(memory, heap));
   };
   const requests = fit('request');
   // Each request has a connection.
   const connections = requests + fit('connection');
-  const isHeap = fitting(heapBytes, HEAP.request) < fitting(freeBytes, MEMORY.request);
+  const isHeap = computeCapacity(heapBytes, HEAP.request) < computeCapacity(freeBytes, MEMORY.request);
   const limit = isHeap
-    ? `the heap of ${mebibytes(machine.heapLimitBytes)} (--max-old-space-size)`
-    : `the memory limit of ${mebibytes(machine.memoryLimitBytes)}`;
+    ? `the heap of ${formatMebibytes(machine.heapLimitBytes)} (--max-old-space-size)`
+    : `the memory limit of ${formatMebibytes(machine.memoryLimitBytes)}`;
   const shares = { connections, requests, refused: fit('refused'), replayTotalBytes };
   return { ...shares, warnings: warnOfMemory(limit, machine, demand, shares) };
 }
 
-function fitting(freeBytes: number, { bytes, part }: Cost): number {
+function computeCapacity(freeBytes: number, { bytes, part }: Cost): number {
   return Math.floor((part * freeBytes) / bytes);
 }
 
@@ -214,27 +214,27 @@ function warnOfMemory(
   const warnings = [];
   if (requests < demand.requests)
     warnings.push(
-      `${limit} is enough for ${count(requests, 'request')} at once, while ${nameOf('queue.max')} and ` +
-        `${nameOf('throttle.maxInFlight')} ask for ${String(demand.requests)}: further ones are refused with 503. Raise the limit or lower these`,
+      `${limit} is enough for ${formatCount(requests, 'request')} at once, while ${formatSettingName('queue.max')} and ` +
+        `${formatSettingName('throttle.maxInFlight')} ask for ${String(demand.requests)}: further ones are refused with 503. Raise the limit or lower these`,
     );
   // The default is an upper bound, so that no warning is given: idle connections give way to new ones.
   if (demand.isConnectionLimitSet && connections < demand.connections)
     warnings.push(
-      `${limit} is enough for ${count(connections, 'client connection')}, while ${nameOf('listen.maxConnections')} asks for ` +
+      `${limit} is enough for ${formatCount(connections, 'client connection')}, while ${formatSettingName('listen.maxConnections')} asks for ` +
         `${String(demand.connections)}: beyond that, those that wait longest are closed, and the rest is refused with 503. Raise the limit or lower it`,
     );
   if (replayTotalBytes < demand.replayTotalBytes)
     warnings.push(
-      `the memory limit of ${mebibytes(machine.memoryLimitBytes)} is enough for ${mebibytes(replayTotalBytes)} of request bodies, while ` +
-        `${nameOf('retry.replayTotalBytes')} asks for ${mebibytes(demand.replayTotalBytes)}: further ones are streamed once. Raise the limit or lower it`,
+      `the memory limit of ${formatMebibytes(machine.memoryLimitBytes)} is enough for ${formatMebibytes(replayTotalBytes)} of request bodies, while ` +
+        `${formatSettingName('retry.replayTotalBytes')} asks for ${formatMebibytes(demand.replayTotalBytes)}: further ones are streamed once. Raise the limit or lower it`,
     );
   return warnings;
 }
 
-function count(number: number, noun: string): string {
+function formatCount(number: number, noun: string): string {
   return `${String(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-function mebibytes(bytes: number): string {
+function formatMebibytes(bytes: number): string {
   return `${String(Math.round(bytes / MIB))} MiB`;
 }

@@ -2,92 +2,97 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Clock, Random } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
-import { carriesPasswordInTheClear, redisUrlFault } from '../config/schema/formats/redis-url.ts';
-import { Ear } from '../fleet/ear.ts';
-import { createFleet } from '../fleet/fleet.ts';
-import type { Fleet } from '../fleet/fleet.ts';
+import { hasUnencryptedPassword, redisUrlFault } from '../config/schema/formats/redis-url.ts';
+import { Subscriber } from '../fleet/ear.ts';
+import { createRedisScriptClient } from '../fleet/fleet.ts';
+import type { RedisScriptClient } from '../fleet/fleet.ts';
 import { RedisFault } from '../fleet/fault.ts';
-import { openLink } from '../fleet/link.ts';
-import { createQuotaBoard } from '../fleet/quota-board.ts';
-import type { QuotaBoard } from '../fleet/quota-board.ts';
-import { createTokenBoard } from '../fleet/token-board.ts';
-import type { TokenBoard } from '../fleet/token-board.ts';
-import type { Observe } from '../telemetry/events.ts';
+import { openRedisConnection } from '../fleet/link.ts';
+import { createRedisQuotaStore } from '../fleet/quota-board.ts';
+import type { RedisQuotaStore } from '../fleet/quota-board.ts';
+import { createRedisTokenStore } from '../fleet/token-board.ts';
+import type { RedisTokenStore } from '../fleet/token-board.ts';
+import type { EventObserver } from '../telemetry/events.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
 export interface FleetParts {
-  readonly fleet: Fleet;
-  readonly tokenBoard: TokenBoard;
+  readonly client: RedisScriptClient;
+  readonly tokenStore: RedisTokenStore;
   /** Tells this process from the other replicas. */
-  readonly id: string;
+  readonly replicaId: string;
   /** Where the replicas share the quota of one throttle. */
-  quotaBoard(quota: SharedQuota): QuotaBoard;
+  createQuotaStore(quota: QuotaIdentity): RedisQuotaStore;
 }
 
 /** Whose quota it is: whoever has all of this in common shares it. */
-export interface SharedQuota {
+export interface QuotaIdentity {
   /** Origin of the upstream. */
-  readonly upstream: string;
+  readonly upstreamOrigin: string;
   /** The throttle's configured name. */
   readonly group: string;
   readonly clientId: Config['credentials'][number]['auth']['clientId'];
 }
 
-export interface Surroundings {
+export interface FleetDependencies {
   readonly clock: Clock;
   readonly random: Random;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
 /** For one connection, its first answer included: with the longest backoff still below five seconds. */
 const CONNECT_TIMEOUT_MS = 2000;
 
 /** What shares over Redis; undefined without one. It has not begun to connect. */
-export function createFleetParts(config: Config['fleet'], surroundings: Surroundings): FleetParts | undefined {
+export function createFleetParts(config: Config['fleet'], surroundings: FleetDependencies): FleetParts | undefined {
   if (config === undefined) return undefined;
   const { timeoutMs, keyPrefix, caFile } = config;
   const { clock, observe } = surroundings;
   let hasWarned = false;
   const open = async () => {
-    const url = await readUrl(config.redisUrl);
-    if (!hasWarned && carriesPasswordInTheClear(url)) {
+    const url = await readRedisUrl(config.redisUrl);
+    if (!hasWarned && hasUnencryptedPassword(url)) {
       hasWarned = true;
       const message =
         'the password of fleet.redisUrl crosses the network readable; use rediss: where others can listen';
       observe({ kind: 'warning', message });
     }
-    return openLink({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
+    return openRedisConnection({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
   };
-  const ear = new Ear({ ...surroundings, open });
-  const followers: Follower[] = [];
-  const heed: Observe = (event) => {
+  const ear = new Subscriber({ ...surroundings, open });
+  const followers: ConnectionListener[] = [];
+  const heed: EventObserver = (event) => {
     observe(event);
     if (event.kind === 'fleet-joined') {
       ear.start();
-      for (const follower of followers) follower.joined();
-    } else if (event.kind === 'fleet-lost') for (const follower of followers) follower.lost();
+      for (const follower of followers) follower.onConnected();
+    } else if (event.kind === 'fleet-lost') for (const follower of followers) follower.onDisconnected();
   };
-  const inner = createFleet({ ...surroundings, observe: heed, open, timeoutMs });
-  const fleet = withEar(inner, ear);
+  const inner = createRedisScriptClient({ ...surroundings, observe: heed, open, timeoutMs });
+  const fleet = withSubscriber(inner, ear);
   return {
-    fleet,
-    tokenBoard: createTokenBoard(fleet, keyPrefix),
-    id: randomUUID(),
-    quotaBoard(quota) {
-      const key = nameQuota(keyPrefix, quota);
-      return createQuotaBoard({ fleet, ear, key, follow: (follower) => void followers.push(follower) });
+    client: fleet,
+    tokenStore: createRedisTokenStore(fleet, keyPrefix),
+    replicaId: randomUUID(),
+    createQuotaStore(quota) {
+      const key = createQuotaKeyReader(keyPrefix, quota);
+      return createRedisQuotaStore({
+        client: fleet,
+        subscriber: ear,
+        key,
+        addConnectionListener: (follower) => void followers.push(follower),
+      });
     },
   };
 }
 
-type Follower = Parameters<Parameters<typeof createQuotaBoard>[0]['follow']>[0];
+type ConnectionListener = Parameters<Parameters<typeof createRedisQuotaStore>[0]['addConnectionListener']>[0];
 
 /** Both connections end together. */
-function withEar(fleet: Fleet, ear: Ear): Fleet {
+function withSubscriber(fleet: RedisScriptClient, ear: Subscriber): RedisScriptClient {
   return {
     start: () => fleet.start(),
     run: (script, key, args) => fleet.run(script, key, args),
-    runPatiently: (script, key, args) => fleet.runPatiently(script, key, args),
+    runWithLongerTimeout: (script, key, args) => fleet.runWithLongerTimeout(script, key, args),
     whenReady: () => fleet.whenReady(),
     state: () => fleet.state(),
     close: async () => {
@@ -101,20 +106,23 @@ function withEar(fleet: Fleet, ear: Ear): Fleet {
  * The secret has no part in it: while it is being changed, replicas with the old one and with the new one share the quota all the same.
  * The client id is read once; undefined while it cannot be.
  */
-function nameQuota(keyPrefix: string, { upstream, group, clientId }: SharedQuota): () => Promise<string | undefined> {
+function createQuotaKeyReader(
+  keyPrefix: string,
+  { upstreamOrigin, group, clientId }: QuotaIdentity,
+): () => Promise<string | undefined> {
   let known: string | undefined;
   return async () => {
     if (known !== undefined) return known;
     const reading = await readSecret('auth.clientId', clientId);
     if (reading.kind === 'unreadable') return undefined;
-    const parts = JSON.stringify([upstream, group, reading.value]);
+    const parts = JSON.stringify([upstreamOrigin, group, reading.value]);
     const name = createHmac('sha256', 'bearer-sidecar quota').update(parts).digest('base64url').slice(0, 22);
     known = `${keyPrefix}:quota:${name}`;
     return known;
   };
 }
 
-async function readUrl(source: NonNullable<Config['fleet']>['redisUrl']): Promise<string> {
+async function readRedisUrl(source: NonNullable<Config['fleet']>['redisUrl']): Promise<string> {
   const reading = await readSecret('fleet.redisUrlFile', source);
   if (reading.kind === 'unreadable') throw new RedisFault(`is not known: ${reading.detail}`);
   if (redisUrlFault(reading.value) !== undefined)

@@ -2,33 +2,33 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
-import type { Observe } from '../telemetry/events.ts';
+import type { EventObserver } from '../telemetry/events.ts';
 import type { LimitOwner } from '../throttle/adaptive/learned-state.ts';
 import { StateFile } from '../throttle/adaptive/state-file.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
-import { throttleGroups } from './routes.ts';
+import { findThrottleGroups } from './routes.ts';
 
 /** The file and what it held, by throttle group. */
-export interface LearnedLimits {
+export interface LearnedStateFile {
   readonly file: StateFile;
   readonly restored: ReadonlyMap<string, LearnedState>;
 }
 
 /** Undefined without `throttle.stateFile`, and when every rate is configured: then nothing is learned. Never rejects. */
-export async function openLearnedLimits(
+export async function openLearnedStateFile(
   config: Config,
   clock: Clock,
-  observe: Observe,
-): Promise<LearnedLimits | undefined> {
-  const learning = [...throttleGroups(config)].filter(([, { throttle }]) => throttle.rate === 'auto');
+  observe: EventObserver,
+): Promise<LearnedStateFile | undefined> {
+  const learning = [...findThrottleGroups(config)].filter(([, { throttle }]) => throttle.rate === 'auto');
   const path = learning[0]?.[1].throttle.stateFile;
   if (path === undefined) return undefined;
   const clients = new Map(
     await Promise.all(
       config.credentials.map(async ({ name, auth }) => {
         const clientId = await readSecret('auth.clientId', auth.clientId);
-        return [name, hashOf(clientId.kind === 'read' ? clientId.value : '')] as const;
+        return [name, hashClientId(clientId.kind === 'read' ? clientId.value : '')] as const;
       }),
     ),
   );
@@ -50,6 +50,6 @@ export async function openLearnedLimits(
 }
 
 /** Enough to tell clients apart. */
-function hashOf(clientId: string): string {
+function hashClientId(clientId: string): string {
   return createHash('sha256').update(clientId).digest('base64url').slice(0, 22);
 }

@@ -9,35 +9,35 @@ import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
 import { joinTarget } from '../upstream/target.ts';
 
 /** What a route keeps when its settings change. */
-export type LastingParts = Omit<ExchangeParts, 'clientPath' | keyof ReturnType<typeof termsOf>> &
+export type PersistentRouteParts = Omit<ExchangeParts, 'clientPath' | keyof ReturnType<typeof readRouteSettings>> &
   Pick<Route, 'serveUpgrade'>;
 
 /**
  * The table of the routes, which changes with `rebuild`.
  * @param lasting by route; for each that is configured, now or later
  */
-export function createLiveTable(config: Config, lasting: ReadonlyMap<string, LastingParts>) {
-  let current = buildTable(config, lasting);
+export function createReloadableRouteTable(config: Config, lasting: ReadonlyMap<string, PersistentRouteParts>) {
+  let current = buildRouteTable(config, lasting);
   const table: RouteTable<Route> = {
     get routes() {
       return current.routes;
     },
-    choose: (target) => current.choose(target),
+    match: (target) => current.match(target),
   };
   const rebuild = (next: Config): void => {
-    current = buildTable(next, lasting);
+    current = buildRouteTable(next, lasting);
   };
   return { table, rebuild };
 }
 
-function buildTable(config: Config, lasting: ReadonlyMap<string, LastingParts>): RouteTable<Route> {
+function buildRouteTable(config: Config, lasting: ReadonlyMap<string, PersistentRouteParts>): RouteTable<Route> {
   const table: RouteTable<Route> = createRouteTable(
     config.routes.map((route): Route => {
       const found = lasting.get(route.name);
       if (found === undefined) throw new Error(`the route ${route.name} was not there at the start`);
       const { serveUpgrade, ...kept } = found;
-      const own = { clientPath: (path: string) => clientPath(table, route, path) };
-      const parts: ExchangeParts = { ...kept, ...termsOf(route, config), ...own };
+      const own = { clientPath: (path: string) => findClientPath(table, route, path) };
+      const parts: ExchangeParts = { ...kept, ...readRouteSettings(route, config), ...own };
       return { ...route, deadlineMs: route.request.deadlineMs, parts, serveUpgrade };
     }),
   );
@@ -45,7 +45,7 @@ function buildTable(config: Config, lasting: ReadonlyMap<string, LastingParts>):
 }
 
 /** What is told to the exchange as it is configured. */
-function termsOf({ name, upstream, retry }: RouteConfig, { listen }: Config) {
+function readRouteSettings({ name, upstream, retry }: RouteConfig, { listen }: Config) {
   return {
     route: name,
     retry,
@@ -56,19 +56,21 @@ function termsOf({ name, upstream, retry }: RouteConfig, { listen }: Config) {
 }
 
 /** The path that a client may be given for one below a route's base: asked for, it leads to the same resource. */
-function clientPath(table: RouteTable<Route>, route: RouteConfig, path: string): string | undefined {
+function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: string): string | undefined {
   const seen = (route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '') + path || '/';
-  const choice = table.choose(seen);
+  const choice = table.match(seen);
   if (choice.kind !== 'chosen') return undefined;
   const { baseUrl } = choice.route.parts.upstream;
   const led = joinTarget(baseUrl.pathname, seen, choice.strippedLength);
   const meant = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
   const isSame =
-    led.kind === 'joined' && meant.kind === 'joined' && withoutSlash(led.path) === withoutSlash(meant.path);
+    led.kind === 'joined' &&
+    meant.kind === 'joined' &&
+    removeTrailingSlash(led.path) === removeTrailingSlash(meant.path);
   return isSame && baseUrl.origin === route.upstream.baseUrl.origin ? seen : undefined;
 }
 
 /** The base itself is asked for with and without it. */
-function withoutSlash(path: string): string {
+function removeTrailingSlash(path: string): string {
   return path.endsWith('/') ? path.slice(0, -1) : path;
 }

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import type { Config } from '../config/config.ts';
-import type { Observe } from '../telemetry/events.ts';
-import { demandOf, planBudgets, type Budgets, type Machine } from './budgets.ts';
+import type { EventObserver } from '../telemetry/events.ts';
+import { computeDemand, planBudgets, type Budgets, type Machine } from './budgets.ts';
 
-interface Surroundings {
+interface BudgetOptions {
   /** Default: the one that this process runs on. */
   readonly machine?: Machine | undefined;
   /** Present when requests are traced. */
@@ -17,8 +17,8 @@ interface Surroundings {
  * What this process may hold; a warning is observed for everything of which the configuration asks for more.
  * @throws Error when the machine gives too little to serve even one client
  */
-export function takeBudgets(config: Config, { machine, traced }: Surroundings, observe: Observe): Budgets {
-  const decision = planBudgets(machine ?? readMachine(), demandOf(config, traced !== undefined));
+export function determineBudgets(config: Config, { machine, traced }: BudgetOptions, observe: EventObserver): Budgets {
+  const decision = planBudgets(machine ?? readMachine(), computeDemand(config, traced !== undefined));
   if (decision.kind === 'too-small') throw new Error(decision.problem);
   for (const message of decision.warnings) observe({ kind: 'warning', message });
   return decision.budgets;

@@ -4,16 +4,16 @@
  */
 import type { ConfigurationState } from '../admin/status/configuration.ts';
 import type { Clock } from '../platform/clock.ts';
-import { findChanges, type Loaded } from '../config/changes.ts';
+import { findChanges, type LoadedConfig } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import type { LoadResult } from '../config/load/load.ts';
 import { describeProblem } from '../config/load/problems.ts';
-import type { Observe, ReloadOutcome } from '../telemetry/events.ts';
+import type { EventObserver, ReloadOutcome } from '../telemetry/events.ts';
 
 /** Where the configuration comes from. */
 export interface ConfigurationSource {
   /** The one in force. */
-  readonly loaded: Loaded;
+  readonly loaded: LoadedConfig;
   /** Reads it anew; undefined where there is no file, and so nothing that could have changed. */
   readonly load: (() => LoadResult) | undefined;
   readonly setLogLevel: (level: Config['log']['level']) => void;
@@ -25,7 +25,7 @@ export interface ReloadOptions {
   /** Takes over what is live; the rest is as it was. */
   readonly apply: (config: Config) => void;
   readonly clock: Clock;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
 export interface Reloader {
@@ -33,7 +33,7 @@ export interface Reloader {
   readonly reload: () => void;
   readonly state: () => ConfigurationState;
   /** Undefined: it came from nowhere that is known. */
-  readonly inForce: () => Loaded | undefined;
+  readonly current: () => LoadedConfig | undefined;
 }
 
 /** What is loaded now is in force. */
@@ -45,7 +45,7 @@ export function createReloader({ source, apply, clock, observe }: ReloadOptions)
     lastReload = { wallAt: clock.wallNow(), outcome, lines };
     observe({ kind: 'configuration-read', outcome, lines });
   };
-  const takeOver = (next: Loaded, lines: readonly string[]): void => {
+  const takeOver = (next: LoadedConfig, lines: readonly string[]): void => {
     const wasQuiet = isQuieter(inForce, next);
     inForce = next;
     loadedWallAt = clock.wallNow();
@@ -73,13 +73,13 @@ export function createReloader({ source, apply, clock, observe }: ReloadOptions)
       }
     },
     state: () => ({ loadedWallAt, lastReload }),
-    inForce: () => inForce,
+    current: () => inForce,
   };
 }
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-function isQuieter(before: Loaded | undefined, after: Loaded): boolean {
-  const levelOf = (loaded: Loaded): number => LEVELS.indexOf(loaded.config.log.level);
+function isQuieter(before: LoadedConfig | undefined, after: LoadedConfig): boolean {
+  const levelOf = (loaded: LoadedConfig): number => LOG_LEVELS.indexOf(loaded.config.log.level);
   return before !== undefined && levelOf(before) > levelOf(after);
 }

@@ -2,7 +2,7 @@
 import type { ThrottleConfig } from '../config/config.ts';
 
 /** One replica's part: all parts together never exceed the whole, but for a burst smaller than their number. */
-export function shareThrottle(throttle: ThrottleConfig): ThrottleConfig {
+export function divideAmongReplicas(throttle: ThrottleConfig): ThrottleConfig {
   const { rate, burst, maxRate, share } = throttle;
   return {
     ...throttle,

@@ -6,31 +6,31 @@ import type { Server } from 'node:http';
 import type { LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { createAdminServer } from '../admin/http-server.ts';
 import { createAdminHandler } from '../admin/server.ts';
-import { createWatch, type Watch } from '../admin/history/watch.ts';
+import { createActivityRecorder, type ActivityRecorder } from '../admin/history/watch.ts';
 import { systemClock, type Clock, type Random } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { Config } from '../config/config.ts';
 import { DEFAULT_NAME } from '../config/schema/schema-routes.ts';
-import { listSettings } from '../config/shown-settings.ts';
-import type { StartWatch } from '../exchange/watch.ts';
+import { listDisplayedSettings } from '../config/shown-settings.ts';
+import type { StartTracer } from '../exchange/watch.ts';
 import { createAllowList } from '../listener/allow-list.ts';
-import { closeBound, type Bound } from '../listener/bind.ts';
+import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
 import type { GuardOptions } from '../listener/guard.ts';
 import type { PortLimits } from '../listener/open-connections.ts';
 import { ProxyServer } from '../listener/proxy-server.ts';
-import type { LogTrouble, Observe } from '../telemetry/events.ts';
+import type { LogDeliveryProblem, EventObserver } from '../telemetry/events.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts';
-import { createScopeNotices, type ScopeNotices } from '../telemetry/scope-notices.ts';
+import { createInsufficientScopeRecords, type InsufficientScopeRecords } from '../telemetry/scope-notices.ts';
 import type { Machine } from './budgets.ts';
-import { drain, type Phase } from './drain.ts';
+import { drain, type DrainState } from './drain.ts';
 import { createFleetParts, type FleetParts } from './fleet.ts';
 import { bindAdmin, bindProxy } from './ports.ts';
 import { createReloader, type ConfigurationSource, type Reloader } from './reload.ts';
 import { createRoutes, type RunningRoutes } from './routes.ts';
-import type { Withhold } from './tokens.ts';
-import { openLearnedLimits } from './learned-limits.ts';
-import { takeBudgets } from './machine.ts';
-import { createWatches } from './watches.ts';
+import type { RedactValue } from './tokens.ts';
+import { openLearnedStateFile } from './learned-limits.ts';
+import { determineBudgets } from './machine.ts';
+import { createTracerFactory } from './watches.ts';
 import type { LearnedState } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
@@ -38,18 +38,18 @@ export interface SidecarOptions {
   readonly config: Config;
   readonly version: string;
   /** Hears every event besides the metrics: the log. */
-  readonly observe: Observe;
+  readonly observe: EventObserver;
   readonly logLinesDropped: () => number;
   /** What keeps log lines from their destination. Default: nothing. */
-  readonly logTrouble?: () => LogTrouble | undefined;
+  readonly logTrouble?: () => LogDeliveryProblem | undefined;
   /** Where the configuration can be read again. Default: nowhere. */
   readonly source?: ConfigurationSource | undefined;
   /** Hears each client secret or key that is read, so that the log can mask it. Default: nobody does. */
-  readonly withhold?: Withhold;
+  readonly redactValue?: RedactValue;
   /** Hears that the admin port was asked for the end, if `admin.allowQuit`. Default: that is refused. */
   readonly onQuit?: () => void;
   /** Follows each request, for traces. Default: nobody does. */
-  readonly traced?: StartWatch | undefined;
+  readonly startTracer?: StartTracer | undefined;
   /** Told and changed on the admin port. Default: it is not there. */
   readonly logLevels?: LogLevelSwitch | undefined;
   /** Default: the one that this process runs on. */
@@ -72,48 +72,48 @@ export interface Sidecar {
 
 /** @throws Error in words for people when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
-  const { config, withhold = () => undefined, clock = systemClock, random = Math.random } = options;
-  const scopeNotices = createScopeNotices(clock);
-  const observers: Observe[] = [options.observe, scopeNotices.observe];
-  const observe: Observe = (event) => {
+  const { config, redactValue = () => undefined, clock = systemClock, random = Math.random } = options;
+  const scopeNotices = createInsufficientScopeRecords(clock);
+  const observers: EventObserver[] = [options.observe, scopeNotices.observe];
+  const observe: EventObserver = (event) => {
     for (const hear of observers) hear(event);
   };
-  const budgets = takeBudgets(config, options, observe);
-  const learned = await openLearnedLimits(config, clock, observe);
+  const budgets = determineBudgets(config, options, observe);
+  const learned = await openLearnedStateFile(config, clock, observe);
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
   const restored = learned?.restored ?? new Map<string, LearnedState>();
-  const routes = createRoutes({ config, budgets, sharing, restored, withhold, clock, random, observe });
+  const routes = createRoutes({ config, budgets, sharing, restored, redactValue: redactValue, clock, random, observe });
   const { tokens, throttles } = routes;
-  const metrics = measure(options, routes, sharing);
-  const watch = createWatch({ clock, throttles: () => statesOf(throttles) });
-  observers.push(metrics.observe, watch.observe);
+  const metrics = createSidecarMetrics(options, routes, sharing);
+  const activity = createActivityRecorder({ clock, throttles: () => listStates(throttles) });
+  observers.push(metrics.observe, activity.observe);
 
-  const phase: Phase = { isDraining: false };
+  const drainState: DrainState = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
   const proxy = await createProxy(options, routes, budgets, clock, observe);
-  const shown = { clock, metrics, phase, sharing, scopeNotices, reloader, watch, proxy, observe };
+  const shown = { clock, metrics, drainState, sharing, scopeNotices, reloader, activity, proxy, observe };
   const adminHandler = createAdmin(options, routes, shown);
   const begun = { tokens, throttles, sharing };
   const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
-  const admin = await bindOrUndo(() => bindAdmin(() => createAdminServer(adminHandler, adminSlots), config), begun);
+  const admin = await bindOrStopAll(() => bindAdmin(() => createAdminServer(adminHandler, adminSlots), config), begun);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
-  sharing?.fleet.start();
+  sharing?.client.start();
   for (const source of tokens.values()) source.start();
-  const listening = await bindOrUndo(() => bindProxy(() => proxy.createServer(), config), { ...begun, admin });
+  const listening = await bindOrStopAll(() => bindProxy(() => proxy.createServer(), config), { ...begun, admin });
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
-  watch.start();
-  learned?.file.keep(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
+  activity.start();
+  learned?.file.startWriting(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
-  const running = { config, routes, clock, observe, proxy, admin, phase, watch };
+  const running = { config, routes, clock, observe, proxy, admin, drainState, activity };
   return {
     proxyUrl: listening.url,
     adminUrl: admin.url,
     reload: reloader.reload,
-    drain: () => drain({ ...running, fleet: sharing?.fleet, stateFile: learned?.file }),
+    drain: () => drain({ ...running, fleet: sharing?.client, stateFile: learned?.file }),
   };
 }
 
-function measure(
+function createSidecarMetrics(
   { config, version, logLinesDropped }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
   sharing: FleetParts | undefined,
@@ -124,90 +124,90 @@ function measure(
     routes: [...new Set([DEFAULT_NAME, ...config.routes.map(({ name }) => name)])],
     throttleNames: [...throttles.keys()],
     credentials: [...tokens.keys()],
-    tokens: () => statesOf(tokens),
-    throttles: () => statesOf(throttles),
-    fleet: sharing && (() => ({ ...sharing.fleet.state(), quotas: quotasOf(throttles) })),
-    logLinesDropped,
+    readTokens: () => listStates(tokens),
+    readThrottles: () => listStates(throttles),
+    readFleet: sharing && (() => ({ ...sharing.client.state(), quotas: listQuotaReplicas(throttles) })),
+    readDroppedLines: logLinesDropped,
   });
 }
 
 async function createProxy(
-  { config, traced }: SidecarOptions,
+  { config, startTracer }: SidecarOptions,
   { table }: RunningRoutes,
   limits: PortLimits,
   clock: Clock,
-  observe: Observe,
+  observe: EventObserver,
 ): Promise<ProxyServer> {
   const { listen, response } = config;
   return new ProxyServer({
     routes: table,
     unrouted: { route: DEFAULT_NAME, observe },
     clock,
-    guard: await guardOptions(config),
-    refuseUnlisted: createAllowList(listen.allow),
+    guard: await buildGuardOptions(config),
+    checkAllowList: createAllowList(listen.allow),
     keepAliveMs: listen.keepAliveMs,
     limits,
     allowHalfClose: listen.allowHalfClose,
-    watch: createWatches({ serverTiming: response.serverTiming, traced, clock }),
+    startTracer: createTracerFactory({ serverTiming: response.serverTiming, startSpanTracer: startTracer, clock }),
   });
 }
 
 /** What the admin port shows besides the parts. */
-interface Shown {
+interface AdminInputs {
   readonly clock: Clock;
   readonly metrics: Metrics;
-  readonly phase: Phase;
+  readonly drainState: DrainState;
   readonly sharing: FleetParts | undefined;
-  readonly scopeNotices: ScopeNotices;
+  readonly scopeNotices: InsufficientScopeRecords;
   readonly reloader: Reloader;
-  readonly watch: Watch;
+  readonly activity: ActivityRecorder;
   readonly proxy: ProxyServer;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
 function createAdmin(
   { config, version, onQuit, logLevels, logTrouble = () => undefined }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, metrics, phase, sharing, scopeNotices, reloader, watch, proxy, observe }: Shown,
+  { clock, metrics, drainState, sharing, scopeNotices, reloader, activity, proxy, observe }: AdminInputs,
 ) {
   return createAdminHandler({
     version,
     allowedHosts: config.admin.allowedHosts,
     exposeAll: config.admin.exposeAll,
     isOnSocketFile: config.admin.address.kind === 'unix',
-    tokens: () => statesOf(tokens),
-    throttles: () => statesOf(throttles),
-    listener: () => ({ ...proxy.connections.state(), requests: proxy.active.count }),
-    fleet: () => sharing?.fleet.state(),
+    tokens: () => listStates(tokens),
+    throttles: () => listStates(throttles),
+    listener: () => ({ ...proxy.connections.state(), requests: proxy.activeRequests.count }),
+    fleet: () => sharing?.client.state(),
     scopeRefusals: () => scopeNotices.read(),
     configuration: reloader.state,
     logTrouble,
     settings: () => {
-      const loaded = reloader.inForce();
-      return loaded && listSettings(loaded);
+      const loaded = reloader.current();
+      return loaded && listDisplayedSettings(loaded);
     },
-    watch,
+    activity,
     onNotReady: () => {
-      for (const source of tokens.values()) source.seek();
+      for (const source of tokens.values()) source.requestIfMissing();
     },
     onQuit: config.admin.allowQuit ? onQuit : undefined,
-    logLevels,
+    logLevelSwitch: logLevels,
     onFault: (reason) => observe({ kind: 'warning', message: `the admin port could not answer: ${reason}` }),
-    draining: () => phase.isDraining,
+    draining: () => drainState.isDraining,
     metrics,
     clock,
   });
 }
 
-function statesOf<S>(parts: ReadonlyMap<string, { state(): S }>): S[] {
+function listStates<S>(parts: ReadonlyMap<string, { state(): S }>): S[] {
   return [...parts.values()].map((part) => part.state());
 }
 
-function quotasOf(throttles: RunningRoutes['throttles']): { route: string; replicas: number }[] {
-  return statesOf(throttles).map(({ route, fleet }) => ({ route, replicas: fleet?.replicas ?? 1 }));
+function listQuotaReplicas(throttles: RunningRoutes['throttles']): { route: string; replicas: number }[] {
+  return listStates(throttles).map(({ route, fleet }) => ({ route, replicas: fleet?.replicas ?? 1 }));
 }
 
-async function guardOptions({ listen }: Config): Promise<GuardOptions> {
+async function buildGuardOptions({ listen }: Config): Promise<GuardOptions> {
   const { requiredHeader } = listen;
   const common = {
     // Nobody rebinds a name to a socket file.
@@ -221,22 +221,25 @@ async function guardOptions({ listen }: Config): Promise<GuardOptions> {
 }
 
 /** What runs before the proxy port is there. */
-interface Begun {
-  readonly admin?: Bound<Server>;
+interface StartedParts {
+  readonly admin?: BoundServers<Server>;
   readonly tokens: RunningRoutes['tokens'];
   readonly throttles: RunningRoutes['throttles'];
   readonly sharing: FleetParts | undefined;
 }
 
 /** A port that cannot be had must leave nothing running behind. */
-async function bindOrUndo<T>(bindProxy: () => Promise<T>, { admin, tokens, throttles, sharing }: Begun): Promise<T> {
+async function bindOrStopAll<T>(
+  bindProxy: () => Promise<T>,
+  { admin, tokens, throttles, sharing }: StartedParts,
+): Promise<T> {
   try {
     return await bindProxy();
   } catch (error) {
     for (const source of tokens.values()) source.stop();
-    for (const throttle of throttles.values()) throttle.cut();
-    await sharing?.fleet.close();
-    if (admin !== undefined) closeBound(admin);
+    for (const throttle of throttles.values()) throttle.shutDown();
+    await sharing?.client.close();
+    if (admin !== undefined) closeBoundServers(admin);
     throw error;
   }
 }

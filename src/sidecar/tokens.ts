@@ -1,15 +1,15 @@
 /** Joins the parts that bring the tokens of one credential: the endpoint, what is read for it, and the source that holds the token. */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { AuthConfig } from '../config/config.ts';
-import type { Egress } from '../platform/egress/egress.ts';
-import type { Observe } from '../telemetry/events.ts';
-import type { ClientCredential, ClientReading } from '../token/client/client-authentication.ts';
-import { createCredentialSupply } from '../token/client/credential-supply.ts';
-import type { TokenSupply } from '../token/source/supply.ts';
-import { cacheTokens } from '../token/store/token-cache.ts';
-import { shareTokens } from '../token/store/shared-tokens.ts';
-import type { SharedRequest } from '../token/store/shared-tokens.ts';
-import type { TokenBoard } from '../token/store/token-board.ts';
+import type { ProxySelector } from '../platform/egress/egress.ts';
+import type { EventObserver } from '../telemetry/events.ts';
+import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
+import { createRotatingTokenFetcher } from '../token/client/credential-supply.ts';
+import type { TokenFetcher } from '../token/source/supply.ts';
+import { withTokenCache } from '../token/store/token-cache.ts';
+import { shareTokenRequests } from '../token/store/shared-tokens.ts';
+import type { SharedTokenRequest } from '../token/store/shared-tokens.ts';
+import type { SharedTokenStore } from '../token/store/token-board.ts';
 import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import { createTokenSource } from '../token/source/token-source.ts';
@@ -19,40 +19,43 @@ export interface TokensOptions {
   /** Label of the events. */
   readonly credential: string;
   readonly auth: AuthConfig;
-  readonly egress: Egress;
+  readonly egress: ProxySelector;
   /** Where replicas share their tokens; undefined: this process is alone. */
-  readonly board: TokenBoard | undefined;
+  readonly tokenStore: SharedTokenStore | undefined;
   /** Hears each client secret that is read, the first time and when it has changed. */
-  readonly withhold: Withhold;
+  readonly redactValue: RedactValue;
   readonly clock: Clock;
   readonly random: Random;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
 /** Takes note of a secret that must be shown nowhere. */
-export type Withhold = (secret: string, clientId: string) => void;
+export type RedactValue = (secret: string, clientId: string) => void;
 
 export function createTokens(options: TokensOptions): TokenSource {
-  const { credential, auth, egress, board, clock, random, observe } = options;
+  const { credential, auth, egress, tokenStore, clock, random, observe } = options;
   const endpoint = createTokenEndpoint({ ...auth, egress, clock, observe });
-  const asked = createCredentialSupply({
+  const asked = createRotatingTokenFetcher({
     credential,
-    read: readAndWithhold(endpoint, options.withhold),
+    read: readAndRedact(endpoint, options.redactValue),
     request:
-      board === undefined ? (client, signal) => endpoint.request(client, signal) : shareOver(board, endpoint, options),
+      tokenStore === undefined
+        ? (client, signal) => endpoint.request(client, signal)
+        : shareBetweenReplicas(tokenStore, endpoint, options),
     canChange: endpoint.canChange,
     clock,
     observe,
   });
-  const supply = auth.cacheFile === undefined ? asked : keepIn(auth.cacheFile, asked, endpoint, { clock, observe });
+  const supply =
+    auth.cacheFile === undefined ? asked : cacheInFile(auth.cacheFile, asked, endpoint, { clock, observe });
   const { invalidationCooldownMs, scope } = auth;
-  return createTokenSource({ credential, scope, supply, invalidationCooldownMs, clock, random, observe });
+  return createTokenSource({ credential, scope, fetcher: supply, invalidationCooldownMs, clock, random, observe });
 }
 
-function readAndWithhold(endpoint: TokenEndpoint, withhold: Withhold): () => Promise<ClientReading> {
+function readAndRedact(endpoint: TokenEndpoint, withhold: RedactValue): () => Promise<ClientCredentialReadResult> {
   let known: string | undefined;
   return async () => {
-    const client = await endpoint.read();
+    const client = await endpoint.readCredential();
     if (client.kind === 'unreadable' || client.version === known) return client;
     known = client.version;
     // A key is never written as it is registered here, and is too long to be looked for in every line.
@@ -63,32 +66,32 @@ function readAndWithhold(endpoint: TokenEndpoint, withhold: Withhold): () => Pro
 }
 
 /** Beneath the choice of credentials: replicas that use the same ones meet, whichever those are. */
-function shareOver(
-  board: TokenBoard,
+function shareBetweenReplicas(
+  board: SharedTokenStore,
   endpoint: TokenEndpoint,
   { auth, clock, random, observe }: TokensOptions,
-): SharedRequest<ClientCredential> {
-  return shareTokens<ClientCredential>({
-    board,
-    request: (client, signal) => endpoint.request(client, signal),
+): SharedTokenRequest<ClientCredential> {
+  return shareTokenRequests<ClientCredential>({
+    store: board,
+    sendRequest: (client, signal) => endpoint.request(client, signal),
     identify: (client) => ({ binding: endpoint.binding(client), keyMaterial: client.keyMaterial }),
-    patienceMs: auth.timeoutMs,
+    peerWaitMs: auth.timeoutMs,
     clock,
     random,
     observe,
   });
 }
 
-function keepIn(
+function cacheInFile(
   path: string,
-  supply: TokenSupply,
+  supply: TokenFetcher,
   endpoint: TokenEndpoint,
   { clock, observe }: Pick<TokensOptions, 'clock' | 'observe'>,
-): TokenSupply {
+): TokenFetcher {
   const readSeal = async () => {
-    const client = await endpoint.read();
+    const client = await endpoint.readCredential();
     if (client.kind === 'unreadable') return undefined;
     return { binding: endpoint.binding(client), keyMaterial: client.keyMaterial };
   };
-  return cacheTokens(supply, { path, readSeal, clock, observe });
+  return withTokenCache(supply, { path, readSealInputs: readSeal, clock, observe });
 }

@@ -1,42 +1,48 @@
 /** Joins those who follow each request on its way: spans, Server-Timing, both or nobody. */
 import type { Clock } from '../platform/clock.ts';
-import { watchTimes } from '../exchange/server-timing.ts';
-import type { StartWatch, Watch } from '../exchange/watch.ts';
+import { createServerTimingTracer } from '../exchange/server-timing.ts';
+import type { StartTracer, RequestTracer } from '../exchange/watch.ts';
 
-export interface WatchesOptions {
+export interface RequestTracersOptions {
   readonly serverTiming: boolean;
   /** Undefined: nothing is traced. */
-  readonly traced: StartWatch | undefined;
+  readonly startSpanTracer: StartTracer | undefined;
   readonly clock: Clock;
 }
 
 /** Undefined when nobody watches: requests then pass without a call. */
-export function createWatches({ serverTiming, traced, clock }: WatchesOptions): StartWatch | undefined {
-  if (!serverTiming) return traced;
-  const timed: StartWatch = () => watchTimes(clock);
-  return traced === undefined ? timed : (request) => join(traced(request), watchTimes(clock));
+export function createTracerFactory({
+  serverTiming,
+  startSpanTracer,
+  clock,
+}: RequestTracersOptions): StartTracer | undefined {
+  if (!serverTiming) return startSpanTracer;
+  const timed: StartTracer = () => createServerTimingTracer(clock);
+  return startSpanTracer === undefined
+    ? timed
+    : (request) => combineTracers(startSpanTracer(request), createServerTimingTracer(clock));
 }
 
-function join(spans: Watch, times: Watch): Watch {
+function combineTracers(spans: RequestTracer, times: RequestTracer): RequestTracer {
   return {
     traceId: spans.traceId,
-    waitBegins: (stage) => {
-      spans.waitBegins(stage);
-      times.waitBegins(stage);
+    startWait: (stage) => {
+      spans.startWait(stage);
+      times.startWait(stage);
     },
-    waitEnds: () => {
-      spans.waitEnds();
-      times.waitEnds();
+    endWait: () => {
+      spans.endWait();
+      times.endWait();
     },
-    attemptBegins: (attempt) => times.attemptBegins({ ...attempt, fields: spans.attemptBegins(attempt) }),
-    attemptEnds: (end) => {
-      spans.attemptEnds(end);
-      times.attemptEnds(end);
+    startAttempt: (attempt) => times.startAttempt({ ...attempt, headers: spans.startAttempt(attempt) }),
+    endAttempt: (end) => {
+      spans.endAttempt(end);
+      times.endAttempt(end);
     },
-    answerFields: () => [...spans.answerFields(), ...times.answerFields()],
-    ended: (event) => {
-      spans.ended(event);
-      times.ended(event);
+    responseHeaders: () => [...spans.responseHeaders(), ...times.responseHeaders()],
+    endRequest: (event) => {
+      spans.endRequest(event);
+      times.endRequest(event);
     },
   };
 }

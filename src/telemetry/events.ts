@@ -19,7 +19,7 @@ export type AttemptOutcome =
 /** Who broke a response off that the client had begun to receive: `upstream` also when it fell silent or sent what is not HTTP. */
 export type CutBy = 'upstream' | 'sidecar';
 export type RetryReason = 'rate_limited' | 'unauthorized' | 'status' | 'reset' | 'connect';
-export type QueueRejection = 'full' | 'timeout' | 'expected_wait' | 'draining' | 'client_left';
+export type QueueRejectionReason = 'full' | 'timeout' | 'expected_wait' | 'draining' | 'client_left';
 export type FleetCommandOutcome = 'ok' | 'timeout' | 'error';
 export type ReloadOutcome = 'ok' | 'refused' | 'invalid';
 export type TokenOutcome = 'ok' | 'rejected' | 'unavailable' | 'malformed';
@@ -90,7 +90,7 @@ export type SidecarEvent =
       readonly fields: Readonly<Record<string, string>>;
     }
   | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number }
-  | { readonly kind: 'queue-rejected'; readonly route: string; readonly reason: QueueRejection }
+  | { readonly kind: 'queue-rejected'; readonly route: string; readonly reason: QueueRejectionReason }
   | {
       readonly kind: 'token-requested';
       readonly credential: string;
@@ -160,10 +160,10 @@ export type SidecarEvent =
   | { readonly kind: 'warning'; readonly message: string };
 
 /** Hears events. Must not throw and must not block. */
-export type Observe = (event: SidecarEvent) => void;
+export type EventObserver = (event: SidecarEvent) => void;
 
 /** What keeps log lines from their destination at the moment. */
-export interface LogTrouble {
+export interface LogDeliveryProblem {
   /** Node's code of the last refusal; undefined: nothing is refused, the reader is too slow. */
   readonly code: string | undefined;
   /** Lines dropped since the last notice. */

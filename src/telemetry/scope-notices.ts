@@ -1,9 +1,9 @@
 /** Remembers, for the admin port, which routes were refused for want of a scope. Counting and logging are done elsewhere. */
 import type { Clock } from '../platform/clock.ts';
-import type { Observe } from './events.ts';
+import type { EventObserver } from './events.ts';
 
 /** Of one route. */
-export interface ScopeNotice {
+export interface InsufficientScopeRecord {
   readonly route: string;
   readonly count: number;
   /** Of the last one, epoch milliseconds. */
@@ -12,15 +12,15 @@ export interface ScopeNotice {
   readonly needed: string | undefined;
 }
 
-export interface ScopeNotices {
-  readonly observe: Observe;
+export interface InsufficientScopeRecords {
+  readonly observe: EventObserver;
   /** In the order in which the routes were first refused. */
-  read(): readonly ScopeNotice[];
+  read(): readonly InsufficientScopeRecord[];
 }
 
 /** Nothing noticed yet. */
-export function createScopeNotices(clock: Pick<Clock, 'wallNow'>): ScopeNotices {
-  const notices = new Map<string, ScopeNotice>();
+export function createInsufficientScopeRecords(clock: Pick<Clock, 'wallNow'>): InsufficientScopeRecords {
+  const notices = new Map<string, InsufficientScopeRecord>();
   return {
     observe(event) {
       if (event.kind !== 'insufficient-scope') return;

@@ -1,18 +1,18 @@
 /** What a throttle shows of itself, read from its parts. Pure. */
-import type { Gate } from './pacing/gate.ts';
+import type { PermitGate } from './pacing/gate.ts';
 import type { FleetQuotaState, ThrottleState, ThrottleTerms } from './throttle.ts';
-import type { WaitingRoom } from './queue/waiting-room.ts';
+import type { RequestQueue } from './queue/waiting-room.ts';
 
 /** What there is to look at. */
 export interface ThrottleParts {
-  readonly gate: Gate;
-  readonly room: WaitingRoom;
+  readonly gate: PermitGate;
+  readonly room: RequestQueue;
   readonly terms: ThrottleTerms;
   readonly fleet: FleetQuotaState | undefined;
 }
 
 /** @param wallAt turns a monotonic instant into epoch milliseconds */
-export function describeThrottle(
+export function readThrottleState(
   { gate, room, terms, fleet }: ThrottleParts,
   now: number,
   wallAt: (at: number) => number,
@@ -23,9 +23,9 @@ export function describeThrottle(
     pausedMs: gate.pausedMs(now),
     queued: room.size,
     queueMax: terms.queue.max,
-    queuedByPriority: room.sizes(),
-    readingBodies: room.reading,
-    stalledBodies: room.stalled,
+    queuedByPriority: room.sizesByPriority(),
+    readingBodies: room.readingCount,
+    stalledBodies: room.stalledCount,
     inFlight: gate.inFlight,
     streams: gate.streams,
     inFlightLimit: gate.inFlightLimit,

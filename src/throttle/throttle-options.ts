@@ -1,7 +1,7 @@
 /** What a throttle is made from. */
 import type { Clock, Random } from '../platform/clock.ts';
-import type { Observe } from '../telemetry/events.ts';
-import type { QuotaBoard } from './fleet/fleet-board.ts';
+import type { EventObserver } from '../telemetry/events.ts';
+import type { QuotaStore } from './fleet/fleet-board.ts';
 import type { LearningParameters } from './adaptive/parameters.ts';
 import type { LearnedState, ThrottleTerms } from './throttle.ts';
 
@@ -11,10 +11,10 @@ export interface ThrottleOptions extends ThrottleTerms {
   /** What an earlier process had learned. */
   readonly restored?: LearnedState | undefined;
   /** Where replicas share one quota, and this one's name there; absent: this process is alone. */
-  readonly fleet?: { readonly board: QuotaBoard; readonly id: string } | undefined;
+  readonly fleet?: { readonly board: QuotaStore; readonly id: string } | undefined;
   /** For experiments: other numbers for what `auto` learns by. */
   readonly learning?: LearningParameters | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }

@@ -6,7 +6,7 @@
 import type { RateLimitSignal } from './signals/rate-limit-signal.ts';
 
 /** How an attempt that spent a permit ended, as the throttle needs to know it. */
-export type AttemptResult =
+export type PermitReport =
   /** The upstream answered and did not complain of the rate; it may have said how much is left. */
   | { readonly kind: 'accepted'; readonly hint?: RateLimitSignal }
   /** The upstream refused for its rate limit (429, some 403), or says it may (503 with Retry-After: the governor judges). */
@@ -19,12 +19,12 @@ export interface Permit {
   /** Monotonic instant of the grant. */
   readonly grantedAt: number;
   /** The attempt's request goes onto the wire now; what is granted next keeps its distance from this instant. */
-  used(): void;
+  markSent(): void;
   /**
    * The attempt has its response head: tell the governor what it showed (an accepted answer may carry hints as well).
    * Called at most once, before `release`.
    */
-  report(result: AttemptResult): void;
+  report(result: PermitReport): void;
   /** Frees the in-flight slot. Further calls do nothing. */
   release(): void;
   /** Gives the permit back unspent and frees the slot, as if it had never been granted. */
@@ -39,14 +39,14 @@ export interface Permit {
    * one moves to `maxStreams`.
    * @returns false when it cannot, since `maxStreams` are open: the attempt should end, so that the other is served
    */
-  stalled(): boolean;
+  reportStalledUpload(): boolean;
 }
 
 /** How urgent a request is. The classes share permits by weight: a lower one is slowed and never starved. */
 export type Priority = 'high' | 'normal' | 'low';
 
 /** What decides whose turn is next: within a priority the callers take turns. */
-export interface Standing {
+export interface QueueClass {
   readonly priority: Priority;
   /** Empty: one that did not say. */
   readonly caller: string;
@@ -61,23 +61,23 @@ export interface Ticket {
    * order of their turns.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
-  admitted(): Promise<void>;
+  waitForAdmission(): Promise<void>;
   /**
    * Bytes of the body were received.
    * @param now monotonic
    * @returns false when the place for reading went to another request during a silence: `admitted` waits for the next free one
    */
-  received(now: number): boolean;
+  recordBodyBytes(now: number): boolean;
   /** The whole body has been received: it needs no place for reading. Resolves a pending `admitted`. */
-  bodyReceived(): void;
+  recordBodyEnd(): void;
   /**
    * Resolves with a permit and a slot when it is this request's turn among all that wait for one; called again for a retry,
    * the ticket stands at the head. Never grants after `leave()`, after the deadline or past the queue time-out.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
-  permit(): Promise<Permit>;
+  waitForPermit(): Promise<Permit>;
   /** A permit, if it is to be had without waiting, as `permit` would give it; undefined also where that would throw. */
-  tryPermit(): Permit | undefined;
+  tryTakePermit(): Permit | undefined;
   /** Milliseconds that a retry would wait as far as is known now (pause, pace); Infinity when it may not wait that long. */
   retryWaitMs(): number;
   /** Time spent waiting so far, all waits together. */
@@ -190,14 +190,14 @@ export interface Throttle {
    * @param hasBody false: no body is to be read, so that no place for that is needed. Default true
    * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is known to be too long; DRAINING
    */
-  enter(deadlineAt: number, standing?: Standing, hasBody?: boolean): Ticket;
+  enter(deadlineAt: number, standing?: QueueClass, hasBody?: boolean): Ticket;
   /**
    * From now on these hold. The pace changes at once, and nothing that is saved up is made more by it. Whoever waits goes on waiting, by
    * the time-out that held when it came, and even where there are fewer places now.
    */
   reconfigure(terms: ThrottleTerms): void;
   /** Everything that waits, and whoever comes later, is refused with DRAINING. */
-  cut(): void;
+  shutDown(): void;
   state(): ThrottleState;
   /** What is worth keeping over a restart; undefined when nothing has been learned. */
   snapshot(): LearnedState | undefined;

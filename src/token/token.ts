@@ -18,7 +18,7 @@ export interface Token {
 }
 
 /** What a caller does after the upstream refused a token with 401. */
-export type UnauthorizedVerdict =
+export type UnauthorizedDecision =
   /** A newer token is held: send the request once more. */
   | { readonly kind: 'replay' }
   /** No newer token is to be had now: the 401 goes to the client. */
@@ -60,14 +60,14 @@ export interface TokenState {
   /** When the token endpoint is asked next, milliseconds from now; undefined when nothing is planned. */
   readonly nextRequestInMs: number | undefined;
   /** True once the first token was held, and from then on. */
-  readonly started: boolean;
+  readonly hasHadToken: boolean;
 }
 
 export interface TokenSource {
   /** Begins the first fetch and the refresh ahead of expiry. Does not wait, does not throw. */
   start(): void;
   /** Somebody waits for a token to be held, with no request in hand: the next try comes as soon as for a request. */
-  seek(): void;
+  requestIfMissing(): void;
   /** Ends timers and the fetch under way; waiters are refused. */
   stop(): void;
   /**
@@ -80,14 +80,14 @@ export interface TokenSource {
    * never the shared fetch (rejecting with the signal's reason). While the token endpoint is known to fail it rejects at once.
    * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE
    */
-  usable(signal: AbortSignal): Promise<Token>;
+  waitForToken(signal: AbortSignal): Promise<Token>;
   /**
    * The upstream answered 401 to exactly this token. Marks it suspect if it is still the current one and the cooldown
    * allows, and waits for the one shared refresh; a late 401 for an older token changes nothing and says `replay`.
    * `signal` ends this wait only (rejecting with the signal's reason).
    */
-  unauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedVerdict>;
+  handleUnauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedDecision>;
   /** A replay with this token was not refused with 401: the cooldown goes back to its first value. */
-  accepted(token: Token): void;
+  confirmAccepted(token: Token): void;
   state(): TokenState;
 }

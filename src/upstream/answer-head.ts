@@ -1,37 +1,37 @@
 /** The head of an upstream's answer, as undici's parser gives it. */
 import type { Dispatcher } from 'undici';
-import { fieldOf } from './fields.ts';
+import { findHeader } from './fields.ts';
 
 /** A value, whatever its status. */
-export interface AnswerHead {
+export interface UpstreamResponse {
   readonly status: number;
   readonly statusText: string;
   /** Flat list [name, value, …] as received. */
-  readonly fields: readonly string[];
+  readonly headers: readonly string[];
 }
 
 /** @param raw undici's list of names and values */
-export function readHead(
+export function readResponseHead(
   status: number,
   statusText: string,
   raw: Dispatcher.DispatchController['rawHeaders'],
-): AnswerHead {
-  return { status, statusText: sendable(statusText), fields: textFields(raw) };
+): UpstreamResponse {
+  return { status, statusText: sanitizeReasonPhrase(statusText), headers: decodeHeaders(raw) };
 }
 
 /** A reason phrase that cannot be sent on is dropped: clients are to ignore it anyway (RFC 9112 §4). */
-function sendable(statusText: string): string {
+function sanitizeReasonPhrase(statusText: string): string {
   if (statusText === 'OK') return statusText;
   return /^[\t -~\x80-\xff]*$/.test(statusText) ? statusText : '';
 }
 
 /** Undici's raw field list as text; bytes above 0x7f stay what they are (latin1). */
-function textFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+function decodeHeaders(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   if (!Array.isArray(raw)) return [];
   return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')));
 }
 
 /** First value of a field of an answer; `name` in lower case. */
-export function answerField(head: AnswerHead, name: string): string | undefined {
-  return fieldOf(head.fields, name);
+export function getResponseHeader(head: UpstreamResponse, name: string): string | undefined {
+  return findHeader(head.headers, name);
 }

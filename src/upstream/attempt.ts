@@ -5,62 +5,62 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../platform/clock.ts';
-import { readHead, type AnswerHead } from './answer-head.ts';
-import type { AnswerTarget, AttemptEnd, AttemptTerms } from './attempt-terms.ts';
+import { readResponseHead, type UpstreamResponse } from './answer-head.ts';
+import type { ResponseSink, AttemptResult, AttemptHandler } from './attempt-terms.ts';
 import {
   abortedFailure,
-  describeConnectFailure,
-  describeExchangeFailure,
-  framingFailure,
-  silenceFailure,
+  classifyConnectError,
+  classifyExchangeError,
+  protocolFailure,
+  idleTimeoutFailure,
   timeoutFailure,
   type UpstreamFailure,
 } from './failure.ts';
-import { framingFault } from './response-framing.ts';
+import { findFramingFault } from './response-framing.ts';
 
 /** A larger answer is not worth holding back for a retry. */
-export const HELD_ANSWER_MAX_BYTES = 256 * 1024;
+export const HELD_RESPONSE_MAX_BYTES = 256 * 1024;
 
 /** Its head has said what follows: the rest of an answer that is held back is not waited for any longer than this. */
-const HOLD_PATIENCE_MS = 2_000;
+const HELD_BODY_TIMEOUT_MS = 2_000;
 
 export class Attempt implements Dispatcher.DispatchHandler {
   /** True once undici has refused the request itself, so that no connection is occupied by it. */
-  refused = false;
+  isRefused = false;
   readonly #clock: Clock;
-  readonly #terms: AttemptTerms;
+  readonly #handler: AttemptHandler;
   readonly #method: string;
-  #end: AttemptEnd | undefined;
-  #ended: PromiseWithResolvers<AttemptEnd> | undefined;
+  #result: AttemptResult | undefined;
+  #ended: PromiseWithResolvers<AttemptResult> | undefined;
   #controller: Dispatcher.DispatchController | undefined;
-  #head: AnswerHead | undefined;
-  #target: AnswerTarget | undefined;
-  #brokenBy: Error | undefined;
+  #head: UpstreamResponse | undefined;
+  #sink: ResponseSink | undefined;
+  #connectionError: Error | undefined;
   #held: Buffer[] | undefined;
   #heldBytes = 0;
   /** Longest silence that is borne now; 0 = no limit. */
-  #patienceMs = 0;
-  #silentSince = 0;
+  #timeoutMs = 0;
+  #lastActivityAt = 0;
   /** The client takes nothing at the moment. */
   #isPaused = false;
-  #looksAt = Infinity;
-  #cancelLook: Cancel | undefined;
+  #timerAt = Infinity;
+  #cancelTimer: Cancel | undefined;
 
-  constructor(clock: Clock, terms: AttemptTerms, method: string) {
+  constructor(clock: Clock, terms: AttemptHandler, method: string) {
     this.#clock = clock;
-    this.#terms = terms;
+    this.#handler = terms;
     this.#method = method;
   }
 
   /** For those who wait for it besides its terms: made when asked for. */
-  get ended(): Promise<AttemptEnd> {
+  get ended(): Promise<AttemptResult> {
     this.#ended ??= Promise.withResolvers();
-    if (this.#end !== undefined) this.#ended.resolve(this.#end);
+    if (this.#result !== undefined) this.#ended.resolve(this.#result);
     return this.#ended.promise;
   }
 
-  get isOver(): boolean {
-    return this.#end !== undefined;
+  get hasEnded(): boolean {
+    return this.#result !== undefined;
   }
 
   get hasHead(): boolean {
@@ -76,82 +76,82 @@ export class Attempt implements Dispatcher.DispatchHandler {
    * The connection has broken: an answer that has begun is not whole, and one that has not is missing for this reason, whatever
    * undici makes of it.
    */
-  breakOff(error: Error): void {
-    this.#brokenBy ??= error;
-    if (this.#head !== undefined) this.#conclude(describeExchangeFailure(error, true));
+  onConnectionError(error: Error): void {
+    this.#connectionError ??= error;
+    if (this.#head !== undefined) this.#conclude(classifyExchangeError(error, true));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.isOver) controller.abort(new Error('ended before it began'));
-    else this.#terms.onStart();
+    if (this.hasEnded) controller.abort(new Error('ended before it began'));
+    else this.#handler.onStart();
   }
 
   onRequestSent(): void {
-    if (this.isOver || this.#head !== undefined) return;
-    this.#expectWithin(this.#terms.responseTimeoutMs, this.#clock.now());
+    if (this.hasEnded || this.#head !== undefined) return;
+    this.#startTimeout(this.#handler.responseTimeoutMs, this.#clock.now());
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusText = ''): void {
     // Interim answers (1xx) arrive here as well; only the final one counts.
-    if (status < 200 || this.isOver) return;
-    const head = readHead(status, statusText, controller.rawHeaders);
-    const contradiction = framingFault(this.#method, head);
+    if (status < 200 || this.hasEnded) return;
+    const head = readResponseHead(status, statusText, controller.rawHeaders);
+    const contradiction = findFramingFault(this.#method, head);
     if (contradiction !== undefined) {
-      this.#fail(framingFailure(contradiction));
+      this.#fail(protocolFailure(contradiction));
       return;
     }
     this.#head = head;
     const now = this.#clock.now();
-    const target = this.#terms.onHead(head, now);
-    if (target === 'hold') this.#expectWithin(HOLD_PATIENCE_MS, now);
+    const target = this.#handler.onHead(head, now);
+    if (target === 'hold') this.#startTimeout(HELD_BODY_TIMEOUT_MS, now);
     else this.#relayTo(target, now);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.isOver) return;
-    if (this.#target === undefined) {
+    if (this.hasEnded) return;
+    if (this.#sink === undefined) {
       this.#hold(chunk);
       return;
     }
-    this.#silentSince = this.#clock.now();
-    this.#write(controller, this.#target, chunk);
+    this.#lastActivityAt = this.#clock.now();
+    this.#write(controller, this.#sink, chunk);
   }
 
   onResponseEnd(): void {
-    if (this.isOver || this.#head === undefined) return;
-    if (this.#target === undefined) {
+    if (this.hasEnded || this.#head === undefined) return;
+    if (this.#sink === undefined) {
       this.#finishHeld(this.#head, undefined);
       return;
     }
-    this.#target.end();
+    this.#sink.end();
     this.#finish({ kind: 'relayed', head: this.#head, fault: undefined });
   }
 
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void {
     // Without a controller the request never got as far as a connection.
-    this.refused = controller === null;
-    const fault = this.#brokenBy ?? error;
+    this.isRefused = controller === null;
+    const fault = this.#connectionError ?? error;
     this.#fail(
-      this.#controller === undefined ? describeConnectFailure(fault) : describeExchangeFailure(fault, this.hasHead),
+      this.#controller === undefined ? classifyConnectError(fault) : classifyExchangeError(fault, this.hasHead),
     );
   }
 
-  #relayTo(target: AnswerTarget, now: number): void {
+  #relayTo(target: ResponseSink, now: number): void {
     if (this.#head === undefined) return;
     // Set first: a head that cannot be sent on is taken back like any other of which nothing has been sent.
-    this.#target = target;
+    this.#sink = target;
     target.begin(this.#head);
-    this.#expectWithin(this.#terms.bodyIdleTimeoutMs, now);
+    this.#startTimeout(this.#handler.bodyIdleTimeoutMs, now);
   }
 
-  #write(controller: Dispatcher.DispatchController, target: AnswerTarget, chunk: Buffer): void {
+  #write(controller: Dispatcher.DispatchController, target: ResponseSink, chunk: Buffer): void {
     if (target.write(chunk)) return;
     controller.pause();
     this.#isPaused = true;
     target.onDrain(() => {
       this.#isPaused = false;
-      this.#silentSince = this.#clock.now();
+      this.#lastActivityAt = this.#clock.now();
       controller.resume();
     });
   }
@@ -160,51 +160,52 @@ export class Attempt implements Dispatcher.DispatchHandler {
     const held = (this.#held ??= []);
     held.push(chunk);
     this.#heldBytes += chunk.length;
-    if (this.#heldBytes <= HELD_ANSWER_MAX_BYTES || this.#head === undefined || this.#controller === undefined) return;
-    const target = this.#terms.onOverflow(this.#head);
+    if (this.#heldBytes <= HELD_RESPONSE_MAX_BYTES || this.#head === undefined || this.#controller === undefined)
+      return;
+    const target = this.#handler.onBufferExceeded(this.#head);
     this.#relayTo(target, this.#clock.now());
     this.#held = undefined;
     this.#write(this.#controller, target, Buffer.concat(held));
   }
 
   /** From now on silence may last so long; 0 = for ever. The one timer is moved along when it fires: bytes, or more patience, cost nothing. */
-  #expectWithin(limitMs: number, now: number): void {
-    this.#patienceMs = limitMs;
-    this.#silentSince = now;
-    if (limitMs > 0 && now + limitMs < this.#looksAt) this.#lookAfter(limitMs, now);
+  #startTimeout(limitMs: number, now: number): void {
+    this.#timeoutMs = limitMs;
+    this.#lastActivityAt = now;
+    if (limitMs > 0 && now + limitMs < this.#timerAt) this.#setTimer(limitMs, now);
   }
 
-  #lookAfter(delayMs: number, now: number): void {
-    this.#cancelLook?.();
-    this.#looksAt = now + delayMs;
-    this.#cancelLook = this.#clock.after(delayMs, () => this.#look(), now);
+  #setTimer(delayMs: number, now: number): void {
+    this.#cancelTimer?.();
+    this.#timerAt = now + delayMs;
+    this.#cancelTimer = this.#clock.after(delayMs, () => this.#onTimer(), now);
   }
 
-  #look(): void {
-    this.#looksAt = Infinity;
-    if (this.#patienceMs === 0) return;
+  #onTimer(): void {
+    this.#timerAt = Infinity;
+    if (this.#timeoutMs === 0) return;
     const now = this.#clock.now();
-    const leftMs = this.#silentSince + this.#patienceMs - now;
-    if (leftMs <= 0) this.#fail(this.#describeSilence());
-    else this.#lookAfter(leftMs, now);
+    const leftMs = this.#lastActivityAt + this.#timeoutMs - now;
+    if (leftMs <= 0) this.#fail(this.#describeTimeout());
+    else this.#setTimer(leftMs, now);
   }
 
-  #describeSilence(): UpstreamFailure {
-    if (this.#head === undefined) return timeoutFailure(this.#patienceMs);
-    return silenceFailure(this.#isPaused ? 'client' : 'upstream', this.#patienceMs);
+  #describeTimeout(): UpstreamFailure {
+    if (this.#head === undefined) return timeoutFailure(this.#timeoutMs);
+    return idleTimeoutFailure(this.#isPaused ? 'client' : 'upstream', this.#timeoutMs);
   }
 
   #fail(failure: UpstreamFailure): void {
-    if (this.isOver) return;
+    if (this.hasEnded) return;
     this.#conclude(failure);
     this.#controller?.abort(new Error(failure.detail));
   }
 
   #conclude(failure: UpstreamFailure): void {
-    if (this.isOver) return;
+    if (this.hasEnded) return;
     const head = this.#head;
-    const target = this.#target;
-    if (head === undefined || target?.takeBack() === true) {
+    const target = this.#sink;
+    if (head === undefined || target?.discardUnsent() === true) {
       this.#finish({ kind: 'failed', failure });
       return;
     }
@@ -218,15 +219,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
     else this.#finish({ kind: 'failed', failure });
   }
 
-  #finishHeld(head: AnswerHead, fault: string | undefined): void {
-    this.#finish({ kind: 'held', answer: { head, body: Buffer.concat(this.#held ?? []), fault } });
+  #finishHeld(head: UpstreamResponse, fault: string | undefined): void {
+    this.#finish({ kind: 'held', response: { head, body: Buffer.concat(this.#held ?? []), fault } });
   }
 
-  #finish(end: AttemptEnd): void {
-    this.#end = end;
-    this.#cancelLook?.();
+  #finish(end: AttemptResult): void {
+    this.#result = end;
+    this.#cancelTimer?.();
     this.#held = undefined;
     this.#ended?.resolve(end);
-    this.#terms.onEnded?.(end);
+    this.#handler.onEnded?.(end);
   }
 }

@@ -5,13 +5,13 @@
  */
 
 /** Failures in a row that open it, if they span at least `OPENING_SPAN_MS`. */
-const OPENING_FAILURES = 5;
-const OPENING_SPAN_MS = 1000;
+const FAILURE_THRESHOLD = 5;
+const FAILURE_MIN_SPAN_MS = 1000;
 /** From the end of one probe to the start of the next. */
 export const PROBE_INTERVAL_MS = 1000;
 
 /** `probe` is a try that decides for all. */
-export type Turn = 'try' | 'probe' | 'refuse';
+export type ConnectDecision = 'try' | 'probe' | 'refuse';
 
 type State =
   | { readonly kind: 'closed' }
@@ -19,14 +19,14 @@ type State =
   | { readonly kind: 'open'; readonly probeAt: number }
   | { readonly kind: 'probing' };
 
-export class Circuit {
+export class UpstreamCircuitBreaker {
   #state: State = { kind: 'closed' };
   #failures = 0;
   /** When the first connection of the current row of failures was begun. */
-  #failingSince = 0;
+  #firstFailureAt = 0;
 
   /** Asked before each connection; whoever is not refused tells how it went. @param now monotonic milliseconds */
-  turn(now: number): Turn {
+  decide(now: number): ConnectDecision {
     if (this.#state.kind === 'closed') return 'try';
     if (this.#state.kind === 'probing' || now < this.#state.probeAt) return 'refuse';
     this.#state = { kind: 'probing' };
@@ -34,7 +34,7 @@ export class Circuit {
   }
 
   /** A connection opened. @returns whether this ends a time of refusals */
-  succeeded(): boolean {
+  recordSuccess(): boolean {
     const wasClosed = this.#state.kind === 'closed';
     this.#state = { kind: 'closed' };
     this.#failures = 0;
@@ -42,15 +42,15 @@ export class Circuit {
   }
 
   /** A connection that was begun at `startedAt` did not open. @returns whether refusals begin with this */
-  failed(turn: Turn, startedAt: number, now: number): boolean {
+  recordFailure(turn: ConnectDecision, startedAt: number, now: number): boolean {
     if (turn === 'probe' && this.#state.kind === 'probing') {
       this.#state = { kind: 'open', probeAt: now + PROBE_INTERVAL_MS };
       return false;
     }
     if (this.#state.kind !== 'closed') return false;
-    this.#failingSince = this.#failures === 0 ? startedAt : Math.min(this.#failingSince, startedAt);
+    this.#firstFailureAt = this.#failures === 0 ? startedAt : Math.min(this.#firstFailureAt, startedAt);
     this.#failures++;
-    if (this.#failures < OPENING_FAILURES || now - this.#failingSince < OPENING_SPAN_MS) return false;
+    if (this.#failures < FAILURE_THRESHOLD || now - this.#firstFailureAt < FAILURE_MIN_SPAN_MS) return false;
     this.#state = { kind: 'open', probeAt: now + PROBE_INTERVAL_MS };
     return true;
   }

@@ -4,15 +4,15 @@
  */
 import type { Readable } from 'node:stream';
 import { Attempt } from './attempt.ts';
-import type { AttemptTerms } from './attempt-terms.ts';
-import { Connections } from './connections.ts';
+import type { AttemptHandler } from './attempt-terms.ts';
+import { ConnectionPool } from './connections.ts';
 import { createConnector, type ConnectorOptions } from './connector.ts';
 
 export interface UpstreamOptions extends ConnectorOptions {
   /** A connection older than this takes no further request, so that changes of DNS are followed; 0 = no limit. */
   readonly maxConnectionAgeMs: number;
   /** Most connections at a time; one carries one request. */
-  readonly connections: number;
+  readonly maxConnections: number;
 }
 
 export interface UpstreamRequest {
@@ -20,7 +20,7 @@ export interface UpstreamRequest {
   /** Path and query on the upstream, base path included. */
   readonly path: string;
   /** Flat list [name, value, …], the bearer included, without Host and framing. */
-  readonly fields: string[];
+  readonly headers: string[];
   /** A buffer is sent with its length; a stream with `contentLength`, or chunked when that is undefined. */
   readonly body: Buffer | Readable | undefined;
   readonly contentLength: number | undefined;
@@ -34,7 +34,7 @@ export interface UpstreamRequest {
 export interface Upstream {
   readonly baseUrl: URL;
   /** Starts one attempt; its outcome is a value, never an exception. */
-  send(request: UpstreamRequest, terms: AttemptTerms): Attempt;
+  send(request: UpstreamRequest, terms: AttemptHandler): Attempt;
   /** Another bound for the connections at a time. What is under way goes on; idle connections beyond it are given up. */
   resize(connections: number): void;
   /** Closes every connection, whatever is under way. */
@@ -42,16 +42,16 @@ export interface Upstream {
 }
 
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const { clock, baseUrl, connections: most, maxConnectionAgeMs } = options;
+  const { clock, baseUrl, maxConnections: most, maxConnectionAgeMs } = options;
   const origin = new URL(baseUrl.origin);
   const connect = createConnector(options);
-  const connections = new Connections({ clock, origin, connect, connections: most, maxConnectionAgeMs });
+  const connections = new ConnectionPool({ clock, origin, connect, maxConnections: most, maxConnectionAgeMs });
   return {
     baseUrl,
     send(request, terms) {
       const { path, method, needsNewConnection, body = null } = request;
       const attempt = new Attempt(clock, terms, method);
-      const options = { path, method, headers: withFraming(request), body };
+      const options = { path, method, headers: withContentLength(request), body };
       if (needsNewConnection) connections.dispatchOnNew(options, attempt);
       else connections.dispatch(options, attempt);
       return attempt;
@@ -61,7 +61,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   };
 }
 
-function withFraming({ fields, body, contentLength }: UpstreamRequest): string[] {
-  if (contentLength === undefined || Buffer.isBuffer(body)) return fields;
-  return [...fields, 'content-length', String(contentLength)];
+function withContentLength({ headers, body, contentLength }: UpstreamRequest): string[] {
+  if (contentLength === undefined || Buffer.isBuffer(body)) return headers;
+  return [...headers, 'content-length', String(contentLength)];
 }

@@ -9,14 +9,14 @@ import type { buildConnector, Dispatcher } from 'undici';
 import type { Clock } from '../platform/clock.ts';
 import { Client, errors } from '../platform/undici.ts';
 import type { Attempt } from './attempt.ts';
-import { WriteFault } from './write-fault.ts';
+import { DeferredWriteError } from './write-fault.ts';
 
-export interface ConnectionsOptions {
+export interface ConnectionPoolOptions {
   readonly clock: Clock;
   readonly origin: URL;
   readonly connect: buildConnector.connector;
   /** Most at a time. */
-  readonly connections: number;
+  readonly maxConnections: number;
   /** An older one takes no further request; 0 = no limit. */
   readonly maxConnectionAgeMs: number;
 }
@@ -24,32 +24,32 @@ export interface ConnectionsOptions {
 /** The attempt keeps time itself. */
 const CLIENT_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, allowH2: false };
 
-interface Waiting {
+interface QueuedAttempt {
   readonly options: Dispatcher.DispatchOptions;
   readonly attempt: Attempt;
 }
 
-export class Connections {
-  readonly #options: ConnectionsOptions;
+export class ConnectionPool {
+  readonly #options: ConnectionPoolOptions;
   /** The one that was used last comes last. */
   readonly #idle: Connection[] = [];
   readonly #open = new Set<Connection>();
-  readonly #onceOnly = new Set<Connection>();
-  readonly #waiting: Waiting[] = [];
-  #most: number;
+  readonly #singleUse = new Set<Connection>();
+  readonly #waiting: QueuedAttempt[] = [];
+  #maxConnections: number;
   #isClosed = false;
 
-  constructor(options: ConnectionsOptions) {
+  constructor(options: ConnectionPoolOptions) {
     this.#options = options;
-    this.#most = options.connections;
+    this.#maxConnections = options.maxConnections;
   }
 
   /** Sends an attempt on a free connection, on a new one, or when one is free again. */
   dispatch(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
-    const connection = this.#isClosed ? undefined : this.#take();
-    if (connection !== undefined) connection.carry(options, attempt);
+    const connection = this.#isClosed ? undefined : this.#acquire();
+    if (connection !== undefined) connection.send(options, attempt);
     else if (this.#isClosed) attempt.onResponseError(null, new errors.ClientDestroyedError());
-    else this.#wait({ options, attempt });
+    else this.#enqueue({ options, attempt });
   }
 
   /** Sends an attempt on a connection of its own, which is closed behind it. */
@@ -59,34 +59,34 @@ export class Connections {
       return;
     }
     const connection = new Connection(this.#options, {});
-    this.#onceOnly.add(connection);
+    this.#singleUse.add(connection);
     void attempt.ended.then(() => {
-      this.#onceOnly.delete(connection);
+      this.#singleUse.delete(connection);
       return connection.destroy();
     });
-    connection.carry({ ...options, reset: true }, attempt);
+    connection.send({ ...options, reset: true }, attempt);
   }
 
   /** Another bound. What is under way goes on; idle connections beyond it are given up. */
   resize(connections: number): void {
-    this.#most = connections;
-    while (this.#open.size > this.#most) {
+    this.#maxConnections = connections;
+    while (this.#open.size > this.#maxConnections) {
       const [oldest] = this.#idle;
       if (oldest === undefined) break;
-      this.#giveUp(oldest);
+      this.#discard(oldest);
     }
-    this.#serveWaiting();
+    this.#dispatchWaiting();
   }
 
   /** Closes every connection, whatever is under way. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const { attempt } of this.#waiting.splice(0)) attempt.onResponseError(null, new errors.ClientDestroyedError());
-    await Promise.all([...this.#open, ...this.#onceOnly].map((connection) => connection.destroy()));
+    await Promise.all([...this.#open, ...this.#singleUse].map((connection) => connection.destroy()));
   }
 
   /** Who gives up leaves at once: sent all the same, it would be broken off, and a good connection with it. */
-  #wait(waiting: Waiting): void {
+  #enqueue(waiting: QueuedAttempt): void {
     this.#waiting.push(waiting);
     void waiting.attempt.ended.then(() => {
       const at = this.#waiting.indexOf(waiting);
@@ -97,39 +97,39 @@ export class Connections {
     });
   }
 
-  #take(): Connection | undefined {
+  #acquire(): Connection | undefined {
     for (let free = this.#idle.pop(); free !== undefined; free = this.#idle.pop()) {
       if (!this.#isTooOld(free)) return free;
-      this.#giveUp(free);
+      this.#discard(free);
     }
-    return this.#open.size < this.#most ? this.#openAnother() : undefined;
+    return this.#open.size < this.#maxConnections ? this.#openConnection() : undefined;
   }
 
-  #openAnother(): Connection {
+  #openConnection(): Connection {
     const connection: Connection = new Connection(this.#options, {
-      onFree: () => this.#putBack(connection),
+      onFree: () => this.#returnToIdle(connection),
       onClosed: () => {
-        if (this.#idle.includes(connection)) this.#giveUp(connection);
+        if (this.#idle.includes(connection)) this.#discard(connection);
       },
     });
     this.#open.add(connection);
     return connection;
   }
 
-  #putBack(connection: Connection): void {
+  #returnToIdle(connection: Connection): void {
     if (this.#isClosed) return;
-    if (this.#open.size > this.#most) this.#giveUp(connection);
+    if (this.#open.size > this.#maxConnections) this.#discard(connection);
     else this.#idle.push(connection);
-    this.#serveWaiting();
+    this.#dispatchWaiting();
   }
 
-  #serveWaiting(): void {
+  #dispatchWaiting(): void {
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
       // One that has just ended takes no connection; it leaves by itself.
-      const free = next.attempt.isOver ? undefined : this.#take();
-      if (free === undefined && !next.attempt.isOver) return;
+      const free = next.attempt.hasEnded ? undefined : this.#acquire();
+      if (free === undefined && !next.attempt.hasEnded) return;
       this.#waiting.shift();
-      free?.carry(next.options, next.attempt);
+      free?.send(next.options, next.attempt);
     }
   }
 
@@ -138,7 +138,7 @@ export class Connections {
     return maxConnectionAgeMs > 0 && clock.now() - openedAt > maxConnectionAgeMs;
   }
 
-  #giveUp(connection: Connection): void {
+  #discard(connection: Connection): void {
     this.#open.delete(connection);
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
@@ -162,10 +162,10 @@ class Connection extends Client {
   openedAt = Infinity;
   readonly #onFree: () => void;
   #attempt: Attempt | undefined;
-  #writeFault: WriteFault | undefined;
+  #writeError: DeferredWriteError | undefined;
   #isBusy = false;
 
-  constructor({ origin, connect, clock }: ConnectionsOptions, { onFree, onClosed }: ConnectionEvents) {
+  constructor({ origin, connect, clock }: ConnectionPoolOptions, { onFree, onClosed }: ConnectionEvents) {
     super(origin, {
       ...CLIENT_OPTIONS,
       connect: (terms, callback) => {
@@ -173,9 +173,9 @@ class Connection extends Client {
           this.openedAt = clock.now();
           // Added before undici's own listeners, so that the fault is known before the answer is taken for whole.
           const [, socket] = outcome;
-          socket?.on('error', (error: Error) => this.#attempt?.breakOff(error));
+          socket?.on('error', (error: Error) => this.#attempt?.onConnectionError(error));
           // On a fault some connectors give no second argument at all.
-          this.#writeFault = socket ? this.#watchWrites(socket, clock) : undefined;
+          this.#writeError = socket ? this.#deferWriteErrors(socket, clock) : undefined;
           callback(...outcome);
         });
       },
@@ -186,17 +186,17 @@ class Connection extends Client {
   }
 
   /** Never throws: what cannot be sent is told to the attempt. */
-  carry(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
+  send(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
     this.#attempt = attempt;
     this.#isBusy = true;
     const hasRoom = this.dispatch(options, attempt);
-    if (hasRoom || attempt.refused) this.#release();
+    if (hasRoom || attempt.isRefused) this.#release();
   }
 
-  #watchWrites(socket: Socket, clock: Clock): WriteFault {
-    return new WriteFault(socket, {
+  #deferWriteErrors(socket: Socket, clock: Clock): DeferredWriteError {
+    return new DeferredWriteError(socket, {
       clock,
-      onEnd: (fault) => this.#attempt?.breakOff(fault),
+      onEnd: (fault) => this.#attempt?.onConnectionError(fault),
       hasResponseHead: () => this.#attempt?.hasHead === true,
     });
   }
@@ -205,7 +205,7 @@ class Connection extends Client {
     if (!this.#isBusy) return;
     this.#isBusy = false;
     // Nothing more can be sent on a connection on which a write has failed.
-    this.#writeFault?.release();
+    this.#writeError?.release();
     // It holds its request and answer, and an idle connection may be kept for long.
     this.#attempt = undefined;
     this.#onFree();

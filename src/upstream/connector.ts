@@ -5,53 +5,53 @@
 import type { buildConnector } from 'undici';
 import type { Clock } from '../platform/clock.ts';
 import { buildEgressConnector } from '../platform/egress/connector.ts';
-import type { Egress } from '../platform/egress/egress.ts';
-import { rememberLast } from '../platform/remembered.ts';
-import type { Observe } from '../telemetry/events.ts';
-import type { Trust } from '../platform/tls.ts';
-import { Circuit, PROBE_INTERVAL_MS, type Turn } from './circuit.ts';
-import { describeConnectFailure, NotTried } from './failure.ts';
+import type { ProxySelector } from '../platform/egress/egress.ts';
+import { memoizeLast } from '../platform/remembered.ts';
+import type { EventObserver } from '../telemetry/events.ts';
+import type { TlsContextProvider } from '../platform/tls.ts';
+import { UpstreamCircuitBreaker, PROBE_INTERVAL_MS, type ConnectDecision } from './circuit.ts';
+import { classifyConnectError, CircuitOpenError } from './failure.ts';
 
 export interface ConnectorOptions {
   readonly clock: Clock;
   readonly baseUrl: URL;
   /** The way there. */
-  readonly egress: Egress;
+  readonly egress: ProxySelector;
   /** Trust for `https:`; undefined for `http:`. */
-  readonly trust: Trust | undefined;
+  readonly trust: TlsContextProvider | undefined;
   /** Longest time to open a connection, name lookup and TLS included, milliseconds. */
   readonly connectTimeoutMs: number;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
 export function createConnector(options: ConnectorOptions): buildConnector.connector {
   const { clock, trust, observe, baseUrl, egress, connectTimeoutMs } = options;
   // A connector keeps TLS sessions to resume: those of a trust that is no more must go with it.
-  const connectWith = rememberLast((secureContext: ReturnType<Trust> | undefined) =>
+  const connectWith = memoizeLast((secureContext: ReturnType<TlsContextProvider> | undefined) =>
     buildEgressConnector({ destination: baseUrl, egress, secureContext, timeoutMs: connectTimeoutMs, clock }),
   );
-  const circuit = new Circuit();
+  const circuit = new UpstreamCircuitBreaker();
   let lastFault: Error | undefined;
 
-  const tell = (turn: Turn, startedAt: number, fault: Error | null): void => {
+  const tell = (turn: ConnectDecision, startedAt: number, fault: Error | null): void => {
     if (fault === null) {
-      if (circuit.succeeded()) observe({ kind: 'warning', message: 'the upstream can be reached again' });
+      if (circuit.recordSuccess()) observe({ kind: 'warning', message: 'the upstream can be reached again' });
       return;
     }
     lastFault = fault;
-    if (!circuit.failed(turn, startedAt, clock.now())) return;
-    const { detail } = describeConnectFailure(fault);
+    if (!circuit.recordFailure(turn, startedAt, clock.now())) return;
+    const { detail } = classifyConnectError(fault);
     const message = `${detail}; requests fail at once now, but for one probe every ${String(PROBE_INTERVAL_MS)} ms`;
     observe({ kind: 'warning', message });
   };
 
   return (terms, callback) => {
     const startedAt = clock.now();
-    const turn = circuit.turn(startedAt);
+    const turn = circuit.decide(startedAt);
     if (turn === 'refuse') {
       // Never synchronously: undici is not done with the request that asks.
       queueMicrotask(() => {
-        callback(new NotTried(lastFault), null);
+        callback(new CircuitOpenError(lastFault), null);
       });
       return;
     }

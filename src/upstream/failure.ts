@@ -50,7 +50,7 @@ const CLIENT_CERTIFICATE_CODE =
 const PROTOCOL_CODE = /^(?:HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$)/;
 
 /** No connection was tried: the last ones failed, and it is too early for the next. */
-export class NotTried extends Error {
+export class CircuitOpenError extends Error {
   override readonly name = 'NotTried';
 
   /** @param cause why the last one failed */
@@ -60,12 +60,17 @@ export class NotTried extends Error {
 }
 
 /** The attempt ended before its request had begun on a connection. */
-export function describeConnectFailure(error: unknown): UpstreamFailure {
+export function classifyConnectError(error: unknown): UpstreamFailure {
   // The next probe comes later than any retry would.
-  if (error instanceof NotTried) return { ...describeConnectFailure(error.cause), permanent: true };
+  if (error instanceof CircuitOpenError) return { ...classifyConnectError(error.cause), permanent: true };
   if (error instanceof ProxyFault) {
-    const { message, proxyStatus, permanent } = error;
-    return { kind: 'unreachable', detail: `the upstream cannot be reached: ${message}`, proxyStatus, permanent };
+    const { message, proxyStatus, isPermanent } = error;
+    return {
+      kind: 'unreachable',
+      detail: `the upstream cannot be reached: ${message}`,
+      proxyStatus,
+      permanent: isPermanent,
+    };
   }
   const code = codeOf(error);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
@@ -86,17 +91,17 @@ export function describeConnectFailure(error: unknown): UpstreamFailure {
  * The attempt broke after its request had begun on a connection.
  * @param hasHead whether the response's head had come. Default true
  */
-export function describeExchangeFailure(error: unknown, hasHead = true): UpstreamFailure {
+export function classifyExchangeError(error: unknown, hasHead = true): UpstreamFailure {
   const code = codeOf(error);
   const message = messageOf(error);
   // A connection that ends in the middle of an answer is reported by the parser where the answer was the last on it.
   // Undici says of a head with a contradictory length that the body has another one, as it says of a body that is cut short.
   const isMismatch = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH';
-  if (isMismatch && !hasHead) return framingFailure('contradictory lengths');
+  if (isMismatch && !hasHead) return protocolFailure('contradictory lengths');
   const isCutShort = isMismatch || message.includes('Invalid EOF state');
   const isMisbehaviour = /^bad (?:response|upgrade)$/.test(message) || /^ERR_(?:HTTP_|INVALID_|ASSERTION$)/.test(code);
   if (!isCutShort && (PROTOCOL_CODE.test(code) || isMisbehaviour)) {
-    return framingFailure(code);
+    return protocolFailure(code);
   }
   if (CLIENT_CERTIFICATE_CODE.test(code)) {
     const detail = `the upstream does not accept the connection without a client certificate that it knows (${code}); see upstream.tlsCertificateFile`;
@@ -112,13 +117,13 @@ export function timeoutFailure(afterMs: number): UpstreamFailure {
 }
 
 /** What came cannot be read as a response. @param why fit for a client and a log */
-export function framingFailure(why: string): UpstreamFailure {
+export function protocolFailure(why: string): UpstreamFailure {
   const detail = `the upstream's response is not valid HTTP (${why})`;
   return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
 }
 
 /** An answer that has begun comes no further: its sender is silent, or its reader takes nothing, for which the upstream is not to blame. */
-export function silenceFailure(whose: 'upstream' | 'client', afterMs: number): UpstreamFailure {
+export function idleTimeoutFailure(whose: 'upstream' | 'client', afterMs: number): UpstreamFailure {
   const ms = String(Math.round(afterMs));
   if (whose === 'client') {
     const detail = `the client stopped reading: nothing was taken for ${ms} ms`;

@@ -4,10 +4,10 @@
  * Removal always comes before the bearer is put in: a client cannot have it removed by naming it in `Connection`.
  */
 
-import { rememberEach } from '../platform/remembered.ts';
+import { memoize } from '../platform/remembered.ts';
 
 /** Never forwarded to the upstream, whether `Connection` names them or not. */
-const REQUEST_ONLY_HERE = new Set([
+const UNFORWARDED_REQUEST_HEADERS = new Set([
   'connection',
   'proxy-connection',
   'keep-alive',
@@ -26,7 +26,7 @@ const REQUEST_ONLY_HERE = new Set([
 ]);
 
 /** Never forwarded to the client. */
-const RESPONSE_ONLY_HERE = new Set([
+const UNFORWARDED_RESPONSE_HEADERS = new Set([
   'connection',
   'proxy-connection',
   'keep-alive',
@@ -36,35 +36,35 @@ const RESPONSE_ONLY_HERE = new Set([
   'upgrade',
 ]);
 
-const CORS_FIELD = /^access-control-allow-(?:origin|credentials)$|^access-control-expose-headers$/;
+const CORS_HEADER = /^access-control-allow-(?:origin|credentials)$|^access-control-expose-headers$/;
 
 /** What the name of a field says. */
-interface JudgedName {
+interface RequestHeaderClass {
   /** In lower case, with underscores read as hyphens: gateways such as CGI cannot tell the two apart. */
   readonly canonical: string;
   /** In a request, whatever else is the case. */
-  readonly staysHere: boolean;
+  readonly isRemoved: boolean;
 }
 
-const judgeRequestName = rememberEach((name): JudgedName => {
-  const canonical = canonicalName(name);
-  return { canonical, staysHere: REQUEST_ONLY_HERE.has(canonical) || canonical.startsWith('x-sidecar-') };
+const classifyRequestHeader = memoize((name): RequestHeaderClass => {
+  const canonical = canonicalizeName(name);
+  return { canonical, isRemoved: UNFORWARDED_REQUEST_HEADERS.has(canonical) || canonical.startsWith('x-sidecar-') };
 });
 
-interface JudgedAnswerName {
+interface ResponseHeaderClass {
   readonly lower: string;
-  readonly staysHere: boolean;
+  readonly isRemoved: boolean;
   readonly isCors: boolean;
 }
 
-const judgeAnswerName = rememberEach((name): JudgedAnswerName => {
+const classifyResponseHeader = memoize((name): ResponseHeaderClass => {
   const lower = name.toLowerCase();
-  return { lower, staysHere: RESPONSE_ONLY_HERE.has(lower), isCors: CORS_FIELD.test(lower) };
+  return { lower, isRemoved: UNFORWARDED_RESPONSE_HEADERS.has(lower), isCors: CORS_HEADER.test(lower) };
 });
 
-export interface RequestFields {
+export interface ForwardedRequestHeaders {
   /** What goes upstream, without Host, framing and Authorization. The taker's own: it may add to it. */
-  readonly fields: string[];
+  readonly headers: string[];
   /** The client sent an Authorization of its own. */
   readonly hadAuthorization: boolean;
   readonly hasContentType: boolean;
@@ -76,22 +76,25 @@ export interface RequestFields {
  * @param rawFields as node:http gives them
  * @param requiredHeader lower-case name of the field that admits clients; it stays here
  */
-export function endToEndRequestFields(rawFields: readonly string[], requiredHeader: string | undefined): RequestFields {
-  const nominated = connectionOptions(rawFields);
-  const secretName = requiredHeader === undefined ? undefined : canonicalName(requiredHeader);
+export function filterRequestHeaders(
+  rawFields: readonly string[],
+  requiredHeader: string | undefined,
+): ForwardedRequestHeaders {
+  const nominated = parseConnectionOptions(rawFields);
+  const secretName = requiredHeader === undefined ? undefined : canonicalizeName(requiredHeader);
   const fields: string[] = [];
   let hadAuthorization = false;
   let hasContentType = false;
   let hasIdempotencyKey = false;
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
-    const { canonical: name, staysHere } = judgeRequestName(rawFields[at] ?? '');
+    const { canonical: name, isRemoved } = classifyRequestHeader(rawFields[at] ?? '');
     if (name === 'authorization') hadAuthorization = true;
-    if (staysHere || name === secretName || nominated?.has(name) === true) continue;
+    if (isRemoved || name === secretName || nominated?.has(name) === true) continue;
     if (name === 'content-type') hasContentType = true;
     if (name === 'idempotency-key') hasIdempotencyKey = true;
     fields.push(rawFields[at] ?? '', rawFields[at + 1] ?? '');
   }
-  return { fields, hadAuthorization, hasContentType, hasIdempotencyKey };
+  return { headers: fields, hadAuthorization, hasContentType, hasIdempotencyKey };
 }
 
 /**
@@ -99,36 +102,36 @@ export function endToEndRequestFields(rawFields: readonly string[], requiredHead
  * @param location rewrites the value of `Location`
  * @param corsOrigin the page origin that this answer is allowed for: its CORS fields replace the upstream's
  */
-export function endToEndResponseFields(
+export function rewriteResponseHeaders(
   rawFields: readonly string[],
   location: (value: string) => string,
   corsOrigin: string | undefined,
 ): string[] {
-  const nominated = connectionOptions(rawFields);
+  const nominated = parseConnectionOptions(rawFields);
   const fields: string[] = [];
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
-    const { lower: name, staysHere, isCors } = judgeAnswerName(rawFields[at] ?? '');
-    if (staysHere || nominated?.has(name) === true) continue;
+    const { lower: name, isRemoved, isCors } = classifyResponseHeader(rawFields[at] ?? '');
+    if (isRemoved || nominated?.has(name) === true) continue;
     if (corsOrigin !== undefined && isCors) continue;
     const value = rawFields[at + 1] ?? '';
     fields.push(rawFields[at] ?? '', name === 'location' ? location(value) : value);
   }
-  return corsOrigin === undefined ? fields : [...fields, ...corsFields(corsOrigin)];
+  return corsOrigin === undefined ? fields : [...fields, ...corsHeaders(corsOrigin)];
 }
 
 /** A 204 that states a length would have its client wait for a body that never comes (RFC 9110 §8.6). */
-export function withoutLength(fields: readonly string[]): string[] {
+export function withoutContentLength(fields: readonly string[]): string[] {
   const isLength = (at: number): boolean => fields[at]?.toLowerCase() === 'content-length';
   return fields.filter((_, at) => !isLength(at - (at % 2)));
 }
 
 /** The CORS fields of an answer for an allowed page origin (Fetch standard, CORS protocol). */
-export function corsFields(origin: string): string[] {
+export function corsHeaders(origin: string): string[] {
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', '*', 'Vary', 'Origin'];
 }
 
 /** First value of a field in a flat list; `name` in lower case. */
-export function fieldOf(rawFields: readonly string[], name: string): string | undefined {
+export function findHeader(rawFields: readonly string[], name: string): string | undefined {
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
     const candidate = rawFields[at];
     if (candidate?.length === name.length && candidate.toLowerCase() === name) return rawFields[at + 1];
@@ -137,7 +140,7 @@ export function fieldOf(rawFields: readonly string[], name: string): string | un
 }
 
 /** The names that the `Connection` fields nominate, in lower case; undefined when there is none. */
-function connectionOptions(rawFields: readonly string[]): Set<string> | undefined {
+function parseConnectionOptions(rawFields: readonly string[]): Set<string> | undefined {
   let options: Set<string> | undefined;
   for (let at = 0; at + 1 < rawFields.length; at += 2) {
     const name = rawFields[at] ?? '';
@@ -146,12 +149,12 @@ function connectionOptions(rawFields: readonly string[]): Set<string> | undefine
     // The usual ones name no field.
     if (value === 'keep-alive' || value === 'close') continue;
     options ??= new Set();
-    for (const option of value.split(',')) options.add(canonicalName(option.trim()));
+    for (const option of value.split(',')) options.add(canonicalizeName(option.trim()));
   }
   return options;
 }
 
-function canonicalName(name: string): string {
+function canonicalizeName(name: string): string {
   const lower = name.toLowerCase();
   return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
 }

@@ -6,11 +6,11 @@ import type { Socket } from 'node:net';
 import type { Cancel, Clock } from '../platform/clock.ts';
 
 /** A connection on which a write has failed has its end in its receive buffer: this long is for one that does not show it. */
-const READ_ON_MS = 1_000;
+const READ_AFTER_ERROR_MS = 1_000;
 
-type Written = (error?: Error | null) => void;
+type WriteCallback = (error?: Error | null) => void;
 
-interface WriteFaultOptions {
+interface DeferredWriteErrorOptions {
   readonly clock: Clock;
   /** Called at the end of what was received: a body that only that end completes may be a part of one. */
   readonly onEnd: (fault: Error) => void;
@@ -18,27 +18,27 @@ interface WriteFaultOptions {
   readonly hasResponseHead: () => boolean;
 }
 
-export class WriteFault {
+export class DeferredWriteError {
   readonly #socket: Socket;
-  readonly #options: WriteFaultOptions;
+  readonly #options: DeferredWriteErrorOptions;
   #fault: Error | undefined;
   #cancel: Cancel | undefined;
   /** Of the write under way: a stream has one at a time. */
-  #written: Written = () => undefined;
+  #callback: WriteCallback = () => undefined;
 
-  constructor(socket: Socket, options: WriteFaultOptions) {
+  constructor(socket: Socket, options: DeferredWriteErrorOptions) {
     this.#socket = socket;
     this.#options = options;
     const write = socket._write.bind(socket);
     const writeMany = socket._writev?.bind(socket);
     const onWritten = (error?: Error | null): void => this.#onWritten(error);
     socket._write = (chunk, encoding, written) => {
-      this.#written = written;
+      this.#callback = written;
       write(chunk, encoding, onWritten);
     };
     if (writeMany === undefined) return;
     socket._writev = (chunks, written) => {
-      this.#written = written;
+      this.#callback = written;
       writeMany(chunks, onWritten);
     };
   }
@@ -49,13 +49,13 @@ export class WriteFault {
     if (fault === undefined) return;
     this.#fault = undefined;
     this.#cancel?.();
-    this.#written(fault);
+    this.#callback(fault);
   }
 
   #onWritten(error?: Error | null): void {
     const socket = this.#socket;
     if (error === undefined || error === null || socket.destroyed || socket.readableEnded) {
-      this.#written(error);
+      this.#callback(error);
       return;
     }
     this.#fault = error;
@@ -64,7 +64,7 @@ export class WriteFault {
       process.nextTick(() => this.release());
     });
     socket.once('close', () => this.#cancel?.());
-    this.#cancel = this.#options.clock.after(READ_ON_MS, () => {
+    this.#cancel = this.#options.clock.after(READ_AFTER_ERROR_MS, () => {
       if (!this.#options.hasResponseHead()) this.release();
     });
   }

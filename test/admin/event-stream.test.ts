@@ -2,8 +2,8 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { createEventStreams, frame } from '../../src/admin/event-stream.ts';
-import type { Row } from '../../src/admin/history/history.ts';
+import { createEventStreams, formatEvent } from '../../src/admin/event-stream.ts';
+import type { PlotRow } from '../../src/admin/history/history.ts';
 
 class FakeResponse extends EventEmitter {
   readonly written: string[] = [];
@@ -23,19 +23,19 @@ class FakeResponse extends EventEmitter {
   }
 }
 
-function start(tell: (row: Row) => object = (row) => ({ row })) {
-  let hear: ((row: Row) => void) | undefined;
+function start(tell: (row: PlotRow) => object = (row) => ({ row })) {
+  let hear: ((row: PlotRow) => void) | undefined;
   const streams = createEventStreams({
-    follow(next) {
+    subscribe(next) {
       hear = next;
       return () => (hear = undefined);
     },
-    greet: () => ({ all: true }),
-    tell,
+    createSnapshot: () => ({ all: true }),
+    createUpdate: tell,
   });
   const open = (): FakeResponse => {
     const response = new FakeResponse();
-    streams.answer().stream?.(response as unknown as ServerResponse);
+    streams.respond().stream?.(response as unknown as ServerResponse);
     return response;
   };
   return { streams, open, second: (at: number) => hear?.([at]), isFollowing: () => hear !== undefined };
@@ -43,7 +43,7 @@ function start(tell: (row: Row) => object = (row) => ({ row })) {
 
 describe('an event', () => {
   it('is one line of JSON, whatever is in it', () => {
-    expect(frame('tick', { words: 'a\nb\r\n\ndata: c' })).toBe(
+    expect(formatEvent('tick', { words: 'a\nb\r\n\ndata: c' })).toBe(
       'event: tick\ndata: {"words":"a\\nb\\r\\n\\ndata: c"}\n\n',
     );
   });
@@ -52,7 +52,7 @@ describe('an event', () => {
 describe('a stream', () => {
   it('is told everything at first, then what is new', () => {
     const { streams, open, second } = start();
-    expect(streams.answer()).toMatchObject({ status: 200, headers: { 'Content-Type': 'text/event-stream' } });
+    expect(streams.respond()).toMatchObject({ status: 200, headers: { 'Content-Type': 'text/event-stream' } });
     const page = open();
     second(1);
     expect(page.written).toEqual([
@@ -75,14 +75,14 @@ describe('a stream', () => {
   it('is refused when eight are open, and given again when one has left', () => {
     const { streams, open } = start();
     const pages = Array.from({ length: 8 }, open);
-    expect(streams.answer()).toMatchObject({ status: 503, headers: { 'Retry-After': '5' } });
+    expect(streams.respond()).toMatchObject({ status: 503, headers: { 'Retry-After': '5' } });
     pages[3]?.leave();
-    expect(streams.answer().status).toBe(200);
+    expect(streams.respond().status).toBe(200);
   });
 
   it('is one of eight even when more were promised at once, as to pages that come while the first is being drawn', () => {
     const { streams } = start();
-    const promised = Array.from({ length: 20 }, () => streams.answer());
+    const promised = Array.from({ length: 20 }, () => streams.respond());
     const pages = promised.map(({ stream }) => {
       const response = new FakeResponse();
       stream?.(response as unknown as ServerResponse);
@@ -115,7 +115,7 @@ describe('a stream', () => {
     const { streams, isFollowing } = start();
     const gone = new FakeResponse();
     gone.destroyed = true;
-    streams.answer().stream?.(gone as unknown as ServerResponse);
+    streams.respond().stream?.(gone as unknown as ServerResponse);
     expect([gone.written, isFollowing()]).toEqual([[], false]);
   });
 });

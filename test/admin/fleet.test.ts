@@ -1,16 +1,20 @@
 /** What the admin port tells of a fleet. */
 import { describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/admin/status/status.ts';
-import type { FleetState } from '../../src/fleet/condition.ts';
+import type { FleetConnectionState } from '../../src/fleet/condition.ts';
 import { unpaced, validToken } from './states.ts';
 import { pageOf, textOf } from './view.ts';
 
 const since = Date.UTC(2026, 10, 1);
-const joined: FleetState = { connected: true, fault: undefined, sinceWallAt: since };
-const lost: FleetState = { connected: false, fault: 'Redis refused the connection (ECONNREFUSED)', sinceWallAt: since };
-const joining: FleetState = { connected: false, fault: undefined, sinceWallAt: since };
+const joined: FleetConnectionState = { connected: true, fault: undefined, sinceWallAt: since };
+const lost: FleetConnectionState = {
+  connected: false,
+  fault: 'Redis refused the connection (ECONNREFUSED)',
+  sinceWallAt: since,
+};
+const joining: FleetConnectionState = { connected: false, fault: undefined, sinceWallAt: since };
 
-const statusOf = (fleet?: FleetState) =>
+const statusOf = (fleet?: FleetConnectionState) =>
   describeStatus({ version: '1', uptimeMs: 0, draining: false, tokens: [validToken], throttles: [unpaced], fleet });
 
 describe('a fleet', () => {
@@ -28,7 +32,7 @@ describe('a fleet', () => {
   });
 
   it('has a line on the page', () => {
-    const wordsOf = (fleet?: FleetState) => textOf(pageOf({ fleet }));
+    const wordsOf = (fleet?: FleetConnectionState) => textOf(pageOf({ fleet }));
     expect(wordsOf(joined)).toMatch(/Fleet joined Replicas share tokens and limits, since 00:00:00 UTC/);
     expect(wordsOf(lost)).toMatch(/Fleet alone Redis refused the connection/);
     expect(wordsOf(joining)).toMatch(/Not joined yet/);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isLocalPeer, judgeRequest } from '../../src/admin/guard.ts';
+import { isLocalPeer, guardAdminRequest } from '../../src/admin/guard.ts';
 
 const allowedHosts = [
   { host: 'localhost', port: undefined },
@@ -7,7 +7,7 @@ const allowedHosts = [
 ];
 
 function judge(fields: readonly [string, string][], httpVersion = '1.1'): string {
-  const verdict = judgeRequest({ httpVersion, rawHeaders: fields.flat() }, allowedHosts);
+  const verdict = guardAdminRequest({ httpVersion, rawHeaders: fields.flat() }, allowedHosts);
   return verdict.kind === 'pass' ? 'pass' : verdict.code;
 }
 
@@ -70,7 +70,7 @@ describe('Host', () => {
 
   it('the refusal names the host seen, cut, and the variable to set', () => {
     const rawHeaders = ['Host', `${'e'.repeat(5000)}.example`];
-    const verdict = judgeRequest({ httpVersion: '1.1', rawHeaders }, allowedHosts);
+    const verdict = guardAdminRequest({ httpVersion: '1.1', rawHeaders }, allowedHosts);
     const detail = verdict.kind === 'refuse' ? verdict.detail : '';
     expect(detail).toMatch(/"e{100}…".*SIDECAR_ADMIN_ALLOWED_HOSTS/);
   });

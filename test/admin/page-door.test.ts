@@ -2,8 +2,8 @@
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, it } from 'vitest';
-import { createPageDoor } from '../../src/admin/page-door.ts';
-import { createWatch } from '../../src/admin/history/watch.ts';
+import { createPageEndpoints } from '../../src/admin/page-door.ts';
+import { createActivityRecorder } from '../../src/admin/history/watch.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { unpaced, validToken } from './states.ts';
 
@@ -34,11 +34,11 @@ it('a page that comes between two seconds shows the same as the others in the ne
     return () => undefined;
   };
   const clock = { ...systemClock, now: () => 0, wallNow: () => 0 };
-  const watch = createWatch({ clock, throttles, eachSecond });
+  const watch = createActivityRecorder({ clock, throttles, runEverySecond: eachSecond });
   watch.start();
   const common = { version: '1.2.3', uptimeMs: 0, draining: false, fleet: undefined, scopeRefusals: [] };
   const states = () => ({ ...common, tokens: [validToken], throttles: throttles(), configuration: undefined });
-  const door = createPageDoor({ states, watch, settings: () => undefined, clock });
+  const door = createPageEndpoints({ readStatus: states, activity: watch, settings: () => undefined, clock });
   const open = async (): Promise<Page> => {
     const page = new Page();
     (await door.events()).stream?.(page as unknown as ServerResponse);

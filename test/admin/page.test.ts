@@ -4,8 +4,8 @@ import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { createWatch } from '../../src/admin/history/watch.ts';
-import type { Watch } from '../../src/admin/history/watch.ts';
+import { createActivityRecorder } from '../../src/admin/history/watch.ts';
+import type { ActivityRecorder } from '../../src/admin/history/watch.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { start } from './admin-port.ts';
 import { failing, limited, unpaced, validToken } from './states.ts';
@@ -117,15 +117,15 @@ describe('the files of the page', () => {
 describe('the events', () => {
   async function listen(options: Parameters<typeof start>[0] = {}) {
     const clock = new ManualClock(Date.UTC(2026, 10, 1));
-    const watch = createWatch({
-      ...{ clock, eachSecond: eachSecondOf(clock), throttles: options.throttles ?? (() => [unpaced]) },
+    const watch = createActivityRecorder({
+      ...{ clock, runEverySecond: eachSecondOf(clock), throttles: options.throttles ?? (() => [unpaced]) },
     });
     const token = () => ({
       ...validToken,
       validForMs: 1_234_567 - clock.now(),
       nextRequestInMs: 900_000 - clock.now(),
     });
-    const { port, ask } = await start({ clock, watch, tokens: () => [token()], ...options });
+    const { port, ask } = await start({ clock, activity: watch, tokens: () => [token()], ...options });
     const sent = request({ host: '127.0.0.1', port, path: '/events', agent: false });
     sent.end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
@@ -168,19 +168,19 @@ describe('the events', () => {
   it('are not drawn any more once the page has left', async () => {
     let followers = 0;
     const clock = new ManualClock();
-    const watch = createWatch({ clock, throttles: () => [unpaced] });
-    const counting: Watch = {
+    const watch = createActivityRecorder({ clock, throttles: () => [unpaced] });
+    const counting: ActivityRecorder = {
       ...watch,
-      follow(hear) {
+      subscribe(hear) {
         followers++;
-        const cancel = watch.follow(hear);
+        const cancel = watch.subscribe(hear);
         return () => {
           followers--;
           cancel();
         };
       },
     };
-    const { sent, event } = await listen({ clock, watch: counting });
+    const { sent, event } = await listen({ clock, activity: counting });
     await event('hello');
     expect(followers).toBe(1);
     sent.on('error', () => undefined).destroy();

@@ -29,7 +29,7 @@ describe('probes', () => {
     let token = noToken;
     const { ask } = await start({ tokens: () => [token] });
     expect(await ask('/startupz')).toMatchObject({ status: 503, body: '{"started":false}\n' });
-    token = { ...noToken, started: true };
+    token = { ...noToken, hasHadToken: true };
     expect(await ask('/startupz')).toMatchObject({ status: 200, body: '{"started":true}\n' });
   });
 

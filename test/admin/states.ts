@@ -16,7 +16,7 @@ export const noToken: TokenState = {
   circuit: 'closed',
   credentialFault: undefined,
   nextRequestInMs: 0,
-  started: false,
+  hasHadToken: false,
 };
 
 export const validToken: TokenState = {
@@ -27,7 +27,7 @@ export const validToken: TokenState = {
   expiresWallAt: Date.UTC(2026, 10, 1, 1),
   validForMs: 1_234_567,
   nextRequestInMs: 900_000,
-  started: true,
+  hasHadToken: true,
 };
 
 /** Two failures in a row of the token endpoint. */

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { LastMinute } from '../../src/admin/history/history.ts';
 import type { CodeCount } from '../../src/admin/history/minutes.ts';
-import { judgeView } from '../../src/admin/page/fragments.ts';
-import type { AdminStates } from '../../src/admin/status/status-shape.ts';
+import { evaluateView } from '../../src/admin/page/fragments.ts';
+import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
 import type { TokenState } from '../../src/token/token.ts';
 import { failing, limited, noToken, unpaced, validToken } from './states.ts';
 import { viewOf } from './view.ts';
@@ -15,8 +15,8 @@ const refusedClient: TokenState['lastFailure'] = {
   wallAt: 0,
 };
 
-function judge(states: Partial<AdminStates>, lastMinute: Partial<LastMinute> = {}, latestCodes: CodeCount[] = []) {
-  return judgeView(viewOf(states, { lastMinute: { ...calm, ...lastMinute }, latestCodes }));
+function judge(states: Partial<StatusInputs>, lastMinute: Partial<LastMinute> = {}, latestCodes: CodeCount[] = []) {
+  return evaluateView(viewOf(states, { lastMinute: { ...calm, ...lastMinute }, recentCodes: latestCodes }));
 }
 
 const upstream = (code: number, count: number): CodeCount => ({ code, source: 'upstream', count });

@@ -1,15 +1,15 @@
 /** What one drawing of the page shows, from states of the parts. */
 import { History } from '../../src/admin/history/history.ts';
 import { describeStatus } from '../../src/admin/status/status.ts';
-import type { AdminStates } from '../../src/admin/status/status-shape.ts';
+import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
 import { renderStatusPage } from '../../src/admin/page/status-page.ts';
-import type { Places } from '../../src/admin/page/status-page.ts';
-import type { View } from '../../src/admin/page/view.ts';
-import type { EachSecond } from '../../src/admin/history/watch.ts';
+import type { PageAssetPaths } from '../../src/admin/page/status-page.ts';
+import type { PageView } from '../../src/admin/page/view.ts';
+import type { RunEverySecond } from '../../src/admin/history/watch.ts';
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
 import { unpaced, validToken } from './states.ts';
 
-const PLACES: Places = {
+const PLACES: PageAssetPaths = {
   ...{ 'page.js': '/assets/page.js', 'plots.js': '/assets/plots.js', 'uPlot.js': '/assets/uPlot.js' },
   ...{ 'page.css': '/assets/page.css', 'uPlot.css': '/assets/uPlot.css', 'icon.svg': '/assets/icon.svg' },
 };
@@ -17,7 +17,7 @@ const PLACES: Places = {
 const NOW = Date.UTC(2026, 10, 1, 0, 30);
 
 /** A sidecar that holds a token, has just begun and has seen nothing. */
-export function viewOf(states: Partial<AdminStates> = {}, seen: Partial<View> = {}): View {
+export function viewOf(states: Partial<StatusInputs> = {}, seen: Partial<PageView> = {}): PageView {
   const history = new History(0);
   const status = describeStatus({
     ...{ version: '1.2.3', uptimeMs: 61_000, draining: false, tokens: [validToken], throttles: [unpaced] },
@@ -25,17 +25,17 @@ export function viewOf(states: Partial<AdminStates> = {}, seen: Partial<View> = 
   });
   return {
     ...{ status, nowWallAt: NOW, lastMinute: history.lastMinute(), rows: history.rows(), settings: undefined },
-    ...{ minutes: [], codes: [], latestCodes: [], happenings: [] },
+    ...{ minutes: [], codes: [], recentCodes: [], events: [] },
     ...seen,
   };
 }
 
-export function pageOf(states: Partial<AdminStates> = {}, seen: Partial<View> = {}): string {
+export function pageOf(states: Partial<StatusInputs> = {}, seen: Partial<PageView> = {}): string {
   return renderStatusPage(viewOf(states, seen), PLACES);
 }
 
 /** By a clock that moves when told to. */
-export function eachSecondOf(clock: Clock): EachSecond {
+export function eachSecondOf(clock: Clock): RunEverySecond {
   return (run) => {
     let cancel: Cancel = () => undefined;
     const arm = (): void => {

@@ -5,7 +5,7 @@ import { parseList } from 'structured-headers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { HintStyle } from '../bench/governor/hints.ts';
 import { create, DAY_STARTS_AT, type Limiter, type LimiterRule } from '../bench/governor/limiters.ts';
-import { fullestWindow } from '../support/windows.ts';
+import { maxCountInWindow } from '../support/windows.ts';
 
 const CALLS = 7;
 const WINDOW_MS = 1000;
@@ -24,7 +24,7 @@ const arrivals = fc
 const phases = fc.integer({ min: 0, max: 3 * WINDOW_MS });
 
 function acceptedOf(limiter: Limiter, instants: readonly number[]): number[] {
-  return instants.filter((at) => limiter.judge(at, 0).accepted);
+  return instants.filter((at) => limiter.evaluate(at, 0).accepted);
 }
 
 function acceptedBy(rule: LimiterRule, instants: readonly number[]): number[] {
@@ -74,7 +74,7 @@ describe('no limiter accepts more than its quota', () => {
     fc.assert(
       fc.property(arrivals, fc.boolean(), (instants, countsRefused) => {
         const rule = { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS, countsRefused } as const;
-        expect(fullestWindow(acceptedBy(rule, instants), WINDOW_MS)).toBeLessThanOrEqual(CALLS);
+        expect(maxCountInWindow(acceptedBy(rule, instants), WINDOW_MS)).toBeLessThanOrEqual(CALLS);
       }),
     );
   });
@@ -108,7 +108,7 @@ describe('no limiter accepts more than its quota', () => {
 
   it('concurrency: only what is under way counts', () => {
     const limiter = create({ limiter: { kind: 'concurrency', calls: 3 }, meanServiceMs: 100 });
-    expect([0, 1, 2, 3, 4].map((inFlight) => limiter.judge(5, inFlight).accepted)).toEqual([
+    expect([0, 1, 2, 3, 4].map((inFlight) => limiter.evaluate(5, inFlight).accepted)).toEqual([
       true,
       true,
       true,
@@ -136,12 +136,12 @@ describe('the instant at which the next call would be taken', () => {
       fc.property(arrivals, fc.double({ min: 0, max: 0.999, noNaN: true }), (instants, part) => {
         // Two of a kind, told the same: one is asked early, the other in time.
         const [early, inTime] = [create({ limiter: rule }), create({ limiter: rule })];
-        for (const limiter of [early, inTime]) for (const at of instants) limiter.judge(at, 0);
+        for (const limiter of [early, inTime]) for (const at of instants) limiter.evaluate(at, 0);
         const now = instants.at(-1) ?? 0;
         const next = inTime.model.nextAt(now, 0);
         const tooEarly = now + (next - now) * part;
-        if (next - tooEarly > 1) expect(early.judge(tooEarly, 0).accepted).toBe(false);
-        expect(inTime.judge(next, 0).accepted).toBe(true);
+        if (next - tooEarly > 1) expect(early.evaluate(tooEarly, 0).accepted).toBe(false);
+        expect(inTime.evaluate(next, 0).accepted).toBe(true);
       }),
     );
   });
@@ -153,9 +153,9 @@ describe('the instant at which the next call would be taken', () => {
         const judged = instants.map((at) => {
           asked.model.nextAt(at + 5000, 0);
           asked.model.allowance(at);
-          return asked.judge(at, 0).accepted;
+          return asked.evaluate(at, 0).accepted;
         });
-        expect(judged).toEqual(instants.map((at) => left.judge(at, 0).accepted));
+        expect(judged).toEqual(instants.map((at) => left.evaluate(at, 0).accepted));
       }),
     );
   });
@@ -181,12 +181,12 @@ describe('rules on top of others', () => {
       },
       hint: 'retry-after-seconds',
     });
-    expect(limiter.judge(0, 0)).toMatchObject({ accepted: true });
-    expect(limiter.judge(10, 0)).toMatchObject({ accepted: false, status: 429 });
-    expect(limiter.judge(20, 0)).toMatchObject({ accepted: false, status: 429, fields: { 'retry-after': '5' } });
-    expect(limiter.judge(4000, 0)).toMatchObject({ accepted: false, status: 403, fields: { 'retry-after': '2' } });
-    expect(limiter.judge(5020, 0)).toMatchObject({ accepted: true, status: 200 });
-    expect(limiter.judge(5030, 0)).toMatchObject({ accepted: false, status: 429 });
+    expect(limiter.evaluate(0, 0)).toMatchObject({ accepted: true });
+    expect(limiter.evaluate(10, 0)).toMatchObject({ accepted: false, status: 429 });
+    expect(limiter.evaluate(20, 0)).toMatchObject({ accepted: false, status: 429, fields: { 'retry-after': '5' } });
+    expect(limiter.evaluate(4000, 0)).toMatchObject({ accepted: false, status: 403, fields: { 'retry-after': '2' } });
+    expect(limiter.evaluate(5020, 0)).toMatchObject({ accepted: true, status: 200 });
+    expect(limiter.evaluate(5030, 0)).toMatchObject({ accepted: false, status: 429 });
   });
 
   it('refusals further apart than the rule’s time do not ban', () => {
@@ -199,7 +199,7 @@ describe('rules on top of others', () => {
         banMs: 5000,
       },
     });
-    const judged = [0, 10, 1000, 1010, 2000, 2010, 3000].map((at) => limiter.judge(at, 0).accepted);
+    const judged = [0, 10, 1000, 1010, 2000, 2010, 3000].map((at) => limiter.evaluate(at, 0).accepted);
     expect(judged).toEqual([true, false, true, false, true, false, true]);
   });
 
@@ -228,7 +228,7 @@ describe('against limiters that others made', () => {
             () => true,
             () => false,
           );
-          expect({ at, accepted: ours.judge(at, 0).accepted }).toEqual({ at, accepted: theirVerdict });
+          expect({ at, accepted: ours.evaluate(at, 0).accepted }).toEqual({ at, accepted: theirVerdict });
         }
         vi.useRealTimers();
       }),
@@ -254,7 +254,7 @@ describe('against limiters that others made', () => {
               waiting = left;
               lastAt = at;
             }
-            expect({ at, accepted: ours.judge(at, 0).accepted }).toEqual({ at, accepted });
+            expect({ at, accepted: ours.evaluate(at, 0).accepted }).toEqual({ at, accepted });
           }
         },
       ),
@@ -268,7 +268,7 @@ describe('against limiters that others made', () => {
         const limiter = create({ limiter: { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS } });
         const verdicts: boolean[] = [];
         const throttled = pThrottle({ limit: CALLS, interval: WINDOW_MS, strict: true })(async () => {
-          verdicts.push(limiter.judge(Date.now(), 0).accepted);
+          verdicts.push(limiter.evaluate(Date.now(), 0).accepted);
         });
         const calls = instants.map(async (at) => {
           await new Promise((resolve) => setTimeout(resolve, at));
@@ -289,10 +289,10 @@ describe('what answers say', () => {
 
   function refusalOf(style: HintStyle, at = 20_500): Readonly<Record<string, string>> {
     const limiter = create({ limiter: rule, hint: style });
-    for (let call = 0; call < 10; call++) expect(limiter.judge(at, 0).accepted).toBe(true);
-    const { accepted, fields } = limiter.judge(at, 0);
+    for (let call = 0; call < 10; call++) expect(limiter.evaluate(at, 0).accepted).toBe(true);
+    const { accepted, headers } = limiter.evaluate(at, 0);
     expect(accepted).toBe(false);
-    return fields;
+    return headers;
   }
 
   // The window ends at 56.3 s by our clock, when the server's shows a full minute.
@@ -325,12 +325,12 @@ describe('what answers say', () => {
         const limiter = create({ limiter: model, hint: 'ratelimit' });
         let fields: Readonly<Record<string, string>> = {};
         let at = 0;
-        for (at of instants) fields = limiter.judge(at, 0).fields;
+        for (at of instants) fields = limiter.evaluate(at, 0).headers;
         const [entry] = parseList(fields.ratelimit ?? '');
         const left: unknown = entry?.[1].get('r');
         if (typeof left !== 'number') throw new Error('the field has no number of calls left');
-        for (let call = 0; call < left; call++) expect(limiter.judge(at, 0).accepted).toBe(true);
-        expect(limiter.judge(at, 0).accepted).toBe(false);
+        for (let call = 0; call < left; call++) expect(limiter.evaluate(at, 0).accepted).toBe(true);
+        expect(limiter.evaluate(at, 0).accepted).toBe(false);
       }),
     );
   });
@@ -340,10 +340,10 @@ describe('what answers say', () => {
       fc.property(arrivals, (instants) => {
         const limiter = create({ limiter: model, hint: 'retry-after-seconds' });
         for (const at of instants) {
-          const { accepted, fields } = limiter.judge(at, 0);
-          if (accepted) expect(fields).toEqual({});
+          const { accepted, headers } = limiter.evaluate(at, 0);
+          if (accepted) expect(headers).toEqual({});
           else {
-            expect(limiter.model.nextAt(at, 0)).toBeLessThanOrEqual(at + Number(fields['retry-after']) * 1000);
+            expect(limiter.model.nextAt(at, 0)).toBeLessThanOrEqual(at + Number(headers['retry-after']) * 1000);
           }
         }
       }),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CLIENTS } from '../bench/governor/clients/clients.ts';
 import type { Figures } from '../bench/governor/figures.ts';
 import { formatGoodput, formatSeconds, formatShare, formatTable } from '../bench/governor/format.ts';
-import { createJob, isMeeting } from '../bench/governor/plan.ts';
+import { createJob, isCommonCase } from '../bench/governor/plan.ts';
 import { drawPlot } from '../bench/governor/plot.ts';
 import { playAll, type Result } from '../bench/governor/pool.ts';
 import { writeReport } from '../bench/governor/report.ts';
@@ -45,7 +45,8 @@ describe('all clients', () => {
     expect(results.map(({ job }) => job.client)).toEqual(told);
     for (const { figures, job } of results) {
       expect([job.client, figures.goodput > 0.3 && figures.goodput < 1.05]).toEqual([job.client, true]);
-      if (CLIENTS.some(({ name, isTold }) => name === job.client && isTold)) expect(figures.refusedShare).toBe(0);
+      if (CLIENTS.some(({ name, hasKnownLimit }) => name === job.client && hasKnownLimit))
+        expect(figures.refusedShare).toBe(0);
       if (job.client === 'full-jitter') expect(figures.refusedShare).toBeGreaterThan(0.3);
     }
   });
@@ -66,7 +67,7 @@ describe('the report', () => {
     expect(header?.split('|').map((cell) => cell.trim())).toEqual([
       '',
       'limiter',
-      ...CLIENTS.map(({ title, isTold }) => (isTold ? `${title} \\*` : title)),
+      ...CLIENTS.map(({ title, hasKnownLimit }) => (hasKnownLimit ? `${title} \\*` : title)),
       '',
     ]);
     expect(report).toContain('(bottleneck 1.2.3)');
@@ -105,7 +106,7 @@ describe('the plot', () => {
     ];
     expect(ours![0]).toBeLessThan(jitter![0]!);
     expect(ours![1]).toBeLessThan(jitter![1]!);
-    expect(isMeeting(PLAYED)).toBe(true);
+    expect(isCommonCase(PLAYED)).toBe(true);
   });
 
   it('is well formed: every element that is opened is closed', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CLIENTS } from '../bench/governor/clients/clients.ts';
-import { isMeeting, planScenario } from '../bench/governor/plan.ts';
+import { isCommonCase, planScenario } from '../bench/governor/plan.ts';
 import { findScenario, listAllCases, listCases, parseScenario, readAllScenarios } from '../bench/governor/scenario.ts';
 
 const JSON_OF_A_SCENARIO = {
@@ -99,8 +99,8 @@ describe('what is played', () => {
       expect(summary(jobs.map(({ played }) => played))).toEqual(
         summary(listCases(scenario)).filter((_, index) => client.name === 'ours' || index !== 2),
       );
-      const meetings = jobs.filter(({ played }) => isMeeting(played));
-      expect(meetings.map(({ seeds }) => seeds.length)).toEqual([client.isTold ? 2 : 20]);
+      const meetings = jobs.filter(({ played }) => isCommonCase(played));
+      expect(meetings.map(({ seeds }) => seeds.length)).toEqual([client.hasKnownLimit ? 2 : 20]);
     }
   });
 });

@@ -8,19 +8,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
-import { peakMemoryBytes, settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { peakMemoryBytes, baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { RunningDigest, piecesOf } from '../support/witness.ts';
+import { IncrementalDigest, piecesOf } from '../support/witness.ts';
 
 const MIB = 1024 * 1024;
 const BODY_BYTES = 1024 * MIB;
 /** Node itself takes about 90 MiB before the first request. */
-const MOST_BYTES = 256 * MIB;
+const MAX_PEAK_BYTES = 256 * MIB;
 /** The reader stops this long after each 8 MiB. */
 const PAUSE_MS = 40;
 
 async function readSlowly(body: AsyncIterable<Buffer>): Promise<string> {
-  const digest = new RunningDigest();
+  const digest = new IncrementalDigest();
   let untilPause = 8 * MIB;
   for await (const chunk of body) {
     digest.add(chunk);
@@ -32,7 +32,7 @@ async function readSlowly(body: AsyncIterable<Buffer>): Promise<string> {
   return describe(digest);
 }
 
-function describe({ bytes, crc32 }: RunningDigest): string {
+function describe({ bytes, crc32 }: IncrementalDigest): string {
   return `${bytes} bytes, CRC-32 ${crc32.toString(16)}`;
 }
 
@@ -48,11 +48,11 @@ const upstream = createServer((message, response) => {
 const upstreamUrl = await listenOnLoopback(upstream);
 cleanup.defer(() => closeServer(upstream));
 const tokens = cleanup.use(await startTokenServer());
-const env = settings(upstreamUrl, tokens.url, newCredential());
+const env = baseSettings(upstreamUrl, tokens.url, newCredential());
 const sidecar = cleanup.use(await startSidecar({ name: 'bench-big-bodies', env }));
-await untilReady(sidecar);
+await waitUntilReady(sidecar);
 
-const sent = new RunningDigest();
+const sent = new IncrementalDigest();
 for (const block of blocks()) sent.add(block);
 const expected = describe(sent);
 
@@ -62,9 +62,9 @@ async function measure(name: string, transfer: () => Promise<string>): Promise<b
   const intact = (await transfer()) === expected;
   const seconds = (performance.now() - startedAt) / 1000;
   const peak = peakMemoryBytes(sidecar.pid);
-  const bounded = peak <= MOST_BYTES;
+  const bounded = peak <= MAX_PEAK_BYTES;
   console.log(
-    `${name}: peak RSS ${(peak / MIB).toFixed(0)} MiB (${bounded ? 'within' : 'past'} ${MOST_BYTES / MIB}), ` +
+    `${name}: peak RSS ${(peak / MIB).toFixed(0)} MiB (${bounded ? 'within' : 'past'} ${MAX_PEAK_BYTES / MIB}), ` +
       `${intact ? 'intact' : 'DAMAGED'}, ${seconds.toFixed(1)} s`,
   );
   return intact && bounded;

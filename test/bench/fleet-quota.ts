@@ -11,16 +11,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { readSamples } from '../telemetry/metrics/exposition.ts';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
-import { startSidecar, untilReady, type RunningSidecar } from '../support/sidecar-process.ts';
-import { callWitnessed } from '../support/witness-client.ts';
-import { openBooks, sendReply, witnessRequest } from '../support/witness-upstream.ts';
-import type { WitnessedOutcome } from '../support/witness-client.ts';
+import { startSidecar, waitUntilReady, type RunningSidecar } from '../support/sidecar-process.ts';
+import { callVerified } from '../support/witness-client.ts';
+import { createVerificationStats, sendRequestedResponse, verifyRequest } from '../support/witness-upstream.ts';
+import type { VerifiedOutcome } from '../support/witness-client.ts';
 import { bucketLimiter, windowLimiter, type Limiter } from '../throttle/simulation.ts';
 
 const QUOTA = 40;
 const OFFERED = 60;
 
-const PATIENCE_MS = 60_000;
+const START_TIMEOUT_MS = 60_000;
 
 interface Arrival {
   readonly at: number;
@@ -41,7 +41,7 @@ interface Run {
 
 const agent = new Agent({ connections: 64 });
 process.setMaxListeners(64);
-const books = openBooks();
+const stats = createVerificationStats();
 const altered: string[] = [];
 const BODY_BYTES = 611;
 let calls = 0;
@@ -57,8 +57,8 @@ async function startServer(limiter: Limiter, arrivals: Arrival[]) {
     const at = performance.now();
     const { accepted, fields = {} } = limiter(at);
     arrivals.push({ at, isAccepted: accepted });
-    void witnessRequest(message, books).then((attempt) => {
-      if (accepted && attempt !== undefined) sendReply(attempt.statement.id, message, response);
+    void verifyRequest(message, stats).then((attempt) => {
+      if (accepted && attempt !== undefined) sendRequestedResponse(attempt.stated.id, message, response);
       else response.writeHead(429, fields).end();
     });
   });
@@ -79,28 +79,32 @@ async function killRedis(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-async function read(replica: RunningSidecar, name: string): Promise<number> {
+async function readMetric(replica: RunningSidecar, name: string): Promise<number> {
   const { body } = await request(`${replica.adminUrl}/metrics`, { dispatcher: agent });
   return readSamples(await body.text()).get(`bearer_sidecar_${name}`) ?? 0;
 }
 
-async function readEach(replicas: readonly RunningSidecar[], name: string): Promise<number[]> {
-  return Promise.all(replicas.map((replica) => read(replica, name)));
+async function readMetrics(replicas: readonly RunningSidecar[], name: string): Promise<number[]> {
+  return Promise.all(replicas.map((replica) => readMetric(replica, name)));
 }
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-function nameOf({ status, text }: WitnessedOutcome): string {
+function outcomeNameOf({ status, text }: VerifiedOutcome): string {
   return status === 200 ? 'ok' : (/"code":"(\w+)"/.exec(text)?.[1] ?? String(status));
 }
 
 /** Offers calls evenly to all replicas until `until`, and counts how they end. */
-async function offer(replicas: readonly RunningSidecar[], until: number, statuses: Map<string, number>): Promise<void> {
+async function offerCalls(
+  replicas: readonly RunningSidecar[],
+  until: number,
+  statuses: Map<string, number>,
+): Promise<void> {
   const call = async (replica: RunningSidecar): Promise<void> => {
     const sent = { id: `fleet-${String(calls++)}`, requestBytes: BODY_BYTES, replyBytes: BODY_BYTES };
-    const outcome = await callWitnessed(agent, `${replica.proxyUrl}/things`, sent);
+    const outcome = await callVerified(agent, `${replica.proxyUrl}/things`, sent);
     if (outcome.alteration !== undefined) altered.push(outcome.alteration);
-    const status = nameOf(outcome);
+    const status = outcomeNameOf(outcome);
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   };
   for (let index = 0, at = performance.now(); at < until; index++) {
@@ -124,7 +128,7 @@ function largestBurst(arrivals: readonly Arrival[]): number {
   return largest;
 }
 
-async function play({ name, replicas: count, limiter, rate, seconds, settlingMs, outage }: Run): Promise<void> {
+async function runFleet({ name, replicas: count, limiter, rate, seconds, settlingMs, outage }: Run): Promise<void> {
   const arrivals: Arrival[] = [];
   const { server, url } = await startServer(limiter, arrivals);
   const port = await freePort();
@@ -142,15 +146,15 @@ async function play({ name, replicas: count, limiter, rate, seconds, settlingMs,
   };
   const replicas: RunningSidecar[] = [];
   for (let index = 0; index < count; index++)
-    replicas.push(await startSidecar({ name: `bench-fleet-${String(index)}`, env, patienceMs: PATIENCE_MS }));
-  await Promise.all(replicas.map((replica) => untilReady(replica, PATIENCE_MS)));
+    replicas.push(await startSidecar({ name: `bench-fleet-${String(index)}`, env, lineTimeoutMs: START_TIMEOUT_MS }));
+  await Promise.all(replicas.map((replica) => waitUntilReady(replica, START_TIMEOUT_MS)));
 
   const startedAt = performance.now();
   const statuses = new Map<string, number>();
-  const offering = offer(replicas, startedAt + seconds * 1000, statuses);
+  const offering = offerCalls(replicas, startedAt + seconds * 1000, statuses);
   await sleep(settlingMs);
-  const commandsBefore = sum(await readEach(replicas, 'fleet_commands_total{outcome="ok"}'));
-  const permitsBefore = await readEach(replicas, 'permits_total{route="default"}');
+  const commandsBefore = sum(await readMetrics(replicas, 'fleet_commands_total{outcome="ok"}'));
+  const permitsBefore = await readMetrics(replicas, 'permits_total{route="default"}');
   const from = performance.now();
   let joinedAfterMs = NaN;
   if (outage !== undefined) {
@@ -159,15 +163,15 @@ async function play({ name, replicas: count, limiter, rate, seconds, settlingMs,
     await sleep(Math.max(0, startedAt + outage[1] * 1000 - performance.now()));
     redis = await startRedis(port);
     const backAt = performance.now();
-    while (sum(await readEach(replicas, 'fleet_connected')) < count) await sleep(50);
+    while (sum(await readMetrics(replicas, 'fleet_connected')) < count) await sleep(50);
     joinedAfterMs = performance.now() - backAt;
   }
   await sleep(Math.max(0, startedAt + seconds * 1000 - performance.now()));
   const until = performance.now();
-  const permits = (await readEach(replicas, 'permits_total{route="default"}')).map(
+  const permits = (await readMetrics(replicas, 'permits_total{route="default"}')).map(
     (total, index) => total - (permitsBefore[index] ?? 0),
   );
-  const commands = sum(await readEach(replicas, 'fleet_commands_total{outcome="ok"}')) - commandsBefore;
+  const commands = sum(await readMetrics(replicas, 'fleet_commands_total{outcome="ok"}')) - commandsBefore;
   await offering;
   // What waits still, for there was more than the quota, is not looked at.
   const failed = [...statuses].filter(([status]) => status !== 'ok');
@@ -204,14 +208,29 @@ const auto = { rate: 'auto', settlingMs: 10_000 };
 const outage = [12, 42] as const;
 console.log(`quota ${String(QUOTA)}/s, offered ${String(OFFERED)}/s; (first): refused while the limit was learned`);
 console.log('limiter                        N  goodput  refused  (first)  Jain  cmd/req   burst  failed  joined');
-await play({ ...auto, name: 'bucket 40/s b20', replicas: 1, limiter: bucket(), seconds: 20 });
-await play({ ...auto, name: 'bucket 40/s b20', replicas: 4, limiter: bucket(), seconds: 20 });
-await play({ ...auto, name: 'bucket 40/s b20', replicas: 16, limiter: bucket(), seconds: 45, settlingMs: 15_000 });
-await play({ ...auto, name: 'window 400/10 s', replicas: 4, limiter: fixedWindow(), seconds: 60, settlingMs: 25_000 });
-await play({ ...auto, name: 'bucket, Redis killed', replicas: 4, limiter: bucket(), seconds: 50, outage });
-await play({ ...auto, name: 'rate 40 b5, Redis killed', replicas: 4, limiter: all, rate: '40', seconds: 50, outage });
+await runFleet({ ...auto, name: 'bucket 40/s b20', replicas: 1, limiter: bucket(), seconds: 20 });
+await runFleet({ ...auto, name: 'bucket 40/s b20', replicas: 4, limiter: bucket(), seconds: 20 });
+await runFleet({ ...auto, name: 'bucket 40/s b20', replicas: 16, limiter: bucket(), seconds: 45, settlingMs: 15_000 });
+await runFleet({
+  ...auto,
+  name: 'window 400/10 s',
+  replicas: 4,
+  limiter: fixedWindow(),
+  seconds: 60,
+  settlingMs: 25_000,
+});
+await runFleet({ ...auto, name: 'bucket, Redis killed', replicas: 4, limiter: bucket(), seconds: 50, outage });
+await runFleet({
+  ...auto,
+  name: 'rate 40 b5, Redis killed',
+  replicas: 4,
+  limiter: all,
+  rate: '40',
+  seconds: 50,
+  outage,
+});
 await agent.close();
-altered.push(...books.altered);
-console.log(`bodies compared: ${String(books.whole)}, altered: ${String(altered.length)}`);
+altered.push(...stats.altered);
+console.log(`bodies compared: ${String(stats.wholeBodies)}, altered: ${String(altered.length)}`);
 for (const fault of altered.slice(0, 20)) console.error(fault);
 if (altered.length > 0) process.exitCode = 1;

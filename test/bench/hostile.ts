@@ -3,7 +3,7 @@
  * lets one through, drops one that must arrive, or falls.
  * Run: npm run bench:hostile [-- --list], which names the cases as well.
  */
-import { installMissingServers } from '../../tools/test-run/servers.ts';
+import { installMissingPrograms } from '../../tools/test-run/servers.ts';
 import { CORPUS } from '../hostile/corpus/corpus.ts';
 import type { HostileCase } from '../hostile/corpus/case.ts';
 import { CONTENDERS } from '../hostile/contenders.ts';
@@ -11,7 +11,7 @@ import type { Contender } from '../hostile/contenders.ts';
 import { arrivedAsMeant, reachedUpstream, send } from '../hostile/judge.ts';
 import type { Outcome } from '../hostile/judge.ts';
 
-interface Score {
+interface ProxyScore {
   /** Ids of the cases. */
   readonly reachedByRfc: string[];
   readonly reachedByHouse: string[];
@@ -26,12 +26,12 @@ const byRfc = count(({ expected }) => expected.kind === 'refuse' && expected.by 
 const byHouse = count(({ expected }) => expected.kind === 'refuse' && expected.by === 'house');
 const toForward = count(({ expected }) => expected.kind === 'forward');
 
-async function run(contender: Contender): Promise<Score> {
-  const score: Score = { reachedByRfc: [], reachedByHouse: [], notForwarded: [], notServedAfter: [] };
+async function run(contender: Contender): Promise<ProxyScore> {
+  const score: ProxyScore = { reachedByRfc: [], reachedByHouse: [], notForwarded: [], notServedAfter: [] };
   let running = await contender.start();
   for (const hostile of CORPUS) {
     const outcome = await send(running.url, running.witness, hostile);
-    note(score, outcome);
+    recordResult(score, outcome);
     if (outcome.isAlive) continue;
     await running[Symbol.asyncDispose]();
     running = await contender.start();
@@ -40,7 +40,7 @@ async function run(contender: Contender): Promise<Score> {
   return score;
 }
 
-function note(score: Score, outcome: Outcome): void {
+function recordResult(score: ProxyScore, outcome: Outcome): void {
   const { expected, id } = outcome.hostile;
   if (!outcome.isAlive) score.notServedAfter.push(id);
   if (expected.kind === 'refuse' && reachedUpstream(outcome))
@@ -48,7 +48,7 @@ function note(score: Score, outcome: Outcome): void {
   if (expected.kind === 'forward' && !arrivedAsMeant(outcome, expected.requests)) score.notForwarded.push(id);
 }
 
-for (const line of installMissingServers()) console.error(`!!! ${line}`);
+for (const line of installMissingPrograms()) console.error(`!!! ${line}`);
 console.log(`${CORPUS.length} requests, one at a time, a good one after each:`);
 console.log(`  ${byRfc} must be refused by the RFCs (a MUST or SHOULD, or outside of the grammar);`);
 console.log(

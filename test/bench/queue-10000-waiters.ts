@@ -4,7 +4,7 @@
  * Run: node test/bench/queue-10000-waiters.ts
  */
 import { createThrottle } from '../../src/throttle/queue/admission.ts';
-import type { Permit, Standing, Throttle, Ticket } from '../../src/throttle/throttle.ts';
+import type { Permit, QueueClass, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { seeded } from '../throttle/simulation.ts';
 
@@ -29,15 +29,15 @@ async function measure(name: string, count: number, run: () => Promise<void> | v
 }
 
 async function serve(ticket: Ticket): Promise<void> {
-  await ticket.admitted();
-  const permit: Permit = await ticket.permit();
+  await ticket.waitForAdmission();
+  const permit: Permit = await ticket.waitForPermit();
   await Promise.resolve();
   permit.report({ kind: 'accepted' });
   permit.release();
   ticket.leave();
 }
 
-async function serveUncontended(standingOf: (index: number) => Standing): Promise<void> {
+async function serveUncontended(standingOf: (index: number) => QueueClass): Promise<void> {
   const throttle = create('auto');
   const run = async (count: number): Promise<void> => {
     for (let index = 0; index < count; index++) await serve(throttle.enter(Infinity, standingOf(index)));
@@ -46,13 +46,13 @@ async function serveUncontended(standingOf: (index: number) => Standing): Promis
   await measure('  uncontended', 100_000, () => run(100_000));
 }
 
-async function serveContended(standingOf: (index: number) => Standing): Promise<void> {
+async function serveContended(standingOf: (index: number) => QueueClass): Promise<void> {
   const throttle = create('auto');
   const random = seeded(2);
   const reason = new Error('client gone');
   const tickets: Ticket[] = [];
   const ends: Promise<unknown>[] = [];
-  const holders = await Promise.all(Array.from({ length: 4 }, () => throttle.enter(Infinity).permit()));
+  const holders = await Promise.all(Array.from({ length: 4 }, () => throttle.enter(Infinity).waitForPermit()));
   await measure('  10 000 enter and wait', WAITERS, () => {
     for (let index = 0; index < WAITERS; index++) {
       const ticket = throttle.enter(performance.now() + 500_000 + random() * 90_000, standingOf(index));
@@ -80,14 +80,17 @@ async function serveContended(standingOf: (index: number) => Standing): Promise<
 const CALLERS = 1000;
 const PRIORITIES = ['high', 'normal', 'low'] as const;
 const names = Array.from({ length: CALLERS }, (_, index) => `caller-${index}`);
-const nameless: Standing = { priority: 'normal', caller: '' };
-const everybody = Array.from({ length: 3 * CALLERS }, (_, index): Standing => {
+const ANONYMOUS_CALLER: QueueClass = { priority: 'normal', caller: '' };
+const allCallers = Array.from({ length: 3 * CALLERS }, (_, index): QueueClass => {
   return { priority: PRIORITIES[index % 3] ?? 'normal', caller: names[index % CALLERS] ?? '' };
 });
 
 for (const [title, standingOf] of [
-  ['first in, first out', () => nameless],
-  ['by turns: 1 000 callers, 3 priorities', (index: number) => everybody[index % everybody.length] ?? nameless],
+  ['first in, first out', () => ANONYMOUS_CALLER],
+  [
+    'by turns: 1 000 callers, 3 priorities',
+    (index: number) => allCallers[index % allCallers.length] ?? ANONYMOUS_CALLER,
+  ],
 ] as const) {
   console.log(title);
   await serveUncontended(standingOf);

@@ -5,11 +5,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { gate } from '../sidecar/in-process.ts';
-import { fieldOf } from '../support/raw-response.ts';
+import { headerOf } from '../support/raw-response.ts';
 import type { ReceivedResponse } from '../support/raw-response.ts';
-import { until } from '../support/until.ts';
-import { findReplyAlteration } from '../support/witness-client.ts';
-import { FRAMINGS, RunningDigest, WITNESS_FIELD } from '../support/witness.ts';
+import { waitUntil } from '../support/until.ts';
+import { findResponseAlteration } from '../support/witness-client.ts';
+import { FRAMINGS, IncrementalDigest, DIGEST_HEADER } from '../support/witness.ts';
 import { PacketClient, encodeRequest } from './packets.ts';
 import type { SentRequest } from './packets.ts';
 import { STAGES, startStaged } from './stages.ts';
@@ -76,7 +76,7 @@ const conversation: fc.Arbitrary<Conversation> = fc.record({
 /** A body in three packets that lies unread as a whole when its wait ends: what is tried first at every stage. */
 const EXAMPLES = [3000, 30_000].map((requestBytes): [Conversation] => [
   {
-    requests: [{ method: 'POST', requestBytes, replyBytes: 100, replyFraming: 'length' }],
+    requests: [{ method: 'POST', requestBytes, responseBytes: 100, responseFraming: 'length' }],
     isPipelined: false,
     cuts: [0.5, 0.75],
     turns: 3,
@@ -172,13 +172,13 @@ function faultsOf(
       faults.push(`${sent.id}: no complete response`);
       continue;
     }
-    const received = new RunningDigest().add(response.body);
+    const received = new IncrementalDigest().add(response.body);
     if (response.status !== 200) {
       if (!mayFail(stage, sent, response))
         faults.push(`${sent.id}: ${String(response.status)} ${response.body.toString()}`);
       continue;
     }
-    const alteration = findReplyAlteration(sent, fieldOf(response, WITNESS_FIELD), received);
+    const alteration = findResponseAlteration(sent, headerOf(response, DIGEST_HEADER), received);
     if (alteration !== undefined) faults.push(alteration);
   }
   return faults;
@@ -194,8 +194,8 @@ function mayFail(stage: Stage, { requestBytes }: SentRequest, { status }: Receiv
 }
 
 /** Everything that either end has found so far; the upstream's books start anew. */
-function takeAlterations({ upstream: { books } }: Staged): string[] {
-  return books.altered.splice(0);
+function takeAlterations({ upstream: { stats } }: Staged): string[] {
+  return stats.altered.splice(0);
 }
 
 describe('invariant 11: a body arrives as it was sent, whatever its packets', () => {
@@ -208,9 +208,9 @@ describe('invariant 11: a body arrives as it was sent, whatever its packets', ()
       }),
       { examples: EXAMPLES, numRuns: 100, interruptAfterTimeLimit: LONGEST_MS, endOnFailure: true },
     );
-    const { books } = staged.upstream;
-    expect(books).toMatchObject({ unstated: 0 });
-    if (stage.startsWith('replay')) expect(books.replayed).toBeGreaterThan(0);
+    const { stats } = staged.upstream;
+    expect(stats).toMatchObject({ unstated: 0 });
+    if (stage.startsWith('replay')) expect(stats.replayed).toBeGreaterThan(0);
   });
 
   it('while it waits: token', async () => {
@@ -245,7 +245,7 @@ describe('invariant 11: a body that its client never completes', () => {
 
   it('is never seen by the upstream, or seen to break off', async () => {
     const staged = await startStaged();
-    const { books } = staged.upstream;
+    const { stats } = staged.upstream;
     const buffered = new Set<string>();
     await fc.assert(
       fc.asyncProperty(unfinished, async ({ bytes, isChunked, part, end }) => {
@@ -266,13 +266,13 @@ describe('invariant 11: a body that its client never completes', () => {
         await client.write(body.subarray(0, sentBytes));
         if (end === 'fin') client.socket.end();
         else client.socket.resetAndDestroy();
-        await until(async () => isIdle(await staged.sidecar.throttle()), 'the request has ended');
+        await waitUntil(async () => isIdle(await staged.sidecar.throttle()), 'the request has ended');
       }),
       { numRuns: 80, interruptAfterTimeLimit: LONGEST_MS, endOnFailure: true },
     );
-    expect([...books.attempts.keys()], 'taken for complete').toEqual([]);
-    expect(books.brokenOff.filter((id) => buffered.has(id))).toEqual([]);
-    expect(books.brokenOff.length).toBeGreaterThan(0);
+    expect([...stats.attempts.keys()], 'taken for complete').toEqual([]);
+    expect(stats.brokenOff.filter((id) => buffered.has(id))).toEqual([]);
+    expect(stats.brokenOff.length).toBeGreaterThan(0);
   });
 });
 

@@ -8,15 +8,15 @@ import { crc32 } from 'node:zlib';
 import { seeded } from '../throttle/simulation.ts';
 import { freePort } from '../support/loopback.ts';
 import { MAIN } from '../support/main-file.ts';
-import { untilAccepted } from '../support/raw-client.ts';
-import { fieldOf } from '../support/raw-response.ts';
+import { waitUntilAccepted } from '../support/raw-client.ts';
+import { headerOf } from '../support/raw-response.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { findReplyAlteration } from '../support/witness-client.ts';
-import { startWitnessUpstream } from '../support/witness-upstream.ts';
-import type { Refusal, WitnessedAttempt } from '../support/witness-upstream.ts';
-import { RunningDigest, WITNESS_FIELD } from '../support/witness.ts';
+import { findResponseAlteration } from '../support/witness-client.ts';
+import { startVerifyingUpstream } from '../support/witness-upstream.ts';
+import type { RefusalResponse, VerifiedAttempt } from '../support/witness-upstream.ts';
+import { IncrementalDigest, DIGEST_HEADER } from '../support/witness.ts';
 import { PacketClient, encodeRequest } from './packets.ts';
 import type { SentRequest } from './packets.ts';
 
@@ -65,14 +65,14 @@ const ENVIRONMENT = {
 };
 
 export async function runBodies({ count, seed, node, name }: BodiesOptions): Promise<BodiesReport> {
-  await using upstream = await startWitnessUpstream({ refuse: refusals() });
+  await using upstream = await startVerifyingUpstream({ refuse: refusals() });
   const { promise: held, resolve: giveFirstToken } = Promise.withResolvers<undefined>();
-  await using tokens = await startTokenServer({ delayMs: NEXT_TOKEN_MS, held });
+  await using tokens = await startTokenServer({ delayMs: NEXT_TOKEN_MS, waitsFor: held });
   const address = `127.0.0.1:${String(await freePort())}`;
-  const env = { ...settings(upstream.url, tokens.url, newCredential()), ...ENVIRONMENT, SIDECAR_LISTEN: address };
+  const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), ...ENVIRONMENT, SIDECAR_LISTEN: address };
   await using sidecar = spawnSidecar({ name, env, program: [node, join(ROOT, MAIN)] });
   const url = `http://${address}`;
-  await Promise.race([untilAccepted(url), sidecar.exit.then(({ code }) => failedStart(code, sidecar.stderr()))]);
+  await Promise.race([waitUntilAccepted(url), sidecar.exit.then(({ code }) => failedStart(code, sidecar.stderr()))]);
   setTimeout(giveFirstToken, FIRST_TOKEN_MS, undefined);
   const startedAt = performance.now();
   const altered: string[] = [];
@@ -96,14 +96,14 @@ export async function runBodies({ count, seed, node, name }: BodiesOptions): Pro
     connection?.[Symbol.dispose]();
   };
   await Promise.all(Array.from({ length: Math.min(CLIENTS, count) }, client));
-  const { books } = upstream;
+  const { stats } = upstream;
   return {
     bodies: count,
-    altered: [...altered, ...books.altered],
-    brokenOff: cut + books.brokenOff.length,
+    altered: [...altered, ...stats.altered],
+    brokenOff: cut + stats.brokenOff.length,
     statuses,
-    replayed: books.replayed,
-    bytes: books.bytes,
+    replayed: stats.replayed,
+    bytes: stats.wholeBytes,
     seconds: (performance.now() - startedAt) / 1000,
   };
 }
@@ -130,9 +130,9 @@ export function describeBodies({
 }
 
 /** One call in so many revokes its access token, and one is refused for its rate. */
-function refusals(): (attempt: WitnessedAttempt) => Refusal | undefined {
+function refusals(): (attempt: VerifiedAttempt) => RefusalResponse | undefined {
   const revoked = new Set<string>();
-  return ({ statement: { id }, token, attempt }) => {
+  return ({ stated: { id }, token, attempt }) => {
     const lot = attempt === 1 ? crc32(id) % 100 : -1;
     if (lot === 0) revoked.add(token);
     if (revoked.has(token)) return { status: 401 };
@@ -146,8 +146,8 @@ function planRequest(index: number, random: () => number): SentRequest {
     id: `body-${String(index)}`,
     method: random() < 0.5 ? 'POST' : 'PUT',
     requestBytes: logUniform(LARGEST_BYTES, random),
-    replyBytes: logUniform(LARGEST_REPLY_BYTES, random),
-    replyFraming: random() < 0.5 ? 'length' : 'chunked',
+    responseBytes: logUniform(LARGEST_REPLY_BYTES, random),
+    responseFraming: random() < 0.5 ? 'length' : 'chunked',
     ...(random() < 0.25 ? chunks : {}),
   };
 }
@@ -166,10 +166,10 @@ async function exchange(client: PacketClient, sent: SentRequest, random: () => n
   const isWhole = client.reader.responses.length === index;
   const response = await client.response(index);
   if (response === undefined) return { status: 'cut', alteration: undefined, isReusable: false };
-  const isReusable = isWhole && fieldOf(response, 'connection') !== 'close';
-  const received = new RunningDigest().add(response.body);
+  const isReusable = isWhole && headerOf(response, 'connection') !== 'close';
+  const received = new IncrementalDigest().add(response.body);
   const alteration =
-    response.status === 200 ? findReplyAlteration(sent, fieldOf(response, WITNESS_FIELD), received) : undefined;
+    response.status === 200 ? findResponseAlteration(sent, headerOf(response, DIGEST_HEADER), received) : undefined;
   // Kept responses of thousands of calls would be the test's memory, not the sidecar's.
   client.reader.responses.length = 0;
   return { status: String(response.status), alteration, isReusable };

@@ -3,11 +3,11 @@ import type { Socket } from 'node:net';
 import { ResponseReader } from '../support/raw-response.ts';
 import type { ReceivedResponse } from '../support/raw-response.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { witnessFields } from '../support/witness-client.ts';
-import type { WitnessedCall } from '../support/witness-client.ts';
+import { verificationHeaders } from '../support/witness-client.ts';
+import type { VerifiedCall } from '../support/witness-client.ts';
 import { contentOf } from '../support/witness.ts';
 
-export interface SentRequest extends WitnessedCall {
+export interface SentRequest extends VerifiedCall {
   readonly method: 'POST' | 'PUT';
   readonly requestBytes: number;
   /** Sizes of the chunks, in turns; without them the length is declared. */
@@ -21,7 +21,7 @@ export function encodeRequest(sent: SentRequest): { readonly head: Buffer; reado
   const content = contentOf(id, requestBytes);
   const fields: Readonly<Record<string, string>> = {
     Host: '127.0.0.1',
-    ...witnessFields(sent),
+    ...verificationHeaders(sent),
     ...(expectsContinue ? { Expect: '100-continue' } : {}),
     ...(chunkSizes === undefined ? { 'Content-Length': String(requestBytes) } : { 'Transfer-Encoding': 'chunked' }),
   };

@@ -6,10 +6,10 @@ import type { Socket } from 'node:net';
 import { gate, giveToken, startInProcess } from '../sidecar/in-process.ts';
 import type { InProcess } from '../sidecar/in-process.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { until } from '../support/until.ts';
-import { startWitnessUpstream } from '../support/witness-upstream.ts';
-import type { Refusal, WitnessUpstream, WitnessedAttempt } from '../support/witness-upstream.ts';
-import { witnessFields } from '../support/witness-client.ts';
+import { waitUntil } from '../support/until.ts';
+import { startVerifyingUpstream } from '../support/witness-upstream.ts';
+import type { RefusalResponse, VerifyingUpstream, VerifiedAttempt } from '../support/witness-upstream.ts';
+import { verificationHeaders } from '../support/witness-client.ts';
 
 /** Where a request waits; those that start with `replay` wait for their second attempt. */
 export const STAGES = [
@@ -29,7 +29,7 @@ const IN_FLIGHT = 2;
 export interface Staged {
   readonly url: string;
   readonly sidecar: InProcess;
-  readonly upstream: WitnessUpstream;
+  readonly upstream: VerifyingUpstream;
   /** Makes the requests that come wait; returns what ends their wait. */
   enter(stage: Exclude<Stage, 'token'>): Promise<() => void>;
 }
@@ -37,9 +37,9 @@ export interface Staged {
 /** @param firstToken is waited for before any token is given */
 export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
   let blocking: Promise<void> | undefined;
-  const upstream = await startWitnessUpstream({
+  const upstream = await startVerifyingUpstream({
     refuse,
-    hold: ({ statement: { id } }) => (id.startsWith('block-') ? blocking : undefined),
+    hold: ({ stated: { id } }) => (id.startsWith('block-') ? blocking : undefined),
   });
   const sidecar = await startInProcess({
     apiUrl: upstream.url,
@@ -58,7 +58,7 @@ export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
     const id = `block-${String(++blocks)}`;
     const socket = await openSocket(sidecar.url);
     socket.on('error', () => socket.destroy()).resume();
-    const fields = Object.entries(witnessFields({ id, requestBytes: 0 })).map(
+    const fields = Object.entries(verificationHeaders({ id, requestBytes: 0 })).map(
       ([name, value]) => `${name}: ${value}\r\n`,
     );
     const length = `Content-Length: ${String(requestBytes)}\r\n`;
@@ -70,7 +70,7 @@ export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
     const { opened, open: release } = gate();
     blocking = opened;
     const sockets = await Promise.all(Array.from({ length: IN_FLIGHT + waiting }, () => open(0, 0)));
-    await until(async () => {
+    await waitUntil(async () => {
       const { queued, inFlight } = await sidecar.throttle();
       return queued === waiting && inFlight === IN_FLIGHT;
     }, 'all places in flight are taken');
@@ -81,7 +81,7 @@ export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
   };
   const fillPlaces = async (): Promise<() => void> => {
     const sockets = await Promise.all(Array.from({ length: IN_FLIGHT }, () => open(10, 5)));
-    await until(async () => (await sidecar.throttle()).queued === IN_FLIGHT, 'both places for bodies are taken');
+    await waitUntil(async () => (await sidecar.throttle()).queued === IN_FLIGHT, 'both places for bodies are taken');
     return () => sockets.forEach((socket) => socket.destroy());
   };
   const enter = (stage: Stage): Promise<() => void> => {
@@ -98,7 +98,7 @@ export async function startStaged(firstToken?: Promise<void>): Promise<Staged> {
 }
 
 /** The id of a request names its stage. */
-function refuse({ statement: { id }, attempt }: WitnessedAttempt): Refusal | 'reset' | undefined {
+function refuse({ stated: { id }, attempt }: VerifiedAttempt): RefusalResponse | 'reset' | undefined {
   const [, kind] = /replay-(\d+|reset)/.exec(id) ?? [];
   if (kind === undefined || attempt > 1) return undefined;
   return kind === 'reset' ? 'reset' : { status: Number(kind), headers: kind === '429' ? { 'retry-after': '0' } : {} };

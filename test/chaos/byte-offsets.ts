@@ -4,10 +4,10 @@
  */
 import { Agent, request } from 'undici';
 import { DIRECTIONS, FAULTS, startChaosProxy } from '../support/chaos-proxy.ts';
-import type { ChaosProxy, Plan, Planner } from '../support/chaos-proxy.ts';
-import { startChain } from '../support/chain.ts';
-import { Ledger } from '../support/ledger.ts';
-import type { Balance, Outcome } from '../support/ledger.ts';
+import type { ChaosProxy, FaultPlan, FaultPlanner } from '../support/chaos-proxy.ts';
+import { startSidecarStack } from '../support/chain.ts';
+import { OutcomeChecker } from '../support/ledger.ts';
+import type { OutcomeReport, ClientOutcome } from '../support/ledger.ts';
 import type { RecordedRequest } from '../support/recording-upstream.ts';
 
 const METHODS = ['GET', 'POST'] as const;
@@ -33,13 +33,13 @@ const ENVIRONMENT = {
   SIDECAR_BODY_IDLE_TIMEOUT_MS: String(SILENCE_MS),
 };
 
-interface Case extends Plan {
+interface Case extends FaultPlan {
   readonly id: string;
   readonly hop: Hop;
   readonly method: Method;
 }
 
-export interface ChaosReport extends Balance {
+export interface ChaosReport extends OutcomeReport {
   /** Bytes of the longest exchange on one connection, both directions together. */
   readonly exchangeBytes: number;
   /** Per place and kind of fault, how often each outcome came about. */
@@ -48,7 +48,7 @@ export interface ChaosReport extends Balance {
 
 /** @param every takes each n-th offset only */
 export async function runByteOffsets(every: number, concurrency: number): Promise<ChaosReport> {
-  const ledger = new Ledger();
+  const ledger = new OutcomeChecker();
   const planned = new Map<string, Case>();
   await using proxies = {
     client: await startChaosProxy(plannerOf(planned, 'client')),
@@ -58,12 +58,12 @@ export async function runByteOffsets(every: number, concurrency: number): Promis
       await this.upstream[Symbol.asyncDispose]();
     },
   };
-  await using chain = await startChain({
+  await using chain = await startSidecarStack({
     name: 'chaos',
     env: { ...ENVIRONMENT, SIDECAR_BASE_URL: proxies.upstream.url },
-    answer: (seen, response) => {
+    respond: (seen, response) => {
       const id = idOf(seen);
-      ledger.see(id, seen.bodySha256);
+      ledger.recordReceived(id, seen.bodySha256);
       const body = answerTo(id, seen.method);
       if (seen.method === 'POST') response.writeHead(200, { 'content-length': body.length }).end(body);
       else response.writeHead(200).write(body.slice(0, 900), () => response.end(body.slice(900)));
@@ -93,7 +93,7 @@ export async function runByteOffsets(every: number, concurrency: number): Promis
   await runAll(dripping, run, Math.min(concurrency, MOST_DRIPPING));
   await agent.destroy();
   const sums = [...lengths.values()].map(({ request: up, response: down }) => up + down);
-  return { ...ledger.balance(), exchangeBytes: Math.max(...sums), table };
+  return { ...ledger.report(), exchangeBytes: Math.max(...sums), table };
 }
 
 async function runAll(cases: readonly Case[], run: (each: Case) => Promise<void>, concurrency: number): Promise<void> {
@@ -104,7 +104,7 @@ async function runAll(cases: readonly Case[], run: (each: Case) => Promise<void>
   await Promise.all(Array.from({ length: concurrency }, worker));
 }
 
-function plannerOf(planned: Map<string, Case>, hop: Hop): Planner {
+function plannerOf(planned: Map<string, Case>, hop: Hop): FaultPlanner {
   return (head) => {
     const id = /^x-request-id: (\S+)/im.exec(head)?.[1] ?? '';
     const plan = planned.get(id);
@@ -114,17 +114,17 @@ function plannerOf(planned: Map<string, Case>, hop: Hop): Planner {
   };
 }
 
-type Lengths = ReadonlyMap<string, ChaosProxy['lastExchange']>;
+type Lengths = ReadonlyMap<string, ChaosProxy['lastExchangeBytes']>;
 
 /** How long each exchange is on each connection, when nothing breaks it. */
 async function measure(
   proxies: Readonly<Record<Hop, ChaosProxy>>,
   send: (id: string, method: Method, mayGiveUp: boolean) => Promise<string>,
 ): Promise<Lengths> {
-  const lengths = new Map<string, ChaosProxy['lastExchange']>();
+  const lengths = new Map<string, ChaosProxy['lastExchangeBytes']>();
   for (const [index, method] of METHODS.entries()) {
     await send(`whole-${String(index)}`, method, false);
-    for (const hop of HOPS) lengths.set(hop + method, proxies[hop].lastExchange);
+    for (const hop of HOPS) lengths.set(hop + method, proxies[hop].lastExchangeBytes);
   }
   return lengths;
 }
@@ -147,17 +147,17 @@ function allCases(lengths: Lengths, every: number): Case[] {
 }
 
 async function sendOne(
-  ledger: Ledger,
+  ledger: OutcomeChecker,
   agent: Agent,
   url: string,
   { id, method, mayGiveUp }: { id: string; method: Method; mayGiveUp: boolean },
 ): Promise<string> {
   const sent = method === 'POST' ? JSON.stringify({ id, pad: 'p'.repeat(800) }) : '';
-  ledger.open(id, { method, sent, expected: answerTo(id, method), withinMs: WITHIN_MS, mayGiveUp });
-  return ledger.close(id, await outcomeOf(agent, url, id, method, sent));
+  ledger.recordSent(id, { method, sent, expected: answerTo(id, method), withinMs: WITHIN_MS, mayGiveUp });
+  return ledger.recordOutcome(id, await outcomeOf(agent, url, id, method, sent));
 }
 
-async function outcomeOf(agent: Agent, url: string, id: string, method: Method, sent: string): Promise<Outcome> {
+async function outcomeOf(agent: Agent, url: string, id: string, method: Method, sent: string): Promise<ClientOutcome> {
   const signal = AbortSignal.timeout(PATIENCE_MS);
   try {
     const headers = { 'x-request-id': id, ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) };

@@ -6,10 +6,10 @@ import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startChaosProxy } from '../support/chaos-proxy.ts';
 import type { Fault } from '../support/chaos-proxy.ts';
-import { Ledger } from '../support/ledger.ts';
+import { OutcomeChecker } from '../support/ledger.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
-import { callWitnessed } from '../support/witness-client.ts';
-import { startWitnessUpstream } from '../support/witness-upstream.ts';
+import { callVerified } from '../support/witness-client.ts';
+import { startVerifyingUpstream } from '../support/witness-upstream.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 const POST = { method: 'POST', sent: 'question', expected: 'answer', withinMs: 60_000 };
@@ -17,34 +17,50 @@ const ANSWERED = { kind: 'answered', status: 200, body: 'answer' } as const;
 
 describe('the ledger', () => {
   it('balances where everything went well', () => {
-    const ledger = new Ledger();
-    ledger.open('a', POST);
-    ledger.see('a', sha256('question'));
-    expect(ledger.close('a', ANSWERED)).toBe('answered 200');
-    expect(ledger.balance()).toMatchObject({ requests: 1, seen: 1, violations: [], outcomes: { 'answered 200': 1 } });
+    const ledger = new OutcomeChecker();
+    ledger.recordSent('a', POST);
+    ledger.recordReceived('a', sha256('question'));
+    expect(ledger.recordOutcome('a', ANSWERED)).toBe('answered 200');
+    expect(ledger.report()).toMatchObject({ requests: 1, seen: 1, violations: [], outcomes: { 'answered 200': 1 } });
   });
 
-  it.each<[string, (ledger: Ledger) => void, string]>([
-    ['a request without an outcome', (ledger) => ledger.see('a', sha256('question')), 'no outcome'],
-    ['a POST seen twice', (ledger) => ['', ''].forEach(() => ledger.see('a', sha256('question'))), '2 times'],
-    ['a damaged request body', (ledger) => ledger.see('a', sha256('quest')), 'took a damaged body for whole'],
-    ['a request of nobody', (ledger) => ledger.see('b', sha256('')), 'nobody sent this'],
-    ['a damaged answer', (ledger) => ledger.close('a', { ...ANSWERED, body: 'answ' }), 'damaged answer'],
-    ['an answer out of nowhere', (ledger) => ledger.close('a', ANSWERED), 'never saw it'],
-    ['two outcomes', (ledger) => ['', ''].forEach(() => ledger.close('a', { kind: 'cut' })), 'a second outcome'],
-    ['a client that was left alone', (ledger) => ledger.close('a', { kind: 'gave-up' }), 'left without an outcome'],
+  it.each<[string, (ledger: OutcomeChecker) => void, string]>([
+    ['a request without an outcome', (ledger) => ledger.recordReceived('a', sha256('question')), 'no outcome'],
+    [
+      'a POST seen twice',
+      (ledger) => ['', ''].forEach(() => ledger.recordReceived('a', sha256('question'))),
+      '2 times',
+    ],
+    [
+      'a damaged request body',
+      (ledger) => ledger.recordReceived('a', sha256('quest')),
+      'took a damaged body for whole',
+    ],
+    ['a request of nobody', (ledger) => ledger.recordReceived('b', sha256('')), 'nobody sent this'],
+    ['a damaged answer', (ledger) => ledger.recordOutcome('a', { ...ANSWERED, body: 'answ' }), 'damaged answer'],
+    ['an answer out of nowhere', (ledger) => ledger.recordOutcome('a', ANSWERED), 'never saw it'],
+    [
+      'two outcomes',
+      (ledger) => ['', ''].forEach(() => ledger.recordOutcome('a', { kind: 'cut' })),
+      'a second outcome',
+    ],
+    [
+      'a client that was left alone',
+      (ledger) => ledger.recordOutcome('a', { kind: 'gave-up' }),
+      'left without an outcome',
+    ],
   ])('finds %s', (_, happen, words) => {
-    const ledger = new Ledger();
-    ledger.open('a', POST);
+    const ledger = new OutcomeChecker();
+    ledger.recordSent('a', POST);
     happen(ledger);
-    expect(ledger.balance().violations.join()).toContain(words);
+    expect(ledger.report().violations.join()).toContain(words);
   });
 
   it('finds a request that took too long', () => {
-    const ledger = new Ledger();
-    ledger.open('a', { ...POST, withinMs: -1 });
-    ledger.close('a', { kind: 'cut' });
-    expect(ledger.balance().violations.join()).toContain('took');
+    const ledger = new OutcomeChecker();
+    ledger.recordSent('a', { ...POST, withinMs: -1 });
+    ledger.recordOutcome('a', { kind: 'cut' });
+    expect(ledger.report().violations.join()).toContain('took');
   });
 });
 
@@ -69,17 +85,17 @@ async function startTarget(answer: string) {
 describe('the witness', () => {
   /** Calls a witness through a relay that changes what the client has sent and what it gets. */
   async function callThrough(change: (text: string) => string) {
-    await using upstream = await startWitnessUpstream();
+    await using upstream = await startVerifyingUpstream();
     await using relay = await startChangingRelay(upstream.url, change);
     const agent = new Agent();
-    const outcome = await callWitnessed(agent, relay.url, {
+    const outcome = await callVerified(agent, relay.url, {
       id: 'a',
       method: 'POST',
       requestBytes: 40,
-      replyBytes: 60,
+      responseBytes: 60,
     });
     await agent.destroy();
-    return { ...outcome, altered: upstream.books.altered, brokenOff: upstream.books.brokenOff };
+    return { ...outcome, altered: upstream.stats.altered, brokenOff: upstream.stats.brokenOff };
   }
 
   it('finds nothing where nothing is changed', async () => {

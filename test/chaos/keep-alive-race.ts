@@ -5,9 +5,9 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { startChain } from '../support/chain.ts';
-import { Ledger } from '../support/ledger.ts';
-import type { Balance, Outcome } from '../support/ledger.ts';
+import { startSidecarStack } from '../support/chain.ts';
+import { OutcomeChecker } from '../support/ledger.ts';
+import type { OutcomeReport, ClientOutcome } from '../support/ledger.ts';
 
 const METHODS = ['GET', 'POST'] as const;
 type Method = (typeof METHODS)[number];
@@ -16,7 +16,7 @@ type Method = (typeof METHODS)[number];
 const JITTER_MS = 5;
 const CLIENTS = 16;
 
-export interface RaceReport extends Balance {
+export interface RaceReport extends OutcomeReport {
   readonly gets: number;
   readonly failedGets: number;
   readonly posts: number;
@@ -26,13 +26,13 @@ export interface RaceReport extends Balance {
 }
 
 export async function runKeepAliveRace(count: number): Promise<RaceReport> {
-  const ledger = new Ledger();
-  await using chain = await startChain({
+  const ledger = new OutcomeChecker();
+  await using chain = await startSidecarStack({
     name: 'keep-alive-race',
     env: { SIDECAR_RATE: '100000', SIDECAR_BURST: '10000' },
-    answer: (seen, response) => {
+    respond: (seen, response) => {
       const id = String(seen.headers['x-request-id']);
-      ledger.see(id, seen.bodySha256);
+      ledger.recordReceived(id, seen.bodySha256);
       response.end(`answer to ${id}`);
     },
   });
@@ -61,7 +61,7 @@ export async function runKeepAliveRace(count: number): Promise<RaceReport> {
   };
   await Promise.all(Array.from({ length: CLIENTS }, client));
   await agent.destroy();
-  return { ...ledger.balance(), ...tally, connections };
+  return { ...ledger.report(), ...tally, connections };
 }
 
 /** Connections on which a request is being answered. */
@@ -75,15 +75,15 @@ function closeWhenIdle(socket: Socket): void {
 }
 
 /** @returns the status of the answer; 0 without one */
-async function sendOne(ledger: Ledger, agent: Agent, url: string, id: string, method: Method): Promise<number> {
+async function sendOne(ledger: OutcomeChecker, agent: Agent, url: string, id: string, method: Method): Promise<number> {
   const sent = method === 'POST' ? JSON.stringify({ id }) : '';
-  ledger.open(id, { method, sent, expected: `answer to ${id}`, withinMs: 20_000 });
+  ledger.recordSent(id, { method, sent, expected: `answer to ${id}`, withinMs: 20_000 });
   const outcome = await outcomeOf(agent, url, id, method, sent);
-  ledger.close(id, outcome);
+  ledger.recordOutcome(id, outcome);
   return outcome.kind === 'answered' ? outcome.status : 0;
 }
 
-async function outcomeOf(agent: Agent, url: string, id: string, method: Method, sent: string): Promise<Outcome> {
+async function outcomeOf(agent: Agent, url: string, id: string, method: Method, sent: string): Promise<ClientOutcome> {
   try {
     const headers = { 'x-request-id': id };
     const body = method === 'POST' ? sent : null;

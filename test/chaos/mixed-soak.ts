@@ -8,12 +8,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent } from 'undici';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { callWitnessed } from '../support/witness-client.ts';
-import type { WitnessedOutcome } from '../support/witness-client.ts';
-import { openBooks, sendReply, witnessRequest } from '../support/witness-upstream.ts';
-import type { WitnessBooks } from '../support/witness-upstream.ts';
+import { callVerified } from '../support/witness-client.ts';
+import type { VerifiedOutcome } from '../support/witness-client.ts';
+import { createVerificationStats, sendRequestedResponse, verifyRequest } from '../support/witness-upstream.ts';
+import type { VerificationStats } from '../support/witness-upstream.ts';
 
 const CLIENTS = 32;
 const FAULT_SHARE = 0.01;
@@ -43,7 +43,7 @@ export interface SoakReport {
 export async function runMixedSoak(count: number, onLook: (look: Look) => void): Promise<SoakReport> {
   await using cleanup = new AsyncDisposableStack();
   const tokens = cleanup.use(await startTokenServer());
-  const books = openBooks();
+  const books = createVerificationStats();
   let faults = 0;
   const upstream = createServer((message, response) => {
     if (Math.random() >= FAULT_SHARE) {
@@ -60,7 +60,7 @@ export async function runMixedSoak(count: number, onLook: (look: Look) => void):
     spawnSidecar({
       name: 'mixed-soak',
       env: {
-        ...settings(upstreamUrl, tokens.url, newCredential()),
+        ...baseSettings(upstreamUrl, tokens.url, newCredential()),
         SIDECAR_LISTEN: url.slice('http://'.length),
         SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
         SIDECAR_RATE: '1000000',
@@ -74,7 +74,7 @@ export async function runMixedSoak(count: number, onLook: (look: Look) => void):
   );
   const agent = new Agent({ connections: CLIENTS });
   cleanup.defer(() => agent.destroy());
-  while ((await callWitnessed(agent, `${url}/soak`, { id: 'first' })).status === 'cut')
+  while ((await callVerified(agent, `${url}/soak`, { id: 'first' })).status === 'cut')
     await new Promise((resolve) => setTimeout(resolve, 20));
 
   const outcomes: Record<string, number> = {};
@@ -116,10 +116,14 @@ export function findGrowth(looks: readonly Look[]): string[] {
 
 type Respond = (message: IncomingMessage, response: ServerResponse) => void;
 
-async function answerWhole(books: WitnessBooks, message: IncomingMessage, response: ServerResponse): Promise<void> {
-  const attempt = await witnessRequest(message, books);
+async function answerWhole(
+  books: VerificationStats,
+  message: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const attempt = await verifyRequest(message, books);
   if (attempt === undefined) response.destroy();
-  else sendReply(attempt.statement.id, message, response);
+  else sendRequestedResponse(attempt.stated.id, message, response);
 }
 
 const FAULTS: readonly Respond[] = [
@@ -135,10 +139,10 @@ const FAULTS: readonly Respond[] = [
   (message) => message.resume(),
 ];
 
-function callOnce(dispatcher: Agent, url: string, index: number): Promise<WitnessedOutcome> {
+function callOnce(dispatcher: Agent, url: string, index: number): Promise<VerifiedOutcome> {
   const bytes = index % 100 === 99 ? LARGE_BODY_BYTES : BODY_BYTES;
   const requestBytes = index % 2 === 0 ? 0 : bytes;
-  return callWitnessed(dispatcher, `${url}/soak`, { id: `mixed-${String(index)}`, requestBytes, replyBytes: bytes });
+  return callVerified(dispatcher, `${url}/soak`, { id: `mixed-${String(index)}`, requestBytes, responseBytes: bytes });
 }
 
 function lookAt(pid: number): { rssMiB: number; descriptors: number } {

@@ -4,12 +4,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { Ledger } from '../support/ledger.ts';
-import type { Balance, Outcome } from '../support/ledger.ts';
+import { OutcomeChecker } from '../support/ledger.ts';
+import type { OutcomeReport, ClientOutcome } from '../support/ledger.ts';
 import { freePort } from '../support/loopback.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 /** Callers of each kind. */
@@ -19,7 +19,7 @@ const LIFE_MS = 120;
 /** How long the upstream takes, so that there is always something under way. */
 const ANSWER_MS = 10;
 
-export interface RestartReport extends Balance {
+export interface RestartReport extends OutcomeReport {
   readonly restarts: number;
   /** Exit codes other than 0. */
   readonly failedExits: readonly (number | null)[];
@@ -33,20 +33,20 @@ export interface RestartReport extends Balance {
 }
 
 export async function runRestarts(restarts: number): Promise<RestartReport> {
-  const ledger = new Ledger();
+  const ledger = new OutcomeChecker();
   const seen = new Set<string>();
   await using tokens = await startTokenServer();
   await using upstream = await startRecordingUpstream(async (message, response) => {
     const id = String(message.headers['x-request-id']);
     seen.add(id);
-    ledger.see(id, message.bodySha256);
+    ledger.recordReceived(id, message.bodySha256);
     await sleep(ANSWER_MS);
     response.end(`answer to ${id}`);
   });
   const port = await freePort();
   const load = startLoad(ledger, `http://127.0.0.1:${String(port)}`);
   const env = {
-    ...settings(upstream.url, tokens.url, newCredential()),
+    ...baseSettings(upstream.url, tokens.url, newCredential()),
     SIDECAR_LISTEN: `127.0.0.1:${String(port)}`,
     SIDECAR_RATE: '100000',
     SIDECAR_BURST: '10000',
@@ -67,7 +67,7 @@ export async function runRestarts(restarts: number): Promise<RestartReport> {
     (end, round) => load.cut.slice(cutBy[round - 1] ?? 0, end).filter((id) => !seen.has(id)).length,
   );
   return {
-    ...ledger.balance(),
+    ...ledger.report(),
     restarts,
     failedExits,
     lost,
@@ -85,7 +85,7 @@ interface Load {
   finish(): Promise<void>;
 }
 
-function startLoad(ledger: Ledger, url: string): Load {
+function startLoad(ledger: OutcomeChecker, url: string): Load {
   const cut: string[] = [];
   let refusals = 0;
   let isOver = false;
@@ -93,13 +93,13 @@ function startLoad(ledger: Ledger, url: string): Load {
     for (let count = 0; !isOver; count++) {
       const id = `${name}-${String(count)}`;
       const sent = JSON.stringify({ id });
-      ledger.open(id, { method: 'POST', sent, expected: `answer to ${id}`, withinMs: 30_000 });
+      ledger.recordSent(id, { method: 'POST', sent, expected: `answer to ${id}`, withinMs: 30_000 });
       let outcome = await callOnce(agent, url, id, sent);
       for (; outcome === 'refused'; outcome = await callOnce(agent, url, id, sent)) {
         refusals++;
         await sleep(5);
       }
-      ledger.close(id, outcome);
+      ledger.recordOutcome(id, outcome);
       if (outcome.kind === 'cut') cut.push(id);
       await sleep(Math.random() * 3);
     }
@@ -120,7 +120,7 @@ function startLoad(ledger: Ledger, url: string): Load {
   };
 }
 
-async function callOnce(agent: Agent, url: string, id: string, sent: string): Promise<Outcome | 'refused'> {
+async function callOnce(agent: Agent, url: string, id: string, sent: string): Promise<ClientOutcome | 'refused'> {
   try {
     const headers = { 'x-request-id': id };
     const answer = await request(`${url}/restarts`, { dispatcher: agent, method: 'POST', headers, body: sent });

@@ -1,11 +1,11 @@
 /** What argv means, and what is said about one that means nothing. */
 import { describe, expect, test } from 'vitest';
-import { readArguments } from '../../src/commands/arguments.ts';
+import { parseArguments } from '../../src/commands/arguments.ts';
 import { COMMAND_NAMES } from '../../src/commands/command-table.ts';
 
 const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');
 const misuse = (line: string): string => {
-  const reading = readArguments(words(line));
+  const reading = parseArguments(words(line));
   if (reading.kind !== 'misuse') throw new Error(`understood as ${reading.kind}`);
   return reading.why;
 };
@@ -25,14 +25,14 @@ describe('an invocation', () => {
     ['completion zsh', 'completion', ['zsh'], {}],
     ['init --scope=-odd-', 'init', [], { scope: '-odd-' }],
   ])('"%s"', (line, command, operands, values) => {
-    const reading = readArguments(words(line));
+    const reading = parseArguments(words(line));
     if (reading.kind !== 'invocation') throw new Error(`read as ${reading.kind}`);
     const { invocation } = reading;
     expect([invocation.command, invocation.operands]).toEqual([command, operands]);
     expect(Object.fromEntries(invocation.values)).toEqual(values);
   });
   test('options without a value', () => {
-    const reading = readArguments(['check', '--json']);
+    const reading = parseArguments(['check', '--json']);
     if (reading.kind !== 'invocation') throw new Error(`read as ${reading.kind}`);
     expect([...reading.invocation.given]).toEqual(['json']);
   });
@@ -49,10 +49,10 @@ describe('help and version', () => {
     ['help help', 'help'],
     ['chekc --help', undefined],
   ])('"%s"', (line, command) => {
-    expect(readArguments(words(line))).toEqual({ kind: 'help', command });
+    expect(parseArguments(words(line))).toEqual({ kind: 'help', command });
   });
   test.each(['--version', '-v', 'check --version'])('"%s"', (line) => {
-    expect(readArguments(words(line))).toEqual({ kind: 'version' });
+    expect(parseArguments(words(line))).toEqual({ kind: 'version' });
   });
 });
 

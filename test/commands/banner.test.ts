@@ -1,7 +1,7 @@
 /** What a person is told at the start. */
 import { expect, test } from 'vitest';
-import { describeStart } from '../../src/commands/banner.ts';
-import { plain } from '../../src/commands/paint.ts';
+import { describeStartup } from '../../src/commands/banner.ts';
+import { paintNothing } from '../../src/commands/paint.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 
@@ -10,7 +10,7 @@ const PLACES = { proxyUrl: 'http://localhost:18080', adminUrl: 'http://localhost
 function banner(env: Record<string, string>, file?: string, places = PLACES, columns = 120): string {
   const loaded = loadConfig({ env, file });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
-  return describeStart(loaded, '1.2.3', places, { paint: plain, columns });
+  return describeStartup(loaded, '1.2.3', places, { paint: paintNothing, columns });
 }
 
 test('where to connect, who is called, as whom, how fast, where to look, how to end it', () => {

@@ -2,13 +2,13 @@
 import { rootCertificates } from 'node:tls';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { printConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/config.ts';
 import { SETTINGS } from '../../src/config/schema/schema.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 
 test('one line per setting, with its value and where that came from', () => {
   const file = scratchFile('throttle:\n  burst: 3\n');
-  const { exitCode, stdout, stderr } = printConfig({ env: { ...BASE_ENV, SIDECAR_RATE: '2.5' }, file });
+  const { exitCode, stdout, stderr } = renderConfig({ env: { ...BASE_ENV, SIDECAR_RATE: '2.5' }, file });
   expect([exitCode, stderr]).toEqual([0, '']);
   expect(stdout).toContain('  rate: 2.5 # environment SIDECAR_RATE\n');
   expect(stdout).toContain(`  burst: 3 # file ${file}\n`);
@@ -24,7 +24,7 @@ test('credentials are masked, in place or in a file', () => {
     SIDECAR_LISTEN_REQUIRED_HEADER_NAME: 'X-Key',
     SIDECAR_LISTEN_REQUIRED_HEADER_VALUE: 'sesame-of-the-listener',
   };
-  const { stdout } = printConfig({ env: inPlace });
+  const { stdout } = renderConfig({ env: inPlace });
   expect(parse(stdout)).toMatchObject({
     auth: { clientId: '********', clientSecret: '********', clientSecretFile: null },
     listen: { requiredHeader: { name: 'X-Key', value: '********' } },
@@ -33,25 +33,25 @@ test('credentials are masked, in place or in a file', () => {
     expect(stdout).not.toContain(secret);
 
   const path = scratchFile('sesame-of-the-file\n');
-  const fromFile = printConfig({ env: { ...BASE_ENV, SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path } });
+  const fromFile = renderConfig({ env: { ...BASE_ENV, SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path } });
   expect(fromFile.stdout).toContain(`clientSecretFile: ${path} # environment`);
   expect(fromFile.stdout).not.toContain('sesame');
 });
 
 test('the password of an audience is masked', () => {
-  const { stdout } = printConfig({ env: { ...BASE_ENV, SIDECAR_AUDIENCE: 'https://user:sesame@api.example.com/' } });
+  const { stdout } = renderConfig({ env: { ...BASE_ENV, SIDECAR_AUDIENCE: 'https://user:sesame@api.example.com/' } });
   expect(stdout).toContain('audience: https://********@api.example.com/ #');
 });
 
 test('the authority file that the token endpoint inherits is pointed out', () => {
   const env = { ...BASE_ENV, SIDECAR_CA_FILE: scratchFile(rootCertificates[0] ?? '') };
-  expect(printConfig({ env }).stdout).toContain('  caFile: null # default, as upstream.caFile\n');
-  expect(printConfig({ env: BASE_ENV }).stdout).not.toContain('as upstream.caFile');
+  expect(renderConfig({ env }).stdout).toContain('  caFile: null # default, as upstream.caFile\n');
+  expect(renderConfig({ env: BASE_ENV }).stdout).not.toContain('as upstream.caFile');
 });
 
 test('an invalid configuration: its problems on stderr, nothing on stdout, exit 2', () => {
   const secret = 'sesame:of\u0000the-test';
-  const { exitCode, stdout, stderr } = printConfig({
+  const { exitCode, stdout, stderr } = renderConfig({
     env: {
       ...BASE_ENV,
       SIDECAR_BASE_URL: `https://user:${secret}@api.example.com`,
@@ -83,7 +83,7 @@ test.each([
   ],
   ['allowInsecureHttp', 'allowInsecureHttp: false # default\n'],
 ])('of %s alone', (part, stdout) => {
-  expect(printConfig({ env: BASE_ENV }, part)).toEqual({ exitCode: 0, stdout, stderr: '' });
+  expect(renderConfig({ env: BASE_ENV }, part)).toEqual({ exitCode: 0, stdout, stderr: '' });
 });
 
 test.each([
@@ -93,7 +93,7 @@ test.each([
   ['throttle.', 'unknown key "throttle."; did you mean throttle?'],
   ['colour\n', String.raw`unknown key "colour\n"; bearer-sidecar config shows all of them`],
 ])('of %j: %s', (part, message) => {
-  expect(printConfig({ env: BASE_ENV }, part)).toEqual({
+  expect(renderConfig({ env: BASE_ENV }, part)).toEqual({
     exitCode: 2,
     stdout: '',
     stderr: `bearer-sidecar: ${message}\n`,

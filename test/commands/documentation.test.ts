@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readArguments } from '../../src/commands/arguments.ts';
+import { parseArguments } from '../../src/commands/arguments.ts';
 import { COMMAND_NAMES, commandOf } from '../../src/commands/command-table.ts';
 
 const PAGE = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'command-line.md'), 'utf8');
@@ -17,13 +17,13 @@ function commandsIn(text: string): string[][] {
 }
 
 test.each(BLOCKS.flatMap(commandsIn))('the page: bearer-sidecar %s', (...argv) => {
-  expect(readArguments(argv)).toMatchObject({ kind: 'invocation' });
+  expect(parseArguments(argv)).toMatchObject({ kind: 'invocation' });
 });
 
 test.each(COMMAND_NAMES.flatMap((name) => commandOf(name).examples.flatMap(commandsIn)))(
   'the help: bearer-sidecar %s',
   (...argv) => {
-    expect(readArguments(argv)).toMatchObject({ kind: expect.stringMatching(/^(invocation|help)$/) as string });
+    expect(parseArguments(argv)).toMatchObject({ kind: expect.stringMatching(/^(invocation|help)$/) as string });
   },
 );
 

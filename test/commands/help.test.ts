@@ -1,21 +1,21 @@
 /** The help fits the screens that people have, and tells of everything there is. */
 import { describe, expect, test } from 'vitest';
-import { COMMAND_NAMES, commandOf, written } from '../../src/commands/command-table.ts';
+import { COMMAND_NAMES, commandOf, formatOption } from '../../src/commands/command-table.ts';
 import { describeCommand, describeProgram } from '../../src/commands/help.ts';
-import { plain } from '../../src/commands/paint.ts';
+import { paintNothing } from '../../src/commands/paint.ts';
 import type { Paint } from '../../src/commands/paint.ts';
 
 const shout: Paint = (role, text) => `<${role}>${text}</>`;
 const linesOf = (text: string): string[] => text.trimEnd().split('\n');
 
 test('--help fits 80 by 24, with a line left for the prompt', () => {
-  const lines = linesOf(describeProgram('10.20.30', plain));
+  const lines = linesOf(describeProgram('10.20.30', paintNothing));
   expect(lines.length).toBeLessThanOrEqual(23);
   expect(lines.filter((line) => line.length > 79)).toEqual([]);
 });
 
 test('it names every command, and what run needs', () => {
-  const text = describeProgram('1.2.3', plain);
+  const text = describeProgram('1.2.3', paintNothing);
   for (const name of COMMAND_NAMES)
     expect(text).toMatch(new RegExp(`^  ${name} .*${commandOf(name).summary.slice(0, 10)}`, 'm'));
   for (const name of ['BASE_URL', 'AUTH_URL', 'CLIENT_ID', 'CLIENT_SECRET', 'AUDIENCE', 'SCOPE'])
@@ -23,13 +23,13 @@ test('it names every command, and what run needs', () => {
 });
 
 describe.each(COMMAND_NAMES)('help %s', (name) => {
-  const text = describeCommand(name, plain);
+  const text = describeCommand(name, paintNothing);
   test('fits the screen', () => {
     expect(linesOf(text).filter((line) => line.length > 79)).toEqual([]);
   });
   test('tells how it is used, its options and an example', () => {
     expect(text).toContain(`\nUsage: bearer-sidecar ${name}`);
-    for (const option of commandOf(name).options) expect(text).toContain(`\n  ${written(option)} `);
+    for (const option of commandOf(name).options) expect(text).toContain(`\n  ${formatOption(option)} `);
     expect(text).toMatch(/\nExamples\n {2}\S/);
   });
 });
@@ -37,5 +37,5 @@ describe.each(COMMAND_NAMES)('help %s', (name) => {
 test('colours change nothing but colours', () => {
   for (const text of [describeProgram('1.2.3', shout), describeCommand('init', shout)])
     expect(text).toMatch(/<heading>bearer-sidecar .*<name>--help/s);
-  expect(describeProgram('1.2.3', shout).replaceAll(/<[a-z/]*>/g, '')).toBe(describeProgram('1.2.3', plain));
+  expect(describeProgram('1.2.3', shout).replaceAll(/<[a-z/]*>/g, '')).toBe(describeProgram('1.2.3', paintNothing));
 });

@@ -1,13 +1,13 @@
 /** The log as people read it, and when it is written for them. */
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { plain } from '../../src/commands/paint.ts';
+import { paintNothing } from '../../src/commands/paint.ts';
 import type { Paint } from '../../src/commands/paint.ts';
-import { formatLine, isForPeople, openLog } from '../../src/commands/readable-log.ts';
+import { formatLine, isReadableFormat, openLog } from '../../src/commands/readable-log.ts';
 import { MemoryStream } from '../telemetry/log/memory-stream.ts';
 
 const TIME = '2026-11-21T10:00:00.007Z';
-const shown = (fields: object, paint: Paint = plain): string =>
+const shown = (fields: object, paint: Paint = paintNothing): string =>
   formatLine(JSON.stringify({ level: 'info', time: TIME, ...fields }), paint);
 
 describe('a line', () => {
@@ -58,11 +58,11 @@ describe('a line', () => {
     const nasty = '\u001b[2J\u0007\r\nforged\u202e\u2028\u009b1A';
     const line = shown({ level: nasty, [nasty]: nasty, list: [nasty], msg: nasty, method: nasty });
     const request = shown({ msg: 'request', method: nasty, path: nasty, code: nasty, durationMs: nasty, time: nasty });
-    for (const text of [line, request, formatLine(`no JSON ${nasty}`, plain)])
+    for (const text of [line, request, formatLine(`no JSON ${nasty}`, paintNothing)])
       expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
   });
   test.each(['', 'plain words', '[1]', '"text"', '{"level":'])('that is no record passes as it is: %j', (line) => {
-    expect(formatLine(line, plain)).toBe(line);
+    expect(formatLine(line, paintNothing)).toBe(line);
   });
   test('colours the level and the status by how bad they are', () => {
     const paint: Paint = (role, text) => `<${role}>${text}</>`;
@@ -84,7 +84,7 @@ test.each([
   ['json', true, false],
   ['pretty', false, true],
 ] as const)('%s, on a terminal: %s → for people: %s', (format, isTTY, expected) => {
-  expect(isForPeople(format, { isTTY })).toBe(expected);
+  expect(isReadableFormat(format, { isTTY })).toBe(expected);
 });
 
 test.each([

@@ -1,6 +1,12 @@
 /** What differs between two configurations, and which of it needs no restart. */
 import { describe, expect, test } from 'vitest';
-import { findChanges, isLive, isLiveOfRoutes, type Change, type Loaded } from '../../src/config/changes.ts';
+import {
+  findChanges,
+  isLiveSetting,
+  isLiveRouteSetting,
+  type SettingChange,
+  type LoadedConfig,
+} from '../../src/config/changes.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';
 import type { SettingKey } from '../../src/config/schema/schema.ts';
@@ -10,14 +16,14 @@ import { BASE_ENV, scratchFile } from './base-env.ts';
 
 type Env = Readonly<Record<string, string>>;
 
-function load(yaml: string, env: Env = {}): Loaded {
+function load(yaml: string, env: Env = {}): LoadedConfig {
   const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, file: scratchFile(yaml) });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   return loaded;
 }
 
 /** Without the path of the file, which differs from test to test. */
-function changes(before: string, after: string, env: Env = {}): Change[] {
+function changes(before: string, after: string, env: Env = {}): SettingChange[] {
   return findChanges(load(before, env), load(after, env)).map((change) => ({
     ...change,
     words: change.words?.replace(/file \S+(?=\))/, 'file'),
@@ -125,8 +131,8 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
 
 describe('what is live', () => {
   test('is this and nothing else', () => {
-    expect([...SETTINGS.keys()].filter(isLive).toSorted()).toEqual(Object.keys(OTHERS).toSorted());
-    expect((Object.keys(ROUTE_SETTINGS) as RouteKey[]).filter(isLiveOfRoutes)).toEqual([
+    expect([...SETTINGS.keys()].filter(isLiveSetting).toSorted()).toEqual(Object.keys(OTHERS).toSorted());
+    expect((Object.keys(ROUTE_SETTINGS) as RouteKey[]).filter(isLiveRouteSetting)).toEqual([
       'pathPrefix',
       'stripPrefix',
       'methods',

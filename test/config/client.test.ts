@@ -2,9 +2,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { printConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
-import { ORDINARY_CLIENT } from '../../src/config/ordinary-client.ts';
+import { DEFAULT_CLIENT_SETTINGS } from '../../src/config/ordinary-client.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates, IssuedFiles } from '../support/certificates.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';
@@ -339,7 +339,7 @@ describe('further fields of the token request', () => {
 
   test('are printed with their names, without their values', () => {
     const env = { ...BASE_ENV, [VARIABLES[0]]: '{"tenant":"sesame-1"}', [VARIABLES[1]]: '{"X-Key":"sesame-2"}' };
-    const { stdout } = printConfig({ env });
+    const { stdout } = renderConfig({ env });
     expect(stdout).toContain('  extraParameters: { tenant: "********" } # environment SIDECAR_AUTH_EXTRA_PARAMETERS\n');
     expect(stdout).toContain('  extraHeaders: { X-Key: "********" } #');
     expect(stdout).not.toContain('sesame');
@@ -361,7 +361,7 @@ test('a preset puts everything aside that only suits the partner', () => {
     NO_PROXY: '*',
   };
   const values = {
-    ...ORDINARY_CLIENT,
+    ...DEFAULT_CLIENT_SETTINGS,
     'upstream.baseUrl': 'http://localhost:1',
     'auth.url': 'http://localhost:2',
     'auth.clientId': 'other',

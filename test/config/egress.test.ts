@@ -1,6 +1,6 @@
 /** Forward proxies: settings, and the variables that all programs share. */
 import { describe, expect, test } from 'vitest';
-import { printConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';
 
@@ -91,14 +91,14 @@ describe('what is reached directly', () => {
 });
 
 test('what applies is printed with its origin, without the password', () => {
-  const ambient = printConfig({
+  const ambient = renderConfig({
     env: { ...BASE_ENV, HTTPS_PROXY: 'http://user:sesame@p.test:3128', no_proxy: 'a.test' },
   });
   expect(ambient.stdout).toContain('  proxy: http://********@p.test:3128 # environment HTTPS_PROXY\n');
   expect(ambient.stdout).toContain('  httpProxy: none # environment, HTTP_PROXY not set\n');
   expect(ambient.stdout).toContain('  noProxy: [ a.test ] # environment no_proxy\n');
-  const own = printConfig({ env: { ...BASE_ENV, SIDECAR_EGRESS_PROXY: 'user:sesame@p.test:3128' } });
+  const own = renderConfig({ env: { ...BASE_ENV, SIDECAR_EGRESS_PROXY: 'user:sesame@p.test:3128' } });
   expect(own.stdout).toContain('  proxy: "********@p.test:3128" # environment SIDECAR_EGRESS_PROXY\n');
-  expect(printConfig({ env: BASE_ENV }).stdout).toContain('  httpProxy: null # default\n');
+  expect(renderConfig({ env: BASE_ENV }).stdout).toContain('  httpProxy: null # default\n');
   expect(ambient.stdout + own.stdout).not.toContain('sesame');
 });

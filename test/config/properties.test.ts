@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { printConfig } from '../../src/commands/config.ts';
+import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { SETTINGS, settingOf } from '../../src/config/schema/schema.ts';
@@ -119,7 +119,7 @@ test('a printed configuration, given back as a file, is the same configuration',
   fc.assert(
     fc.property(validSettings, (settings) => {
       writeFileSync(file, stringify(nest(settings)));
-      const output = printConfig({ env: BASE_ENV, file });
+      const output = renderConfig({ env: BASE_ENV, file });
       expect(output).toMatchObject({ exitCode: 0, stderr: '' });
       writeFileSync(printed, output.stdout);
       // The masked credentials come from the environment again.

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
-import { listSettings } from '../../src/config/shown-settings.ts';
+import { listDisplayedSettings } from '../../src/config/shown-settings.ts';
 import { writeConfigFile } from '../support/config-file.ts';
 
 const FILE = `
@@ -21,7 +21,7 @@ async function list() {
     env: { SIDECAR_QUEUE_MAX: '7', SIDECAR_EGRESS_PROXY: 'http://user:proxy-secret-value@proxy.example:3128' },
   });
   if (!loaded.ok) throw new Error(formatProblems(loaded.problems));
-  return listSettings(loaded);
+  return listDisplayedSettings(loaded);
 }
 
 describe('the list of settings', () => {

@@ -7,13 +7,13 @@ import { basename, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { ROOT } from '../../tools/dashboard/made-files.ts';
-import { call, post, together } from '../support/calls.ts';
+import { call, post, callConcurrently } from '../support/calls.ts';
 import { freePort } from '../support/loopback.ts';
-import { askUntil, runPromtool, startPrometheus } from '../support/prometheus.ts';
+import { pollUntil, runPromtool, startPrometheus } from '../support/prometheus.ts';
 import type { Prometheus } from '../support/prometheus.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
@@ -139,8 +139,8 @@ describe('docs/operations.md and the runbooks', () => {
 
 /** Ends with the test. */
 async function startWith(name: string, upstreamUrl: string, tokenUrl: string): Promise<RunningSidecar> {
-  const env = settings(upstreamUrl, tokenUrl, newCredential());
-  const sidecar = await startSidecar({ name: `alerts-${name}`, env, patienceMs: PATIENCE_MS });
+  const env = baseSettings(upstreamUrl, tokenUrl, newCredential());
+  const sidecar = await startSidecar({ name: `alerts-${name}`, env, lineTimeoutMs: PATIENCE_MS });
   onTestFinished(async () => {
     await sidecar.stop('SIGKILL');
   });
@@ -164,12 +164,14 @@ it('real sidecars: silence in health, and in trouble those that are meant', { ti
   const healthy = await startWith('healthy', api.url, tokens.url);
   const refused = await startWith('refused', api.url, refusing.url);
   const alone = await startWith('alone', nobody, tokens.url);
-  await Promise.all([healthy, alone].map((sidecar) => untilReady(sidecar, PATIENCE_MS)));
+  await Promise.all([healthy, alone].map((sidecar) => waitUntilReady(sidecar, PATIENCE_MS)));
   const targets = [healthy, refused, alone].map(({ adminUrl }) => adminUrl);
   const prometheus = await startPrometheus({ targets, rules: [RECORDING, ALERTS] });
 
   const offer = async () => {
-    const answers = [healthy, refused, alone].map(({ proxyUrl }) => together(4, () => post(`${proxyUrl}/x`, {})));
+    const answers = [healthy, refused, alone].map(({ proxyUrl }) =>
+      callConcurrently(4, () => post(`${proxyUrl}/x`, {})),
+    );
     await Promise.all(answers);
     return Promise.all([refused, alone].map((sidecar) => standing(prometheus, sidecar)));
   };
@@ -179,13 +181,13 @@ it('real sidecars: silence in health, and in trouble those that are meant', { ti
   ];
   // Retries end with the first second of an outage, which may be over before the first scrape: chance says whether this one is seen.
   const byChance = 'BearerSidecarRetryBudgetExhausted';
-  const troubled = await askUntil(
+  const troubled = await pollUntil(
     offer,
     (seen) => seen.every((some, at) => expected[at]?.every((name) => some.includes(name))),
     30_000,
   );
   await refused.stop('SIGKILL');
-  const down = await askUntil(
+  const down = await pollUntil(
     () => standing(prometheus, refused),
     (seen) => seen.includes('BearerSidecarDown'),
     20_000,

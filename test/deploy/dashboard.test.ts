@@ -6,20 +6,20 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { MadeDashboard } from '../../tools/dashboard/dashboard.ts';
-import { MADE_FILES, ROOT } from '../../tools/dashboard/made-files.ts';
+import type { GrafanaDashboard } from '../../tools/dashboard/dashboard.ts';
+import { GENERATED_FILES, ROOT } from '../../tools/dashboard/made-files.ts';
 import { call, post } from '../support/calls.ts';
 import { panelsOf, queriesOf, substitute } from '../support/dashboard-queries.ts';
-import { askUntil, startPrometheus } from '../support/prometheus.ts';
+import { pollUntil, startPrometheus } from '../support/prometheus.ts';
 import type { Prometheus, Series } from '../support/prometheus.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { startRedis } from '../support/redis.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 const text = readFileSync(join(ROOT, 'deploy', 'grafana', 'dashboard.json'), 'utf8');
-const dashboard = JSON.parse(text) as MadeDashboard;
+const dashboard = JSON.parse(text) as GrafanaDashboard;
 const queries = queriesOf(dashboard);
 const variables = (dashboard.templating.list ?? []).map(({ name }) => name);
 
@@ -39,7 +39,7 @@ const VALUES = {
   __range: '30s',
 };
 
-it.each(MADE_FILES)('%s is as npm run dashboard makes it', async (name, render) => {
+it.each(GENERATED_FILES)('%s is as npm run dashboard makes it', async (name, render) => {
   expect(readFileSync(join(ROOT, name), 'utf8')).toBe(await render());
 });
 
@@ -100,11 +100,11 @@ async function startSandbox() {
     SIDECAR_CLIENT_ID: id,
     SIDECAR_CLIENT_SECRET: secret,
   };
-  const sandbox = spawnSidecar({ name: 'dashboard-sandbox', args: ['sandbox'], env, patienceMs: PATIENCE_MS });
+  const sandbox = spawnSidecar({ name: 'dashboard-sandbox', args: ['sandbox'], env, lineTimeoutMs: PATIENCE_MS });
   onTestFinished(async () => {
     await sandbox.stop('SIGKILL');
   });
-  const [proxy, admin] = await Promise.all([sandbox.line(/^proxy /), sandbox.line(/^admin /)]);
+  const [proxy, admin] = await Promise.all([sandbox.waitForLine(/^proxy /), sandbox.waitForLine(/^admin /)]);
   return { proxyUrl: proxy.slice('proxy '.length), adminUrl: admin.slice('admin '.length) };
 }
 
@@ -113,13 +113,13 @@ async function startMember() {
   const redis = await startRedis();
   const tokens = await startTokenServer({ expiresIn: 6 });
   const upstream = await startRecordingUpstream();
-  const env = { ...settings(upstream.url, tokens.url, newCredential()), SIDECAR_REDIS_URL: redis.url };
-  const member = await startSidecar({ name: 'dashboard-member', env, patienceMs: PATIENCE_MS });
+  const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), SIDECAR_REDIS_URL: redis.url };
+  const member = await startSidecar({ name: 'dashboard-member', env, lineTimeoutMs: PATIENCE_MS });
   onTestFinished(async () => {
     await member.stop('SIGKILL');
     await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
   });
-  await untilReady(member, PATIENCE_MS);
+  await waitUntilReady(member, PATIENCE_MS);
   return member;
 }
 
@@ -158,7 +158,7 @@ it('every query returns data', { timeout: 150_000 }, async () => {
 
   // Some have data for a while only: a limit is shown as long as it is believed.
   let missing = queries;
-  await askUntil(
+  await pollUntil(
     async () => (missing = await withoutData(prometheus, VALUES, missing)),
     ({ length }) => length === 0,
     60_000,

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { SETTINGS } from '../../src/config/schema/schema.ts';
 import { call } from '../support/calls.ts';
-import { outsideAddress, startContainer } from '../support/container-process.ts';
+import { nonLoopbackAddress, startContainer } from '../support/container-process.ts';
 import { CHART, helm } from '../support/helm.ts';
 import { kustomizeExample } from '../support/kustomize.ts';
 import { findSchemaFaults, findUnknownFields } from '../support/manifests.ts';
@@ -108,6 +108,6 @@ it('the sidecar starts with what the chart gives it, and is ready as its probe a
   const container = sidecarOf(pod)!;
   const secrets = { 'bearer-sidecar-callers': { 'header-value': 'value-of-the-required-field' } };
   await using running = await startContainer({ name: 'helm', objects, pod, container, secrets });
-  const probe = `http://${outsideAddress()}:${String(running.adminPort)}${container.readinessProbe!.httpGet!.path}`;
+  const probe = `http://${nonLoopbackAddress()}:${String(running.adminPort)}${container.readinessProbe!.httpGet!.path}`;
   await expect.poll(async () => (await call(probe)).status, { timeout: 10_000 }).toBe(200);
 });

@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
-import { readBaseName } from '../../tools/image/base-image.ts';
+import { readBaseImage } from '../../tools/image/base-image.ts';
 import { findLibraries, findPackages } from '../../tools/image/debian.ts';
-import { prune } from '../../tools/image/prune.ts';
-import { makeBom } from '../../tools/image/sbom.ts';
+import { removeUnusedFiles } from '../../tools/image/prune.ts';
+import { createBom } from '../../tools/image/sbom.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
@@ -38,7 +38,7 @@ describe('the Dockerfile', () => {
     last.filter((line) => line.startsWith(`${instruction} `)).map((line) => line.slice(instruction.length + 1));
 
   it('begins with the Node.js that the tests run on, and with nothing else', () => {
-    expect(readBaseName(join(ROOT, 'Dockerfile')).nodeVersion).toBe(process.versions.node);
+    expect(readBaseImage(join(ROOT, 'Dockerfile')).nodeVersion).toBe(process.versions.node);
     const bases = stages.map(([from = '']) => from.split(' ')[1]);
     expect(bases).toEqual(['${NODE_IMAGE}', 'packages', '${NODE_IMAGE}', 'scratch']);
   });
@@ -100,7 +100,7 @@ describe('the libraries that go into the image', () => {
 });
 
 describe('the bill of materials', () => {
-  const bom = makeBom(ROOT);
+  const bom = createBom(ROOT);
 
   it('is CycloneDX 1.5 as its schema says', () => {
     const folder = join(
@@ -125,8 +125,8 @@ describe('the bill of materials', () => {
 
   it('is about this package, and the same each time', () => {
     expect(bom.metadata.component).toMatchObject({ name: manifest.name, version: manifest.version });
-    expect(makeBom(ROOT)).toEqual(bom);
-    expect(makeBom(ROOT, [], 86_400).metadata.timestamp).toBe('1970-01-02T00:00:00.000Z');
+    expect(createBom(ROOT)).toEqual(bom);
+    expect(createBom(ROOT, [], 86_400).metadata.timestamp).toBe('1970-01-02T00:00:00.000Z');
   });
 
   it('is written where npm run sbom is told to', () => {
@@ -213,7 +213,7 @@ it('packages lose what is never loaded, and keep their licences whatever those a
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), path);
   }
-  prune(folder);
+  removeUnusedFiles(folder);
   for (const path of kept) expect(existsSync(join(folder, path)), path).toBe(true);
   for (const path of lost) expect(existsSync(join(folder, path)), path).toBe(false);
 });

@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { call, post } from '../support/calls.ts';
-import { outsideAddress, startContainer } from '../support/container-process.ts';
+import { nonLoopbackAddress, startContainer } from '../support/container-process.ts';
 import { kustomizeExample } from '../support/kustomize.ts';
 import { freePort } from '../support/loopback.ts';
 import { podsOf, sidecarOf } from '../support/pods.ts';
@@ -21,7 +21,7 @@ async function startExample(name: string, secrets: Readonly<Record<string, Reado
   const container = sidecarOf(pod)!;
   const running = await startContainer({ name: `kubernetes-${name}`, objects, pod, container, secrets });
   const inside = `http://127.0.0.1:${String(running.adminPort)}`;
-  const outside = `http://${outsideAddress()}:${String(running.adminPort)}`;
+  const outside = `http://${nonLoopbackAddress()}:${String(running.adminPort)}`;
   return { ...running, pod, container, inside, outside };
 }
 
@@ -47,7 +47,7 @@ describe('native', () => {
 
     expect((await post(`http://localhost:${String(proxyPort)}/quotes`, { a: 1 })).status).toBe(200);
     expect(upstream.requests[0]?.headers.authorization).toMatch(/^Bearer /);
-    await expect(call(`http://${outsideAddress()}:${String(proxyPort)}/quotes`)).rejects.toThrow('ECONNREFUSED');
+    await expect(call(`http://${nonLoopbackAddress()}:${String(proxyPort)}/quotes`)).rejects.toThrow('ECONNREFUSED');
     expect(await pod.process.stop('SIGTERM')).toEqual({ code: 0, signal: null });
   });
 });
@@ -57,7 +57,7 @@ describe('standalone', () => {
     const key = 'value-of-the-required-field';
     await using pod = await startExample('standalone', { 'bearer-sidecar-callers': { 'header-value': key } });
     await untilReady(pod.outside);
-    const url = `http://${outsideAddress()}:${String(pod.proxyPort)}/quotes`;
+    const url = `http://${nonLoopbackAddress()}:${String(pod.proxyPort)}/quotes`;
     const ask = async (headers: Record<string, string>) => (await post(url, {}, headers)).status;
     expect(await ask({ host: 'partner-api', 'x-sidecar-key': key })).toBe(200);
     expect(await ask({ host: 'partner-api' })).toBe(403);

@@ -12,13 +12,13 @@ import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import type { Metrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ROOT } from '../../tools/dashboard/made-files.ts';
 import { describeMetrics } from '../../tools/dashboard/metrics-table.ts';
-import { call, post, together } from '../support/calls.ts';
+import { call, post, callConcurrently } from '../support/calls.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
-import { askUntil, runPromtool, startPrometheus } from '../support/prometheus.ts';
+import { pollUntil, runPromtool, startPrometheus } from '../support/prometheus.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { startRedis } from '../support/redis.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 import { readSamples } from '../telemetry/metrics/exposition.ts';
@@ -83,9 +83,9 @@ function metricsOfEverything(): Metrics {
     version: '1.2.3',
     routes: names,
     credentials: names,
-    tokens: () =>
+    readTokens: () =>
       names.map((name) => ({ credential: name, expiresWallAt: 2e12, consecutiveFailures: 1, missingScopes: ['a'] })),
-    throttles: () =>
+    readThrottles: () =>
       names.map((name) => ({
         route: name,
         rate: Infinity,
@@ -96,8 +96,8 @@ function metricsOfEverything(): Metrics {
         inFlightLimit: 4,
         learned: { limit: 100, windowMs: 10_000, confidence: 'low' as const },
       })),
-    fleet: () => ({ connected: true, quotas: names.map((name) => ({ route: name, replicas: 3 })) }),
-    logLinesDropped: () => 7,
+    readFleet: () => ({ connected: true, quotas: names.map((name) => ({ route: name, replicas: 3 })) }),
+    readDroppedLines: () => 7,
   });
   for (const event of Object.values(EVERY_EVENT).flat()) metrics.observe(event);
   return metrics;
@@ -119,13 +119,13 @@ async function startMember(): Promise<RunningSidecar> {
   const upstream = await startRecordingUpstream((request, response) => {
     response.writeHead(Number(/status=(\d+)/.exec(request.path)?.[1] ?? 200)).end();
   });
-  const env = { ...settings(upstream.url, tokens.url, newCredential()), SIDECAR_REDIS_URL: redis.url };
-  const sidecar = await startSidecar({ name: 'metrics-member', env, patienceMs: PATIENCE_MS });
+  const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), SIDECAR_REDIS_URL: redis.url };
+  const sidecar = await startSidecar({ name: 'metrics-member', env, lineTimeoutMs: PATIENCE_MS });
   onTestFinished(async () => {
     await sidecar.stop('SIGKILL');
     await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
   });
-  await untilReady(sidecar, PATIENCE_MS);
+  await waitUntilReady(sidecar, PATIENCE_MS);
   return sidecar;
 }
 
@@ -144,7 +144,7 @@ it('a real Prometheus takes every sample, with its type', { timeout: 60_000 }, a
   const member = await startMember();
   const url = await serve(text, metrics.contentType);
   const prometheus = await startPrometheus({ targets: [url, member.adminUrl] });
-  const up = await askUntil(
+  const up = await pollUntil(
     () => prometheus.query('up == 1'),
     ({ length }) => length === 2,
     20_000,
@@ -155,7 +155,7 @@ it('a real Prometheus takes every sample, with its type', { timeout: 60_000 }, a
 
   const taken = await prometheus.query(`scrape_samples_scraped{instance="${new URL(url).host}"}`);
   expect(taken[0]?.values).toEqual([readSamples(text).size]);
-  const metadata = (await prometheus.ask('metadata')) as Record<string, { type: string }[]>;
+  const metadata = (await prometheus.get('metadata')) as Record<string, { type: string }[]>;
   const types = Object.entries(metadata).map(([name, [first]]) => `${name} ${first?.type}`);
   for (const [, name, type] of text.matchAll(/^# TYPE (\S+) (\S+)$/gm)) expect(types).toContain(`${name} ${type}`);
   const permits = await prometheus.query(`bearer_sidecar_permits_total{route="a \\"quoted\\" \\\\ name"}`);
@@ -168,8 +168,10 @@ describe('a sidecar that was called in many ways', () => {
     await post(`${member.proxyUrl}/first`, {});
     const before = new Set(readSamples(await exposition(member)).keys());
     const agent = (index: number) => ({ 'user-agent': `agent-${index}`, 'x-sidecar-caller': `caller-${index}` });
-    await together(300, (index) => post(`${member.proxyUrl}/path-${index}?query=${index}`, { index }, agent(index)));
-    await together(20, (index) => call(`${member.proxyUrl}/x?status=418&n=${index}`, { method: 'PUT' }));
+    await callConcurrently(300, (index) =>
+      post(`${member.proxyUrl}/path-${index}?query=${index}`, { index }, agent(index)),
+    );
+    await callConcurrently(20, (index) => call(`${member.proxyUrl}/x?status=418&n=${index}`, { method: 'PUT' }));
     const text = await exposition(member);
     const added = [...readSamples(text).keys()].filter((series) => !before.has(series));
 

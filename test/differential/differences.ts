@@ -179,7 +179,7 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'they are meant for the sidecar alone',
     reference: 'RFC 9110 §7.6.1',
     apply: ({ response }) => {
-      response.fields = withoutConnectionFields(response.fields);
+      response.headers = withoutConnectionFields(response.headers);
     },
   },
   {
@@ -188,7 +188,7 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'a client that follows it stays with the sidecar',
     reference: 'RFC 9110 §10.2.2',
     apply: ({ response }, { authority }) => {
-      response.fields = response.fields.map(([name, value]) =>
+      response.headers = response.headers.map(([name, value]) =>
         name.toLowerCase() === 'location' ? [name, relocate(value, authority)] : [name, value],
       );
     },
@@ -199,7 +199,7 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'a server must not send it',
     reference: 'RFC 9110 §8.6',
     apply: ({ response }) => {
-      if (response.status === 204) response.fields = without(response.fields, ['content-length']);
+      if (response.status === 204) response.headers = without(response.headers, ['content-length']);
     },
   },
   {
@@ -208,7 +208,7 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'a recipient with a clock adds it when it forwards the response',
     reference: 'RFC 9110 §6.6.1',
     apply: ({ response }) => {
-      if (fieldOf(response.fields, 'date') === undefined) response.fields = [...response.fields, ['Date', OWN_DATE]];
+      if (fieldOf(response.headers, 'date') === undefined) response.headers = [...response.headers, ['Date', OWN_DATE]];
     },
   },
   {
@@ -241,11 +241,11 @@ export const DIFFERENCES: readonly Difference[] = [
         .join()
         .toLowerCase();
       const wantsIt = sent.version === 'HTTP/1.1' ? !options.includes('close') : options.includes('keep-alive');
-      const isStated = sent.version === 'HTTP/1.1' || fieldOf(response.fields, 'content-length') !== undefined;
+      const isStated = sent.version === 'HTTP/1.1' || fieldOf(response.headers, 'content-length') !== undefined;
       const isKept = wantsIt && isStated;
       response.end = isKept ? 'kept' : 'closed';
       const coding: Fields = response.framing === 'chunked' ? [['Transfer-Encoding', 'chunked']] : [];
-      response.fields = [...response.fields, ...(isKept ? KEPT : CLOSED), ...coding];
+      response.headers = [...response.headers, ...(isKept ? KEPT : CLOSED), ...coding];
     },
   },
 ];

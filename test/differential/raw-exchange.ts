@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { readRequest, valuesOf } from '../hostile/strict-request.ts';
 import type { WitnessedRequest } from '../hostile/strict-request.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { ResponseReader, fieldOf } from '../support/raw-response.ts';
+import { ResponseReader, headerOf } from '../support/raw-response.ts';
 import type { ReceivedResponse } from '../support/raw-response.ts';
 
 export type Fields = readonly (readonly [name: string, value: string])[];
@@ -160,7 +160,7 @@ async function converse(url: string, { method, head, body, cut }: Traffic): Prom
   const [response] = reader.responses;
   const { interim } = reader;
   if (response === undefined) return undefined;
-  const isLast = fieldOf(response, 'connection')?.toLowerCase() === 'close' || response.framing === 'close';
+  const isLast = headerOf(response, 'connection')?.toLowerCase() === 'close' || response.framing === 'close';
   if (isLast) await until(() => false);
   else {
     reader.expect('GET');

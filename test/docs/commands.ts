@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readArguments } from '../../src/commands/arguments.ts';
+import { parseArguments } from '../../src/commands/arguments.ts';
 import { ROOT } from './pages.ts';
 import type { Block } from './pages.ts';
 
@@ -85,7 +85,7 @@ export function treatmentOf(command: Command): Treatment | undefined {
 }
 
 function treatOurs(args: readonly string[]): Treatment {
-  const reading = readArguments(args);
+  const reading = parseArguments(args);
   if (reading.kind === 'misuse') return read([reading.why]);
   if (reading.kind !== 'invocation') return { kind: 'run' };
   const { command, given } = reading.invocation;
@@ -96,7 +96,7 @@ function treatOurs(args: readonly string[]): Treatment {
 /** A program of a clone, started to go on beside what follows. */
 function readStart(args: readonly string[]): Treatment {
   const [main, ...words] = args.filter((arg) => arg !== '&');
-  const reading = readArguments(words);
+  const reading = parseArguments(words);
   return read([
     ...(main === 'dist/main.js' ? [] : [`no program ${main ?? ''}`]),
     ...(reading.kind === 'misuse' ? [reading.why] : []),
@@ -125,7 +125,7 @@ function inside(args: readonly string[]): string[] {
   const main = args.indexOf('dist/main.js');
   const image = args.findIndex((arg) => arg.startsWith('bearer-sidecar:'));
   if (main === -1 && (image === -1 || args[0] !== 'run')) return [];
-  const reading = readArguments(args.slice((main === -1 ? image : main) + 1));
+  const reading = parseArguments(args.slice((main === -1 ? image : main) + 1));
   return reading.kind === 'misuse' ? [reading.why] : [];
 }
 

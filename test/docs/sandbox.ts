@@ -17,7 +17,7 @@ export async function startSandbox(name: string): Promise<RunningSandbox> {
   const started = spawnSidecar({
     name,
     args: ['sandbox'],
-    patienceMs: 30_000,
+    lineTimeoutMs: 30_000,
     env: {
       ...client,
       SIDECAR_LISTEN: 'localhost:0',
@@ -27,7 +27,7 @@ export async function startSandbox(name: string): Promise<RunningSandbox> {
     },
   });
   const addressOf = async (what: string): Promise<string> =>
-    (await started.line(new RegExp(`^${what} `))).slice(what.length + 1);
+    (await started.waitForLine(new RegExp(`^${what} `))).slice(what.length + 1);
   const [proxyUrl, adminUrl] = [await addressOf('proxy'), await addressOf('admin')];
   return {
     ...started,

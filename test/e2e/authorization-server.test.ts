@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest';
 import { FOREIGN_SCOPE, startAuthorizationServer } from '../support/authorization-server.ts';
 import { call, post } from '../support/calls.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 
 describe.each(['jwt', 'opaque'] as const)('oidc-provider with %s tokens', (format) => {
   it('gives a token for audience and scope, which the upstream receives as a bearer', async () => {
     await using authorization = await startAuthorizationServer(format);
     await using upstream = await startRecordingUpstream();
     const env = {
-      ...settings(upstream.url, authorization.url, authorization.credential),
+      ...baseSettings(upstream.url, authorization.url, authorization.credential),
       SIDECAR_AUDIENCE: authorization.audience,
       SIDECAR_SCOPE: authorization.scope,
     };
     await using sidecar = await startSidecar({ name: `oidc-${format}`, env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
     const answer = await post(
       `${sidecar.proxyUrl}/policies?draft=1`,
       { traveller: 'A' },
@@ -39,14 +39,14 @@ describe('oidc-provider refuses', () => {
     await using authorization = await startAuthorizationServer('opaque');
     await using upstream = await startRecordingUpstream();
     const env = {
-      ...settings(upstream.url, authorization.url, authorization.credential),
+      ...baseSettings(upstream.url, authorization.url, authorization.credential),
       SIDECAR_SCOPE: authorization.scope,
       ...override,
     };
     await using sidecar = await startSidecar({ name: `oidc-refuses-${name.replaceAll(' ', '-')}`, env });
     const answer = await call(`${sidecar.proxyUrl}/policies`);
     expect(answer.status).toBe(502);
-    expect(answer.fields).toMatchObject({
+    expect(answer.headers).toMatchObject({
       'content-type': 'application/problem+json',
       'proxy-status': expect.stringContaining('error=destination_unavailable') as string,
     });

@@ -5,10 +5,10 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { startChain } from '../support/chain.ts';
+import { startSidecarStack } from '../support/chain.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 const MIB = 1024 * 1024;
@@ -16,9 +16,9 @@ const SIZE = 64 * MIB;
 
 describe('64 MiB', () => {
   it('up: the upstream receives every byte, and the length that was announced', async () => {
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'body-up',
-      answer: (received, response) => void response.end(received.bodySha256),
+      respond: (received, response) => void response.end(received.bodySha256),
     });
     const sent = createHash('sha256');
     for (const block of blocks()) sent.update(block);
@@ -40,8 +40,11 @@ describe('64 MiB', () => {
     const url = await listenOnLoopback(server);
     cleanup.defer(() => closeServer(server));
     await using tokens = await startTokenServer();
-    await using sidecar = await startSidecar({ name: 'body-down', env: settings(url, tokens.url, newCredential()) });
-    await untilReady(sidecar);
+    await using sidecar = await startSidecar({
+      name: 'body-down',
+      env: baseSettings(url, tokens.url, newCredential()),
+    });
+    await waitUntilReady(sidecar);
 
     const client = new Agent();
     cleanup.defer(() => client.destroy());

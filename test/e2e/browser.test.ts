@@ -6,8 +6,8 @@ import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startChain } from '../support/chain.ts';
-import type { Chain } from '../support/chain.ts';
+import { startSidecarStack } from '../support/chain.ts';
+import type { SidecarStack } from '../support/chain.ts';
 import { startChromium } from '../support/chromium.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { startStatusTap } from '../support/status-tap.ts';
@@ -105,7 +105,7 @@ interface Row {
 
 const cleanup = new AsyncDisposableStack();
 let browser: Browser;
-let chain: Chain;
+let chain: SidecarStack;
 let ports: Readonly<Record<'proxy' | 'admin', StatusTap>>;
 /** Where the attacker's page is served. */
 let pageUrl = '';
@@ -119,7 +119,7 @@ beforeAll(async () => {
   pageUrl = await listenOnLoopback(server);
   cleanup.defer(() => closeServer(server));
   const env = { SIDECAR_WEBSOCKET: 'true', SIDECAR_RATE: '1000', SIDECAR_BURST: '1000' };
-  chain = cleanup.use(await startChain({ name: 'browser', env }));
+  chain = cleanup.use(await startSidecarStack({ name: 'browser', env }));
   chain.upstream.server.on('upgrade', (_request, socket) => {
     upgrades++;
     socket.destroy();
@@ -217,10 +217,10 @@ describe.each(['proxy', 'admin'] as const)(
 
 describe('a page that SIDECAR_ALLOWED_ORIGINS names', () => {
   it('may call, read the answer and send fields of its own after a preflight; another page may not', async () => {
-    await using allowing = await startChain({
+    await using allowing = await startSidecarStack({
       name: 'browser-allowed',
       env: { SIDECAR_ALLOWED_ORIGINS: pageUrl },
-      answer: (request, response) => {
+      respond: (request, response) => {
         response
           .writeHead(201, { 'content-type': 'application/json' })
           .end(JSON.stringify({ got: String(request.body) }));
@@ -242,7 +242,7 @@ describe('a page that SIDECAR_ALLOWED_ORIGINS names', () => {
 
 describe('a person at the browser', () => {
   it('may type the address of the proxy port', async () => {
-    await using own = await startChain({ name: 'browser-typed' });
+    await using own = await startSidecarStack({ name: 'browser-typed' });
     await using context = await browser.newContext();
     const answer = await (await context.newPage()).goto(`${own.sidecar.proxyUrl}/quotes`);
     expect(answer?.status()).toBe(200);

@@ -1,7 +1,7 @@
 /** The sidecar on a machine that gives little: no descriptor runs out, and every client gets a response. The loads at length: `npm run soak:budgets`. */
 import { expect, it } from 'vitest';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
 import { MAIN } from '../support/main-file.ts';
 import { runLoad } from '../soak/budget-loads.ts';
 
@@ -18,7 +18,7 @@ it('with few descriptors serves some clients and refuses the others with 503', a
 
 it('does not start with too few descriptors for one client, and says how many are needed', async () => {
   const program = ['/bin/sh', '-c', 'ulimit -n 32; exec "$0" "$@"', process.execPath, MAIN] as const;
-  const env = settings('http://127.0.0.1:9', 'http://127.0.0.1:9', newCredential());
+  const env = baseSettings('http://127.0.0.1:9', 'http://127.0.0.1:9', newCredential());
   await using sidecar = spawnSidecar({ name: 'too-few-descriptors', program, env });
   expect(await sidecar.exit).toEqual({ code: 1, signal: null });
   expect(sidecar.stderr()).toMatch(

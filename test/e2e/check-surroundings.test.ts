@@ -17,7 +17,7 @@ import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RecordingUpstream } from '../support/recording-upstream.ts';
 import { startRedis } from '../support/redis.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
-import { settings } from '../support/sidecar-process.ts';
+import { baseSettings } from '../support/sidecar-process.ts';
 import type { Environment } from '../support/sidecar-process.ts';
 import { startTinyproxy } from '../support/tinyproxy.ts';
 import { startTokenServer } from '../support/token-server.ts';
@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => running.disposeAsync());
 
 function environment(changes: Environment = {}): Environment {
-  return { ...settings(upstream.url, tokens.url, newCredential()), ...changes };
+  return { ...baseSettings(upstream.url, tokens.url, newCredential()), ...changes };
 }
 
 describe('files', () => {

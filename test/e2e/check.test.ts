@@ -18,7 +18,7 @@ import { startNginx, startVerifyingNginx } from '../support/nginx.ts';
 import { startOpensslServer } from '../support/openssl-server.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
-import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
 import type { Environment } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
@@ -35,7 +35,7 @@ afterAll(() => running.disposeAsync());
 /** Everything right, with changes. */
 function environment(changes: Environment = {}): Environment {
   return {
-    ...settings(upstreamUrl, authorization.url, authorization.credential),
+    ...baseSettings(upstreamUrl, authorization.url, authorization.credential),
     SIDECAR_SCOPE: authorization.scope,
     ...changes,
   };

@@ -10,7 +10,7 @@ import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { startVerifyingNginx } from '../support/nginx.ts';
 import type { Nginx } from '../support/nginx.ts';
-import { startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 
 const running = new AsyncDisposableStack();
 let certificates: Certificates;
@@ -40,7 +40,7 @@ it('the client is known to both by its certificate, without a secret', async () 
     SIDECAR_CA_FILE: certificates.caFile,
   };
   await using sidecar = await startSidecar({ name: 'client-certificates', env });
-  await untilReady(sidecar);
+  await waitUntilReady(sidecar);
   expect(await call(`${sidecar.proxyUrl}/policies`)).toMatchObject({ status: 200, text: 'CN=legacy-app' });
   expect(oidc.lastRequest()?.certificate).toBe('CN=legacy-app');
   expect(sidecar.stdout()).not.toContain('"level":"warn"');

@@ -8,8 +8,8 @@ import { call } from '../support/calls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar } from '../support/sidecar-process.ts';
-import { CTRL_C, PROGRAM, openTerminal } from '../support/terminal.ts';
+import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
+import { CTRL_C, PROGRAM_COMMAND, openTerminal } from '../support/terminal.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 const FREE_PORTS = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
@@ -18,15 +18,16 @@ const sh = promisify(execFile);
 describe('sandbox', () => {
   it('prints where everything is and a curl line that works when pasted', async () => {
     await using sidecar = spawnSidecar({ name: 'sandbox', args: ['sandbox'], env: FREE_PORTS });
-    const line = await sidecar.line(/^try curl /);
-    for (const name of ['proxy', 'admin', 'token', 'api']) await sidecar.line(new RegExp(`^${name} https?://\\S+$`));
+    const line = await sidecar.waitForLine(/^try curl /);
+    for (const name of ['proxy', 'admin', 'token', 'api'])
+      await sidecar.waitForLine(new RegExp(`^${name} https?://\\S+$`));
 
     const { stdout } = await sh('sh', ['-c', line.replace(/^try /, '')]);
     expect(stdout).toMatch(/^HTTP\/1\.1 201 /);
     const body = JSON.parse(stdout.slice(stdout.indexOf('\r\n\r\n'))) as unknown;
     expect(body).toMatchObject({ simulated: true });
 
-    const admin = (await sidecar.line(/^admin /)).replace('admin ', '');
+    const admin = (await sidecar.waitForLine(/^admin /)).replace('admin ', '');
     expect((await call(`${admin}/readyz`)).status).toBe(200);
     expect((await call(`${admin}/metrics`)).text).toMatch(/bearer_sidecar_requests_total\{[^}]*code="201"[^}]*\} 1\n/);
     expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
@@ -40,7 +41,7 @@ describe('an address that is taken', () => {
   ])('is told in one line with the setting that gives it: %s', async (variable, key) => {
     const other = createHttpServer();
     const { host } = new URL(await listenOnLoopback(other));
-    const env = { ...settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
+    const env = { ...baseSettings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
     await using sidecar = spawnSidecar({
       name: `taken-${key}`,
       env: { ...env, [variable]: host },
@@ -56,19 +57,19 @@ describe('on a terminal', () => {
   it('the sandbox prints the same lines, one each, and readable ones for the log', async () => {
     await using terminal = openTerminal({
       name: 'sandbox',
-      command: `${PROGRAM} sandbox`,
+      command: `${PROGRAM_COMMAND} sandbox`,
       env: FREE_PORTS,
       columns: 80,
     });
     for (const name of ['proxy', 'admin', 'token', 'api'])
-      await terminal.until(new RegExp(`^${name} https?://\\S+$`, 'm'));
-    const line = (await terminal.until(/^try curl .*$/m)).replace('try ', '');
+      await terminal.waitFor(new RegExp(`^${name} https?://\\S+$`, 'm'));
+    const line = (await terminal.waitFor(/^try curl .*$/m)).replace('try ', '');
     const { stdout } = await sh('sh', ['-c', line]);
     expect(stdout).toMatch(/^HTTP\/1\.1 201 /);
-    await terminal.until(/\d\d:\d\d:\d\d\.\d{3} info {2}POST \/quotes-requests 201 in /);
+    await terminal.waitFor(/\d\d:\d\d:\d\d\.\d{3} info {2}POST \/quotes-requests 201 in /);
     terminal.type(CTRL_C);
     // The terminal shows ^C itself; the log goes on in a line of its own.
-    await terminal.until(/\^C\n[\d:.]+ info {2}draining/);
+    await terminal.waitFor(/\^C\n[\d:.]+ info {2}draining/);
     expect(await terminal.exit).toBe(0);
     expect(terminal.text()).not.toContain('{"level"');
   });
@@ -76,17 +77,17 @@ describe('on a terminal', () => {
   it('run shows a banner without secrets, in colour, and Ctrl-C drains', async () => {
     await using tokens = await startTokenServer();
     const credential = newCredential();
-    const env = { ...settings('http://127.0.0.1:1/v1', tokens.url, credential), ...FREE_PORTS };
-    await using terminal = openTerminal({ name: 'run', command: PROGRAM, env });
-    await terminal.until(/bearer-sidecar \d+\.\d+\.\d+\n\n/);
+    const env = { ...baseSettings('http://127.0.0.1:1/v1', tokens.url, credential), ...FREE_PORTS };
+    await using terminal = openTerminal({ name: 'run', command: PROGRAM_COMMAND, env });
+    await terminal.waitFor(/bearer-sidecar \d+\.\d+\.\d+\n\n/);
     for (const row of [
       / proxy +http:\S+/,
       / upstream +http:\S+\/v1 /,
       / token +http:\S+ .*secret \*{8}\n/,
       / status +http:\S+/,
     ])
-      await terminal.until(row);
-    await terminal.until(/token obtained/);
+      await terminal.waitFor(row);
+    await terminal.waitFor(/token obtained/);
     terminal.type(CTRL_C);
     expect(await terminal.exit).toBe(0);
     expect(terminal.screen()).toContain('\u001b[1mbearer-sidecar');
@@ -99,7 +100,7 @@ describe('on a terminal', () => {
     ['FORCE_COLOR=0', { FORCE_COLOR: '0' }, false],
     ['nothing', {}, true],
   ])('%s decides whether --help is in colour', async (name, env, isColoured) => {
-    const options = { name: `colour-${name}`, command: `${PROGRAM} --help`, env, columns: 80 };
+    const options = { name: `colour-${name}`, command: `${PROGRAM_COMMAND} --help`, env, columns: 80 };
     await using terminal = openTerminal(options);
     expect(await terminal.exit).toBe(0);
     expect(terminal.screen().includes('\u001b[')).toBe(isColoured);
@@ -107,7 +108,7 @@ describe('on a terminal', () => {
   });
 
   it('the name alone tells how to begin', async () => {
-    await using terminal = openTerminal({ name: 'first-steps', command: PROGRAM });
+    await using terminal = openTerminal({ name: 'first-steps', command: PROGRAM_COMMAND });
     expect(await terminal.exit).toBe(2);
     expect(terminal.text()).toContain(
       '\n\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n',
@@ -115,20 +116,20 @@ describe('on a terminal', () => {
   });
 
   it('the log is JSON when it is asked for, and there is no banner', async () => {
-    const env = { ...settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
+    const env = { ...baseSettings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
     await using terminal = openTerminal({
       name: 'json',
-      command: PROGRAM,
+      command: PROGRAM_COMMAND,
       env: { ...env, SIDECAR_LOG_FORMAT: 'json' },
     });
-    await terminal.until(/^\{"level":"info",.*"msg":"listening"\}\n/);
+    await terminal.waitFor(/^\{"level":"info",.*"msg":"listening"\}\n/);
     terminal.type(CTRL_C);
     expect(await terminal.exit).toBe(0);
   });
 
   it('check has symbols and a line for what to do', async () => {
-    const env = settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential());
-    await using terminal = openTerminal({ name: 'check', command: `${PROGRAM} check`, env });
+    const env = baseSettings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential());
+    await using terminal = openTerminal({ name: 'check', command: `${PROGRAM_COMMAND} check`, env });
     expect(await terminal.exit).toBe(1);
     expect(terminal.text()).toMatch(/^✔ configuration settings +valid$/m);
     expect(terminal.text()).toMatch(/^✘ tcp +token endpoint .*refused.*\n(.*\n)?.* → nothing listens there/m);
@@ -147,9 +148,9 @@ describe('in a pipe', () => {
     expect(await help.exit).toEqual({ code: 0, signal: null });
     expect(help.stdout()).toContain('\u001b[1m');
 
-    const env = { ...settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
+    const env = { ...baseSettings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
     await using sidecar = spawnSidecar({ name: 'pretty', env: { ...env, SIDECAR_LOG_FORMAT: 'pretty' } });
-    await sidecar.line(/^\d\d:\d\d:\d\d\.\d{3} info {2}listening server=proxy url=http:\S+$/);
+    await sidecar.waitForLine(/^\d\d:\d\d:\d\d\.\d{3} info {2}listening server=proxy url=http:\S+$/);
     expect(sidecar.stdout()).not.toMatch(/\u001b|bearer-sidecar/);
   });
 });
@@ -159,7 +160,7 @@ describe('a wrong configuration', () => {
     await using sidecar = spawnSidecar({
       name: 'wrong-settings',
       env: {
-        ...settings('https://api.partner.example', 'ftp://auth.partner.example', newCredential()),
+        ...baseSettings('https://api.partner.example', 'ftp://auth.partner.example', newCredential()),
         SIDECAR_RATE: 'fast',
         SIDECAR_WEBSOCKET: 'yes',
         SIDECAR_DEADLINE_MS: '60s',
@@ -198,11 +199,11 @@ describe('check', () => {
       args: ['sandbox'],
       env: { ...FREE_PORTS, ...client },
     });
-    const token = new URL((await sandbox.line(/^token /)).replace('token ', ''));
+    const token = new URL((await sandbox.waitForLine(/^token /)).replace('token ', ''));
     const env = {
       ...client,
       SIDECAR_AUTH_URL: token.origin,
-      SIDECAR_BASE_URL: (await sandbox.line(/^api /)).replace('api ', ''),
+      SIDECAR_BASE_URL: (await sandbox.waitForLine(/^api /)).replace('api ', ''),
       SIDECAR_SCOPE: 'urn:example.partners.sales.individual.travel.policies.write',
     };
     await using check = spawnSidecar({ name: 'check-sandbox', args: ['check'], env });
@@ -230,7 +231,7 @@ describe('check', () => {
     const url = (await listenOnLoopback(upstream)).replace('http:', 'https:');
     cleanup.defer(() => closeServer(upstream));
     await using tokens = await startTokenServer();
-    const env = settings(url, tokens.url, newCredential());
+    const env = baseSettings(url, tokens.url, newCredential());
 
     await using good = spawnSidecar({
       name: 'check',

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMAND_NAMES } from '../../src/commands/command-table.ts';
-import { PROGRAM, openTerminal } from '../support/terminal.ts';
+import { PROGRAM_COMMAND, openTerminal } from '../support/terminal.ts';
 
 const sh = promisify(execFile);
 let folder: string;
@@ -14,7 +14,7 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sidecar-completion-'));
   for (const shell of ['bash', 'zsh', 'fish']) {
-    const { stdout } = await sh('sh', ['-c', `${PROGRAM} completion ${shell}`]);
+    const { stdout } = await sh('sh', ['-c', `${PROGRAM_COMMAND} completion ${shell}`]);
     await writeFile(join(folder, `completion.${shell}`), stdout);
   }
   for (const name of ['partner.yaml', 'with blank.yaml']) await writeFile(join(folder, name), '');
@@ -50,15 +50,15 @@ describe.each([
   it('completes commands, options, keys and files', { timeout: 60_000 }, async () => {
     await using terminal = openTerminal({ name: `completion-${shell}`, command, cwd: folder });
     terminal.type(`${setUp}; echo set-up-is-'done'\n`);
-    await terminal.until(/set-up-is-done/);
+    await terminal.waitFor(/set-up-is-done/);
     for (const [keys, expected] of TYPED) {
-      await terminal.until(/ready> /);
+      await terminal.waitFor(/ready> /);
       terminal.type(`bearer-sidecar ${keys}\n`);
-      const called = /called with <(.*)>/.exec(await terminal.until(/called with <.*>/))?.[1]?.trim();
+      const called = /called with <(.*)>/.exec(await terminal.waitFor(/called with <.*>/))?.[1]?.trim();
       if (typeof expected === 'string') expect(called).toBe(expected);
       else expect(called).toMatch(expected);
     }
-    await terminal.until(/ready> /);
+    await terminal.waitFor(/ready> /);
     terminal.type('exit\n');
     await terminal.exit;
   });

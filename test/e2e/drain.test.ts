@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { post, together } from '../support/calls.ts';
-import { startChain } from '../support/chain.ts';
-import { openSocket, readToEnd, sendRaw, untilRefused } from '../support/raw-client.ts';
+import { post, callConcurrently } from '../support/calls.ts';
+import { startSidecarStack } from '../support/chain.ts';
+import { openSocket, readToEnd, sendRaw, waitUntilRefused } from '../support/raw-client.ts';
 import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 
 const UNTHROTTLED = { SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
 
@@ -21,21 +21,21 @@ describe('SIGTERM', () => {
   it('during 50 requests in flight: 50 answers, readiness gone first, new connections refused, exit 0', async () => {
     let waiting = 0;
     const { promise: answering, resolve: answer } = Promise.withResolvers<undefined>();
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'drain',
       env: UNTHROTTLED,
-      answer: async (...call) => {
+      respond: async (...call) => {
         waiting++;
         await answering;
         await echo(...call);
       },
     });
     const { sidecar } = chain;
-    const calls = together(50, (index) => post(`${sidecar.proxyUrl}/slow`, { index }));
-    await until(() => waiting === 50, 'all in flight');
+    const calls = callConcurrently(50, (index) => post(`${sidecar.proxyUrl}/slow`, { index }));
+    await waitUntil(() => waiting === 50, 'all in flight');
     const ended = sidecar.stop('SIGTERM');
-    await until(async () => (await fetch(`${sidecar.adminUrl}/readyz`)).status === 503, 'readiness gone');
-    await untilRefused(sidecar.proxyUrl);
+    await waitUntil(async () => (await fetch(`${sidecar.adminUrl}/readyz`)).status === 503, 'readiness gone');
+    await waitUntilRefused(sidecar.proxyUrl);
 
     answer(undefined);
     const answers = await calls;
@@ -43,18 +43,18 @@ describe('SIGTERM', () => {
     expect(answers.map(({ text }) => text)).toEqual(
       Array.from({ length: 50 }, (_, index) => JSON.stringify({ index })),
     );
-    expect(new Set(answers.map(({ fields }) => fields.connection))).toEqual(new Set(['close']));
+    expect(new Set(answers.map(({ headers }) => headers.connection))).toEqual(new Set(['close']));
     expect(await ended).toEqual({ code: 0, signal: null });
   });
 
   it('with requests that outlast the drain: they are cut, exit 1', async () => {
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'drain-cut',
       env: { ...UNTHROTTLED, SIDECAR_DRAIN_MS: '500' },
-      answer: () => undefined,
+      respond: () => undefined,
     });
-    const calls = together(3, () => post(`${chain.sidecar.proxyUrl}/never`, {}).catch(() => undefined));
-    await until(() => chain.upstream.requests.length === 3, 'all in flight');
+    const calls = callConcurrently(3, () => post(`${chain.sidecar.proxyUrl}/never`, {}).catch(() => undefined));
+    await waitUntil(() => chain.upstream.requests.length === 3, 'all in flight');
     const startedAt = performance.now();
     expect(await chain.sidecar.stop('SIGTERM')).toEqual({ code: 1, signal: null });
     // The calls themselves would last a minute, a drain by default 25 s.
@@ -72,7 +72,7 @@ describe('SIGTERM', () => {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream();
     const env = {
-      ...settings(upstream.url, tokens.url, newCredential()),
+      ...baseSettings(upstream.url, tokens.url, newCredential()),
       ...UNTHROTTLED,
       SIDECAR_LISTEN: `unix:${socketPath}`,
       SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
@@ -80,9 +80,9 @@ describe('SIGTERM', () => {
     await using sidecar = spawnSidecar({ name: 'unread', env, stdout: 'unread' });
     const client = new Agent({ connect: { socketPath }, connections: 16 });
     cleanup.defer(() => client.destroy());
-    await until(() => answers(client), 'the sidecar listens', 30_000);
+    await waitUntil(() => answers(client), 'the sidecar listens', 30_000);
     // Far more lines than the pipe and its buffers hold.
-    for (let round = 0; round < 40; round++) await together(100, () => answers(client));
+    for (let round = 0; round < 40; round++) await callConcurrently(100, () => answers(client));
     const startedAt = performance.now();
     expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
     // Half a second for the log. An exit that waits for the reader never comes.
@@ -104,16 +104,16 @@ describe('kill -9 of the upstream in the middle of a body', () => {
     const upstream = spawn(process.execPath, ['-e', half], { stdio: ['ignore', 'pipe', 'inherit'] });
     const [port] = (await once(upstream.stdout, 'data')) as [Buffer];
     await using tokens = await startTokenServer();
-    const env = settings(`http://127.0.0.1:${port.toString().trim()}`, tokens.url, newCredential());
+    const env = baseSettings(`http://127.0.0.1:${port.toString().trim()}`, tokens.url, newCredential());
     await using sidecar = await startSidecar({ name: `upstream-killed-${framing.replaceAll(' ', '-')}`, env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
 
     const socket = await openSocket(sidecar.proxyUrl);
     const reading = readToEnd(socket);
     let received = '';
     socket.on('data', (bytes: Buffer) => (received += bytes.toString()));
     socket.write(`GET /half HTTP/1.1\r\nHost: ${new URL(sidecar.proxyUrl).host}\r\n\r\n`);
-    await until(() => received.includes('x'.repeat(1000)), 'the first half');
+    await waitUntil(() => received.includes('x'.repeat(1000)), 'the first half');
     const gone = once(upstream, 'exit');
     upstream.kill('SIGKILL');
     const answer = await reading;
@@ -130,7 +130,7 @@ describe('kill -9 of the upstream in the middle of a body', () => {
       `POST / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
     );
     expect(next.status).toBe(502);
-    expect(next.fields['proxy-status']).toContain('error=connection_refused');
+    expect(next.headers['proxy-status']).toContain('error=connection_refused');
   });
 });
 

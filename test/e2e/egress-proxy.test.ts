@@ -15,7 +15,7 @@ import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { closeServer, freePort } from '../support/loopback.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
-import { settings, spawnSidecar, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { Environment } from '../support/sidecar-process.ts';
 import { startTinyproxy } from '../support/tinyproxy.ts';
 import type { Tinyproxy } from '../support/tinyproxy.ts';
@@ -61,7 +61,7 @@ afterAll(() => running.disposeAsync());
 
 function environment(more: Environment): Environment {
   return {
-    ...settings(`https://${upstreamHost}`, `https://${tokenHost}`, newCredential()),
+    ...baseSettings(`https://${upstreamHost}`, `https://${tokenHost}`, newCredential()),
     SIDECAR_CA_FILE: certificates.caFile,
     ...more,
   };
@@ -87,7 +87,7 @@ describe('through tinyproxy with a password', () => {
         name: `egress-${name}`,
         env: environment({ [variable]: withUser() }),
       });
-      await untilReady(sidecar);
+      await waitUntilReady(sidecar);
       bearers.length = 0;
       const answer = await call(`${sidecar.proxyUrl}/quotes`, { method: 'POST', body: '{"a":1}' });
       expect(answer).toMatchObject({ status: 200, text: '{"a":1}' });
@@ -101,7 +101,7 @@ describe('through tinyproxy with a password', () => {
       const tunnels = await tunnelsOf(async () => {
         const env = environment({ HTTPS_PROXY: withUser(), ...more });
         await using sidecar = await startSidecar({ name: 'egress-no-proxy', env });
-        await untilReady(sidecar);
+        await waitUntilReady(sidecar);
         expect((await call(`${sidecar.proxyUrl}/quotes`)).status).toBe(200);
       });
       expect(tunnels).toEqual([tokenHost]);
@@ -109,7 +109,7 @@ describe('through tinyproxy with a password', () => {
     const none = await tunnelsOf(async () => {
       const env = environment({ HTTPS_PROXY: withUser(), SIDECAR_EGRESS_PROXY: 'none' });
       await using sidecar = await startSidecar({ name: 'egress-none', env });
-      await untilReady(sidecar);
+      await waitUntilReady(sidecar);
     });
     expect(none).toEqual([]);
   });
@@ -118,7 +118,7 @@ describe('through tinyproxy with a password', () => {
     const tunnels = await tunnelsOf(async () => {
       const env = environment({ HTTPS_PROXY: withUser(), SIDECAR_WEBSOCKET: 'true' });
       await using sidecar = await startSidecar({ name: 'egress-websocket', env });
-      await untilReady(sidecar);
+      await waitUntilReady(sidecar);
       const socket = new WebSocket(`${sidecar.proxyUrl.replace('http', 'ws')}/events`);
       await once(socket, 'open');
       socket.send('hello');
@@ -163,7 +163,7 @@ describe('a proxy that stands in the way', () => {
     await using tokens = await startTokenServer();
     const env = environment({ SIDECAR_AUTH_URL: tokens.url, HTTPS_PROXY: url() });
     await using sidecar = await startSidecar({ name: `egress-${name.replaceAll(' ', '-')}`, env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
     const answer = await call(`${sidecar.proxyUrl}/quotes`);
     expect(answer).toMatchObject({
       status: 502,

@@ -1,14 +1,14 @@
 /** Replicas that share one quota over a real Redis, each a process of its own, before a limiter of which they are told nothing. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { call, post, together } from '../support/calls.ts';
+import { call, post, callConcurrently } from '../support/calls.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { startRedis } from '../support/redis.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 import { bucketLimiter } from '../throttle/simulation.ts';
 import type { Limiter } from '../throttle/simulation.ts';
 
@@ -37,7 +37,7 @@ async function startFleet(name: string, limiter: Limiter, env: Readonly<Record<s
     await Promise.all([tokens[Symbol.asyncDispose](), upstream[Symbol.asyncDispose]()]);
   });
   const common = {
-    ...settings(upstream.url, tokens.url, newCredential()),
+    ...baseSettings(upstream.url, tokens.url, newCredential()),
     SIDECAR_REDIS_URL: redis.url,
     // A busy machine takes its time, and has some of them go on alone. Until more is known of a hidden limit, what was refused
     // first is taken for less than the quota is.
@@ -46,10 +46,10 @@ async function startFleet(name: string, limiter: Limiter, env: Readonly<Record<s
     SIDECAR_DEADLINE_MS: '110000',
     ...env,
   };
-  await together(REPLICAS, async (index) => {
-    replicas.push(await startSidecar({ name: `quota-${name}-${index}`, env: common, patienceMs: PATIENCE_MS }));
+  await callConcurrently(REPLICAS, async (index) => {
+    replicas.push(await startSidecar({ name: `quota-${name}-${index}`, env: common, lineTimeoutMs: PATIENCE_MS }));
   });
-  await Promise.all(replicas.map((replica) => untilReady(replica, PATIENCE_MS)));
+  await Promise.all(replicas.map((replica) => waitUntilReady(replica, PATIENCE_MS)));
   return { redis, replicas, arrivals };
 }
 
@@ -60,7 +60,7 @@ async function readFleets(replicas: readonly RunningSidecar[]): Promise<Status['
 
 function untilAll(replicas: readonly RunningSidecar[], state: string): Promise<void> {
   const isSo = async (): Promise<boolean> => (await readFleets(replicas)).every((fleet) => fleet.state === state);
-  return until(isSo, `the replicas are ${state}`, PATIENCE_MS);
+  return waitUntil(isSo, `the replicas are ${state}`, PATIENCE_MS);
 }
 
 /** The most by which arrivals were ever ahead of the quota: a burst, when the rate is kept. */
@@ -82,13 +82,13 @@ it('a configured rate is that of all together, also while Redis is killed', { ti
     SIDECAR_BURST: '5',
   });
   await untilAll(replicas, 'joined');
-  const answers = together(480, (index) => post(`${replicas[index % REPLICAS]!.proxyUrl}/things`, { index }));
+  const answers = callConcurrently(480, (index) => post(`${replicas[index % REPLICAS]!.proxyUrl}/things`, { index }));
   await sleep(3000);
   const isWhole = async (): Promise<boolean> => {
     const fleets = await readFleets(replicas);
     return fleets.every((fleet) => fleet.replicas === REPLICAS) && fleets.filter((fleet) => fleet.leader).length === 1;
   };
-  await until(isWhole, 'each knows of all, and one of them leads');
+  await waitUntil(isWhole, 'each knows of all, and one of them leads');
   await redis.kill();
   await untilAll(replicas, 'apart');
   await sleep(3000);
@@ -103,7 +103,9 @@ it('a configured rate is that of all together, also while Redis is killed', { ti
 it('a hidden limit is learned together', { timeout: 150_000 }, async () => {
   const { replicas, arrivals } = await startFleet('auto', bucketLimiter(QUOTA, 20), {});
   await untilAll(replicas, 'joined');
-  const answers = await together(400, (index) => post(`${replicas[index % REPLICAS]!.proxyUrl}/things`, { index }));
+  const answers = await callConcurrently(400, (index) =>
+    post(`${replicas[index % REPLICAS]!.proxyUrl}/things`, { index }),
+  );
   expect(answers.map(({ status }) => status)).toEqual(Array(400).fill(200));
   const refused = arrivals.filter(({ isAccepted }) => !isAccepted).length;
   console.info(`a hidden limit, learned together: ${refused} of ${arrivals.length} refused`);

@@ -3,16 +3,16 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readSamples } from '../telemetry/metrics/exposition.ts';
-import { call, post, together } from '../support/calls.ts';
+import { call, post, callConcurrently } from '../support/calls.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 import { startRedis } from '../support/redis.ts';
 import type { Redis } from '../support/redis.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 
 const PASSWORD = 'a-password-of-redis';
 registerSecret('the password of Redis', PASSWORD);
@@ -28,7 +28,7 @@ interface FleetOptions {
   readonly tokenDelayMs?: number;
   /** Every token waits for it. */
   readonly tokensHeld?: Promise<unknown>;
-  readonly answer?: Answer;
+  readonly answer?: RespondTo;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -38,7 +38,7 @@ async function startServers({ name, tokenDelayMs = 300, tokensHeld, answer, env 
     args: ['--requirepass', PASSWORD],
     url: (port) => `redis://:${PASSWORD}@127.0.0.1:${port}`,
   });
-  const tokens = await startTokenServer({ delayMs: tokenDelayMs, ...(tokensHeld && { held: tokensHeld }) });
+  const tokens = await startTokenServer({ delayMs: tokenDelayMs, ...(tokensHeld && { waitsFor: tokensHeld }) });
   const upstream = await startRecordingUpstream(answer);
   const credential = newCredential();
   const replicas: RunningSidecar[] = [];
@@ -48,15 +48,19 @@ async function startServers({ name, tokenDelayMs = 300, tokensHeld, answer, env 
   });
   const start = async (count: number): Promise<void> => {
     const from = replicas.length;
-    await together(count, async (index) => {
+    await callConcurrently(count, async (index) => {
       const all = {
-        ...settings(upstream.url, tokens.url, credential),
+        ...baseSettings(upstream.url, tokens.url, credential),
         SIDECAR_RATE: '5000',
         SIDECAR_BURST: '500',
         SIDECAR_REDIS_URL: redis.url,
         ...env,
       };
-      const replica = await startSidecar({ name: `fleet-${name}-${from + index}`, env: all, patienceMs: PATIENCE_MS });
+      const replica = await startSidecar({
+        name: `fleet-${name}-${from + index}`,
+        env: all,
+        lineTimeoutMs: PATIENCE_MS,
+      });
       replicas.push(replica);
     });
   };
@@ -67,7 +71,7 @@ async function startFleet(options: FleetOptions) {
   // A busy machine would have some of them go on alone.
   const servers = await startServers({ ...options, env: { SIDECAR_FLEET_TIMEOUT_MS: '1000' } });
   await servers.start(options.replicas);
-  await Promise.all(servers.replicas.map((replica) => untilReady(replica, PATIENCE_MS)));
+  await Promise.all(servers.replicas.map((replica) => waitUntilReady(replica, PATIENCE_MS)));
   return servers;
 }
 
@@ -80,14 +84,14 @@ async function sum(replicas: readonly RunningSidecar[], sample: string): Promise
 }
 
 function untilJoined(replicas: readonly RunningSidecar[], count: number): Promise<void> {
-  return until(async () => (await sum(replicas, 'fleet_connected')) === count, 'the replicas joined', PATIENCE_MS);
+  return waitUntil(async () => (await sum(replicas, 'fleet_connected')) === count, 'the replicas joined', PATIENCE_MS);
 }
 
 describe('sixteen cold starts at once', () => {
   it('make one token request, and Redis sees neither token nor secret', { timeout: 90_000 }, async () => {
     const { redis, tokens, replicas, credential } = await startFleet({ name: 'cold', replicas: 16 });
     expect(tokens.requests).toHaveLength(1);
-    const answers = await together(16, (index) => post(`${replicas[index]!.proxyUrl}/things`, { index }));
+    const answers = await callConcurrently(16, (index) => post(`${replicas[index]!.proxyUrl}/things`, { index }));
     expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
     expect(tokens.requests).toHaveLength(1);
     expect(await sum(replicas, 'token_requests_total{credential="default",outcome="ok"}')).toBe(1);
@@ -117,7 +121,7 @@ describe('a 401 at four replicas at once', () => {
         response.writeHead(request.headers.authorization === refused ? 401 : 200).end();
       },
     });
-    const answers = await together(80, (index) => post(`${replicas[index % 4]!.proxyUrl}/things`, { index }));
+    const answers = await callConcurrently(80, (index) => post(`${replicas[index % 4]!.proxyUrl}/things`, { index }));
     expect(answers.map(({ status }) => status)).toEqual(Array(80).fill(200));
     expect(tokens.requests).toHaveLength(2);
   });
@@ -140,11 +144,11 @@ describe('Redis', () => {
       expect(tokens.issued).toHaveLength(0);
       expect(tokens.requests).toHaveLength(1);
       await redis.kill();
-      await until(() => tokens.requests.length === 6, 'each asked for itself');
+      await waitUntil(() => tokens.requests.length === 6, 'each asked for itself');
       giveTokens(undefined);
-      await Promise.all(replicas.map((replica) => untilReady(replica)));
+      await Promise.all(replicas.map((replica) => waitUntilReady(replica)));
       expect(tokens.requests).toHaveLength(6);
-      const answers = await together(6, (index) => call(`${replicas[index]!.proxyUrl}/things`));
+      const answers = await callConcurrently(6, (index) => call(`${replicas[index]!.proxyUrl}/things`));
       expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(200));
       expect(await sum(replicas, 'fleet_connected')).toBe(0);
 
@@ -160,13 +164,13 @@ describe('Redis', () => {
 
   it.each([
     ['that is away', (redis: Redis) => redis.kill()],
-    ['that hangs', async (redis: Redis) => redis.hang()],
+    ['that hangs', async (redis: Redis) => redis.pause()],
   ])('%s holds up neither the start nor the end', { timeout: 60_000 }, async (_, spoil) => {
     const { redis, replicas, start } = await startServers({ name: 'away', tokenDelayMs: 0 });
     await spoil(redis);
     const startedAt = performance.now();
     await start(1);
-    await untilReady(replicas[0]!);
+    await waitUntilReady(replicas[0]!);
     // About three seconds where nothing else goes on, most of them the process's own start.
     expect(performance.now() - startedAt).toBeLessThan(20_000);
     const stoppedAt = performance.now();

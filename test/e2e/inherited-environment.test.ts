@@ -9,9 +9,9 @@ import { MAIN } from '../support/main-file.ts';
 import { sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 
 const BLIND = { NODE_TLS_REJECT_UNAUTHORIZED: '0' };
 const WARNING = 'NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored';
@@ -45,15 +45,15 @@ describe.each(IMPOSTORS)('NODE_TLS_REJECT_UNAUTHORIZED=0 and a certificate of %s
   async function start(env: Readonly<Record<string, string>>) {
     const tokens = await startTokenServer();
     const upstream = await startRecordingUpstream((_request, response) => void response.end('{}'));
-    const common = settings(upstream.url, tokens.url, newCredential());
+    const common = baseSettings(upstream.url, tokens.url, newCredential());
     const sidecar = await startSidecar({ name: 'blind-trust', env: { ...common, ...BLIND, ...env } });
     onTestFinished(async () => {
       await sidecar[Symbol.asyncDispose]();
       await upstream[Symbol.asyncDispose]();
       await tokens[Symbol.asyncDispose]();
     });
-    await sidecar.line(new RegExp(WARNING));
-    await sidecar.line(/SIDECAR_CA_FILE.*SIDECAR_AUTH_CA_FILE/);
+    await sidecar.waitForLine(new RegExp(WARNING));
+    await sidecar.waitForLine(/SIDECAR_CA_FILE.*SIDECAR_AUTH_CA_FILE/);
     return sidecar;
   }
 
@@ -61,7 +61,7 @@ describe.each(IMPOSTORS)('NODE_TLS_REJECT_UNAUTHORIZED=0 and a certificate of %s
     const impostor = await startImpostor(names);
     const trust = isTrusted ? { SIDECAR_AUTH_CA_FILE: impostor.caFile } : {};
     const sidecar = await start({ SIDECAR_AUTH_URL: `https://127.0.0.1:${impostor.port}`, ...trust });
-    await sidecar.line(/"msg":"token request failed/);
+    await sidecar.waitForLine(/"msg":"token request failed/);
     expect((await call(sidecar.proxyUrl)).status).toBe(503);
     expect(impostor.connections()).toBeGreaterThan(0);
     expect(impostor.received).toEqual([]);
@@ -71,7 +71,7 @@ describe.each(IMPOSTORS)('NODE_TLS_REJECT_UNAUTHORIZED=0 and a certificate of %s
     const impostor = await startImpostor(names);
     const trust = isTrusted ? { SIDECAR_CA_FILE: impostor.caFile } : {};
     const sidecar = await start({ SIDECAR_BASE_URL: `https://127.0.0.1:${impostor.port}`, ...trust });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
     expect((await call(sidecar.proxyUrl)).status).toBe(502);
     expect(impostor.connections()).toBeGreaterThan(0);
     expect(impostor.received).toEqual([]);
@@ -87,8 +87,8 @@ describe.each(IMPOSTORS)('NODE_TLS_REJECT_UNAUTHORIZED=0 and a certificate of %s
   ])('%s is refused', async (_name, envFor, caVariable) => {
     const impostor = await startImpostor(names);
     const sidecar = await start({ ...envFor(impostor.port), ...(isTrusted ? { [caVariable]: impostor.caFile } : {}) });
-    await untilReady(sidecar);
-    await until(async () => {
+    await waitUntilReady(sidecar);
+    await waitUntil(async () => {
       await call(sidecar.proxyUrl);
       return impostor.connections() > 1;
     }, 'it is tried again');
@@ -100,7 +100,7 @@ describe.each(IMPOSTORS)('NODE_TLS_REJECT_UNAUTHORIZED=0 and a certificate of %s
     const trust = isTrusted ? { SIDECAR_EGRESS_CA_FILE: impostor.caFile } : {};
     const egress = { SIDECAR_EGRESS_PROXY: `https://127.0.0.1:${impostor.port}`, ...trust };
     const sidecar = await start({ ...egress, SIDECAR_AUTH_URL: 'https://auth.invalid' });
-    await sidecar.line(/"msg":"token request failed/);
+    await sidecar.waitForLine(/"msg":"token request failed/);
     expect(impostor.connections()).toBeGreaterThan(0);
     expect(impostor.received).toEqual([]);
   });
@@ -119,9 +119,9 @@ it('NODE_OPTIONS=--insecure-http-parser lets no request through that is refused 
   const upstream = await startRecordingUpstream((_request, response) => void response.end('{}'));
   onTestFinished(() => tokens[Symbol.asyncDispose]());
   onTestFinished(() => upstream[Symbol.asyncDispose]());
-  const env = { ...settings(upstream.url, tokens.url, newCredential()), NODE_OPTIONS: '--insecure-http-parser' };
+  const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), NODE_OPTIONS: '--insecure-http-parser' };
   await using sidecar = await startSidecar({ name: 'insecure-parser', env });
-  await untilReady(sidecar);
+  await waitUntilReady(sidecar);
   const both =
     'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
   const { bytes } = await sendRaw(sidecar.proxyUrl, both);

@@ -7,7 +7,7 @@ import { MAIN } from '../support/main-file.ts';
 import { newCredential } from '../support/secrets.ts';
 import type { Credential } from '../support/secrets.ts';
 import { spawnSidecar } from '../support/sidecar-process.ts';
-import { CTRL_C, CTRL_D, PROGRAM, openTerminal } from '../support/terminal.ts';
+import { CTRL_C, CTRL_D, PROGRAM_COMMAND, openTerminal } from '../support/terminal.ts';
 import type { Terminal } from '../support/terminal.ts';
 
 const AUDIENCE = 'https://sales-api.sandbox.invalid/';
@@ -26,14 +26,14 @@ async function startSandbox({ id, secret }: Credential) {
   const env = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
   const client = { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret };
   const sandbox = spawnSidecar({ name: 'sandbox-for-init', args: ['sandbox'], env: { ...env, ...client } });
-  const [token, api] = await Promise.all([sandbox.line(/^token /), sandbox.line(/^api /)]);
+  const [token, api] = await Promise.all([sandbox.waitForLine(/^token /), sandbox.waitForLine(/^api /)]);
   return { ...sandbox, authUrl: new URL(token.replace('token ', '')).origin, baseUrl: api.replace('api ', '') };
 }
 
 /** Answers each question in turn: what it must show, what is typed. */
 async function answer(terminal: Terminal, turns: readonly (readonly [RegExp, string])[]): Promise<void> {
   for (const [question, keys] of turns) {
-    await terminal.until(question);
+    await terminal.waitFor(question);
     terminal.type(keys);
   }
 }
@@ -47,7 +47,7 @@ describe('on a terminal', () => {
       const credential = newCredential();
       await using sandbox = await startSandbox(credential);
       const { authUrl, baseUrl } = sandbox;
-      await using terminal = openTerminal({ name: 'init', command: `${PROGRAM} init`, cwd: folder });
+      await using terminal = openTerminal({ name: 'init', command: `${PROGRAM_COMMAND} init`, cwd: folder });
       await answer(terminal, [
         [/Configuration file \[sidecar\.yaml\]: /, 'nowhere/at-all.yaml\n'],
         [/! there is no directory nowhere\s+Configuration file .*: /, '\n'],
@@ -87,7 +87,7 @@ describe('on a terminal', () => {
   ])('%s while the secret is typed leaves nothing behind', async (name, key) => {
     const folder = scratch();
     const { secret } = newCredential();
-    const command = `${PROGRAM} init ${[...PARTNER, ...CLIENT].join(' ')}`;
+    const command = `${PROGRAM_COMMAND} init ${[...PARTNER, ...CLIENT].join(' ')}`;
     await using terminal = openTerminal({ name: `init-${name}`, command, cwd: folder });
     await answer(terminal, [
       [/Configuration file .*: /, 'other.yaml\n'],
@@ -104,9 +104,9 @@ describe('on a terminal', () => {
 
   it('the end of what is typed leaves nothing behind either', async () => {
     const folder = scratch();
-    await using terminal = openTerminal({ name: 'init-end', command: `${PROGRAM} init`, cwd: folder });
-    await terminal.until(/Configuration file .*: /);
-    terminal.hangUp();
+    await using terminal = openTerminal({ name: 'init-end', command: `${PROGRAM_COMMAND} init`, cwd: folder });
+    await terminal.waitFor(/Configuration file .*: /);
+    terminal.endInput();
     expect(await terminal.exit).not.toBe(0);
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -114,7 +114,7 @@ describe('on a terminal', () => {
   it('asks before it writes over a file, and takes another', async () => {
     const folder = scratch();
     writeFileSync(join(folder, 'sidecar.yaml'), 'mine');
-    const command = `${PROGRAM} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
+    const command = `${PROGRAM_COMMAND} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
     await using terminal = openTerminal({ name: 'init-over', command, cwd: folder });
     await answer(terminal, [
       [/Configuration file .*: /, '\n'],
@@ -132,7 +132,7 @@ describe('on a terminal', () => {
     const folder = scratch();
     for (const name of ['sidecar.yaml', 'sidecar.client-secret']) writeFileSync(join(folder, name), 'old');
     const { secret } = newCredential();
-    const command = `${PROGRAM} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
+    const command = `${PROGRAM_COMMAND} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
     await using terminal = openTerminal({ name: 'init-write-over', command, cwd: folder });
     await answer(terminal, [
       [/Configuration file .*: /, '\n'],
@@ -150,7 +150,7 @@ describe('on a terminal', () => {
 
   it('with --yes it asks nothing', async () => {
     const folder = scratch();
-    const command = `${PROGRAM} init --yes ${[...PARTNER, ...CLIENT].join(' ')}`;
+    const command = `${PROGRAM_COMMAND} init --yes ${[...PARTNER, ...CLIENT].join(' ')}`;
     await using terminal = openTerminal({ name: 'init-yes', command, cwd: folder });
     expect(await terminal.exit).toBe(0);
     expect(readdirSync(folder)).toEqual(['sidecar.yaml']);

@@ -12,7 +12,7 @@ import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { startNginx } from '../support/nginx.ts';
 import { startRecordingUpstream, type RecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { type RunningSidecar, settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { type RunningSidecar, baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 import { seeded } from '../throttle/simulation.ts';
 
@@ -131,9 +131,9 @@ describe.concurrent('against a limit of 10 a second that hides', () => {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream();
     await using limited = await start(upstream);
-    const env = settings(limited.url, tokens.url, newCredential());
+    const env = baseSettings(limited.url, tokens.url, newCredential());
     await using sidecar = await startSidecar({ name: `limiters-${name.replace(/\W+/g, '-')}`, env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
 
     const startedAt = performance.now();
     await offerLoad(sidecar.proxyUrl, 1);

@@ -7,9 +7,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { MAIN } from '../support/main-file.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings } from '../support/sidecar-process.ts';
+import { baseSettings } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 
 /** Of a line no more is shown of a path. */
 const LONG = `/${'x'.repeat(1000)}`;
@@ -29,7 +29,7 @@ async function start(stdout: number, read: () => string) {
   const upstream = await startRecordingUpstream((_request, response) => void response.end('{}'));
   const env = {
     PATH: process.env.PATH ?? '',
-    ...settings(upstream.url, tokens.url, newCredential()),
+    ...baseSettings(upstream.url, tokens.url, newCredential()),
     SIDECAR_LISTEN: '127.0.0.1:0',
     SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
   };
@@ -45,10 +45,10 @@ async function start(stdout: number, read: () => string) {
   });
   const lines = (): Line[] => parse(read());
   const urlOf = (server: string): string => lines().find((line) => line.server === server)?.url ?? '';
-  await until(() => urlOf('proxy') !== '', 'the sidecar listens');
+  await waitUntil(() => urlOf('proxy') !== '', 'the sidecar listens');
   const proxyUrl = urlOf('proxy');
   const adminUrl = urlOf('admin');
-  await until(async () => (await fetch(`${adminUrl}/readyz`)).ok, 'the sidecar is ready');
+  await waitUntil(async () => (await fetch(`${adminUrl}/readyz`)).ok, 'the sidecar is ready');
   return {
     pid: child.pid ?? 0,
     lines,
@@ -101,7 +101,7 @@ describe('a file that may not grow', () => {
     onTestFinished(() => closeSync(stdout));
     const sidecar = await start(stdout, () => readFileSync(file, 'utf8'));
     await sidecar.ask(0, 10);
-    await until(() => requestsIn(sidecar.lines()).length === 10, 'the first requests are logged');
+    await waitUntil(() => requestsIn(sidecar.lines()).length === 10, 'the first requests are logged');
     // The limit ends in the middle of a line: a part of it is written, and then nothing.
     const limit = statSync(file).size + 1000;
     execFileSync('prlimit', ['--pid', String(sidecar.pid), `--fsize=${String(limit)}:unlimited`]);
@@ -112,9 +112,9 @@ describe('a file that may not grow', () => {
     ]);
     expect(await sidecar.page()).toContain('standard output refuses lines (EFBIG)');
     execFileSync('prlimit', ['--pid', String(sidecar.pid), '--fsize=unlimited:unlimited']);
-    await until(async () => (await sidecar.degraded()).length === 0, 'the log is written again');
+    await waitUntil(async () => (await sidecar.degraded()).length === 0, 'the log is written again');
     await sidecar.ask(asked, asked + 10);
-    await until(() => requestsIn(sidecar.lines()).at(-1) === `/p${String(asked + 9)}`, 'later requests are logged');
+    await waitUntil(() => requestsIn(sidecar.lines()).at(-1) === `/p${String(asked + 9)}`, 'later requests are logged');
     const dropped = await sidecar.dropped();
     const paths = requestsIn(sidecar.lines());
     expect(paths.length + dropped).toBe(asked + 10);
@@ -166,29 +166,32 @@ describe('a named pipe', () => {
     const sidecar = await start(pipe.stdout, pipe.read);
     const asked = await askUntilDropped(sidecar, 0);
     expect(await sidecar.degraded()).toEqual([expect.stringContaining('standard output is read too slowly')]);
-    await until(async () => sidecar.lines().length > 0 && (await sidecar.degraded()).length === 0, 'it is well again');
+    await waitUntil(
+      async () => sidecar.lines().length > 0 && (await sidecar.degraded()).length === 0,
+      'it is well again',
+    );
     const dropped = await sidecar.dropped();
-    await until(() => requestsIn(sidecar.lines()).length + dropped === asked, 'every other line is there');
-    await until(() => sidecar.lines().some(({ lines }) => lines === dropped), 'the loss is told');
+    await waitUntil(() => requestsIn(sidecar.lines()).length + dropped === asked, 'every other line is there');
+    await waitUntil(() => sidecar.lines().some(({ lines }) => lines === dropped), 'the loss is told');
   });
 
   it('without a reader costs no process and no time, and serves the next reader', { timeout: 120_000 }, async () => {
     const pipe = openPipe();
     const sidecar = await start(pipe.stdout, pipe.read);
     await sidecar.ask(0, 5);
-    await until(() => requestsIn(sidecar.lines()).length === 5, 'the first requests are logged');
+    await waitUntil(() => requestsIn(sidecar.lines()).length === 5, 'the first requests are logged');
     pipe.close();
     const before = cpuTicks(sidecar.pid);
     await sidecar.ask(5, 55);
-    await until(async () => (await sidecar.dropped()) === 50, 'every line is counted');
+    await waitUntil(async () => (await sidecar.dropped()) === 50, 'every line is counted');
     expect(await sidecar.degraded()).toEqual([expect.stringContaining('EPIPE')]);
     expect(cpuTicks(sidecar.pid) - before).toBeLessThan(300);
     pipe.reopen();
-    await until(async () => {
+    await waitUntil(async () => {
       await sidecar.ask(100, 101);
       return requestsIn(sidecar.lines()).includes('/p100');
     }, 'the next reader gets lines');
-    await until(() => sidecar.lines().some(({ refusal }) => refusal === 'EPIPE'), 'the loss is told');
+    await waitUntil(() => sidecar.lines().some(({ refusal }) => refusal === 'EPIPE'), 'the loss is told');
     pipe.close();
     sidecar.stop();
     expect(await sidecar.ended).toBe(0);

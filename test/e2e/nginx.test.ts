@@ -1,10 +1,10 @@
 /** Against a rate limiter that we did not write: nginx `limit_req` without burst, the strictest there is. */
 import { describe, expect, it } from 'vitest';
-import { post, together } from '../support/calls.ts';
+import { post, callConcurrently } from '../support/calls.ts';
 import { startNginx } from '../support/nginx.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 describe('nginx limit_req rate=10r/s answering 429', () => {
@@ -13,12 +13,12 @@ describe('nginx limit_req rate=10r/s answering 429', () => {
     await using upstream = await startRecordingUpstream();
     await using nginx = await startNginx({ rate: '10r/s', upstream: upstream.url });
     const patience = { SIDECAR_QUEUE_TIMEOUT_MS: '100000', SIDECAR_DEADLINE_MS: '110000' };
-    const env = { ...settings(nginx.url, tokens.url, newCredential()), ...patience };
+    const env = { ...baseSettings(nginx.url, tokens.url, newCredential()), ...patience };
     await using sidecar = await startSidecar({ name: 'nginx', env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
 
     const startedAt = performance.now();
-    const answers = await together(200, (index) =>
+    const answers = await callConcurrently(200, (index) =>
       post(`${sidecar.proxyUrl}/quotes`, { index, text: `body ${String(index)} `.repeat(50) }),
     );
     const seconds = (performance.now() - startedAt) / 1000;

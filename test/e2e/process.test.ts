@@ -7,16 +7,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { post } from '../support/calls.ts';
-import { startChain } from '../support/chain.ts';
-import type { Chain } from '../support/chain.ts';
+import { startSidecarStack } from '../support/chain.ts';
+import type { SidecarStack } from '../support/chain.ts';
 import { MAIN } from '../support/main-file.ts';
 import { sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar, startSidecar } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar, startSidecar } from '../support/sidecar-process.ts';
 
 /** The secret, the token, and the Basic form of the credential, as they were really sent. */
-function sentSecrets({ tokens }: Chain): string[] {
+function sentSecrets({ tokens }: SidecarStack): string[] {
   const basic = tokens.requests[0]?.headers.authorization?.replace('Basic ', '') ?? '';
   const [, secret = ''] = /^[^:]*:(.*)$/s.exec(Buffer.from(basic, 'base64').toString()) ?? [];
   return [basic, secret, tokens.issued[0]?.value ?? ''];
@@ -34,7 +34,7 @@ function expectNoneIn(output: string, secrets: readonly string[]): void {
 
 describe('Node.js itself', () => {
   it('opens no debugger on SIGUSR1, and goes on', async () => {
-    await using chain = await startChain({ name: 'sigusr1' });
+    await using chain = await startSidecarStack({ name: 'sigusr1' });
     process.kill(chain.sidecar.pid, 'SIGUSR1');
     expect((await post(`${chain.sidecar.proxyUrl}/quotes`, {})).status).toBe(200);
     expect(await chain.sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
@@ -45,7 +45,7 @@ describe('Node.js itself', () => {
     const folder = mkdtempSync(join(tmpdir(), 'reports-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const env = { NODE_OPTIONS: `--report-on-signal --report-compact --report-directory=${folder}` };
-    await using chain = await startChain({ name: 'diagnostic-report', env });
+    await using chain = await startSidecarStack({ name: 'diagnostic-report', env });
     process.kill(chain.sidecar.pid, 'SIGUSR2');
     await chain.sidecar.stop('SIGTERM');
     const [file, ...others] = readdirSync(folder);
@@ -65,9 +65,9 @@ describe('what only the start needed', () => {
     await using sidecar = await startSidecar({
       name: 'give-start-back',
       program: [process.execPath, '--trace-gc', ...flags, MAIN],
-      env: settings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()),
+      env: baseSettings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()),
     });
-    await sidecar.line(/"msg":"token request failed/);
+    await sidecar.waitForLine(/"msg":"token request failed/);
     expect(sidecar.stdout().includes('Mark-Compact (reduce)')).toBe(isGivenBack);
   });
 });
@@ -77,7 +77,7 @@ describe('debug output', () => {
     'of DEBUG=* and NODE_DEBUG=%s shows no token and no secret',
     async (sections) => {
       const env = { DEBUG: '*', NODE_DEBUG: sections, SIDECAR_WEBSOCKET: 'true', SIDECAR_LOG_LEVEL: 'trace' };
-      await using chain = await startChain({ name: 'debug-output', env });
+      await using chain = await startSidecarStack({ name: 'debug-output', env });
       new WebSocketServer({ server: chain.upstream.server }).on('connection', (socket) => socket.close());
       expect((await post(`${chain.sidecar.proxyUrl}/quotes`, {})).status).toBe(200);
       await once(new WebSocket(chain.sidecar.proxyUrl.replace('http', 'ws')), 'close');
@@ -120,7 +120,7 @@ describe('the log', () => {
   };
 
   it('takes no line and no colour from what a client sends', async () => {
-    await using chain = await startChain({ name: 'log-injection-client' });
+    await using chain = await startSidecarStack({ name: 'log-injection-client' });
     const send = (head: string) => sendRaw(chain.sidecar.proxyUrl, Buffer.from(`${head}\r\n\r\n`, 'latin1'));
     const end = 'Host: 127.0.0.1\r\nConnection: close';
     for (const head of [
@@ -150,13 +150,13 @@ describe('the log', () => {
     });
     await using sidecar = await startSidecar({
       name: 'log-injection-token-endpoint',
-      env: settings('http://127.0.0.1:1', tokens.url, newCredential()),
+      env: baseSettings('http://127.0.0.1:1', tokens.url, newCredential()),
     });
-    await sidecar.line(/"outcome":"rejected"/);
+    await sidecar.waitForLine(/"outcome":"rejected"/);
 
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'log-injection-upstream',
-      answer: (_request, response) => {
+      respond: (_request, response) => {
         response.setHeader('RateLimit', 'limit=\x9b31m, \x85remaining=0');
         response.setHeader('X-RateLimit-Limit', '\x9b31m');
         response.writeHead(429, { 'retry-after': '3600' }).end();

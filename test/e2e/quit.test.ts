@@ -1,13 +1,13 @@
 /** `POST /quitquitquit` to the real process: the same end as SIGTERM, and no page in a real browser can cause it. */
 import { createServer } from 'node:http';
 import { expect, it } from 'vitest';
-import { call, post, together } from '../support/calls.ts';
-import { startChain } from '../support/chain.ts';
+import { call, post, callConcurrently } from '../support/calls.ts';
+import { startSidecarStack } from '../support/chain.ts';
 import { startChromium } from '../support/chromium.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
-import { untilRefused } from '../support/raw-client.ts';
+import { waitUntilRefused } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 import { startStatusTap } from '../support/status-tap.ts';
 
 const ALLOWED = { SIDECAR_ADMIN_ALLOW_QUIT: 'true', SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
@@ -15,25 +15,25 @@ const ALLOWED = { SIDECAR_ADMIN_ALLOW_QUIT: 'true', SIDECAR_RATE: '5000', SIDECA
 it('with 20 requests in flight: all are answered, new ones refused, exit 0', async () => {
   let waiting = 0;
   const { promise: answering, resolve: answer } = Promise.withResolvers<undefined>();
-  await using chain = await startChain({
+  await using chain = await startSidecarStack({
     name: 'quit',
     env: ALLOWED,
-    answer: async (...exchange) => {
+    respond: async (...exchange) => {
       waiting++;
       await answering;
       await echo(...exchange);
     },
   });
   const { sidecar } = chain;
-  const calls = together(20, (index) => post(`${sidecar.proxyUrl}/slow`, { index }));
-  await until(() => waiting === 20, 'all in flight');
+  const calls = callConcurrently(20, (index) => post(`${sidecar.proxyUrl}/slow`, { index }));
+  await waitUntil(() => waiting === 20, 'all in flight');
 
   const quit = await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' });
   expect([quit.status, quit.text]).toEqual([200, '{"draining":true}\n']);
   expect((await call(`${sidecar.adminUrl}/readyz`)).status).toBe(503);
   // Asked twice is not the second signal, which would cut everything.
   expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(200);
-  await untilRefused(sidecar.proxyUrl);
+  await waitUntilRefused(sidecar.proxyUrl);
 
   answer(undefined);
   const answers = await calls;
@@ -43,14 +43,14 @@ it('with 20 requests in flight: all are answered, new ones refused, exit 0', asy
 });
 
 it('idle: the answer arrives although there is nothing to wait for, and a SIGTERM on top changes nothing', async () => {
-  await using chain = await startChain({ name: 'quit-idle', env: ALLOWED });
+  await using chain = await startSidecarStack({ name: 'quit-idle', env: ALLOWED });
   const { sidecar } = chain;
   expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(200);
   expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
 });
 
 it('not opted for: refused, and nothing happens', async () => {
-  await using chain = await startChain({ name: 'quit-off' });
+  await using chain = await startSidecarStack({ name: 'quit-off' });
   const { sidecar } = chain;
   expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(404);
   expect((await call(`${sidecar.adminUrl}/readyz`)).status).toBe(200);
@@ -81,7 +81,7 @@ const PAGE = `<!doctype html><body><script>
 const REQUESTS_OF_A_PAGE = 6;
 
 it('pages of other sites, a rebound name and the page of the port itself cannot cause it', async () => {
-  await using chain = await startChain({ name: 'quit-browser', env: ALLOWED });
+  await using chain = await startSidecarStack({ name: 'quit-browser', env: ALLOWED });
   const { adminUrl } = chain.sidecar;
   const site = createServer((_, response) => response.setHeader('content-type', 'text/html').end(PAGE));
   const siteUrl = await listenOnLoopback(site);
@@ -95,7 +95,10 @@ it('pages of other sites, a rebound name and the page of the port itself cannot 
   for (const [index, target] of [admin.url, rebound].entries()) {
     await page.goto(siteUrl.replace('127.0.0.1', 'evil.test'));
     await page.evaluate(`attack(${JSON.stringify(`${target}/quitquitquit`)})`);
-    await until(() => admin.statuses('/quitquitquit').length >= (index + 1) * REQUESTS_OF_A_PAGE, `all of ${target}`);
+    await waitUntil(
+      () => admin.statuses('/quitquitquit').length >= (index + 1) * REQUESTS_OF_A_PAGE,
+      `all of ${target}`,
+    );
   }
   // From the port itself: the browser says that it is the same origin.
   await page.goto(`${admin.url}/livez`);

@@ -1,10 +1,10 @@
 /** The forms in which a limiter that we did not write says that one is too fast. */
 import { describe, expect, it } from 'vitest';
-import { post, together } from '../support/calls.ts';
+import { post, callConcurrently } from '../support/calls.ts';
 import { startNginx } from '../support/nginx.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 describe('nginx limit_req rate=5r/s answering 403 with Retry-After', () => {
@@ -13,11 +13,11 @@ describe('nginx limit_req rate=5r/s answering 403 with Retry-After', () => {
     await using upstream = await startRecordingUpstream();
     const refusal = { status: 403, retryAfter: '1' };
     await using nginx = await startNginx({ rate: '5r/s', refusal, upstream: upstream.url });
-    const env = settings(nginx.url, tokens.url, newCredential());
+    const env = baseSettings(nginx.url, tokens.url, newCredential());
     await using sidecar = await startSidecar({ name: 'nginx-403', env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
 
-    const answers = await together(20, (index) => post(`${sidecar.proxyUrl}/quotes`, { index }));
+    const answers = await callConcurrently(20, (index) => post(`${sidecar.proxyUrl}/quotes`, { index }));
     const refused = nginx.requests().filter(({ status }) => status === 403).length;
     console.info(`nginx 5r/s, 20 POSTs: ${refused} answers of 403 with Retry-After`);
     expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));

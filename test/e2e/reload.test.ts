@@ -4,17 +4,17 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { call, together } from '../support/calls.ts';
+import { call, callConcurrently } from '../support/calls.ts';
 import { writeConfigFile } from '../support/config-file.ts';
 import { MAIN } from '../support/main-file.ts';
 import { startNginx } from '../support/nginx.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { until } from '../support/until.ts';
-import { fullestWindow } from '../support/windows.ts';
+import { waitUntil } from '../support/until.ts';
+import { maxCountInWindow } from '../support/windows.ts';
 
 interface Told {
   readonly msg: string;
@@ -52,7 +52,7 @@ async function status(sidecar: RunningSidecar): Promise<Configured> {
 /** Sends SIGHUP and waits until it has been dealt with. */
 async function hangUp(sidecar: RunningSidecar, count = 1): Promise<void> {
   process.kill(sidecar.pid, 'SIGHUP');
-  await until(() => told(sidecar).length >= count, 'something is told of the configuration');
+  await waitUntil(() => told(sidecar).length >= count, 'something is told of the configuration');
 }
 
 /** A sidecar with a file, before an nginx. */
@@ -61,9 +61,9 @@ async function startWithFile(name: string, yaml: string, env: Readonly<Record<st
   const upstream = stack.use(await startNginx());
   const tokens = stack.use(await startTokenServer());
   const file = stack.use(await writeConfigFile(yaml));
-  const all = { ...settings(upstream.url, tokens.url, newCredential()), SIDECAR_CONFIG: file.path, ...env };
+  const all = { ...baseSettings(upstream.url, tokens.url, newCredential()), SIDECAR_CONFIG: file.path, ...env };
   const sidecar = stack.use(await startSidecar({ name, env: all }));
-  await untilReady(sidecar);
+  await waitUntilReady(sidecar);
   return { upstream, file, sidecar, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
@@ -74,7 +74,7 @@ it(
     await using world = await startWithFile('reload-rate', 'throttle: { rate: 5 }\nqueue: { timeoutMs: 60000 }\n');
     const { upstream, file, sidecar } = world;
     const startedAt = Date.now();
-    const calls = together(80, (index) => call(`${sidecar.proxyUrl}/calls/${String(index)}`));
+    const calls = callConcurrently(80, (index) => call(`${sidecar.proxyUrl}/calls/${String(index)}`));
     await sleep(1000);
     await file.replace('throttle: { rate: 20, burst: 40 }\nqueue: { timeoutMs: 60000 }\n');
     const signalledAt = Date.now();
@@ -87,14 +87,14 @@ it(
     const before = arrivals.filter((at) => at < signalledAt);
     const afterMs = Math.max(...arrivals) - signalledAt;
     console.info(
-      `5/s, then 20/s: ${before.length} before, the others in ${afterMs} ms, fullest second ${fullestWindow(arrivals, 1000)}`,
+      `5/s, then 20/s: ${before.length} before, the others in ${afterMs} ms, fullest second ${maxCountInWindow(arrivals, 1000)}`,
     );
     // One at once and five a second; two that were on their way.
     expect(before.length).toBeLessThanOrEqual(3 + (5 * (signalledAt - startedAt)) / 1000);
     // A busy machine grants late and does not make up for it; half as fast is still twice the rate of before.
     expect(afterMs).toBeLessThan(((80 - before.length) * 1000) / 10);
     // 21 on a quiet machine, and calls of one second arrive together on a busy one; a burst at the change would make it 61.
-    expect(fullestWindow(arrivals, 1000)).toBeLessThanOrEqual(45);
+    expect(maxCountInWindow(arrivals, 1000)).toBeLessThanOrEqual(45);
     const changes = ['throttle.rate: 5 → 20', 'throttle.burst: 1 → 40'].map(
       (change) => `${change} (file ${file.path})`,
     );
@@ -230,7 +230,7 @@ describe('on a terminal', () => {
     await using tokens = await startTokenServer();
     await using file = await writeConfigFile('throttle: { rate: 100 }\n');
     const env = {
-      ...settings(upstream.url, tokens.url, newCredential()),
+      ...baseSettings(upstream.url, tokens.url, newCredential()),
       SIDECAR_LISTEN: '127.0.0.1:0',
       SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
       SIDECAR_LOG_FORMAT: 'json',
@@ -243,10 +243,10 @@ describe('on a terminal', () => {
     await terminal.line(/configuration reloaded/);
 
     const answer = call(`${proxyUrl}/late`);
-    await until(() => upstream.requests.length === 1, 'the call at the upstream');
+    await waitUntil(() => upstream.requests.length === 1, 'the call at the upstream');
     terminal.close();
     expect(await answer).toMatchObject({ status: 200, text: 'late' });
-    await until(() => !isThere(pid), 'the end of the process');
+    await waitUntil(() => !isThere(pid), 'the end of the process');
   });
 });
 
@@ -265,7 +265,11 @@ function openTerminal(env: Readonly<Record<string, string>>) {
   return {
     async line(pattern: RegExp): Promise<RegExpExecArray> {
       let found = new RegExp(pattern, 'm').exec(shown);
-      await until(() => (found = new RegExp(pattern, 'm').exec(shown)) !== null, `${String(pattern)} is shown`, 30_000);
+      await waitUntil(
+        () => (found = new RegExp(pattern, 'm').exec(shown)) !== null,
+        `${String(pattern)} is shown`,
+        30_000,
+      );
       if (found === null) throw new Error('not shown');
       return found;
     },

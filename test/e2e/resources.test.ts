@@ -1,21 +1,21 @@
 /** The short form of `npm run soak:connections`: crowds, slow readers and clients that leave, at a size for every run. */
 import { describe, expect, it } from 'vitest';
-import { measureCrowd } from '../soak/crowd.ts';
-import { measureDepartures } from '../soak/departures.ts';
+import { measureConnectionLoad } from '../soak/crowd.ts';
+import { measureClientAborts } from '../soak/departures.ts';
 import { measureSlowReaders } from '../soak/slow-readers.ts';
 
 const MIB = 1024 * 1024;
 
 describe('a crowd', () => {
   it('of idle and dripping connections lets a normal client through', async () => {
-    const { alone, beside, connections } = await measureCrowd({ idle: 400, slow: 200, requests: 100 });
+    const { alone, beside, connections } = await measureConnectionLoad({ idle: 400, slow: 200, requests: 100 });
     expect(connections).toBeGreaterThanOrEqual(600);
     expect(alone.failed + beside.failed).toBe(0);
   });
 
   it('of slow readers is given its bodies whole, in bounded memory', async () => {
     const bodyBytes = 15_000_000;
-    const { whole, idlePeakBytes, peakBytes } = await measureSlowReaders({ readers: 20, bodyBytes, restMs: 5 });
+    const { whole, idlePeakBytes, peakBytes } = await measureSlowReaders({ readers: 20, bodyBytes, pauseMs: 5 });
     expect(whole).toBe(20);
     // Of 300 MB.
     expect(peakBytes - idlePeakBytes).toBeLessThan(160 * MIB);
@@ -25,6 +25,6 @@ describe('a crowd', () => {
 describe('a client that leaves', () => {
   it.each(['queued', 'in a pause', 'in flight'] as const)('while it is %s frees its slot', async (place) => {
     // Each comes and goes where there is room for one.
-    expect(await measureDepartures(place, 3)).toHaveLength(3);
+    expect(await measureClientAborts(place, 3)).toHaveLength(3);
   });
 });

@@ -5,17 +5,17 @@ import { expect, it } from 'vitest';
 import { post } from '../support/calls.ts';
 import { mountSecret } from '../support/mounted-secret.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 import { AUDIENCE, CLIENT_ID, SCOPE } from '../support/rotating-client.ts';
 import { newSecret, startRotatingServer } from '../support/rotating-server.ts';
-import { startSidecar, untilReady } from '../support/sidecar-process.ts';
-import { until } from '../support/until.ts';
+import { startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
+import { waitUntil } from '../support/until.ts';
 
 const ROTATIONS = 10;
 const EVERY_MS = 5;
 
 /** Takes what the authorization server has signed and what has not expired, and nothing else. */
-function verifying(issuer: string): Answer {
+function verifying(issuer: string): RespondTo {
   const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`));
   return async (request, response) => {
     const bearer = request.headers.authorization?.replace(/^Bearer /, '') ?? '';
@@ -70,7 +70,7 @@ it(
       SIDECAR_BURST: '500',
     };
     await using sidecar = await startSidecar({ name: 'rotation', env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
 
     const metric = async (name: string): Promise<number> => {
       const text = await (await fetch(`${sidecar.adminUrl}/metrics`)).text();
@@ -80,7 +80,7 @@ it(
     const status = async (): Promise<{ degraded: string[] }> =>
       (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as { degraded: string[] };
     const reaches = (name: string, value: number): Promise<void> =>
-      until(async () => (await metric(name)) >= value, `${name} reaches ${String(value)}`, 30_000);
+      waitUntil(async () => (await metric(name)) >= value, `${name} reaches ${String(value)}`, 30_000);
     const rotated = 'token_invalidations_total{credential="default",reason="rotated"}';
     const failed = 'credential_rotation_failures_total{credential="default"}';
 
@@ -97,7 +97,7 @@ it(
       const grantsBefore = server.granted.length;
       // Longer than a token lives: the older secret goes on renewing it.
       await sleep(8_000);
-      await until(() => server.granted.length > grantsBefore, 'a token by the older secret', 30_000);
+      await waitUntil(() => server.granted.length > grantsBefore, 'a token by the older secret', 30_000);
       expect(await (await fetch(`${sidecar.adminUrl}/readyz`)).json()).toMatchObject({ ready: true });
     }
     const outcomes = await load.stop();

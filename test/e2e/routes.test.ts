@@ -9,16 +9,16 @@ import { WebSocket } from 'ws';
 import { scratchFile } from '../config/base-env.ts';
 import { startEchoServer } from '../listener/websocket/upgrades.ts';
 import { startAuthorizationServer } from '../support/authorization-server.ts';
-import { call, post, together } from '../support/calls.ts';
+import { call, post, callConcurrently } from '../support/calls.ts';
 import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer, RecordingUpstream } from '../support/recording-upstream.ts';
-import { startSidecar, untilReady } from '../support/sidecar-process.ts';
+import type { RespondTo, RecordingUpstream } from '../support/recording-upstream.ts';
+import { startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 
 const QUOTES = 'urn:example.partners.sales.individual.travel.quotesrequests.write';
 const POLICIES = 'urn:example.partners.sales.individual.travel.policies.write';
 
 /** What a troubled partner does, in turns; `elsewhere` is the other route's API. */
-function trouble(elsewhere: () => string): Answer {
+function trouble(elsewhere: () => string): RespondTo {
   return (request, response, index) => {
     const turn = index % 11;
     if (turn === 3) response.writeHead(401).end();
@@ -79,10 +79,10 @@ it('each token goes to its own origin with its own scope, under 401s, 429s, redi
     }),
   );
   await using sidecar = await startSidecar({ name: 'routes', env: { SIDECAR_CONFIG: config } });
-  await untilReady(sidecar);
+  await waitUntilReady(sidecar);
   expect(authorization.tokenRequests()).toBe(2);
 
-  const statuses = await together(150, async (index) => {
+  const statuses = await callConcurrently(150, async (index) => {
     const path = `${index % 2 === 0 ? '/quotes' : '/policies'}/${String(index)}`;
     const url = sidecar.proxyUrl + path;
     const answer = index % 3 === 0 ? await call(url) : await post(url, { index }, { authorization: 'Bearer mine' });

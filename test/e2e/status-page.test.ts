@@ -12,7 +12,7 @@ import { startChromium } from '../support/chromium.ts';
 import { freePort } from '../support/loopback.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { callSteadily, HEADLINES, startScene } from './status-scenes.ts';
 import type { Scene, SceneName } from './status-scenes.ts';
 
@@ -191,10 +191,13 @@ describe('a restart of the process behind an open page', () => {
       }),
     );
     const port = String(await freePort());
-    const env = { ...settings(upstream.url, tokens.url, newCredential()), SIDECAR_ADMIN_LISTEN: `127.0.0.1:${port}` };
+    const env = {
+      ...baseSettings(upstream.url, tokens.url, newCredential()),
+      SIDECAR_ADMIN_LISTEN: `127.0.0.1:${port}`,
+    };
     const start = async () => {
       const sidecar = stack.use(await startSidecar({ name: 'status-restart', env }));
-      await untilReady(sidecar);
+      await waitUntilReady(sidecar);
       return sidecar;
     };
     const first = await start();
@@ -241,7 +244,7 @@ describe('from another machine', () => {
     await using stack = new AsyncDisposableStack();
     const upstream = stack.use(await startRecordingUpstream());
     const env = {
-      ...settings(upstream.url, upstream.url, newCredential()),
+      ...baseSettings(upstream.url, upstream.url, newCredential()),
       SIDECAR_ADMIN_EXPOSE_ALL: String(exposeAll),
     };
     const sidecar = stack.use(

@@ -1,9 +1,9 @@
 /** The situations in which people look at the status page, each played by real processes: a sidecar, an upstream, a token endpoint, callers. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
 
 export type SceneName = 'healthy' | 'throttled' | 'failing';
@@ -28,11 +28,11 @@ const SCOPE =
 
 interface Script {
   readonly callsPerSecond: number;
-  readonly api: Answer;
-  readonly token: Answer;
+  readonly api: RespondTo;
+  readonly token: RespondTo;
 }
 
-const giveToken: Answer = (_request, response, index) => {
+const giveToken: RespondTo = (_request, response, index) => {
   const token = {
     access_token: `token-${String(index)}-of-a-scene`,
     token_type: 'Bearer',
@@ -42,17 +42,17 @@ const giveToken: Answer = (_request, response, index) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
 };
 
-const refuseClient: Answer = (_request, response) => {
+const refuseClient: RespondTo = (_request, response) => {
   response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
 };
 
 /** Quick most of the time, wrong or slow now and then, and never by chance. */
-const answerWell: Answer = async (_request, response, index) => {
+const answerWell: RespondTo = async (_request, response, index) => {
   await sleep(12 + ((index * 37) % 50) + (index % 29 === 0 ? 180 : 0));
   response.writeHead(index % 61 === 60 ? 422 : 201, { 'content-type': 'application/json' }).end('{"id":"4711"}');
 };
 
-function limited(): Answer {
+function limited(): RespondTo {
   const accepted: number[] = [];
   return async (request, response, index) => {
     const now = performance.now();
@@ -82,10 +82,10 @@ export async function startScene(name: SceneName, env: Environment = {}): Promis
   const sidecar = cleanup.use(
     await startSidecar({
       name: `status-${name}`,
-      env: { ...settings(upstream.url, tokens.url, newCredential()), ...own, SIDECAR_LOG_LEVEL: 'info' },
+      env: { ...baseSettings(upstream.url, tokens.url, newCredential()), ...own, SIDECAR_LOG_LEVEL: 'info' },
     }),
   );
-  if (name !== 'failing') await untilReady(sidecar);
+  if (name !== 'failing') await waitUntilReady(sidecar);
   const calls = callSteadily(sidecar.proxyUrl, callsPerSecond);
   cleanup.defer(calls.stop);
   const all = cleanup.move();

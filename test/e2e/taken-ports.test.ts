@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
 
 async function takePort(): Promise<string> {
   const server = createServer();
@@ -26,7 +26,7 @@ describe('the error names what is taken:', () => {
     const tokens = await startRecordingUpstream((_request, response) => void response.writeHead(500).end());
     onTestFinished(() => tokens[Symbol.asyncDispose]());
     const env = {
-      ...settings('http://127.0.0.1:1', tokens.url, newCredential()),
+      ...baseSettings('http://127.0.0.1:1', tokens.url, newCredential()),
       SIDECAR_LISTEN: `127.0.0.1:${proxy}`,
       SIDECAR_ADMIN_LISTEN: `127.0.0.1:${admin}`,
     };

@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { startNginx } from '../support/nginx.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
-import type { RawAnswer } from '../support/raw-client.ts';
+import type { RawResponse } from '../support/raw-client.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
-import { fullestWindow } from '../support/windows.ts';
+import { maxCountInWindow } from '../support/windows.ts';
 
 describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
   it(
@@ -17,19 +17,19 @@ describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
       await using upstream = await startNginx();
       await using tokens = await startTokenServer();
       const env = {
-        ...settings(upstream.url, tokens.url, newCredential()),
+        ...baseSettings(upstream.url, tokens.url, newCredential()),
         SIDECAR_RATE: '50',
         SIDECAR_BURST: '1',
         SIDECAR_QUEUE_TIMEOUT_MS: '5000',
       };
       await using sidecar = await startSidecar({ name: 'rate-50', env });
-      await untilReady(sidecar);
+      await waitUntilReady(sidecar);
       const answers = await callInOrder(sidecar.proxyUrl, 500);
 
       const served = answers.filter(({ status }) => status === 200);
       const arrivals = upstream.requests();
       const instants = arrivals.map(({ at }) => at);
-      const fullest = fullestWindow(instants, 500);
+      const fullest = maxCountInWindow(instants, 500);
       const seconds = (Math.max(...instants) - Math.min(...instants)) / 1000;
       console.info(`rate 50 for 5 s: ${served.length} of 500 served, at most ${fullest} in any 500 ms`);
       // 1 + 50 a second for 5 s, and more where the 500 take their time to arrive; a permit that a busy machine grants late is
@@ -47,8 +47,8 @@ describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
 
       for (const refused of answers.filter(({ status }) => status !== 200)) {
         expect(refused.status).toBe(503);
-        expect(Number(refused.fields['retry-after'])).toBeGreaterThanOrEqual(1);
-        expect(refused.fields['proxy-status']).toContain('bearer-sidecar; error=connection_limit_reached');
+        expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+        expect(refused.headers['proxy-status']).toContain('bearer-sidecar; error=connection_limit_reached');
         expect(refused.body.toString()).toMatch(/"code":"QUEUE_(TIMEOUT|FULL)"/);
       }
     },
@@ -56,8 +56,8 @@ describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
 });
 
 /** Connects `count` clients first, then lets each send its call after the one before it: arrival has an order. */
-async function callInOrder(url: string, count: number): Promise<RawAnswer[]> {
-  const answers: Promise<RawAnswer>[] = [];
+async function callInOrder(url: string, count: number): Promise<RawResponse[]> {
+  const answers: Promise<RawResponse>[] = [];
   const sockets = [];
   for (let index = 0; index < count; index++) sockets.push(await openSocket(url));
   for (const [index, socket] of sockets.entries()) {

@@ -6,7 +6,7 @@ import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 describe('an upstream with a certificate of a private authority', () => {
@@ -35,9 +35,9 @@ describe('an upstream with a certificate of a private authority', () => {
 
   it('is called when SIDECAR_CA_FILE names the authority', async () => {
     await using tokens = await startTokenServer();
-    const env = { ...settings(url, tokens.url, newCredential()), SIDECAR_CA_FILE: certificates.caFile };
+    const env = { ...baseSettings(url, tokens.url, newCredential()), SIDECAR_CA_FILE: certificates.caFile };
     await using sidecar = await startSidecar({ name: 'tls-trusted', env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
     expect(await call(`${sidecar.proxyUrl}/things`)).toMatchObject({ status: 200, text: 'secured' });
     expect(handshakes).toEqual([{ protocol: 'TLSv1.3', alpn: 'http/1.1' }]);
   });
@@ -45,11 +45,14 @@ describe('an upstream with a certificate of a private authority', () => {
   it('is not called otherwise: 502 names the certificate, and no token is sent', async () => {
     const before = requests;
     await using tokens = await startTokenServer();
-    await using sidecar = await startSidecar({ name: 'tls-unknown', env: settings(url, tokens.url, newCredential()) });
-    await untilReady(sidecar);
+    await using sidecar = await startSidecar({
+      name: 'tls-unknown',
+      env: baseSettings(url, tokens.url, newCredential()),
+    });
+    await waitUntilReady(sidecar);
     const answer = await call(`${sidecar.proxyUrl}/things`);
     expect(answer.status).toBe(502);
-    expect(answer.fields['proxy-status']).toContain('error=tls_certificate_error');
+    expect(answer.headers['proxy-status']).toContain('error=tls_certificate_error');
     expect(JSON.parse(answer.text)).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
     expect(requests).toBe(before);
   });

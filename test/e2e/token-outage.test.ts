@@ -7,18 +7,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { call } from '../support/calls.ts';
 import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 
 type Mode = 'works' | 'down' | 'html' | 'empty';
 
 /** A token endpoint that can be switched while it runs. */
 async function startSwitch(expiresIn: number) {
   const control = { mode: 'works' as Mode, given: 0 };
-  const answer: Answer = (_request, response) => {
+  const answer: RespondTo = (_request, response) => {
     if (control.mode === 'down') response.writeHead(503).end('<h1>Service Unavailable</h1>');
     else if (control.mode === 'html') response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Sign in</h1>');
     else if (control.mode === 'empty') response.writeHead(200).end();
@@ -51,13 +51,13 @@ it.each<Mode>(['down', 'html', 'empty'])(
     const credential = newCredential();
     await using tokens = await startSwitch(3600);
     await using upstream = await startRecordingUpstream();
-    const env = { ...settings(upstream.url, tokens.url, credential), SIDECAR_AUTH_CACHE_FILE: cacheFile };
+    const env = { ...baseSettings(upstream.url, tokens.url, credential), SIDECAR_AUTH_CACHE_FILE: cacheFile };
     {
       await using first = await startSidecar({ name: `token-cache-${mode}`, env });
-      await untilReady(first);
+      await waitUntilReady(first);
       await call(`${first.proxyUrl}/before`);
       // It is written beside the requests; what comes next is no chance to tidy up.
-      await until(() => existsSync(cacheFile), 'the token kept');
+      await waitUntil(() => existsSync(cacheFile), 'the token kept');
       await first.stop('SIGKILL');
     }
     expect((await stat(cacheFile)).mode & 0o777).toBe(0o600);
@@ -66,7 +66,7 @@ it.each<Mode>(['down', 'html', 'empty'])(
 
     tokens.mode = mode;
     await using second = await startSidecar({ name: `token-cache-${mode}`, env });
-    await untilReady(second);
+    await waitUntilReady(second);
     expect(await probe(second, '/startupz')).toMatchObject({ status: 200 });
     const readyz = await probe(second, '/readyz');
     expect(readyz.status).toBe(200);
@@ -82,19 +82,19 @@ it.each<Mode>(['down', 'html', 'empty'])(
 
 it('a kept token that the upstream refuses is replaced, and is not what the next run begins with', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'token-cache-'));
-  const refuseTheFirst: Answer = (request, response, index) => {
+  const refuseTheFirst: RespondTo = (request, response, index) => {
     if (request.headers.authorization?.includes('tok-1-') === true) response.writeHead(401).end();
     else void echo(request, response, index);
   };
   await using tokens = await startSwitch(3600);
   await using upstream = await startRecordingUpstream(refuseTheFirst);
   const env = {
-    ...settings(upstream.url, tokens.url, newCredential()),
+    ...baseSettings(upstream.url, tokens.url, newCredential()),
     SIDECAR_AUTH_CACHE_FILE: join(folder, 'token'),
   };
   for (const run of [1, 2, 3]) {
     await using sidecar = await startSidecar({ name: 'token-cache-refused', env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
     if (run > 1) expect((await call(`${sidecar.proxyUrl}/`)).status).toBe(200);
     await sidecar.stop();
   }
@@ -109,9 +109,9 @@ it(
   async () => {
     await using tokens = await startSwitch(8);
     await using upstream = await startRecordingUpstream();
-    const env = settings(upstream.url, tokens.url, newCredential());
+    const env = baseSettings(upstream.url, tokens.url, newCredential());
     await using sidecar = await startSidecar({ name: 'token-outage', env });
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
     tokens.mode = 'down';
     const statuses = new Set<number>();
     const requestsBefore = tokens.server.requests.length;
@@ -128,7 +128,7 @@ it(
     });
 
     tokens.mode = 'works';
-    await until(async () => (await probe(sidecar, '/readyz')).status === 200, 'ready again', 30_000);
+    await waitUntil(async () => (await probe(sidecar, '/readyz')).status === 200, 'ready again', 30_000);
     expect((await call(`${sidecar.proxyUrl}/`)).status).toBe(200);
   },
 );

@@ -1,11 +1,11 @@
 /** The token's whole life, seen from outside: one fetch for all, renewed in time, replaced when it is refused. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { call, post, together } from '../support/calls.ts';
-import { startChain } from '../support/chain.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import { call, post, callConcurrently } from '../support/calls.ts';
+import { startSidecarStack } from '../support/chain.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 import { echo } from '../support/recording-upstream.ts';
-import { fullestWindow } from '../support/windows.ts';
+import { maxCountInWindow } from '../support/windows.ts';
 
 /** For how long a busy machine may hold up a call on its way. What is exact is told in virtual time (test/token). */
 const ON_ITS_WAY_MS = 1000;
@@ -15,13 +15,13 @@ const UNTHROTTLED = { SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
 
 describe('one token for all', () => {
   it('200 concurrent first calls make 1 token request', async () => {
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'first-calls',
       token: { delayMs: 300 },
       env: UNTHROTTLED,
-      ready: false,
+      waitsForToken: false,
     });
-    const answers = await together(200, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
+    const answers = await callConcurrently(200, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
     expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(200));
     expect(answers.map(({ text }) => text)).toEqual(
       Array.from({ length: 200 }, (_, index) => JSON.stringify({ index })),
@@ -33,7 +33,7 @@ describe('one token for all', () => {
     'a token of 2 s under steady traffic for 8 s: no request carries an expired one',
     { timeout: 60_000 },
     async () => {
-      await using chain = await startChain({ name: 'short-lived', token: { expiresIn: 2 }, env: UNTHROTTLED });
+      await using chain = await startSidecarStack({ name: 'short-lived', token: { expiresIn: 2 }, env: UNTHROTTLED });
       const statuses: number[] = [];
       const until = performance.now() + 8000;
       while (performance.now() < until) {
@@ -53,17 +53,17 @@ describe('one token for all', () => {
   );
 
   it('a token fetch of 2 s does not save up permits: no burst follows it', { timeout: 60_000 }, async () => {
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'slow-token',
       token: { delayMs: 2000 },
       env: { SIDECAR_RATE: '50', SIDECAR_BURST: '1' },
-      ready: false,
+      waitsForToken: false,
     });
-    const answers = await together(75, () => call(`${chain.sidecar.proxyUrl}/waiting`));
+    const answers = await callConcurrently(75, () => call(`${chain.sidecar.proxyUrl}/waiting`));
     expect(answers.map(({ status }) => status)).toEqual(Array(75).fill(200));
     const arrivals = chain.upstream.requests.map(({ arrivedAt }) => arrivedAt);
     // 26 where nothing else goes on; permits saved up for two seconds would let all 75 through at once.
-    expect(fullestWindow(arrivals, 500)).toBeLessThanOrEqual(50);
+    expect(maxCountInWindow(arrivals, 500)).toBeLessThanOrEqual(50);
   });
 });
 
@@ -71,7 +71,7 @@ describe('a refused token', () => {
   it('30 concurrent POSTs met by 401 are each answered with their own body after exactly 1 refresh', async () => {
     const waiting: (() => void)[] = [];
     let firstToken: string | undefined;
-    const refuseTheFirst: Answer = async (request, response, index) => {
+    const refuseTheFirst: RespondTo = async (request, response, index) => {
       firstToken ??= request.headers.authorization;
       if (request.headers.authorization !== firstToken) return echo(request, response, index);
       await new Promise<void>((resolve) => {
@@ -80,8 +80,8 @@ describe('a refused token', () => {
       });
       response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end();
     };
-    await using chain = await startChain({ name: 'refused-once', answer: refuseTheFirst, env: UNTHROTTLED });
-    const answers = await together(30, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
+    await using chain = await startSidecarStack({ name: 'refused-once', respond: refuseTheFirst, env: UNTHROTTLED });
+    const answers = await callConcurrently(30, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
     expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
     expect(answers.map(({ text }) => text)).toEqual(
       Array.from({ length: 30 }, (_, index) => JSON.stringify({ index })),
@@ -91,15 +91,15 @@ describe('a refused token', () => {
   });
 
   it('a permanent 401 is passed through, with at most 3 token requests for 40 calls', async () => {
-    const refuse: Answer = (_request, response) => {
+    const refuse: RespondTo = (_request, response) => {
       response.writeHead(401, { 'content-type': 'text/plain', 'x-own': 'upstream' }).end('not you');
     };
-    await using chain = await startChain({ name: 'refused-always', answer: refuse, env: UNTHROTTLED });
+    await using chain = await startSidecarStack({ name: 'refused-always', respond: refuse, env: UNTHROTTLED });
     for (let count = 0; count < 40; count++) {
       const answer = await post(`${chain.sidecar.proxyUrl}/things`, { count });
       expect(answer).toMatchObject({ status: 401, text: 'not you' });
-      expect(answer.fields).toMatchObject({ 'x-own': 'upstream' });
-      expect(answer.fields).not.toHaveProperty('proxy-status');
+      expect(answer.headers).toMatchObject({ 'x-own': 'upstream' });
+      expect(answer.headers).not.toHaveProperty('proxy-status');
     }
     expect(chain.tokens.requests.length).toBeLessThanOrEqual(3);
   });

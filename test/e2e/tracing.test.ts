@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../src/exchange/trace-context.ts';
 import { call } from '../support/calls.ts';
-import { startChain } from '../support/chain.ts';
+import { startSidecarStack } from '../support/chain.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 
@@ -15,14 +15,14 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
 
 async function lastRequestLine(sidecar: RunningSidecar): Promise<Record<string, unknown>> {
-  await sidecar.line(/"msg":"request"/);
+  await sidecar.waitForLine(/"msg":"request"/);
   const lines = sidecar.stdout().split('\n').slice(0, -1);
   return JSON.parse(lines.findLast((line) => line.includes('"msg":"request"')) ?? '') as Record<string, unknown>;
 }
 
 describe('without an endpoint', () => {
   it('the context of the client is passed on as it is, and its trace id is in the log', async () => {
-    await using chain = await startChain({ name: 'tracing-off' });
+    await using chain = await startSidecarStack({ name: 'tracing-off' });
     const headers = { traceparent: PARENT, tracestate: 'a=1,b=2' };
     await call(`${chain.sidecar.proxyUrl}/quotes`, { headers });
     expect(chain.upstream.requests[0]?.headers).toMatchObject(headers);
@@ -39,7 +39,7 @@ describe('without an endpoint', () => {
       const list = join(folder, 'list');
       const preload = join(import.meta.dirname, '..', 'support', 'list-modules.child.ts');
       const listing = { NODE_OPTIONS: `--import=${preload}`, LIST_MODULES: list };
-      await using chain = await startChain({ name: 'tracing-modules', env: { ...env, ...listing } });
+      await using chain = await startSidecarStack({ name: 'tracing-modules', env: { ...env, ...listing } });
       expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).status).toBe(200);
       const modules = readFileSync(list, 'utf8').split('\n');
       // Of the sources, or of what is built from them.
@@ -56,9 +56,9 @@ describe('without an endpoint', () => {
 describe('with an endpoint', () => {
   it('a request that was refused once is a server span with two client spans, sent before the end', async () => {
     await using receiver = await startOtlpReceiver();
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'tracing-on',
-      answer: (_, response, index) => {
+      respond: (_, response, index) => {
         response.writeHead(index === 0 ? 429 : 200, { 'retry-after': '0' }).end();
       },
       env: {
@@ -106,7 +106,7 @@ describe('with an endpoint', () => {
       'k1',
     ]) {
       expect(secret.length).toBeGreaterThan(1);
-      expect(receiver.bytes().includes(secret)).toBe(false);
+      expect(receiver.receivedBytes().includes(secret)).toBe(false);
     }
   });
 
@@ -122,9 +122,9 @@ describe('with an endpoint', () => {
       OTEL_BSP_SCHEDULE_DELAY: '20',
       OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1',
     };
-    await using chain = await startChain({ name: 'tracing-refused', env });
+    await using chain = await startSidecarStack({ name: 'tracing-refused', env });
     for (let count = 0; count < 3; count++) expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).status).toBe(200);
-    await chain.sidecar.line(/spans could not be exported/);
+    await chain.sidecar.waitForLine(/spans could not be exported/);
     expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).status).toBe(200);
     const told = chain.sidecar.stdout().match(/spans could not be exported[^"]*/g);
     expect(told).toEqual([expect.stringContaining(reason)]);
@@ -134,7 +134,10 @@ describe('with an endpoint', () => {
 
   it('a collector that never answers holds up the end for a second and no longer', async () => {
     await using receiver = await startOtlpReceiver('hang');
-    await using chain = await startChain({ name: 'tracing-hang', env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } });
+    await using chain = await startSidecarStack({
+      name: 'tracing-hang',
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url },
+    });
     expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).status).toBe(200);
     expect(await chain.sidecar.stop()).toMatchObject({ code: 0 });
     expect(chain.sidecar.stdout()).toContain('the last spans could not be exported in time');
@@ -143,9 +146,9 @@ describe('with an endpoint', () => {
 
 describe('Server-Timing', () => {
   it('is added to the answer behind the upstream’s own, and to replies of the sidecar itself', async () => {
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'server-timing',
-      answer: ({ path }, response) => {
+      respond: ({ path }, response) => {
         if (path === '/gone') response.destroy();
         else response.writeHead(200, { 'Server-Timing': 'db;dur=53' }).end();
       },
@@ -153,24 +156,24 @@ describe('Server-Timing', () => {
     });
     const times = /^queue;dur=[\d.]+, token;dur=0, upstream;dur=[\d.]+, attempts;desc="1"$/;
     const answer = await call(`${chain.sidecar.proxyUrl}/quotes`);
-    const [own, added, ...others] = [answer.fields['server-timing']].flat();
+    const [own, added, ...others] = [answer.headers['server-timing']].flat();
     expect([own, others]).toEqual(['db;dur=53', []]);
     expect(added).toMatch(times);
     const reply = await call(`${chain.sidecar.proxyUrl}/gone`);
-    expect([reply.status, reply.fields['server-timing']]).toEqual([502, expect.stringMatching(times)]);
+    expect([reply.status, reply.headers['server-timing']]).toEqual([502, expect.stringMatching(times)]);
   });
 
   it('is not there unless it was opted for', async () => {
-    await using chain = await startChain({ name: 'server-timing-off' });
-    expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).fields).not.toHaveProperty('server-timing');
+    await using chain = await startSidecarStack({ name: 'server-timing-off' });
+    expect((await call(`${chain.sidecar.proxyUrl}/quotes`)).headers).not.toHaveProperty('server-timing');
   });
 });
 
 describe('the log', () => {
   it('leaves out ordinary requests and keeps the others; its level changes while it runs', async () => {
-    await using chain = await startChain({
+    await using chain = await startSidecarStack({
       name: 'log-level',
-      answer: ({ path }, response) => {
+      respond: ({ path }, response) => {
         response.writeHead(path === '/missing' ? 404 : 200).end();
       },
       env: { SIDECAR_LOG_SAMPLE: '0', SIDECAR_LOG_SLOW_MS: '60000', SIDECAR_ADMIN_ALLOW_LOG_LEVEL: 'true' },
@@ -184,9 +187,9 @@ describe('the log', () => {
 
     const changed = await call(`${sidecar.adminUrl}/log-level?for=1h`, { method: 'PUT', body: 'debug' });
     expect(JSON.parse(changed.text)).toMatchObject({ level: 'debug', fallsBackTo: 'info' });
-    await sidecar.line(/"level":"warn".*the log level is debug for 3600 s, then info/);
+    await sidecar.waitForLine(/"level":"warn".*the log level is debug for 3600 s, then info/);
     await call(`${sidecar.proxyUrl}/ordinary`);
-    await sidecar.line(/"level":"debug"/);
+    await sidecar.waitForLine(/"level":"debug"/);
     expect(await sidecar.stop()).toMatchObject({ code: 0 });
   });
 });

@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
-import { settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
@@ -112,9 +112,9 @@ async function startEchoChain(env: Environment): Promise<EchoChain> {
   });
   const tokens = cleanup.use(await startTokenServer());
   const sidecar = cleanup.use(
-    await startSidecar({ name: 'websocket', env: { ...settings(url, tokens.url, newCredential()), ...env } }),
+    await startSidecar({ name: 'websocket', env: { ...baseSettings(url, tokens.url, newCredential()), ...env } }),
   );
-  await untilReady(sidecar);
+  await waitUntilReady(sidecar);
   const all = cleanup.move();
   return { sidecar, authorizations, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }

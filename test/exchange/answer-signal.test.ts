@@ -1,15 +1,15 @@
 /** What an answer's status and fields mean to the throttle, and which shapes of them are told. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { AnswerSignals, type AnswerReading } from '../../src/exchange/answer-signal.ts';
+import { ResponseClassifier, type ResponseClassification } from '../../src/exchange/answer-signal.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const clock = new ManualClock();
 let events: SidecarEvent[];
-let signals: AnswerSignals;
+let signals: ResponseClassifier;
 
-function create(share = 1): AnswerSignals {
-  return new AnswerSignals({ route: 'default', share, clock, observe: (event) => events.push(event) });
+function create(share = 1): ResponseClassifier {
+  return new ResponseClassifier({ route: 'default', replicas: share, clock, observe: (event) => events.push(event) });
 }
 
 beforeEach(() => {
@@ -17,12 +17,12 @@ beforeEach(() => {
   signals = create();
 });
 
-function read(status: number, ...fields: string[]): AnswerReading {
-  return signals.read({ status, statusText: '', fields });
+function read(status: number, ...fields: string[]): ResponseClassification {
+  return signals.classify({ status, statusText: '', headers: fields });
 }
 
-function resultOf(status: number, ...fields: string[]): AnswerReading['result'] {
-  return read(status, ...fields).result;
+function resultOf(status: number, ...fields: string[]): ResponseClassification['permitReport'] {
+  return read(status, ...fields).permitReport;
 }
 
 describe('an answer', () => {

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { startInProcess } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
 const POST = 'Content-Length: 2\r\nContent-Type: text/plain\r\n\r\nhi';
@@ -77,7 +77,7 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
       if (answer.status === 200) {
         expect(answer.bytes.toString()).not.toMatch(/\r\n0\r\n\r\n/);
         expect(answer.body.toString().length).toBeLessThan(100);
-        if (client[1] === '1.0' && answer.fields['content-length'] === undefined) expect(answer.end).toBe('reset');
+        if (client[1] === '1.0' && answer.headers['content-length'] === undefined) expect(answer.end).toBe('reset');
       }
       for (const { outcome } of told('attempt-ended')) expect(['cut', 'reset']).toContain(outcome);
     }
@@ -96,7 +96,7 @@ it('a response that breaks off behind another of its connection begins there, an
   const { url, told } = await startInProcess({ apiUrl: upstream.url });
   const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
   const reading = sendRaw(url, get('/first') + get('/second'));
-  await until(() => told('attempt-ended').length === 1 && first !== undefined, 'the second broken off');
+  await waitUntil(() => told('attempt-ended').length === 1 && first !== undefined, 'the second broken off');
   first?.();
   const { bytes } = await reading;
   expect(bytes.toString()).toMatch(/first.*HTTP\/1\.1 200 OK\r\n.*4\r\npart\r\n$/s);
@@ -154,7 +154,7 @@ describe('a head whose lengths contradict each other', () => {
   ])('a %s answered %s with %s has no body, and is passed on', async (method, status, field, length) => {
     const { answer } = await call(`HTTP/1.1 ${status}\r\n${field}\r\n\r\n`, 'stay', [method, '1.1', 'close']);
     expect(answer.status).toBe(Number(status.slice(0, 3)));
-    expect([answer.fields['content-length'], answer.body.length]).toEqual([length, 0]);
+    expect([answer.headers['content-length'], answer.body.length]).toEqual([length, 0]);
   });
 
   it.each([

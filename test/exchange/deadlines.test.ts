@@ -10,7 +10,7 @@ import { send } from '../sidecar/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
-import { untilStill } from '../support/until.ts';
+import { waitUntilStable } from '../support/until.ts';
 
 const DEADLINE = { SIDECAR_DEADLINE_MS: '5000' };
 
@@ -215,7 +215,7 @@ describe('a client that stops sending within its body', () => {
     const call = send(url, { method: 'POST', headers, body });
     await until(() => upstream.sockets.length === 1, 'the upstream called');
     // Until the buffers of all sockets are full.
-    expect(await untilStill(() => taken)).toBeLessThan(20_000_000);
+    expect(await waitUntilStable(() => taken)).toBeLessThan(20_000_000);
     await clock.advance(10_000);
     expect(told('request-ended')).toEqual([]);
     await clock.advance(50_000);

@@ -6,7 +6,7 @@ import { onTestFinished, expect, it } from 'vitest';
 import { startInProcess } from '../sidecar/in-process.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { startNginx } from '../support/nginx.ts';
-import { openSocket, readToEnd, type RawAnswer } from '../support/raw-client.ts';
+import { openSocket, readToEnd, type RawResponse } from '../support/raw-client.ts';
 
 const PIECE = Buffer.alloc(64 * 1024);
 const MEGABYTE = 1_000_000;
@@ -35,7 +35,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-async function upload(url: string, size: number, isChunked: boolean): Promise<RawAnswer> {
+async function upload(url: string, size: number, isChunked: boolean): Promise<RawResponse> {
   const socket = await openSocket(url);
   const reading = readToEnd(socket);
   const framing = isChunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${String(size)}`;

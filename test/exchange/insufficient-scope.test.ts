@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { startInProcess } from '../sidecar/in-process.ts';
 import { send } from '../sidecar/send.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 
 const CHALLENGE = 'Bearer error="insufficient_scope", scope="urn:example.write"';
 
@@ -12,7 +12,7 @@ it.each([
   // As if it were a limit of the rate, which it is not.
   ['POST', { 'retry-after': '1', 'x-ratelimit-remaining': '0' }],
 ])('%s answered with it and %j: one attempt, one token, the answer unchanged', async (method, fields) => {
-  const refuse: Answer = (_request, response) => {
+  const refuse: RespondTo = (_request, response) => {
     response.writeHead(403, { ...fields, 'www-authenticate': CHALLENGE, 'x-own': 'upstream' }).end('{"no":"scope"}');
   };
   const { url, api, tokens, told, metric, sidecar } = await startInProcess({ answer: refuse });

@@ -5,10 +5,10 @@ import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send } from '../sidecar/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 
 /** Refuses the first `times` requests. */
-function refusing(times: number, status = 429, fields: Readonly<Record<string, string>> = {}): Answer {
+function refusing(times: number, status = 429, fields: Readonly<Record<string, string>> = {}): RespondTo {
   return (request, response, index) => {
     if (index >= times) return echo(request, response, index);
     response.writeHead(status, { 'x-refusal': String(index), ...fields }).end(`refused ${String(index)}`);

@@ -9,7 +9,7 @@ import { gate, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send } from '../sidecar/send.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
-import { untilStill } from '../support/until.ts';
+import { waitUntilStable } from '../support/until.ts';
 
 const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
 const GET_1_0 = 'GET / HTTP/1.0\r\nHost: localhost\r\n\r\n';
@@ -130,7 +130,7 @@ describe('an answer', () => {
       answer: (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped),
     });
     const raw = await sendRaw(url, GET_1_0);
-    expect(raw.fields['content-encoding']).toBe('gzip');
+    expect(raw.headers['content-encoding']).toBe('gzip');
     expect(raw.body.equals(zipped)).toBe(true);
   });
 
@@ -168,7 +168,7 @@ describe('an answer', () => {
     socket.pause();
     socket.write(GET);
     await until(() => written > 0, 'the answer begun');
-    await untilStill(() => written);
+    await waitUntilStable(() => written);
     // What the kernel's buffers of four sockets hold, and no more.
     expect(written).toBeLessThan(total / 2);
     const reading = readToEnd(socket);

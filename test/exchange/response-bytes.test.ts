@@ -111,10 +111,10 @@ async function askAs10(url: string): Promise<Received> {
   const socket = await openSocket(url);
   const reading = readToEnd(socket);
   socket.write('GET / HTTP/1.0\r\nHost: localhost\r\n\r\n');
-  const { status, fields, body, end } = await reading;
-  const length = fields['content-length'];
+  const { status, headers, body, end } = await reading;
+  const length = headers['content-length'];
   const isWhole = length === undefined ? end === 'fin' : body.length === Number(length);
-  return { status, body, isWhole: status > 0 && isWhole, isOwn: fields['proxy-status'] !== undefined };
+  return { status, body, isWhole: status > 0 && isWhole, isOwn: headers['proxy-status'] !== undefined };
 }
 
 /** A FIN ends a body that only the end of its connection completes, wherever it comes, so no recipient can tell. */

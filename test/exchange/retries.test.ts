@@ -1,24 +1,24 @@
 /** Which attempts are repeated, how often, and what the client gets in the end. */
 import { describe, expect, it } from 'vitest';
-import { HELD_ANSWER_MAX_BYTES } from '../../src/upstream/attempt.ts';
+import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/attempt.ts';
 import { gate, startInProcess, until } from '../sidecar/in-process.ts';
 import { closedPort, startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send, sendAndLeave } from '../sidecar/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 
 const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'];
 const OTHERS = ['POST', 'PATCH'];
 
 const failingOnce =
-  (status: number): Answer =>
+  (status: number): RespondTo =>
   (request, response, index) => {
     if (index > 0) return echo(request, response, index);
     response.writeHead(status).end('in trouble');
   };
 
-const resettingOnce: Answer = (request, response, index) => {
+const resettingOnce: RespondTo = (request, response, index) => {
   if (index > 0) return echo(request, response, index);
   response.destroy();
 };
@@ -166,7 +166,7 @@ describe('the retry budget', () => {
   it('loses nothing to an answer that is passed on because it is too large to be held back', async () => {
     const { url, api, told } = await startInProcess({
       answer: (request, response, index) => {
-        const body = 'x'.repeat(request.path === '/large' ? HELD_ANSWER_MAX_BYTES + 1 : 1);
+        const body = 'x'.repeat(request.path === '/large' ? HELD_RESPONSE_MAX_BYTES + 1 : 1);
         if (index > 12) void echo(request, response, index);
         else response.writeHead(503).end(body);
       },

@@ -3,7 +3,7 @@ import { readScopeRefusal } from '../../src/exchange/scope-refusal.ts';
 
 function head(status: number, ...challenges: string[]) {
   const fields = challenges.flatMap((challenge) => ['WWW-Authenticate', challenge]);
-  return { status, fields: ['Content-Type', 'application/json', ...fields] };
+  return { status, headers: ['Content-Type', 'application/json', ...fields] };
 }
 
 describe('a 403 for want of a scope', () => {
@@ -32,8 +32,8 @@ describe('no refusal for want of a scope', () => {
     ['another error', head(403, 'Bearer error="invalid_token"')],
     ['no challenge', head(403)],
     ['another error that begins like it', head(403, 'Bearer error="insufficient_scope_of_work"')],
-    ['the words in another field', { status: 403, fields: ['X-Note', 'error="insufficient_scope"'] }],
-    ['the words as a name', { status: 403, fields: ['error="insufficient_scope"', 'WWW-Authenticate'] }],
+    ['the words in another field', { status: 403, headers: ['X-Note', 'error="insufficient_scope"'] }],
+    ['the words as a name', { status: 403, headers: ['error="insufficient_scope"', 'WWW-Authenticate'] }],
   ])('%s', (_name, answer) => {
     expect(readScopeRefusal(answer)).toBeUndefined();
   });

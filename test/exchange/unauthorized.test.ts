@@ -6,7 +6,7 @@ import { startRawUpstream } from '../sidecar/raw-upstream.ts';
 import { send } from '../sidecar/send.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { echo } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 
 /** All that comes back for a POST, to the end of the connection. */
 async function readWire(url: string): Promise<string> {
@@ -18,7 +18,7 @@ async function readWire(url: string): Promise<string> {
 }
 
 /** Refuses every token but those of the numbers given. */
-function accepting(...numbers: readonly number[]): Answer {
+function accepting(...numbers: readonly number[]): RespondTo {
   return (request, response, index) => {
     const number = Number(/token-(\d+)-/.exec(request.headers.authorization ?? '')?.[1]);
     if (numbers.includes(number)) return echo(request, response, index);

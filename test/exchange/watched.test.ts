@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { RequestListener } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
-import type { Watch } from '../../src/exchange/watch.ts';
+import type { RequestTracer } from '../../src/exchange/watch.ts';
 import { startProxy } from '../listener/proxy.ts';
 import { call } from '../support/calls.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
@@ -12,22 +12,22 @@ async function open(answer: RequestListener) {
   const url = await listenOnLoopback(upstream);
   onTestFinished(() => closeServer(upstream));
   const heard: string[] = [];
-  const watch: Watch = {
+  const watch: RequestTracer = {
     traceId: 'ab'.repeat(16),
-    waitBegins: (stage) => void heard.push(`wait ${stage}`),
-    waitEnds: () => void heard.push('waited'),
-    attemptBegins: ({ method, path, baseUrl, fields }) => {
+    startWait: (stage) => void heard.push(`wait ${stage}`),
+    endWait: () => void heard.push('waited'),
+    startAttempt: ({ method, path, baseUrl, headers }) => {
       heard.push(`attempt ${method} ${baseUrl.origin === url ? path : baseUrl.origin}`);
-      return [...fields, 'x-from-watch', String(heard.length)];
+      return [...headers, 'x-from-watch', String(heard.length)];
     },
-    attemptEnds: (end) => void heard.push(end.kind),
-    answerFields: () => {
+    endAttempt: (end) => void heard.push(end.kind),
+    responseHeaders: () => {
       heard.push('answer');
       return ['x-seen', 'yes'];
     },
-    ended: ({ code, traceId }) => void heard.push(`ended ${String(code)} ${String(traceId === watch.traceId)}`),
+    endRequest: ({ code, traceId }) => void heard.push(`ended ${String(code)} ${String(traceId === watch.traceId)}`),
   };
-  const proxy = await startProxy(url, { watch: () => watch });
+  const proxy = await startProxy(url, { startTracer: () => watch });
   onTestFinished(() => proxy[Symbol.asyncDispose]());
   return { heard, proxy };
 }
@@ -38,7 +38,7 @@ it('one attempt: the fields are those of the watch, in both directions', async (
   });
   const answer = await call(`${proxy.url}/quotes?a=b`, { method: 'POST', body: '{}' });
   await proxy.told(1);
-  expect(answer.fields['x-seen']).toBe('yes');
+  expect(answer.headers['x-seen']).toBe('yes');
   expect(answer.text).toMatch(/^\d+$/);
   expect(heard.filter((line) => !line.startsWith('wait'))).toEqual([
     'attempt POST /quotes?a=b',
@@ -81,7 +81,7 @@ it('a reply of the sidecar itself has its fields too, a refusal at the door is t
   });
   proxy.tokens.stop();
   const reply = await call(`${proxy.url}/quotes`);
-  expect([reply.status, reply.fields['x-seen']]).toEqual([503, 'yes']);
+  expect([reply.status, reply.headers['x-seen']]).toEqual([503, 'yes']);
   await proxy.told(1);
   expect(heard).toEqual(['wait token', 'waited', 'answer', 'ended 503 true']);
   await call(`${proxy.url}/quotes`, { headers: { host: 'evil.example' } });

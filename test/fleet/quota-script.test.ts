@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import fc from 'fast-check';
 import type { QuotaRequest } from '../../src/throttle/fleet/fleet-board.ts';
 import { startRedis } from '../support/redis.ts';
-import { WorldClock, WorldRedis } from './quota-world.ts';
+import { SimulationClock, SimulatedRedis } from './quota-world.ts';
 
 const START = Date.UTC(2026, 10, 1);
 const BASE: QuotaRequest = {
@@ -11,19 +11,22 @@ const BASE: QuotaRequest = {
   want: 0,
   activity: 'active',
   fixed: undefined,
-  size: 1,
+  knownReplicas: 1,
   calls: '',
   refusal: undefined,
   published: undefined,
   version: 0,
 };
 
-type Ask = (at: number, request: Partial<QuotaRequest>) => Promise<NonNullable<Awaited<ReturnType<WorldRedis['run']>>>>;
+type RunExchange = (
+  at: number,
+  request: Partial<QuotaRequest>,
+) => Promise<NonNullable<Awaited<ReturnType<SimulatedRedis['run']>>>>;
 
 /** Boards on one Redis, each asked at instants counted from the start. It ends with the test. */
-async function openBoards(): Promise<() => Ask> {
+async function openStores(): Promise<() => RunExchange> {
   const server = await startRedis();
-  const redis = await WorldRedis.open(server.url, new WorldClock());
+  const redis = await SimulatedRedis.open(server.url, new SimulationClock());
   onTestFinished(() => redis.close());
   let keys = 0;
   return () => {
@@ -31,13 +34,13 @@ async function openBoards(): Promise<() => Ask> {
     return async (at, request) => {
       const reply = await redis.run(key, { ...BASE, ...request }, START + at);
       if (reply === undefined) throw new Error('no answer');
-      return { ...reply, slots: reply.slots.map((slot) => slot - START) };
+      return { ...reply, permitTimes: reply.permitTimes.map((slot) => slot - START) };
     };
   };
 }
 
-async function openBoard(): Promise<Ask> {
-  return (await openBoards())();
+async function openStore(): Promise<RunExchange> {
+  return (await openStores())();
 }
 
 describe('permits of a configured rate', () => {
@@ -49,7 +52,7 @@ describe('permits of a configured rate', () => {
   });
 
   test('never exceed burst + rate · interval, whoever asks and whenever', async () => {
-    const createBoard = await openBoards();
+    const createBoard = await openStores();
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 1, maxLength: 40 }),
@@ -67,8 +70,8 @@ describe('permits of a configured rate', () => {
             // A pause voids what was given away and not used yet.
             if (reply.epoch !== epoch) slots = slots.filter((slot) => slot <= at);
             ({ epoch } = reply);
-            slots.push(...reply.slots);
-            if (reply.isHeld && reply.isLeader)
+            slots.push(...reply.permitTimes);
+            if (reply.isFleetPaused && reply.isLeader)
               await ask(at, { id: replica, published: { rate, burst, epoch, openAt: START + at, model: '' } });
           }
           slots.sort((one, other) => one - other);
@@ -84,23 +87,23 @@ describe('permits of a configured rate', () => {
   }, 60_000);
 
   test('begin with nothing saved up, come evenly, and none is given further ahead than four seconds', async () => {
-    const ask = await openBoard();
+    const ask = await openStore();
     const fixed = { rate: 10, burst: 3 };
-    expect((await ask(0, { want: 3, fixed })).slots).toEqual([100, 200, 300]);
+    expect((await ask(0, { want: 3, fixed })).permitTimes).toEqual([100, 200, 300]);
     // After a quiet time the burst is there.
-    expect((await ask(5000, { want: 5, fixed })).slots).toEqual([5000, 5000, 5000, 5100, 5200]);
+    expect((await ask(5000, { want: 5, fixed })).permitTimes).toEqual([5000, 5000, 5000, 5100, 5200]);
     const far = await ask(5000, { id: 'b', want: 16, fixed });
-    expect(far.slots).toHaveLength(16);
+    expect(far.permitTimes).toHaveLength(16);
     let last = far;
-    while (last.slots.length > 0) last = await ask(5000, { id: 'b', want: 16, fixed });
-    expect(last.againInMs).toBeGreaterThan(0);
-    expect((await ask(5000 + last.againInMs, { id: 'c', want: 1, fixed })).slots).toHaveLength(1);
+    while (last.permitTimes.length > 0) last = await ask(5000, { id: 'b', want: 16, fixed });
+    expect(last.retryInMs).toBeGreaterThan(0);
+    expect((await ask(5000 + last.retryInMs, { id: 'c', want: 1, fixed })).permitTimes).toHaveLength(1);
   });
 });
 
 describe('a refusal', () => {
   test('pauses all until the leader ends it, and voids what was given away', async () => {
-    const ask = await openBoard();
+    const ask = await openStore();
     const fixed = { rate: 10, burst: 1 };
     expect(await ask(0, { id: 'a', fixed })).toMatchObject({ isLeader: true, epoch: 0, isHeld: false });
     expect((await ask(10, { id: 'b', want: 4, fixed })).isLeader).toBe(false);
@@ -110,13 +113,13 @@ describe('a refusal', () => {
     expect(await ask(600, { id: 'c', want: 4, fixed })).toMatchObject({ isHeld: true, slots: [] });
     const published = { ...fixed, epoch: 1, openAt: START + 650, model: '' };
     // Another than the leader ends nothing.
-    expect((await ask(610, { id: 'b', fixed, published })).isHeld).toBe(true);
-    expect((await ask(620, { id: 'a', fixed, published })).isHeld).toBe(false);
-    expect((await ask(630, { id: 'c', want: 2, fixed })).slots).toEqual([650, 750]);
+    expect((await ask(610, { id: 'b', fixed, published })).isFleetPaused).toBe(true);
+    expect((await ask(620, { id: 'a', fixed, published })).isFleetPaused).toBe(false);
+    expect((await ask(630, { id: 'c', want: 2, fixed })).permitTimes).toEqual([650, 750]);
   });
 
   test('of a call made before the last pause begins no other', async () => {
-    const ask = await openBoard();
+    const ask = await openStore();
     await ask(0, { refusal: { at: START, statedWaitMs: undefined } });
     expect((await ask(50, { refusal: { at: START - 5, statedWaitMs: undefined } })).epoch).toBe(1);
     expect((await ask(60, { refusal: { at: START + 55, statedWaitMs: undefined } })).epoch).toBe(2);
@@ -125,7 +128,7 @@ describe('a refusal', () => {
 
 describe('the lead', () => {
   test('is kept up by asking, and passes on after three seconds', async () => {
-    const ask = await openBoard();
+    const ask = await openStore();
     expect((await ask(0, { id: 'a' })).isLeader).toBe(true);
     expect((await ask(2000, { id: 'b' })).isLeader).toBe(false);
     await ask(2500, { id: 'a' });
@@ -135,7 +138,7 @@ describe('the lead', () => {
   });
 
   test('passes at once from one that makes no calls, or leaves', async () => {
-    const ask = await openBoard();
+    const ask = await openStore();
     await ask(0, { id: 'a', activity: 'idle' });
     expect((await ask(10, { id: 'b', activity: 'idle' })).isLeader).toBe(false);
     expect((await ask(20, { id: 'b' })).isLeader).toBe(true);
@@ -144,20 +147,20 @@ describe('the lead', () => {
   });
 
   test('brings what the others reported, once, and what was believed before', async () => {
-    const ask = await openBoard();
+    const ask = await openStore();
     await ask(0, { id: 'a', published: undefined });
     await ask(10, { id: 'b', calls: '10 1 5 0;' });
     await ask(20, { id: 'c', calls: '20 1 5 0;' });
     const published = { rate: 40, burst: 2, epoch: -1, openAt: 0, model: '{"a":1}' };
     expect(await ask(30, { id: 'a', published })).toMatchObject({ mail: '10 1 5 0;20 1 5 0;', rate: 40, version: 1 });
-    expect((await ask(40, { id: 'a', version: 1 })).mail).toBe('');
+    expect((await ask(40, { id: 'a', version: 1 })).peerReports).toBe('');
     expect(await ask(50, { id: 'b' })).toMatchObject({ model: '{"a":1}', version: 1 });
     expect(await ask(60, { id: 'b', version: 1 })).toMatchObject({ model: '' });
   });
 });
 
 test('replicas are there for ten seconds after they were heard of last', async () => {
-  const ask = await openBoard();
+  const ask = await openStore();
   await ask(0, { id: 'a' });
   await ask(1000, { id: 'c' });
   expect(await ask(9000, { id: 'b' })).toMatchObject({ present: 3, rank: 1, oldestReportAt: START });
@@ -165,14 +168,14 @@ test('replicas are there for ten seconds after they were heard of last', async (
 });
 
 test('after the data were lost, who is back first has its own part only', async () => {
-  const ask = await openBoard();
+  const ask = await openStore();
   const fixed = { rate: 40, burst: 1 };
   let at = 0;
   let given = 0;
   while (at < 2000) {
-    const { slots, againInMs } = await ask(at, { id: 'a', size: 4, want: 16, fixed });
-    given += slots.length;
-    at += Math.max(10, againInMs);
+    const { permitTimes, retryInMs } = await ask(at, { id: 'a', knownReplicas: 4, want: 16, fixed });
+    given += permitTimes.length;
+    at += Math.max(10, retryInMs);
   }
   // A quarter of 40 a second, and a little ahead.
   expect(given).toBeGreaterThan(15);

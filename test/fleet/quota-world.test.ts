@@ -2,17 +2,17 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { bucketLimiter, windowLimiter } from '../throttle/simulation.ts';
 import { startRedis } from '../support/redis.ts';
-import { World, WorldClock, WorldRedis, type WorldOptions } from './quota-world.ts';
+import { FleetSimulation, SimulationClock, SimulatedRedis, type FleetSimulationOptions } from './quota-world.ts';
 
 const QUOTA = 40;
 
-async function create(options: Omit<WorldOptions, 'redis' | 'clock' | 'offered'>) {
+async function create(options: Omit<FleetSimulationOptions, 'redis' | 'clock' | 'offered'>) {
   const server = await startRedis();
-  const clock = new WorldClock();
-  const redis = await WorldRedis.open(server.url, clock);
-  const world = new World({ ...options, redis, clock, offered: QUOTA * 1.5 });
+  const clock = new SimulationClock();
+  const redis = await SimulatedRedis.open(server.url, clock);
+  const world = new FleetSimulation({ ...options, redis, clock, offered: QUOTA * 1.5 });
   onTestFinished(() => {
-    world.end();
+    world.stop();
     redis.close();
   });
   return { world, clock, redis };
@@ -38,7 +38,7 @@ describe.each([
 
 test('without being pushed the news, a fleet finds out by asking', async () => {
   const { world, clock, redis } = await create({ replicas: 4, limiter: bucketLimiter(QUOTA, 20) });
-  redis.isDeaf = true;
+  redis.dropsUpdates = true;
   await clock.runUntil(60_000);
   const { accepted, refusedShare } = world.count(20_000, 60_000);
   expect(accepted / (40 * QUOTA)).toBeGreaterThan(0.65);
@@ -49,7 +49,7 @@ test('a leader that dies is followed by another, and what was learned stays', as
   const { world, clock } = await create({ replicas: 4, limiter: bucketLimiter(QUOTA, 20) });
   await clock.runUntil(20_000);
   const leader = world.throttles.findIndex((one) => one.state().fleet?.isLeader);
-  world.silence(leader);
+  world.stopReplica(leader);
   await clock.runUntil(25_000);
   const next = world.throttles.findIndex((one, index) => index !== leader && one.state().fleet?.isLeader === true);
   expect(next).toBeGreaterThanOrEqual(0);
@@ -67,9 +67,9 @@ describe('Redis killed for 30 s under load', () => {
       burst: 5,
     });
     await clock.runUntil(20_000);
-    redis.die();
+    redis.crash();
     await clock.runUntil(50_000);
-    await redis.revive(3000);
+    await redis.restart(3000);
     await clock.runUntil(80_000);
     // 4: each replica's own burst of one, while they are apart. 1: jitter on the way.
     expect(world.largestBurst(QUOTA)).toBeLessThanOrEqual(5 + 4 + 1);
@@ -84,12 +84,12 @@ describe('Redis killed for 30 s under load', () => {
   ])('%s that was learned is kept to', async (_, limiter) => {
     const { world, clock, redis } = await create({ replicas: 16, limiter });
     await clock.runUntil(40_000);
-    redis.die();
+    redis.crash();
     await clock.runUntil(70_000);
     const apart = world.count(40_000, 70_000);
     expect(apart.refusedShare).toBeLessThan(0.01);
     expect(apart.accepted / (30 * QUOTA)).toBeGreaterThan(0.8);
-    await redis.revive(3000);
+    await redis.restart(3000);
     await clock.runUntil(75_000);
     expect(world.throttles.map((one) => one.state().fleet?.state)).toEqual(Array(16).fill('joined'));
     await clock.runUntil(100_000);

@@ -4,11 +4,11 @@
  */
 import { createClient } from '@redis/client';
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
-import { readReply } from '../../src/fleet/quota-board.ts';
-import { writeExchange } from '../../src/fleet/quota-script.ts';
+import { parseReply } from '../../src/fleet/quota-board.ts';
+import { buildExchangeScript } from '../../src/fleet/quota-script.ts';
 import { createThrottle } from '../../src/throttle/queue/admission.ts';
-import { ExpiryHeap, type Expiring } from '../../src/throttle/queue/expiry-heap.ts';
-import type { QuotaBoard, QuotaHearer, QuotaNews, QuotaRequest } from '../../src/throttle/fleet/fleet-board.ts';
+import { ExpiryHeap, type ExpiryEntry } from '../../src/throttle/queue/expiry-heap.ts';
+import type { QuotaStore, QuotaListener, QuotaUpdate, QuotaRequest } from '../../src/throttle/fleet/fleet-board.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
 import type { Permit, Throttle } from '../../src/throttle/throttle.ts';
 import { seeded, type Limiter } from '../throttle/simulation.ts';
@@ -16,8 +16,8 @@ import { seeded, type Limiter } from '../throttle/simulation.ts';
 const WALL = Date.UTC(2026, 10, 1);
 const EXCHANGE_MS = 1;
 
-class Timer implements Expiring {
-  expirySlot = -1;
+class Timer implements ExpiryEntry {
+  expiryHeapIndex = -1;
   readonly expiresAt: number;
   readonly run: () => void;
 
@@ -28,7 +28,7 @@ class Timer implements Expiring {
 }
 
 /** Steps from timer to timer, and waits for real work in between. */
-export class WorldClock implements Clock {
+export class SimulationClock implements Clock {
   #now = 0;
   readonly #timers = new ExpiryHeap<Timer>();
   readonly #work = new Set<Promise<unknown>>();
@@ -83,55 +83,55 @@ export class WorldClock implements Clock {
 }
 
 /** A Redis with the script, whose clock is the world's and is `skewMs` ahead of it. */
-export class WorldRedis {
+export class SimulatedRedis {
   readonly #client: Awaited<ReturnType<typeof connect>>;
-  readonly #clock: WorldClock;
-  readonly #source = writeExchange('local now = tonumber(ARGV[12])');
-  readonly #hearers = new Set<QuotaHearer>();
-  readonly #silenced = new Set<QuotaBoard>();
-  #lastNews = '';
-  isAway = false;
-  #life = 0;
-  isDeaf = false;
+  readonly #clock: SimulationClock;
+  readonly #source = buildExchangeScript('local now = tonumber(ARGV[12])');
+  readonly #listeners = new Set<QuotaListener>();
+  readonly #disconnected = new Set<QuotaStore>();
+  #lastUpdate = '';
+  isDown = false;
+  #generation = 0;
+  dropsUpdates = false;
   commands = 0;
 
-  private constructor(client: Awaited<ReturnType<typeof connect>>, clock: WorldClock) {
+  private constructor(client: Awaited<ReturnType<typeof connect>>, clock: SimulationClock) {
     this.#client = client;
     this.#clock = clock;
   }
 
-  static async open(url: string, clock: WorldClock): Promise<WorldRedis> {
-    return new WorldRedis(await connect(url), clock);
+  static async open(url: string, clock: SimulationClock): Promise<SimulatedRedis> {
+    return new SimulatedRedis(await connect(url), clock);
   }
 
   /** One replica's door to it. */
-  board(key: string): QuotaBoard {
-    const board: QuotaBoard = {
+  createStore(key: string): QuotaStore {
+    const board: QuotaStore = {
       exchange: async (request) => {
-        if (this.isAway || this.#silenced.has(board)) return undefined;
+        if (this.isDown || this.#disconnected.has(board)) return undefined;
         this.commands++;
         await this.#clock.sleep(EXCHANGE_MS / 2);
-        const life = this.#life;
+        const life = this.#generation;
         const reply = await this.run(key, request);
         await this.#clock.sleep(EXCHANGE_MS / 2);
         // Who was asked before the end does not answer after it.
-        return life === this.#life ? reply : undefined;
+        return life === this.#generation ? reply : undefined;
       },
       listen: (hearer) => {
-        this.#hearers.add(hearer);
-        this.#clock.after(1, () => hearer.joined());
+        this.#listeners.add(hearer);
+        this.#clock.after(1, () => hearer.onConnected());
       },
     };
     return board;
   }
 
   /** Nothing that this one asks arrives any more. */
-  silence(board: QuotaBoard | undefined): void {
-    if (board !== undefined) this.#silenced.add(board);
+  disconnect(board: QuotaStore | undefined): void {
+    if (board !== undefined) this.#disconnected.add(board);
   }
 
   async run(key: string, request: QuotaRequest, now = this.#clock.wallNow()) {
-    const { id, want, activity, fixed, size, calls, refusal, published, version } = request;
+    const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version } = request;
     const told = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
     const args = [
       id,
@@ -139,33 +139,33 @@ export class WorldRedis {
       activity,
       fixed?.rate ?? '',
       fixed?.burst ?? '',
-      size,
+      knownReplicas,
       calls,
       refusal?.at ?? '',
       refusal?.statedWaitMs ?? '',
     ];
     const rest = [...args, told === undefined ? '' : JSON.stringify(told), version, now].map(String);
     const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', this.#source, '1', key, ...rest]));
-    const reply = readReply(raw as unknown as unknown[]);
-    if (reply !== undefined) this.#tell(key, reply);
+    const reply = parseReply(raw as unknown as unknown[]);
+    if (reply !== undefined) this.#pushUpdate(key, reply);
     return reply;
   }
 
   /** SIGKILL, as the replicas see it. */
-  die(): void {
-    this.isAway = true;
-    this.#life++;
-    for (const hearer of this.#hearers) hearer.lost();
+  crash(): void {
+    this.isDown = true;
+    this.#generation++;
+    for (const hearer of this.#listeners) hearer.onDisconnected();
   }
 
   /** Back, with nothing in it; the replicas join one after the other. */
-  async revive(spreadMs: number): Promise<void> {
+  async restart(spreadMs: number): Promise<void> {
     await this.#clock.hold(this.#client.sendCommand(['FLUSHALL']));
-    this.isAway = false;
+    this.isDown = false;
     let delayMs = 0;
-    for (const hearer of this.#hearers) {
-      this.#clock.after(delayMs, () => hearer.joined());
-      delayMs += spreadMs / this.#hearers.size;
+    for (const hearer of this.#listeners) {
+      this.#clock.after(delayMs, () => hearer.onConnected());
+      delayMs += spreadMs / this.#listeners.size;
     }
   }
 
@@ -174,14 +174,14 @@ export class WorldRedis {
   }
 
   /** What the script publishes when it has news. */
-  #tell(key: string, { epoch, isHeld, pausedUntil, rate, burst }: QuotaNews): void {
-    const news = { epoch, isHeld, pausedUntil, rate, burst };
-    const text = key + JSON.stringify([epoch, isHeld, pausedUntil, rate === Infinity ? 0 : rate, burst]);
-    if (text === this.#lastNews || this.isDeaf) return;
-    this.#lastNews = text;
-    for (const hearer of this.#hearers)
+  #pushUpdate(key: string, { epoch, isFleetPaused, pausedUntil, rate, burst }: QuotaUpdate): void {
+    const news = { epoch, isFleetPaused, pausedUntil, rate, burst };
+    const text = key + JSON.stringify([epoch, isFleetPaused, pausedUntil, rate === Infinity ? 0 : rate, burst]);
+    if (text === this.#lastUpdate || this.dropsUpdates) return;
+    this.#lastUpdate = text;
+    for (const hearer of this.#listeners)
       this.#clock.after(EXCHANGE_MS, () => {
-        if (!this.isAway) hearer.news(news);
+        if (!this.isDown) hearer.onUpdate(news);
       });
   }
 }
@@ -193,9 +193,9 @@ async function connect(url: string) {
   return client;
 }
 
-export interface WorldOptions {
-  readonly redis: WorldRedis;
-  readonly clock: WorldClock;
+export interface FleetSimulationOptions {
+  readonly redis: SimulatedRedis;
+  readonly clock: SimulationClock;
   readonly replicas: number;
   readonly limiter: Limiter;
   /** Calls per second offered to all together. */
@@ -208,28 +208,28 @@ export interface WorldOptions {
   readonly isAlone?: boolean;
 }
 
-export interface Served {
+export interface LimiterArrival {
   readonly at: number;
   readonly replica: number;
   readonly accepted: boolean;
 }
 
-export class World {
+export class FleetSimulation {
   readonly throttles: readonly Throttle[];
   /** Every arrival at the limiter. */
-  readonly arrivals: Served[] = [];
+  readonly arrivals: LimiterArrival[] = [];
   failed = 0;
-  readonly #options: WorldOptions;
-  readonly #boards: readonly QuotaBoard[];
-  readonly #silenced = new Set<number>();
-  #isOver = false;
+  readonly #options: FleetSimulationOptions;
+  readonly #stores: readonly QuotaStore[];
+  readonly #stoppedReplicas = new Set<number>();
+  #isStopped = false;
 
-  constructor(options: WorldOptions) {
+  constructor(options: FleetSimulationOptions) {
     const { redis, clock, replicas, rate = 'auto', burst = 1, seed = 1, key = 'quota' } = options;
     this.#options = options;
     const random = seeded(seed);
-    this.#boards = Array.from({ length: replicas }, () => redis.board(key));
-    this.throttles = this.#boards.map((board, index) =>
+    this.#stores = Array.from({ length: replicas }, () => redis.createStore(key));
+    this.throttles = this.#stores.map((board, index) =>
       createThrottle({
         route: 'default',
         throttle: { rate, burst, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 },
@@ -244,15 +244,15 @@ export class World {
     for (let index = 0; index < replicas; index++) this.#offer(index, random);
   }
 
-  end(): void {
-    this.#isOver = true;
-    for (const throttle of this.throttles) throttle.cut();
+  stop(): void {
+    this.#isStopped = true;
+    for (const throttle of this.throttles) throttle.shutDown();
   }
 
   /** One replica is gone: it asks for nothing and calls no more. */
-  silence(index: number): void {
-    this.#silenced.add(index);
-    this.#options.redis.silence(this.#boards[index]);
+  stopReplica(index: number): void {
+    this.#stoppedReplicas.add(index);
+    this.#options.redis.disconnect(this.#stores[index]);
   }
 
   /** The most by which arrivals were ever ahead of a rate: a burst, when it is kept. */
@@ -288,8 +288,8 @@ export class World {
   #offer(index: number, random: () => number): void {
     const { clock, offered, replicas } = this.#options;
     const next = (): void => {
-      if (this.#isOver) return;
-      if (!this.#silenced.has(index)) void this.#call(index, random);
+      if (this.#isStopped) return;
+      if (!this.#stoppedReplicas.has(index)) void this.#call(index, random);
       clock.after((-Math.log(1 - random()) * 1000 * replicas) / offered, next);
     };
     clock.after(random() * 100, next);
@@ -309,8 +309,8 @@ export class World {
     };
     try {
       const ticket = this.throttles[index]!.enter(clock.now() + 1_000_000);
-      await ticket.admitted();
-      while (!(await attempt(await ticket.permit())));
+      await ticket.waitForAdmission();
+      while (!(await attempt(await ticket.waitForPermit())));
       ticket.leave();
     } catch {
       this.failed++;

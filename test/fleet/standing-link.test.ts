@@ -1,14 +1,14 @@
 /** When a connection is opened anew, in virtual time. */
 import { describe, expect, test } from 'vitest';
 import { RedisFault } from '../../src/fleet/fault.ts';
-import type { Link } from '../../src/fleet/link.ts';
-import { StandingLink } from '../../src/fleet/standing-link.ts';
+import type { RedisConnection } from '../../src/fleet/link.ts';
+import { ReconnectingConnection } from '../../src/fleet/standing-link.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-const AWAY = new RedisFault('refused the connection (ECONNREFUSED)');
+const REFUSED = new RedisFault('refused the connection (ECONNREFUSED)');
 
 /** A connection that ends when it is told to. */
-class FakeLink implements Link {
+class FakeConnection implements RedisConnection {
   readonly #end = Promise.withResolvers<RedisFault>();
   readonly ended = this.#end.promise;
   isDestroyed = false;
@@ -33,21 +33,21 @@ class FakeLink implements Link {
 function create(random = 0.5) {
   const clock = new ManualClock();
   const openedAt: number[] = [];
-  const links: FakeLink[] = [];
+  const links: FakeConnection[] = [];
   const told: string[] = [];
   const state = { isAway: false };
-  const standing = new StandingLink({
+  const standing = new ReconnectingConnection({
     open: () => {
       openedAt.push(clock.now());
-      if (state.isAway) return Promise.reject(AWAY);
-      const link = new FakeLink();
+      if (state.isAway) return Promise.reject(REFUSED);
+      const link = new FakeConnection();
       links.push(link);
       return Promise.resolve(link);
     },
     clock,
     random: () => random,
-    onUp: () => told.push('up'),
-    onDown: ({ message }) => told.push(message),
+    onConnected: () => told.push('up'),
+    onDisconnected: ({ message }) => told.push(message),
   });
   const gaps = () => openedAt.slice(1).map((at, index) => at - (openedAt[index] ?? 0));
   return { clock, standing, links, told, state, gaps };
@@ -59,7 +59,7 @@ describe('a standing connection', () => {
     standing.start();
     standing.start();
     await clock.advance(10_000);
-    expect(standing.link).toBe(links[0]);
+    expect(standing.current).toBe(links[0]);
     expect([links.length, told]).toEqual([1, ['up']]);
   });
 
@@ -83,9 +83,9 @@ describe('a standing connection', () => {
     await clock.advance(5000);
     links[0]?.break();
     await clock.advance(0);
-    expect(standing.link).toBeUndefined();
+    expect(standing.current).toBeUndefined();
     await clock.advance(200);
-    expect(standing.link).toBe(links[1]);
+    expect(standing.current).toBe(links[1]);
     expect(told).toEqual(['up', 'cut the connection (ECONNRESET)', 'up']);
   });
 
@@ -96,7 +96,7 @@ describe('a standing connection', () => {
       while (links.length < count) await clock.advance(50);
       await clock.advance(0);
       const link = links[count - 1];
-      if (link) standing.drop(link, AWAY);
+      if (link) standing.drop(link, REFUSED);
       expect(link?.isDestroyed).toBe(true);
     }
     expect(gaps()[4]).toBeGreaterThanOrEqual(1900);
@@ -122,8 +122,8 @@ describe('a standing connection', () => {
     const [first] = links;
     first?.break();
     await clock.advance(500);
-    if (first) standing.drop(first, AWAY);
-    expect(standing.link).toBe(links[1]);
+    if (first) standing.drop(first, REFUSED);
+    expect(standing.current).toBe(links[1]);
     expect(told).toEqual(['up', 'cut the connection (ECONNRESET)', 'up']);
   });
 
@@ -132,7 +132,7 @@ describe('a standing connection', () => {
     standing.start();
     standing.close();
     await clock.advance(10_000);
-    expect([standing.link, told, clock.pendingTimers]).toEqual([undefined, [], 0]);
+    expect([standing.current, told, clock.pendingTimers]).toEqual([undefined, [], 0]);
     expect(links.map(({ isDestroyed }) => isDestroyed)).toEqual([true]);
   });
 });

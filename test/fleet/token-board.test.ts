@@ -1,59 +1,72 @@
 /** The rules of the board: of the one over a real Redis, and of the one that other tests use in its place. */
 import { describe, expect, test } from 'vitest';
-import type { Fleet } from '../../src/fleet/fleet.ts';
+import type { RedisScriptClient } from '../../src/fleet/fleet.ts';
 import { defineScript } from '../../src/fleet/script.ts';
-import { createTokenBoard } from '../../src/fleet/token-board.ts';
-import type { Claim, ClaimRequest, Posting, TokenBoard } from '../../src/token/store/token-board.ts';
+import { createRedisTokenStore } from '../../src/fleet/token-board.ts';
+import type { ClaimResult, ClaimRequest, PublishRequest, SharedTokenStore } from '../../src/token/store/token-board.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { startRedis } from '../support/redis.ts';
 import { MemoryBoard } from '../token/store/memory-board.ts';
-import { join } from './harness.ts';
+import { openClient } from './harness.ts';
 
 /** A board and its time. */
-interface Setting {
-  readonly board: TokenBoard;
+interface StoreUnderTest {
+  readonly board: SharedTokenStore;
   pass(ms: number): Promise<void>;
 }
 
-async function overRedis(): Promise<Setting> {
+async function createRedisStore(): Promise<StoreUnderTest> {
   const redis = await startRedis();
-  const { fleet } = join({ url: redis.url });
+  const { client } = openClient({ url: redis.url });
   // The server's own clock waits for nobody. Keys end by it all the same, a minute after what they hold.
   let nowMs = Date.now();
-  const runPatiently: Fleet['runPatiently'] = ({ source }, key, args) => {
+  const runPatiently: RedisScriptClient['runWithLongerTimeout'] = ({ source }, key, args) => {
     const time = `{${Math.floor(nowMs / 1000)}, ${(nowMs % 1000) * 1000}}`;
-    return fleet.runPatiently(defineScript(source.replace("redis.call('TIME')", time)), key, args);
+    return client.runWithLongerTimeout(defineScript(source.replace("redis.call('TIME')", time)), key, args);
   };
   const pass = (ms: number): Promise<void> => {
     nowMs += ms;
     return Promise.resolve();
   };
-  return { board: createTokenBoard({ whenReady: () => fleet.whenReady(), runPatiently }, 'test'), pass };
+  return {
+    board: createRedisTokenStore({ whenReady: () => client.whenReady(), runWithLongerTimeout: runPatiently }, 'test'),
+    pass,
+  };
 }
 
-function inMemory(): Promise<Setting> {
+function createMemoryStore(): Promise<StoreUnderTest> {
   const clock = new ManualClock();
   return Promise.resolve({ board: new MemoryBoard(clock), pass: (ms) => clock.advance(ms) });
 }
 
-const CLAIM: ClaimRequest = { owner: 'a', leaseMs: 5000, unwanted: undefined, isRefused: false, leastShare: 0.1 };
+const CLAIM: ClaimRequest = {
+  owner: 'a',
+  leaseMs: 5000,
+  excludedMark: undefined,
+  isRefused: false,
+  minRemainingShare: 0.1,
+};
 
-const kindOf = async (claim: Promise<Claim | undefined>): Promise<string | undefined> => (await claim)?.kind;
+const kindOf = async (claim: Promise<ClaimResult | undefined>): Promise<string | undefined> => (await claim)?.kind;
 
 /** Has `owner` claim and post a token. */
-async function post(board: TokenBoard, owner: string, given: Partial<Posting> = {}): Promise<boolean | undefined> {
-  const claim = await board.claim('n', { ...CLAIM, owner, unwanted: 'old mark', isRefused: true });
+async function publishToken(
+  board: SharedTokenStore,
+  owner: string,
+  given: Partial<PublishRequest> = {},
+): Promise<boolean | undefined> {
+  const claim = await board.claim('n', { ...CLAIM, owner, excludedMark: 'old mark', isRefused: true });
   if (claim?.kind !== 'yours') throw new Error(`not for ${owner} to ask, but ${String(claim?.kind)}`);
-  const { boardNow } = claim;
+  const { storeNow } = claim;
   const posting = { owner, sealed: `by ${owner}`, mark: `mark ${owner}`, lifetimeMs: 60_000, ...given };
-  return board.publish('n', { ...posting, expiresAt: given.expiresAt ?? boardNow + posting.lifetimeMs });
+  return board.publish('n', { ...posting, expiresAt: given.expiresAt ?? storeNow + posting.lifetimeMs });
 }
 
 describe.each([
-  ['over Redis', overRedis],
-  ['in memory', inMemory],
+  ['over Redis', createRedisStore],
+  ['in memory', createMemoryStore],
 ] as const)('a board %s', (_, open) => {
-  async function ready(): Promise<Setting> {
+  async function ready(): Promise<StoreUnderTest> {
     const setting = await open();
     expect(await setting.board.whenReady()).toBe(true);
     return setting;
@@ -68,7 +81,7 @@ describe.each([
 
   test('hands a posted token to all, with what is left of its life', async () => {
     const { board, pass } = await ready();
-    expect(await post(board, 'a')).toBe(true);
+    expect(await publishToken(board, 'a')).toBe(true);
     await pass(20);
     for (const owner of ['a', 'b']) {
       const claim = await board.claim('n', { ...CLAIM, owner });
@@ -79,7 +92,7 @@ describe.each([
 
   test('does not hand out the token that is to be replaced, and keeps it unless it was refused', async () => {
     const { board } = await ready();
-    await post(board, 'a');
+    await publishToken(board, 'a');
     const replacing = { ...CLAIM, owner: 'b', unwanted: 'mark a' };
     expect(await kindOf(board.claim('n', replacing))).toBe('yours');
     expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'c' }))).toBe('found');
@@ -89,17 +102,17 @@ describe.each([
 
   test('takes off exactly the token that was refused', async () => {
     const { board } = await ready();
-    await post(board, 'a');
+    await publishToken(board, 'a');
     const late = { ...CLAIM, owner: 'b', unwanted: 'mark of an older one', isRefused: true };
     expect(await kindOf(board.claim('n', late))).toBe('found');
   });
 
   test('does not hand out what has too little of its life left', async () => {
     const { board, pass } = await ready();
-    await post(board, 'a', { lifetimeMs: 200 });
-    expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'b', leastShare: 0.5 }))).toBe('found');
+    await publishToken(board, 'a', { lifetimeMs: 200 });
+    expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'b', minRemainingShare: 0.5 }))).toBe('found');
     await pass(120);
-    expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'b', leastShare: 0.5 }))).toBe('yours');
+    expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'b', minRemainingShare: 0.5 }))).toBe('yours');
   });
 
   test('gives the lease on when it ends, and as long as it is kept up does not', async () => {
@@ -122,8 +135,8 @@ describe.each([
     await board.claim('n', { ...CLAIM, owner: 'b' });
     const posting = { owner: 'a', sealed: 'late', mark: 'm', expiresAt: Number.MAX_SAFE_INTEGER, lifetimeMs: 1000 };
     expect(await board.publish('n', posting)).toBe(false);
-    expect(await board.fail('n', 'a', 'late', 1000)).toBe(false);
-    expect(await board.release('n', 'a')).toBe(false);
+    expect(await board.publishFailure('n', 'a', 'late', 1000)).toBe(false);
+    expect(await board.releaseLease('n', 'a')).toBe(false);
     expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'c' }))).toBe('taken');
   });
 
@@ -131,29 +144,29 @@ describe.each([
     const { board, pass } = await ready();
     const claim = await board.claim('n', { ...CLAIM, leaseMs: 1 });
     await pass(10);
-    const expiresAt = (claim?.kind === 'yours' ? claim.boardNow : 0) + 60_000;
+    const expiresAt = (claim?.kind === 'yours' ? claim.storeNow : 0) + 60_000;
     expect(await board.publish('n', { owner: 'a', sealed: 's', mark: 'm', expiresAt, lifetimeMs: 60_000 })).toBe(true);
     expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'c' }))).toBe('found');
   });
 
   test('takes no token that has ended', async () => {
     const { board } = await ready();
-    expect(await post(board, 'a', { expiresAt: 1 })).toBe(false);
+    expect(await publishToken(board, 'a', { expiresAt: 1 })).toBe(false);
   });
 
   test('gives the lease on at once when it is given back', async () => {
     const { board } = await ready();
     await board.claim('n', CLAIM);
-    expect(await board.release('n', 'a')).toBe(true);
+    expect(await board.releaseLease('n', 'a')).toBe(true);
     expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'b' }))).toBe('yours');
   });
 
   test('holds the others back after a failure, not the one who failed', async () => {
     const { board, pass } = await ready();
     await board.claim('n', CLAIM);
-    expect(await board.fail('n', 'a', 'sealed failure', 150)).toBe(true);
+    expect(await board.publishFailure('n', 'a', 'sealed failure', 150)).toBe(true);
     expect(await kindOf(board.claim('n', CLAIM))).toBe('yours');
-    await board.fail('n', 'a', 'sealed failure', 150);
+    await board.publishFailure('n', 'a', 'sealed failure', 150);
     const told = await board.claim('n', { ...CLAIM, owner: 'b' });
     expect(told).toMatchObject({ kind: 'failed', sealed: 'sealed failure' });
     expect(told).toHaveProperty('leftMs', expect.closeTo(140, -2));
@@ -164,12 +177,12 @@ describe.each([
   test('lets another, who was held back, ask before the one who failed does so again', async () => {
     const { board, pass } = await ready();
     await board.claim('n', CLAIM);
-    await board.fail('n', 'a', 'sealed failure', 150);
+    await board.publishFailure('n', 'a', 'sealed failure', 150);
     await board.claim('n', { ...CLAIM, owner: 'b' });
     await pass(160);
     expect(await board.claim('n', CLAIM)).toMatchObject({ kind: 'failed' });
     expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'b' }))).toBe('yours');
-    await board.release('n', 'b');
+    await board.releaseLease('n', 'b');
     await pass(160);
     expect(await kindOf(board.claim('n', CLAIM))).toBe('yours');
   });
@@ -177,20 +190,20 @@ describe.each([
   test('forgets a failure with the token that follows it', async () => {
     const { board } = await ready();
     await board.claim('n', CLAIM);
-    await board.fail('n', 'a', 'sealed failure', 60_000);
-    expect(await post(board, 'a')).toBe(true);
+    await board.publishFailure('n', 'a', 'sealed failure', 60_000);
+    expect(await publishToken(board, 'a')).toBe(true);
     const replacing = { ...CLAIM, owner: 'b', unwanted: 'mark a' };
     expect(await kindOf(board.claim('n', replacing))).toBe('yours');
   });
 
   test('discards exactly the text that could not be read', async () => {
     const { board } = await ready();
-    await post(board, 'a');
-    expect(await board.discard('n', 'something else')).toBe(false);
-    expect(await board.discard('n', 'by a')).toBe(true);
+    await publishToken(board, 'a');
+    expect(await board.discardUnreadable('n', 'something else')).toBe(false);
+    expect(await board.discardUnreadable('n', 'by a')).toBe(true);
     expect(await kindOf(board.claim('n', CLAIM))).toBe('yours');
-    await board.fail('n', 'a', 'sealed failure', 60_000);
-    expect(await board.discard('n', 'sealed failure')).toBe(true);
+    await board.publishFailure('n', 'a', 'sealed failure', 60_000);
+    expect(await board.discardUnreadable('n', 'sealed failure')).toBe(true);
     expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'b' }))).toBe('yours');
   });
 });
@@ -198,10 +211,10 @@ describe.each([
 describe('in Redis', () => {
   test('one key holds it all, under the prefix, and goes when nothing in it counts', async () => {
     const redis = await startRedis();
-    const { fleet } = join({ url: redis.url });
-    await fleet.whenReady();
-    const board = createTokenBoard(fleet, 'our:prefix');
-    await post(board, 'a', { lifetimeMs: 30_000 });
+    const { client } = openClient({ url: redis.url });
+    await client.whenReady();
+    const board = createRedisTokenStore(client, 'our:prefix');
+    await publishToken(board, 'a', { lifetimeMs: 30_000 });
     expect(await redis.command('KEYS', '*')).toEqual(['our:prefix:token:n']);
     const left = (await redis.command('PTTL', 'our:prefix:token:n')) as number;
     // More than the minute that is added to the end of what it holds.
@@ -211,11 +224,11 @@ describe('in Redis', () => {
 
   test('time is the server’s', async () => {
     const redis = await startRedis();
-    const { fleet } = join({ url: redis.url });
-    await fleet.whenReady();
+    const { client } = openClient({ url: redis.url });
+    await client.whenReady();
     const before = Date.now();
-    const claim = await createTokenBoard(fleet, 'test').claim('n', CLAIM);
-    const boardNow = claim?.kind === 'yours' ? claim.boardNow : 0;
+    const claim = await createRedisTokenStore(client, 'test').claim('n', CLAIM);
+    const boardNow = claim?.kind === 'yours' ? claim.storeNow : 0;
     expect(boardNow).toBeGreaterThanOrEqual(before - 1);
     expect(boardNow).toBeLessThanOrEqual(Date.now() + 1);
   });
@@ -224,27 +237,27 @@ describe('in Redis', () => {
     const rights = '~bearer-sidecar:* +ping +select +eval +evalsha +time +hmget +hget +hset +hdel +pexpireat';
     const user = ['--user', 'sidecar', 'on', '>sesame-2', ...rights.split(' ')];
     const redis = await startRedis({ args: user, url: (port) => `redis://sidecar:sesame-2@127.0.0.1:${port}/2` });
-    const { fleet, told } = join({ url: redis.url });
-    await fleet.whenReady();
-    const board = createTokenBoard(fleet, 'bearer-sidecar');
-    expect(await post(board, 'a')).toBe(true);
-    expect(await board.discard('n', 'by a')).toBe(true);
+    const { client, connectionEvents } = openClient({ url: redis.url });
+    await client.whenReady();
+    const board = createRedisTokenStore(client, 'bearer-sidecar');
+    expect(await publishToken(board, 'a')).toBe(true);
+    expect(await board.discardUnreadable('n', 'by a')).toBe(true);
     await board.claim('n', CLAIM);
-    expect(await board.fail('n', 'a', 'sealed failure', 1000)).toBe(true);
+    expect(await board.publishFailure('n', 'a', 'sealed failure', 1000)).toBe(true);
     expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'b' }))).toBe('failed');
     await board.claim('another name', CLAIM);
-    expect(await board.release('another name', 'a')).toBe(true);
-    expect(await createTokenBoard(fleet, 'elsewhere').claim('n', CLAIM)).toBeUndefined();
-    expect(told()).toEqual(['joined', expect.stringContaining('does not permit')]);
+    expect(await board.releaseLease('another name', 'a')).toBe(true);
+    expect(await createRedisTokenStore(client, 'elsewhere').claim('n', CLAIM)).toBeUndefined();
+    expect(connectionEvents()).toEqual(['joined', expect.stringContaining('does not permit')]);
   });
 
   test('what somebody else keeps under a name of ours is left as it is', async () => {
     const redis = await startRedis();
-    const { fleet, told } = join({ url: redis.url });
-    await fleet.whenReady();
+    const { client, connectionEvents } = openClient({ url: redis.url });
+    await client.whenReady();
     await redis.command('SET', 'test:token:n', 'theirs');
-    expect(await createTokenBoard(fleet, 'test').claim('n', CLAIM)).toBeUndefined();
+    expect(await createRedisTokenStore(client, 'test').claim('n', CLAIM)).toBeUndefined();
     expect(await redis.command('GET', 'test:token:n')).toBe('theirs');
-    expect(told()).toEqual(['joined', expect.stringMatching(/holds something else .* \(WRONGTYPE\)/)]);
+    expect(connectionEvents()).toEqual(['joined', expect.stringMatching(/holds something else .* \(WRONGTYPE\)/)]);
   });
 });

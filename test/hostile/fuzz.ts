@@ -11,11 +11,11 @@ import type { WitnessedSidecar } from './sidecar-before-witness.ts';
 import { valuesOf } from './strict-request.ts';
 import type { WitnessedRequest } from './strict-request.ts';
 import {
-  WITNESS_FIELD,
+  DIGEST_HEADER,
   contentOf,
   findAlteration,
-  formatStatement,
-  parseStatement,
+  formatStatedBody,
+  parseStatedBody,
   stateBody,
 } from '../support/witness.ts';
 
@@ -92,7 +92,7 @@ async function sendAll(url: string, requests: readonly Buffer[]): Promise<number
 async function sendStated(url: string, index: number): Promise<void> {
   const id = `stated-${index}`;
   const body = contentOf(id, STATED_BYTES);
-  const stated = `${WITNESS_FIELD}: ${formatStatement(stateBody(id, body))}`;
+  const stated = `${DIGEST_HEADER}: ${formatStatedBody(stateBody(id, body))}`;
   const head = `POST /stated HTTP/1.1\r\nHost: localhost\r\n${stated}\r\nContent-Length: ${STATED_BYTES}\r\n\r\n`;
   const bytes = Buffer.concat([Buffer.from(head, 'latin1'), body]);
   const splitAt = head.length + 1 + (index % STATED_BYTES);
@@ -107,8 +107,8 @@ async function sendStated(url: string, index: number): Promise<void> {
 
 /** What is wrong with the body of a request that states it. */
 function alterationOf(request: WitnessedRequest): string | undefined {
-  const [value] = valuesOf(request, WITNESS_FIELD);
-  const stated = parseStatement(value);
+  const [value] = valuesOf(request, DIGEST_HEADER);
+  const stated = parseStatedBody(value);
   return stated && findAlteration(stated, stateBody(stated.id, Buffer.from(request.body, 'latin1')));
 }
 
@@ -131,7 +131,7 @@ async function checkRound(running: WitnessedSidecar, streams: boolean): Promise<
   if (sidecar.stderr() !== '') faults.push(`stderr: ${sidecar.stderr()}`);
   const complaint = /^.*"level":(?:"(?:warn|error|fatal)"|[456]0).*$/m.exec(sidecar.stdout());
   if (complaint !== null) faults.push(`log: ${complaint[0]}`);
-  const compared = requests.filter((request) => valuesOf(request, WITNESS_FIELD).length > 0).length;
+  const compared = requests.filter((request) => valuesOf(request, DIGEST_HEADER).length > 0).length;
   return { faults, compared };
 }
 

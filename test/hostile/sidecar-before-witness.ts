@@ -1,5 +1,5 @@
 /** The sidecar as a child process, unthrottled, with the witness as its upstream. */
-import { startSidecar, settings, untilReady } from '../support/sidecar-process.ts';
+import { startSidecar, baseSettings, waitUntilReady } from '../support/sidecar-process.ts';
 import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
 import { newCredential } from '../support/secrets.ts';
 import { startTokenServer } from '../support/token-server.ts';
@@ -18,9 +18,9 @@ export async function startBeforeWitness(name: string, env: Environment = {}): P
   await using cleanup = new AsyncDisposableStack();
   const tokens = cleanup.use(await startTokenServer());
   const witness = cleanup.use(await startByteWitness());
-  const given = { ...settings(witness.url, tokens.url, newCredential()), ...UNTHROTTLED, ...env };
+  const given = { ...baseSettings(witness.url, tokens.url, newCredential()), ...UNTHROTTLED, ...env };
   const sidecar = cleanup.use(await startSidecar({ name, env: given }));
-  await untilReady(sidecar);
+  await waitUntilReady(sidecar);
   const all = cleanup.move();
   return { sidecar, witness, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }

@@ -135,7 +135,7 @@ it('whatever is allowed is below an allowed path, however a server decodes and r
 
 it('the proxy port answers 403 for the others, whatever form of target they use, and asks nobody', async () => {
   await using upstream = await startRecordingUpstream();
-  await using proxy = await startProxy(upstream.url, { refuseUnlisted });
+  await using proxy = await startProxy(upstream.url, { checkAllowList: refuseUnlisted });
   const ask = (line: string) => sendRaw(proxy.url, `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
   for (const line of ['GET /admin', 'DELETE /quotes', 'GET http://127.0.0.1/admin', 'GET http://127.0.0.1?/quotes']) {
     const answer = await ask(line);
@@ -153,7 +153,7 @@ it('the proxy port answers 403 for the others, whatever form of target they use,
 it('an upgrade is held to it as well', async () => {
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url, {
-    refuseUnlisted,
+    checkAllowList: refuseUnlisted,
     serveUpgrade: () => Promise.reject(new Error('not to be asked')),
   });
   const upgrade = 'Host: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';

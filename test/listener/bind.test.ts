@@ -8,7 +8,7 @@ import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bind } from '../../src/listener/bind.ts';
-import type { Bound } from '../../src/listener/bind.ts';
+import type { BoundServers } from '../../src/listener/bind.ts';
 
 let folder = '';
 const opened: Server[] = [];
@@ -35,7 +35,7 @@ async function greeting(where: { host: string; port: number } | { path: string }
   return bytes.toString();
 }
 
-function portOf(bound: Bound<Server>): number {
+function portOf(bound: BoundServers<Server>): number {
   return Number(new URL(bound.url).port);
 }
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 import { afterHead, startWireServer } from '../upstream/wire.ts';
 import { startProxy } from './proxy.ts';
 
@@ -12,11 +12,11 @@ const KEPT = 'Host: 127.0.0.1\r\n';
 const HEAD = `${KEPT}Connection: close\r\n`;
 
 /** Answers with the path that was asked, `/slow…` only after the others. */
-const byPath: Answer = async (request, response) => {
+const byPath: RespondTo = async (request, response) => {
   if (request.path.startsWith('/slow')) await sleep(100);
   response.end(`[${request.path}]`);
 };
-const never: Answer = () => undefined;
+const never: RespondTo = () => undefined;
 
 function bodies(bytes: Buffer): string[] {
   return bytes.toString().match(/\[[^\]]*\]/g) ?? [];
@@ -37,10 +37,10 @@ describe('pipelined requests', () => {
     await using proxy = await startProxy(upstream.url);
     const socket = await openSocket(proxy.url);
     socket.write(`GET /a HTTP/1.1\r\n${KEPT}\r\nGET /b HTTP/1.1\r\n${KEPT}\r\nGET /c HTTP/1.1\r\n${KEPT}\r\n`);
-    while (proxy.server.active.count < 3) await sleep(5);
+    while (proxy.server.activeRequests.count < 3) await sleep(5);
     socket.destroy();
     expect((await proxy.told(3)).map(({ code, source }) => [code, source])).toEqual(Array(3).fill([499, 'sidecar']));
-    await proxy.server.active.whenIdle();
+    await proxy.server.activeRequests.whenIdle();
   });
 });
 
@@ -68,7 +68,7 @@ describe('an answer that breaks off behind another one of its connection', () =>
       ['/cut', 200],
       ['/slow', 200],
     ]);
-    await proxy.server.active.whenIdle();
+    await proxy.server.activeRequests.whenIdle();
   });
 });
 
@@ -84,7 +84,7 @@ describe('a request that is refused on arrival', () => {
     await using proxy = await startProxy(upstream.url, { maxInFlight: 1, queueMax: 1 });
     const crowd = await openSocket(proxy.url);
     crowd.write(get + get);
-    while (proxy.server.active.count < 2) await sleep(5);
+    while (proxy.server.activeRequests.count < 2) await sleep(5);
     const answer = await sendRaw(proxy.url, ask + ask + ask.replace(KEPT, HEAD));
     expect(answer.bytes.toString().match(/^HTTP\/1\.1 503 .*|^connection: .*/gim)).toEqual([
       ...['HTTP/1.1 503 Service Unavailable', 'Connection: keep-alive'],
@@ -157,7 +157,7 @@ describe('a client that leaves', () => {
     const socket = await openSocket(proxy.url);
     const end = readToEnd(socket);
     socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: 10\r\n\r\nfive!`);
-    while (proxy.server.active.count === 0) await sleep(5);
+    while (proxy.server.activeRequests.count === 0) await sleep(5);
     socket.end();
     expect(await proxy.told(1)).toMatchObject([{ code: 499, attempts: 0 }]);
     expect((await end).bytes).toHaveLength(0);
@@ -222,7 +222,7 @@ describe('a large upload that is refused', () => {
     const answer = readToEnd(socket);
     socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: ${String(bytes)}\r\n\r\n`);
     socket.write(Buffer.alloc(bytes));
-    const { status, fields, body } = await answer;
+    const { status, headers: fields, body } = await answer;
     expect([status, fields.connection, fields['retry-after']]).toEqual([503, 'close', '2']);
     expect(JSON.parse(body.toString())).toMatchObject({ code: 'TOKEN_UNAVAILABLE', status: 503 });
     expect(body).toHaveLength(Number(fields['content-length']));
@@ -236,11 +236,11 @@ describe('closing', () => {
     await using upstream = await startRecordingUpstream(byPath);
     await using proxy = await startProxy(upstream.url);
     const underWay = sendRaw(proxy.url, `GET /slow HTTP/1.1\r\n${KEPT}\r\n`);
-    while (proxy.server.active.count === 0) await sleep(5);
+    while (proxy.server.activeRequests.count === 0) await sleep(5);
     proxy.server.startClosing();
     const late = sendRaw(proxy.url, `GET /b HTTP/1.1\r\n${KEPT}\r\n`);
     for (const answer of [await underWay, await late]) {
-      expect([answer.status, answer.fields.connection, answer.end]).toEqual([200, 'close', 'fin']);
+      expect([answer.status, answer.headers.connection, answer.end]).toEqual([200, 'close', 'fin']);
     }
   });
 
@@ -280,9 +280,9 @@ describe('closing', () => {
     await new Promise((resolve) => begun.once('data', resolve));
     while (upstream.requests.length < 2) await sleep(5);
     proxy.server.stopAccepting();
-    expect(proxy.server.cutAll()).toBe(2);
+    expect(proxy.server.abortAll()).toBe(2);
     expect(await waiting).toMatchObject({ status: 503 });
-    const { body, fields } = await half;
+    const { body, headers: fields } = await half;
     expect(body.length).toBeLessThan(Number(fields['content-length']));
     expect((await proxy.told(2)).map(({ code }) => code).toSorted()).toEqual([200, 503]);
   });
@@ -317,7 +317,7 @@ it('an answer that comes before the upload is done reaches its client whole, and
   const answer = readToEnd(socket);
   socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: 8000000\r\n\r\n`);
   socket.write(Buffer.alloc(100_000));
-  const { status, fields, body } = await answer;
+  const { status, headers: fields, body } = await answer;
   expect([status, fields.connection, body.toString()]).toEqual([413, 'close', 'too big']);
   expect(await proxy.told(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
 });

@@ -17,7 +17,7 @@ describe('a preflight', () => {
   it('of an allowed page is answered here and told of once', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { guard: GUARD });
-    const { status, fields, body } = await sendRaw(proxy.url, preflight(ORIGIN));
+    const { status, headers: fields, body } = await sendRaw(proxy.url, preflight(ORIGIN));
     expect(status).toBe(204);
     expect(fields).toMatchObject({
       'access-control-allow-origin': ORIGIN,
@@ -35,7 +35,7 @@ describe('a preflight', () => {
   it('of another page is refused without a word of CORS', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { guard: GUARD });
-    const { status, fields } = await sendRaw(proxy.url, preflight('https://evil.example'));
+    const { status, headers: fields } = await sendRaw(proxy.url, preflight('https://evil.example'));
     expect(status).toBe(403);
     expect(Object.keys(fields).filter((name) => name.startsWith('access-control'))).toEqual([]);
     expect(await proxy.told(1)).toMatchObject([{ code: 403, localReply: 'ORIGIN_NOT_ALLOWED' }]);
@@ -50,7 +50,7 @@ describe('an allowed page', () => {
       response.writeHead(200, { 'access-control-allow-origin': '*', 'x-seen': 'yes' }).end('read me');
     });
     await using proxy = await startProxy(upstream.url, { guard: GUARD });
-    const { status, fields, text } = await call(`${proxy.url}/a`, { headers });
+    const { status, headers: fields, text } = await call(`${proxy.url}/a`, { headers });
     expect([status, text]).toEqual([200, 'read me']);
     expect(fields).toMatchObject({ 'access-control-allow-origin': ORIGIN, 'x-seen': 'yes' });
     expect(upstream.requests[0]?.headers).not.toHaveProperty('x-key');
@@ -60,7 +60,7 @@ describe('an allowed page', () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { guard: GUARD });
     proxy.tokens.stop();
-    const { status, fields } = await call(`${proxy.url}/a`, { headers });
+    const { status, headers: fields } = await call(`${proxy.url}/a`, { headers });
     expect(status).toBe(503);
     expect(fields).toMatchObject({
       'access-control-allow-origin': ORIGIN,

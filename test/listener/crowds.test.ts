@@ -6,7 +6,7 @@ import { call } from '../support/calls.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 import { startProxy } from './proxy.ts';
 
 async function openIdle(url: string): Promise<Socket> {
@@ -64,7 +64,7 @@ describe('listen.maxConnections', () => {
     await using proxy = await startProxy(upstream.url, { maxConnections: 1, clock });
     const first = await openIdle(proxy.url);
     first.write('GET /never HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
-    await until(() => upstream.requests.length === 1, 'the request reaches the upstream');
+    await waitUntil(() => upstream.requests.length === 1, 'the request reaches the upstream');
     await clock.advance(30_000);
     expect((await readToEnd(await openSocket(proxy.url))).status).toBe(503);
     expect(first.destroyed).toBe(false);
@@ -77,7 +77,7 @@ describe('listen.maxConnections', () => {
     const slow = await openSocket(proxy.url);
     const answer = readToEnd(slow);
     slow.write('GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\nX-');
-    await until(() => proxy.server.connections.state().connections === 1, 'the connection is open');
+    await waitUntil(() => proxy.server.connections.state().connections === 1, 'the connection is open');
     await clock.advance(1000);
     expect(await isServed(await openIdle(proxy.url))).toBe(true);
     expect((await answer).status).toBe(503);
@@ -138,7 +138,7 @@ describe('requests beyond what may be held', () => {
     await using proxy = await startProxy(upstream.url, { maxRequests: 1 });
     const first = await openIdle(proxy.url);
     first.write(REQUEST);
-    await until(() => upstream.requests.length === 1, 'the request reaches the upstream');
+    await waitUntil(() => upstream.requests.length === 1, 'the request reaches the upstream');
     const answer = await sendRaw(
       proxy.url,
       `GET /b HTTP/1.1\r\n${KEPT}\r\nGET /c HTTP/1.1\r\n${KEPT}Connection: close\r\n\r\n`,
@@ -158,7 +158,7 @@ describe('requests beyond what may be held', () => {
     expect(answer.bytes.toString().match(/connection: close/gi)).toHaveLength(1);
     expect(upstream.requests).toHaveLength(64);
     expect((await proxy.told(65)).filter(({ code }) => code === 503)).toMatchObject([{ localReply: 'QUEUE_FULL' }]);
-    await proxy.server.active.whenIdle();
+    await proxy.server.activeRequests.whenIdle();
     expect(proxy.server.connections.state().connections).toBe(0);
   });
 });

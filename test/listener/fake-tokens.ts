@@ -1,6 +1,6 @@
 /** A token source that holds the tokens a test gives it, and remembers which were refused. */
 import { SidecarError } from '../../src/platform/errors.ts';
-import type { Token, TokenSource, UnauthorizedVerdict } from '../../src/token/token.ts';
+import type { Token, TokenSource, UnauthorizedDecision } from '../../src/token/token.ts';
 
 function makeToken(serial: number): Token {
   return {
@@ -22,7 +22,7 @@ export class FakeTokens implements TokenSource {
     this.held ??= makeToken(1);
   }
 
-  seek(): void {
+  requestIfMissing(): void {
     this.start();
   }
 
@@ -34,18 +34,18 @@ export class FakeTokens implements TokenSource {
     return this.held;
   }
 
-  usable(): Promise<Token> {
+  waitForToken(): Promise<Token> {
     return this.held === undefined
       ? Promise.reject(new SidecarError('TOKEN_UNAVAILABLE', 'no token in this test', { retryAfterMs: 2000 }))
       : Promise.resolve(this.held);
   }
 
-  unauthorized(token: Token): Promise<UnauthorizedVerdict> {
+  handleUnauthorized(token: Token): Promise<UnauthorizedDecision> {
     this.refused.push(token.serial);
     return Promise.resolve({ kind: 'pass-through' });
   }
 
-  accepted(): void {
+  confirmAccepted(): void {
     this.start();
   }
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { guardRequest } from '../../src/listener/guard.ts';
-import type { GuardOptions, IncomingHead } from '../../src/listener/guard.ts';
+import type { GuardOptions, GuardedHead } from '../../src/listener/guard.ts';
 
 const ORIGIN = 'http://localhost:3000';
 const OPTIONS: GuardOptions = {
@@ -75,8 +75,8 @@ const INVALID_HOSTS = [
 const WITH_SECRET = { ...OPTIONS, requiredHeader: { name: 'x-key', value: 'open sesame' } };
 
 /** `pass`, or the code of the refusal. */
-function judge(head: Partial<IncomingHead>, options: GuardOptions = OPTIONS): string {
-  const whole = { method: 'GET', target: '/', httpVersion: '1.1', rawFields: HOST, ...head };
+function judge(head: Partial<GuardedHead>, options: GuardOptions = OPTIONS): string {
+  const whole = { method: 'GET', target: '/', httpVersion: '1.1', rawHeaders: HOST, ...head };
   const verdict = guardRequest(options, whole);
   return verdict.kind === 'pass' ? 'pass' : verdict.error.code;
 }
@@ -96,18 +96,18 @@ describe('Host', () => {
     'plain.test',
     'plain.test:80',
   ])('%s passes', (host) => {
-    expect(judge({ rawFields: ['Host', host] })).toBe('pass');
+    expect(judge({ rawHeaders: ['Host', host] })).toBe('pass');
   });
 
   it.each(FOREIGN_HOSTS)('%s is not allowed', (host) => {
-    expect(judge({ rawFields: ['Host', host] })).toBe('HOST_NOT_ALLOWED');
+    expect(judge({ rawHeaders: ['Host', host] })).toBe('HOST_NOT_ALLOWED');
   });
 
   it.each(INVALID_HOSTS)('"%s" is invalid, wherever it listens', (host) => {
     for (const options of [OPTIONS, ON_SOCKET_FILE])
       for (const httpVersion of ['1.0', '1.1'])
         for (const target of ['/', 'http://localhost/'])
-          expect(judge({ rawFields: ['Host', host], httpVersion, target }, options)).toBe('BAD_REQUEST');
+          expect(judge({ rawHeaders: ['Host', host], httpVersion, target }, options)).toBe('BAD_REQUEST');
   });
 
   it('with anything that a host cannot hold is invalid, at any place', () => {
@@ -124,7 +124,7 @@ describe('Host', () => {
           const at = Math.round(share * name.length);
           const host = name.slice(0, at) + stranger + name.slice(at) + port;
           for (const options of [OPTIONS, ON_SOCKET_FILE])
-            expect(judge({ rawFields: ['Host', host] }, options)).toBe('BAD_REQUEST');
+            expect(judge({ rawHeaders: ['Host', host] }, options)).toBe('BAD_REQUEST');
         },
       ),
     );
@@ -134,35 +134,35 @@ describe('Host', () => {
     fc.assert(
       fc.property(fc.nat({ max: 200_000 }), (port) => {
         const code = port > 65_535 ? 'BAD_REQUEST' : 'pass';
-        expect(judge({ rawFields: ['Host', `localhost:${String(port)}`] })).toBe(code);
+        expect(judge({ rawHeaders: ['Host', `localhost:${String(port)}`] })).toBe(code);
       }),
     );
   });
 
   it('must be there exactly once, in every spelling; HTTP/1.0 may have none', () => {
-    expect(judge({ rawFields: [] })).toBe('BAD_REQUEST');
-    expect(judge({ rawFields: [], target: 'http://localhost/' })).toBe('BAD_REQUEST');
-    expect(judge({ rawFields: [], httpVersion: '1.0' })).toBe('pass');
+    expect(judge({ rawHeaders: [] })).toBe('BAD_REQUEST');
+    expect(judge({ rawHeaders: [], target: 'http://localhost/' })).toBe('BAD_REQUEST');
+    expect(judge({ rawHeaders: [], httpVersion: '1.0' })).toBe('pass');
     for (const httpVersion of ['1.0', '1.1']) {
       const twice = ['Host', 'localhost', 'hOST', 'localhost'];
-      expect(judge({ rawFields: twice, httpVersion })).toBe('BAD_REQUEST');
-      expect(judge({ rawFields: ['Host', 'localhost', 'Host', 'evil'], httpVersion })).toBe('BAD_REQUEST');
+      expect(judge({ rawHeaders: twice, httpVersion })).toBe('BAD_REQUEST');
+      expect(judge({ rawHeaders: ['Host', 'localhost', 'Host', 'evil'], httpVersion })).toBe('BAD_REQUEST');
     }
   });
 
   it('may be any on a socket file, or absent, and never two', () => {
     for (const target of ['/', 'http://anything/']) {
-      expect(judge({ target, rawFields: ['Host', 'anything'] }, ON_SOCKET_FILE)).toBe('pass');
-      expect(judge({ target, rawFields: [] }, ON_SOCKET_FILE)).toBe('pass');
-      expect(judge({ target, rawFields: ['Host', 'a', 'Host', 'a'] }, ON_SOCKET_FILE)).toBe('BAD_REQUEST');
+      expect(judge({ target, rawHeaders: ['Host', 'anything'] }, ON_SOCKET_FILE)).toBe('pass');
+      expect(judge({ target, rawHeaders: [] }, ON_SOCKET_FILE)).toBe('pass');
+      expect(judge({ target, rawHeaders: ['Host', 'a', 'Host', 'a'] }, ON_SOCKET_FILE)).toBe('BAD_REQUEST');
     }
   });
 
   it('that passed once does not let another pass', () => {
     const options = { ...OPTIONS };
     expect(judge({}, options)).toBe('pass');
-    expect(judge({ rawFields: ['Host', 'evil.example'] }, options)).toBe('HOST_NOT_ALLOWED');
-    expect(judge({ rawFields: [...HOST, ...HOST] }, options)).toBe('BAD_REQUEST');
+    expect(judge({ rawHeaders: ['Host', 'evil.example'] }, options)).toBe('HOST_NOT_ALLOWED');
+    expect(judge({ rawHeaders: [...HOST, ...HOST] }, options)).toBe('BAD_REQUEST');
   });
 });
 
@@ -177,7 +177,7 @@ describe('the target', () => {
     ['http://localhost?x=1', '/?x=1'],
     ['http://localhost//evil.example', '//evil.example'],
   ])('%s becomes %s', (target, originForm) => {
-    const verdict = guardRequest(OPTIONS, { method: 'GET', target, httpVersion: '1.1', rawFields: HOST });
+    const verdict = guardRequest(OPTIONS, { method: 'GET', target, httpVersion: '1.1', rawHeaders: HOST });
     expect(verdict).toMatchObject({ kind: 'pass', target: originForm });
   });
 
@@ -202,13 +202,13 @@ describe('the target', () => {
   });
 
   it('of an allowed host does not make up for a foreign Host field', () => {
-    expect(judge({ target: 'http://localhost/', rawFields: ['Host', 'evil.example'] })).toBe('HOST_NOT_ALLOWED');
+    expect(judge({ target: 'http://localhost/', rawHeaders: ['Host', 'evil.example'] })).toBe('HOST_NOT_ALLOWED');
   });
 });
 
 describe('the framing', () => {
   it.each(['chunked', 'CHUNKED', 'Chunked'])('Transfer-Encoding: %s passes', (coding) => {
-    expect(judge({ method: 'POST', rawFields: [...HOST, 'Transfer-Encoding', coding] })).toBe('pass');
+    expect(judge({ method: 'POST', rawHeaders: [...HOST, 'Transfer-Encoding', coding] })).toBe('pass');
   });
 
   it.each([
@@ -222,19 +222,19 @@ describe('the framing', () => {
     'xchunked',
     '\tchunked\x0b',
   ])('Transfer-Encoding: "%s" is refused', (coding) => {
-    expect(judge({ method: 'POST', rawFields: [...HOST, 'transfer-ENCODING', coding] })).toBe('BAD_REQUEST');
+    expect(judge({ method: 'POST', rawHeaders: [...HOST, 'transfer-ENCODING', coding] })).toBe('BAD_REQUEST');
   });
 
   it('is refused with two Transfer-Encoding fields, with Content-Length beside it, and in HTTP/1.0', () => {
     const chunked = [...HOST, 'Transfer-Encoding', 'chunked'];
-    expect(judge({ rawFields: [...chunked, 'Transfer-Encoding', 'chunked'] })).toBe('BAD_REQUEST');
-    expect(judge({ rawFields: [...chunked, 'Content-Length', '0'] })).toBe('BAD_REQUEST');
-    expect(judge({ rawFields: chunked, httpVersion: '1.0' })).toBe('BAD_REQUEST');
+    expect(judge({ rawHeaders: [...chunked, 'Transfer-Encoding', 'chunked'] })).toBe('BAD_REQUEST');
+    expect(judge({ rawHeaders: [...chunked, 'Content-Length', '0'] })).toBe('BAD_REQUEST');
+    expect(judge({ rawHeaders: chunked, httpVersion: '1.0' })).toBe('BAD_REQUEST');
   });
 
   it('is refused with two Content-Length fields', () => {
-    expect(judge({ rawFields: [...HOST, 'Content-Length', '1', 'content-length', '1'] })).toBe('BAD_REQUEST');
-    expect(judge({ rawFields: [...HOST, 'Content-Length', '1'] })).toBe('pass');
+    expect(judge({ rawHeaders: [...HOST, 'Content-Length', '1', 'content-length', '1'] })).toBe('BAD_REQUEST');
+    expect(judge({ rawHeaders: [...HOST, 'Content-Length', '1'] })).toBe('pass');
   });
 
   it.each(['0.9', '2.0', '1.2', ''])('HTTP/%s is refused', (httpVersion) => {
@@ -247,7 +247,7 @@ it.each(['CONNECT', 'TRACE', 'SOURCE', 'DESCRIBE', 'GET_PARAMETER'])('%s is refu
 });
 
 describe('a web page', () => {
-  const from = (...fields: string[]): Partial<IncomingHead> => ({ rawFields: [...HOST, ...fields] });
+  const from = (...fields: string[]): Partial<GuardedHead> => ({ rawHeaders: [...HOST, ...fields] });
 
   it.each([
     ['no sign of one', [], 'pass'],
@@ -274,17 +274,17 @@ describe('a web page', () => {
 
   it('that is allowed may ask beforehand, without the required header, which a preflight cannot carry', () => {
     const fields = [...HOST, 'Origin', ORIGIN, 'Access-Control-Request-Method', 'POST'];
-    const head = { method: 'OPTIONS', target: '/', httpVersion: '1.1', rawFields: fields };
+    const head = { method: 'OPTIONS', target: '/', httpVersion: '1.1', rawHeaders: fields };
     expect(guardRequest(OPTIONS, head)).toMatchObject({ kind: 'pass', isPreflight: true, corsOrigin: ORIGIN });
     expect(guardRequest(WITH_SECRET, head)).toMatchObject({ kind: 'pass', isPreflight: true });
     expect(judge({ ...head, method: 'POST' }, WITH_SECRET)).toBe('REQUEST_NOT_ALLOWED');
     const stranger = [...HOST, 'Origin', 'https://evil.example', 'Access-Control-Request-Method', 'POST'];
-    expect(judge({ ...head, rawFields: stranger }, WITH_SECRET)).toBe('ORIGIN_NOT_ALLOWED');
+    expect(judge({ ...head, rawHeaders: stranger }, WITH_SECRET)).toBe('ORIGIN_NOT_ALLOWED');
   });
 
   it('is no preflight without the method that it asks for, or without an Origin', () => {
-    const ask = (rawFields: string[]) =>
-      guardRequest(OPTIONS, { method: 'OPTIONS', target: '/', httpVersion: '1.1', rawFields });
+    const ask = (rawHeaders: string[]) =>
+      guardRequest(OPTIONS, { method: 'OPTIONS', target: '/', httpVersion: '1.1', rawHeaders });
     expect(ask([...HOST, 'Origin', ORIGIN])).toMatchObject({ kind: 'pass', isPreflight: false });
     expect(ask([...HOST, 'Access-Control-Request-Method', 'POST'])).toMatchObject({ kind: 'pass', isPreflight: false });
   });
@@ -303,11 +303,11 @@ describe('the required header', () => {
     [['X-Key', 'open sesame', 'X-Key', 'open sesame'], 'REQUEST_NOT_ALLOWED'],
     [['X-Key', 'wrong', 'x-key', 'open sesame'], 'REQUEST_NOT_ALLOWED'],
   ])('%j: %s', (fields, verdict) => {
-    expect(judge({ rawFields: [...HOST, ...fields] }, WITH_SECRET)).toBe(verdict);
+    expect(judge({ rawHeaders: [...HOST, ...fields] }, WITH_SECRET)).toBe(verdict);
   });
 
   it('is never told in the refusal', () => {
-    const head = { method: 'GET', target: '/', httpVersion: '1.1', rawFields: HOST };
+    const head = { method: 'GET', target: '/', httpVersion: '1.1', rawHeaders: HOST };
     expect(JSON.stringify(guardRequest(WITH_SECRET, head))).not.toContain('sesame');
   });
 });
@@ -319,7 +319,7 @@ it('never throws, and lets through only what names one allowed host', () => {
   const anyTarget = fc.oneof(fc.string(), fc.constantFrom('/', '/a', 'http://localhost/', 'http://evil.example/'));
   fc.assert(
     fc.property(fields, anyTarget, (pairs, target) => {
-      const verdict = guardRequest(OPTIONS, { method: 'GET', target, httpVersion: '1.1', rawFields: pairs.flat() });
+      const verdict = guardRequest(OPTIONS, { method: 'GET', target, httpVersion: '1.1', rawHeaders: pairs.flat() });
       if (verdict.kind === 'refused') return;
       const hosts = pairs.flatMap(([key, given]) => (key.toLowerCase() === 'host' ? [given] : []));
       expect(hosts).toHaveLength(1);

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { LOCAL_REPLY_CODES, SidecarError } from '../../src/platform/errors.ts';
-import { describeReply, replyLocally, replyRaw } from '../../src/listener/local-reply.ts';
+import { buildLocalReply, sendLocalReply, sendRawLocalReply } from '../../src/listener/local-reply.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -29,14 +29,14 @@ const STATUS: Record<string, readonly [status: number, proxyStatus: string]> = {
 };
 
 function fieldsOf(error: SidecarError): Record<string, string> {
-  const { fields } = describeReply(error);
-  return Object.fromEntries(fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? '']] : [])));
+  const { headers } = buildLocalReply(error);
+  return Object.fromEntries(headers.flatMap((name, at) => (at % 2 === 0 ? [[name, headers[at + 1] ?? '']] : [])));
 }
 
 describe.each(LOCAL_REPLY_CODES)('%s', (code) => {
   it('has its status, problem document and fields', () => {
     const error = new SidecarError(code, 'grüße: "what" was wrong', { cause: new Error('an inner secret') });
-    const { status, body } = describeReply(error);
+    const { status, body } = buildLocalReply(error);
     const fields = fieldsOf(error);
     const [expectedStatus, proxyStatus] = STATUS[code] ?? [];
     expect(status).toBe(expectedStatus);
@@ -95,7 +95,7 @@ describe('patience with a client that goes on', () => {
     let seen: ServerResponse | undefined;
     await callAnd((request, response) => {
       seen = response;
-      replyLocally(request, response, fault, [], false, clock);
+      sendLocalReply(request, response, fault, [], false, clock);
     });
     await clock.advance(999);
     expect(seen?.writableEnded).toBe(false);
@@ -109,7 +109,7 @@ describe('patience with a client that goes on', () => {
     const socket = await callAnd((request, response) => {
       request.on('data', () => undefined).pause();
       ended = once(response, 'finish');
-      replyLocally(request, response, fault, [], false, clock);
+      sendLocalReply(request, response, fault, [], false, clock);
     });
     socket.write('x'.repeat(96));
     await ended;
@@ -121,7 +121,7 @@ describe('patience with a client that goes on', () => {
     let seen: Socket | undefined;
     await callAnd((request) => {
       seen = request.socket;
-      replyRaw(seen, fault, clock);
+      sendRawLocalReply(seen, fault, clock);
     });
     await clock.advance(999);
     expect(seen?.destroyed).toBe(false);

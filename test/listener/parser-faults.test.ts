@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
-import type { RawAnswer } from '../support/raw-client.ts';
+import type { RawResponse } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { startWireServer, until } from '../upstream/wire.ts';
 import { startProxy } from './proxy.ts';
@@ -12,9 +12,9 @@ import { startProxy } from './proxy.ts';
 const HEAD = 'Host: 127.0.0.1\r\nConnection: close\r\n';
 const CHUNKED = `${HEAD}Transfer-Encoding: chunked\r\n`;
 
-function codeOf(answer: RawAnswer): string {
-  expect(answer.fields['content-type']).toBe('application/problem+json');
-  expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
+function codeOf(answer: RawResponse): string {
+  expect(answer.headers['content-type']).toBe('application/problem+json');
+  expect(answer.headers['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
   const problem = JSON.parse(answer.body.toString()) as { status: number; code: string };
   expect(problem.status).toBe(answer.status);
   return problem.code;
@@ -86,7 +86,7 @@ describe('refused, and never seen upstream', () => {
     expect(more).toEqual([]);
     expect(proxy.events.filter((event) => event.kind === 'local-reply')).toHaveLength(1);
     expect(upstream.requests).toEqual([]);
-    expect(proxy.server.active.count).toBe(0);
+    expect(proxy.server.activeRequests.count).toBe(0);
   });
 });
 
@@ -96,7 +96,8 @@ it('a body that breaks in a later packet never reaches the upstream either', asy
   const socket = await openSocket(proxy.url);
   const answer = readToEnd(socket);
   socket.write(`POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi\r\n`);
-  while (proxy.throttle.state().queued === 0 && proxy.server.active.count === 0) await new Promise(setImmediate);
+  while (proxy.throttle.state().queued === 0 && proxy.server.activeRequests.count === 0)
+    await new Promise(setImmediate);
   socket.write('ZZ\r\n');
   expect(codeOf(await answer)).toBe('BAD_REQUEST');
   expect((await answer).status).toBe(400);

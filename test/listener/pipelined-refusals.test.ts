@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
-import { until } from '../support/until.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
+import { waitUntil } from '../support/until.ts';
 import type { Proxy } from './proxy.ts';
 import { startProxy } from './proxy.ts';
 import { startUpgrading, upgradeRequest } from './websocket/raw-upgrades.ts';
@@ -14,11 +14,11 @@ const HOST = 'Host: 127.0.0.1\r\n';
 const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
 
 /** Responds with the path that was asked, `/slow…` only after the others. */
-const byPath: Answer = async (request, response) => {
+const byPath: RespondTo = async (request, response) => {
   if (request.path.startsWith('/slow')) await sleep(50);
   response.end(`[${request.path}]`);
 };
-const never: Answer = () => undefined;
+const never: RespondTo = () => undefined;
 
 function responses(bytes: Buffer): string[] {
   return bytes.toString('latin1').match(/HTTP\/1\.1 \d+|\[[^\]]*\]|"code":"\w+"/g) ?? [];
@@ -60,13 +60,16 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     const answer = readToEnd(socket);
     for (const packet of packets) {
       await new Promise((resolve) => socket.write(packet, 'latin1', resolve));
-      await until(() => proxy.server.active.count > 0 || proxy.ended().length > 0, 'the packet has been read');
+      await waitUntil(
+        () => proxy.server.activeRequests.count > 0 || proxy.ended().length > 0,
+        'the packet has been read',
+      );
     }
     const { bytes, end } = await answer;
     expect([responses(bytes), end]).toEqual([inOrder, 'fin']);
     await proxy.told(3);
     expect(recorded(proxy)).toEqual({ requests: [200, 200, code], localReplies: 1, warnings: 0 });
-    expect(proxy.server.active.count).toBe(0);
+    expect(proxy.server.activeRequests.count).toBe(0);
   });
 
   it.each([
@@ -78,11 +81,11 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     const socket = await openSocket(proxy.url);
     socket.on('error', () => socket.destroy());
     socket.write(get('/a') + get('/b') + last, 'latin1');
-    await until(() => upstream.requests.length === 2, 'the requests are at the upstream');
+    await waitUntil(() => upstream.requests.length === 2, 'the requests are at the upstream');
     leave(socket);
     await proxy.told(3);
     expect(recorded(proxy)).toEqual({ requests: [499, 499, code], localReplies: 1, warnings: 0 });
-    expect(proxy.server.active.count).toBe(0);
+    expect(proxy.server.activeRequests.count).toBe(0);
     socket.destroy();
   });
 
@@ -92,7 +95,7 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     const socket = await openSocket(proxy.url);
     const answer = readToEnd(socket);
     socket.write(get('/slow') + last, 'latin1');
-    await until(() => proxy.server.active.count === 1, 'the first is under way');
+    await waitUntil(() => proxy.server.activeRequests.count === 1, 'the first is under way');
     proxy.server.startClosing();
     expect(responses((await answer).bytes)).toEqual(['HTTP/1.1 200', '[/slow]']);
     await proxy.told(2);
@@ -150,5 +153,5 @@ it('any number of pending requests, in any cut, are responded to in order before
     ),
     { numRuns: 60 },
   );
-  await until(() => proxy.server.active.count === 0, 'nothing is under way');
+  await waitUntil(() => proxy.server.activeRequests.count === 0, 'nothing is under way');
 });

@@ -1,8 +1,8 @@
 /** A proxy port on a free port of 127.0.0.1, with its own throttle, upstream pool and events, and tokens that a test holds. */
 import { systemClock } from '../../src/platform/clock.ts';
-import { goDirectly } from '../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../src/platform/egress/egress.ts';
 import type { Clock } from '../../src/platform/clock.ts';
-import { AnswerSignals } from '../../src/exchange/answer-signal.ts';
+import { ResponseClassifier } from '../../src/exchange/answer-signal.ts';
 import type { ExchangeParts } from '../../src/exchange/exchange.ts';
 import { ReplayMemory } from '../../src/exchange/request-body/replay-body.ts';
 import { bind } from '../../src/listener/bind.ts';
@@ -67,11 +67,11 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
       requiredHeader: undefined,
       ...guard,
     },
-    refuseUnlisted: rest.refuseUnlisted ?? (() => undefined),
+    checkAllowList: rest.checkAllowList ?? (() => undefined),
     keepAliveMs,
     limits: { connections: maxConnections, refusedConnections: maxRefusedConnections, requests: maxRequests },
     allowHalfClose: rest.allowHalfClose ?? false,
-    watch: rest.watch,
+    startTracer: rest.startTracer,
     ...(rest.headersTimeoutMs === undefined ? {} : { headersTimeoutMs: rest.headersTimeoutMs }),
   });
   const { url } = await bind(() => server.createServer(), { kind: 'tcp', host: '127.0.0.1', port: 0 });
@@ -119,19 +119,19 @@ function buildParts(
     observe,
     tokens: new FakeTokens(),
     throttle: createThrottle({ route, throttle: rates, queue, clock, random, observe }),
-    answerSignals: new AnswerSignals({ route, share: 1, clock, observe }),
+    responseClassifier: new ResponseClassifier({ route, replicas: 1, clock, observe }),
     upstream: createUpstream({
       clock,
       baseUrl,
       trust: undefined,
-      egress: goDirectly,
+      egress: selectNoProxy,
       connectTimeoutMs: 5000,
       maxConnectionAgeMs: 0,
       observe,
-      connections: maxInFlight + maxStreams,
+      maxConnections: maxInFlight + maxStreams,
     }),
     clientPath: (path) => path,
-    budget: createRetryBudget(),
+    retryBudget: createRetryBudget(),
     memory: new ReplayMemory(32 * 1024 * 1024),
     retry: { attempts: 1, unsafeOn429: true, trustIdempotencyKey: false, replayBufferBytes },
     requestTimeoutMs,

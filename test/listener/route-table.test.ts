@@ -13,7 +13,7 @@ function routesOf(prefixes: readonly string[], stripPrefix = false): RoutePath[]
 
 /** The prefix of the route that is taken, or why none is. */
 function taken(target: string, prefixes: readonly string[] = ALL): string {
-  const choice = createRouteTable(routesOf(prefixes)).choose(target);
+  const choice = createRouteTable(routesOf(prefixes)).match(target);
   return choice.kind === 'chosen' ? choice.route.pathPrefix : choice.kind;
 }
 
@@ -86,7 +86,7 @@ describe('a path that somebody could read as another route', () => {
 describe('a prefix that is stripped', () => {
   const table = createRouteTable(routesOf(ALL, true));
   const pathOf = (base: string, target: string): string => {
-    const choice = table.choose(target);
+    const choice = table.match(target);
     const joined = choice.kind === 'chosen' ? joinTarget(base, target, choice.strippedLength) : choice;
     return joined.kind === 'joined' ? joined.path : joined.kind;
   };
@@ -142,7 +142,7 @@ describe('whatever comes', () => {
     let sent = 0;
     fc.assert(
       fc.property(target, (given) => {
-        const choice = createRouteTable(routesOf(ALL)).choose(given);
+        const choice = createRouteTable(routesOf(ALL)).match(given);
         if (choice.kind !== 'chosen' || joinTarget('/', given).kind === 'refused') return;
         sent++;
         const path = given.split('?', 1)[0] ?? '';
@@ -159,7 +159,7 @@ describe('whatever comes', () => {
   it('the path that is sent lies below the base of the route, and is what came less the prefix', () => {
     fc.assert(
       fc.property(target, strips, (given, strip) => {
-        const choice = createRouteTable(routesOf(ALL, strip)).choose(given);
+        const choice = createRouteTable(routesOf(ALL, strip)).match(given);
         if (choice.kind !== 'chosen') return;
         const joined = joinTarget(`/base${choice.route.pathPrefix}`, given, choice.strippedLength);
         if (joined.kind === 'refused') return;

@@ -15,7 +15,7 @@ import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { startRedis } from '../support/redis.ts';
 import { newCredential } from '../support/secrets.ts';
-import { settings, spawnSidecar, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { SpawnOptions } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
@@ -48,7 +48,7 @@ describe('the one-file binary', () => {
   it('runs the sandbox where no Node.js is', async () => {
     const begin = performance.now();
     await using sidecar = spawnSidecar(alone({ name: 'binary-sandbox', args: ['sandbox'], env: FREE_PORTS }));
-    const line = await sidecar.line(/^try curl /);
+    const line = await sidecar.waitForLine(/^try curl /);
     const ready = Math.round(performance.now() - begin);
     console.log(`one-file binary: ${(statSync(binary).size / 1e6).toFixed(1)} MB, sandbox up in ${ready} ms`);
 
@@ -56,7 +56,7 @@ describe('the one-file binary', () => {
     expect(stdout).toMatch(/^HTTP\/1\.1 201 /);
     expect(stdout).toContain('"simulated":true');
 
-    const admin = (await sidecar.line(/^admin /)).replace('admin ', '');
+    const admin = (await sidecar.waitForLine(/^admin /)).replace('admin ', '');
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect(JSON.parse((await call(`${admin}/status`)).text)).toMatchObject({ version });
     const { text: page } = await call(`${admin}/`);
@@ -111,7 +111,7 @@ describe('the one-file binary', () => {
     const collector = cleanup.use(await startRecordingUpstream());
     const tokens = cleanup.use(await startTokenServer());
     const env = {
-      ...settings(upstreamUrl, tokens.url, newCredential()),
+      ...baseSettings(upstreamUrl, tokens.url, newCredential()),
       SIDECAR_CLIENT_SECRET: '',
       SIDECAR_AUTH_METHOD: 'private_key_jwt',
       SIDECAR_AUTH_PRIVATE_KEY_FILE: certificates.serverFiles.keyFile,
@@ -120,7 +120,7 @@ describe('the one-file binary', () => {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     };
     const sidecar = cleanup.use(await startSidecar(alone({ name: 'binary-late', env })));
-    await untilReady(sidecar);
+    await waitUntilReady(sidecar);
 
     expect(tokens.requests[0]?.body.toString()).toContain('client_assertion=ey');
     expect(await redis.dump()).not.toBe('');

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
-import { createEgress } from '../../src/platform/egress/egress.ts';
+import { createProxySelector } from '../../src/platform/egress/egress.ts';
 import { simple } from '../config/base-env.ts';
 import { createTokenEndpoint } from '../../src/token/endpoint/token-endpoint.ts';
 import { makeCertificates } from '../support/certificates.ts';
@@ -143,13 +143,13 @@ async function obtain(name: ServerName, by: 'url' | 'issuer', env: Env): Promise
   const warnings: string[] = [];
   const endpoint = createTokenEndpoint({
     ...simple(loaded.config).auth,
-    egress: createEgress(loaded.config.egress),
+    egress: createProxySelector(loaded.config.egress),
     clock: systemClock,
     observe: (event) => {
       if (event.kind === 'warning') warnings.push(event.message);
     },
   });
-  const credential = await endpoint.read();
+  const credential = await endpoint.readCredential();
   if (credential.kind === 'unreadable') throw new Error(credential.detail);
   const answer = await endpoint.request(credential, new AbortController().signal);
   const isObtained = answer.kind === 'ok';

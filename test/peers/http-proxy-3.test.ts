@@ -163,7 +163,7 @@ it('http-proxy-3: a response with both Trailer and Content-Length crashes the pr
   for (let times = 0; times < 2; times++) {
     const answer = await sendRaw(url, GET);
     expect([answer.status, answer.body.toString()]).toEqual([200, 'ok']);
-    expect(answer.fields.trailer).toBeUndefined();
+    expect(answer.headers.trailer).toBeUndefined();
   }
 });
 
@@ -190,7 +190,7 @@ it('http-proxy-3, fetch mode: gzip is corrupted — here not one byte of it chan
     },
   });
   const answer = await sendRaw(url, GET);
-  expect(answer.fields).toMatchObject({ 'content-encoding': 'gzip', 'content-length': String(zipped.length) });
+  expect(answer.headers).toMatchObject({ 'content-encoding': 'gzip', 'content-length': String(zipped.length) });
   expect(gunzipSync(answer.body).toString()).toBe('partner');
 });
 

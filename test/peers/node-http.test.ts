@@ -23,7 +23,7 @@ describe('node:http accepts what no proxy should forward:', () => {
     const { url, api } = await startInProcess();
     const answer = await sendRaw(url, bytes);
     expect([400, 403]).toContain(answer.status);
-    expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
+    expect(answer.headers['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
     expect(api.requests).toHaveLength(0);
   });
 

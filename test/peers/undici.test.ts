@@ -3,7 +3,7 @@ import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { goDirectly } from '../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../src/platform/egress/egress.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
@@ -42,16 +42,16 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
       clock: systemClock,
       baseUrl: new URL(api.url),
       trust: undefined,
-      egress: goDirectly,
+      egress: selectNoProxy,
       connectTimeoutMs: 1000,
       maxConnectionAgeMs: 0,
       observe: () => undefined,
-      connections: CONNECTIONS,
+      maxConnections: CONNECTIONS,
     });
     const terms = {
       onStart: () => undefined,
       onHead: () => 'hold' as const,
-      onOverflow: () => {
+      onBufferExceeded: () => {
         throw new Error('nothing large is expected');
       },
       responseTimeoutMs: 1000,
@@ -59,10 +59,10 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
     };
     const get = { method: 'GET', path: '/', body: undefined, contentLength: undefined, needsNewConnection: false };
     for (let times = 0; times < CONNECTIONS + 1; times++) {
-      const refused = upstream.send({ ...get, fields: ['Expect', '100-continue'] }, terms);
+      const refused = upstream.send({ ...get, headers: ['Expect', '100-continue'] }, terms);
       expect(await refused.ended).toMatchObject({ kind: 'failed', failure: { kind: 'refused' } });
     }
-    expect(await upstream.send({ ...get, fields: [] }, terms).ended).toMatchObject({ kind: 'held' });
+    expect(await upstream.send({ ...get, headers: [] }, terms).ended).toMatchObject({ kind: 'held' });
     await upstream.close();
   });
 

@@ -54,9 +54,9 @@ it('displaces the connection that has waited longest without a request, and neve
             model = model.filter((one) => one !== connection);
           } else if (each.kind === 'begin') {
             connection.isNew = false;
-            expect(slots.requestBegins(connection.socket)).toBe(++connection.unanswered);
+            expect(slots.beginRequest(connection.socket)).toBe(++connection.unanswered);
           } else if (connection.unanswered > 0) {
-            slots.requestEnds(connection.socket);
+            slots.endRequest(connection.socket);
             if (--connection.unanswered === 0) requeue(connection);
           }
         }
@@ -71,8 +71,8 @@ it('displaces the connection that has waited longest without a request, and neve
 it('knows nothing of a connection that it did not take in', () => {
   const slots = new ConnectionSlots(1, 0, new ManualClock());
   const stranger = new Socket();
-  expect(slots.requestBegins(stranger)).toBe(1);
-  slots.requestEnds(stranger);
+  expect(slots.beginRequest(stranger)).toBe(1);
+  slots.endRequest(stranger);
   slots.remove(stranger);
   expect(slots.size).toBe(0);
 });

@@ -2,11 +2,11 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { DelayLine } from '../../src/platform/delay-line.ts';
+import { TimerList } from '../../src/platform/delay-line.ts';
 
 /** Notes its name and the instant when it ends. @returns cancels it */
-function wait(line: DelayLine, told: string[], name: string): () => void {
-  return line.after(() => told.push(`${name} at ${performance.now()}`));
+function wait(line: TimerList, told: string[], name: string): () => void {
+  return line.add(() => told.push(`${name} at ${performance.now()}`));
 }
 
 describe('waits of one length', () => {
@@ -18,7 +18,7 @@ describe('waits of one length', () => {
   });
 
   it('end in the order in which they began, none of them early', async () => {
-    const line = new DelayLine(20);
+    const line = new TimerList(20);
     const told: string[] = [];
     for (const name of ['a', 'b', 'c']) wait(line, told, name);
     await vi.advanceTimersByTimeAsync(19);
@@ -28,7 +28,7 @@ describe('waits of one length', () => {
   });
 
   it('that are cancelled, first, middle, last and twice, never end; the others do', async () => {
-    const line = new DelayLine(20);
+    const line = new TimerList(20);
     const told: string[] = [];
     const cancels = ['a', 'b', 'c', 'd', 'e'].map((name) => wait(line, told, name));
     for (const index of [0, 2, 4, 4, 0]) cancels[index]?.();
@@ -40,18 +40,18 @@ describe('waits of one length', () => {
   });
 
   it('begun where others end have their own whole time', async () => {
-    const line = new DelayLine(20);
+    const line = new TimerList(20);
     const told: string[] = [];
-    line.after(() => void wait(line, told, 'begun at the end of the first'));
+    line.add(() => void wait(line, told, 'begun at the end of the first'));
     wait(line, told, 'beside');
     await vi.advanceTimersByTimeAsync(100);
     expect(told).toEqual(['beside at 20', 'begun at the end of the first at 40']);
   });
 
   it('begun where others end do not put off those that began before them', async () => {
-    const line = new DelayLine(200);
+    const line = new TimerList(200);
     const told: string[] = [];
-    line.after(() => void wait(line, told, 'begun at the end of the first'));
+    line.add(() => void wait(line, told, 'begun at the end of the first'));
     await vi.advanceTimersByTimeAsync(100);
     wait(line, told, 'second');
     await vi.advanceTimersByTimeAsync(500);
@@ -60,11 +60,11 @@ describe('waits of one length', () => {
 });
 
 it('waits of one length end on real timers as well, none of them early', async () => {
-  const line = new DelayLine(20);
+  const line = new TimerList(20);
   const startedAt = performance.now();
   const order: string[] = [];
-  line.after(() => order.push('a'));
-  await new Promise<void>((resolve) => void line.after(resolve));
+  line.add(() => order.push('a'));
+  await new Promise<void>((resolve) => void line.add(resolve));
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(20);
   expect(order).toEqual(['a']);
 });

@@ -1,10 +1,10 @@
 /** Answers that are kept: each worked out once, and never more of them than the bound. */
 import { expect, it } from 'vitest';
-import { rememberEach, rememberLast } from '../../src/platform/remembered.ts';
+import { memoize, memoizeLast } from '../../src/platform/remembered.ts';
 
 it('works each out once, up to a bound; beyond it and for long texts every time, and never wrongly', () => {
   const worked: string[] = [];
-  const lengthOf = rememberEach((text) => {
+  const lengthOf = memoize((text) => {
     worked.push(text);
     return { length: text.length };
   });
@@ -22,7 +22,7 @@ it('works each out once, up to a bound; beyond it and for long texts every time,
 
 it('keeps the last one, by identity', () => {
   let count = 0;
-  const wrap = rememberLast((key: object) => ({ key, serial: ++count }));
+  const wrap = memoizeLast((key: object) => ({ key, serial: ++count }));
   const [a, b] = [{}, {}];
   expect([wrap(a), wrap(a), wrap(b), wrap(a)].map(({ serial }) => serial)).toEqual([1, 1, 2, 3]);
   expect(wrap(a).key).toBe(a);

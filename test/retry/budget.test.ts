@@ -6,7 +6,7 @@ import type { RetryBudget } from '../../src/retry/budget.ts';
 
 function takeAll(budget: RetryBudget, now: number): number {
   let taken = 0;
-  while (taken < 10_000 && budget.take(now)) taken++;
+  while (taken < 10_000 && budget.tryTake(now)) taken++;
   return taken;
 }
 
@@ -59,7 +59,7 @@ describe('the retry budget', () => {
           at += waitMs;
           record(budget, at, requests);
           let granted = 0;
-          for (let tried = 0; tried < tries; tried++) granted += budget.take(at) ? 1 : 0;
+          for (let tried = 0; tried < tries; tried++) granted += budget.tryTake(at) ? 1 : 0;
           seen.push({ at, requests, granted });
           const oldest = Math.floor(at / 1000) - 9;
           const recent = seen.filter((entry) => Math.floor(entry.at / 1000) >= oldest);

@@ -9,7 +9,7 @@ const FACTS: RetryFacts = {
   hasIdempotencyKey: false,
   isReplayable: true,
   countedAttempts: 1,
-  isReplayed: false,
+  hasReplayedAfter401: false,
 };
 const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'];
 const UNSAFE = ['POST', 'PATCH', 'get', 'UNKNOWN'];
@@ -35,7 +35,9 @@ describe('decideRetry', () => {
   it.each([...IDEMPOTENT, ...UNSAFE])('%s: a 429 goes back to the queue, a 401 to the token source', (method) => {
     expect(decideRetry(RULES, { ...FACTS, method }, answer(429))).toEqual({ kind: 'await-permit' });
     expect(decideRetry(RULES, { ...FACTS, method }, answer(401))).toEqual({ kind: 'refresh-token' });
-    expect(decideRetry(RULES, { ...FACTS, method, isReplayed: true }, answer(401))).toEqual({ kind: 'finish' });
+    expect(decideRetry(RULES, { ...FACTS, method, hasReplayedAfter401: true }, answer(401))).toEqual({
+      kind: 'finish',
+    });
   });
 
   it('a 403 that is a refusal for the rate is as a 429, a plain one is final', () => {

@@ -32,13 +32,13 @@ describe('granting', () => {
     expect(field('content-type')).toBe('application/json');
     expect(field('cache-control')).toBe('no-store');
     expect(audienceOf(server, body.access_token)).toBe(audience);
-    expect(server.issued()).toBe(1);
-    expect(server.answered(200)).toBe(1);
+    expect(server.tokensIssued()).toBe(1);
+    expect(server.responseCount(200)).toBe(1);
   });
 
   test('expires_in and the life of the token follow the option', async () => {
     const clock = new ManualClock();
-    const server = await start({ clock, tokenLifeMs: 4000 });
+    const server = await start({ clock, tokenLifetimeMs: 4000 });
     const { body } = await ask(server.tokenUrl, { body: FORM });
     expect(body.expires_in).toBe(4);
     const token = String(body.access_token);
@@ -98,8 +98,8 @@ describe('refusing', () => {
     expect(answer.body.error).toBe(error);
     // RFC 6749 §5.2 bounds the characters of a description.
     expect(answer.body.error_description).toMatch(/^[\x20-\x21\x23-\x5B\x5D-\x7E]+$/);
-    expect(server.issued()).toBe(0);
-    expect(server.answered(status)).toBe(1);
+    expect(server.tokensIssued()).toBe(0);
+    expect(server.responseCount(status)).toBe(1);
   });
 
   test('a scope that exists but is not for this client', async () => {

@@ -45,7 +45,7 @@ describe('client authentication', () => {
     expect(answer.field('www-authenticate')).toMatch(/^Basic realm=/);
     expect(answer.field('cache-control')).toBe('no-store');
     expect(JSON.stringify(answer.body)).not.toContain(secret);
-    expect(server.issued()).toBe(0);
+    expect(server.tokensIssued()).toBe(0);
   });
 
   test('refuses credentials in the form instead of the field', async () => {

@@ -75,7 +75,7 @@ describe('the limit', () => {
     await fetch(new URL('/v1/events', api?.url));
     const response = await fetch(new URL('/v1/events', api?.url));
     expect(await response.json()).toMatchObject({ title: 'Too Many Requests', status: 429, simulated: true });
-    expect(api?.answered(429)).toBe(1);
+    expect(api?.responseCount(429)).toBe(1);
   });
 });
 

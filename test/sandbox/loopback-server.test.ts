@@ -1,8 +1,8 @@
 /** What both simulated servers stand on: bounded bodies, faults that stay answers, failed streams that are cut. */
 import { fetch } from 'undici';
 import { afterEach, expect, test } from 'vitest';
-import { jsonReply, readBody, serveOnLoopback } from '../../src/sandbox/loopback-server.ts';
-import type { Answer, LoopbackServer } from '../../src/sandbox/loopback-server.ts';
+import { jsonResponse, readBody, serveOnLoopback } from '../../src/sandbox/loopback-server.ts';
+import type { SandboxRequestHandler, LoopbackServer } from '../../src/sandbox/loopback-server.ts';
 import { sendRaw } from './raw-request.ts';
 
 const LIMIT_BYTES = 1000;
@@ -12,16 +12,16 @@ afterEach(async () => {
   await started?.close();
 });
 
-async function serve(answer: Answer): Promise<LoopbackServer> {
+async function serve(answer: SandboxRequestHandler): Promise<LoopbackServer> {
   started = await serveOnLoopback(answer);
   return started;
 }
 
-const sizeOfBody: Answer = async (request) => {
+const sizeOfBody: SandboxRequestHandler = async (request) => {
   const body = await readBody(request, LIMIT_BYTES);
   return body.kind === 'whole'
-    ? jsonReply(200, { bytes: body.bytes.length })
-    : jsonReply(413, {}, { connection: 'close' });
+    ? jsonResponse(200, { bytes: body.bytes.length })
+    : jsonResponse(413, {}, { connection: 'close' });
 };
 
 test.each([
@@ -59,7 +59,7 @@ test('a client that breaks off in its body harms nobody else', async () => {
   await expect(fetch(server.url, { method: 'POST', body, duplex: 'half', signal: broken.signal })).rejects.toThrow();
   expect((await fetch(server.url, { method: 'POST', body: 'fine' })).status).toBe(200);
   await expect.poll(() => failed).toBeGreaterThan(0);
-  expect([server.answered(200), server.answered(500)]).toEqual([1, 0]);
+  expect([server.responseCount(200), server.responseCount(500)]).toEqual([1, 0]);
 });
 
 test('a fault is a 500 without its reason, and the server goes on', async () => {
@@ -68,7 +68,7 @@ test('a fault is a 500 without its reason, and the server goes on', async () => 
   expect(response.status).toBe(500);
   expect(await response.text()).not.toContain('inner reason');
   expect((await fetch(server.url)).status).toBe(500);
-  expect(server.answered(500)).toBe(2);
+  expect(server.responseCount(500)).toBe(2);
 });
 
 test('a stream that fails is cut for the client, not ended', async () => {
@@ -76,8 +76,8 @@ test('a stream that fails is cut for the client, not ended', async () => {
     yield await Promise.resolve('first ');
     throw new Error('inner reason');
   }
-  const server = await serve(() => Promise.resolve({ status: 200, fields: {}, body: failing() }));
+  const server = await serve(() => Promise.resolve({ status: 200, headers: {}, body: failing() }));
   const response = await fetch(server.url);
   await expect(response.text()).rejects.toThrow();
-  expect(server.answered(200)).toBe(0);
+  expect(server.responseCount(200)).toBe(0);
 });

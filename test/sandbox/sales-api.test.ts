@@ -40,7 +40,7 @@ describe('selling', () => {
     const read = await partner.get(`/policies/${id}`);
     expect(read.status).toBe(200);
     expect(await read.json()).toEqual(policy);
-    expect(partner.api.answered(201)).toBe(2);
+    expect(partner.api.responseCount(201)).toBe(2);
   });
 
   test('a charset on the JSON type and a query on the path are fine', async () => {

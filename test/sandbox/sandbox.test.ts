@@ -5,13 +5,13 @@ import { fetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { describe as describeSandbox } from '../../src/sandbox/sandbox-text.ts';
+import { formatSandboxLines as describeSandbox } from '../../src/sandbox/sandbox-text.ts';
 
 const run = promisify(execFile);
 
 let sandbox: Sandbox;
 beforeEach(async () => {
-  sandbox = await startSandbox({ tokenLifeMs: 60_000 });
+  sandbox = await startSandbox({ tokenLifetimeMs: 60_000 });
 });
 afterEach(async () => {
   await sandbox.close();
@@ -49,7 +49,7 @@ describe('what a sidecar is given', () => {
     expect((await fetch(`${sandbox.apiUrl.href}/policies/none`, { headers })).status).toBe(404);
     sandbox.revokeTokens();
     expect((await fetch(`${sandbox.apiUrl.href}/policies/none`, { headers })).status).toBe(401);
-    expect(sandbox.apiAnswered(401)).toBe(1);
+    expect(sandbox.apiResponseCount(401)).toBe(1);
   });
 
   test('is different with every start', async () => {

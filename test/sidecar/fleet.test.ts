@@ -18,31 +18,31 @@ function create(env: Readonly<Record<string, string>>) {
     observe: (event) => events.push(event),
   });
   if (parts === undefined) throw new Error('no fleet');
-  onTestFinished(() => parts.fleet.close());
-  parts.fleet.start();
+  onTestFinished(() => parts.client.close());
+  parts.client.start();
   return { ...parts, events };
 }
 
 test('a URL in a file is read anew for every connection, and its faults show nothing of it', async () => {
   const redis = await startRedis({ args: ['--requirepass', PASSWORD] });
   const path = scratchFile(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
-  const { fleet, events } = create({ SIDECAR_REDIS_URL_FILE: path });
-  expect(await fleet.whenReady()).toBe(false);
+  const { client, events } = create({ SIDECAR_REDIS_URL_FILE: path });
+  expect(await client.whenReady()).toBe(false);
   writeFileSync(path, 'the-right-one-without-its-url');
-  await until(() => fleet.state().fault?.includes('fleet.redisUrlFile holds no URL') === true, 'it was read again');
+  await until(() => client.state().fault?.includes('fleet.redisUrlFile holds no URL') === true, 'it was read again');
   writeFileSync(path, `redis://:${PASSWORD}@127.0.0.1:${redis.port}\n`);
-  await until(() => fleet.state().connected, 'it was joined');
+  await until(() => client.state().connected, 'it was joined');
   expect(JSON.stringify(events)).not.toMatch(/the-(right|wrong)-one/);
 });
 
 test('a file that is gone is named', async () => {
   const path = scratchFile('redis://127.0.0.1:1');
-  const { fleet, events } = create({ SIDECAR_REDIS_URL_FILE: path });
-  expect(await fleet.whenReady()).toBe(false);
-  expect(fleet.state().fault).toMatch(/^Redis refused the connection/);
+  const { client, events } = create({ SIDECAR_REDIS_URL_FILE: path });
+  expect(await client.whenReady()).toBe(false);
+  expect(client.state().fault).toMatch(/^Redis refused the connection/);
   rmSync(path);
-  await until(() => fleet.state().fault?.includes(`${path} does not exist`) === true, 'it was looked for again');
-  expect(fleet.state().connected).toBe(false);
+  await until(() => client.state().fault?.includes(`${path} does not exist`) === true, 'it was looked for again');
+  expect(client.state().connected).toBe(false);
   const told = events.flatMap((event) => (event.kind === 'fleet-lost' ? [event.detail] : []));
   expect(told).toEqual([expect.stringMatching(/^Redis refused/), expect.stringMatching(`${path} does not exist`)]);
 });
@@ -50,8 +50,8 @@ test('a file that is gone is named', async () => {
 test('a password that crosses the network readable is warned of, once', async () => {
   const redis = await startRedis({ args: ['--requirepass', PASSWORD] });
   // Every address of this machine, and by its name no loopback.
-  const { fleet, events } = create({ SIDECAR_REDIS_URL: `redis://:${PASSWORD}@0.0.0.0:${redis.port}` });
-  await fleet.whenReady();
+  const { client, events } = create({ SIDECAR_REDIS_URL: `redis://:${PASSWORD}@0.0.0.0:${redis.port}` });
+  await client.whenReady();
   await redis.kill();
   await redis.restart();
   await until(() => events.filter(({ kind }) => kind === 'fleet-joined').length === 2, 'it was joined again');
@@ -62,8 +62,14 @@ test('a password that crosses the network readable is warned of, once', async ()
 
 test('the names of keys begin as configured', async () => {
   const redis = await startRedis();
-  const { tokenBoard } = create({ SIDECAR_REDIS_URL: redis.url, SIDECAR_FLEET_KEY_PREFIX: 'team-1' });
-  await tokenBoard.whenReady();
-  await tokenBoard.claim('n', { owner: 'a', leaseMs: 1000, unwanted: undefined, isRefused: false, leastShare: 0.1 });
+  const { tokenStore } = create({ SIDECAR_REDIS_URL: redis.url, SIDECAR_FLEET_KEY_PREFIX: 'team-1' });
+  await tokenStore.whenReady();
+  await tokenStore.claim('n', {
+    owner: 'a',
+    leaseMs: 1000,
+    excludedMark: undefined,
+    isRefused: false,
+    minRemainingShare: 0.1,
+  });
   expect(await redis.command('KEYS', '*')).toEqual(['team-1:token:n']);
 });

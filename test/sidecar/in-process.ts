@@ -10,19 +10,19 @@ import { startSidecar } from '../../src/sidecar/sidecar.ts';
 import type { Sidecar } from '../../src/sidecar/sidecar.ts';
 import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer, RecordingUpstream } from '../support/recording-upstream.ts';
+import type { RespondTo, RecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 
-export { until };
+export { waitUntil as until };
 
 export interface InProcessOptions {
   /** How the API answers. Default: echo. */
-  readonly answer?: Answer;
+  readonly answer?: RespondTo;
   /** Another upstream in the API's stead. */
   readonly apiUrl?: string;
   /** How the token endpoint answers. Default: `giveToken`. */
-  readonly tokenAnswer?: Answer;
+  readonly tokenAnswer?: RespondTo;
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   /** Default true. */
@@ -61,12 +61,12 @@ export const IDLE = { queued: 0, inFlight: 0, streams: 0 };
 const UNTHROTTLED = { SIDECAR_RATE: '100000', SIDECAR_BURST: '10000' };
 
 /** A token with an `expires_in` of an hour; its value tells which it is: `token-1-…`, `token-2-…`. */
-export const giveToken: Answer = (_request, response, index) => {
+export const giveToken: RespondTo = (_request, response, index) => {
   sendToken(response, index, 3600);
 };
 
 /** @param expiresIn seconds */
-export function sendToken(response: Parameters<Answer>[1], index: number, expiresIn: number): void {
+export function sendToken(response: Parameters<RespondTo>[1], index: number, expiresIn: number): void {
   const token = {
     access_token: `token-${String(index + 1)}-of-the-tests`,
     token_type: 'Bearer',
@@ -128,7 +128,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     events,
     told,
     async endings(count) {
-      await until(() => told('request-ended').length >= count, `${String(count)} requests told of`);
+      await waitUntil(() => told('request-ended').length >= count, `${String(count)} requests told of`);
       return told('request-ended');
     },
     async metric(sample) {

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Loaded } from '../../src/config/changes.ts';
+import type { LoadedConfig } from '../../src/config/changes.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import type { LoadResult } from '../../src/config/load/load.ts';
@@ -25,7 +25,7 @@ function harness(yaml: string) {
   const done: (string | SidecarEvent)[] = [];
   let next = load(yaml);
   if (!next.ok) throw new Error('the first one is fine');
-  const loaded: Loaded = next;
+  const loaded: LoadedConfig = next;
   const reloader = createReloader({
     source: { loaded, load: () => next, setLogLevel: (level) => done.push(`level ${level}`) },
     apply: ({ routes }: Config) => done.push(`rate ${String(routes[0].throttle.rate)}`),

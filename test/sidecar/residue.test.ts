@@ -9,14 +9,14 @@ import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { sendRaw } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
-import type { Answer } from '../support/recording-upstream.ts';
+import type { RespondTo } from '../support/recording-upstream.ts';
 import { heldBytes } from './heap.ts';
 import { IDLE, startInProcess, until } from './in-process.ts';
 import type { InProcess } from './in-process.ts';
 import { send, sendAndLeave } from './send.ts';
 
 /** Every kind of answer, by the path that asks for it. */
-const everyKind: Answer = (request, response, index) => {
+const everyKind: RespondTo = (request, response, index) => {
   switch (request.path) {
     case '/trouble':
       return void response.writeHead(503).end('trouble');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { scratchDirectory, scratchFile } from '../config/base-env.ts';
 import { echo, startRecordingUpstream } from '../support/recording-upstream.ts';
-import type { Answer, RecordedRequest } from '../support/recording-upstream.ts';
+import type { RespondTo, RecordedRequest } from '../support/recording-upstream.ts';
 import { startInProcess, until } from './in-process.ts';
 import type { InProcess } from './in-process.ts';
 import { send, sendAndLeave } from './send.ts';
@@ -19,7 +19,7 @@ interface Shown {
 }
 
 /** A token that says which scope it was asked for. */
-const tokenForScope: Answer = (request, response, index) => {
+const tokenForScope: RespondTo = (request, response, index) => {
   const token = { access_token: `${scopeOf(request)}-token-${String(index)}`, token_type: 'Bearer', expires_in: 3600 };
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
 };
@@ -106,7 +106,7 @@ describe('two routes', () => {
 });
 
 describe('a route that is paused', () => {
-  const slowDown: Answer = (_request, response) => {
+  const slowDown: RespondTo = (_request, response) => {
     response.writeHead(429, { 'retry-after': '25' }).end();
   };
 
@@ -221,7 +221,7 @@ describe('two hundred routes', () => {
 
 describe('the end', () => {
   it('leaves what every route has learned in one file', async () => {
-    const limited: Answer = (_request, response, index) => {
+    const limited: RespondTo = (_request, response, index) => {
       response.writeHead(index % 3 === 2 ? 429 : 200, { 'retry-after': '0' }).end();
     };
     await using quotes = await startRecordingUpstream(limited);

@@ -1,6 +1,6 @@
 /** The parts of one credential, joined: what its files hold is noticed, tried and withheld from the log. */
 import { expect, it, onTestFinished } from 'vitest';
-import { createEgress } from '../../src/platform/egress/egress.ts';
+import { createProxySelector } from '../../src/platform/egress/egress.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { simple } from '../config/base-env.ts';
 import { createTokens } from '../../src/sidecar/tokens.ts';
@@ -33,9 +33,9 @@ it('a new secret is withheld and asked with within 2 s, the link to it swapped a
   const tokens = createTokens({
     credential: 'default',
     auth: simple(loaded.config).auth,
-    egress: createEgress(loaded.config.egress),
-    board: undefined,
-    withhold: (...told) => withheld.push(told),
+    egress: createProxySelector(loaded.config.egress),
+    tokenStore: undefined,
+    redactValue: (...told) => withheld.push(told),
     clock,
     random: () => 0,
     observe: (event) => events.push(event),

@@ -8,12 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MAIN } from '../support/main-file.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { peakMemoryBytes, settings, startSidecar, untilReady } from '../support/sidecar-process.ts';
+import { peakMemoryBytes, baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
 /** What the sidecar is given. */
-export interface Machine {
+export interface MachineLimits {
   /** Of Node.js, before the program. Default: none. */
   readonly flags?: readonly string[];
   readonly env?: Environment;
@@ -24,7 +24,7 @@ export interface Machine {
 }
 
 /** As the image starts it. */
-export const IMAGE: Machine = {
+export const IMAGE_LIMITS: MachineLimits = {
   flags: ['--no-concurrent-recompilation', '--heap-growing-percent=150', '--expose-gc'],
   env: {
     NODE_OPTIONS: '--max-semi-space-size=4 --max-old-space-size-percentage=40',
@@ -33,7 +33,7 @@ export const IMAGE: Machine = {
   },
 };
 
-export interface Load {
+export interface ClientLoad {
   readonly kind: 'posts' | 'heads' | 'idle' | 'bodies' | 'pipeline-get' | 'pipeline-post';
   readonly port?: 'proxy' | 'admin';
   readonly count: number;
@@ -44,13 +44,13 @@ export interface Load {
   readonly staysMs?: number;
 }
 
-export interface Outcome {
+export interface LoadResult {
   readonly isAlive: boolean;
   readonly peakBytes: number;
   /** Of the clients: how many connections, or responses by status. */
   readonly clients: Readonly<Record<string, number>>;
   /** Of 50 requests for /livez beside the load, each on a connection of its own. */
-  readonly alivePings: number;
+  readonly answeredPings: number;
   /** Ordinary GETs of the proxy port while the load is there, by status. */
   readonly log: string;
   readonly stderr: string;
@@ -62,7 +62,7 @@ const ANSWER_AFTER_MS = 100;
 const CGROUPS = '/sys/fs/cgroup/memory';
 
 /** Starts a sidecar on that machine, loads it, and looks. */
-export async function runLoad(name: string, machine: Machine, load: Load): Promise<Outcome> {
+export async function runLoad(name: string, machine: MachineLimits, load: ClientLoad): Promise<LoadResult> {
   await using cleanup = new AsyncDisposableStack();
   const tokens = cleanup.use(await startTokenServer());
   const upstream = cleanup.use(
@@ -71,20 +71,23 @@ export async function runLoad(name: string, machine: Machine, load: Load): Promi
       response.end('{}');
     }),
   );
-  const program = wrap(name, machine);
+  const program = shellCommand(name, machine);
   cleanup.defer(() => removeCgroup(name));
-  const env = { ...settings(upstream.url, tokens.url, newCredential()), ...machine.env };
+  const env = { ...baseSettings(upstream.url, tokens.url, newCredential()), ...machine.env };
   const sidecar = cleanup.use(await startSidecar({ name: `soak-budgets-${name}`, env, program }));
-  await untilReady(sidecar);
-  const { clients, alivePings } = await apply(load, sidecar);
+  await waitUntilReady(sidecar);
+  const { clients, alivePings } = await applyLoad(load, sidecar);
   await sleep(200);
   const isAlive = existsSync(`/proc/${sidecar.pid}/exe`);
   const peakBytes = isAlive ? peakMemoryBytes(sidecar.pid) : NaN;
-  return { isAlive, peakBytes, clients, alivePings, log: sidecar.stdout(), stderr: sidecar.stderr() };
+  return { isAlive, peakBytes, clients, answeredPings: alivePings, log: sidecar.stdout(), stderr: sidecar.stderr() };
 }
 
 /** The shell keeps the limits for the program that it becomes. */
-function wrap(name: string, { flags = [], descriptors, memoryBytes }: Machine): readonly [string, ...string[]] {
+function shellCommand(
+  name: string,
+  { flags = [], descriptors, memoryBytes }: MachineLimits,
+): readonly [string, ...string[]] {
   const main = join(import.meta.dirname, '..', '..', MAIN);
   const steps = [];
   if (descriptors !== undefined) steps.push(`ulimit -n ${descriptors}`);
@@ -104,7 +107,10 @@ function removeCgroup(name: string): void {
   if (existsSync(path)) rmdirSync(path);
 }
 
-async function apply({ kind, port = 'proxy', count, size = 0, path, staysMs = 3000 }: Load, sidecar: RunningSidecar) {
+async function applyLoad(
+  { kind, port = 'proxy', count, size = 0, path, staysMs = 3000 }: ClientLoad,
+  sidecar: RunningSidecar,
+) {
   const url = port === 'proxy' ? sidecar.proxyUrl : sidecar.adminUrl;
   const args = [join(import.meta.dirname, 'budgets.child.ts'), kind, url, String(count), String(size)];
   if (path !== undefined) args.push(path);

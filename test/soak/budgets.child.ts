@@ -10,12 +10,12 @@ import type { Socket } from 'node:net';
 
 const [, , kind = '', url = '', count = '0', size = '0', path = '/a'] = process.argv;
 const { hostname, port } = new URL(url);
-const FIELDS = 'Host: 127.0.0.1\r\n';
+const HEADERS = 'Host: 127.0.0.1\r\n';
 
 type Result = string;
 
 const HEAD = (bytes: number): string =>
-  `POST ${path} HTTP/1.1\r\n${FIELDS}Connection: close\r\nContent-Length: ${bytes}\r\n\r\n`;
+  `POST ${path} HTTP/1.1\r\n${HEADERS}Connection: close\r\nContent-Length: ${bytes}\r\n\r\n`;
 const BODY = Buffer.alloc(kind === 'posts' ? Number(size) : 0, 'x');
 
 function open(): Socket {
@@ -44,22 +44,22 @@ function statusOf(received: string): string | undefined {
   return status === undefined ? undefined : [status, code].filter(Boolean).join(' ');
 }
 
-function tally(results: readonly Result[]): Record<string, number> {
+function countResults(results: readonly Result[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const result of results) counts[result] = (counts[result] ?? 0) + 1;
   return counts;
 }
 
 const FIRST_BYTES: Readonly<Record<string, () => string>> = {
-  heads: () => `GET ${path} HTTP/1.1\r\n${FIELDS}X-Slow: `,
+  heads: () => `GET ${path} HTTP/1.1\r\n${HEADERS}X-Slow: `,
   idle: () => '',
-  bodies: () => `POST ${path} HTTP/1.1\r\n${FIELDS}Content-Length: 100\r\n\r\nhalf`,
-  'pipeline-get': () => `GET ${path} HTTP/1.1\r\n${FIELDS}\r\n`.repeat(Number(size)),
-  'pipeline-post': () => `POST ${path} HTTP/1.1\r\n${FIELDS}Content-Length: 4\r\n\r\nbody`.repeat(Number(size)),
+  bodies: () => `POST ${path} HTTP/1.1\r\n${HEADERS}Content-Length: 100\r\n\r\nhalf`,
+  'pipeline-get': () => `GET ${path} HTTP/1.1\r\n${HEADERS}\r\n`.repeat(Number(size)),
+  'pipeline-post': () => `POST ${path} HTTP/1.1\r\n${HEADERS}Content-Length: 4\r\n\r\nbody`.repeat(Number(size)),
 };
 
 /** Writes, and reads nothing: a connection that the sidecar closes is not noticed. */
-async function stay(): Promise<number> {
+async function openConnections(): Promise<number> {
   const bytes = FIRST_BYTES[kind]?.() ?? '';
   const opened = Array.from({ length: Number(count) }, async () => {
     const socket = open();
@@ -80,9 +80,9 @@ async function stay(): Promise<number> {
 
 if (kind === 'posts') {
   const results = await Promise.all(Array.from({ length: Number(count) }, () => post(Number(size))));
-  console.log(JSON.stringify(tally(results)));
+  console.log(JSON.stringify(countResults(results)));
   process.exit();
 } else {
-  console.log(JSON.stringify({ open: await stay() }));
+  console.log(JSON.stringify({ open: await openConnections() }));
   process.stdin.on('end', () => process.exit()).resume();
 }

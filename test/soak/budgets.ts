@@ -2,15 +2,15 @@
  * `npm run soak:budgets`: connections, descriptors and memory beyond what the machine gives. Prints what became of the requests, of the probes
  * and of the memory, and ends with 1 when a claim does not hold. Two minutes. `npm run soak:budgets -- NAME` runs the loads whose names begin so.
  */
-import { IMAGE, runLoad, type Load, type Machine } from './budget-loads.ts';
+import { IMAGE_LIMITS, runLoad, type ClientLoad, type MachineLimits } from './budget-loads.ts';
 
 const MIB = 1024 * 1024;
 /** Of the Helm chart and the Kubernetes component. */
 const CHART_LIMIT_BYTES = 256 * MIB;
-const CHART: Machine = { ...IMAGE, memoryBytes: CHART_LIMIT_BYTES };
-const SMALL_HEAP: Machine = { flags: ['--max-old-space-size=32', '--max-semi-space-size=4'] };
+const CHART: MachineLimits = { ...IMAGE_LIMITS, memoryBytes: CHART_LIMIT_BYTES };
+const SMALL_HEAP: MachineLimits = { flags: ['--max-old-space-size=32', '--max-semi-space-size=4'] };
 
-const CASES: readonly (readonly [string, Machine, Load])[] = [
+const CASES: readonly (readonly [string, MachineLimits, ClientLoad])[] = [
   ['admin-heads-64', {}, { kind: 'heads', port: 'admin', count: 64 }],
   ['admin-heads-1000', {}, { kind: 'heads', port: 'admin', count: 1000 }],
   ['admin-idle-1000', {}, { kind: 'idle', port: 'admin', count: 1000 }],
@@ -35,7 +35,7 @@ const CASES: readonly (readonly [string, Machine, Load])[] = [
 const [, , wanted = ''] = process.argv;
 for (const [name, machine, load] of CASES) {
   if (!name.startsWith(wanted)) continue;
-  const { isAlive, peakBytes, clients, alivePings, log } = await runLoad(name, machine, load);
+  const { isAlive, peakBytes, clients, answeredPings, log } = await runLoad(name, machine, load);
   const lines = log.split('\n');
   const exhausted = lines.filter((line) => /EMFILE|ENFILE/.test(line)).length;
   const { '200': served = 0, '503 QUEUE_FULL': refused = 0, open = 0, ...others } = clients;
@@ -43,12 +43,12 @@ for (const [name, machine, load] of CASES) {
     load.kind === 'posts'
       ? `served ${served}, refused ${refused}, others ${JSON.stringify(others)}`
       : `${open} connections`;
-  console.log(`${name}: ${seen}; livez ${alivePings} of 50, peak ${(peakBytes / MIB).toFixed(0)} MiB`);
+  console.log(`${name}: ${seen}; livez ${answeredPings} of 50, peak ${(peakBytes / MIB).toFixed(0)} MiB`);
   for (const warning of lines.filter((line) => line.includes('limit of') || line.includes('heap of')))
     console.log(`  ${warning}`);
   claim('the process is alive', isAlive);
   claim('no descriptor ran out', exhausted === 0);
-  claim('at least 45 of 50 probes are answered', alivePings >= 45);
+  claim('at least 45 of 50 probes are answered', answeredPings >= 45);
   if (machine === CHART) claim("the peak is below the chart's limit", peakBytes < CHART_LIMIT_BYTES);
   // Of those that are still sending when they are refused, some see a reset.
   if (machine.flags === SMALL_HEAP.flags && (load.size ?? 0) <= 2000)

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent } from 'undici';
-import { startChain } from '../support/chain.ts';
+import { startSidecarStack } from '../support/chain.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
-import { callWitnessed } from '../support/witness-client.ts';
-import { startWitnessUpstream } from '../support/witness-upstream.ts';
+import { callVerified } from '../support/witness-client.ts';
+import { startVerifyingUpstream } from '../support/witness-upstream.ts';
 
-export interface CrowdSize {
+export interface ConnectionLoad {
   readonly idle: number;
   readonly slow: number;
   /** Requests measured, without and with the crowd. */
@@ -24,7 +24,7 @@ export interface Latency {
   readonly failed: number;
 }
 
-export interface CrowdFigures {
+export interface ConnectionLoadResult {
   readonly alone: Latency;
   readonly beside: Latency;
   /** Connections that the sidecar holds while the crowd is there. */
@@ -37,15 +37,15 @@ export interface CrowdFigures {
 const BODY_BYTES = 500;
 
 /** Each on a connection of its own or a kept one by turns, one after the other. */
-export async function measureCrowd({ idle, slow, requests }: CrowdSize): Promise<CrowdFigures> {
-  await using upstream = await startWitnessUpstream();
+export async function measureConnectionLoad({ idle, slow, requests }: ConnectionLoad): Promise<ConnectionLoadResult> {
+  await using upstream = await startVerifyingUpstream();
   const env = {
     SIDECAR_BASE_URL: upstream.url,
     SIDECAR_RATE: '100000',
     SIDECAR_BURST: '100000',
     SIDECAR_LISTEN_MAX_CONNECTIONS: '16000',
   };
-  await using chain = await startChain({ name: 'soak-crowd', env });
+  await using chain = await startSidecarStack({ name: 'soak-crowd', env });
   const { sidecar } = chain;
   await measureLatency(sidecar, requests);
   const alone = await measureLatency(sidecar, requests);
@@ -59,7 +59,7 @@ export async function measureCrowd({ idle, slow, requests }: CrowdSize): Promise
   const besideRssBytes = residentBytes(sidecar.pid);
   crowd.stdin.end();
   await ended;
-  if (upstream.books.altered.length > 0) throw new Error(upstream.books.altered.join('; '));
+  if (upstream.stats.altered.length > 0) throw new Error(upstream.stats.altered.join('; '));
   return { alone, beside, connections, aloneRssBytes, besideRssBytes };
 }
 
@@ -71,7 +71,7 @@ async function measureLatency({ proxyUrl }: RunningSidecar, count: number): Prom
   for (let index = 0; index < count; index++) {
     const startedAt = performance.now();
     const call = { id: `crowd-${String(index)}`, requestBytes: index % 4 < 2 ? 0 : BODY_BYTES, replyBytes: BODY_BYTES };
-    const { status, alteration } = await callWitnessed(index % 2 === 0 ? kept : fresh, `${proxyUrl}/a`, call);
+    const { status, alteration } = await callVerified(index % 2 === 0 ? kept : fresh, `${proxyUrl}/a`, call);
     times.push(performance.now() - startedAt);
     if (status !== 200 || alteration !== undefined) failed++;
   }

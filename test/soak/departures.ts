@@ -1,37 +1,42 @@
 /** How soon a client that leaves is gone from the sidecar: while it waits in the queue, out a pause, or for its answer. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startChain } from '../support/chain.ts';
-import type { Chain } from '../support/chain.ts';
+import { startSidecarStack } from '../support/chain.ts';
+import type { SidecarStack } from '../support/chain.ts';
 import { openSocket } from '../support/raw-client.ts';
 
-export type Place = 'queued' | 'in a pause' | 'in flight';
+export type WaitingPlace = 'queued' | 'in a pause' | 'in flight';
 
 /** One request in flight, and one place behind it. */
-const NARROW = { SIDECAR_MAX_IN_FLIGHT: '1', SIDECAR_RATE: '1000', SIDECAR_BURST: '1000', SIDECAR_QUEUE_MAX: '1' };
+const ONE_AT_A_TIME = {
+  SIDECAR_MAX_IN_FLIGHT: '1',
+  SIDECAR_RATE: '1000',
+  SIDECAR_BURST: '1000',
+  SIDECAR_QUEUE_MAX: '1',
+};
 
-interface Load {
+interface SidecarLoad {
   readonly queued: number;
   readonly inFlight: number;
 }
 
 /** Milliseconds from a client's RST to a status without it, each of `times` times; asking for the status is included. */
-export async function measureDepartures(place: Place, times: number): Promise<number[]> {
-  await using chain = await startChain({
+export async function measureClientAborts(place: WaitingPlace, times: number): Promise<number[]> {
+  await using chain = await startSidecarStack({
     name: 'soak-departures',
-    env: NARROW,
-    answer: (_request, response) => {
+    env: ONE_AT_A_TIME,
+    respond: (_request, response) => {
       // Otherwise it never answers.
       if (place === 'in a pause') response.writeHead(429, { 'retry-after': '30' }).end();
     },
   });
   const took: number[] = [];
-  const before = place === 'queued' ? [await enter(chain, { queued: 0, inFlight: 1 })] : [];
-  const [without, within] = loads(place);
+  const before = place === 'queued' ? [await sendAndWait(chain, { queued: 0, inFlight: 1 })] : [];
+  const [without, within] = expectedLoads(place);
   for (let count = 0; count < times; count++) {
-    const client = await enter(chain, within);
+    const client = await sendAndWait(chain, within);
     const leftAt = performance.now();
     client.resetAndDestroy();
-    await untilLoad(chain, without);
+    await waitForLoad(chain, without);
     took.push(performance.now() - leftAt);
   }
   for (const socket of before) socket.destroy();
@@ -39,7 +44,7 @@ export async function measureDepartures(place: Place, times: number): Promise<nu
 }
 
 /** The sidecar's load without the client that leaves, and with it. */
-function loads(place: Place): [Load, Load] {
+function expectedLoads(place: WaitingPlace): [SidecarLoad, SidecarLoad] {
   switch (place) {
     case 'queued':
       return [
@@ -59,19 +64,19 @@ function loads(place: Place): [Load, Load] {
   }
 }
 
-async function enter(chain: Chain, load: Load) {
+async function sendAndWait(chain: SidecarStack, load: SidecarLoad) {
   const socket = await openSocket(chain.sidecar.proxyUrl);
   socket.on('error', () => socket.destroy());
   socket.write('GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
-  await untilLoad(chain, load);
+  await waitForLoad(chain, load);
   return socket;
 }
 
-async function untilLoad({ sidecar }: Chain, { queued, inFlight }: Load): Promise<void> {
+async function waitForLoad({ sidecar }: SidecarStack, { queued, inFlight }: SidecarLoad): Promise<void> {
   const giveUpAt = performance.now() + 5000;
   while (performance.now() < giveUpAt) {
     const answer = await fetch(`${sidecar.adminUrl}/status`);
-    const { throttle } = (await answer.json()) as { throttle: Load };
+    const { throttle } = (await answer.json()) as { throttle: SidecarLoad };
     if (throttle.queued === queued && throttle.inFlight === inFlight) return;
     await sleep(1);
   }

@@ -1,20 +1,20 @@
 /** What readers that are slower than the upstream cost in memory: their bodies must wait upstream, not in the sidecar. */
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startChain } from '../support/chain.ts';
+import { startSidecarStack } from '../support/chain.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { peakMemoryBytes } from '../support/sidecar-process.ts';
-import { RunningDigest, findAlteration, piecesOf } from '../support/witness.ts';
-import type { Statement } from '../support/witness.ts';
+import { IncrementalDigest, findAlteration, piecesOf } from '../support/witness.ts';
+import type { StatedBody } from '../support/witness.ts';
 
-export interface SlowReaders {
+export interface SlowReaderOptions {
   readonly readers: number;
   readonly bodyBytes: number;
   /** Each reader rests this long after each 256 KiB. */
-  readonly restMs: number;
+  readonly pauseMs: number;
 }
 
-export interface SlowReaderFigures {
+export interface SlowReaderResult {
   readonly idlePeakBytes: number;
   readonly peakBytes: number;
   /** Readers that got every byte as it was sent. */
@@ -26,12 +26,16 @@ const BLOCK_BYTES = 64 * 1024;
 const NAME = 'slow-readers';
 
 /** All readers at the same time. */
-export async function measureSlowReaders({ readers, bodyBytes, restMs }: SlowReaders): Promise<SlowReaderFigures> {
+export async function measureSlowReaders({
+  readers,
+  bodyBytes,
+  pauseMs,
+}: SlowReaderOptions): Promise<SlowReaderResult> {
   const env = { SIDECAR_RATE: '100000', SIDECAR_BURST: '100000', SIDECAR_MAX_IN_FLIGHT: String(readers) };
-  await using chain = await startChain({
+  await using chain = await startSidecarStack({
     name: 'soak-slow-readers',
     env,
-    answer: (_request, response) => {
+    respond: (_request, response) => {
       response.writeHead(200, { 'content-length': bodyBytes });
       const pieces = piecesOf(NAME, bodyBytes, BLOCK_BYTES);
       const writeMore = (): void => {
@@ -47,7 +51,7 @@ export async function measureSlowReaders({ readers, bodyBytes, restMs }: SlowRea
   const idlePeakBytes = peakMemoryBytes(pid);
   const startedAt = performance.now();
   const stated = stateContent(bodyBytes);
-  const read = await Promise.all(Array.from({ length: readers }, () => readSlowly(proxyUrl, restMs)));
+  const read = await Promise.all(Array.from({ length: readers }, () => readSlowly(proxyUrl, pauseMs)));
   return {
     idlePeakBytes,
     peakBytes: peakMemoryBytes(pid),
@@ -56,17 +60,17 @@ export async function measureSlowReaders({ readers, bodyBytes, restMs }: SlowRea
   };
 }
 
-function stateContent(bytes: number): Statement {
-  const digest = new RunningDigest();
+function stateContent(bytes: number): StatedBody {
+  const digest = new IncrementalDigest();
   for (const piece of piecesOf(NAME, bytes, BLOCK_BYTES)) digest.add(piece);
   return { id: NAME, bytes, crc32: digest.crc32 };
 }
 
 /** @returns what came of the body */
-async function readSlowly(url: string, restMs: number): Promise<RunningDigest> {
+async function readSlowly(url: string, restMs: number): Promise<IncrementalDigest> {
   const socket: Socket = await openSocket(url);
   socket.write('GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
-  const received = new RunningDigest();
+  const received = new IncrementalDigest();
   let head: Buffer | undefined = Buffer.alloc(0);
   let untilRest = 256 * 1024;
   for await (const chunk of socket as AsyncIterable<Buffer>) {

@@ -5,13 +5,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
-import { startChain, type Chain } from '../support/chain.ts';
+import { startSidecarStack, type SidecarStack } from '../support/chain.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { until } from '../support/until.ts';
+import { waitUntil } from '../support/until.ts';
 
 const REQUESTS = 400;
 const AT_ONCE = 4;
-const GIVEN_UP_AFTER_MS = 40_000;
+const REQUEST_TIMEOUT_MS = 40_000;
 const KINDS = { short: { declared: 100, sent: 10 }, long: { declared: 3_000_000, sent: 1_200_000 } };
 
 interface Call {
@@ -29,7 +29,7 @@ function call(url: string, body: Buffer | undefined): Promise<Call> {
   const startedAt = performance.now();
   const { promise, resolve } = Promise.withResolvers<Call>();
   const end = (isRight: boolean): void => resolve({ ms: performance.now() - startedAt, isRight });
-  const outgoing = request(url, { method: body === undefined ? 'GET' : 'POST', timeout: GIVEN_UP_AFTER_MS });
+  const outgoing = request(url, { method: body === undefined ? 'GET' : 'POST', timeout: REQUEST_TIMEOUT_MS });
   outgoing.on('timeout', () => outgoing.destroy()).on('error', () => end(false));
   outgoing.on('response', (response) => {
     const received = createHash('sha256');
@@ -58,7 +58,7 @@ async function callMany(url: string, count: number): Promise<readonly Call[]> {
   return calls;
 }
 
-function describe(calls: readonly Call[]): { readonly p99: number; readonly wrong: number; readonly text: string } {
+function summarize(calls: readonly Call[]): { readonly p99: number; readonly wrong: number; readonly text: string } {
   const times = calls.map(({ ms }) => ms).toSorted((a, b) => a - b);
   const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? NaN;
   const wrong = calls.filter(({ isRight }) => !isRight).length;
@@ -66,7 +66,11 @@ function describe(calls: readonly Call[]): { readonly p99: number; readonly wron
   return { p99: at(0.99), wrong, text };
 }
 
-async function stall({ sidecar }: Chain, count: number, { declared, sent }: { declared: number; sent: number }) {
+async function openStalledUploads(
+  { sidecar }: SidecarStack,
+  count: number,
+  { declared, sent }: { declared: number; sent: number },
+) {
   const head = `POST /stalled HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${String(declared)}\r\n\r\n`;
   const sockets: Socket[] = [];
   for (let index = 0; index < count; index++) {
@@ -81,16 +85,16 @@ async function stall({ sidecar }: Chain, count: number, { declared, sent }: { de
 
 for (const [kind, sizes] of Object.entries(KINDS)) {
   for (const count of [64, 1000]) {
-    await using chain = await startChain({ name: `stalls-${kind}-${String(count)}` });
+    await using chain = await startSidecarStack({ name: `stalls-${kind}-${String(count)}` });
     await callMany(chain.sidecar.proxyUrl, 100);
-    const alone = describe(await callMany(chain.sidecar.proxyUrl, REQUESTS));
-    const sockets = await stall(chain, count, sizes);
-    const beside = describe(await callMany(chain.sidecar.proxyUrl, REQUESTS));
+    const alone = summarize(await callMany(chain.sidecar.proxyUrl, REQUESTS));
+    const sockets = await openStalledUploads(chain, count, sizes);
+    const beside = summarize(await callMany(chain.sidecar.proxyUrl, REQUESTS));
     console.log(`alone: ${alone.text}\nbeside ${count} stalled ${kind} uploads: ${beside.text}`);
     claim('every request is answered, byte for byte', alone.wrong + beside.wrong === 0);
     // A thousand long ones stand before the requests in the queue, and each slot is taken from them after a second.
     if (kind === 'short' || count === 64) claim('p99 is under 3 s', beside.p99 < 3000);
     for (const socket of sockets) socket.destroy();
-    await until(async () => (await fetch(`${chain.sidecar.adminUrl}/livez`)).ok, 'the sidecar alive');
+    await waitUntil(async () => (await fetch(`${chain.sidecar.adminUrl}/livez`)).ok, 'the sidecar alive');
   }
 }

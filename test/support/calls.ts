@@ -4,11 +4,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'undici';
-import { WITNESS_FIELD, formatStatement, stateBody } from './witness.ts';
+import { DIGEST_HEADER, formatStatedBody, stateBody } from './witness.ts';
 
-export interface CallAnswer {
+export interface CallResponse {
   readonly status: number;
-  readonly fields: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
@@ -21,20 +21,24 @@ export interface CallOptions {
 /** As many connections as there are calls, none of them kept. */
 const agent = new Agent({ pipelining: 0, headersTimeout: 120_000, bodyTimeout: 120_000 });
 
-export async function call(url: string, options: CallOptions = {}): Promise<CallAnswer> {
+export async function call(url: string, options: CallOptions = {}): Promise<CallResponse> {
   const { method = 'GET', headers = {}, body = null } = options;
-  const stated = body === null ? {} : { [WITNESS_FIELD]: formatStatement(stateBody(randomUUID(), Buffer.from(body))) };
+  const stated = body === null ? {} : { [DIGEST_HEADER]: formatStatedBody(stateBody(randomUUID(), Buffer.from(body))) };
   const answer = await request(url, { dispatcher: agent, method, headers: { ...stated, ...headers }, body });
-  return { status: answer.statusCode, fields: answer.headers, text: await answer.body.text() };
+  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
 }
 
 /** A POST of a JSON object. */
-export function post(url: string, value: unknown, headers: Readonly<Record<string, string>> = {}): Promise<CallAnswer> {
+export function post(
+  url: string,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<CallResponse> {
   const body = JSON.stringify(value);
   return call(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
 }
 
 /** Makes `count` calls at the same time. */
-export function together<T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> {
+export function callConcurrently<T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 }

@@ -10,7 +10,7 @@ export type Fault = (typeof FAULTS)[number];
 export const DIRECTIONS = ['request', 'response'] as const;
 export type Direction = (typeof DIRECTIONS)[number];
 
-export interface Plan {
+export interface FaultPlan {
   readonly direction: Direction;
   /** Bytes that still pass before the fault. */
   readonly offset: number;
@@ -18,23 +18,23 @@ export interface Plan {
 }
 
 /** What befalls the exchange that this request head begins; undefined lets it pass. */
-export type Planner = (head: string) => Plan | undefined;
+export type FaultPlanner = (head: string) => FaultPlan | undefined;
 
 export interface ChaosProxy extends AsyncDisposable {
   readonly url: string;
   /** Where connections lead; set it before the first one. */
   target: string;
   /** Bytes of the exchange that began last. */
-  readonly lastExchange: Readonly<Record<Direction, number>>;
+  readonly lastExchangeBytes: Readonly<Record<Direction, number>>;
 }
 
-export async function startChaosProxy(planFor: Planner): Promise<ChaosProxy> {
-  const links = new Set<Link>();
-  let last: Link | undefined;
+export async function startChaosProxy(planFor: FaultPlanner): Promise<ChaosProxy> {
+  const links = new Set<ProxiedConnection>();
+  let last: ProxiedConnection | undefined;
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
     const { hostname, port } = new URL(proxy.target);
     const upstream = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
-    const link = new Link(client, upstream, planFor);
+    const link = new ProxiedConnection(client, upstream, planFor);
     last = link;
     links.add(link);
     client.once('close', () => links.delete(link));
@@ -43,8 +43,8 @@ export async function startChaosProxy(planFor: Planner): Promise<ChaosProxy> {
   const proxy: ChaosProxy = {
     url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
     target: '',
-    get lastExchange() {
-      return { request: last?.request.passed ?? 0, response: last?.response.passed ?? 0 };
+    get lastExchangeBytes() {
+      return { request: last?.request.receivedBytes ?? 0, response: last?.response.receivedBytes ?? 0 };
     },
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve));
@@ -56,26 +56,26 @@ export async function startChaosProxy(planFor: Planner): Promise<ChaosProxy> {
 }
 
 /** Two connections and what passes between them. */
-class Link {
-  readonly request: Lane;
-  readonly response: Lane;
+class ProxiedConnection {
+  readonly request: ForwardedDirection;
+  readonly response: ForwardedDirection;
   readonly #sockets: readonly [Socket, Socket];
-  readonly #planFor: Planner;
+  readonly #planFor: FaultPlanner;
   #head: Buffer | undefined = Buffer.alloc(0);
 
-  constructor(client: Socket, upstream: Socket, planFor: Planner) {
+  constructor(client: Socket, upstream: Socket, planFor: FaultPlanner) {
     this.#sockets = [client, upstream];
     this.#planFor = planFor;
     const reset = (): void => {
       for (const socket of this.#sockets) socket.resetAndDestroy();
     };
-    this.request = new Lane(client, upstream, reset);
-    this.response = new Lane(upstream, client, reset);
+    this.request = new ForwardedDirection(client, upstream, reset);
+    this.response = new ForwardedDirection(upstream, client, reset);
     client.on('data', (chunk: Buffer) => {
       this.#takeRequest(chunk);
     });
     upstream.on('data', (chunk: Buffer) => {
-      this.response.pass(chunk);
+      this.response.forward(chunk);
     });
     for (const socket of this.#sockets) {
       const other = socket === client ? upstream : client;
@@ -93,9 +93,9 @@ class Link {
 
   /** Holds a request back until its head tells what is planned for it. */
   #takeRequest(chunk: Buffer): void {
-    if (this.#head === undefined && this.response.passed > 0) this.#head = Buffer.alloc(0);
+    if (this.#head === undefined && this.response.receivedBytes > 0) this.#head = Buffer.alloc(0);
     if (this.#head === undefined) {
-      this.request.pass(chunk);
+      this.request.forward(chunk);
       return;
     }
     this.#head = Buffer.concat([this.#head, chunk]);
@@ -103,20 +103,20 @@ class Link {
     const begun = this.#head;
     this.#head = undefined;
     const plan = this.#planFor(begun.toString('latin1'));
-    this.request.begin(plan?.direction === 'request' ? plan : undefined);
-    this.response.begin(plan?.direction === 'response' ? plan : undefined);
-    this.request.pass(begun);
+    this.request.beginExchange(plan?.direction === 'request' ? plan : undefined);
+    this.response.beginExchange(plan?.direction === 'response' ? plan : undefined);
+    this.request.forward(begun);
   }
 }
 
 /** One direction of a link. */
-class Lane {
+class ForwardedDirection {
   /** Bytes of this exchange that have come in so far. */
-  passed = 0;
+  receivedBytes = 0;
   readonly #from: Socket;
   readonly #to: Socket;
   readonly #reset: () => void;
-  #plan: Plan | undefined;
+  #plan: FaultPlan | undefined;
   #state: 'flowing' | 'dripping' | 'dead' = 'flowing';
   #drops: Buffer = Buffer.alloc(0);
   #hasEnded = false;
@@ -134,20 +134,20 @@ class Lane {
     return this.#drops.length > 0;
   }
 
-  begin(plan: Plan | undefined): void {
-    this.passed = 0;
+  beginExchange(plan: FaultPlan | undefined): void {
+    this.receivedBytes = 0;
     this.#plan = plan;
   }
 
-  pass(chunk: Buffer): void {
-    const before = this.passed;
-    this.passed += chunk.length;
+  forward(chunk: Buffer): void {
+    const before = this.receivedBytes;
+    this.receivedBytes += chunk.length;
     if (this.#state === 'dead') return;
     if (this.#state === 'dripping') {
       this.#drops = Buffer.concat([this.#drops, chunk]);
       return;
     }
-    if (this.#plan === undefined || this.passed < this.#plan.offset) {
+    if (this.#plan === undefined || this.receivedBytes < this.#plan.offset) {
       this.#to.write(chunk);
       return;
     }

@@ -72,7 +72,7 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
   };
   const process = cleanup.use(spawnSidecar({ name, env, ...(container.args && { args: container.args }) }));
   const portOf = async (server: string): Promise<number> => {
-    const line = await process.line(new RegExp(`"server":"${server}"`));
+    const line = await process.waitForLine(new RegExp(`"server":"${server}"`));
     return Number(new URL((JSON.parse(line) as { url: string }).url).port);
   };
   const [proxyPort, adminPort] = await Promise.all([portOf('proxy'), portOf('admin')]);
@@ -81,7 +81,7 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
 }
 
 /** An address of this machine by which it meets itself as a stranger: a connection to it comes from there, not from loopback. */
-export function outsideAddress(): string {
+export function nonLoopbackAddress(): string {
   const address = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;

@@ -1,10 +1,10 @@
 /** Takes the queries out of a Grafana dashboard and puts values in the place of its variables, as Grafana does. */
 import type { Panel } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Dataquery } from '@grafana/grafana-foundation-sdk/prometheus';
-import type { MadeDashboard } from '../../tools/dashboard/dashboard.ts';
+import type { GrafanaDashboard } from '../../tools/dashboard/dashboard.ts';
 
 /** A panel that shows something: a row holds panels, and may be closed. */
-export function panelsOf(dashboard: Pick<MadeDashboard, 'panels'>): Panel[] {
+export function panelsOf(dashboard: Pick<GrafanaDashboard, 'panels'>): Panel[] {
   return (dashboard.panels ?? []).flatMap((panel) => ('panels' in panel ? panel.panels : [panel]));
 }
 
@@ -13,7 +13,7 @@ export interface DashboardQuery {
   readonly expr: string;
 }
 
-export function queriesOf(dashboard: Pick<MadeDashboard, 'panels'>): DashboardQuery[] {
+export function queriesOf(dashboard: Pick<GrafanaDashboard, 'panels'>): DashboardQuery[] {
   return panelsOf(dashboard).flatMap(({ title = '', targets = [] }) =>
     (targets as Dataquery[]).map(({ expr }) => ({ panel: title, expr })),
   );

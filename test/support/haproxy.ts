@@ -38,7 +38,7 @@ export async function startHaproxy(limit: HaproxyLimit): Promise<Haproxy> {
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    await untilItAccepts(url);
+    await waitUntilAccepting(url);
   } catch (error) {
     await stop();
     throw new Error('haproxy did not start; is it installed?', { cause: error });
@@ -63,7 +63,7 @@ backend behind
 `;
 }
 
-async function untilItAccepts(url: string): Promise<void> {
+async function waitUntilAccepting(url: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       (await openSocket(url)).destroy();

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 
-export type Outcome =
+export type ClientOutcome =
   /** Complete, as far as HTTP can tell. */
   | { readonly kind: 'answered'; readonly status: number; readonly body: string | Buffer }
   /** The connection broke before the answer was complete. */
@@ -12,7 +12,7 @@ export type Outcome =
   /** The client's own patience ran out. */
   | { readonly kind: 'gave-up' };
 
-export interface Entry {
+export interface ExpectedExchange {
   readonly method: string;
   readonly sent: string | Buffer;
   /** The body that the upstream answers with. */
@@ -23,7 +23,7 @@ export interface Entry {
   readonly mayGiveUp?: boolean;
 }
 
-export interface Balance {
+export interface OutcomeReport {
   readonly requests: number;
   /** How often each outcome came about: `answered 200`, `cut`, … */
   readonly outcomes: Readonly<Record<string, number>>;
@@ -37,14 +37,14 @@ export interface Balance {
   readonly violations: readonly string[];
 }
 
-interface Account extends Entry {
+interface TrackedRequest extends ExpectedExchange {
   readonly openedAt: number;
-  outcome: Outcome | undefined;
+  outcome: ClientOutcome | undefined;
   seen: number;
 }
 
-export class Ledger {
-  readonly #accounts = new Map<string, Account>();
+export class OutcomeChecker {
+  readonly #accounts = new Map<string, TrackedRequest>();
   readonly #violations: string[] = [];
   readonly #outcomes: Record<string, number> = {};
   #duplicatedPosts = 0;
@@ -52,13 +52,13 @@ export class Ledger {
   #slowestMs = 0;
 
   /** A request leaves the client. */
-  open(id: string, entry: Entry): void {
+  recordSent(id: string, entry: ExpectedExchange): void {
     if (this.#accounts.has(id)) this.#violations.push(`${id}: sent twice by the client`);
     this.#accounts.set(id, { ...entry, openedAt: performance.now(), outcome: undefined, seen: 0 });
   }
 
   /** The upstream got a whole request. */
-  see(id: string, bodySha256: string): void {
+  recordReceived(id: string, bodySha256: string): void {
     const account = this.#accounts.get(id);
     if (account === undefined) {
       this.#violations.push(`${id}: nobody sent this`);
@@ -72,7 +72,7 @@ export class Ledger {
   }
 
   /** The client's outcome. @returns its name in the balance */
-  close(id: string, outcome: Outcome): string {
+  recordOutcome(id: string, outcome: ClientOutcome): string {
     const name = outcome.kind === 'answered' ? `answered ${String(outcome.status)}` : outcome.kind;
     const account = this.#accounts.get(id);
     if (account === undefined || account.outcome !== undefined) {
@@ -90,7 +90,7 @@ export class Ledger {
     return name;
   }
 
-  balance(): Balance {
+  report(): OutcomeReport {
     const open = [...this.#accounts].filter(([, { outcome }]) => outcome === undefined);
     return {
       requests: this.#accounts.size,
@@ -103,7 +103,7 @@ export class Ledger {
     };
   }
 
-  #checkAnswer(id: string, account: Account, body: string | Buffer): void {
+  #checkAnswer(id: string, account: TrackedRequest, body: string | Buffer): void {
     if (account.seen === 0) this.#violations.push(`${id}: answered, and the upstream never saw it`);
     if (sha256(body) === sha256(account.expected)) return;
     this.#falselyComplete++;

@@ -38,7 +38,7 @@ export interface Nginx extends AsyncDisposable {
 
 /** @param limit without one it answers everything itself, 200 */
 export function startNginx(limit?: NginxLimit): Promise<Nginx> {
-  return start('http', () => server(limit));
+  return start('http', () => serverConfiguration(limit));
 }
 
 /** Speaks TLS, serves only who shows a certificate of the same authority, and answers with that certificate's subject. */
@@ -78,7 +78,7 @@ async function start(scheme: 'http' | 'https', prepare: (folder: string) => Ngin
 
   const url = `${scheme}://127.0.0.1:${String(port)}`;
   try {
-    await untilItAccepts(`http://127.0.0.1:${String(port)}`);
+    await waitUntilAccepting(`http://127.0.0.1:${String(port)}`);
   } catch (error) {
     child.kill('SIGKILL');
     throw new Error('nginx did not start; is it installed?', { cause: error });
@@ -121,14 +121,18 @@ function configuration({ context, inServer, listen }: NginxServer, port: number,
   `;
 }
 
-function server(limit: NginxLimit | undefined): NginxServer {
+function serverConfiguration(limit: NginxLimit | undefined): NginxServer {
   if (limit === undefined) return { context: '', inServer: 'location / { return 200; }', listen: '' };
   const burst = limit.burst === undefined ? '' : ` burst=${limit.burst} nodelay`;
   const zone = limit.rate === undefined ? '' : `limit_req zone=all${burst};`;
-  return { context: limiter(limit), inServer: `location / { ${zone} proxy_pass http://behind; }`, listen: '' };
+  return {
+    context: limiterConfiguration(limit),
+    inServer: `location / { ${zone} proxy_pass http://behind; }`,
+    listen: '',
+  };
 }
 
-function limiter({ rate, refusal, upstream }: NginxLimit): string {
+function limiterConfiguration({ rate, refusal, upstream }: NginxLimit): string {
   const zone = `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate ?? ''};`;
   // An empty value is a field that is not sent.
   const field = `map $limit_req_status $wait { REJECTED ${refusal?.retryAfter ?? '""'}; default ""; } add_header Retry-After $wait always;`;
@@ -140,7 +144,7 @@ function limiter({ rate, refusal, upstream }: NginxLimit): string {
   `;
 }
 
-async function untilItAccepts(url: string): Promise<void> {
+async function waitUntilAccepting(url: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       (await openSocket(url)).destroy();

@@ -19,7 +19,7 @@ export async function startOpensslServer(certificates: Certificates): Promise<{ 
   const ended = once(child, 'close');
   const killAtExit = (): void => void child.kill('SIGKILL');
   process.once('exit', killAtExit);
-  await untilListening(`http://${address}`);
+  await waitUntilAccepting(`http://${address}`);
   return {
     url: new URL(`https://${address}`),
     [Symbol.asyncDispose]: async () => {
@@ -30,7 +30,7 @@ export async function startOpensslServer(certificates: Certificates): Promise<{ 
   };
 }
 
-async function untilListening(url: string): Promise<void> {
+async function waitUntilAccepting(url: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       (await openSocket(url)).destroy();

@@ -31,7 +31,7 @@ const OTLP = `
   message AnyValue { oneof value { string string_value = 1; bool bool_value = 2; int64 int_value = 3; double double_value = 4; } }
 `;
 const EXPORT = protobuf.parse(OTLP).root.lookupType('ExportTraceServiceRequest');
-const PATIENCE_MS = 30_000;
+const WAIT_TIMEOUT_MS = 30_000;
 
 interface KeyValue {
   readonly key: string;
@@ -82,9 +82,9 @@ export interface OtlpReceiver extends AsyncDisposable {
   /** Header fields of each export. */
   readonly exports: readonly IncomingHttpHeaders[];
   /** Everything that was sent, as it was sent. */
-  readonly bytes: () => Buffer;
+  readonly receivedBytes: () => Buffer;
   /** Resolves with the spans once one of this name is there. */
-  has(name: string): Promise<readonly ReceivedSpan[]>;
+  waitForSpan(name: string): Promise<readonly ReceivedSpan[]>;
 }
 
 /** @param answer `hang`: never answers. Default: takes everything */
@@ -109,9 +109,9 @@ export async function startOtlpReceiver(answer: 'take' | 'hang' | 500 = 'take'):
     url,
     spans,
     exports,
-    bytes: () => Buffer.concat(bodies),
-    has: async (name) => {
-      const until = performance.now() + PATIENCE_MS;
+    receivedBytes: () => Buffer.concat(bodies),
+    waitForSpan: async (name) => {
+      const until = performance.now() + WAIT_TIMEOUT_MS;
       while (!spans.some((span) => span.name === name)) {
         if (performance.now() > until) throw new Error(`no span ${name} has arrived`);
         await sleep(10);

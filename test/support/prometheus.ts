@@ -13,7 +13,7 @@ import { call } from './calls.ts';
 import { freePort } from './loopback.ts';
 
 const START_TIMEOUT_MS = 30_000;
-const EVERY = '1s';
+const SCRAPE_INTERVAL = '1s';
 
 export interface PrometheusOptions {
   /** Base URLs of admin ports, all of one job named `sidecar`. */
@@ -49,7 +49,7 @@ export interface Prometheus {
   queryRange(expr: string, seconds: number): Promise<Series[]>;
   rules(): Promise<Rule[]>;
   /** What an API path below /api/v1 answers. */
-  ask(path: string): Promise<unknown>;
+  get(path: string): Promise<unknown>;
 }
 
 /** Starts it; it ends with the test. */
@@ -58,7 +58,7 @@ export async function startPrometheus({ targets, rules = [] }: PrometheusOptions
   const port = await freePort();
   const hosts = targets.map((target) => new URL(target).host);
   const config = {
-    global: { scrape_interval: EVERY, scrape_timeout: EVERY, evaluation_interval: EVERY },
+    global: { scrape_interval: SCRAPE_INTERVAL, scrape_timeout: SCRAPE_INTERVAL, evaluation_interval: SCRAPE_INTERVAL },
     rule_files: rules,
     scrape_configs: [{ job_name: 'sidecar', static_configs: [{ targets: hosts }] }],
   };
@@ -80,7 +80,7 @@ export async function startPrometheus({ targets, rules = [] }: PrometheusOptions
     rmSync(folder, { recursive: true, force: true });
   });
   const url = `http://127.0.0.1:${port}`;
-  await untilReady(url);
+  await waitUntilReady(url);
   return connectTo(url);
 }
 
@@ -92,15 +92,15 @@ function connectTo(url: string): Prometheus {
     return answer.data;
   };
   return {
-    ask,
+    get: ask,
     async query(expr) {
-      const { result } = (await ask(`query?${new URLSearchParams({ query: expr }).toString()}`)) as Answer;
+      const { result } = (await ask(`query?${new URLSearchParams({ query: expr }).toString()}`)) as QueryResult;
       return result.map(({ metric, value }) => ({ metric, values: numbers(value === undefined ? [] : [value]) }));
     },
     async queryRange(expr, seconds) {
       const end = Date.now() / 1000;
       const range = { query: expr, start: String(end - seconds), end: String(end), step: '1' };
-      const { result } = (await ask(`query_range?${new URLSearchParams(range).toString()}`)) as Answer;
+      const { result } = (await ask(`query_range?${new URLSearchParams(range).toString()}`)) as QueryResult;
       return result.map(({ metric, values = [] }) => ({ metric, values: numbers(values) }));
     },
     async rules() {
@@ -110,7 +110,7 @@ function connectTo(url: string): Prometheus {
   };
 }
 
-interface Answer {
+interface QueryResult {
   readonly result: readonly {
     readonly metric: Record<string, string>;
     readonly value?: Sample;
@@ -123,7 +123,7 @@ function numbers(samples: readonly Sample[]): number[] {
   return samples.map(([, value]) => Number(value.replace('Inf', 'Infinity')));
 }
 
-async function untilReady(url: string): Promise<void> {
+async function waitUntilReady(url: string): Promise<void> {
   const giveUpAt = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     const status = await call(`${url}/-/ready`).then(
@@ -150,7 +150,7 @@ export function runPromtool(
 }
 
 /** Asks again and again until `holds`, then returns the last answer in any case; gives up after `patienceMs`. */
-export async function askUntil<T>(
+export async function pollUntil<T>(
   ask: () => Promise<T>,
   holds: (answer: T) => boolean,
   patienceMs: number,

@@ -1,12 +1,12 @@
 /** An HTTP client that sends bytes exactly as given and reads what comes back, for what no well-behaved client does. */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import { until } from './until.ts';
+import { waitUntil } from './until.ts';
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   /** Names in lower case; the last of several wins. */
-  readonly fields: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
   /** Everything received, the head included. */
   readonly bytes: Buffer;
   readonly body: Buffer;
@@ -26,7 +26,7 @@ export async function openSocket(url: string): Promise<Socket> {
 }
 
 /** Waits until connections to `url` are accepted. */
-export function untilAccepted(url: string): Promise<void> {
+export function waitUntilAccepted(url: string): Promise<void> {
   const isAccepted = async (): Promise<boolean> => {
     try {
       (await openSocket(url)).destroy();
@@ -35,11 +35,11 @@ export function untilAccepted(url: string): Promise<void> {
       return false;
     }
   };
-  return until(isAccepted, `connections to ${url} are accepted`);
+  return waitUntil(isAccepted, `connections to ${url} are accepted`);
 }
 
 /** Waits until nobody listens at `url` any more. */
-export function untilRefused(url: string): Promise<void> {
+export function waitUntilRefused(url: string): Promise<void> {
   const isRefused = async (): Promise<boolean> => {
     try {
       (await openSocket(url)).destroy();
@@ -49,11 +49,11 @@ export function untilRefused(url: string): Promise<void> {
       return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED';
     }
   };
-  return until(isRefused, `new connections to ${url} are refused`);
+  return waitUntil(isRefused, `new connections to ${url} are refused`);
 }
 
 /** Reads until the other side ends the connection. Send `Connection: close`, or the wait is long. */
-export async function readToEnd(socket: Socket): Promise<RawAnswer> {
+export async function readToEnd(socket: Socket): Promise<RawResponse> {
   const chunks: Buffer[] = [];
   const end = await new Promise<'fin' | 'reset'>((resolve) => {
     socket.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -66,14 +66,14 @@ export async function readToEnd(socket: Socket): Promise<RawAnswer> {
 }
 
 /** Sends `bytes` on a connection of its own and reads to the end of it. */
-export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer> {
+export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawResponse> {
   const socket = await openSocket(url);
   const answer = readToEnd(socket);
   socket.write(bytes);
   return answer;
 }
 
-function parse(bytes: Buffer): Omit<RawAnswer, 'end'> {
+function parse(bytes: Buffer): Omit<RawResponse, 'end'> {
   const headEnd = bytes.indexOf('\r\n\r\n');
   const [statusLine = '', ...lines] = bytes.subarray(0, Math.max(headEnd, 0)).toString('latin1').split('\r\n');
   const fields = lines.map((line): [string, string] => {
@@ -82,7 +82,7 @@ function parse(bytes: Buffer): Omit<RawAnswer, 'end'> {
   });
   return {
     status: Number(statusLine.split(' ')[1] ?? 0),
-    fields: Object.fromEntries(fields),
+    headers: Object.fromEntries(fields),
     bytes,
     body: headEnd < 0 ? Buffer.alloc(0) : bytes.subarray(headEnd + 4),
   };

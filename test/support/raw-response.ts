@@ -5,7 +5,7 @@ export interface ReceivedResponse {
   readonly status: number;
   readonly reason: string;
   /** Names and values as received, in order. */
-  readonly fields: readonly (readonly [name: string, value: string])[];
+  readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Buffer;
   readonly framing: 'none' | 'length' | 'chunked' | 'close';
   readonly trailers: readonly string[];
@@ -114,9 +114,9 @@ export class ResponseReader {
 
   #finish(): void {
     if (this.#head === undefined) return;
-    const { version, status, reason, fields, framing } = this.#head;
+    const { version, status, reason, headers, framing } = this.#head;
     const body = Buffer.concat(this.#body);
-    this.responses.push({ version, status, reason, fields, framing, body, trailers: this.#trailers ?? [] });
+    this.responses.push({ version, status, reason, headers, framing, body, trailers: this.#trailers ?? [] });
     this.#methods.shift();
     this.#head = undefined;
     this.#trailers = undefined;
@@ -126,8 +126,8 @@ export class ResponseReader {
 }
 
 /** First value of a field; `name` in lower case. */
-export function fieldOf(response: ReceivedResponse, name: string): string | undefined {
-  return response.fields.find(([candidate]) => candidate.toLowerCase() === name)?.[1];
+export function headerOf(response: ReceivedResponse, name: string): string | undefined {
+  return response.headers.find(([candidate]) => candidate.toLowerCase() === name)?.[1];
 }
 
 function parseHead(text: string, method: string): Head {
@@ -142,7 +142,7 @@ function parseHead(text: string, method: string): Head {
   const status = Number(code);
   const length = Number(valueOf('content-length') ?? NaN);
   const framing = framingOf(method, status, valueOf('transfer-encoding'), length);
-  return { version, status, reason: reason ?? '', fields, framing, length: framing === 'length' ? length : 0 };
+  return { version, status, reason: reason ?? '', headers: fields, framing, length: framing === 'length' ? length : 0 };
 }
 
 /** RFC 9112 §6.3. */

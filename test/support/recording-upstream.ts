@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import { closeServer, listenOnLoopback } from './loopback.ts';
 import { SHORTEST_SECRET, registerSecret } from './secrets.ts';
-import { RunningDigest, WITNESS_FIELD, findAlteration, parseStatement } from './witness.ts';
+import { IncrementalDigest, DIGEST_HEADER, findAlteration, parseStatedBody } from './witness.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -27,7 +27,7 @@ export interface RecordedRequest {
 }
 
 /** `index` counts requests from 0, in the order in which their heads arrived. */
-export type Answer = (request: RecordedRequest, response: ServerResponse, index: number) => void | Promise<void>;
+export type RespondTo = (request: RecordedRequest, response: ServerResponse, index: number) => void | Promise<void>;
 
 export interface RecordingUpstream extends AsyncDisposable {
   readonly url: string;
@@ -36,14 +36,14 @@ export interface RecordingUpstream extends AsyncDisposable {
   readonly server: Server;
 }
 
-const KEPT_BODY_BYTES = 1024 * 1024;
+const RECORDED_BODY_BYTES = 1024 * 1024;
 
 /** Answers 200 with what it was sent. */
-export const echo: Answer = (request, response) => {
+export const echo: RespondTo = (request, response) => {
   response.writeHead(200, { 'content-type': request.headers['content-type'] ?? 'text/plain' }).end(request.body);
 };
 
-export async function startRecordingUpstream(answer: Answer = echo): Promise<RecordingUpstream> {
+export async function startRecordingUpstream(answer: RespondTo = echo): Promise<RecordingUpstream> {
   const requests: (RecordedRequest | undefined)[] = [];
   const altered: string[] = [];
   const server = createServer((message, response) => {
@@ -79,15 +79,15 @@ async function record(message: IncomingMessage, altered: string[]): Promise<Reco
   if (bearer.length >= SHORTEST_SECRET) registerSecret('an access token', bearer);
   const kept: Buffer[] = [];
   const hash = createHash('sha256');
-  const received = new RunningDigest();
+  const received = new IncrementalDigest();
   let bodyBytes = 0;
   for await (const chunk of message as AsyncIterable<Buffer>) {
-    if (bodyBytes < KEPT_BODY_BYTES) kept.push(chunk);
+    if (bodyBytes < RECORDED_BODY_BYTES) kept.push(chunk);
     bodyBytes += chunk.length;
     hash.update(chunk);
     received.add(chunk);
   }
-  const stated = parseStatement(message.headers[WITNESS_FIELD]);
+  const stated = parseStatedBody(message.headers[DIGEST_HEADER]);
   const alteration = stated && findAlteration(stated, received);
   if (alteration !== undefined) altered.push(alteration);
   return {
@@ -95,7 +95,7 @@ async function record(message: IncomingMessage, altered: string[]): Promise<Reco
     path: message.url ?? '',
     headers: message.headers,
     rawHeaders: message.rawHeaders,
-    body: Buffer.concat(kept).subarray(0, KEPT_BODY_BYTES),
+    body: Buffer.concat(kept).subarray(0, RECORDED_BODY_BYTES),
     bodyBytes,
     bodySha256: hash.digest('hex'),
     arrivedAt,

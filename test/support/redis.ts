@@ -25,11 +25,11 @@ export interface Redis extends AsyncDisposable {
   /** Sends a command on a connection of its own. */
   command(...command: string[]): Promise<unknown>;
   /** Has it answer a PING of another process; this one does nothing until then. */
-  answerOther(): void;
+  waitForPingOfOtherProcess(): void;
   /** Every key with everything in it, as text. */
   dump(): Promise<string>;
   /** SIGSTOP: it takes connections and answers nothing. */
-  hang(): void;
+  pause(): void;
   resume(): void;
   /** SIGKILL. */
   kill(): Promise<void>;
@@ -62,7 +62,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
     port,
     url,
     command,
-    answerOther() {
+    waitForPingOfOtherProcess() {
       const ping = `require('net').connect(${port}, '127.0.0.1').once('data', () => process.exit(0)).write('PING\\r\\n')`;
       execFileSync(process.execPath, ['-e', ping]);
     },
@@ -75,7 +75,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
       }
       return lines.join('\n');
     },
-    hang: () => void child.kill('SIGSTOP'),
+    pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
     kill,
     async restart() {
@@ -103,16 +103,16 @@ async function launch(port: number, args: readonly string[]): Promise<ChildProce
   process.once('exit', killAtExit);
   child.once('exit', () => process.off('exit', killAtExit));
   child.stdout.resume();
-  await untilItAccepts(port, child);
+  await waitUntilAccepting(port, child);
   return child;
 }
 
-async function untilItAccepts(port: number, child: ChildProcess): Promise<void> {
+async function waitUntilAccepting(port: number, child: ChildProcess): Promise<void> {
   const fault = Promise.withResolvers<never>();
   child.once('error', (cause) => fault.reject(new Error('redis-server is needed (Debian: redis-server)', { cause })));
   child.once('exit', (code) => fault.reject(new Error(`redis-server ended with ${String(code)}`)));
   for (let attempt = 1; ; attempt++) {
-    const isOpen = await Promise.race([accepts(port), fault.promise]);
+    const isOpen = await Promise.race([isAccepting(port), fault.promise]);
     if (isOpen) break;
     if (attempt === 1200) throw new Error('redis-server does not take connections');
     await sleep(25);
@@ -121,7 +121,7 @@ async function untilItAccepts(port: number, child: ChildProcess): Promise<void> 
   fault.promise.catch(() => undefined);
 }
 
-function accepts(port: number): Promise<boolean> {
+function isAccepting(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });
     socket.once('connect', () => {

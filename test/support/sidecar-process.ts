@@ -31,7 +31,7 @@ export interface SpawnOptions {
   /** `unread`: a pipe that nobody ever reads. Default `read`. */
   readonly stdout?: 'read' | 'unread';
   /** Longest wait for one of its lines, milliseconds: many that start together share the machine. Default 30 000. */
-  readonly patienceMs?: number;
+  readonly lineTimeoutMs?: number;
 }
 
 export interface Exit {
@@ -48,7 +48,7 @@ export interface SidecarProcess extends AsyncDisposable {
   /** Sends a signal and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<Exit>;
   /** Resolves with the first complete line of stdout that matches; rejects when the process ends without one. */
-  line(pattern: RegExp): Promise<string>;
+  waitForLine(pattern: RegExp): Promise<string>;
 }
 
 export interface RunningSidecar extends SidecarProcess {
@@ -83,7 +83,8 @@ export function spawnSidecar(options: SpawnOptions): SidecarProcess {
     stderr: () => output.stderr,
     exit,
     stop,
-    line: (pattern) => firstLine(() => output.stdout, pattern, exit, options.patienceMs ?? START_TIMEOUT_MS),
+    waitForLine: (pattern) =>
+      waitForFirstLine(() => output.stdout, pattern, exit, options.lineTimeoutMs ?? START_TIMEOUT_MS),
     [Symbol.asyncDispose]: async () => {
       await stop('SIGKILL');
     },
@@ -95,7 +96,10 @@ export async function startSidecar(options: SpawnOptions): Promise<RunningSideca
   const env = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0', ...options.env };
   const sidecar = spawnSidecar({ ...options, env });
   try {
-    const [proxyUrl, adminUrl] = await Promise.all([listening(sidecar, 'proxy'), listening(sidecar, 'admin')]);
+    const [proxyUrl, adminUrl] = await Promise.all([
+      waitForListening(sidecar, 'proxy'),
+      waitForListening(sidecar, 'admin'),
+    ]);
     return { ...sidecar, proxyUrl, adminUrl };
   } catch (error) {
     await sidecar.stop('SIGKILL');
@@ -104,7 +108,7 @@ export async function startSidecar(options: SpawnOptions): Promise<RunningSideca
 }
 
 /** The settings that every run needs, for servers on loopback. */
-export function settings(upstreamUrl: string, authUrl: string, credential: Credential): Record<string, string> {
+export function baseSettings(upstreamUrl: string, authUrl: string, credential: Credential): Record<string, string> {
   return {
     SIDECAR_BASE_URL: upstreamUrl,
     SIDECAR_AUTH_URL: authUrl,
@@ -115,7 +119,7 @@ export function settings(upstreamUrl: string, authUrl: string, credential: Crede
 }
 
 /** Waits until the sidecar holds its first token. */
-export async function untilReady(sidecar: RunningSidecar, patienceMs = START_TIMEOUT_MS): Promise<void> {
+export async function waitUntilReady(sidecar: RunningSidecar, patienceMs = START_TIMEOUT_MS): Promise<void> {
   const until = performance.now() + patienceMs;
   while (performance.now() < until) {
     const answer = await fetch(`${sidecar.adminUrl}/readyz`);
@@ -148,14 +152,14 @@ function captureOutput(child: ChildProcess, options: SpawnOptions): { stdout: st
   return captured;
 }
 
-async function listening(sidecar: SidecarProcess, server: 'proxy' | 'admin'): Promise<string> {
-  const line = await sidecar.line(
+async function waitForListening(sidecar: SidecarProcess, server: 'proxy' | 'admin'): Promise<string> {
+  const line = await sidecar.waitForLine(
     new RegExp(`"msg":"listening".*"server":"${server}"|"server":"${server}".*"msg":"listening"`),
   );
   return (JSON.parse(line) as { url: string }).url;
 }
 
-async function firstLine(
+async function waitForFirstLine(
   text: () => string,
   pattern: RegExp,
   exit: Promise<Exit>,

@@ -11,10 +11,10 @@ import { OUTPUT } from './secrets.ts';
 import type { Environment } from './sidecar-process.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const PATIENCE_MS = 30_000;
+const WAIT_TIMEOUT_MS = 30_000;
 
 /** How a shell starts the program. */
-export const PROGRAM = `'${process.execPath}' '${join(ROOT, MAIN)}'`;
+export const PROGRAM_COMMAND = `'${process.execPath}' '${join(ROOT, MAIN)}'`;
 
 export interface TerminalOptions {
   /** Names the copy of the screen; each test has its own. */
@@ -38,9 +38,9 @@ export interface Terminal extends AsyncDisposable {
   readonly exit: Promise<number | null>;
   type(keys: string): void;
   /** Nobody types again: the next read finds the end. */
-  hangUp(): void;
+  endInput(): void;
   /** Resolves once text that was not yet waited for matches; the match. Rejects when it does not come. */
-  until(pattern: RegExp): Promise<string>;
+  waitFor(pattern: RegExp): Promise<string>;
 }
 
 export const CTRL_C = '\u0003';
@@ -79,9 +79,9 @@ export function openTerminal({ name, command, env, cwd = ROOT, columns = 100 }: 
     text,
     exit,
     type: (keys) => void child.stdin.write(keys),
-    hangUp: () => child.stdin.end(),
-    async until(pattern) {
-      const end = performance.now() + PATIENCE_MS;
+    endInput: () => child.stdin.end(),
+    async waitFor(pattern) {
+      const end = performance.now() + WAIT_TIMEOUT_MS;
       while (performance.now() < end) {
         const match = pattern.exec(text().slice(seen));
         if (match !== null) {

@@ -40,7 +40,7 @@ export async function startTinyproxy({ user }: TinyproxyOptions = {}): Promise<T
   process.once('exit', killAtExit);
   const host = `127.0.0.1:${String(port)}`;
   try {
-    await untilItAccepts(`http://${host}`);
+    await waitUntilAccepting(`http://${host}`);
   } catch (error) {
     child.kill('SIGKILL');
     throw new Error('tinyproxy did not start; is it installed?', { cause: error });
@@ -60,7 +60,7 @@ export async function startTinyproxy({ user }: TinyproxyOptions = {}): Promise<T
   };
 }
 
-async function untilItAccepts(url: string): Promise<void> {
+async function waitUntilAccepting(url: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       (await openSocket(url)).destroy();

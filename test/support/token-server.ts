@@ -14,7 +14,7 @@ export interface TokenServerOptions {
   /** Time between request and answer, milliseconds. Default 0. */
   readonly delayMs?: number;
   /** Every answer waits for it. */
-  readonly held?: Promise<unknown>;
+  readonly waitsFor?: Promise<unknown>;
 }
 
 export interface IssuedToken {
@@ -31,11 +31,11 @@ export interface TokenServer extends AsyncDisposable {
 }
 
 export async function startTokenServer(options: TokenServerOptions = {}): Promise<TokenServer> {
-  const { expiresIn = 3600, delayMs = 0, held } = options;
+  const { expiresIn = 3600, delayMs = 0, waitsFor } = options;
   const issued: IssuedToken[] = [];
   const upstream = await startRecordingUpstream(async (_request, response) => {
     if (delayMs > 0) await sleep(delayMs);
-    await held;
+    await waitsFor;
     const value = `tok-${randomBytes(18).toString('base64url')}`;
     registerSecret('an access token', value);
     const issuedAt = performance.now();

@@ -2,15 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Far more than anything takes; only a condition that never comes about waits for it. */
-const PATIENCE_MS = 15_000;
-const LOOKS = 10;
-const BETWEEN_LOOKS_MS = 50;
+const WAIT_TIMEOUT_MS = 15_000;
+const STABLE_READS = 10;
+const READ_INTERVAL_MS = 50;
 
 /** Resolves as soon as `holds`, fails after fifteen seconds unless told otherwise. */
-export async function until(
+export async function waitUntil(
   holds: () => boolean | Promise<boolean>,
   what: string,
-  patienceMs = PATIENCE_MS,
+  patienceMs = WAIT_TIMEOUT_MS,
 ): Promise<void> {
   const giveUpAt = performance.now() + patienceMs;
   while (!(await holds())) {
@@ -20,10 +20,10 @@ export async function until(
 }
 
 /** Resolves once a number that grows has stood still for ten looks in a row: buffers are full then. @returns it */
-export async function untilStill(read: () => number): Promise<number> {
+export async function waitUntilStable(read: () => number): Promise<number> {
   let seen = read();
-  for (let look = 0; look < LOOKS; look++) {
-    await sleep(BETWEEN_LOOKS_MS);
+  for (let look = 0; look < STABLE_READS; look++) {
+    await sleep(READ_INTERVAL_MS);
     if (seen === read()) continue;
     seen = read();
     look = -1;

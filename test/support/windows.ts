@@ -4,7 +4,7 @@
  * The most instants that any window of `widthMs` holds, its end excluded.
  * @param instants in any order
  */
-export function fullestWindow(instants: readonly number[], widthMs: number): number {
+export function maxCountInWindow(instants: readonly number[], widthMs: number): number {
   const sorted = instants.toSorted((a, b) => a - b);
   let first = 0;
   let most = 0;

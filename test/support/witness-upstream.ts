@@ -7,21 +7,21 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { closeServer, listenOnLoopback } from './loopback.ts';
 import { SHORTEST_SECRET, registerSecret } from './secrets.ts';
 import {
-  REPLY_FIELD,
-  RunningDigest,
-  WITNESS_FIELD,
+  RESPONSE_HEADER,
+  IncrementalDigest,
+  DIGEST_HEADER,
   contentOf,
   findAlteration,
-  formatStatement,
-  parseStatement,
-  replyIdOf,
+  formatStatedBody,
+  parseStatedBody,
+  responseIdOf,
   stateBody,
 } from './witness.ts';
-import type { Statement } from './witness.ts';
+import type { StatedBody } from './witness.ts';
 
 /** One attempt whose body has arrived whole. */
-export interface WitnessedAttempt {
-  readonly statement: Statement;
+export interface VerifiedAttempt {
+  readonly stated: StatedBody;
   readonly method: string;
   /** The access token that it carried. */
   readonly token: string;
@@ -29,23 +29,23 @@ export interface WitnessedAttempt {
   readonly attempt: number;
 }
 
-export interface Refusal {
+export interface RefusalResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface WitnessUpstreamOptions {
+export interface VerifyingUpstreamOptions {
   /** What an attempt gets instead of the response that it asks for. Default: nothing. */
-  readonly refuse?: (attempt: WitnessedAttempt) => Refusal | 'reset' | undefined;
+  readonly refuse?: (attempt: VerifiedAttempt) => RefusalResponse | 'reset' | undefined;
   /** The response waits for it. Default: nothing. */
-  readonly hold?: (attempt: WitnessedAttempt) => Promise<void> | undefined;
+  readonly hold?: (attempt: VerifiedAttempt) => Promise<void> | undefined;
 }
 
-export interface WitnessBooks {
+export interface VerificationStats {
   /** Bodies that arrived whole. */
-  whole: number;
+  wholeBodies: number;
   /** Bytes of these. */
-  bytes: number;
+  wholeBytes: number;
   /** Ids of the requests that ended before their body did. */
   readonly brokenOff: string[];
   /** Requests without a statement. */
@@ -58,32 +58,32 @@ export interface WitnessBooks {
   readonly attempts: Map<string, number>;
 }
 
-export interface WitnessUpstream extends AsyncDisposable {
+export interface VerifyingUpstream extends AsyncDisposable {
   readonly url: string;
   readonly server: Server;
-  readonly books: WitnessBooks;
+  readonly stats: VerificationStats;
 }
 
-export async function startWitnessUpstream(options: WitnessUpstreamOptions = {}): Promise<WitnessUpstream> {
-  const books = openBooks();
+export async function startVerifyingUpstream(options: VerifyingUpstreamOptions = {}): Promise<VerifyingUpstream> {
+  const books = createVerificationStats();
   const server = createServer((message, response) => void serve(message, response, books, options));
   // No idle connection is closed under a request that must not be repeated.
   server.keepAliveTimeout = 600_000;
   const url = await listenOnLoopback(server);
-  return { url, server, books, [Symbol.asyncDispose]: () => closeServer(server) };
+  return { url, server, stats: books, [Symbol.asyncDispose]: () => closeServer(server) };
 }
 
-export function openBooks(): WitnessBooks {
-  return { whole: 0, bytes: 0, brokenOff: [], unstated: 0, replayed: 0, altered: [], attempts: new Map() };
+export function createVerificationStats(): VerificationStats {
+  return { wholeBodies: 0, wholeBytes: 0, brokenOff: [], unstated: 0, replayed: 0, altered: [], attempts: new Map() };
 }
 
 async function serve(
   message: IncomingMessage,
   response: ServerResponse,
-  books: WitnessBooks,
-  { refuse, hold }: WitnessUpstreamOptions,
+  books: VerificationStats,
+  { refuse, hold }: VerifyingUpstreamOptions,
 ): Promise<void> {
-  const attempt = await witnessRequest(message, books);
+  const attempt = await verifyRequest(message, books);
   if (attempt === undefined) {
     response.end();
     return;
@@ -92,17 +92,20 @@ async function serve(
   await hold?.(attempt);
   if (refusal === 'reset') message.socket.resetAndDestroy();
   else if (refusal !== undefined) response.writeHead(refusal.status, refusal.headers).end();
-  else sendReply(attempt.statement.id, message, response);
+  else sendRequestedResponse(attempt.stated.id, message, response);
 }
 
 /**
  * Reads a request's body and enters it in the books.
  * @returns undefined when it is not whole or states nothing
  */
-export function witnessRequest(message: IncomingMessage, books: WitnessBooks): Promise<WitnessedAttempt | undefined> {
+export function verifyRequest(
+  message: IncomingMessage,
+  books: VerificationStats,
+): Promise<VerifiedAttempt | undefined> {
   const token = registerBearer(message);
-  const received = new RunningDigest();
-  const statement = parseStatement(message.headers[WITNESS_FIELD]);
+  const received = new IncrementalDigest();
+  const statement = parseStatedBody(message.headers[DIGEST_HEADER]);
   return new Promise((resolve) => {
     message.on('data', (chunk: Buffer) => received.add(chunk));
     message
@@ -112,8 +115,8 @@ export function witnessRequest(message: IncomingMessage, books: WitnessBooks): P
         resolve(undefined);
       });
     message.once('end', () => {
-      books.whole++;
-      books.bytes += received.bytes;
+      books.wholeBodies++;
+      books.wholeBytes += received.bytes;
       if (statement === undefined) {
         books.unstated++;
         resolve(undefined);
@@ -124,16 +127,16 @@ export function witnessRequest(message: IncomingMessage, books: WitnessBooks): P
       const attempt = (books.attempts.get(statement.id) ?? 0) + 1;
       books.attempts.set(statement.id, attempt);
       if (attempt === 2) books.replayed++;
-      resolve({ statement, method: message.method ?? '', token, attempt });
+      resolve({ stated: statement, method: message.method ?? '', token, attempt });
     });
   });
 }
 
 /** Sends the response body that `x-witness-reply` asks for, or one of no bytes. */
-export function sendReply(id: string, message: IncomingMessage, response: ServerResponse): void {
-  const [length = '0', framing = 'length'] = String(message.headers[REPLY_FIELD] ?? '0').split(' ');
-  const body = contentOf(replyIdOf(id), Number(length));
-  const stated = { [WITNESS_FIELD]: formatStatement(stateBody(id, body)) };
+export function sendRequestedResponse(id: string, message: IncomingMessage, response: ServerResponse): void {
+  const [length = '0', framing = 'length'] = String(message.headers[RESPONSE_HEADER] ?? '0').split(' ');
+  const body = contentOf(responseIdOf(id), Number(length));
+  const stated = { [DIGEST_HEADER]: formatStatedBody(stateBody(id, body)) };
   if (framing === 'length') {
     response.writeHead(200, { ...stated, 'content-length': body.length }).end(body);
     return;

@@ -5,20 +5,20 @@
 import { crc32 } from 'node:zlib';
 
 /** Carries a `Statement`, in requests and in responses. */
-export const WITNESS_FIELD = 'x-witness';
+export const DIGEST_HEADER = 'x-witness';
 /** In a request: which response body is wanted, as `LENGTH FRAMING`. */
-export const REPLY_FIELD = 'x-witness-reply';
+export const RESPONSE_HEADER = 'x-witness-reply';
 
 export const FRAMINGS = ['length', 'chunked', 'close'] as const;
 export type Framing = (typeof FRAMINGS)[number];
 
-export interface Digest {
+export interface BodyDigest {
   readonly bytes: number;
   readonly crc32: number;
 }
 
 /** What the sender says of a body. */
-export interface Statement extends Digest {
+export interface StatedBody extends BodyDigest {
   readonly id: string;
 }
 
@@ -28,7 +28,7 @@ const CONTENT = Buffer.alloc(2 * PERIOD);
 fillContent();
 
 /** The CRC-32 and length of bytes that come in pieces. */
-export class RunningDigest implements Digest {
+export class IncrementalDigest implements BodyDigest {
   bytes = 0;
   crc32 = 0;
 
@@ -49,33 +49,33 @@ export function* piecesOf(name: string, length: number, pieceBytes: number): Gen
   for (let at = 0; at < length; at += pieceBytes) yield pieceOf(name, at, Math.min(pieceBytes, length - at));
 }
 
-export function stateBody(id: string, body: Buffer): Statement {
+export function stateBody(id: string, body: Buffer): StatedBody {
   return { id, bytes: body.length, crc32: crc32(body) };
 }
 
-export function formatStatement({ id, bytes, crc32: sum }: Statement): string {
+export function formatStatedBody({ id, bytes, crc32: sum }: StatedBody): string {
   return `${id} ${String(bytes)} ${sum.toString(16)}`;
 }
 
 /** Undefined when there is none, or none that can be read. */
-export function parseStatement(value: unknown): Statement | undefined {
+export function parseStatedBody(value: unknown): StatedBody | undefined {
   const [, id, bytes, sum] = /^(\S+) (\d+) ([\da-f]+)$/.exec(typeof value === 'string' ? value : '') ?? [];
   if (id === undefined || bytes === undefined || sum === undefined) return undefined;
   return { id, bytes: Number(bytes), crc32: parseInt(sum, 16) };
 }
 
 /** The id of the response body that belongs to a request. */
-export function replyIdOf(id: string): string {
+export function responseIdOf(id: string): string {
   return `reply-${id}`;
 }
 
 /** The response body that an upstream sends when so many bytes are asked for. */
-export function replyTo(id: string, length: number): Buffer {
-  return contentOf(replyIdOf(id), length);
+export function responseBodyOf(id: string, length: number): Buffer {
+  return contentOf(responseIdOf(id), length);
 }
 
 /** What is wrong with a body that passed for complete; undefined when it is what was sent. */
-export function findAlteration(stated: Statement, received: Digest): string | undefined {
+export function findAlteration(stated: StatedBody, received: BodyDigest): string | undefined {
   if (received.bytes === stated.bytes && received.crc32 === stated.crc32) return undefined;
   const bytes = `${String(received.bytes)} bytes of ${String(stated.bytes)}`;
   return `${stated.id}: ${received.bytes === stated.bytes ? `${bytes}, with other contents` : bytes}`;

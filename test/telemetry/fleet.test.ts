@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createLog } from '../../src/telemetry/log/log.ts';
-import type { FleetReading } from '../../src/telemetry/metrics/fleet-series.ts';
+import type { FleetSnapshot } from '../../src/telemetry/metrics/fleet-series.ts';
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { readSamples } from './metrics/exposition.ts';
@@ -18,14 +18,14 @@ const notAsked: SidecarEvent = {
   nextInMs: 60_000.4,
 };
 
-function create(fleet?: () => FleetReading) {
+function create(fleet?: () => FleetSnapshot) {
   return createMetrics({
     version: '1.2.3',
     routes: ['default'],
     credentials: ['default'],
-    tokens: () => [],
-    throttles: () => [],
-    fleet,
+    readTokens: () => [],
+    readThrottles: () => [],
+    readFleet: fleet,
   });
 }
 

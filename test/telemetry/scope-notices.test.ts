@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createScopeNotices } from '../../src/telemetry/scope-notices.ts';
+import { createInsufficientScopeRecords } from '../../src/telemetry/scope-notices.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 test('each route that was refused for want of a scope, with how often, when last, and what was needed then', async () => {
   const clock = new ManualClock(0);
-  const { observe, read } = createScopeNotices(clock);
+  const { observe, read } = createInsufficientScopeRecords(clock);
   expect(read()).toEqual([]);
   observe({ kind: 'insufficient-scope', route: 'a', needed: 'x' });
   observe({ kind: 'retry', route: 'c', reason: 'reset' });

@@ -2,7 +2,7 @@
 import { createThrottle } from '../../src/throttle/queue/admission.ts';
 import type { ThrottleOptions } from '../../src/throttle/throttle-options.ts';
 import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
-import type { AttemptResult, Permit, Standing, Throttle, Ticket } from '../../src/throttle/throttle.ts';
+import type { PermitReport, Permit, QueueClass, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -35,12 +35,12 @@ export class Fixture {
   }
 
   /** @param withinMs from now to the deadline */
-  enter(withinMs = 60_000, standing?: Standing): Ticket {
+  enter(withinMs = 60_000, standing?: QueueClass): Ticket {
     return this.throttle.enter(this.clock.now() + withinMs, standing);
   }
 
   /** A request that has its body already, at the gate. */
-  ask(withinMs = 60_000, standing?: Standing): Asking {
+  ask(withinMs = 60_000, standing?: QueueClass): Asking {
     return new Asking(this.enter(withinMs, standing));
   }
 
@@ -61,8 +61,8 @@ export class Asking {
   constructor(ticket: Ticket) {
     this.ticket = ticket;
     this.settled = ticket
-      .admitted()
-      .then(() => ticket.permit())
+      .waitForAdmission()
+      .then(() => ticket.waitForPermit())
       .then(
         (permit) => {
           this.permit = permit;
@@ -79,9 +79,9 @@ export class Asking {
   }
 }
 
-export const ACCEPTED: AttemptResult = { kind: 'accepted' };
+export const ACCEPTED: PermitReport = { kind: 'accepted' };
 
-export function rateLimited(retryAfter?: string, status = 429): AttemptResult {
+export function rateLimited(retryAfter?: string, status = 429): PermitReport {
   const signal = readRateLimitSignal(status, (name) => (name === 'retry-after' ? retryAfter : undefined), 0);
   return { kind: 'rate-limited', signal };
 }

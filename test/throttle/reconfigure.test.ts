@@ -19,7 +19,7 @@ function askFor(fixture: Fixture, count: number): number[] {
     void asking.settled.then(() => {
       if (asking.permit === undefined) return;
       grantedAt.push(fixture.clock.now());
-      asking.permit.used();
+      asking.permit.markSent();
       asking.permit.report(ACCEPTED);
       asking.permit.release();
     });
@@ -207,7 +207,7 @@ describe('bodies', () => {
     for (let index = 0; index < 20; index++) {
       void fixture
         .enter(DAY_MS, { priority: 'low', caller: '' })
-        .admitted()
+        .waitForAdmission()
         .then(() => low++);
     }
     await fixture.clock.advance(0);
@@ -218,7 +218,7 @@ describe('bodies', () => {
     for (let index = 0; index < 4; index++)
       void fixture
         .enter(DAY_MS)
-        .admitted()
+        .waitForAdmission()
         .then(() => normal++);
     await fixture.clock.advance(0);
     expect(normal).toBe(2);
@@ -231,7 +231,7 @@ describe('bodies', () => {
     let admitted = 0;
     void fixture
       .enter(DAY_MS)
-      .admitted()
+      .waitForAdmission()
       .then(() => admitted++);
     for (const ticket of first.slice(0, 2)) ticket.leave();
     await fixture.clock.advance(0);

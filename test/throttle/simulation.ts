@@ -67,8 +67,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   };
   const call = async (): Promise<void> => {
     const ticket = throttle.enter(clock.now() + deadlineMs);
-    await ticket.admitted();
-    while (!(await attempt(await ticket.permit())));
+    await ticket.waitForAdmission();
+    while (!(await attempt(await ticket.waitForPermit())));
     servedAt.push(clock.now());
     ticket.leave();
   };

@@ -1,9 +1,9 @@
 /** Virtual time for simulations: runs timer after timer until none is left, with only the turns of promises in between. */
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
-import { ExpiryHeap, type Expiring } from '../../src/throttle/queue/expiry-heap.ts';
+import { ExpiryHeap, type ExpiryEntry } from '../../src/throttle/queue/expiry-heap.ts';
 
-class Timer implements Expiring {
-  expirySlot = -1;
+class Timer implements ExpiryEntry {
+  expiryHeapIndex = -1;
   readonly expiresAt: number;
   readonly run: () => void;
 

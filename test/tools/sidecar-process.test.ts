@@ -4,7 +4,7 @@ import { spawnSidecar } from '../support/sidecar-process.ts';
 
 const PRINTS = "printf '%60000s\\n' '' >&2; printf '%60000s\\n' ''; echo the last line";
 const shell = (script: string) =>
-  spawnSidecar({ name: 'prints-and-ends', program: ['/bin/sh', '-c'], args: [script], patienceMs: 15_000 });
+  spawnSidecar({ name: 'prints-and-ends', program: ['/bin/sh', '-c'], args: [script], lineTimeoutMs: 15_000 });
 
 it.each([
   ['exits', 'exit 3', { code: 3, signal: null }],
@@ -18,7 +18,7 @@ it.each([
 it('a last line is found, and one that never came is not waited for', async () => {
   for (let times = 0; times < 10; times++) {
     await using process = shell(`${PRINTS}; kill -9 $$`);
-    expect(await process.line(/^the last/)).toBe('the last line');
-    await expect(process.line(/^another/)).rejects.toThrow('ended with SIGKILL before it printed /^another/');
+    expect(await process.waitForLine(/^the last/)).toBe('the last line');
+    await expect(process.waitForLine(/^another/)).rejects.toThrow('ended with SIGKILL before it printed /^another/');
   }
 });

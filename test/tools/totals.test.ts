@@ -1,9 +1,9 @@
 /** What vitest's report leaves out must not pass for green. */
 import { describe, expect, it } from 'vitest';
 import { countTests, nameFailures } from '../../tools/test-run/totals.ts';
-import type { Report } from '../../tools/test-run/totals.ts';
+import type { VitestReport } from '../../tools/test-run/totals.ts';
 
-function report(...files: { name: string; passed?: number; failed?: number; broken?: boolean }[]): Report {
+function report(...files: { name: string; passed?: number; failed?: number; broken?: boolean }[]): VitestReport {
   const total = (key: 'passed' | 'failed'): number => files.reduce((sum, file) => sum + (file[key] ?? 0), 0);
   return {
     numPassedTests: total('passed'),
@@ -43,7 +43,7 @@ describe('countTests', () => {
 });
 
 it('says of a file that does not load what kept it from that', () => {
-  expect(countTests(report({ name: 'b', broken: true }), 1).uncounted).toEqual([
+  expect(countTests(report({ name: 'b', broken: true }), 1).extraFailures).toEqual([
     'b did not load: SyntaxError: no such export',
   ]);
 });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { followTrust } from '../../src/platform/tls.ts';
+import { createTlsContextProvider } from '../../src/platform/tls.ts';
 import type { ClientCertificateFiles } from '../../src/platform/tls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
@@ -52,7 +52,7 @@ beforeEach(() => {
   install(certificates.issue('first'));
 });
 
-const trust = (shown?: ClientCertificateFiles) => followTrust(certificates.caFile, shown);
+const trust = (shown?: ClientCertificateFiles) => createTlsContextProvider(certificates.caFile, shown);
 
 describe('an upstream that asks for a certificate', () => {
   it('is shown it', async () => {

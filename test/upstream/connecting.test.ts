@@ -4,7 +4,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import type { TLSSocket, TlsOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { followTrust } from '../../src/platform/tls.ts';
+import { createTlsContextProvider } from '../../src/platform/tls.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates } from '../support/certificates.ts';
 import { openUpstream, send } from './wire.ts';
@@ -33,7 +33,7 @@ async function overTls(terms: {
     socket.on('error', () => socket.destroy()).end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
   });
   const port = await portOf(server, host);
-  const trust = followTrust(trusted ? certificates.caFile : undefined);
+  const trust = createTlsContextProvider(trusted ? certificates.caFile : undefined);
   await using upstream = openUpstream(new URL(`https://${host}:${String(port)}`), { trust, ...terms.options });
   const end = await send(upstream).end;
   server.close();
@@ -66,7 +66,7 @@ describe('TLS', () => {
     ['for another host name', { names: 'DNS:other.example' }, 'ERR_TLS_CERT_ALTNAME_INVALID'],
   ])('with a trusted certificate %s is refused, and never tried again', async (_, options, code) => {
     using own = makeCertificates(options);
-    const end = await overTls({ server: own, options: { trust: followTrust(own.caFile) } });
+    const end = await overTls({ server: own, options: { trust: createTlsContextProvider(own.caFile) } });
     expect(end).toMatchObject({
       kind: 'failed',
       failure: { kind: 'unreachable', proxyStatus: 'tls_certificate_error', permanent: true },
@@ -97,7 +97,7 @@ describe('TLS', () => {
     const server = createPlainServer((socket) => {
       socket.on('error', () => socket.destroy()).end('HTTP/1.1 400 Bad Request\r\n\r\n');
     });
-    const trust = followTrust(certificates.caFile);
+    const trust = createTlsContextProvider(certificates.caFile);
     await using upstream = openUpstream(new URL(`https://127.0.0.1:${String(await portOf(server))}`), {
       trust,
     });
@@ -110,7 +110,7 @@ describe('TLS', () => {
 
   it('that never answers counts as a connection that did not open in time', async () => {
     const server = createPlainServer((socket) => socket.on('error', () => socket.destroy()).resume());
-    const trust = followTrust(certificates.caFile);
+    const trust = createTlsContextProvider(certificates.caFile);
     const options = { trust, connectTimeoutMs: 200 };
     await using upstream = openUpstream(new URL(`https://127.0.0.1:${String(await portOf(server))}`), options);
     expect(await send(upstream).end).toMatchObject({
@@ -129,7 +129,7 @@ describe('an address', () => {
     });
     const port = await portOf(server);
     await new Promise((resolve) => server.close(resolve));
-    await using upstream = openUpstream(new URL(`http://127.0.0.1:${String(port)}`), { connections: 2 });
+    await using upstream = openUpstream(new URL(`http://127.0.0.1:${String(port)}`), { maxConnections: 2 });
     const ends = await Promise.all(Array.from({ length: 6 }, () => send(upstream).end));
     for (const end of ends) {
       expect(end).toMatchObject({

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { ProxyFault } from '../../src/platform/egress/proxy-fault.ts';
 import {
   abortedFailure,
-  describeConnectFailure,
-  describeExchangeFailure,
+  classifyConnectError,
+  classifyExchangeError,
   timeoutFailure,
 } from '../../src/upstream/failure.ts';
 
@@ -15,7 +15,7 @@ function fault(code: string, message = 'secret-free'): Error {
 describe('a connection that never opened', () => {
   it.each([true, false])('through a proxy, in the words of its own: permanent %s', (permanent) => {
     const error = new ProxyFault('the egress proxy p.test:3128 says no', 'destination_unavailable', permanent);
-    expect(describeConnectFailure(error)).toEqual({
+    expect(classifyConnectError(error)).toEqual({
       kind: 'unreachable',
       detail: 'the upstream cannot be reached: the egress proxy p.test:3128 says no',
       proxyStatus: 'destination_unavailable',
@@ -41,26 +41,26 @@ describe('a connection that never opened', () => {
     ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls_certificate_error', true],
     ['ESOMETHING', 'destination_unavailable', false],
   ])('%s is unreachable: %s', (code, proxyStatus, permanent) => {
-    const failure = describeConnectFailure(fault(code));
+    const failure = classifyConnectError(fault(code));
     expect(failure).toMatchObject({ kind: 'unreachable', proxyStatus, permanent });
     expect(failure.detail).toContain(code);
   });
 
   it('names the first of several addresses’ faults', () => {
     const both = new AggregateError([fault('ECONNREFUSED'), fault('ENETUNREACH')]);
-    expect(describeConnectFailure(both)).toMatchObject({ proxyStatus: 'connection_refused' });
+    expect(classifyConnectError(both)).toMatchObject({ proxyStatus: 'connection_refused' });
   });
 
   it('is never made of what cannot be sent', () => {
-    expect(describeConnectFailure(fault('UND_ERR_INVALID_ARG', 'invalid x header'))).toMatchObject({
+    expect(classifyConnectError(fault('UND_ERR_INVALID_ARG', 'invalid x header'))).toMatchObject({
       kind: 'refused',
       permanent: true,
     });
   });
 
   it.each([undefined, null, 'text', 7, {}, { code: 9 }])('survives %j', (error) => {
-    expect(describeConnectFailure(error).kind).toBe('unreachable');
-    expect(describeExchangeFailure(error).kind).toBe('reset');
+    expect(classifyConnectError(error).kind).toBe('unreachable');
+    expect(classifyExchangeError(error).kind).toBe('reset');
   });
 });
 
@@ -75,11 +75,11 @@ describe('an exchange that broke', () => {
     ['UND_ERR_HEADERS_OVERFLOW', 'protocol', true],
     ['ERR_INVALID_CHAR', 'protocol', true],
   ])('%s is %s', (code, kind, permanent) => {
-    expect(describeExchangeFailure(fault(code))).toMatchObject({ kind, permanent });
+    expect(classifyExchangeError(fault(code))).toMatchObject({ kind, permanent });
   });
 
   it('with an upgrade that nobody asked for is a fault of the protocol', () => {
-    expect(describeExchangeFailure(fault('UND_ERR_SOCKET', 'bad upgrade')).kind).toBe('protocol');
+    expect(classifyExchangeError(fault('UND_ERR_SOCKET', 'bad upgrade')).kind).toBe('protocol');
   });
 });
 
@@ -97,7 +97,7 @@ describe('a TLS alert about the certificate of the client, in the words of each 
     'ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE',
     'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED',
   ])('%s', (code) => {
-    expect(describeExchangeFailure(fault(code))).toMatchObject({
+    expect(classifyExchangeError(fault(code))).toMatchObject({
       kind: 'unreachable',
       detail: expect.stringContaining('upstream.tlsCertificateFile') as unknown,
       proxyStatus: 'tls_certificate_error',

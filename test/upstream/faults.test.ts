@@ -1,9 +1,9 @@
 /** An attempt's outcome for everything that an upstream can do wrong, held and relayed; time-outs in virtual time. */
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { HELD_ANSWER_MAX_BYTES } from '../../src/upstream/attempt.ts';
+import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/attempt.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { untilStill } from '../support/until.ts';
+import { waitUntilStable } from '../support/until.ts';
 import { afterHead, openUpstream, SeenAnswer, send, soFar, startWireServer, until } from './wire.ts';
 import type { SendOptions } from './wire.ts';
 
@@ -111,7 +111,7 @@ describe('within an answer’s body', () => {
 
     const held = await answered(bytes, then, { hold: true });
     expect(held.end).toMatchObject({ kind: 'held', answer: { head: { status: 200 } } });
-    expect(held.end.kind === 'held' ? held.end.answer.fault : '').toMatch(fault);
+    expect(held.end.kind === 'held' ? held.end.response.fault : '').toMatch(fault);
     expect(held.seen.head).toBeUndefined();
   });
 
@@ -133,7 +133,7 @@ describe('within an answer’s body', () => {
 
   it('bytes beyond the length belong to nobody, and their connection is not used again', async () => {
     await using server = await startWireServer(afterHead(`${KEPT}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`));
-    await using upstream = openUpstream(server.url, { connections: 1 });
+    await using upstream = openUpstream(server.url, { maxConnections: 1 });
     const first = send(upstream);
     expect((await first.end).kind).toBe('relayed');
     expect(first.seen.body.toString()).toBe('ok');
@@ -183,22 +183,22 @@ describe('a held answer', () => {
   it('is given whole', async () => {
     const { end, seen } = await answered(KEPT, 'stay', { hold: true });
     expect(end).toMatchObject({ kind: 'held', answer: { head: { status: 200 } } });
-    expect(end.kind === 'held' ? end.answer.body.toString() : '').toBe('ok');
+    expect(end.kind === 'held' ? end.response.body.toString() : '').toBe('ok');
     expect(seen.head).toBeUndefined();
   });
 
   it.each([0, 1])('of 256 KiB and %i bytes is streamed only when it is larger', async (extra) => {
-    const body = 'x'.repeat(HELD_ANSWER_MAX_BYTES + extra);
+    const body = 'x'.repeat(HELD_RESPONSE_MAX_BYTES + extra);
     const bytes = `HTTP/1.1 429 Too Many\r\nContent-Length: ${String(body.length)}\r\n\r\n${body}`;
     const { end, seen } = await answered(bytes, 'stay', { hold: true });
     expect(end.kind).toBe(extra === 0 ? 'held' : 'relayed');
-    const length = end.kind === 'held' ? end.answer.body.length : seen.body.length;
+    const length = end.kind === 'held' ? end.response.body.length : seen.body.length;
     expect(length).toBe(body.length);
     expect(seen.ending).toBe(extra === 0 ? 'open' : 'ended');
   });
 
   it('that grew too large and then breaks off is cut', async () => {
-    const body = 'x'.repeat(HELD_ANSWER_MAX_BYTES + 1);
+    const body = 'x'.repeat(HELD_RESPONSE_MAX_BYTES + 1);
     const bytes = `HTTP/1.1 429 Too Many\r\nContent-Length: 9999999\r\n\r\n${body}`;
     const { end, seen } = await answered(bytes, 'fin', { hold: true });
     expect(end).toMatchObject({ kind: 'relayed', head: { status: 429 } });
@@ -289,7 +289,7 @@ describe('backpressure', () => {
     seen.takesMore = false;
     const sent = send(upstream, { seen });
     await until(() => seen.resume !== undefined);
-    expect(await untilStill(() => seen.body.length)).toBeLessThan(1_000_000);
+    expect(await waitUntilStable(() => seen.body.length)).toBeLessThan(1_000_000);
     seen.takesMore = true;
     seen.resume?.();
     expect((await sent.end).kind).toBe('relayed');

@@ -66,7 +66,7 @@ it('writes the path, the fields and their bytes as they were given, and the upst
     'Bearer t',
   ];
   const path = "/v1//a%2F;p=(1)?q=a'b|c{d}&x=%zz&e=\u00e9";
-  const bytes = await onTheWire({ path, fields }, hasHead);
+  const bytes = await onTheWire({ path, headers: fields }, hasHead);
   const [requestLine, ...lines] = bytes.split('\r\n');
   expect(requestLine).toBe(`GET ${path} HTTP/1.1`);
   expect(lines.filter((line) => /^(?:x-|cookie|authorization)/i.test(line))).toEqual([
@@ -94,7 +94,7 @@ it('keeps a connection for the next request', async () => {
   await using server = await startWireServer((socket, received) => {
     if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 204 No Content\r\n\r\n');
   });
-  await using upstream = openUpstream(server.url, { connections: 1 });
+  await using upstream = openUpstream(server.url, { maxConnections: 1 });
   for (const path of ['/a', '/b', '/c']) expect((await send(upstream, { path }).end).kind).toBe('relayed');
   expect(server.sockets).toHaveLength(1);
   expect(server.received[0]?.match(/^GET .*$/gm)?.map((line) => line.split(' ')[1])).toEqual(['/a', '/b', '/c']);
@@ -108,5 +108,5 @@ it('an answer’s fields keep their order, case, repetition and bytes', async ()
   await sent.end;
   expect(sent.seen.head).toMatchObject({ status: 200, statusText: 'OK' });
   const expected = ['Set-Cookie', 'a=1', 'X-Latin', 'caf\u00e9', 'set-cookie', 'b=2', 'Content-Length', '0'];
-  expect(sent.seen.head?.fields).toEqual(expected);
+  expect(sent.seen.head?.headers).toEqual(expected);
 });

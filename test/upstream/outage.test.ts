@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
-import { followTrust } from '../../src/platform/tls.ts';
+import { createTlsContextProvider } from '../../src/platform/tls.ts';
 import { PROBE_INTERVAL_MS } from '../../src/upstream/circuit.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -38,7 +38,13 @@ describe('an upstream that lets every connection time out', () => {
     const clock = new ManualClock();
     const events: SidecarEvent[] = [];
     const observe = (event: SidecarEvent): void => void events.push(event);
-    const options = { clock, observe, trust: followTrust(undefined), connectTimeoutMs: 100, connections: 8 };
+    const options = {
+      clock,
+      observe,
+      trust: createTlsContextProvider(undefined),
+      connectTimeoutMs: 100,
+      connections: 8,
+    };
     await using upstream = openUpstream(silent.url, options);
     const first = Array.from({ length: 5 }, () => send(upstream).end);
     // The connect time-out is undici's, on the real clock; the circuit reads this one.
@@ -94,7 +100,7 @@ describe('a connection that has grown old', () => {
     await using server = await startWireServer((socket, received) => {
       if (received.endsWith('\r\n\r\n')) socket.write(OK);
     });
-    await using upstream = openUpstream(server.url, { clock, maxConnectionAgeMs: 300_000, connections: 1 });
+    await using upstream = openUpstream(server.url, { clock, maxConnectionAgeMs: 300_000, maxConnections: 1 });
     await send(upstream).end;
     await clock.advance(299_000);
     await send(upstream).end;
@@ -109,7 +115,7 @@ describe('a connection that has grown old', () => {
     await using server = await startWireServer((socket, _, index) => {
       if (index > 0) socket.write(OK);
     });
-    await using upstream = openUpstream(server.url, { clock, maxConnectionAgeMs: 1000, connections: 1 });
+    await using upstream = openUpstream(server.url, { clock, maxConnectionAgeMs: 1000, maxConnections: 1 });
     const old = send(upstream);
     while (server.received[0]?.includes('GET') !== true) await new Promise(setImmediate);
     await clock.advance(2000);
@@ -138,7 +144,7 @@ describe('the file of trusted authorities', () => {
     onTestFinished(() => void server.close());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = new URL(`https://127.0.0.1:${String((server.address() as AddressInfo).port)}`);
-    await using upstream = openUpstream(url, { trust: followTrust(caFile) });
+    await using upstream = openUpstream(url, { trust: createTlsContextProvider(caFile) });
     expect((await send(upstream).end).kind).toBe('relayed');
 
     server.setSecureContext(after);
@@ -159,8 +165,10 @@ describe('the file of trusted authorities', () => {
       rmSync(folder, { recursive: true });
     });
     const file = join(folder, 'ca.pem');
-    expect(() => followTrust(file)).toThrow('ENOENT');
+    expect(() => createTlsContextProvider(file)).toThrow('ENOENT');
     writeFileSync(file, 'no certificate');
-    expect(() => followTrust(file)).toThrow(`${file} of trusted authorities does not begin with a PEM certificate`);
+    expect(() => createTlsContextProvider(file)).toThrow(
+      `${file} of trusted authorities does not begin with a PEM certificate`,
+    );
   });
 });

@@ -17,7 +17,7 @@ const REFUSED = [
 describe('requests that cannot be put into HTTP', () => {
   it.each([1, 3])('cost none of %i connections', async (connections) => {
     await using server = await startWireServer(afterHead(OK));
-    await using upstream = openUpstream(server.url, { connections });
+    await using upstream = openUpstream(server.url, { maxConnections: connections });
     for (const request of REFUSED) {
       for (let times = 0; times <= connections; times++) {
         expect(await send(upstream, request).end).toMatchObject({ kind: 'failed', failure: { kind: 'refused' } });
@@ -31,7 +31,7 @@ describe('requests that cannot be put into HTTP', () => {
     await using server = await startWireServer((socket, received) => {
       if (received.endsWith('\r\n\r\n')) setTimeout(() => socket.write(OK), 20);
     });
-    await using upstream = openUpstream(server.url, { connections: 1 });
+    await using upstream = openUpstream(server.url, { maxConnections: 1 });
     const ends = [
       send(upstream),
       send(upstream, { path: 'bad' }),
@@ -49,7 +49,7 @@ describe('abort', () => {
     await using server = await startWireServer((socket, received) => {
       if (received.endsWith('\r\n\r\n')) setTimeout(() => socket.write(OK), 20);
     });
-    await using upstream = openUpstream(server.url, { connections: 1 });
+    await using upstream = openUpstream(server.url, { maxConnections: 1 });
     const first = send(upstream, { path: '/first' });
     const body = new Readable({ read: () => undefined });
     const second = send(upstream, { path: '/second', method: 'POST', body });
@@ -66,7 +66,7 @@ describe('abort', () => {
     await using server = await startWireServer((socket, received) => {
       if (received.endsWith('\r\n\r\n')) setTimeout(() => socket.write(OK), 20);
     });
-    await using upstream = openUpstream(server.url, { connections: 1 });
+    await using upstream = openUpstream(server.url, { maxConnections: 1 });
     const first = send(upstream, { path: '/first' });
     await until(() => server.received[0]?.includes('/first') === true);
     const second = send(upstream, { path: '/second' });
@@ -82,7 +82,7 @@ describe('abort', () => {
     await using server = await startWireServer((socket, _, index) => {
       if (index > 0) socket.write(OK);
     });
-    await using upstream = openUpstream(server.url, { connections: 1 });
+    await using upstream = openUpstream(server.url, { maxConnections: 1 });
     const body = new Readable({ read: () => undefined });
     body.push('half');
     const first = send(upstream, { method: 'POST', body });
@@ -119,7 +119,7 @@ describe('an idle connection that the upstream ends', () => {
     await using server = await startWireServer((socket, received) => {
       if (/\r\n\r\nx?$/.test(received)) socket.write(OK);
     });
-    await using upstream = openUpstream(server.url, { connections: 1 });
+    await using upstream = openUpstream(server.url, { maxConnections: 1 });
     await send(upstream).end;
     server.sockets[0]?.end();
     const sent = send(upstream, { method: 'POST', body: Buffer.from('x') });
@@ -131,7 +131,7 @@ describe('an idle connection that the upstream ends', () => {
     await using server = await startWireServer((socket, received) => {
       if (received.endsWith('\r\n\r\n')) socket.write(OK.replace('\r\n', '\r\nKeep-Alive: timeout=2\r\n'));
     });
-    await using upstream = openUpstream(server.url, { connections: 1 });
+    await using upstream = openUpstream(server.url, { maxConnections: 1 });
     expect((await send(upstream).end).kind).toBe('relayed');
     expect((await send(upstream).end).kind).toBe('relayed');
     expect(server.sockets).toHaveLength(2);
@@ -141,7 +141,7 @@ describe('an idle connection that the upstream ends', () => {
     await using server = await startWireServer((socket, received) => {
       if (received.endsWith('\r\n\r\n')) socket.write(OK);
     });
-    await using upstream = openUpstream(server.url, { connections: 1 });
+    await using upstream = openUpstream(server.url, { maxConnections: 1 });
     await send(upstream).end;
     server.sockets[0]?.resetAndDestroy();
     const sent = send(upstream, { method: 'POST', body: Buffer.from('x') });
@@ -155,7 +155,7 @@ it('never has more connections than it may', async () => {
   await using server = await startWireServer((socket, received) => {
     if (received.endsWith('\r\n\r\n')) setTimeout(() => socket.write(OK), 5);
   });
-  await using upstream = openUpstream(server.url, { connections: 3 });
+  await using upstream = openUpstream(server.url, { maxConnections: 3 });
   const ends = await Promise.all(Array.from({ length: 20 }, () => send(upstream).end));
   expect(ends.every(({ kind }) => kind === 'relayed')).toBe(true);
   expect(server.sockets).toHaveLength(3);

@@ -13,7 +13,7 @@ function startHalfAnswering() {
 
 it('more connections are there at once, for those that wait as well', async () => {
   await using server = await startHalfAnswering();
-  await using upstream = openUpstream(server.url, { connections: 1 });
+  await using upstream = openUpstream(server.url, { maxConnections: 1 });
   const first = send(upstream);
   const waiting = send(upstream);
   await until(() => first.heads.length === 1);
@@ -33,7 +33,7 @@ it('more connections are there at once, for those that wait as well', async () =
 
 it('idle connections beyond the bound are given up, and those in use when they are free', async () => {
   await using server = await startHalfAnswering();
-  await using upstream = openUpstream(server.url, { connections: 3 });
+  await using upstream = openUpstream(server.url, { maxConnections: 3 });
   const all = [send(upstream), send(upstream), send(upstream)];
   await until(() => all.every(({ heads }) => heads.length === 1));
   server.sockets[0]?.write('ok');
@@ -50,7 +50,7 @@ it('fewer connections hold for what comes after', async () => {
   await using server = await startWireServer((socket, received) => {
     if (received.endsWith('\r\n\r\n')) setTimeout(() => socket.write(`${HEAD}ok`), 20);
   });
-  await using upstream = openUpstream(server.url, { connections: 3 });
+  await using upstream = openUpstream(server.url, { maxConnections: 3 });
   upstream.resize(1);
   const ends = await Promise.all([send(upstream), send(upstream), send(upstream)].map(({ end }) => end));
   expect(ends.map(({ kind }) => kind)).toEqual(['relayed', 'relayed', 'relayed']);
@@ -59,7 +59,7 @@ it('fewer connections hold for what comes after', async () => {
 
 it('closing ends what is under way on the former connections as well', async () => {
   await using server = await startHalfAnswering();
-  await using upstream = openUpstream(server.url, { connections: 1 });
+  await using upstream = openUpstream(server.url, { maxConnections: 1 });
   const busy = send(upstream);
   await until(() => busy.heads.length === 1);
   upstream.resize(2);

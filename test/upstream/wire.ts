@@ -2,11 +2,11 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { systemClock } from '../../src/platform/clock.ts';
-import { goDirectly } from '../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../src/platform/egress/egress.ts';
 import type { Clock } from '../../src/platform/clock.ts';
-import type { AnswerHead } from '../../src/upstream/answer-head.ts';
+import type { UpstreamResponse } from '../../src/upstream/answer-head.ts';
 import type { Attempt } from '../../src/upstream/attempt.ts';
-import type { AnswerTarget, AttemptEnd } from '../../src/upstream/attempt-terms.ts';
+import type { ResponseSink, AttemptResult } from '../../src/upstream/attempt-terms.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import type { Upstream, UpstreamOptions, UpstreamRequest } from '../../src/upstream/client.ts';
 
@@ -64,8 +64,8 @@ export function afterHead(bytes: string | Buffer, then: (socket: Socket) => void
 }
 
 /** Remembers what a client would see. */
-export class SeenAnswer implements AnswerTarget {
-  head: AnswerHead | undefined;
+export class SeenAnswer implements ResponseSink {
+  head: UpstreamResponse | undefined;
   readonly chunks: Buffer[] = [];
   ending: 'open' | 'ended' | 'cut' = 'open';
   /** Called back by a test that plays a slow client. */
@@ -74,7 +74,7 @@ export class SeenAnswer implements AnswerTarget {
   /** Called with every chunk. */
   onChunk: () => void = () => undefined;
 
-  begin(head: AnswerHead): void {
+  begin(head: UpstreamResponse): void {
     this.head = head;
   }
 
@@ -92,7 +92,7 @@ export class SeenAnswer implements AnswerTarget {
     this.ending = 'ended';
   }
 
-  takeBack(): boolean {
+  discardUnsent(): boolean {
     return false;
   }
 
@@ -108,8 +108,8 @@ export class SeenAnswer implements AnswerTarget {
 export interface Sent {
   readonly attempt: Attempt;
   readonly seen: SeenAnswer;
-  readonly heads: readonly AnswerHead[];
-  readonly end: Promise<AttemptEnd>;
+  readonly heads: readonly UpstreamResponse[];
+  readonly end: Promise<AttemptResult>;
 }
 
 export interface SendOptions extends Partial<UpstreamRequest> {
@@ -123,17 +123,17 @@ export interface SendOptions extends Partial<UpstreamRequest> {
 /** Sends one request, a GET of `/` unless told otherwise. */
 export function send(upstream: Upstream, options: SendOptions = {}): Sent {
   const { hold = false, responseTimeoutMs = 30_000, bodyIdleTimeoutMs = 0, seen = new SeenAnswer() } = options;
-  const heads: AnswerHead[] = [];
-  const { method = 'GET', path = '/', fields = [], body, contentLength, needsNewConnection = false } = options;
+  const heads: UpstreamResponse[] = [];
+  const { method = 'GET', path = '/', headers = [], body, contentLength, needsNewConnection = false } = options;
   const attempt = upstream.send(
-    { method, path, fields, body, contentLength, needsNewConnection },
+    { method, path, headers, body, contentLength, needsNewConnection },
     {
       onStart: () => undefined,
       onHead: (head) => {
         heads.push(head);
         return hold ? 'hold' : seen;
       },
-      onOverflow: () => seen,
+      onBufferExceeded: () => seen,
       responseTimeoutMs,
       bodyIdleTimeoutMs,
     },
@@ -148,18 +148,18 @@ export function openUpstream(baseUrl: URL, options: Partial<UpstreamOptions> & {
     clock: systemClock,
     baseUrl,
     trust: undefined,
-    egress: goDirectly,
+    egress: selectNoProxy,
     connectTimeoutMs: 5000,
     maxConnectionAgeMs: 0,
     observe: () => undefined,
-    connections: 4,
+    maxConnections: 4,
     ...options,
   });
   return { ...upstream, [Symbol.asyncDispose]: () => upstream.close() };
 }
 
 /** The outcome if there is one, else `waiting`. */
-export function soFar(end: Promise<AttemptEnd>): Promise<AttemptEnd | 'waiting'> {
+export function soFar(end: Promise<AttemptResult>): Promise<AttemptResult | 'waiting'> {
   return Promise.race([end, Promise.resolve('waiting' as const)]);
 }
 

@@ -32,9 +32,9 @@ export interface Binary {
   /** The licences of all that is inside. */
   readonly licences: string;
   /** Libraries and versions that the host must have; undefined where this is not known. */
-  readonly needs: readonly string[] | undefined;
+  readonly requiredLibraries: readonly string[] | undefined;
   /** What would have made it smaller or need less, and did not work. */
-  readonly remarks: readonly string[];
+  readonly notes: readonly string[];
 }
 
 /**
@@ -53,17 +53,24 @@ export async function buildBinary(file: string): Promise<Binary> {
     const code = bundle.files.map((file) => file.code).join('');
     writeFileSync(main, code);
     const { executable, remarks } = copyNode(work);
-    inject(work, { main, executable, output: file });
+    embedProgram(work, { main, executable, output: file });
     const image = readFileSync(file);
-    if (process.platform === 'linux') remarks.push(...withoutLibatomic(file, image));
+    if (process.platform === 'linux') remarks.push(...removeLibatomic(file, image));
     // The signature of the copied Node.js no longer fits, and macOS runs nothing that is signed wrongly.
-    if (process.platform === 'darwin') succeed('codesign', ['--sign', '-', '--force', file]);
+    if (process.platform === 'darwin') runOrThrow('codesign', ['--sign', '-', '--force', file]);
     const licences = `${file}.licences.txt`;
     writeFileSync(licences, gatherLicences(ROOT, [...bundle.modules, ...Object.values(ASSETS)]));
-    tryOut(file);
+    checkVersion(file);
     const elf = parseElf(image);
-    const needs = elf && [...elf.needed(), ...elf.newestVersions()];
-    return { file, bytes: statSync(file).size, bundleBytes: Buffer.byteLength(code), licences, needs, remarks };
+    const needs = elf && [...elf.neededLibraries(), ...elf.newestSymbolVersions()];
+    return {
+      file,
+      bytes: statSync(file).size,
+      bundleBytes: Buffer.byteLength(code),
+      licences,
+      requiredLibraries: needs,
+      notes: remarks,
+    };
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
@@ -90,7 +97,7 @@ const RUNTIME_FLAGS = [
   '--expose-gc',
 ];
 
-function inject(work: string, terms: { main: string; executable: string; output: string }): void {
+function embedProgram(work: string, terms: { main: string; executable: string; output: string }): void {
   const settings = join(work, 'sea.json');
   writeFileSync(
     settings,
@@ -105,10 +112,10 @@ function inject(work: string, terms: { main: string; executable: string; output:
       assets: ASSETS,
     }),
   );
-  succeed(process.execPath, [...RUNTIME_FLAGS, '--build-sea', settings]);
+  runOrThrow(process.execPath, [...RUNTIME_FLAGS, '--build-sea', settings]);
 }
 
-function withoutLibatomic(file: string, image: Buffer): string[] {
+function removeLibatomic(file: string, image: Buffer): string[] {
   const obstacle = dropLibatomic(image);
   if (obstacle !== undefined) return [`libatomic.so.1 must be installed where it runs: ${obstacle}`];
   writeFileSync(file, image);
@@ -117,13 +124,13 @@ function withoutLibatomic(file: string, image: Buffer): string[] {
 }
 
 /** A binary that cannot say its version is none. */
-function tryOut(file: string): void {
+function checkVersion(file: string): void {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
-  const said = succeed(file, ['--version'], {}).trim();
+  const said = runOrThrow(file, ['--version'], {}).trim();
   if (said !== version) throw new Error(`${file} --version says ${said} and not ${version}`);
 }
 
-function succeed(program: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): string {
+function runOrThrow(program: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): string {
   const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: 'utf8', env });
   if (status !== 0) throw new Error(`${program} ${args.join(' ')} failed: ${error?.message ?? stderr}`);
   return stdout;

@@ -70,12 +70,12 @@ export class Elf {
   }
 
   /** The libraries that the loader looks for, by name. */
-  needed(): string[] {
+  neededLibraries(): string[] {
     return [...this.#dynamic()].filter(({ tag }) => tag === TAG.needed).map(({ value }) => this.#text(value));
   }
 
   /** The newest version of each series of symbols that the libraries must have, such as GLIBC_2.28. */
-  newestVersions(): string[] {
+  newestSymbolVersions(): string[] {
     const newest = new Map<string, string>();
     for (const name of [...this.#neededVersions()].flatMap(({ names }) => names)) {
       const series = name.replace(/_[^_]*$/, '');
@@ -105,7 +105,7 @@ export class Elf {
   }
 
   /** The loader no longer looks for the library. Its symbols must have been bound already. */
-  forget(library: string): void {
+  removeLibrary(library: string): void {
     const { image } = this;
     for (const { library: name, at, previousAt, next } of this.#neededVersions()) {
       if (name !== library) continue;

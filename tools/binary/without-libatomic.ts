@@ -48,12 +48,12 @@ const STUB = Buffer.from('ff25', 'hex');
 export function dropLibatomic(image: Buffer): string | undefined {
   const elf = parseElf(image);
   if (elf === undefined) return 'not an x86-64 Linux executable with fixed addresses';
-  if (!elf.needed().includes(LIBRARY)) return undefined;
+  if (!elf.neededLibraries().includes(LIBRARY)) return undefined;
   const [relocation, ...others] = elf.relocationsFrom(LIBRARY);
   if (relocation?.symbol !== FUNCTION || relocation.type !== JUMP_SLOT || others.length > 0)
     return `more of ${LIBRARY} is used than ${FUNCTION}`;
   if (!elf.isBoundAtStart()) return 'symbols are bound on demand';
-  const odd = findOddCall(elf, relocation.slot);
+  const odd = findUnsupportedCall(elf, relocation.slot);
   if (odd !== undefined) return odd;
   const address = elf.appendCode(COMPARE_EXCHANGE_8);
   if (address === undefined) return 'no room after the code';
@@ -61,12 +61,12 @@ export function dropLibatomic(image: Buffer): string | undefined {
   // Type 0 tells the loader to leave the slot as it is.
   image.fill(0, relocation.entryAt + 8, relocation.entryAt + 24);
   image.writeUInt16LE(GLOBAL_VERSION, relocation.versionAt);
-  elf.forget(LIBRARY);
+  elf.removeLibrary(LIBRARY);
   return undefined;
 }
 
 /** Says in words what is not a call with a size of 8 bytes. */
-function findOddCall(elf: Elf, slot: number): string | undefined {
+function findUnsupportedCall(elf: Elf, slot: number): string | undefined {
   const { bytes, address } = elf.code();
   const stubs = [...findAll(bytes, STUB)].filter((at) => address + at + 6 + bytes.readInt32LE(at + 2) === slot);
   if (stubs.length !== 1) return `${String(stubs.length)} stubs of ${FUNCTION}`;

@@ -6,19 +6,19 @@ import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { build, type OutputChunk, type OutputOptions, type RolldownOutput } from 'rolldown';
-import { finish } from './finish.ts';
+import { postProcess } from './finish.ts';
 
 /** Asked for by a dependency that does without it: the Redis client, for commands that are not used. */
-const DISPENSABLE = new Set(['@node-rs/xxhash']);
+const OPTIONAL_PACKAGES = new Set(['@node-rs/xxhash']);
 
 /** Imported when first wanted, by few: these stay packages. */
-const LATE = ['@opentelemetry/', '@redis/client', 'http-proxy-3', 'jose/'];
+const EXTERNAL_PACKAGES = ['@opentelemetry/', '@redis/client', 'http-proxy-3', 'jose/'];
 
 /**
  * A stack trace says where: names stay. Comments and spaces do not, since V8 keeps the text as long as the program runs. What one file has of
  * another goes by its name, too: a newer file beside a running program then has what is meant, or says that it has not.
  */
-const TERSE: OutputOptions = {
+const MINIFY_OPTIONS: OutputOptions = {
   comments: false,
   minifyInternalExports: false,
   minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
@@ -35,13 +35,13 @@ export interface Bundle {
   readonly modules: readonly string[];
 }
 
-/** The bundle of src/main.ts: `main.js`, and beside it what is imported late; packages of {@link LATE} are looked for in node_modules. */
+/** The bundle of src/main.ts: `main.js`, and beside it what is imported late; packages of {@link EXTERNAL_PACKAGES} are looked for in node_modules. */
 export async function bundleProgram(root: string): Promise<Bundle> {
-  const output = await bundle(root, (name) => LATE.some((late) => name.startsWith(late)), {
+  const output = await bundle(root, (name) => EXTERNAL_PACKAGES.some((late) => name.startsWith(late)), {
     entryFileNames: 'main.js',
     chunkFileNames: '[name].js',
   });
-  return bundleOf(output.filter((file) => file.type === 'chunk'));
+  return toBundle(output.filter((file) => file.type === 'chunk'));
 }
 
 /**
@@ -49,16 +49,16 @@ export async function bundleProgram(root: string): Promise<Bundle> {
  * @throws Error when something would be looked for at run time that is not inside: a one-file program has no node_modules
  */
 export async function bundleIntoOne(root: string): Promise<Bundle> {
-  const [chunk, ...others] = await bundle(root, (name) => DISPENSABLE.has(name), { codeSplitting: false });
+  const [chunk, ...others] = await bundle(root, (name) => OPTIONAL_PACKAGES.has(name), { codeSplitting: false });
   // A late import of what is inside counts as one of the file itself.
   const outside = [
     ...chunk.imports,
     ...chunk.dynamicImports,
-    ...requiredIn(chunk.code),
+    ...findRequires(chunk.code),
     ...others.map(({ fileName }) => fileName),
-  ].filter((name) => name !== chunk.fileName && !isBuiltin(name) && !DISPENSABLE.has(name));
+  ].filter((name) => name !== chunk.fileName && !isBuiltin(name) && !OPTIONAL_PACKAGES.has(name));
   if (outside.length > 0) throw new Error(`not in the bundle: ${outside.join(', ')}`);
-  return bundleOf([chunk]);
+  return toBundle([chunk]);
 }
 
 async function bundle(
@@ -74,7 +74,7 @@ async function bundle(
     write: false,
     external: (name) => external(name),
     transform: { target: `node${oldestNode(root)}` },
-    output: { format: 'esm', ...TERSE, ...output },
+    output: { format: 'esm', ...MINIFY_OPTIONS, ...output },
   });
   return made.output;
 }
@@ -85,14 +85,14 @@ export function oldestNode(root: string): string {
   return engines.node.replace(/^>=/, '');
 }
 
-function bundleOf(chunks: readonly OutputChunk[]): Bundle {
+function toBundle(chunks: readonly OutputChunk[]): Bundle {
   return {
-    files: chunks.map(({ fileName, code }) => ({ name: fileName, code: finish(code) })),
+    files: chunks.map(({ fileName, code }) => ({ name: fileName, code: postProcess(code) })),
     modules: chunks.flatMap(({ moduleIds }) => moduleIds.map((id) => id.replace(/\?.*$/, ''))),
   };
 }
 
 /** What CommonJS modules ask for, in the words of the bundler. */
-function requiredIn(code: string): string[] {
+function findRequires(code: string): string[] {
   return [...code.matchAll(/\b__require\(["`]([^"`]+)["`]\)/g)].map(([, name = '']) => name);
 }

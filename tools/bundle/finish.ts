@@ -28,26 +28,26 @@ interface ImportedName {
 }
 
 /** What stands on a line of its own. A block does not: what is in it does. */
-const LINE = /^(?!Block|Empty|Import).*(?:Statement|Declaration)$|^(?:MethodDefinition|PropertyDefinition)$/;
+const OWN_LINE_NODE = /^(?!Block|Empty|Import).*(?:Statement|Declaration)$|^(?:MethodDefinition|PropertyDefinition)$/;
 
 /**
  * In ASCII, each statement on a line, and built-in modules looked up instead of imported.
  * - Node.js shows the line of an uncaught error, and a stack names lines: one line of 200 kB helps nobody.
  * - An import reads all that a module exports, and much of Node.js is loaded when it is first read: 2 MB that nobody asked for.
  */
-export function finish(code: string): string {
-  const text = inAscii(code);
+export function postProcess(code: string): string {
+  const text = escapeNonAscii(code);
   const edits: Edit[] = [];
   walk(parseAst(text), (node) => {
     if (isImport(node) && node.source.value.startsWith('node:'))
-      edits.push({ start: node.start, end: node.end, text: `\n${lookUp(node)}` });
-    else if (LINE.test(node.type)) edits.push({ start: node.start, end: node.start, text: '\n' });
+      edits.push({ start: node.start, end: node.end, text: `\n${toBuiltinLookup(node)}` });
+    else if (OWN_LINE_NODE.test(node.type)) edits.push({ start: node.start, end: node.start, text: '\n' });
   });
-  return apply(edits, text).trimStart();
+  return applyEdits(edits, text).trimStart();
 }
 
 /** Two bytes are taken for each character of a text if one of them is not Latin-1. A backslash that escapes one means nothing. */
-function inAscii(code: string): string {
+function escapeNonAscii(code: string): string {
   return code.replace(/(\\*)([^\0-\x7f])/g, (_, slashes: string, unit: string) => {
     const escape = `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
     return slashes.slice(slashes.length % 2) + escape;
@@ -68,7 +68,7 @@ function walk(node: Node, visit: (node: Node) => void): void {
 }
 
 /** A built-in module is its own default export, and near enough to its namespace. */
-function lookUp({ source, specifiers }: Import): string {
+function toBuiltinLookup({ source, specifiers }: Import): string {
   const module = `process.getBuiltinModule("${source.value}")`;
   if (specifiers.length === 0) return `${module};`;
   const isNamed = ({ imported }: ImportedName): boolean => imported !== undefined && imported.name !== 'default';
@@ -80,7 +80,7 @@ function lookUp({ source, specifiers }: Import): string {
 }
 
 /** @param edits none within another */
-function apply(edits: readonly Edit[], text: string): string {
+function applyEdits(edits: readonly Edit[], text: string): string {
   let done = 0;
   let result = '';
   for (const { start, end, text: instead } of edits.toSorted((one, other) => one.start - other.start)) {

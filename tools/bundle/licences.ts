@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 
 /** Where a Node.js may have its licence, seen from the folder above that of its program. */
 const NODE_LICENCES = ['LICENSE', 'share/doc/node/LICENSE', 'share/doc/nodejs/copyright'];
-const RULE = '='.repeat(80);
+const SEPARATOR = '='.repeat(80);
 
 /**
  * One text: this package's licence, that of the running Node.js, and those of the packages that the files belong to.
@@ -25,14 +25,14 @@ function describeNode(): string {
   const above = dirname(dirname(process.execPath));
   const file = NODE_LICENCES.map((place) => join(above, place)).find((path) => existsSync(path));
   const address = `https://github.com/nodejs/node/blob/${process.version}/LICENSE`;
-  return `${RULE}\nNode.js ${process.version}\n\n${file === undefined ? address : readFileSync(file, 'utf8').trim()}\n`;
+  return `${SEPARATOR}\nNode.js ${process.version}\n\n${file === undefined ? address : readFileSync(file, 'utf8').trim()}\n`;
 }
 
 function describePackage(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
   const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file));
   const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
-  return [`${RULE}\n${name} ${version} (${license ?? 'no licence named'})\n`, ...texts, ''].join('\n');
+  return [`${SEPARATOR}\n${name} ${version} (${license ?? 'no licence named'})\n`, ...texts, ''].join('\n');
 }
 
 interface Manifest {

@@ -11,9 +11,9 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import { DATASOURCE, figure, graph, share } from './panels.ts';
+import { DATASOURCE, createStat, createGraph, panelWidth } from './panels.ts';
 import type { Panel } from './panels.ts';
-import { ROWS, TARGET } from './rows.ts';
+import { ROWS, TARGET_LABELS } from './rows.ts';
 import type { Row } from './rows.ts';
 
 const BUILD = 'bearer_sidecar_build_info';
@@ -25,12 +25,12 @@ const VARIABLES: readonly (readonly [name: string, label: string, metric: string
   ['pod', 'Pod', `${BUILD}{job=~"$job", namespace=~"$namespace"}`],
   ['instance', 'Instance', `${BUILD}{job=~"$job", namespace=~"$namespace", pod=~"$pod"}`],
   // A throttle that several routes share has a name of its own.
-  ['route', 'Route', `{__name__=~"bearer_sidecar_(requests|permits)_total", ${TARGET}}`],
-  ['credential', 'Credential', `bearer_sidecar_token_requests_total{${TARGET}}`],
+  ['route', 'Route', `{__name__=~"bearer_sidecar_(requests|permits)_total", ${TARGET_LABELS}}`],
+  ['credential', 'Credential', `bearer_sidecar_token_requests_total{${TARGET_LABELS}}`],
 ];
 
 /** As Grafana describes it. */
-export type MadeDashboard = Dashboard;
+export type GrafanaDashboard = Dashboard;
 
 /** The dashboard; the same each time. */
 export function buildDashboard(): Dashboard {
@@ -61,8 +61,8 @@ function addRow(builder: DashboardBuilder, row: Row, nextId: () => number): void
 
 function panelsOf({ figures = [], graphs }: Row, nextId: () => number): Panel[] {
   return [
-    ...figures.map((shown) => figure(nextId(), share(figures.length), shown)),
-    ...graphs.flatMap((line) => line.map((shown) => graph(nextId(), share(line.length), shown))),
+    ...figures.map((shown) => createStat(nextId(), panelWidth(figures.length), shown)),
+    ...graphs.flatMap((line) => line.map((shown) => createGraph(nextId(), panelWidth(line.length), shown))),
   ];
 }
 

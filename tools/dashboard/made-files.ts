@@ -10,37 +10,40 @@ import { renderPrometheusRule, renderRuleGroups } from './prometheus-rule.ts';
 export const ROOT = join(import.meta.dirname, '..', '..');
 
 const OPERATIONS = join(ROOT, 'docs', 'operations.md');
-const RULES = join(ROOT, 'deploy', 'prometheus', 'alerts.yaml');
-const RECORDING = join(ROOT, 'deploy', 'prometheus', 'recording.yaml');
+const ALERT_RULES = join(ROOT, 'deploy', 'prometheus', 'alerts.yaml');
+const RECORDING_RULES = join(ROOT, 'deploy', 'prometheus', 'recording.yaml');
 
 /** deploy/grafana/dashboard.json, whole. */
 async function renderDashboardFile(): Promise<string> {
-  return await formatted(JSON.stringify(buildDashboard()), join(ROOT, 'deploy', 'grafana', 'dashboard.json'));
+  return await formatText(JSON.stringify(buildDashboard()), join(ROOT, 'deploy', 'grafana', 'dashboard.json'));
 }
 
 /** Of kustomize's component, whole. */
 async function renderRuleComponent(): Promise<string> {
-  return await formatted(renderPrometheusRule(readRules()), 'prometheus-rule.yaml');
+  return await formatText(renderPrometheusRule(readRules()), 'prometheus-rule.yaml');
 }
 
 /** Of the Helm chart, whole. */
 async function renderChartRules(): Promise<string> {
-  return await formatted(renderRuleGroups(readRules()), 'rules.yaml');
+  return await formatText(renderRuleGroups(readRules()), 'rules.yaml');
 }
 
 function readRules(): readonly string[] {
-  return [RECORDING, RULES].map((file) => readFileSync(file, 'utf8'));
+  return [RECORDING_RULES, ALERT_RULES].map((file) => readFileSync(file, 'utf8'));
 }
 
 /** docs/operations.md as it is, with fresh tables. @throws Error when it has no place for one */
 async function renderOperations(): Promise<string> {
   const page = readFileSync(OPERATIONS, 'utf8');
-  const withMetrics = placeTable(page, 'metrics', await renderMetricsTable());
-  return await formatted(placeTable(withMetrics, 'alerts', renderAlertsTable(readFileSync(RULES, 'utf8'))), OPERATIONS);
+  const withMetrics = insertTable(page, 'metrics', await renderMetricsTable());
+  return await formatText(
+    insertTable(withMetrics, 'alerts', renderAlertsTable(readFileSync(ALERT_RULES, 'utf8'))),
+    OPERATIONS,
+  );
 }
 
 /** Each file by its path, and what makes its text. */
-export const MADE_FILES: readonly (readonly [name: string, render: () => Promise<string>])[] = [
+export const GENERATED_FILES: readonly (readonly [name: string, render: () => Promise<string>])[] = [
   ['deploy/grafana/dashboard.json', renderDashboardFile],
   ['deploy/kubernetes/components/monitoring/prometheus-rule.yaml', renderRuleComponent],
   ['deploy/helm/bearer-sidecar/rules.yaml', renderChartRules],
@@ -48,13 +51,13 @@ export const MADE_FILES: readonly (readonly [name: string, render: () => Promise
 ];
 
 /** A table stands between two comments with its name. */
-function placeTable(page: string, name: string, table: string): string {
+function insertTable(page: string, name: string, table: string): string {
   const [begin, end] = [`<!-- ${name}: made by npm run dashboard -->`, `<!-- end of ${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`docs/operations.md has lost the place of its table of ${name}`);
   return `${page.slice(0, from + begin.length)}\n\n${table}\n${page.slice(to)}`;
 }
 
-async function formatted(text: string, file: string): Promise<string> {
+async function formatText(text: string, file: string): Promise<string> {
   return await format(text, { ...(await resolveConfig(file)), filepath: file });
 }

@@ -4,11 +4,11 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { MADE_FILES, ROOT } from './made-files.ts';
+import { GENERATED_FILES, ROOT } from './made-files.ts';
 
 const check = process.argv.includes('--check');
 let stale = 0;
-for (const [name, render] of MADE_FILES) {
+for (const [name, render] of GENERATED_FILES) {
   const text = await render();
   const file = join(ROOT, name);
   if (!check) {

@@ -2,7 +2,7 @@
 import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 /** One metric as its exposition has it. */
-interface Described {
+interface MetricDescription {
   readonly name: string;
   readonly type: string;
   readonly help: string;
@@ -23,7 +23,7 @@ export async function renderMetricsTable(): Promise<string> {
 }
 
 /** The sidecar's own metrics in an exposition. */
-export function describeMetrics(exposition: string): Described[] {
+export function describeMetrics(exposition: string): MetricDescription[] {
   const helps = new Map([...exposition.matchAll(/^# HELP (\S+) (.*)$/gm)].map(([, name, help]) => [name, help]));
   return [...exposition.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
     .map(([, name = '', type = '']) => ({
@@ -57,9 +57,9 @@ async function renderExample(): Promise<string> {
     version: '0.0.0',
     routes: ['default'],
     credentials: ['default'],
-    tokens: () => [token],
-    throttles: () => [{ ...throttle, learned: { limit: 100, windowMs: 10_000, confidence: 'high' } }],
-    fleet: () => ({ connected: true, quotas: [{ route: 'default', replicas: 2 }] }),
+    readTokens: () => [token],
+    readThrottles: () => [{ ...throttle, learned: { limit: 100, windowMs: 10_000, confidence: 'high' } }],
+    readFleet: () => ({ connected: true, quotas: [{ route: 'default', replicas: 2 }] }),
   });
   return await metrics.render();
 }

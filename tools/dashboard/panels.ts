@@ -30,25 +30,25 @@ const COLUMNS = 24;
 const STAT_HEIGHT = 4;
 const GRAPH_HEIGHT = 8;
 
-interface Shown {
+interface PanelOptions {
   readonly title: string;
   /** For whoever does not know the metrics: what is seen, and what is good. */
-  readonly about: string;
+  readonly description: string;
   /** Of Grafana's units. */
   readonly unit: string;
   readonly decimals?: number;
 }
 
-export interface Figure extends Shown {
-  readonly expr: string;
+export interface StatOptions extends PanelOptions {
+  readonly query: string;
   /** From these values on, in ascending order; below the first it is `base`. Default: never coloured. */
   readonly steps?: readonly { readonly from: number; readonly color: string }[];
   readonly base?: string;
   /** A label in the value's stead. */
-  readonly name?: string;
+  readonly legend?: string;
 }
 
-export interface Graph extends Shown {
+export interface GraphOptions extends PanelOptions {
   /** What is asked and what it is called, labels in double braces. */
   readonly queries: readonly (readonly [expr: string, legend: string])[];
   /** Series add up to one amount. Default false. */
@@ -60,13 +60,13 @@ export interface Graph extends Shown {
 export type Panel = StatBuilder | GraphBuilder;
 
 /** A number to be read at a glance. @param columns of the 24 */
-export function figure(id: number, columns: number, shown: Figure): StatBuilder {
+export function createStat(id: number, columns: number, shown: StatOptions): StatBuilder {
   const { steps = [], base = 'text' } = shown;
   const thresholds = [{ value: null, color: base }, ...steps.map(({ from, color }) => ({ value: from, color }))];
   const panel = new StatBuilder()
     .id(id)
     .title(shown.title)
-    .description(shown.about)
+    .description(shown.description)
     .datasource(DATASOURCE)
     .unit(shown.unit)
     .span(columns)
@@ -76,18 +76,18 @@ export function figure(id: number, columns: number, shown: Figure): StatBuilder 
     .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(thresholds))
     .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.Thresholds))
     .colorMode(BigValueColorMode.Value)
-    .graphMode(shown.name === undefined ? BigValueGraphMode.Area : BigValueGraphMode.None)
-    .targets([ask('A', shown.expr, shown.name ?? '').datasource(DATASOURCE)]);
+    .graphMode(shown.legend === undefined ? BigValueGraphMode.Area : BigValueGraphMode.None)
+    .targets([createQuery('A', shown.query, shown.legend ?? '').datasource(DATASOURCE)]);
   return shown.decimals === undefined ? panel : panel.decimals(shown.decimals);
 }
 
 /** Lines over time. @param columns of the 24 */
-export function graph(id: number, columns: number, shown: Graph): GraphBuilder {
+export function createGraph(id: number, columns: number, shown: GraphOptions): GraphBuilder {
   const { stacked = false } = shown;
   const panel = new GraphBuilder()
     .id(id)
     .title(shown.title)
-    .description(shown.about)
+    .description(shown.description)
     .datasource(DATASOURCE)
     .unit(shown.unit)
     .span(columns)
@@ -106,17 +106,17 @@ export function graph(id: number, columns: number, shown: Graph): GraphBuilder {
         .showLegend(true),
     )
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
-    .targets(shown.queries.map(([expr, legend], index) => ask(refId(index), expr, legend)));
+    .targets(shown.queries.map(([expr, legend], index) => createQuery(refId(index), expr, legend)));
   if (shown.max !== undefined) panel.max(shown.max);
   return shown.decimals === undefined ? panel : panel.decimals(shown.decimals);
 }
 
 /** Equal parts of a line of the grid. */
-export function share(panels: number): number {
+export function panelWidth(panels: number): number {
   return COLUMNS / panels;
 }
 
-function ask(id: string, expr: string, legend: string): DataqueryBuilder {
+function createQuery(id: string, expr: string, legend: string): DataqueryBuilder {
   return new DataqueryBuilder().refId(id).datasource(DATASOURCE).expr(expr).legendFormat(legend).range();
 }
 

@@ -3,39 +3,39 @@
  * asked of the metrics themselves and not of the recorded ones, so that it works without the rules.
  */
 import * as units from '@grafana/grafana-foundation-sdk/units';
-import type { Figure, Graph } from './panels.ts';
+import type { StatOptions, GraphOptions } from './panels.ts';
 
 export interface Row {
   readonly title: string;
   /** Closed until somebody opens it. Default false. */
   readonly collapsed?: boolean;
-  readonly figures?: readonly Figure[];
+  readonly figures?: readonly StatOptions[];
   /** Lines of the grid, each shared equally. */
-  readonly graphs: readonly (readonly Graph[])[];
+  readonly graphs: readonly (readonly GraphOptions[])[];
 }
 
 /** Labels of what the variables have chosen. */
-export const TARGET = 'job=~"$job", namespace=~"$namespace", pod=~"$pod", instance=~"$instance"';
-const ROUTE = `${TARGET}, route=~"$route"`;
-const CREDENTIAL = `${TARGET}, credential=~"$credential"`;
+export const TARGET_LABELS = 'job=~"$job", namespace=~"$namespace", pod=~"$pod", instance=~"$instance"';
+const ROUTE_LABELS = `${TARGET_LABELS}, route=~"$route"`;
+const CREDENTIAL_LABELS = `${TARGET_LABELS}, credential=~"$credential"`;
 /** What the application cannot use: see docs/operations.md. */
-const FAILED = 'code=~"401|429|5.."';
+const FAILED_CODES = 'code=~"401|429|5.."';
 
-function own(name: string, labels: string): string {
+function metricSelector(name: string, labels: string): string {
   return `bearer_sidecar_${name}{${labels}}`;
 }
 
 /** Of the process, and only where it is a sidecar. */
-function ofProcess(name: string): string {
-  return `${name}{${TARGET}} and on (job, instance) ${own('build_info', TARGET)}`;
+function processMetric(name: string): string {
+  return `${name}{${TARGET_LABELS}} and on (job, instance) ${metricSelector('build_info', TARGET_LABELS)}`;
 }
 
 function rate(name: string, labels: string, by: string): string {
-  return `sum by (${by}) (rate(${own(name, labels)}[$__rate_interval]))`;
+  return `sum by (${by}) (rate(${metricSelector(name, labels)}[$__rate_interval]))`;
 }
 
 function count(name: string, labels: string, by: string): string {
-  return `sum by (${by}) (increase(${own(name, labels)}[$__rate_interval]))`;
+  return `sum by (${by}) (increase(${metricSelector(name, labels)}[$__rate_interval]))`;
 }
 
 function quantiles(name: string, labels: string): (readonly [string, string])[] {
@@ -47,20 +47,20 @@ function quantiles(name: string, labels: string): (readonly [string, string])[] 
 
 /** 1 while nothing has failed. */
 function success(range: string): string {
-  const all = own('requests_total', ROUTE);
-  const failed = own('requests_total', `${ROUTE}, ${FAILED}`);
+  const all = metricSelector('requests_total', ROUTE_LABELS);
+  const failed = metricSelector('requests_total', `${ROUTE_LABELS}, ${FAILED_CODES}`);
   return `1 - (sum(increase(${failed}[${range}])) or vector(0)) / (sum(increase(${all}[${range}])) > 0)`;
 }
 
-const JOB_DONE: Row = {
+const OVERVIEW: Row = {
   title: 'Is the job being done?',
   figures: [
     {
       title: 'Success',
-      about: 'Requests that did not end with 401, 429 or 5xx, over the whole time shown.',
+      description: 'Requests that did not end with 401, 429 or 5xx, over the whole time shown.',
       unit: units.PercentUnit,
       decimals: 2,
-      expr: success('$__range'),
+      query: success('$__range'),
       base: 'red',
       steps: [
         { from: 0.9, color: 'orange' },
@@ -69,21 +69,21 @@ const JOB_DONE: Row = {
     },
     {
       title: 'Requests',
-      about: 'Requests of applications that have ended, a second.',
+      description: 'Requests of applications that have ended, a second.',
       unit: units.RequestsPerSecond,
-      expr: `sum(rate(${own('requests_total', ROUTE)}[$__rate_interval]))`,
+      query: `sum(rate(${metricSelector('requests_total', ROUTE_LABELS)}[$__rate_interval]))`,
     },
     {
       title: 'p99 latency',
-      about: 'From the arrival of a request to the end of its answer, waits in the queue included.',
+      description: 'From the arrival of a request to the end of its answer, waits in the queue included.',
       unit: units.Seconds,
-      expr: `histogram_quantile(0.99, sum by (le) (rate(${own('request_duration_seconds_bucket', ROUTE)}[$__rate_interval])))`,
+      query: `histogram_quantile(0.99, sum by (le) (rate(${metricSelector('request_duration_seconds_bucket', ROUTE_LABELS)}[$__rate_interval])))`,
     },
     {
       title: 'Shortest token',
-      about: 'Time left of the token that ends first. It is renewed when 15 to 25 % of its life is left.',
+      description: 'Time left of the token that ends first. It is renewed when 15 to 25 % of its life is left.',
       unit: units.Seconds,
-      expr: `min(${own('token_expiry_timestamp_seconds', CREDENTIAL)} - time())`,
+      query: `min(${metricSelector('token_expiry_timestamp_seconds', CREDENTIAL_LABELS)} - time())`,
       base: 'red',
       steps: [
         { from: 0, color: 'orange' },
@@ -92,62 +92,62 @@ const JOB_DONE: Row = {
     },
     {
       title: 'Waiting',
-      about: 'Requests in the queue now.',
+      description: 'Requests in the queue now.',
       unit: units.Short,
-      expr: `sum(${own('queue_depth', ROUTE)})`,
+      query: `sum(${metricSelector('queue_depth', ROUTE_LABELS)})`,
     },
     {
       title: 'Sidecars',
-      about: 'Sidecars that Prometheus has scraped just now.',
+      description: 'Sidecars that Prometheus has scraped just now.',
       unit: units.Short,
-      expr: `count(${own('build_info', TARGET)})`,
+      query: `count(${metricSelector('build_info', TARGET_LABELS)})`,
     },
   ],
   graphs: [
     [
       {
         title: 'Requests by code',
-        about: '499: the client left before the answer had ended.',
+        description: '499: the client left before the answer had ended.',
         unit: units.RequestsPerSecond,
         stacked: true,
-        queries: [[rate('requests_total', ROUTE, 'code, source'), '{{code}} {{source}}']],
+        queries: [[rate('requests_total', ROUTE_LABELS, 'code, source'), '{{code}} {{source}}']],
       },
       {
         title: 'Success',
-        about: 'Requests that did not end with 401, 429 or 5xx.',
+        description: 'Requests that did not end with 401, 429 or 5xx.',
         unit: units.PercentUnit,
         max: 1,
         queries: [[success('$__rate_interval'), 'success']],
       },
       {
         title: 'Latency of requests',
-        about: 'From the arrival of a request to the end of its answer, all waits and attempts together.',
+        description: 'From the arrival of a request to the end of its answer, all waits and attempts together.',
         unit: units.Seconds,
-        queries: quantiles('request_duration_seconds', ROUTE),
+        queries: quantiles('request_duration_seconds', ROUTE_LABELS),
       },
     ],
     [
       {
         title: 'Requests by route',
-        about: 'Which of the configured APIs is used.',
+        description: 'Which of the configured APIs is used.',
         unit: units.RequestsPerSecond,
         stacked: true,
-        queries: [[rate('requests_total', ROUTE, 'route'), '{{route}}']],
+        queries: [[rate('requests_total', ROUTE_LABELS, 'route'), '{{route}}']],
       },
       {
         title: 'Responses that broke off',
-        about:
+        description:
           'The application received the beginning. upstream: the partner broke it off or fell silent. sidecar: the application stopped reading, or the shutdown ended it.',
         unit: units.RequestsPerSecond,
         stacked: true,
-        queries: [[rate('responses_cut_total', ROUTE, 'route, by'), '{{route}} {{by}}']],
+        queries: [[rate('responses_cut_total', ROUTE_LABELS, 'route, by'), '{{route}} {{by}}']],
       },
       {
         title: 'Replies of the sidecar itself',
-        about: 'What applications were told by the sidecar and not by the partner. All at 0 is good.',
+        description: 'What applications were told by the sidecar and not by the partner. All at 0 is good.',
         unit: units.RequestsPerSecond,
         stacked: true,
-        queries: [[rate('local_replies_total', TARGET, 'code'), '{{code}}']],
+        queries: [[rate('local_replies_total', TARGET_LABELS, 'code'), '{{code}}']],
       },
     ],
   ],
@@ -159,54 +159,66 @@ const TOKEN: Row = {
     [
       {
         title: 'Time left',
-        about: 'A saw: each tooth is a renewal. A line that comes down to 0 is an outage.',
+        description: 'A saw: each tooth is a renewal. A line that comes down to 0 is an outage.',
         unit: units.Seconds,
-        queries: [[`${own('token_expiry_timestamp_seconds', CREDENTIAL)} - time()`, '{{credential}} {{instance}}']],
+        queries: [
+          [
+            `${metricSelector('token_expiry_timestamp_seconds', CREDENTIAL_LABELS)} - time()`,
+            '{{credential}} {{instance}}',
+          ],
+        ],
       },
       {
         title: 'Requests for a token',
-        about: 'rejected: the client is refused and somebody has to act. unavailable: the endpoint cannot be asked.',
+        description:
+          'rejected: the client is refused and somebody has to act. unavailable: the endpoint cannot be asked.',
         unit: units.Short,
-        queries: [[count('token_requests_total', CREDENTIAL, 'credential, outcome'), '{{credential}} {{outcome}}']],
+        queries: [
+          [count('token_requests_total', CREDENTIAL_LABELS, 'credential, outcome'), '{{credential}} {{outcome}}'],
+        ],
       },
       {
         title: 'Failures in a row',
-        about: 'Of the token endpoint. While the held token is valid no request notices.',
+        description: 'Of the token endpoint. While the held token is valid no request notices.',
         unit: units.Short,
-        queries: [[own('token_endpoint_failures', CREDENTIAL), '{{credential}} {{instance}}']],
+        queries: [[metricSelector('token_endpoint_failures', CREDENTIAL_LABELS), '{{credential}} {{instance}}']],
       },
     ],
     [
       {
         title: 'Duration of a token request',
-        about: 'The mean. Nothing is shown while none was made.',
+        description: 'The mean. Nothing is shown while none was made.',
         unit: units.Seconds,
         queries: [
           [
-            `${rate('token_request_duration_seconds_sum', CREDENTIAL, 'credential')} / (${rate('token_request_duration_seconds_count', CREDENTIAL, 'credential')} > 0)`,
+            `${rate('token_request_duration_seconds_sum', CREDENTIAL_LABELS, 'credential')} / (${rate('token_request_duration_seconds_count', CREDENTIAL_LABELS, 'credential')} > 0)`,
             '{{credential}}',
           ],
         ],
       },
       {
         title: 'Tokens given up early',
-        about: 'unauthorized: the API answered 401 to it. rotated: new credentials came.',
+        description: 'unauthorized: the API answered 401 to it. rotated: new credentials came.',
         unit: units.Short,
         queries: [
-          [count('token_invalidations_total', CREDENTIAL, 'credential, reason'), '{{credential}} {{reason}}'],
+          [count('token_invalidations_total', CREDENTIAL_LABELS, 'credential, reason'), '{{credential}} {{reason}}'],
           [
-            count('credential_rotation_failures_total', CREDENTIAL, 'credential'),
+            count('credential_rotation_failures_total', CREDENTIAL_LABELS, 'credential'),
             '{{credential}} new credentials refused',
           ],
         ],
       },
       {
         title: 'Scopes',
-        about: 'Scopes that were asked for and not granted, and requests refused for want of one. Both at 0 is good.',
+        description:
+          'Scopes that were asked for and not granted, and requests refused for want of one. Both at 0 is good.',
         unit: units.Short,
         queries: [
-          [`max by (credential) (${own('token_scopes_missing', CREDENTIAL)})`, 'missing {{credential}}'],
-          [count('insufficient_scope_total', ROUTE, 'route'), 'refused {{route}}'],
+          [
+            `max by (credential) (${metricSelector('token_scopes_missing', CREDENTIAL_LABELS)})`,
+            'missing {{credential}}',
+          ],
+          [count('insufficient_scope_total', ROUTE_LABELS, 'route'), 'refused {{route}}'],
         ],
       },
     ],
@@ -219,32 +231,32 @@ const GOVERNOR: Row = {
     [
       {
         title: 'Rate',
-        about:
+        description:
           'Permits spent, permits allowed (absent while no limit is known), and the limit that is believed, a second.',
         unit: units.RequestsPerSecond,
         queries: [
-          [rate('permits_total', ROUTE, 'route'), '{{route}} spent'],
-          [`max by (route) (${own('permit_rate', ROUTE)} < Inf)`, '{{route}} allowed to each'],
+          [rate('permits_total', ROUTE_LABELS, 'route'), '{{route}} spent'],
+          [`max by (route) (${metricSelector('permit_rate', ROUTE_LABELS)} < Inf)`, '{{route}} allowed to each'],
           [
-            `max by (route) (${own('inferred_limit', ROUTE)} / ${own('inferred_window_seconds', ROUTE)})`,
+            `max by (route) (${metricSelector('inferred_limit', ROUTE_LABELS)} / ${metricSelector('inferred_window_seconds', ROUTE_LABELS)})`,
             '{{route}} believed limit',
           ],
         ],
       },
       {
         title: 'Refused for the rate',
-        about:
+        description:
           'Calls that the partner refused. A few at the start and about one in 250 later on are the price of learning.',
         unit: units.RequestsPerSecond,
-        queries: [[rate('rate_limited_total', ROUTE, 'route'), '{{route}}']],
+        queries: [[rate('rate_limited_total', ROUTE_LABELS, 'route'), '{{route}}']],
       },
       {
         title: 'Share of refused calls',
-        about: 'Of all permits spent.',
+        description: 'Of all permits spent.',
         unit: units.PercentUnit,
         queries: [
           [
-            `${rate('rate_limited_total', ROUTE, 'route')} / (${rate('permits_total', ROUTE, 'route')} > 0)`,
+            `${rate('rate_limited_total', ROUTE_LABELS, 'route')} / (${rate('permits_total', ROUTE_LABELS, 'route')} > 0)`,
             '{{route}}',
           ],
         ],
@@ -253,27 +265,27 @@ const GOVERNOR: Row = {
     [
       {
         title: 'Paused',
-        about: 'Part of the sidecars that may start no call now: after a refusal all wait.',
+        description: 'Part of the sidecars that may start no call now: after a refusal all wait.',
         unit: units.PercentUnit,
         max: 1,
-        queries: [[`avg by (route) (${own('paused', ROUTE)})`, '{{route}}']],
+        queries: [[`avg by (route) (${metricSelector('paused', ROUTE_LABELS)})`, '{{route}}']],
       },
       {
         title: 'Believed limit',
-        about:
+        description:
           'Calls in a window, and its length in seconds. Absent while nothing is believed or the rate is configured.',
         unit: units.Short,
         queries: [
-          [`max by (route) (${own('inferred_limit', ROUTE)})`, '{{route}} calls'],
-          [`max by (route) (${own('inferred_window_seconds', ROUTE)})`, '{{route}} seconds'],
+          [`max by (route) (${metricSelector('inferred_limit', ROUTE_LABELS)})`, '{{route}} calls'],
+          [`max by (route) (${metricSelector('inferred_window_seconds', ROUTE_LABELS)})`, '{{route}} seconds'],
         ],
       },
       {
         title: 'Confidence',
-        about: '0 none, 0.5 low, 1 high.',
+        description: '0 none, 0.5 low, 1 high.',
         unit: units.Short,
         max: 1,
-        queries: [[`min by (route) (${own('limit_confidence', ROUTE)})`, '{{route}}']],
+        queries: [[`min by (route) (${metricSelector('limit_confidence', ROUTE_LABELS)})`, '{{route}}']],
       },
     ],
   ],
@@ -285,34 +297,34 @@ const QUEUE: Row = {
     [
       {
         title: 'Depth',
-        about: 'Requests that wait, and how many may.',
+        description: 'Requests that wait, and how many may.',
         unit: units.Short,
         queries: [
-          [`sum by (route) (${own('queue_depth', ROUTE)})`, '{{route}} waiting'],
-          [`sum by (route) (${own('queue_limit', ROUTE)})`, '{{route}} limit'],
+          [`sum by (route) (${metricSelector('queue_depth', ROUTE_LABELS)})`, '{{route}} waiting'],
+          [`sum by (route) (${metricSelector('queue_limit', ROUTE_LABELS)})`, '{{route}} limit'],
         ],
       },
       {
         title: 'In flight',
-        about: 'Attempts under way, and how many may be. Under auto the limit grows from 4.',
+        description: 'Attempts under way, and how many may be. Under auto the limit grows from 4.',
         unit: units.Short,
         queries: [
-          [`sum by (route) (${own('in_flight', ROUTE)})`, '{{route}} under way'],
-          [`sum by (route) (${own('in_flight_limit', ROUTE)})`, '{{route}} limit'],
+          [`sum by (route) (${metricSelector('in_flight', ROUTE_LABELS)})`, '{{route}} under way'],
+          [`sum by (route) (${metricSelector('in_flight_limit', ROUTE_LABELS)})`, '{{route}} limit'],
         ],
       },
       {
         title: 'Wait for a permit',
-        about: 'What the sidecar held requests back, to keep below the limit.',
+        description: 'What the sidecar held requests back, to keep below the limit.',
         unit: units.Seconds,
-        queries: quantiles('queue_wait_seconds', ROUTE),
+        queries: quantiles('queue_wait_seconds', ROUTE_LABELS),
       },
       {
         title: 'Left without a permit',
-        about: 'full, timeout and expected_wait were told 503; client_left gave up by itself.',
+        description: 'full, timeout and expected_wait were told 503; client_left gave up by itself.',
         unit: units.RequestsPerSecond,
         stacked: true,
-        queries: [[rate('queue_rejected_total', ROUTE, 'reason'), '{{reason}}']],
+        queries: [[rate('queue_rejected_total', ROUTE_LABELS, 'reason'), '{{reason}}']],
       },
     ],
   ],
@@ -324,35 +336,35 @@ const UPSTREAM: Row = {
     [
       {
         title: 'Attempts by outcome',
-        about:
+        description:
           'Every call that was sent to the partner, repeated ones too. reset: no response. cut: it broke off after its head.',
         unit: units.RequestsPerSecond,
         stacked: true,
-        queries: [[rate('upstream_attempts_total', TARGET, 'outcome'), '{{outcome}}']],
+        queries: [[rate('upstream_attempts_total', TARGET_LABELS, 'outcome'), '{{outcome}}']],
       },
       {
         title: 'Duration of an attempt',
-        about: 'What the partner itself takes to the head of its response.',
+        description: 'What the partner itself takes to the head of its response.',
         unit: units.Seconds,
-        queries: quantiles('upstream_duration_seconds', TARGET),
+        queries: quantiles('upstream_duration_seconds', TARGET_LABELS),
       },
       {
         title: 'Retries',
-        about: 'Attempts that repeated an earlier one, and repetitions that the retry budget did not allow.',
+        description: 'Attempts that repeated an earlier one, and repetitions that the retry budget did not allow.',
         unit: units.RequestsPerSecond,
         queries: [
-          [rate('retries_total', TARGET, 'reason'), '{{reason}}'],
-          [rate('retry_budget_exhausted_total', TARGET, 'reason'), '{{reason}} held back'],
+          [rate('retries_total', TARGET_LABELS, 'reason'), '{{reason}}'],
+          [rate('retry_budget_exhausted_total', TARGET_LABELS, 'reason'), '{{reason}} held back'],
         ],
       },
       {
         title: 'Attempts for each request',
-        about: '1 is best. Less: requests were answered without asking the partner.',
+        description: '1 is best. Less: requests were answered without asking the partner.',
         unit: units.Short,
         decimals: 2,
         queries: [
           [
-            `sum(rate(${own('upstream_attempts_total', TARGET)}[$__rate_interval])) / (sum(rate(${own('requests_total', TARGET)}[$__rate_interval])) > 0)`,
+            `sum(rate(${metricSelector('upstream_attempts_total', TARGET_LABELS)}[$__rate_interval])) / (sum(rate(${metricSelector('requests_total', TARGET_LABELS)}[$__rate_interval])) > 0)`,
             'attempts',
           ],
         ],
@@ -366,32 +378,32 @@ const PROCESS: Row = {
   figures: [
     {
       title: 'Version',
-      about: 'Each version that runs, and how many of it.',
+      description: 'Each version that runs, and how many of it.',
       unit: units.Short,
-      expr: `count by (version) (${own('build_info', TARGET)})`,
-      name: '{{version}}',
+      query: `count by (version) (${metricSelector('build_info', TARGET_LABELS)})`,
+      legend: '{{version}}',
     },
     {
       title: 'Restarts',
-      about: 'Over the whole time shown.',
+      description: 'Over the whole time shown.',
       unit: units.Short,
       decimals: 0,
-      expr: `sum(changes(process_start_time_seconds{${TARGET}}[$__range]) and on (job, instance) ${own('build_info', TARGET)})`,
+      query: `sum(changes(process_start_time_seconds{${TARGET_LABELS}}[$__range]) and on (job, instance) ${metricSelector('build_info', TARGET_LABELS)})`,
       base: 'green',
       steps: [{ from: 1, color: 'orange' }],
     },
     {
       title: 'Youngest',
-      about: 'Time since the last start of a sidecar.',
+      description: 'Time since the last start of a sidecar.',
       unit: units.DurationSeconds,
-      expr: `min(time() - (${ofProcess('process_start_time_seconds')}))`,
+      query: `min(time() - (${processMetric('process_start_time_seconds')}))`,
     },
     {
       title: 'Log lines lost',
-      about: 'Over the whole time shown: the reader of standard output was too slow.',
+      description: 'Over the whole time shown: the reader of standard output was too slow.',
       unit: units.Short,
       decimals: 0,
-      expr: `sum(increase(${own('log_lines_dropped_total', TARGET)}[$__range]))`,
+      query: `sum(increase(${metricSelector('log_lines_dropped_total', TARGET_LABELS)}[$__range]))`,
       base: 'green',
       steps: [{ from: 1, color: 'orange' }],
     },
@@ -400,59 +412,62 @@ const PROCESS: Row = {
     [
       {
         title: 'Memory',
-        about: 'Resident memory, and the used part of the heap.',
+        description: 'Resident memory, and the used part of the heap.',
         unit: units.BytesIEC,
         queries: [
-          [ofProcess('process_resident_memory_bytes'), '{{instance}} resident'],
-          [ofProcess('nodejs_heap_size_used_bytes'), '{{instance}} heap'],
+          [processMetric('process_resident_memory_bytes'), '{{instance}} resident'],
+          [processMetric('nodejs_heap_size_used_bytes'), '{{instance}} heap'],
         ],
       },
       {
         title: 'CPU',
-        about: 'Cores in use: one event loop uses at most one, and a little for its threads.',
+        description: 'Cores in use: one event loop uses at most one, and a little for its threads.',
         unit: units.Short,
         queries: [
           [
-            `rate(process_cpu_seconds_total{${TARGET}}[$__rate_interval]) and on (job, instance) ${own('build_info', TARGET)}`,
+            `rate(process_cpu_seconds_total{${TARGET_LABELS}}[$__rate_interval]) and on (job, instance) ${metricSelector('build_info', TARGET_LABELS)}`,
             '{{instance}}',
           ],
         ],
       },
       {
         title: 'Event-loop lag',
-        about: 'About 10 ms is rest: that is how fine it is measured.',
+        description: 'About 10 ms is rest: that is how fine it is measured.',
         unit: units.Seconds,
         queries: [
-          [ofProcess('nodejs_eventloop_lag_p99_seconds'), '{{instance}} p99'],
-          [ofProcess('nodejs_eventloop_lag_max_seconds'), '{{instance}} max'],
+          [processMetric('nodejs_eventloop_lag_p99_seconds'), '{{instance}} p99'],
+          [processMetric('nodejs_eventloop_lag_max_seconds'), '{{instance}} max'],
         ],
       },
     ],
     [
       {
         title: 'Open file descriptors',
-        about: 'Each connection is one.',
+        description: 'Each connection is one.',
         unit: units.Short,
-        queries: [[ofProcess('process_open_fds'), '{{instance}}']],
+        queries: [[processMetric('process_open_fds'), '{{instance}}']],
       },
       {
         title: 'Garbage collection',
-        about: 'Seconds a second that the event loop stood still for it.',
+        description: 'Seconds a second that the event loop stood still for it.',
         unit: units.PercentUnit,
         queries: [
           [
-            `sum by (instance) (rate(nodejs_gc_duration_seconds_sum{${TARGET}}[$__rate_interval]) and on (job, instance) ${own('build_info', TARGET)})`,
+            `sum by (instance) (rate(nodejs_gc_duration_seconds_sum{${TARGET_LABELS}}[$__rate_interval]) and on (job, instance) ${metricSelector('build_info', TARGET_LABELS)})`,
             '{{instance}}',
           ],
         ],
       },
       {
         title: 'Configuration and clients',
-        about: 'Files read again on SIGHUP, and requests whose own Authorization was replaced.',
+        description: 'Files read again on SIGHUP, and requests whose own Authorization was replaced.',
         unit: units.Short,
         queries: [
-          [count('config_reloads_total', TARGET, 'outcome'), 'reload {{outcome}}'],
-          [`sum(increase(${own('client_authorization_overridden_total', TARGET)}[$__rate_interval]))`, 'overridden'],
+          [count('config_reloads_total', TARGET_LABELS, 'outcome'), 'reload {{outcome}}'],
+          [
+            `sum(increase(${metricSelector('client_authorization_overridden_total', TARGET_LABELS)}[$__rate_interval]))`,
+            'overridden',
+          ],
         ],
       },
     ],
@@ -466,33 +481,35 @@ const FLEET: Row = {
     [
       {
         title: 'Joined',
-        about: '1 while Redis answers; at 0 a replica goes on alone.',
+        description: '1 while Redis answers; at 0 a replica goes on alone.',
         unit: units.Short,
         max: 1,
-        queries: [[own('fleet_connected', TARGET), '{{instance}}']],
+        queries: [[metricSelector('fleet_connected', TARGET_LABELS), '{{instance}}']],
       },
       {
         title: 'Replicas',
-        about: 'That share the quota, as each of them sees it.',
+        description: 'That share the quota, as each of them sees it.',
         unit: units.Short,
-        queries: [[`max by (route) (${own('fleet_replicas', ROUTE)})`, '{{route}}']],
+        queries: [[`max by (route) (${metricSelector('fleet_replicas', ROUTE_LABELS)})`, '{{route}}']],
       },
       {
         title: 'Commands to Redis',
-        about: 'timeout: past fleet.timeoutMs. error: refused, or cut.',
+        description: 'timeout: past fleet.timeoutMs. error: refused, or cut.',
         unit: units.OpsPerSecond,
         stacked: true,
-        queries: [[rate('fleet_commands_total', TARGET, 'outcome'), '{{outcome}}']],
+        queries: [[rate('fleet_commands_total', TARGET_LABELS, 'outcome'), '{{outcome}}']],
       },
       {
         title: 'Tokens of other replicas',
-        about: 'Answers of the token endpoint taken over: no request was made for them.',
+        description: 'Answers of the token endpoint taken over: no request was made for them.',
         unit: units.Short,
-        queries: [[count('fleet_tokens_total', CREDENTIAL, 'credential, outcome'), '{{credential}} {{outcome}}']],
+        queries: [
+          [count('fleet_tokens_total', CREDENTIAL_LABELS, 'credential, outcome'), '{{credential}} {{outcome}}'],
+        ],
       },
     ],
   ],
 };
 
 /** From top to bottom. */
-export const ROWS: readonly Row[] = [JOB_DONE, TOKEN, GOVERNOR, QUEUE, UPSTREAM, PROCESS, FLEET];
+export const ROWS: readonly Row[] = [OVERVIEW, TOKEN, GOVERNOR, QUEUE, UPSTREAM, PROCESS, FLEET];

@@ -7,8 +7,8 @@
 import { chmodSync, copyFileSync, cpSync, lutimesSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findLibraries, findPackages, readDistribution, type DebianPackage } from './debian.ts';
-import { prune } from './prune.ts';
-import { makeBom, type Component } from './sbom.ts';
+import { removeUnusedFiles } from './prune.ts';
+import { createBom, type Component } from './sbom.ts';
 
 /** Where the image of Node.js keeps its licence, which has those of all that is linked into it. */
 const NODE_LICENCE = '/usr/local/LICENSE';
@@ -44,14 +44,14 @@ function assembleSystem(root: string): DebianPackage[] {
 function assemblePackages(root: string): void {
   const target = join(root, 'app/node_modules');
   cpSync('node_modules', target, { recursive: true });
-  prune(target);
+  removeUnusedFiles(target);
 }
 
 function assembleApplication(root: string, system: readonly DebianPackage[]): void {
   const app = join(root, 'app');
   cpSync('dist', join(app, 'dist'), { recursive: true, filter: (path) => !path.endsWith('.map') });
   for (const file of ['package.json', 'LICENSE']) copyFileSync(file, join(app, file));
-  const bom = makeBom('.', [nodeComponent(), ...debianComponents(system)]);
+  const bom = createBom('.', [nodeComponent(), ...debianComponents(system)]);
   writeFileSync(join(app, 'sbom.cdx.json'), `${JSON.stringify(bom, null, 2)}\n`);
 }
 

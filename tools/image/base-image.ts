@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync } from 'n
 import { dirname, join, resolve } from 'node:path';
 
 /** What the Dockerfile asks for. */
-export interface BaseName {
+export interface BaseImage {
   /** Such as `node:26.10.0-bookworm-slim`. */
   readonly image: string;
   readonly nodeVersion: string;
@@ -15,7 +15,7 @@ export interface BaseName {
 }
 
 /** @throws Error when the Dockerfile's default is of another form */
-export function readBaseName(dockerfile: string): BaseName {
+export function readBaseImage(dockerfile: string): BaseImage {
   const [, image, nodeVersion, debian] =
     /^ARG NODE_IMAGE=(node:([\d.]+)-([a-z]+)-slim)$/m.exec(readFileSync(dockerfile, 'utf8')) ?? [];
   if (image === undefined || nodeVersion === undefined || debian === undefined)
@@ -27,7 +27,7 @@ export function readBaseName(dockerfile: string): BaseName {
  * @param cache a folder that may hold the file from an earlier run
  * @returns a tar file of the root file system
  */
-export function makeBase({ nodeVersion, debian }: BaseName, cache: string): string {
+export function buildBaseImage({ nodeVersion, debian }: BaseImage, cache: string): string {
   const file = resolve(cache, `base-${nodeVersion}-${debian}-${process.arch}.tar`);
   if (existsSync(file)) return file;
   if (nodeVersion !== process.versions.node)

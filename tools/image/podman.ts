@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** How a command ended that may fail. */
-export interface Ended {
+export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -19,14 +19,14 @@ export interface Podman extends Disposable {
   /** @throws Error with what podman said when it fails */
   readonly run: (...args: string[]) => string;
   /** As `run`, for what may fail. */
-  readonly attempt: (...args: string[]) => Ended;
+  readonly tryRun: (...args: string[]) => CommandResult;
   /** As `run`, with everything that is printed going to stderr: for what takes long. */
-  readonly show: (...args: string[]) => void;
+  readonly runPrinting: (...args: string[]) => void;
   /**
    * Answers what Docker's clients ask, until the end.
    * @returns the value of DOCKER_HOST for them, once it answers
    */
-  readonly serve: () => Promise<string>;
+  readonly startService: () => Promise<string>;
 }
 
 /** What a user's engine would have by default may be more than this process is allowed to give. */
@@ -68,7 +68,7 @@ export function openPodman(folder: string): Podman {
     env[name] = file;
   }
   const servers: ChildProcess[] = [];
-  const attempt = (...args: string[]): Ended => {
+  const attempt = (...args: string[]): CommandResult => {
     const { status, signal, error, stdout, stderr } = spawnSync('podman', args, { env, encoding: 'utf8' });
     const why = status === null ? `${String(signal)} ${error?.message ?? ''}` : '';
     return { code: status, stdout, stderr: `${stderr}${why}` };
@@ -80,16 +80,16 @@ export function openPodman(folder: string): Podman {
   };
   return {
     run,
-    attempt,
-    show: (...args) => {
+    tryRun: attempt,
+    runPrinting: (...args) => {
       const { status } = spawnSync('podman', args, { env, stdio: ['ignore', 2, 2] });
       if (status !== 0) throw new Error(`podman ${args[0] ?? ''}: ${String(status)}, see above`);
     },
-    serve: async () => {
+    startService: async () => {
       const socketPath = join(folder, 'podman.sock');
       const address = `unix://${socketPath}`;
       servers.push(spawn('podman', ['system', 'service', '--time', '0', address], { env, stdio: 'ignore' }));
-      for (let tries = 0; tries < 100 && !(await answers(socketPath)); tries++) await delay(100);
+      for (let tries = 0; tries < 100 && !(await isAnswering(socketPath)); tries++) await delay(100);
       return address;
     },
     [Symbol.dispose]: () => {
@@ -101,7 +101,7 @@ export function openPodman(folder: string): Podman {
   };
 }
 
-async function answers(socketPath: string): Promise<boolean> {
+async function isAnswering(socketPath: string): Promise<boolean> {
   return await new Promise((resolve) => {
     get({ socketPath, path: '/_ping' }, (response) => {
       response.resume();

@@ -17,7 +17,7 @@ const NEVER_LOADED = [
 const LICENCE = /^(?:licen[cs]e|notice|copying)/i;
 
 /** @param packages a node_modules folder */
-export function prune(packages: string): void {
+export function removeUnusedFiles(packages: string): void {
   for (const pattern of NEVER_LOADED)
     for (const path of globSync(pattern, { cwd: packages }))
       if (!LICENCE.test(basename(path))) rmSync(join(packages, path), { recursive: true, force: true });

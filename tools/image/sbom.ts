@@ -40,11 +40,11 @@ interface LockFile {
  * @param madeAt seconds since 1970 for the time stamp; default none is written
  * @throws Error when npm cannot describe the lock file
  */
-export function makeBom(root: string, more: readonly Component[] = [], madeAt?: number): Bom {
+export function createBom(root: string, more: readonly Component[] = [], madeAt?: number): Bom {
   const folder = mkdtempSync(join(tmpdir(), 'sbom-'));
   try {
     const name = copyRuntimeLock(root, folder);
-    const written = askNpm(folder);
+    const written = runNpmSbom(folder);
     const metadata = without(written.metadata, 'timestamp');
     const components = [...written.components, ...more];
     return {
@@ -78,7 +78,7 @@ function copyRuntimeLock(root: string, folder: string): string {
   return manifest.name;
 }
 
-function askNpm(folder: string): Bom {
+function runNpmSbom(folder: string): Bom {
   const args = ['sbom', '--package-lock-only', '--sbom-format', 'cyclonedx'];
   const printed = execFileSync('npm', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
   return JSON.parse(printed) as Bom;

@@ -14,7 +14,7 @@ const PROJECT = 'trial';
 const SIDECAR = `${PROJECT}_sidecar_1`;
 const APP = `${PROJECT}_app_1`;
 
-const SCRAPE = `
+const SCRAPE_SCRIPT = `
   const { status } = await fetch('http://sidecar:19464/metrics');
   console.log(status);`;
 
@@ -23,7 +23,7 @@ export async function tryCompose(podman: Podman, file: string, say: (text: strin
   const statusPort = String(await findFreePort());
   const env = {
     ...process.env,
-    DOCKER_HOST: await podman.serve(),
+    DOCKER_HOST: await podman.startService(),
     SIDECAR_COMMAND: 'sandbox',
     STATUS_PORT: statusPort,
   };
@@ -42,7 +42,7 @@ export async function tryCompose(podman: Podman, file: string, say: (text: strin
   say(`compose: the app's calls were answered with ${statuses.join(', ')}`);
   const image = podman.run('inspect', '--format', '{{.ImageName}}', SIDECAR);
   const neighbour = ['run', '--rm', '--network', `${PROJECT}_default`, '--entrypoint', '/usr/local/bin/node', image];
-  const scraped = podman.run(...neighbour, '--input-type=module', '--eval', SCRAPE);
+  const scraped = podman.run(...neighbour, '--input-type=module', '--eval', SCRAPE_SCRIPT);
   if (scraped !== '200') throw new Error(`sidecar:19464/metrics was answered with ${scraped}`);
   say('compose: /metrics answers under the name sidecar');
 
@@ -69,16 +69,16 @@ async function findFreePort(): Promise<number> {
 /** Nobody but systemd would run the check at its intervals here. */
 async function untilHealthy(podman: Podman): Promise<void> {
   for (let tries = 0; tries < 50; tries++) {
-    if (podman.attempt('healthcheck', 'run', SIDECAR).code === 0) return;
+    if (podman.tryRun('healthcheck', 'run', SIDECAR).code === 0) return;
     await delay(200);
   }
-  throw new Error(`not healthy within 10 s:\n${podman.attempt('logs', SIDECAR).stderr}`);
+  throw new Error(`not healthy within 10 s:\n${podman.tryRun('logs', SIDECAR).stderr}`);
 }
 
 /** What the app has printed, a status a line, once there are three. */
 async function readStatuses(podman: Podman): Promise<string[]> {
   for (let tries = 0; tries < 50; tries++) {
-    const lines = podman.attempt('logs', APP).stdout.trim().split('\n');
+    const lines = podman.tryRun('logs', APP).stdout.trim().split('\n');
     if (lines.length >= 3) {
       if (lines.every((line) => /^\d{3}$/.test(line))) return lines;
       throw new Error(`the app printed:\n${lines.join('\n')}`);

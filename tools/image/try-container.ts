@@ -4,20 +4,27 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Podman } from './podman.ts';
 
 /** The strictest that a cluster asks for, and less memory than the manifests allow. */
-const STRICT = ['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all', '--security-opt', 'no-new-privileges'];
-const ALONE = ['--network', 'none', '--memory', '256m'];
-const NODE = ['--entrypoint', '/usr/local/bin/node'];
-const EVAL = ['--input-type=module', '--eval'];
+const STRICT_OPTIONS = [
+  '--read-only',
+  '--read-only-tmpfs=false',
+  '--cap-drop',
+  'all',
+  '--security-opt',
+  'no-new-privileges',
+];
+const ISOLATED_OPTIONS = ['--network', 'none', '--memory', '256m'];
+const NODE_ENTRYPOINT = ['--entrypoint', '/usr/local/bin/node'];
+const EVAL_OPTIONS = ['--input-type=module', '--eval'];
 
 /** Every runtime package is loaded once, since files were taken out of them. */
-const LOAD_ALL = `
+const LOAD_PACKAGES_SCRIPT = `
   const { dependencies } = JSON.parse(await process.getBuiltinModule('fs').promises.readFile('/app/package.json', 'utf8'));
   const names = Object.keys(dependencies).filter((name) => name !== 'uplot');
   for (const name of names) await import(name);
   console.log(names.length);`;
 
 /** The status page with all that it links to. */
-const LOOK = (url: string): string => `
+const loadPageScript = (url: string): string => `
   const page = await (await fetch('${url}/')).text();
   const linked = [...page.matchAll(/ (?:src|href)="(\\/[^"]+)"/g)].map(([, path]) => path);
   for (const path of linked) {
@@ -28,26 +35,26 @@ const LOOK = (url: string): string => `
   console.log(linked.length);`;
 
 /** From a second container in the same network, as the app would be. */
-const CALL = (url: string): string => `
+const callScript = (url: string): string => `
   const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body: process.argv.at(-1) };
   const answer = await fetch('${url}/quotes-requests', json);
   console.log(answer.status, await answer.text());`;
 
-type Say = (text: string) => void;
+type ReportProgress = (text: string) => void;
 
 /** @throws Error at the first promise that does not hold */
-export async function tryContainer(podman: Podman, image: string, say: Say): Promise<void> {
+export async function tryContainer(podman: Podman, image: string, say: ReportProgress): Promise<void> {
   const started = performance.now();
-  const container = podman.run('run', '--detach', ...STRICT, ...ALONE, image, 'sandbox');
+  const container = podman.run('run', '--detach', ...STRICT_OPTIONS, ...ISOLATED_OPTIONS, image, 'sandbox');
   const proxyUrl = await readUrl(podman, container, 'proxy');
   say(`the sandbox answers ${(performance.now() - started).toFixed(0)} ms after podman run, as ${proxyUrl}`);
 
   const status = statusOf(podman, container);
-  expect(status, { Uid: /^1000\t1000/, CapEff: /^0+$/, CapBnd: /^0+$/, NoNewPrivs: /^1$/, Seccomp: /^2$/ });
+  expectFields(status, { Uid: /^1000\t1000/, CapEff: /^0+$/, CapBnd: /^0+$/, NoNewPrivs: /^1$/, Seccomp: /^2$/ });
   const resident = Number.parseInt(status.VmRSS ?? '') / 1e3;
   say(`user 1000, no capabilities, read-only root; resident ${resident.toFixed(0)} MB`);
 
-  await askNeighbours(podman, image, container, say);
+  await checkFromNeighbour(podman, image, container, say);
   const begun = performance.now();
   podman.run('healthcheck', 'run', container);
   say(`HEALTHCHECK: healthy, in ${(performance.now() - begun).toFixed(0)} ms`);
@@ -58,35 +65,59 @@ export async function tryContainer(podman: Podman, image: string, say: Say): Pro
   podman.run('rm', container);
   say('SIGTERM: exit 0');
 
-  lookInside(podman, image, say);
+  checkContents(podman, image, say);
   await tryPublished(podman, image, say);
 }
 
 /** What the app in the same pod sees, and a person at the status page. */
-async function askNeighbours(podman: Podman, image: string, container: string, say: Say): Promise<void> {
+async function checkFromNeighbour(
+  podman: Podman,
+  image: string,
+  container: string,
+  say: ReportProgress,
+): Promise<void> {
   const evaluate = (code: string, ...args: string[]): string =>
-    podman.run('run', '--rm', ...STRICT, '--network', `container:${container}`, ...NODE, image, ...EVAL, code, ...args);
+    podman.run(
+      'run',
+      '--rm',
+      ...STRICT_OPTIONS,
+      '--network',
+      `container:${container}`,
+      ...NODE_ENTRYPOINT,
+      image,
+      ...EVAL_OPTIONS,
+      code,
+      ...args,
+    );
   const body = readSample(podman, container);
-  const answer = evaluate(CALL(await readUrl(podman, container, 'proxy')), body);
+  const answer = evaluate(callScript(await readUrl(podman, container, 'proxy')), body);
   if (!/^2\d\d .*"simulated":true/.test(answer)) throw new Error(`a neighbour was answered: ${answer}`);
   say(`a neighbour in the same network: ${answer}`);
-  const linked = evaluate(LOOK(await readUrl(podman, container, 'admin')));
+  const linked = evaluate(loadPageScript(await readUrl(podman, container, 'admin')));
   say(`the status page and the ${linked} files that it links to are there`);
 }
 
-function lookInside(podman: Podman, image: string, say: Say): void {
-  const loaded = podman.run('run', '--rm', ...STRICT, ...NODE, image, ...EVAL, LOAD_ALL);
+function checkContents(podman: Podman, image: string, say: ReportProgress): void {
+  const loaded = podman.run(
+    'run',
+    '--rm',
+    ...STRICT_OPTIONS,
+    ...NODE_ENTRYPOINT,
+    image,
+    ...EVAL_OPTIONS,
+    LOAD_PACKAGES_SCRIPT,
+  );
   say(`all ${loaded} runtime packages load`);
-  const shell = podman.attempt('run', '--rm', '--entrypoint', '/bin/sh', image, '-c', 'true');
+  const shell = podman.tryRun('run', '--rm', '--entrypoint', '/bin/sh', image, '-c', 'true');
   if (shell.code === 0) throw new Error('there is a shell in the image');
-  const idle = podman.attempt('run', '--rm', ...STRICT, image);
+  const idle = podman.tryRun('run', '--rm', ...STRICT_OPTIONS, image);
   if (idle.code !== 2 || !idle.stderr.includes('SIDECAR_BASE_URL'))
     throw new Error(`without settings it ended with ${String(idle.code)}: ${idle.stderr}`);
   say('no shell; without settings exit 2, and what is missing is named');
 }
 
 /** As on a laptop: a port of the container on this machine's loopback. */
-async function tryPublished(podman: Podman, image: string, say: Say): Promise<void> {
+async function tryPublished(podman: Podman, image: string, say: ReportProgress): Promise<void> {
   const open = ['SIDECAR_LISTEN=0.0.0.0:18080', 'SIDECAR_LISTEN_ALLOW_UNAUTHENTICATED_NETWORK=true'];
   const settings = open.flatMap((setting) => ['--env', setting]);
   const container = podman.run('run', '--detach', '--publish', '127.0.0.1::18080', ...settings, image, 'sandbox');
@@ -100,11 +131,11 @@ async function tryPublished(podman: Podman, image: string, say: Say): Promise<vo
 
 async function readUrl(podman: Podman, container: string, port: 'proxy' | 'admin'): Promise<string> {
   for (let tries = 0; tries < 200; tries++) {
-    const url = new RegExp(`^${port} (\\S+)$`, 'm').exec(podman.attempt('logs', container).stdout)?.[1];
+    const url = new RegExp(`^${port} (\\S+)$`, 'm').exec(podman.tryRun('logs', container).stdout)?.[1];
     if (url !== undefined) return url;
     await delay(50);
   }
-  throw new Error(`no address within 10 s:\n${podman.attempt('logs', container).stderr}`);
+  throw new Error(`no address within 10 s:\n${podman.tryRun('logs', container).stderr}`);
 }
 
 /** The body of the call that the sandbox says to try. */
@@ -123,7 +154,7 @@ function statusOf(podman: Podman, container: string): Record<string, string> {
   );
 }
 
-function expect(status: Readonly<Record<string, string>>, fields: Readonly<Record<string, RegExp>>): void {
+function expectFields(status: Readonly<Record<string, string>>, fields: Readonly<Record<string, RegExp>>): void {
   for (const [name, form] of Object.entries(fields))
     if (!form.test(status[name] ?? ''))
       throw new Error(`${name} is ${status[name] ?? 'not stated'}, not ${form.source}`);

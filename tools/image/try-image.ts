@@ -7,8 +7,8 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installMissingServers } from '../test-run/servers.ts';
-import { makeBase, readBaseName } from './base-image.ts';
+import { installMissingPrograms } from '../test-run/servers.ts';
+import { buildBaseImage, readBaseImage } from './base-image.ts';
 import { openPodman, type Podman } from './podman.ts';
 import { reportSizes } from './sizes.ts';
 import { tryCompose } from './try-compose.ts';
@@ -20,7 +20,7 @@ const IMAGE = 'bearer-sidecar:0.1.0';
 const VERSION_LABEL = '{{index .Labels "org.opencontainers.image.version"}}';
 const started = performance.now();
 
-const TOOLS = [
+const REQUIRED_PROGRAMS = [
   { program: 'podman', package: 'podman' },
   { program: 'runc', package: 'runc' },
   { program: 'mmdebstrap', package: 'mmdebstrap' },
@@ -47,7 +47,7 @@ function buildSecrets(folder: string): string[] {
 function build(podman: Podman, secrets: readonly string[], ...more: string[]): string {
   // Docker's own format: OCI's has no health check.
   const isolated = ['--format', 'docker', '--network', 'host', '--isolation', 'chroot', '--pull-never'];
-  podman.show('build', ...isolated, ...secrets, ...more, '--tag', IMAGE, ROOT);
+  podman.runPrinting('build', ...isolated, ...secrets, ...more, '--tag', IMAGE, ROOT);
   return podman.run('image', 'inspect', '--format', '{{.RootFS.Layers}}', IMAGE);
 }
 
@@ -55,31 +55,31 @@ function readIfThere(file: string): string {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 }
 
-function say(text: string): void {
+function reportProgress(text: string): void {
   console.log(`image: ${((performance.now() - started) / 1000).toFixed(0).padStart(3)} s  ${text}`);
 }
 
 async function tryImage(): Promise<void> {
-  const base = readBaseName(join(ROOT, 'Dockerfile'));
+  const base = readBaseImage(join(ROOT, 'Dockerfile'));
   const folder = mkdtempSync(join(tmpdir(), 'image-'));
   using podman = openPodman(folder);
-  podman.run('import', makeBase(base, CACHE), `docker.io/library/${base.image}`);
-  say(`a stand-in for ${base.image}: Debian ${base.debian}, Node.js ${base.nodeVersion}`);
+  podman.run('import', buildBaseImage(base, CACHE), `docker.io/library/${base.image}`);
+  reportProgress(`a stand-in for ${base.image}: Debian ${base.debian}, Node.js ${base.nodeVersion}`);
   const secrets = buildSecrets(folder);
   const layers = build(podman, secrets);
   const version = podman.run('image', 'inspect', '--format', VERSION_LABEL, IMAGE);
-  say(`built, labelled ${version}`);
-  for (const line of reportSizes(podman, IMAGE, folder)) say(line);
+  reportProgress(`built, labelled ${version}`);
+  for (const line of reportSizes(podman, IMAGE, folder)) reportProgress(line);
   if (process.argv.includes('--twice')) {
     const again = build(podman, secrets, '--no-cache');
     if (again !== layers) throw new Error(`the layers were ${layers}, built again they are ${again}`);
-    say('built again without a cache: the same layers, byte for byte');
+    reportProgress('built again without a cache: the same layers, byte for byte');
   }
-  await tryContainer(podman, IMAGE, say);
-  await tryCompose(podman, join(ROOT, 'deploy', 'compose.yaml'), say);
+  await tryContainer(podman, IMAGE, reportProgress);
+  await tryCompose(podman, join(ROOT, 'deploy', 'compose.yaml'), reportProgress);
 }
 
-const missing = installMissingServers(TOOLS);
+const missing = installMissingPrograms(REQUIRED_PROGRAMS);
 if (missing.length > 0) throw new Error(missing.join('\n'));
 await tryImage();
-say('all as promised');
+reportProgress('all as promised');

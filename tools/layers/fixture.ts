@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 /** File -> what it imports. */
-const WRONG_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+const FORBIDDEN_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/main.ts': ['./stray/unlisted.ts'],
   'src/stray/unlisted.ts': [],
   'src/commands/run.ts': ['../main.ts'],
@@ -34,7 +34,7 @@ export async function withFixture<T>(check: (folder: string) => Promise<T>): Pro
   const folder = mkdtempSync(join(tmpdir(), 'layers-fixture-'));
   try {
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', devDependencies: { vitest: '*' } }));
-    for (const [file, specifiers] of Object.entries(WRONG_IMPORTS)) {
+    for (const [file, specifiers] of Object.entries(FORBIDDEN_IMPORTS)) {
       mkdirSync(dirname(join(folder, file)), { recursive: true });
       writeFileSync(join(folder, file), specifiers.map((specifier) => `import '${specifier}';\n`).join(''));
     }

@@ -19,7 +19,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['^src/platform/|^src/telemetry/events\\.ts$'],
 ];
 
-function* rules(): Generator<Rule> {
+function* createRules(): Generator<Rule> {
   for (const [depth, groups] of LAYERS.entries()) {
     const right = LAYERS.slice(depth + 1).flat();
     for (const group of groups) {
@@ -96,4 +96,4 @@ function globToPattern(glob: string): string {
 }
 
 /** The rule set, as dependency-cruiser takes it. */
-export const LAYER_RULES: IFlattenedRuleSet = { forbidden: [...rules()] };
+export const LAYER_RULES: IFlattenedRuleSet = { forbidden: [...createRules()] };

@@ -9,15 +9,15 @@ const STYLES: Readonly<Record<string, string>> = {
   36: 'color:#76e3ea',
 };
 
-const STYLE = /\u001b\[([0-9;]*)m/;
+const STYLE_SEQUENCE = /\u001b\[([0-9;]*)m/;
 
-const OTHER = /\u001b\[[0-9;?]*[A-Zac-ln-z]|\u001b[=>]|\r/g;
+const OTHER_SEQUENCES = /\u001b\[[0-9;?]*[A-Zac-ln-z]|\u001b[=>]|\r/g;
 
 /** A page of one terminal window. @param prompt the line that was typed */
-export function drawTerminal(prompt: string, output: string, columns: number): string {
+export function renderTerminalHtml(prompt: string, output: string, columns: number): string {
   let style = '';
   let body = '';
-  const parts = output.replaceAll(OTHER, '').trimEnd().split(STYLE);
+  const parts = output.replaceAll(OTHER_SEQUENCES, '').trimEnd().split(STYLE_SEQUENCE);
   for (const [at, part] of parts.entries()) {
     if (at % 2 === 1) style = STYLES[part] ?? '';
     else body += `<span style="${style}">${escape(part)}</span>`;

@@ -8,7 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-const SERVERS = [
+const TEST_PROGRAMS = [
   { program: 'nginx', package: 'nginx', tests: 'test/e2e/nginx.test.ts' },
   { program: 'haproxy', package: 'haproxy', tests: 'npm run bench:hostile' },
   { program: 'promtool', package: 'prometheus', tests: 'test/telemetry, test/deploy' },
@@ -30,7 +30,7 @@ const SERVERS = [
 /** Tells Debian's packages not to start a service (invoke-rc.d asks it). */
 const POLICY = '/usr/sbin/policy-rc.d';
 
-interface Needed {
+interface RequiredProgram {
   readonly program: string;
   /** Debian's. */
   readonly package: string;
@@ -42,16 +42,16 @@ interface Needed {
  * @param needed default: what the tests need
  * @returns one line for each program that is still missing, naming the tests that fail for it
  */
-export function installMissingServers(needed: readonly Needed[] = SERVERS): string[] {
-  const missing = needed.filter(({ program }) => !isThere(program));
+export function installMissingPrograms(needed: readonly RequiredProgram[] = TEST_PROGRAMS): string[] {
+  const missing = needed.filter(({ program }) => !isInstalled(program));
   if (missing.length > 0) install(missing.map((server) => server.package));
   return missing
-    .filter(({ program }) => !isThere(program))
+    .filter(({ program }) => !isInstalled(program))
     .map((server) => `${server.program} is missing and could not be installed; these fail for it: ${server.tests}`);
 }
 
 function install(packages: readonly string[]): void {
-  if (process.getuid?.() !== 0 || !isThere('apt-get')) return;
+  if (process.getuid?.() !== 0 || !isInstalled('apt-get')) return;
   const ownPolicy = !existsSync(POLICY);
   if (ownPolicy) {
     writeFileSync(POLICY, '#!/bin/sh\nexit 101\n');
@@ -67,7 +67,7 @@ function install(packages: readonly string[]): void {
   if (ownPolicy) rmSync(POLICY);
 }
 
-function isThere(program: string): boolean {
+function isInstalled(program: string): boolean {
   return [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin'].some((folder) => {
     try {
       accessSync(join(folder, program), constants.X_OK);

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 /** The part of vitest's JSON report that counts. */
-export interface Report {
+export interface VitestReport {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
   readonly testResults: readonly {
@@ -26,28 +26,28 @@ export interface Totals {
   readonly passed: number;
   readonly failed: number;
   /** Why `failed` is more than the failed tests of the report. */
-  readonly uncounted: readonly string[];
+  readonly extraFailures: readonly string[];
 }
 
 /** @returns undefined when the run ended before it wrote its report */
-export function readReport(file: string): Report | undefined {
-  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Report) : undefined;
+export function readReport(file: string): VitestReport | undefined {
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as VitestReport) : undefined;
 }
 
 /** @param exitCode vitest's own */
-export function countTests(report: Report | undefined, exitCode: number): Totals {
-  if (report === undefined) return { passed: 0, failed: 1, uncounted: ['vitest wrote no report'] };
+export function countTests(report: VitestReport | undefined, exitCode: number): Totals {
+  if (report === undefined) return { passed: 0, failed: 1, extraFailures: ['vitest wrote no report'] };
   const uncounted = report.testResults
     .filter((file) => file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'))
     .map((file) => `${file.name} did not load: ${firstLine(file.message)}`);
   const failed = report.numFailedTests + uncounted.length;
   if (failed === 0 && exitCode !== 0) uncounted.push(`vitest ended with ${String(exitCode)} and named no failed test`);
   if (report.numPassedTests + failed === 0) uncounted.push('no test ran');
-  return { passed: report.numPassedTests, failed: report.numFailedTests + uncounted.length, uncounted };
+  return { passed: report.numPassedTests, failed: report.numFailedTests + uncounted.length, extraFailures: uncounted };
 }
 
 /** A line for each failed test: its file, its name and the first line of what it says. */
-export function nameFailures(report: Report | undefined): string[] {
+export function nameFailures(report: VitestReport | undefined): string[] {
   const files = report?.testResults ?? [];
   return files.flatMap(({ name, assertionResults }) =>
     assertionResults

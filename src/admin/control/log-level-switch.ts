@@ -7,42 +7,42 @@ import type { Cancel, Clock } from '../../platform/clock.ts';
 /** From the most talkative to none at all. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-export type LogLevel = (typeof LOG_LEVELS)[number];
+export type AdminLogLevel = (typeof LOG_LEVELS)[number];
 
 export interface LogLevelState {
-  readonly level: LogLevel;
+  readonly level: AdminLogLevel;
   /** The configured level, when it comes back by itself. */
-  readonly fallsBackTo?: LogLevel;
+  readonly fallsBackTo?: AdminLogLevel;
   readonly fallsBackInMs?: number;
 }
 
 export interface LogLevelSwitch {
   state(): LogLevelState;
   /** @param forMs undefined: until somebody changes it again, or the configuration is read again */
-  change(level: LogLevel, forMs: number | undefined): void;
+  change(level: AdminLogLevel, forMs: number | undefined): void;
   /** The configuration says so, now: what was changed here is over. Nothing is told. */
-  readonly configure: (level: LogLevel) => void;
+  readonly configure: (level: AdminLogLevel) => void;
 }
 
 export interface LogLevelSwitchOptions {
   /** The configured level, which is in force. */
-  readonly configured: LogLevel;
-  readonly apply: (level: LogLevel) => void;
-  readonly tell: (message: string) => void;
+  readonly configured: AdminLogLevel;
+  readonly apply: (level: AdminLogLevel) => void;
+  readonly report: (message: string) => void;
   readonly clock: Clock;
 }
 
 export function createLogLevelSwitch(options: LogLevelSwitchOptions): LogLevelSwitch {
-  const { apply, tell, clock } = options;
+  const { apply, report, clock } = options;
   let { configured } = options;
   let level = configured;
   let fallBack: { readonly at: number; readonly cancel: Cancel } | undefined;
-  const move = (next: LogLevel, message: string): void => {
+  const move = (next: AdminLogLevel, message: string): void => {
     const isQuieter = LOG_LEVELS.indexOf(next) > LOG_LEVELS.indexOf(level);
     level = next;
-    if (isQuieter) tell(message);
+    if (isQuieter) report(message);
     apply(next);
-    if (!isQuieter) tell(message);
+    if (!isQuieter) report(message);
   };
   const forget = (): void => {
     fallBack?.cancel();

@@ -2,15 +2,15 @@
 import type { AttemptOutcome, SidecarEvent } from '../../telemetry/events.ts';
 
 /** A notable event in words. */
-export interface Said {
-  readonly words: string;
+export interface EventDescription {
+  readonly text: string;
   readonly level: 'info' | 'warn' | 'error';
   /** What makes it the same as another one. Default: its words. */
   readonly key?: string;
 }
 
 /** Undefined for what is an everyday matter. */
-export function describeEvent(event: SidecarEvent): Said | undefined {
+export function describeEvent(event: SidecarEvent): EventDescription | undefined {
   switch (event.kind) {
     case 'attempt-ended':
       return describeAttempt(event);
@@ -27,13 +27,13 @@ export function describeEvent(event: SidecarEvent): Said | undefined {
     case 'rate-limit-shape':
       return info('The upstream states its limits in a way not seen before; the log has the fields');
     case 'insufficient-scope':
-      return warn(`The upstream asks for a scope that the token does not have${ending(event.needed)}`);
+      return warn(`The upstream asks for a scope that the token does not have${appendDetail(event.needed)}`);
     default:
       return describeOccurrence(event);
   }
 }
 
-function describeOccurrence(event: SidecarEvent): Said | undefined {
+function describeOccurrence(event: SidecarEvent): EventDescription | undefined {
   switch (event.kind) {
     case 'configuration-read':
       return describeReload(event);
@@ -52,22 +52,22 @@ function describeOccurrence(event: SidecarEvent): Said | undefined {
   }
 }
 
-function describeTokenEvent(event: SidecarEvent): Said | undefined {
+function describeTokenEvent(event: SidecarEvent): EventDescription | undefined {
   const of = 'credential' in event && event.credential !== 'default' ? ` of ${event.credential}` : '';
   switch (event.kind) {
     case 'token-requested':
       return event.outcome === 'ok'
-        ? info(`Token${of} obtained${inMinutes(event.lifetimeMs)}`)
-        : { words: `Token${of} not obtained (${event.outcome})${ending(event.detail)}`, level: 'error' };
+        ? info(`Token${of} obtained${describeLifetime(event.lifetimeMs)}`)
+        : { text: `Token${of} not obtained (${event.outcome})${appendDetail(event.detail)}`, level: 'error' };
     case 'token-invalidated':
       return event.reason === 'rotated'
         ? info(`Token${of} put away: the credentials have changed`)
         : warn(`Token${of} put away: the upstream refused it (401)`);
     case 'token-found':
-      return info(`Token${of} taken from ${event.from}${inMinutes(event.validForMs)}`);
+      return info(`Token${of} taken from ${event.from}${describeLifetime(event.validForMs)}`);
     case 'token-circuit':
       return event.phase === 'open'
-        ? { words: `The token endpoint${of} keeps failing: it is asked now and then`, level: 'error' }
+        ? { text: `The token endpoint${of} keeps failing: it is asked now and then`, level: 'error' }
         : info(`The token endpoint${of} works again`);
     case 'token-scopes-missing':
       return event.missing.length === 0
@@ -76,7 +76,7 @@ function describeTokenEvent(event: SidecarEvent): Said | undefined {
     case 'credential-rotation':
       return event.outcome === 'taken'
         ? info(`New credentials${of} taken`)
-        : warn(`New credentials${of} ${event.outcome}, the older ones stay in use${ending(event.detail)}`);
+        : warn(`New credentials${of} ${event.outcome}, the older ones stay in use${appendDetail(event.detail)}`);
     case 'token-not-asked':
       return warn(`Token${of} not asked for, ${event.from} has just failed: ${event.detail}`);
     default:
@@ -84,7 +84,7 @@ function describeTokenEvent(event: SidecarEvent): Said | undefined {
   }
 }
 
-const ATTEMPT_WORDS: Partial<Record<AttemptOutcome, string>> = {
+const ATTEMPT_FAILURE_TEXTS: Partial<Record<AttemptOutcome, string>> = {
   unreachable: 'could not be reached',
   timeout: 'did not answer in time',
   reset: 'broke a connection off',
@@ -92,10 +92,10 @@ const ATTEMPT_WORDS: Partial<Record<AttemptOutcome, string>> = {
 };
 
 /** Called for every attempt: most have been answered, and no words are made of those. */
-function describeAttempt(event: Extract<SidecarEvent, { kind: 'attempt-ended' }>): Said | undefined {
-  const words = ATTEMPT_WORDS[event.outcome];
+function describeAttempt(event: Extract<SidecarEvent, { kind: 'attempt-ended' }>): EventDescription | undefined {
+  const words = ATTEMPT_FAILURE_TEXTS[event.outcome];
   if (words === undefined || event.isOwn === true) return undefined;
-  return { words: `${nameUpstream(event.route)} ${words}`, level: 'error' };
+  return { text: `${nameUpstream(event.route)} ${words}`, level: 'error' };
 }
 
 function nameUpstream(route: string): string {
@@ -103,34 +103,39 @@ function nameUpstream(route: string): string {
 }
 
 /** Waits differ from one refusal to the next; the newest is shown. */
-function describeRefusal({ route, status, pauseMs, stated }: Extract<SidecarEvent, { kind: 'rate-limited' }>): Said {
+function describeRefusal({
+  route,
+  status,
+  pauseMs,
+  stated,
+}: Extract<SidecarEvent, { kind: 'rate-limited' }>): EventDescription {
   const wait = pauseMs < 1000 ? 'under a second' : `about ${Math.round(pauseMs / 1000)} s`;
   const pause = pauseMs <= 0 ? '' : stated ? `, and asked for a pause of ${wait}` : `; a pause of ${wait} follows`;
   const words = `${nameUpstream(route)} refused a call for its rate (${status})${pause}`;
-  return { words, level: 'warn', key: `refused ${route} ${status}` };
+  return { text: words, level: 'warn', key: `refused ${route} ${status}` };
 }
 
-function describeReload({ outcome, lines }: Extract<SidecarEvent, { kind: 'configuration-read' }>): Said {
+function describeReload({ outcome, lines }: Extract<SidecarEvent, { kind: 'configuration-read' }>): EventDescription {
   const what = lines.length === 0 ? 'nothing has changed' : lines.join('; ');
   if (outcome === 'ok') return info(`Configuration read again: ${what}`);
   const why = outcome === 'refused' ? 'a restart is needed for' : 'it is invalid';
   return warn(`Configuration not taken over; ${why}: ${what}`);
 }
 
-function inMinutes(ms: number | undefined): string {
+function describeLifetime(ms: number | undefined): string {
   return ms === undefined
     ? ''
     : `, valid for ${ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`}`;
 }
 
-function ending(detail: string | undefined): string {
+function appendDetail(detail: string | undefined): string {
   return detail === undefined ? '' : `: ${detail}`;
 }
 
-function info(words: string): Said {
-  return { words, level: 'info' };
+function info(words: string): EventDescription {
+  return { text: words, level: 'info' };
 }
 
-function warn(words: string): Said {
-  return { words, level: 'warn' };
+function warn(words: string): EventDescription {
+  return { text: words, level: 'warn' };
 }

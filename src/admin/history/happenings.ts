@@ -4,24 +4,24 @@
  */
 import type { SidecarEvent } from '../../telemetry/events.ts';
 import { describeEvent } from './event-words.ts';
-import type { Said } from './event-words.ts';
+import type { EventDescription } from './event-words.ts';
 
-export interface Happening extends Pick<Said, 'words' | 'level'> {
+export interface LoggedEvent extends Pick<EventDescription, 'text' | 'level'> {
   /** Epoch milliseconds of the first and the last of `count`. */
   readonly firstWallAt: number;
-  readonly wallAt: number;
+  readonly lastWallAt: number;
   readonly count: number;
 }
 
-const KEPT = 40;
+const MAX_EVENTS = 40;
 /** The same after more than this is listed anew. */
-const SAME_WITHIN_MS = 60_000;
+const MERGE_WINDOW_MS = 60_000;
 /** Only the newest few are compared: a storm alternates between a few kinds. */
-const COMPARED = 6;
-const LONGEST_WORDS = 300;
+const MAX_COMPARED = 6;
+const MAX_TEXT_LENGTH = 300;
 
-export class Happenings {
-  readonly #list: (Happening & { readonly key: string })[] = [];
+export class EventLog {
+  readonly #events: (LoggedEvent & { readonly key: string })[] = [];
   readonly #wallNow: () => number;
 
   /** @param wallNow epoch milliseconds; asked for notable events only */
@@ -37,20 +37,20 @@ export class Happenings {
   }
 
   /** Newest first, at most 40. */
-  read(): readonly Happening[] {
-    return this.#list;
+  read(): readonly LoggedEvent[] {
+    return this.#events;
   }
 
-  #add({ words: whole, level, key = whole }: Said, wallAt: number): void {
-    const words = whole.length <= LONGEST_WORDS ? whole : `${whole.slice(0, LONGEST_WORDS)}…`;
-    const index = this.#list.slice(0, COMPARED).findIndex((old) => old.key === key);
-    const same = this.#list[index];
-    if (same !== undefined && wallAt - same.wallAt <= SAME_WITHIN_MS) {
-      this.#list.splice(index, 1);
-      this.#list.unshift({ ...same, words, wallAt, count: same.count + 1 });
+  #add({ text: whole, level, key = whole }: EventDescription, wallAt: number): void {
+    const words = whole.length <= MAX_TEXT_LENGTH ? whole : `${whole.slice(0, MAX_TEXT_LENGTH)}…`;
+    const index = this.#events.slice(0, MAX_COMPARED).findIndex((old) => old.key === key);
+    const same = this.#events[index];
+    if (same !== undefined && wallAt - same.lastWallAt <= MERGE_WINDOW_MS) {
+      this.#events.splice(index, 1);
+      this.#events.unshift({ ...same, text: words, lastWallAt: wallAt, count: same.count + 1 });
       return;
     }
-    this.#list.unshift({ words, level, key, firstWallAt: wallAt, wallAt, count: 1 });
-    if (this.#list.length > KEPT) this.#list.pop();
+    this.#events.unshift({ text: words, level, key, firstWallAt: wallAt, lastWallAt: wallAt, count: 1 });
+    if (this.#events.length > MAX_EVENTS) this.#events.pop();
   }
 }

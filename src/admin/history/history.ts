@@ -3,12 +3,12 @@
  * increments each, and once a second what was counted becomes a row of a ring. Rows are told as rates; nothing here grows.
  */
 import type { SidecarEvent } from '../../telemetry/events.ts';
-import { bucketOf, LATENCY_BUCKETS, readQuantile } from './latency-counts.ts';
-import { Minutes, OWN_CODES } from './minutes.ts';
+import { findBucket, LATENCY_BUCKET_COUNT, readQuantile } from './latency-counts.ts';
+import { MinuteHistory, LOCAL_CODE_OFFSET } from './minutes.ts';
 import type { SecondCounts } from './minutes.ts';
 
 /** Of a throttle, what is sampled once a second. */
-export interface Gauge {
+export interface ThrottleSample {
   readonly route: string;
   /** Permits per second; Infinity while unpaced. */
   readonly rate: number;
@@ -26,10 +26,10 @@ export interface LastMinute extends Readonly<SecondCounts> {
 }
 
 /** One second for a plot: `[end as epoch seconds, …]` in the order of `ROW_NAMES`, then the rate of each throttle; null = nothing to show. */
-export type Row = readonly (number | null)[];
+export type PlotRow = readonly (number | null)[];
 
 /** What stands in a row before the throttles' rates; all but the last four per second. */
-export const ROW_NAMES = [
+export const ROW_COLUMNS = [
   ...['at', 'ok', 'clientErrors', 'serverErrors', 'own', 'sent', 'refused'],
   ...['medianMs', 'p95Ms', 'queued', 'inFlight'],
 ] as const;
@@ -37,11 +37,11 @@ export const ROW_NAMES = [
 /** How many throttles have a line of their own. */
 export const PLOTTED_THROTTLES = 4;
 
-const KEPT_ROWS = 300;
+const MAX_ROWS = 300;
 const MINUTE_ROWS = 60;
 const CLIENT_LEFT = 499;
 /** Some upstreams make up larger ones. */
-const LARGEST_CODE = OWN_CODES - 1;
+const MAX_CODE = LOCAL_CODE_OFFSET - 1;
 
 interface Second {
   readonly counts: Readonly<SecondCounts>;
@@ -50,12 +50,12 @@ interface Second {
 }
 
 export class History {
-  readonly #minutes = new Minutes();
-  readonly #rows: Row[] = [];
+  readonly #minutes = new MinuteHistory();
+  readonly #rows: PlotRow[] = [];
   /** The last sixty, oldest first. */
   readonly #seconds: Second[] = [];
   #counts = newCounts();
-  #latency: Uint32Array = new Uint32Array(LATENCY_BUCKETS);
+  #latency: Uint32Array = new Uint32Array(LATENCY_BUCKET_COUNT);
   #sampledAt: number;
 
   /** @param now monotonic milliseconds */
@@ -67,12 +67,12 @@ export class History {
   observe(event: SidecarEvent): void {
     switch (event.kind) {
       case 'request-ended': {
-        const code = Math.min(event.code, LARGEST_CODE);
+        const code = Math.min(event.code, MAX_CODE);
         const isOwn = event.source === 'sidecar';
         const { codes } = this.#minutes;
-        const index = isOwn ? code + OWN_CODES : code;
+        const index = isOwn ? code + LOCAL_CODE_OFFSET : code;
         codes[index] = (codes[index] ?? 0) + 1;
-        const bucket = bucketOf(event.durationMs);
+        const bucket = findBucket(event.durationMs);
         this.#latency[bucket] = (this.#latency[bucket] ?? 0) + 1;
         this.#countRequest(code, isOwn);
         return;
@@ -81,7 +81,7 @@ export class History {
         this.#counts.sent++;
         return;
       case 'attempt-ended':
-        if (isFault(event)) this.#counts.faults++;
+        if (isUnanswered(event)) this.#counts.faults++;
         return;
       case 'rate-limited':
         this.#counts.refused++;
@@ -91,41 +91,41 @@ export class History {
   }
 
   /** Ends a second. @param wallNow epoch milliseconds */
-  sample(now: number, wallNow: number, gauges: readonly Gauge[]): Row {
+  sample(now: number, wallNow: number, gauges: readonly ThrottleSample[]): PlotRow {
     const spanMs = Math.max(1, now - this.#sampledAt);
     const second: Second = { counts: this.#counts, spanMs, latency: this.#latency };
     this.#sampledAt = now;
     this.#counts = newCounts();
-    const queued = sum(gauges, 'queued');
+    const queued = sumSamples(gauges, 'queued');
     this.#minutes.add(wallNow, second.counts, second.latency, queued);
-    this.#latency = this.#keep(second)?.latency.fill(0) ?? new Uint32Array(LATENCY_BUCKETS);
-    const row = describeSecond(second, wallNow, gauges);
+    this.#latency = this.#pushSecond(second)?.latency.fill(0) ?? new Uint32Array(LATENCY_BUCKET_COUNT);
+    const row = toPlotRow(second, wallNow, gauges);
     this.#rows.push(row);
-    if (this.#rows.length > KEPT_ROWS) this.#rows.shift();
+    if (this.#rows.length > MAX_ROWS) this.#rows.shift();
     return row;
   }
 
   /** Oldest first, at most 300. */
-  rows(): readonly Row[] {
+  rows(): readonly PlotRow[] {
     return this.#rows;
   }
 
   lastMinute(): LastMinute {
     const total = newCounts();
-    const latency = new Uint32Array(LATENCY_BUCKETS);
+    const latency = new Uint32Array(LATENCY_BUCKET_COUNT);
     let spanMs = 0;
     for (const second of this.#seconds) {
       spanMs += second.spanMs;
       for (const name of COUNT_NAMES) total[name] += second.counts[name];
       if (second.counts.requests === 0) continue;
-      for (let bucket = 0; bucket < LATENCY_BUCKETS; bucket++)
+      for (let bucket = 0; bucket < LATENCY_BUCKET_COUNT; bucket++)
         latency[bucket] = (latency[bucket] ?? 0) + (second.latency[bucket] ?? 0);
     }
     return { ...total, spanMs, medianMs: readQuantile(latency, 0.5), p95Ms: readQuantile(latency, 0.95) };
   }
 
   /** Of the last minutes by the wall clock. */
-  get minutes(): Pick<Minutes, 'read' | 'readCodes'> {
+  get minutes(): Pick<MinuteHistory, 'read' | 'readCodes'> {
     return this.#minutes;
   }
 
@@ -140,14 +140,14 @@ export class History {
   }
 
   /** @returns the second that this one pushes out, whose memory is free again */
-  #keep(second: Second): Second | undefined {
+  #pushSecond(second: Second): Second | undefined {
     this.#seconds.push(second);
     return this.#seconds.length > MINUTE_ROWS ? this.#seconds.shift() : undefined;
   }
 }
 
 /** The upstream gave no answer, and not because the sidecar had ended the attempt. */
-function isFault({ outcome, isOwn }: Extract<SidecarEvent, { kind: 'attempt-ended' }>): boolean {
+function isUnanswered({ outcome, isOwn }: Extract<SidecarEvent, { kind: 'attempt-ended' }>): boolean {
   return (outcome === 'unreachable' || outcome === 'reset' || outcome === 'timeout') && isOwn !== true;
 }
 
@@ -157,29 +157,29 @@ function newCounts(): SecondCounts {
 
 const COUNT_NAMES = Object.keys(newCounts()) as (keyof SecondCounts)[];
 
-function describeSecond({ counts, spanMs, latency }: Second, wallNow: number, gauges: readonly Gauge[]): Row {
-  const perSecond = (count: number): number => round((count * 1000) / spanMs);
+function toPlotRow({ counts, spanMs, latency }: Second, wallNow: number, gauges: readonly ThrottleSample[]): PlotRow {
+  const perSecond = (count: number): number => roundForPlot((count * 1000) / spanMs);
   const { ok, clientErrors, serverErrors, own, sent, refused } = counts;
   const quantile = (share: number): number | null =>
-    counts.requests === 0 ? null : round(readQuantile(latency, share) ?? 0);
+    counts.requests === 0 ? null : roundForPlot(readQuantile(latency, share) ?? 0);
   return [
     Math.round(wallNow / 1000),
     ...[ok, clientErrors, serverErrors, own, sent, refused].map(perSecond),
     quantile(0.5),
     quantile(0.95),
-    sum(gauges, 'queued'),
-    sum(gauges, 'inFlight'),
-    ...gauges.slice(0, PLOTTED_THROTTLES).map(({ rate }) => (Number.isFinite(rate) ? round(rate) : null)),
+    sumSamples(gauges, 'queued'),
+    sumSamples(gauges, 'inFlight'),
+    ...gauges.slice(0, PLOTTED_THROTTLES).map(({ rate }) => (Number.isFinite(rate) ? roundForPlot(rate) : null)),
   ];
 }
 
-function sum(gauges: readonly Gauge[], name: 'queued' | 'inFlight'): number {
+function sumSamples(gauges: readonly ThrottleSample[], name: 'queued' | 'inFlight'): number {
   let total = 0;
   for (const gauge of gauges) total += gauge[name];
   return total;
 }
 
 /** Three digits are more than a plot shows. */
-function round(value: number): number {
+function roundForPlot(value: number): number {
   return Number(value.toPrecision(3));
 }

@@ -3,20 +3,20 @@
  * from them is off by an eighth at most. One count costs one increment and no memory.
  */
 
-const SMALLEST_US = 64;
-const SMALLEST_EXPONENT = 6;
-const LONGEST_MS = 2_000_000;
-const LONGEST_US = 0x7fffffff;
+const MIN_LATENCY_US = 64;
+const MIN_EXPONENT = 6;
+const MAX_LATENCY_MS = 2_000_000;
+const MAX_LATENCY_US = 0x7fffffff;
 
 /** Length of an array of counts. */
-export const LATENCY_BUCKETS = 101;
+export const LATENCY_BUCKET_COUNT = 101;
 
 /** Which bucket a duration falls into. */
-export function bucketOf(durationMs: number): number {
-  const us = durationMs < LONGEST_MS ? (durationMs * 1000) | 0 : LONGEST_US;
-  if (us < SMALLEST_US) return 0;
+export function findBucket(durationMs: number): number {
+  const us = durationMs < MAX_LATENCY_MS ? (durationMs * 1000) | 0 : MAX_LATENCY_US;
+  if (us < MIN_LATENCY_US) return 0;
   const exponent = 31 - Math.clz32(us);
-  return ((exponent - SMALLEST_EXPONENT) << 2) + ((us >> (exponent - 2)) & 3) + 1;
+  return ((exponent - MIN_EXPONENT) << 2) + ((us >> (exponent - 2)) & 3) + 1;
 }
 
 /**
@@ -31,14 +31,14 @@ export function readQuantile(counts: Uint32Array, share: number): number | undef
   let seen = 0;
   for (const [bucket, count] of counts.entries()) {
     seen += count;
-    if (seen >= wanted) return middleMsOf(bucket);
+    if (seen >= wanted) return computeBucketMiddleMs(bucket);
   }
   return undefined;
 }
 
-function middleMsOf(bucket: number): number {
-  if (bucket === 0) return SMALLEST_US / 2000;
+function computeBucketMiddleMs(bucket: number): number {
+  if (bucket === 0) return MIN_LATENCY_US / 2000;
   const quarter = (bucket - 1) & 3;
-  const exponent = SMALLEST_EXPONENT + ((bucket - 1) >> 2);
+  const exponent = MIN_EXPONENT + ((bucket - 1) >> 2);
   return ((4.5 + quarter) * 2 ** (exponent - 2)) / 1000;
 }

@@ -3,30 +3,30 @@
  * counted is history.ts's, what is worth a line happenings.ts's.
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import type { Observe } from '../../telemetry/events.ts';
-import { Happenings } from './happenings.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
+import { EventLog } from './happenings.ts';
 import { History } from './history.ts';
-import type { Gauge, Row } from './history.ts';
+import type { ThrottleSample, PlotRow } from './history.ts';
 
-const SAMPLE_MS = 1000;
+const SAMPLE_INTERVAL_MS = 1000;
 
 /** Runs something once a second, until cancelled. */
-export type EachSecond = (run: () => void) => Cancel;
+export type RunEverySecond = (run: () => void) => Cancel;
 
-export interface WatchOptions {
+export interface ActivityRecorderOptions {
   readonly clock: Pick<Clock, 'now' | 'wallNow'>;
   /** Read once a second. */
-  readonly throttles: () => readonly Gauge[];
+  readonly throttles: () => readonly ThrottleSample[];
   /** Default: a timer that does not keep the process. */
-  readonly eachSecond?: EachSecond;
+  readonly runEverySecond?: RunEverySecond;
 }
 
-export interface Watch {
-  readonly observe: Observe;
+export interface ActivityRecorder {
+  readonly observe: EventObserver;
   readonly history: History;
-  readonly happenings: Happenings;
+  readonly eventLog: EventLog;
   /** Calls back after each sample, until cancelled. */
-  follow(hear: (row: Row) => void): Cancel;
+  subscribe(hear: (row: PlotRow) => void): Cancel;
   /** Begins to sample. */
   start(): void;
   /** Ends it for good. */
@@ -34,10 +34,14 @@ export interface Watch {
 }
 
 /** Counts from now on, and samples once started. */
-export function createWatch({ clock, throttles, eachSecond = repeatAside }: WatchOptions): Watch {
+export function createActivityRecorder({
+  clock,
+  throttles,
+  runEverySecond = runOnUnrefedTimer,
+}: ActivityRecorderOptions): ActivityRecorder {
   const history = new History(clock.now());
-  const happenings = new Happenings(() => clock.wallNow());
-  const followers = new Set<(row: Row) => void>();
+  const happenings = new EventLog(() => clock.wallNow());
+  const followers = new Set<(row: PlotRow) => void>();
   let cancel: Cancel = () => undefined;
   const sample = (): void => {
     const row = history.sample(clock.now(), clock.wallNow(), throttles());
@@ -49,13 +53,13 @@ export function createWatch({ clock, throttles, eachSecond = repeatAside }: Watc
       happenings.observe(event);
     },
     history,
-    happenings,
-    follow(hear) {
+    eventLog: happenings,
+    subscribe(hear) {
       followers.add(hear);
       return () => followers.delete(hear);
     },
     start() {
-      cancel = eachSecond(sample);
+      cancel = runEverySecond(sample);
     },
     stop() {
       cancel();
@@ -65,8 +69,8 @@ export function createWatch({ clock, throttles, eachSecond = repeatAside }: Watc
 }
 
 /** After a stall the missed turns are not made up for; the next row spans them. */
-const repeatAside: EachSecond = (run) => {
-  const timer = setInterval(run, SAMPLE_MS);
+const runOnUnrefedTimer: RunEverySecond = (run) => {
+  const timer = setInterval(run, SAMPLE_INTERVAL_MS);
   timer.unref();
   return () => {
     clearInterval(timer);

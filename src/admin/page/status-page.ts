@@ -2,12 +2,12 @@
  * The status page as a whole: complete without a script, and kept up to date by one. Everything it asks for comes from this port, which
  * the policy it is sent with enforces: no inline script or style, nothing from elsewhere.
  */
-import type { ShownSetting } from '../status/configuration.ts';
-import { ROW_NAMES, PLOTTED_THROTTLES } from '../history/history.ts';
-import { judgeView, renderFragments } from './fragments.ts';
+import type { StatusPageSetting } from '../status/configuration.ts';
+import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../history/history.ts';
+import { evaluateView, renderFragments } from './fragments.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
-import type { View } from './view.ts';
+import type { PageView } from './view.ts';
 
 /** The Content-Security-Policy of the page. */
 export const STATUS_PAGE_POLICY = [
@@ -22,14 +22,14 @@ export const STATUS_PAGE_POLICY = [
 ].join('; ');
 
 /** Where the files of the page are, relative to it. */
-export type Places = Readonly<
+export type PageAssetPaths = Readonly<
   Record<'page.js' | 'plots.js' | 'page.css' | 'uPlot.js' | 'uPlot.css' | 'icon.svg', string>
 >;
 
-interface Series {
+interface PlotSeries {
   readonly label: string;
   /** Where its values stand in a row. */
-  readonly at: number;
+  readonly rowIndex: number;
   /** Names a colour of the style sheet. */
   readonly colour: string;
   readonly look?: 'dashed' | 'bars';
@@ -39,11 +39,11 @@ interface Plot {
   readonly name: 'requests' | 'governor' | 'latency' | 'queue';
   readonly title: string;
   readonly unit: 'per-second' | 'ms' | 'number';
-  readonly series: readonly Series[];
+  readonly series: readonly PlotSeries[];
 }
 
 /** The page as HTML; every value is escaped. */
-export function renderStatusPage(view: View, places: Places): string {
+export function renderStatusPage(view: PageView, places: PageAssetPaths): string {
   const { status } = view;
   const parts = renderFragments(view);
   return markup`<!doctype html>
@@ -51,7 +51,7 @@ export function renderStatusPage(view: View, places: Places): string {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${judgeView(view).headline} · bearer-sidecar</title>
+<title>${evaluateView(view).headline} · bearer-sidecar</title>
 <link rel="icon" href="${places['icon.svg']}">
 <link rel="stylesheet" href="${places['uPlot.css']}">
 <link rel="stylesheet" href="${places['page.css']}">
@@ -85,15 +85,15 @@ ${renderSettings(view.settings, status.configuration)}
 }
 
 function listPlots(routes: readonly string[]): Plot[] {
-  const at = (name: (typeof ROW_NAMES)[number]): number => ROW_NAMES.indexOf(name);
+  const at = (name: (typeof ROW_COLUMNS)[number]): number => ROW_COLUMNS.indexOf(name);
   const plotted = routes.slice(0, PLOTTED_THROTTLES);
-  const allowed = plotted.map((route, index): Series => {
+  const allowed = plotted.map((route, index): PlotSeries => {
     const label = routes.length === 1 ? 'allowed' : `allowed: ${route}`;
-    return { label, at: ROW_NAMES.length + index, colour: `allowed-${index}`, look: 'dashed' };
+    return { label, rowIndex: ROW_COLUMNS.length + index, colour: `allowed-${index}`, look: 'dashed' };
   });
-  const named = (label: string, name: (typeof ROW_NAMES)[number], colour: string): Series => ({
+  const named = (label: string, name: (typeof ROW_COLUMNS)[number], colour: string): PlotSeries => ({
     label,
-    at: at(name),
+    rowIndex: at(name),
     colour,
   });
   return [
@@ -124,25 +124,25 @@ function listPlots(routes: readonly string[]): Plot[] {
 function renderPlot({ name, title, unit, series }: Plot, say: Markup | undefined): Markup {
   return markup`<figure class="card"><figcaption><h2 id="plot-${name}-title">${title}</h2>
 <ul class="legend">${series.map(
-    ({ label, at, colour, look }) =>
-      markup`<li data-at="${at}" data-colour="${colour}" data-look="${look ?? 'line'}"><i class="${colour} ${look ?? 'line'}"></i>${label} <b></b></li>`,
+    ({ label, rowIndex, colour, look }) =>
+      markup`<li data-at="${rowIndex}" data-colour="${colour}" data-look="${look ?? 'line'}"><i class="${colour} ${look ?? 'line'}"></i>${label} <b></b></li>`,
   )}</ul></figcaption>
 <div class="plot" data-plot="${name}" data-unit="${unit}" role="img" aria-labelledby="plot-${name}-title" aria-describedby="say-${name}"></div>
 <p class="say" id="say-${name}">${say}</p></figure>\n`;
 }
 
-function renderSettings(settings: View['settings'], configuration: View['status']['configuration']): Markup {
+function renderSettings(settings: PageView['settings'], configuration: PageView['status']['configuration']): Markup {
   if (settings === undefined) return markup``;
-  const isDefault = ({ origin }: ShownSetting): boolean => origin === 'default';
+  const isDefault = ({ origin }: StatusPageSetting): boolean => origin === 'default';
   const [defaults, given] = [settings.filter(isDefault), settings.filter((setting) => !isDefault(setting))];
   const reload = configuration?.lastReload ?? null;
   return markup`<section class="card" aria-labelledby="settings-title"><h2 id="settings-title">Configuration</h2>
 ${reload !== null && markup`<p>Read again at ${reload.at}: ${reload.outcome}, ${reload.detail}</p>`}
-${renderList(given)}
-<details><summary>${defaults.length} more are as by default</summary>${renderList(defaults)}</details></section>`;
+${renderSettingList(given)}
+<details><summary>${defaults.length} more are as by default</summary>${renderSettingList(defaults)}</details></section>`;
 }
 
-function renderList(settings: readonly ShownSetting[]): Markup {
+function renderSettingList(settings: readonly StatusPageSetting[]): Markup {
   return markup`<dl class="settings">
 ${settings.map(
   ({ key, value, origin }) =>

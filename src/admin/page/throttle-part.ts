@@ -3,17 +3,17 @@ import type { Status } from '../status/status-shape.ts';
 import { renderFacts } from './facts.ts';
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { clockTime, count, countDown, inRate, inUnits } from './words.ts';
-import type { View } from './view.ts';
+import { renderClockTime, formatCount, renderCountdown, formatRate, formatDuration } from './words.ts';
+import type { PageView } from './view.ts';
 
-type Throttle = Status['throttle'];
+type ThrottleStatus = Status['throttle'];
 
 /** More than this are rows of a table. */
-const MOST_CARDS = 2;
+const MAX_CARDS = 2;
 
-export function renderThrottles({ status, nowWallAt }: Pick<View, 'status' | 'nowWallAt'>): Markup {
+export function renderThrottles({ status, nowWallAt }: Pick<PageView, 'status' | 'nowWallAt'>): Markup {
   const { throttles } = status;
-  if (throttles.length > MOST_CARDS) return renderTable(throttles, nowWallAt);
+  if (throttles.length > MAX_CARDS) return renderTable(throttles, nowWallAt);
   return markup`${throttles.map(
     (
       throttle,
@@ -23,7 +23,7 @@ ${renderFacts(listFacts(throttle, nowWallAt))}</section>`,
   )}`;
 }
 
-function listFacts(throttle: Throttle, nowWallAt: number): (readonly [string, Content])[] {
+function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [string, Content])[] {
   const { mode, streams, inFlight, inFlightLimit, fleet, readingBodies, stalledBodies } = throttle;
   return [
     ['Allowed now', markup`<strong>${describeRate(throttle)}</strong>`],
@@ -35,65 +35,65 @@ function listFacts(throttle: Throttle, nowWallAt: number): (readonly [string, Co
     ['Request bodies stalled', stalledBodies > 0 && stalledBodies],
     ['Streams open', streams > 0 && streams],
     ['Last refusal', describeRefusal(throttle)],
-    ['Fleet', fleet !== null && describeShare(fleet)],
+    ['Fleet', fleet !== null && describeFleetShare(fleet)],
   ];
 }
 
-function describeRate({ unpaced, rate }: Throttle): string {
-  return unpaced || rate === null ? 'as fast as they come' : `${inRate(rate)} a second`;
+function describeRate({ unpaced, rate }: ThrottleStatus): string {
+  return unpaced || rate === null ? 'as fast as they come' : `${formatRate(rate)} a second`;
 }
 
 /** In one plain line. */
-function describeLimit({ learned }: Throttle): Content {
+function describeLimit({ learned }: ThrottleStatus): Content {
   if (learned === null) return 'none seen so far';
   if (learned.confidence === 'none')
     return learned.rate === null ? 'none seen so far' : 'there is one, and nothing explains it yet';
   const { limit, windowSeconds, kind, confidence, since, rate } = learned;
-  const pace = rate === null ? '' : `about ${inRate(rate)} a second`;
+  const pace = rate === null ? '' : `about ${formatRate(rate)} a second`;
   const calls =
     limit === null
       ? pace
       : kind === 'bucket'
         ? `${pace}, up to ${limit} at once`
         : windowSeconds === null
-          ? `${count(limit, 'call')} at once`
-          : `${count(limit, 'call')} in ${inUnits(windowSeconds * 1000)}`;
-  return markup`${calls} (${kind.replaceAll('-', ' ')}, inferred with ${confidence} confidence since ${clockTime(Date.parse(since))})`;
+          ? `${formatCount(limit, 'call')} at once`
+          : `${formatCount(limit, 'call')} in ${formatDuration(windowSeconds * 1000)}`;
+  return markup`${calls} (${kind.replaceAll('-', ' ')}, inferred with ${confidence} confidence since ${renderClockTime(Date.parse(since))})`;
 }
 
-function describePause({ pausedSeconds }: Throttle, nowWallAt: number): Content {
+function describePause({ pausedSeconds }: ThrottleStatus, nowWallAt: number): Content {
   if (pausedSeconds === null) return 'without an end';
   if (pausedSeconds < 1) return 'no';
-  return markup`<strong>${countDown(nowWallAt + pausedSeconds * 1000, nowWallAt)}</strong> more`;
+  return markup`<strong>${renderCountdown(nowWallAt + pausedSeconds * 1000, nowWallAt)}</strong> more`;
 }
 
-function describeQueue({ queued, queuedByPriority: { high, normal, low } }: Throttle): string {
+function describeQueue({ queued, queuedByPriority: { high, normal, low } }: ThrottleStatus): string {
   return high + low === 0 ? String(queued) : `${queued} (high ${high}, normal ${normal}, low ${low})`;
 }
 
-function describeRefusal({ recentSignals: [signal] }: Throttle): Content {
+function describeRefusal({ recentSignals: [signal] }: ThrottleStatus): Content {
   if (signal === undefined) return 'none';
   const { at, status, pauseSeconds, stated, fields } = signal;
   const wait = describeWait(pauseSeconds);
   const said = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
-  return markup`${clockTime(Date.parse(at))}: ${status}, ${wait} (${stated ? 'stated' : 'estimated'})${
+  return markup`${renderClockTime(Date.parse(at))}: ${status}, ${wait} (${stated ? 'stated' : 'estimated'})${
     said.length > 0 && markup` <span class="aside">${said.join('; ')}</span>`
   }`;
 }
 
 function describeWait(pauseSeconds: number | null): string {
   if (pauseSeconds === null) return 'a pause without end';
-  return pauseSeconds < 0.5 ? 'a pause of a moment' : `a pause of ${inUnits(pauseSeconds * 1000)}`;
+  return pauseSeconds < 0.5 ? 'a pause of a moment' : `a pause of ${formatDuration(pauseSeconds * 1000)}`;
 }
 
-function describeShare({ state, leader, replicas, rate, leased }: NonNullable<Throttle['fleet']>): string {
+function describeFleetShare({ state, leader, replicas, rate, leased }: NonNullable<ThrottleStatus['fleet']>): string {
   if (state === 'unknown') return 'not joined: as if it were alone';
-  const together = rate === null ? 'no limit known' : `${inRate(rate)} a second together`;
+  const together = rate === null ? 'no limit known' : `${formatRate(rate)} a second together`;
   const apart = state === 'apart' ? 'apart, with a part of the last known rate; ' : '';
-  return `${apart}${count(replicas, 'replica')}, ${together}${leader ? ', this one learns for all' : ''}${leased > 0 ? `, ${leased} permits ahead` : ''}`;
+  return `${apart}${formatCount(replicas, 'replica')}, ${together}${leader ? ', this one learns for all' : ''}${leased > 0 ? `, ${leased} permits ahead` : ''}`;
 }
 
-function renderState(throttle: Throttle): Markup {
+function renderState(throttle: ThrottleStatus): Markup {
   if (throttle.pausedSeconds === null || throttle.pausedSeconds >= 1)
     return markup`<span class="badge wait">paused</span>`;
   if (throttle.unpaced) return markup`<span class="badge good">no limit seen</span>`;
@@ -102,7 +102,7 @@ function renderState(throttle: Throttle): Markup {
     : markup`<span class="badge good">within the limit</span>`;
 }
 
-function renderTable(throttles: readonly Throttle[], nowWallAt: number): Markup {
+function renderTable(throttles: readonly ThrottleStatus[], nowWallAt: number): Markup {
   return markup`<section class="card wide" aria-label="Rate of each route">
 <h2>Rate of each route</h2>
 <div class="scroll" tabindex="0" role="region" aria-label="Rate of each route, table">

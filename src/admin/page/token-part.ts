@@ -3,14 +3,14 @@ import type { Status } from '../status/status-shape.ts';
 import { renderFacts } from './facts.ts';
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { clockTime, count, countDown } from './words.ts';
-import type { View } from './view.ts';
+import { renderClockTime, formatCount, renderCountdown } from './words.ts';
+import type { PageView } from './view.ts';
 
-type Token = Status['token'];
+type TokenStatus = Status['token'];
 
-const CIRCUIT = { closed: 'works', open: 'keeps failing', 'half-open': 'is being tried again' } as const;
+const CIRCUIT_LABELS = { closed: 'works', open: 'keeps failing', 'half-open': 'is being tried again' } as const;
 
-export function renderTokens({ status, nowWallAt }: Pick<View, 'status' | 'nowWallAt'>): Markup {
+export function renderTokens({ status, nowWallAt }: Pick<PageView, 'status' | 'nowWallAt'>): Markup {
   const { tokens } = status;
   return markup`${tokens.map(
     (token) => markup`<section class="card" aria-label="${tokens.length === 1 ? 'Token' : `Token ${token.credential}`}">
@@ -19,14 +19,14 @@ ${renderFacts(listFacts(token, nowWallAt))}</section>`,
   )}`;
 }
 
-function listFacts(token: Token, nowWallAt: number): (readonly [string, Content])[] {
+function listFacts(token: TokenStatus, nowWallAt: number): (readonly [string, Content])[] {
   const { validForSeconds, expiresAt, scope, missingScopes, credentialFault, lastFailure } = token;
   const isHeld = validForSeconds !== null && validForSeconds > 0 && expiresAt !== null;
   return [
     [
       'Time left',
       isHeld
-        ? markup`<strong>${countDown(nowWallAt + validForSeconds * 1000, nowWallAt)}</strong>, until ${clockTime(Date.parse(expiresAt))}`
+        ? markup`<strong>${renderCountdown(nowWallAt + validForSeconds * 1000, nowWallAt)}</strong>, until ${renderClockTime(Date.parse(expiresAt))}`
         : '–',
     ],
     ['Scopes', scope === null ? (isHeld ? 'not stated' : '–') : scope.split(' ').map((name) => renderScope(name))],
@@ -37,12 +37,12 @@ function listFacts(token: Token, nowWallAt: number): (readonly [string, Content]
       'Last failure',
       lastFailure === null
         ? 'none'
-        : markup`${clockTime(Date.parse(lastFailure.at))}: ${lastFailure.detail} (${lastFailure.outcome})`,
+        : markup`${renderClockTime(Date.parse(lastFailure.at))}: ${lastFailure.detail} (${lastFailure.outcome})`,
     ],
     [
       'New credentials',
       credentialFault !== null &&
-        markup`cannot be taken since ${clockTime(Date.parse(credentialFault.since))}: ${credentialFault.detail}`,
+        markup`cannot be taken since ${renderClockTime(Date.parse(credentialFault.since))}: ${credentialFault.detail}`,
     ],
   ];
 }
@@ -53,19 +53,19 @@ function renderScope(name: string): Markup {
   return markup`<span class="scope">${parts}</span> `;
 }
 
-function renderState({ status, validForSeconds }: Token): Markup {
+function renderState({ status, validForSeconds }: TokenStatus): Markup {
   if (status === 'suspect') return markup`<span class="badge wait">refused by the API</span>`;
   return status === 'valid' && (validForSeconds ?? 0) > 0
     ? markup`<span class="badge good">valid</span>`
     : markup`<span class="badge bad">none</span>`;
 }
 
-function describeNextRequest({ nextRequestInSeconds: seconds }: Token, nowWallAt: number): Content {
+function describeNextRequest({ nextRequestInSeconds: seconds }: TokenStatus, nowWallAt: number): Content {
   if (seconds === null) return 'none planned';
-  return seconds < 1 ? 'now' : markup`in ${countDown(nowWallAt + seconds * 1000, nowWallAt)}`;
+  return seconds < 1 ? 'now' : markup`in ${renderCountdown(nowWallAt + seconds * 1000, nowWallAt)}`;
 }
 
-function describeEndpoint({ circuit, consecutiveFailures }: Token): string {
-  if (consecutiveFailures === 0) return CIRCUIT[circuit];
-  return `${circuit === 'closed' ? 'failed' : CIRCUIT[circuit]}: ${count(consecutiveFailures, 'failure')} in a row`;
+function describeEndpoint({ circuit, consecutiveFailures }: TokenStatus): string {
+  if (consecutiveFailures === 0) return CIRCUIT_LABELS[circuit];
+  return `${circuit === 'closed' ? 'failed' : CIRCUIT_LABELS[circuit]}: ${formatCount(consecutiveFailures, 'failure')} in a row`;
 }

@@ -1,11 +1,11 @@
 /** Everything that one drawing of the page shows, read at one instant. */
-import type { ShownSetting } from '../status/configuration.ts';
-import type { Happening } from '../history/happenings.ts';
-import type { LastMinute, Row } from '../history/history.ts';
+import type { StatusPageSetting } from '../status/configuration.ts';
+import type { LoggedEvent } from '../history/happenings.ts';
+import type { LastMinute, PlotRow } from '../history/history.ts';
 import type { CodeCount, Minute } from '../history/minutes.ts';
 import type { Status } from '../status/status-shape.ts';
 
-export interface View {
+export interface PageView {
   readonly status: Status;
   /** Epoch milliseconds. */
   readonly nowWallAt: number;
@@ -15,11 +15,11 @@ export interface View {
   /** Of the last five minutes. */
   readonly codes: readonly CodeCount[];
   /** Of the present minute and the one before. */
-  readonly latestCodes: readonly CodeCount[];
+  readonly recentCodes: readonly CodeCount[];
   /** Oldest first. */
-  readonly rows: readonly Row[];
+  readonly rows: readonly PlotRow[];
   /** Newest first. */
-  readonly happenings: readonly Happening[];
+  readonly events: readonly LoggedEvent[];
   /** Masked; undefined: nobody knows them. */
-  readonly settings: readonly ShownSetting[] | undefined;
+  readonly settings: readonly StatusPageSetting[] | undefined;
 }

@@ -6,31 +6,31 @@ const DAY_S = 86_400;
 const HOUR_S = 3600;
 
 /** Whole numbers with commas. */
-export function inDigits(value: number): string {
+export function formatInteger(value: number): string {
   return Math.round(value).toLocaleString('en-GB');
 }
 
 /** A rate: two digits below ten, none above. */
-export function inRate(perSecond: number): string {
+export function formatRate(perSecond: number): string {
   if (perSecond === 0) return '0';
   if (perSecond < 0.095) return perSecond.toFixed(2);
-  return perSecond < 9.95 ? String(Number(perSecond.toFixed(1))) : inDigits(perSecond);
+  return perSecond < 9.95 ? String(Number(perSecond.toFixed(1))) : formatInteger(perSecond);
 }
 
 /** A rate for a headline, which should not change with every breath: halves from three to ten. */
-export function inRoundRate(perSecond: number): string {
-  return perSecond < 2.95 || perSecond > 10 ? inRate(perSecond) : String(Math.round(perSecond * 2) / 2);
+export function formatRoundedRate(perSecond: number): string {
+  return perSecond < 2.95 || perSecond > 10 ? formatRate(perSecond) : String(Math.round(perSecond * 2) / 2);
 }
 
 /** A duration that was measured: `0.4 ms`, `45 ms`, `1.2 s`. */
-export function inMs(ms: number | undefined): string {
+export function formatLatency(ms: number | undefined): string {
   if (ms === undefined) return '–';
   if (ms < 10) return `${Number(ms.toPrecision(2))} ms`;
   return ms < 1000 ? `${Math.round(ms)} ms` : `${Number((ms / 1000).toPrecision(2))} s`;
 }
 
 /** A length of time in its two largest units: `59 min 12 s`, `2 h 5 min`. */
-export function inUnits(ms: number): string {
+export function formatDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   const [days, hours] = [Math.floor(seconds / DAY_S), Math.floor((seconds % DAY_S) / HOUR_S)];
   const [minutes, rest] = [Math.floor((seconds % HOUR_S) / 60), seconds % 60];
@@ -40,25 +40,25 @@ export function inUnits(ms: number): string {
 }
 
 /** `1 call`, `3 calls`. */
-export function count(number: number, noun: string): string {
-  return `${inDigits(number)} ${noun}${number === 1 ? '' : 's'}`;
+export function formatCount(number: number, noun: string): string {
+  return `${formatInteger(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** A count-down, which a script keeps going. @param untilWallAt epoch milliseconds */
-export function countDown(untilWallAt: number, nowWallAt: number): Markup {
+export function renderCountdown(untilWallAt: number, nowWallAt: number): Markup {
   // Whole seconds, so that the same end is the same markup.
   const until = Math.round(untilWallAt / 1000) * 1000;
-  return markup`<time data-until="${until}">${inUnits(until - nowWallAt)}</time>`;
+  return markup`<time data-until="${until}">${formatDuration(until - nowWallAt)}</time>`;
 }
 
 /** The same upwards. */
-export function countUp(sinceWallAt: number, nowWallAt: number): Markup {
+export function renderElapsed(sinceWallAt: number, nowWallAt: number): Markup {
   const since = Math.round(sinceWallAt / 1000) * 1000;
-  return markup`<time data-since="${since}">${inUnits(nowWallAt - since)}</time>`;
+  return markup`<time data-since="${since}">${formatDuration(nowWallAt - since)}</time>`;
 }
 
 /** The time of day, UTC until a script writes it as the reader's own. */
-export function clockTime(wallAt: number, digits: 'seconds' | 'minutes' = 'seconds'): Markup {
+export function renderClockTime(wallAt: number, digits: 'seconds' | 'minutes' = 'seconds'): Markup {
   const iso = new Date(wallAt).toISOString();
   const shown = digits === 'seconds' ? iso.slice(11, 19) : iso.slice(11, 16);
   return markup`<time datetime="${iso}" data-clock="${digits}">${shown} UTC</time>`;

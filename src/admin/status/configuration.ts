@@ -17,7 +17,7 @@ export interface ConfigurationState {
 }
 
 /** One setting in force, fit to be shown: secrets are masked. */
-export interface ShownSetting {
+export interface StatusPageSetting {
   /** As in a file; of an entry behind its label: `routes[1].throttle.rate`. */
   readonly key: string;
   readonly value: string;
@@ -26,13 +26,13 @@ export interface ShownSetting {
 }
 
 /** What /status says of it. */
-export interface ShownConfiguration {
+export interface ConfigurationStatus {
   readonly loadedAt: string;
   readonly lastReload: { readonly at: string; readonly outcome: string; readonly detail: string } | null;
 }
 
 /** Null when nothing is known of it. */
-export function describeConfiguration(state: ConfigurationState | undefined): ShownConfiguration | null {
+export function describeConfiguration(state: ConfigurationState | undefined): ConfigurationStatus | null {
   if (state === undefined) return null;
   const { loadedWallAt, lastReload: last } = state;
   if (last === undefined) return { loadedAt: isoTime(loadedWallAt), lastReload: null };

@@ -1,23 +1,23 @@
 /** What works and yet needs somebody to look at it: the words of /status for that, as pure functions of the states of the parts. */
-import type { FleetState } from '../../fleet/condition.ts';
-import type { LogTrouble } from '../../telemetry/events.ts';
+import type { FleetConnectionState } from '../../fleet/condition.ts';
+import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { TokenState } from '../../token/token.ts';
 import { describeReloadFault, type ConfigurationState } from './configuration.ts';
-import { nameCredential } from './readiness.ts';
+import { prefixCredential } from './readiness.ts';
 
-interface States {
+interface DegradationInputs {
   readonly tokens: readonly TokenState[];
   readonly scopeRefusals?: readonly { readonly route: string; readonly needed: string | undefined }[];
-  readonly fleet?: FleetState | undefined;
+  readonly fleet?: FleetConnectionState | undefined;
   readonly configuration?: ConfigurationState | undefined;
-  readonly logTrouble?: LogTrouble | undefined;
+  readonly logTrouble?: LogDeliveryProblem | undefined;
 }
 
 /** In words, each by itself; empty when all is well. */
-export function describeDegradation(states: States): string[] {
+export function describeDegradation(states: DegradationInputs): string[] {
   const { tokens, scopeRefusals = [], fleet, configuration, logTrouble } = states;
   return [
-    ...tokens.flatMap((token) => nameCredential(token, tokens, describeTokenFaults(token))),
+    ...tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenFaults(token))),
     ...scopeRefusals.map(
       ({ route, needed }) =>
         `route ${route}: the upstream asks for a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
@@ -28,7 +28,7 @@ export function describeDegradation(states: States): string[] {
   ];
 }
 
-function describeLogTrouble({ code, lostLines }: LogTrouble): string {
+function describeLogTrouble({ code, lostLines }: LogDeliveryProblem): string {
   const fault = code === undefined ? 'standard output is read too slowly' : `standard output refuses lines (${code})`;
   return `the log: ${fault}; ${String(lostLines)} lines lost so far`;
 }

@@ -6,14 +6,14 @@ export interface Readiness {
   readonly reasons: readonly string[];
 }
 
-export interface ReadinessStates {
+export interface ReadinessInputs {
   readonly draining: boolean;
   /** At least one. */
   readonly tokens: readonly TokenState[];
 }
 
 /** Among several credentials each has to be named. */
-export function nameCredential(
+export function prefixCredential(
   { credential }: TokenState,
   among: readonly TokenState[],
   words: readonly string[],
@@ -25,8 +25,8 @@ export function nameCredential(
  * The body of /readyz: ready when every credential has a token with life left, and while not draining. Failures of a token endpoint
  * are told, and do not matter as long as the held token lives.
  */
-export function describeReadiness({ draining, tokens }: ReadinessStates): Readiness {
-  const reasons = tokens.flatMap((token) => nameCredential(token, tokens, describeTokenReadiness(token)));
+export function describeReadiness({ draining, tokens }: ReadinessInputs): Readiness {
+  const reasons = tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenReadiness(token)));
   return {
     ready: !draining && tokens.every((token) => validForMs(token) > 0),
     reasons: [...(draining ? ['draining'] : []), ...reasons],

@@ -1,12 +1,12 @@
 /** What /status is made from and what it says, as types alone. Instants are ISO 8601, durations seconds, what is unknown or unlimited null. */
-import type { FleetState } from '../../fleet/condition.ts';
-import type { LogTrouble } from '../../telemetry/events.ts';
+import type { FleetConnectionState } from '../../fleet/condition.ts';
+import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
-import type { ConfigurationState, ShownConfiguration } from './configuration.ts';
+import type { ConfigurationState, ConfigurationStatus } from './configuration.ts';
 
 /** Everything that the admin port tells about. */
-export interface AdminStates {
+export interface StatusInputs {
   readonly version: string;
   readonly uptimeMs: number;
   readonly draining: boolean;
@@ -17,13 +17,13 @@ export interface AdminStates {
   /** Undefined: not available. */
   readonly listener?: ListenerState | undefined;
   /** Undefined without one. */
-  readonly fleet?: FleetState | undefined;
+  readonly fleet?: FleetConnectionState | undefined;
   /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
   readonly scopeRefusals?: readonly ScopeRefusals[];
   /** Undefined: nobody knows when it was loaded. */
   readonly configuration?: ConfigurationState | undefined;
   /** What keeps log lines from their destination. Default: nothing. */
-  readonly logTrouble?: LogTrouble | undefined;
+  readonly logTrouble?: LogDeliveryProblem | undefined;
 }
 
 /** What the proxy port holds now, and at most: what the configuration allows, or less where the machine gives less. */
@@ -139,5 +139,5 @@ export interface Status {
   /** What replicas share over Redis; null without one. */
   readonly fleet: { readonly connected: boolean; readonly fault: string | null; readonly since: string } | null;
   /** When the one in force was loaded, and what came of the last attempt to load it again. */
-  readonly configuration: ShownConfiguration | null;
+  readonly configuration: ConfigurationStatus | null;
 }

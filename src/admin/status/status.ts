@@ -2,15 +2,15 @@
  * The JSON of /status, as pure functions of the states of the parts. Instants are ISO 8601, durations
  * seconds, what is unknown or unlimited null. No state holds a secret, so nothing here can show one.
  */
-import type { FleetState } from '../../fleet/condition.ts';
+import type { FleetConnectionState } from '../../fleet/condition.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import { describeConfiguration } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
-import type { AdminStates, Status } from './status-shape.ts';
+import type { StatusInputs, Status } from './status-shape.ts';
 
 /** The body of /status. */
-export function describeStatus(states: AdminStates): Status {
+export function describeStatus(states: StatusInputs): Status {
   const { version, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
   const tokens = states.tokens.map(describeToken);
   const throttles = states.throttles.map(describeThrottle);
@@ -108,7 +108,7 @@ function describeQuota(fleet: FleetQuotaState | undefined): Status['throttle']['
   return { state, leader: isLeader, replicas, rate: finiteOrNull(rate), leased };
 }
 
-function describeFleet(fleet: FleetState | undefined): Status['fleet'] {
+function describeFleet(fleet: FleetConnectionState | undefined): Status['fleet'] {
   if (fleet === undefined) return null;
   return { connected: fleet.connected, fault: fleet.fault ?? null, since: isoTime(fleet.sinceWallAt) };
 }

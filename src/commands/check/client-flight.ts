@@ -10,7 +10,7 @@ const CERTIFICATE = 11;
 const RECORD_HEADER_BYTES = 5;
 
 /** @param written every byte that the client has sent until its handshake was over */
-export function wasAskedForCertificate(written: Buffer): boolean {
+export function isCertificateRequested(written: Buffer): boolean {
   let isEncrypted = false;
   let encryptedMessages = 0;
   for (let at = 0; at + RECORD_HEADER_BYTES < written.length;) {

@@ -3,93 +3,99 @@
  * found by its issuer, one token request, and what the answer says. What the findings mean is judge-token's and clock-skew's.
  */
 import type { CredentialConfig } from '../../config/config.ts';
-import type { Egress } from '../../platform/egress/egress.ts';
-import { trustContext } from '../../platform/tls.ts';
+import type { ProxySelector } from '../../platform/egress/egress.ts';
+import { loadTlsContext } from '../../platform/tls.ts';
 import { createTokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
-import type { TokenAnswer } from '../../token/endpoint/token-answer.ts';
-import { judgeSkew } from './clock-skew.ts';
-import { discover } from './discover.ts';
-import { judgeFailure, judgeLifetime, judgeScope } from './evaluate/judge-token.ts';
-import type { AnswerHead, TokenTerms } from './evaluate/judge-token.ts';
-import type { Proxies } from './proxies.ts';
-import { namesWithin, targetOf } from './setting-names.ts';
-import { Walk } from './walk.ts';
-import type { Finding, StepName, Step, Surroundings } from './walk.ts';
-import { destinationOf, walkTo } from './way.ts';
-import type { Destination } from './way.ts';
+import type { TokenRequestResult } from '../../token/endpoint/token-answer.ts';
+import { evaluateSkew } from './clock-skew.ts';
+import { discoverTokenUrl } from './discover.ts';
+import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/judge-token.ts';
+import type { TokenResponseHead, TokenCheckContext } from './evaluate/judge-token.ts';
+import type { ProxyChecks } from './proxies.ts';
+import { createSettingNamer, formatTarget } from './setting-names.ts';
+import { StepRunner } from './walk.ts';
+import type { StepResult, CheckStepName, CheckStep, CheckContext } from './walk.ts';
+import { createTarget, checkConnectivity } from './way.ts';
+import type { ConnectivityTarget } from './way.ts';
 
-export interface CredentialCheck extends Surroundings {
-  readonly egress: Egress;
-  readonly proxies: Proxies;
+export interface CredentialCheckContext extends CheckContext {
+  readonly egress: ProxySelector;
+  readonly proxies: ProxyChecks;
   /** Hears what must not be printed. */
   readonly withhold: (secret: string) => void;
 }
 
-export interface CheckedCredential {
-  readonly steps: readonly Step[];
+export interface CredentialCheckResult {
+  readonly steps: readonly CheckStep[];
   /** The access token, if one was had. */
   readonly token: string | undefined;
 }
 
-const BEHIND_TOKEN: readonly StepName[] = ['scope', 'lifetime', 'clock'];
+const STEPS_AFTER_TOKEN: readonly CheckStepName[] = ['scope', 'lifetime', 'clock'];
 
 export async function checkCredential(
   credential: CredentialConfig,
-  check: CredentialCheck,
-): Promise<CheckedCredential> {
+  check: CredentialCheckContext,
+): Promise<CredentialCheckResult> {
   const { auth, name } = credential;
-  const walk = new Walk(targetOf('token endpoint', name), check);
-  const url = await findEndpoint(walk, credential, check);
+  const walk = new StepRunner(formatTarget('token endpoint', name), check);
+  const url = await locateEndpoint(walk, credential, check);
   if (url === undefined) {
-    walk.skip(['token', ...BEHIND_TOKEN], 'the token endpoint was not reached');
+    walk.skip(['token', ...STEPS_AFTER_TOKEN], 'the token endpoint was not reached');
     return { steps: walk.steps, token: undefined };
   }
-  const asked = await walk.take('token', () => askForToken(credential, url, check, walk));
+  const asked = await walk.run('token', () => requestToken(credential, url, check, walk));
   if (asked === undefined) {
-    walk.skip(BEHIND_TOKEN, 'no answer to look at');
+    walk.skip(STEPS_AFTER_TOKEN, 'no answer to look at');
     return { steps: walk.steps, token: undefined };
   }
   const { answer, skew } = asked;
   if (answer.kind === 'ok') {
-    walk.note('scope', judgeScope(auth.scope, answer, namesWithin('credential', name)));
-    walk.note('lifetime', judgeLifetime(answer, check.clock.wallNow()));
+    walk.record('scope', evaluateScope(auth.scope, answer, createSettingNamer('credential', name)));
+    walk.record('lifetime', evaluateLifetime(answer, check.clock.wallNow()));
   } else walk.skip(['scope', 'lifetime'], 'there is no token');
-  walk.note('clock', judgeSkew(skew, auth.method.name === 'private_key_jwt'));
+  walk.record('clock', evaluateSkew(skew, auth.method.name === 'private_key_jwt'));
   return { steps: walk.steps, token: answer.kind === 'ok' ? answer.value : undefined };
 }
 
 /** The URL of the token endpoint, when the way to it is open. */
-async function findEndpoint(
-  walk: Walk,
+async function locateEndpoint(
+  walk: StepRunner,
   credential: CredentialConfig,
-  check: CredentialCheck,
+  check: CredentialCheckContext,
 ): Promise<URL | undefined> {
   const { endpoint } = credential.auth;
-  if (endpoint.kind === 'url') return (await reach(walk, endpoint.url, credential, check)) ? endpoint.url : undefined;
+  if (endpoint.kind === 'url')
+    return (await checkEndpointConnectivity(walk, endpoint.url, credential, check)) ? endpoint.url : undefined;
   const issuer = new URL(endpoint.issuer);
-  if (!(await reach(walk, issuer, credential, check))) {
+  if (!(await checkEndpointConnectivity(walk, issuer, credential, check))) {
     walk.skip(['discovery'], 'the issuer was not reached');
     return undefined;
   }
-  const tokenUrl = await walk.take('discovery', () => discover(credential, check));
+  const tokenUrl = await walk.run('discovery', () => discoverTokenUrl(credential, check));
   if (tokenUrl === undefined || tokenUrl.origin === issuer.origin) return tokenUrl;
   // What was found may well be another server.
-  return (await reach(walk, tokenUrl, credential, check)) ? tokenUrl : undefined;
+  return (await checkEndpointConnectivity(walk, tokenUrl, credential, check)) ? tokenUrl : undefined;
 }
 
-function reach(walk: Walk, url: URL, credential: CredentialConfig, check: CredentialCheck): Promise<boolean> {
+function checkEndpointConnectivity(
+  walk: StepRunner,
+  url: URL,
+  credential: CredentialConfig,
+  check: CredentialCheckContext,
+): Promise<boolean> {
   const proxy = check.egress(url);
   const detour = proxy && { proxy, isReached: check.proxies.isReached(proxy) };
-  return walkTo(walk, destinationTo(url, credential), check, detour);
+  return checkConnectivity(walk, createEndpointTarget(url, credential), check, detour);
 }
 
-function destinationTo(url: URL, { auth, name }: CredentialConfig): Destination {
-  const nameSetting = namesWithin('credential', name);
+function createEndpointTarget(url: URL, { auth, name }: CredentialConfig): ConnectivityTarget {
+  const nameSetting = createSettingNamer('credential', name);
   const { caFile, clientCertificate, timeoutMs } = auth;
   const isKnownByCertificate = auth.method.name === 'tls_client_auth';
-  return destinationOf(url, {
-    trust: url.protocol === 'https:' ? () => trustContext(caFile, clientCertificate) : undefined,
+  return createTarget(url, {
+    trust: url.protocol === 'https:' ? () => loadTlsContext(caFile, clientCertificate) : undefined,
     clientCertificate: clientCertificate === undefined ? 'none' : isKnownByCertificate ? 'required' : 'offered',
     names: {
       address: nameSetting(auth.endpoint.kind === 'url' ? 'auth.url' : 'auth.issuer'),
@@ -101,47 +107,50 @@ function destinationTo(url: URL, { auth, name }: CredentialConfig): Destination 
   });
 }
 
-interface Asked {
-  readonly answer: TokenAnswer;
-  readonly skew: Parameters<typeof judgeSkew>[0];
+interface TokenRequestOutcome {
+  readonly answer: TokenRequestResult;
+  readonly skew: Parameters<typeof evaluateSkew>[0];
 }
 
-async function askForToken(
+async function requestToken(
   credential: CredentialConfig,
   url: URL,
-  check: CredentialCheck,
-  walk: Walk,
-): Promise<Finding<Asked>> {
+  check: CredentialCheckContext,
+  walk: StepRunner,
+): Promise<StepResult<TokenRequestOutcome>> {
   const { clock, signal, withhold } = check;
-  const heads: DatedHead[] = [];
-  const endpoint = endpointOf(credential, check, walk, (head) => heads.push(head));
-  const client = await endpoint.read();
+  const heads: DatedTokenResponse[] = [];
+  const endpoint = createEndpoint(credential, check, walk, (head) => heads.push(head));
+  const client = await endpoint.readCredential();
   if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'mend that file' };
   withhold(client.keyMaterial);
   const sentAt = clock.wallNow();
   const answer = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;
   const [head] = heads;
-  const value: Asked = { answer, skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt } };
+  const value: TokenRequestOutcome = {
+    answer,
+    skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt },
+  };
   if (answer.kind === 'ok') {
     withhold(answer.value);
     return { outcome: 'ok', detail: `obtained from ${url.href}`, value };
   }
-  const verdict = judgeFailure(answer, termsOf(credential, url, head));
+  const verdict = evaluateTokenFailure(answer, createTokenContext(credential, url, head));
   return head === undefined ? verdict : { ...verdict, value };
 }
 
-interface DatedHead extends AnswerHead {
+interface DatedTokenResponse extends TokenResponseHead {
   readonly date: string;
   /** Epoch milliseconds. */
   readonly receivedAt: number;
 }
 
-function endpointOf(
+function createEndpoint(
   { auth }: CredentialConfig,
-  { egress, clock }: CredentialCheck,
-  walk: Walk,
-  onHead: (head: DatedHead) => void,
+  { egress, clock }: CredentialCheckContext,
+  walk: StepRunner,
+  onHead: (head: DatedTokenResponse) => void,
 ): TokenEndpoint {
   return createTokenEndpoint({
     ...auth,
@@ -149,23 +158,27 @@ function endpointOf(
     clock,
     observe: (event) => {
       if (event.kind !== 'warning') return;
-      walk.note('discovery', { outcome: 'warn', detail: event.message, advice: CHECK_METADATA });
+      walk.record('discovery', { outcome: 'warn', detail: event.message, advice: METADATA_ADVICE });
     },
-    onHead: ({ statusCode, headers }) => {
+    onResponseHead: ({ statusCode, headers }) => {
       const [contentType, date] = [String(headers['content-type'] ?? ''), String(headers.date ?? '')];
       onHead({ status: statusCode, contentType, date, receivedAt: clock.wallNow() });
     },
   });
 }
 
-function termsOf({ auth, name }: CredentialConfig, url: URL, head: AnswerHead | undefined): TokenTerms {
+function createTokenContext(
+  { auth, name }: CredentialConfig,
+  url: URL,
+  head: TokenResponseHead | undefined,
+): TokenCheckContext {
   return {
     url: url.href,
-    nameSetting: namesWithin('credential', name),
+    nameSetting: createSettingNamer('credential', name),
     method: auth.method.name,
     isDiscovered: auth.endpoint.kind === 'issuer',
     head,
   };
 }
 
-const CHECK_METADATA = 'compare auth.method with what the server lists, or ask whoever runs it';
+const METADATA_ADVICE = 'compare auth.method with what the server lists, or ask whoever runs it';

@@ -1,37 +1,40 @@
 /** Asks an issuer for its metadata as the token endpoint's own discovery does, and says where tokens are asked for. */
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Egress } from '../../platform/egress/egress.ts';
-import { trustContext } from '../../platform/tls.ts';
+import type { ProxySelector } from '../../platform/egress/egress.ts';
+import { loadTlsContext } from '../../platform/tls.ts';
 import { describeConnectionFault } from '../../token/endpoint/connection-fault.ts';
 import { Discovery, readDocument } from '../../token/endpoint/discovery.ts';
-import { exchangeOnce } from '../../token/endpoint/single-exchange.ts';
-import { namesWithin } from './setting-names.ts';
-import type { Finding } from './walk.ts';
+import { sendSingleRequest } from '../../token/endpoint/single-exchange.ts';
+import { createSettingNamer } from './setting-names.ts';
+import type { StepResult } from './walk.ts';
 
-export interface DiscoverTerms {
+export interface DiscoveryCheckContext {
   readonly clock: Clock;
-  readonly egress: Egress;
+  readonly egress: ProxySelector;
   readonly signal: AbortSignal;
 }
 
 /** The value is the URL of the token endpoint, for a client with a certificate the one that is for such clients. */
-export async function discover({ auth, name }: CredentialConfig, terms: DiscoverTerms): Promise<Finding<URL>> {
+export async function discoverTokenUrl(
+  { auth, name }: CredentialConfig,
+  terms: DiscoveryCheckContext,
+): Promise<StepResult<URL>> {
   const { endpoint, timeoutMs, caFile, clientCertificate } = auth;
   if (endpoint.kind === 'url') return { outcome: 'ok', detail: 'not needed', value: endpoint.url };
-  const advice = `check ${namesWithin('credential', name)('auth.issuer')}: it must be exactly what the server calls itself`;
+  const advice = `check ${createSettingNamer('credential', name)('auth.issuer')}: it must be exactly what the server calls itself`;
   const discovery = new Discovery({ ...endpoint, ...terms, timeoutMs, observe: () => undefined });
   const late = new AbortController();
   const cancel = terms.clock.after(timeoutMs, () => late.abort());
   const signal = AbortSignal.any([terms.signal, late.signal]);
   const get = (url: URL): ReturnType<typeof readDocument> => {
-    const secureContext = url.protocol === 'https:' ? trustContext(caFile, clientCertificate) : undefined;
+    const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined;
     const headers = { Accept: 'application/json' };
-    return exchangeOnce({ ...terms, url, method: 'GET', headers, secureContext, timeoutMs, signal }, readDocument);
+    return sendSingleRequest({ ...terms, url, method: 'GET', headers, secureContext, timeoutMs, signal }, readDocument);
   };
   try {
     const located = await discovery.locate(get, signal, signal);
-    if (located.kind === 'failed') return { outcome: 'fail', detail: located.answer.detail, advice };
+    if (located.kind === 'failed') return { outcome: 'fail', detail: located.failure.detail, advice };
     const { tokenUrl, mtlsTokenUrl = tokenUrl } = located.metadata;
     const found = clientCertificate === undefined ? tokenUrl : mtlsTokenUrl;
     return { outcome: 'ok', detail: `${endpoint.issuer} names ${found.href}`, value: found };

@@ -3,45 +3,45 @@
  * files, the egress proxy, credentials, upstreams, and what replicas share. Nothing is printed here.
  */
 import type { Config } from '../../config/config.ts';
-import { createEgress } from '../../platform/egress/egress.ts';
+import { createProxySelector } from '../../platform/egress/egress.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';
 import { checkProxies } from './proxies.ts';
-import { withholdFrom } from './report.ts';
-import { checkUpstream, groupByUpstream, routeFor } from './upstream.ts';
-import type { Probe } from './upstream.ts';
-import type { Step, Surroundings } from './walk.ts';
+import { redactStep } from './report.ts';
+import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';
+import type { UpstreamProbe } from './upstream.ts';
+import type { CheckStep, CheckContext } from './walk.ts';
 
 /** A configuration that is valid, and what loading it warned of. */
-export interface Examined {
+export interface CheckedConfig {
   readonly config: Config;
   readonly warnings: readonly string[];
 }
 
-const SHORTEST_EXTRA_SECRET = 8;
+const MIN_EXTRA_SECRET_LENGTH = 8;
 
 /** Steps as they are done, in order; without what is known to be secret. */
-export async function* examine(
-  { config, warnings }: Examined,
+export async function* runChecks(
+  { config, warnings }: CheckedConfig,
   probePath: string | undefined,
-  surroundings: Surroundings,
-): AsyncGenerator<readonly Step[]> {
-  const secrets = secretsIn(config);
-  for (const group of begin(config, warnings, probePath, surroundings, (secret) => secrets.add(secret)))
-    yield (await group).map((step) => withholdFrom(step, secrets));
+  surroundings: CheckContext,
+): AsyncGenerator<readonly CheckStep[]> {
+  const secrets = findSecrets(config);
+  for (const group of startChecks(config, warnings, probePath, surroundings, (secret) => secrets.add(secret)))
+    yield (await group).map((step) => redactStep(step, secrets));
 }
 
-function begin(
+function startChecks(
   config: Config,
   warnings: readonly string[],
   probePath: string | undefined,
-  surroundings: Surroundings,
+  surroundings: CheckContext,
   withhold: (secret: string) => void,
-): readonly Promise<readonly Step[]>[] {
+): readonly Promise<readonly CheckStep[]>[] {
   const { credentials, routes, fleet } = config;
-  const egress = createEgress(config.egress);
-  const isProxied = destinationsOf(config).some((url) => egress(url) !== undefined);
+  const egress = createProxySelector(config.egress);
+  const isProxied = listDestinations(config).some((url) => egress(url) !== undefined);
   const proxies = checkProxies(config.egress, isProxied, surroundings);
   const check = { ...surroundings, egress, proxies, withhold };
   const checked = credentials.map((credential) => ({ credential, result: checkCredential(credential, check) }));
@@ -51,12 +51,12 @@ function begin(
     proxies.steps,
     ...checked.map(async ({ result }) => (await result).steps),
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
-    ...(probePath !== undefined && probe === undefined ? [Promise.resolve([noRoute(probePath)])] : []),
+    ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
     ...(fleet === undefined ? [] : [checkFleet(fleet, surroundings, withhold)]),
   ];
 
-  function planProbe(path: string): Probe | undefined {
-    const route = routeFor(routes, path);
+  function planProbe(path: string): UpstreamProbe | undefined {
+    const route = findRoute(routes, path);
     const used = checked.find(({ credential }) => credential.name === route?.credential);
     if (route === undefined || used === undefined) return undefined;
     return { route, path, token: used.result.then(({ token }) => token) };
@@ -66,15 +66,20 @@ function begin(
 async function checkSettings(
   config: Config,
   warnings: readonly string[],
-  surroundings: Surroundings,
-): Promise<readonly Step[]> {
+  surroundings: CheckContext,
+): Promise<readonly CheckStep[]> {
   const files = await checkFiles(config, warnings, surroundings);
   const base = { step: 'configuration', target: 'settings', ms: 0 } as const;
-  const odd = files.rest.map((detail): Step => ({ ...base, outcome: 'warn', detail, advice: 'mend or remove it' }));
+  const odd = files.rest.map((detail): CheckStep => ({
+    ...base,
+    outcome: 'warn',
+    detail,
+    advice: 'mend or remove it',
+  }));
   return [{ ...base, outcome: 'ok', detail: 'valid' }, ...odd, ...files.steps];
 }
 
-function noRoute(path: string): Step {
+function createNoRouteStep(path: string): CheckStep {
   const detail = `no route takes ${path.split('?', 1)[0] ?? ''}`;
   return {
     step: 'probe',
@@ -87,20 +92,20 @@ function noRoute(path: string): Step {
 }
 
 /** Those that are known before anything is asked. */
-function destinationsOf({ credentials, routes }: Config): readonly URL[] {
+function listDestinations({ credentials, routes }: Config): readonly URL[] {
   return [
     ...credentials.map(({ auth: { endpoint } }) => (endpoint.kind === 'url' ? endpoint.url : new URL(endpoint.issuer))),
     ...routes.map(({ upstream }) => upstream.baseUrl),
   ];
 }
 
-function secretsIn({ egress, credentials }: Config): Set<string> {
+function findSecrets({ egress, credentials }: Config): Set<string> {
   const passwords = [egress.proxy, egress.httpProxy].flatMap((url) => (url === undefined ? [] : [url.password]));
   const given = credentials.flatMap(({ auth }) => [
     ...Object.values(auth.extraParameters),
     ...Object.values(auth.extraHeaders),
   ]);
   // Shorter ones are words such as `true`, which stand in other words too.
-  const secrets = given.filter(({ length }) => length >= SHORTEST_EXTRA_SECRET);
+  const secrets = given.filter(({ length }) => length >= MIN_EXTRA_SECRET_LENGTH);
   return new Set([...passwords, ...passwords.map(decodeURIComponent), ...secrets].filter((text) => text !== ''));
 }

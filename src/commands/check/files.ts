@@ -5,16 +5,16 @@
 import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import type { AuthConfig, Config, UpstreamConfig, ValueSource } from '../../config/config.ts';
-import { nameOf } from '../../config/load/problems.ts';
+import { formatSettingName } from '../../config/load/problems.ts';
 import type { ClientCertificateFiles } from '../../platform/tls.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
-import { countDays, DAY_MS, SOON_DAYS } from './evaluate/judge-tls.ts';
-import { namesWithin } from './setting-names.ts';
+import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/judge-tls.ts';
+import { createSettingNamer } from './setting-names.ts';
 import type { NameSetting } from './setting-names.ts';
-import { Walk } from './walk.ts';
-import type { Step, Surroundings, Verdict } from './walk.ts';
+import { StepRunner } from './walk.ts';
+import type { CheckStep, CheckContext, CheckFinding } from './walk.ts';
 
-interface NamedFile {
+interface CheckedFile {
   readonly setting: string;
   readonly path: string;
   /** `secret`: one line. `key`: a private key. `certificate`: ours, its own first. `authorities`: whom to trust. */
@@ -25,15 +25,15 @@ interface NamedFile {
 export async function checkFiles(
   config: Config,
   warnings: readonly string[],
-  surroundings: Surroundings,
-): Promise<{ readonly steps: readonly Step[]; readonly rest: readonly string[] }> {
+  surroundings: CheckContext,
+): Promise<{ readonly steps: readonly CheckStep[]; readonly rest: readonly string[] }> {
   const told = new Set<string>();
   const groups = await Promise.all(
     listFiles(config).map(async (file) => {
       const own = warnings.find((warning) => warning.includes(` ${JSON.stringify(file.path)} `));
       if (own !== undefined) told.add(own);
-      const walk = new Walk(file.setting.replace(/ \(.*$/, ''), surroundings);
-      await walk.take('file', () => inspect(file, own, surroundings.clock.wallNow()));
+      const walk = new StepRunner(file.setting.replace(/ \(.*$/, ''), surroundings);
+      await walk.run('file', () => inspectFile(file, own, surroundings.clock.wallNow()));
       return walk.steps;
     }),
   );
@@ -41,54 +41,58 @@ export async function checkFiles(
 }
 
 /** Each path once. */
-function listFiles(config: Config): readonly NamedFile[] {
+function listFiles(config: Config): readonly CheckedFile[] {
   const { egress, fleet, listen } = config;
   // Authorities that are set for the upstream hold for the authorization server as well.
   const upstreamAuthorities = new Set(config.routes.map(({ upstream }) => upstream.caFile));
   const files = [
     ...config.credentials
-      .flatMap(({ name, auth }) => filesOfAuth(auth, namesWithin('credential', name)))
+      .flatMap(({ name, auth }) => listAuthFiles(auth, createSettingNamer('credential', name)))
       .filter(({ kind, path }) => kind !== 'authorities' || !upstreamAuthorities.has(path)),
-    ...config.routes.flatMap(({ name, upstream }) => filesOfUpstream(upstream, namesWithin('route', name))),
-    ...authorities(nameOf('egress.caFile'), egress.proxy === undefined ? undefined : egress.caFile),
-    ...secret(nameOf('fleet.redisUrlFile'), fleet?.redisUrl),
-    ...authorities(nameOf('fleet.caFile'), fleet?.caFile),
-    ...secret(nameOf('listen.requiredHeader.valueFile'), listen.requiredHeader?.value),
+    ...config.routes.flatMap(({ name, upstream }) => listUpstreamFiles(upstream, createSettingNamer('route', name))),
+    ...listCaFile(formatSettingName('egress.caFile'), egress.proxy === undefined ? undefined : egress.caFile),
+    ...listSecretFile(formatSettingName('fleet.redisUrlFile'), fleet?.redisUrl),
+    ...listCaFile(formatSettingName('fleet.caFile'), fleet?.caFile),
+    ...listSecretFile(formatSettingName('listen.requiredHeader.valueFile'), listen.requiredHeader?.value),
   ];
   return [...new Map(files.toReversed().map((file) => [file.path, file])).values()].toReversed();
 }
 
-function filesOfAuth(auth: AuthConfig, names: NameSetting): readonly NamedFile[] {
+function listAuthFiles(auth: AuthConfig, names: NameSetting): readonly CheckedFile[] {
   const { method } = auth;
-  const key: readonly NamedFile[] =
+  const key: readonly CheckedFile[] =
     method.name === 'private_key_jwt'
       ? [{ setting: names('auth.privateKeyFile'), path: method.keyFile, kind: 'key' }]
       : [];
   return [
-    ...secret(names('auth.clientIdFile'), auth.clientId),
-    ...secret(names('auth.clientSecretFile'), 'secret' in method ? method.secret : undefined),
+    ...listSecretFile(names('auth.clientIdFile'), auth.clientId),
+    ...listSecretFile(names('auth.clientSecretFile'), 'secret' in method ? method.secret : undefined),
     ...key,
-    ...pair(names('auth.tlsCertificateFile'), names('auth.tlsKeyFile'), auth.clientCertificate),
-    ...authorities(names('auth.caFile'), auth.caFile),
+    ...listKeyPairFiles(names('auth.tlsCertificateFile'), names('auth.tlsKeyFile'), auth.clientCertificate),
+    ...listCaFile(names('auth.caFile'), auth.caFile),
   ];
 }
 
-function filesOfUpstream({ caFile, clientCertificate }: UpstreamConfig, names: NameSetting): readonly NamedFile[] {
+function listUpstreamFiles({ caFile, clientCertificate }: UpstreamConfig, names: NameSetting): readonly CheckedFile[] {
   return [
-    ...pair(names('upstream.tlsCertificateFile'), names('upstream.tlsKeyFile'), clientCertificate),
-    ...authorities(names('upstream.caFile'), caFile),
+    ...listKeyPairFiles(names('upstream.tlsCertificateFile'), names('upstream.tlsKeyFile'), clientCertificate),
+    ...listCaFile(names('upstream.caFile'), caFile),
   ];
 }
 
-function secret(setting: string, source: ValueSource | undefined): NamedFile[] {
+function listSecretFile(setting: string, source: ValueSource | undefined): CheckedFile[] {
   return source?.kind === 'file' ? [{ setting, path: source.path, kind: 'secret' }] : [];
 }
 
-function authorities(setting: string, path: string | undefined): NamedFile[] {
+function listCaFile(setting: string, path: string | undefined): CheckedFile[] {
   return path === undefined ? [] : [{ setting, path, kind: 'authorities' }];
 }
 
-function pair(setting: string, keySetting: string, files: ClientCertificateFiles | undefined): NamedFile[] {
+function listKeyPairFiles(
+  setting: string,
+  keySetting: string,
+  files: ClientCertificateFiles | undefined,
+): CheckedFile[] {
   if (files === undefined) return [];
   return [
     { setting, path: files.certificateFile, kind: 'certificate' },
@@ -96,11 +100,11 @@ function pair(setting: string, keySetting: string, files: ClientCertificateFiles
   ];
 }
 
-async function inspect(
-  { setting, path, kind }: NamedFile,
+async function inspectFile(
+  { setting, path, kind }: CheckedFile,
   warning: string | undefined,
   wallNow: number,
-): Promise<Verdict> {
+): Promise<CheckFinding> {
   const reading = await readTextFile(setting, path, LARGEST_PEM_BYTES);
   if (reading.kind === 'unreadable')
     return { outcome: 'fail', detail: reading.detail, advice: 'mount or write that file' };
@@ -108,11 +112,11 @@ async function inspect(
   const [, exposure, advice = ''] =
     /^.*? the file ".*?" (can be read by other users.*?); (.*)$/s.exec(warning ?? '') ?? [];
   if (exposure !== undefined) return { outcome: 'warn', detail: `${path} ${exposure}`, advice };
-  if (kind === 'secret') return judgeSecret(reading.value, shown);
-  return kind === 'key' ? { outcome: 'ok', detail: shown } : judgeCertificates(reading.value, kind, shown, wallNow);
+  if (kind === 'secret') return evaluateSecret(reading.value, shown);
+  return kind === 'key' ? { outcome: 'ok', detail: shown } : evaluateCertificates(reading.value, kind, shown, wallNow);
 }
 
-function judgeSecret(text: string, shown: string): Verdict {
+function evaluateSecret(text: string, shown: string): CheckFinding {
   const value = text.replace(/\r?\n$/, '');
   const lineEnd = value === text ? '' : ', the line end at its end is dropped';
   if (value === '') return { outcome: 'fail', detail: `${shown}, is empty`, advice: 'write the value into it' };
@@ -125,7 +129,12 @@ function judgeSecret(text: string, shown: string): Verdict {
   };
 }
 
-function judgeCertificates(pem: string, kind: 'certificate' | 'authorities', shown: string, wallNow: number): Verdict {
+function evaluateCertificates(
+  pem: string,
+  kind: 'certificate' | 'authorities',
+  shown: string,
+  wallNow: number,
+): CheckFinding {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   // A bundle of a system holds expired ones as a matter of course: of authorities the best counts, of our own the first.
   const ends = blocks.map((block) => Date.parse(new X509Certificate(block).validTo));
@@ -133,8 +142,8 @@ function judgeCertificates(pem: string, kind: 'certificate' | 'authorities', sho
   const days = Math.floor((end - wallNow) / DAY_MS);
   const whom = kind !== 'authorities' || ends.length === 1 ? 'certificate' : `${ends.length} certificates, the last`;
   if (!Number.isFinite(days)) return { outcome: 'ok', detail: shown };
-  const detail = `${shown}, ${whom} ${days < 0 ? 'expired' : `valid for ${countDays(days)}`} (${new Date(end).toISOString().slice(0, 10)})`;
+  const detail = `${shown}, ${whom} ${days < 0 ? 'expired' : `valid for ${formatDays(days)}`} (${new Date(end).toISOString().slice(0, 10)})`;
   const advice = kind === 'authorities' ? 'get the current ones of that authority' : 'have the certificate renewed';
   if (days < 0) return { outcome: 'fail', detail, advice };
-  return days < SOON_DAYS ? { outcome: 'warn', detail, advice } : { outcome: 'ok', detail };
+  return days < EXPIRY_WARNING_DAYS ? { outcome: 'warn', detail, advice } : { outcome: 'ok', detail };
 }

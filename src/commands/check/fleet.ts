@@ -4,62 +4,62 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { nameOf } from '../../config/load/problems.ts';
+import { formatSettingName } from '../../config/load/problems.ts';
 import { redisPassword } from '../../config/schema/formats/redis-url.ts';
 import { RedisFault } from '../../fleet/fault.ts';
-import { openLink } from '../../fleet/link.ts';
-import { rehearseQuota } from '../../fleet/rehearsal.ts';
+import { openRedisConnection } from '../../fleet/link.ts';
+import { dryRunQuota } from '../../fleet/rehearsal.ts';
 import { createFleetParts } from '../../sidecar/fleet.ts';
-import type { Observe } from '../../telemetry/events.ts';
-import { trustContext } from '../../platform/tls.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
+import { loadTlsContext } from '../../platform/tls.ts';
 import { readSecret } from '../../token/client/secret-file.ts';
-import { Walk } from './walk.ts';
-import type { Finding, Step, Surroundings } from './walk.ts';
-import { walkTo } from './way.ts';
-import type { Destination } from './way.ts';
+import { StepRunner } from './walk.ts';
+import type { StepResult, CheckStep, CheckContext } from './walk.ts';
+import { checkConnectivity } from './way.ts';
+import type { ConnectivityTarget } from './way.ts';
 
 type FleetConfig = NonNullable<Config['fleet']>;
 
-const CLAIM = { leaseMs: 1000, unwanted: undefined, isRefused: false, leastShare: 0.1 };
+const CLAIM = { leaseMs: 1000, excludedMark: undefined, isRefused: false, minRemainingShare: 0.1 };
 const CONNECT_TIMEOUT_MS = 2000;
 const DEFAULT_PORT = 6379;
 
 /** @param withhold hears what must not be printed */
 export async function checkFleet(
   config: FleetConfig,
-  surroundings: Surroundings,
+  surroundings: CheckContext,
   withhold: (secret: string) => void,
-): Promise<readonly Step[]> {
-  const walk = new Walk('Redis', surroundings);
+): Promise<readonly CheckStep[]> {
+  const walk = new StepRunner('Redis', surroundings);
   const reading = await readSecret('fleet.redisUrlFile', config.redisUrl);
   if (reading.kind === 'unreadable') {
-    walk.note('fleet', { outcome: 'fail', detail: reading.detail, advice: 'mount or write that file' });
+    walk.record('fleet', { outcome: 'fail', detail: reading.detail, advice: 'mount or write that file' });
     return walk.steps;
   }
   const password = redisPassword(reading.value);
   if (password !== undefined) withhold(password);
-  const destination = destinationTo(reading.value, config);
-  const isReached = destination === undefined || (await walkTo(walk, destination, surroundings));
-  if (isReached) await walk.take('fleet', () => join(config, reading.value, surroundings, walk));
-  else walk.skip(['fleet'], `Redis was not reached: ${ALONE}`);
+  const destination = createRedisTarget(reading.value, config);
+  const isReached = destination === undefined || (await checkConnectivity(walk, destination, surroundings));
+  if (isReached) await walk.run('fleet', () => joinAsReplica(config, reading.value, surroundings, walk));
+  else walk.skip(['fleet'], `Redis was not reached: ${NOT_SHARED}`);
   return walk.steps;
 }
 
-const ALONE = 'every replica asks for a token of its own, and keeps to a rate of its own, until this is mended';
+const NOT_SHARED = 'every replica asks for a token of its own, and keeps to a rate of its own, until this is mended';
 
 /** Undefined for a socket file, to which there is no way to look at. */
-function destinationTo(url: string, { caFile }: FleetConfig): Destination | undefined {
+function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTarget | undefined {
   if (/^unix:/i.test(url)) return undefined;
   const { hostname, port, protocol } = new URL(url);
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: Number(port || DEFAULT_PORT),
-    trust: protocol === 'rediss:' ? () => trustContext(caFile) : undefined,
+    trust: protocol === 'rediss:' ? () => loadTlsContext(caFile) : undefined,
     isHttp: false,
     clientCertificate: 'none',
     names: {
-      address: nameOf('fleet.redisUrl'),
-      ca: nameOf('fleet.caFile'),
+      address: formatSettingName('fleet.redisUrl'),
+      ca: formatSettingName('fleet.caFile'),
       certificate: 'none: Redis is shown no certificate',
       caFile,
     },
@@ -68,7 +68,7 @@ function destinationTo(url: string, { caFile }: FleetConfig): Destination | unde
 }
 
 /** What joining found out. */
-interface Trial {
+interface JoinResult {
   /** A lease of the token board was had and given back. */
   readonly isLeased: boolean;
   /** Commands that are refused to who shares a quota; undefined when that could not be found out. */
@@ -76,45 +76,50 @@ interface Trial {
   readonly fault: string | undefined;
 }
 
-async function join(config: FleetConfig, url: string, { clock }: Surroundings, walk: Walk): Promise<Finding<never>> {
-  const observe: Observe = (event) => {
-    const advice = `see ${nameOf('fleet.redisUrl')}`;
-    if (event.kind === 'warning') walk.note('fleet', { outcome: 'warn', detail: event.message, advice });
+async function joinAsReplica(
+  config: FleetConfig,
+  url: string,
+  { clock }: CheckContext,
+  walk: StepRunner,
+): Promise<StepResult<never>> {
+  const observe: EventObserver = (event) => {
+    const advice = `see ${formatSettingName('fleet.redisUrl')}`;
+    if (event.kind === 'warning') walk.record('fleet', { outcome: 'warn', detail: event.message, advice });
   };
   const parts = createFleetParts(config, { clock, random: Math.random, observe });
   if (parts === undefined) throw new Error('a fleet is configured');
-  const { fleet, tokenBoard } = parts;
-  fleet.start();
+  const { client, tokenStore } = parts;
+  client.start();
   try {
-    await tokenBoard.whenReady();
+    await tokenStore.whenReady();
     const [name, owner] = [`check-${randomUUID()}`, randomUUID()];
-    const claim = await tokenBoard.claim(name, { ...CLAIM, owner });
-    const isLeased = claim?.kind === 'yours' && (await tokenBoard.release(name, owner)) === true;
-    const first = fleet.state().fault;
+    const claim = await tokenStore.claim(name, { ...CLAIM, owner });
+    const isLeased = claim?.kind === 'yours' && (await tokenStore.releaseLease(name, owner)) === true;
+    const first = client.state().fault;
     const { caFile, keyPrefix } = config;
-    const open = () => openLink({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
-    const refused = await rehearseQuota({ fleet, open, key: `${keyPrefix}:quota:${name}` });
-    return judge({ isLeased, refused, fault: first ?? fleet.state().fault }, keyPrefix);
+    const open = () => openRedisConnection({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
+    const refused = await dryRunQuota({ client, open, key: `${keyPrefix}:quota:${name}` });
+    return evaluateJoin({ isLeased, refused, fault: first ?? client.state().fault }, keyPrefix);
   } catch (error) {
-    if (error instanceof RedisFault) return fault(`Redis ${error.message}: ${ALONE}`);
+    if (error instanceof RedisFault) return createFailure(`Redis ${error.message}: ${NOT_SHARED}`);
     throw error;
   } finally {
-    await fleet.close();
+    await client.close();
   }
 }
 
-function judge({ isLeased, refused, fault: why }: Trial, keyPrefix: string): Finding<never> {
+function evaluateJoin({ isLeased, refused, fault: why }: JoinResult, keyPrefix: string): StepResult<never> {
   if (isLeased && refused?.length === 0) return { outcome: 'ok', detail: 'joined as a replica would' };
   const missing =
     refused === undefined || refused.length === 0 ? '' : `refused with ${keyPrefix}:*: ${refused.join(', ')}`;
   if (isLeased && refused?.join() === 'SUBSCRIBE') {
     const detail = `${missing}: pauses of other replicas are heard of with the next exchange only`;
-    return { ...fault(detail), outcome: 'warn' };
+    return { ...createFailure(detail), outcome: 'warn' };
   }
   const said = [why, missing].filter((text) => text !== undefined && text !== '').join('; ');
-  return fault(`${said === '' ? 'Redis did not answer in time' : said}: ${ALONE}`);
+  return createFailure(`${said === '' ? 'Redis did not answer in time' : said}: ${NOT_SHARED}`);
 }
 
-function fault(detail: string): Finding<never> {
-  return { outcome: 'fail', detail, advice: `check ${nameOf('fleet.redisUrl')} and the rights of its user` };
+function createFailure(detail: string): StepResult<never> {
+  return { outcome: 'fail', detail, advice: `check ${formatSettingName('fleet.redisUrl')} and the rights of its user` };
 }

@@ -2,54 +2,54 @@
  * How a check is printed: a line for each step for people, or one JSON document for machines. The last look for secrets is
  * here too: no step is meant to hold one, yet some tell what a server has sent.
  */
-import { onOneLine } from '../../config/load/problems.ts';
-import type { Outcome, Step } from './walk.ts';
+import { toSingleLine } from '../../config/load/problems.ts';
+import type { CheckOutcome, CheckStep } from './walk.ts';
 
 /** Colours a mark; the text itself stays as it is. */
-export type Paint = (outcome: Outcome, text: string) => string;
+export type PaintOutcome = (outcome: CheckOutcome, text: string) => string;
 
-const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL', skip: 'skip' };
+const OUTCOME_LABELS: Readonly<Record<CheckOutcome, string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL', skip: 'skip' };
 const STEP_WIDTH = 13;
 const TARGET_WIDTH = 21;
 const TIME_WIDTH = 9;
 /** A shorter value hides nothing, and masking it would shred every line. */
-const SHORTEST_SECRET = 4;
+const MIN_SECRET_LENGTH = 4;
 const MASK = '********';
 
 /** One line, ended by a line feed: mark, step, target, time, what was found, and behind an arrow what to do. */
-export function formatStep(step: Step, paint: Paint): string {
+export function formatStep(step: CheckStep, paint: PaintOutcome): string {
   const time = step.ms === 0 ? '' : `${step.ms < 10 ? step.ms.toFixed(1) : String(Math.round(step.ms))} ms`;
   const columns = [step.step.padEnd(STEP_WIDTH), step.target.padEnd(TARGET_WIDTH), time.padStart(TIME_WIDTH)];
   const advice = step.advice === undefined ? '' : ` -> ${step.advice}`;
-  return `${paint(step.outcome, MARKS[step.outcome])}  ${columns.join(' ')}  ${onOneLine(step.detail + advice)}\n`;
+  return `${paint(step.outcome, OUTCOME_LABELS[step.outcome])}  ${columns.join(' ')}  ${toSingleLine(step.detail + advice)}\n`;
 }
 
 /** The last line for people. */
-export function formatSummary(steps: readonly Step[]): string {
-  const count = (outcome: Outcome): number => steps.filter((step) => step.outcome === outcome).length;
+export function formatSummary(steps: readonly CheckStep[]): string {
+  const count = (outcome: CheckOutcome): number => steps.filter((step) => step.outcome === outcome).length;
   const words = (['fail', 'warn', 'ok', 'skip'] as const).map(
-    (outcome) => `${count(outcome)} ${MARKS[outcome].trim()}`,
+    (outcome) => `${count(outcome)} ${OUTCOME_LABELS[outcome].trim()}`,
   );
   return `${words.join(', ')}\n`;
 }
 
 /** One JSON document, ended by a line feed; `advice` is null where there is none. */
-export function formatDocument(steps: readonly Step[], isWhole: boolean): string {
+export function formatJsonReport(steps: readonly CheckStep[], isWhole: boolean): string {
   const written = steps.map(({ step, target, outcome, ms, detail, advice = null }) => {
     return { step, target, outcome, ms, detail, advice };
   });
-  return `${JSON.stringify({ ok: isWhole && isFine(steps), steps: written }, null, 2)}\n`;
+  return `${JSON.stringify({ ok: isWhole && hasNoFailure(steps), steps: written }, null, 2)}\n`;
 }
 
 /** True when nothing stands in the way. */
-export function isFine(steps: readonly Step[]): boolean {
+export function hasNoFailure(steps: readonly CheckStep[]): boolean {
   return steps.every(({ outcome }) => outcome !== 'fail');
 }
 
 /** The step without the secrets, should one of them have got into its words. */
-export function withholdFrom(step: Step, secrets: ReadonlySet<string>): Step {
+export function redactStep(step: CheckStep, secrets: ReadonlySet<string>): CheckStep {
   const masked = (text: string): string =>
-    [...secrets].reduce((rest, one) => (one.length < SHORTEST_SECRET ? rest : rest.replaceAll(one, MASK)), text);
+    [...secrets].reduce((rest, one) => (one.length < MIN_SECRET_LENGTH ? rest : rest.replaceAll(one, MASK)), text);
   const detail = masked(step.detail);
   return step.advice === undefined ? { ...step, detail } : { ...step, detail, advice: masked(step.advice) };
 }

@@ -9,12 +9,12 @@ import { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import type { SecureContext, TLSSocket } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
-import { wasAskedForCertificate } from './client-flight.ts';
-import type { Handshake } from './evaluate/judge-tls.ts';
+import { isCertificateRequested } from './client-flight.ts';
+import type { TlsHandshakeResult } from './evaluate/judge-tls.ts';
 import type { CertificateFacts } from './evaluate/tls-faults.ts';
-import { codeOf } from './walk.ts';
+import { errorCodeOf } from './walk.ts';
 
-export interface HandshakeTerms {
+export interface HandshakeOptions {
   /** Ended with the handshake. */
   readonly socket: Socket;
   /** Without brackets. */
@@ -29,13 +29,13 @@ export interface HandshakeTerms {
 }
 
 /** In TLS 1.3 a server refuses a client's certificate when the client's handshake is over. */
-const ALERT_WAIT_MS = 500;
-const LONGEST_CHAIN = 10;
+const CERTIFICATE_ALERT_TIMEOUT_MS = 500;
+const MAX_CHAIN_LENGTH = 10;
 
 /** What came of it; `fault` where it ended early. Never rejects. */
-export async function shakeHands(terms: HandshakeTerms): Promise<Handshake> {
+export async function performHandshake(terms: HandshakeOptions): Promise<TlsHandshakeResult> {
   const { host, context, isHttp, clock, timeoutMs, signal } = terms;
-  const wire = new RecordedWire(terms.socket);
+  const wire = new RecordingSocket(terms.socket);
   const tls = connect({
     socket: wire,
     host,
@@ -45,18 +45,18 @@ export async function shakeHands(terms: HandshakeTerms): Promise<Handshake> {
     // What is wrong with a certificate is to be told, with the certificate. No byte follows the handshake.
     rejectUnauthorized: false,
   });
-  const ended = endOf(tls);
+  const ended = whenEnded(tls);
   const give = (code: string) => (): void => void tls.destroy(Object.assign(new Error(code), { code }));
   const cancel = clock.after(timeoutMs, give('ETIMEDOUT'));
   const leave = give('ABORT_ERR');
   signal.addEventListener('abort', leave, { once: true });
   try {
-    const fault = await Promise.race([secured(tls), ended]);
+    const fault = await Promise.race([whenSecured(tls), ended]);
     if (fault !== undefined) return { kind: 'failed', code: fault };
-    const isAsked = wasAskedForCertificate(wire.written());
+    const isAsked = isCertificateRequested(wire.writtenBytes());
     const mayBeRefused = isAsked && tls.getProtocol() === 'TLSv1.3';
-    const refusal = mayBeRefused ? await Promise.race([accepted(tls, clock), ended]) : undefined;
-    return { kind: 'secured', ...describe(tls), isAsked, refusal };
+    const refusal = mayBeRefused ? await Promise.race([whenAccepted(tls, clock), ended]) : undefined;
+    return { kind: 'secured', ...describeSession(tls), isAsked, refusal };
   } finally {
     cancel();
     signal.removeEventListener('abort', leave);
@@ -64,22 +64,22 @@ export async function shakeHands(terms: HandshakeTerms): Promise<Handshake> {
   }
 }
 
-function secured(tls: TLSSocket): Promise<undefined> {
+function whenSecured(tls: TLSSocket): Promise<undefined> {
   return new Promise((resolve) => tls.once('secureConnect', () => resolve(undefined)));
 }
 
 /** Resolves with the code of the error that ended it. */
-function endOf(tls: TLSSocket): Promise<string> {
+function whenEnded(tls: TLSSocket): Promise<string> {
   return new Promise((resolve) => {
-    tls.on('error', (error) => resolve(codeOf(error)));
+    tls.on('error', (error) => resolve(errorCodeOf(error)));
     tls.once('close', () => resolve('ECONNRESET'));
   });
 }
 
 /** A session to resume is what a server gives to clients that it takes; not every one does. */
-function accepted(tls: TLSSocket, clock: Pick<Clock, 'after'>): Promise<undefined> {
+function whenAccepted(tls: TLSSocket, clock: Pick<Clock, 'after'>): Promise<undefined> {
   return new Promise((resolve) => {
-    const cancel = clock.after(ALERT_WAIT_MS, () => resolve(undefined));
+    const cancel = clock.after(CERTIFICATE_ALERT_TIMEOUT_MS, () => resolve(undefined));
     tls.once('session', () => {
       cancel();
       resolve(undefined);
@@ -87,13 +87,13 @@ function accepted(tls: TLSSocket, clock: Pick<Clock, 'after'>): Promise<undefine
   });
 }
 
-function describe(
+function describeSession(
   tls: TLSSocket,
-): Pick<Extract<Handshake, { kind: 'secured' }>, 'protocol' | 'cipher' | 'distrust' | 'chain'> {
+): Pick<Extract<TlsHandshakeResult, { kind: 'secured' }>, 'protocol' | 'cipher' | 'distrust' | 'chain'> {
   const chain: CertificateFacts[] = [];
   let next = tls.getPeerX509Certificate();
-  while (next !== undefined && chain.length < LONGEST_CHAIN) {
-    chain.push(factsOf(next));
+  while (next !== undefined && chain.length < MAX_CHAIN_LENGTH) {
+    chain.push(readCertificateFacts(next));
     next = next.issuerCertificate;
   }
   // Node's types say Error; it is the code that is there.
@@ -101,7 +101,13 @@ function describe(
   return { protocol: tls.getProtocol() ?? 'TLS', cipher: tls.getCipher().name, distrust, chain };
 }
 
-function factsOf({ subject, issuer, subjectAltName, validFrom, validTo }: X509Certificate): CertificateFacts {
+function readCertificateFacts({
+  subject,
+  issuer,
+  subjectAltName,
+  validFrom,
+  validTo,
+}: X509Certificate): CertificateFacts {
   return {
     subject: subject.replaceAll('\n', ', '),
     issuer: issuer.replaceAll('\n', ', '),
@@ -112,9 +118,9 @@ function factsOf({ subject, issuer, subjectAltName, validFrom, validTo }: X509Ce
 }
 
 /** The connection under TLS, with what goes out over it kept. TLS takes a socket over, and would leave nothing to see. */
-class RecordedWire extends Duplex {
+class RecordingSocket extends Duplex {
   readonly #socket: Socket;
-  readonly #written: Buffer[] = [];
+  readonly #chunks: Buffer[] = [];
 
   constructor(socket: Socket) {
     super();
@@ -127,8 +133,8 @@ class RecordedWire extends Duplex {
     socket.on('close', () => this.destroy());
   }
 
-  written(): Buffer {
-    return Buffer.concat(this.#written);
+  writtenBytes(): Buffer {
+    return Buffer.concat(this.#chunks);
   }
 
   override _read(): void {
@@ -136,7 +142,7 @@ class RecordedWire extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#written.push(Buffer.from(chunk));
+    this.#chunks.push(Buffer.from(chunk));
     this.#socket.write(chunk, done);
   }
 

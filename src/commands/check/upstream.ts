@@ -4,28 +4,28 @@
  */
 import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
-import type { Egress } from '../../platform/egress/egress.ts';
-import { trustContext } from '../../platform/tls.ts';
-import { exchangeOnce } from '../../token/endpoint/single-exchange.ts';
-import { describeConnectFailure, describeExchangeFailure, timeoutFailure } from '../../upstream/failure.ts';
+import type { ProxySelector } from '../../platform/egress/egress.ts';
+import { loadTlsContext } from '../../platform/tls.ts';
+import { sendSingleRequest } from '../../token/endpoint/single-exchange.ts';
+import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
 import { joinTarget } from '../../upstream/target.ts';
-import { judgeSkew } from './clock-skew.ts';
-import { judgeProbe } from './evaluate/judge-probe.ts';
-import type { ProbeHead } from './evaluate/judge-probe.ts';
-import type { Proxies } from './proxies.ts';
-import { namesWithin, targetOf } from './setting-names.ts';
-import { Walk } from './walk.ts';
-import type { Finding, Step, Surroundings } from './walk.ts';
-import { destinationOf, walkTo } from './way.ts';
-import type { Destination } from './way.ts';
+import { evaluateSkew } from './clock-skew.ts';
+import { evaluateProbe } from './evaluate/judge-probe.ts';
+import type { ProbeResponseHead } from './evaluate/judge-probe.ts';
+import type { ProxyChecks } from './proxies.ts';
+import { createSettingNamer, formatTarget } from './setting-names.ts';
+import { StepRunner } from './walk.ts';
+import type { StepResult, CheckStep, CheckContext } from './walk.ts';
+import { createTarget, checkConnectivity } from './way.ts';
+import type { ConnectivityTarget } from './way.ts';
 
-export interface UpstreamCheck extends Surroundings {
-  readonly egress: Egress;
-  readonly proxies: Proxies;
+export interface UpstreamCheckContext extends CheckContext {
+  readonly egress: ProxySelector;
+  readonly proxies: ProxyChecks;
 }
 
 /** One GET through a route. */
-export interface Probe {
+export interface UpstreamProbe {
   readonly route: RouteConfig;
   /** As an application would ask the sidecar for it; query included. */
   readonly path: string;
@@ -41,7 +41,7 @@ export function groupByUpstream(routes: readonly RouteConfig[]): readonly (reado
 }
 
 /** The route that takes a path: the one with the longest prefix, by whole segments. */
-export function routeFor(routes: readonly RouteConfig[], path: string): RouteConfig | undefined {
+export function findRoute(routes: readonly RouteConfig[], path: string): RouteConfig | undefined {
   const [pathname = ''] = path.split('?', 1);
   const fitting = routes.filter(
     ({ pathPrefix }) => pathPrefix === '/' || pathname === pathPrefix || pathname.startsWith(`${pathPrefix}/`),
@@ -52,17 +52,20 @@ export function routeFor(routes: readonly RouteConfig[], path: string): RouteCon
 /** @param routes at least one, all of one upstream */
 export async function checkUpstream(
   routes: readonly RouteConfig[],
-  probe: Probe | undefined,
-  check: UpstreamCheck,
-): Promise<readonly Step[]> {
+  probe: UpstreamProbe | undefined,
+  check: UpstreamCheckContext,
+): Promise<readonly CheckStep[]> {
   const [first] = routes;
   if (first === undefined) return [];
   const { baseUrl } = first.upstream;
   const names = routes.map(({ name }) => name);
-  const walk = new Walk(targetOf('upstream', names.includes(DEFAULT_NAME) ? DEFAULT_NAME : names.join(',')), check);
+  const walk = new StepRunner(
+    formatTarget('upstream', names.includes(DEFAULT_NAME) ? DEFAULT_NAME : names.join(',')),
+    check,
+  );
   const proxy = check.egress(baseUrl);
   const detour = proxy && { proxy, isReached: check.proxies.isReached(proxy) };
-  const isReached = await walkTo(walk, destinationTo(first), check, detour);
+  const isReached = await checkConnectivity(walk, createUpstreamTarget(first), check, detour);
   if (probe === undefined || !routes.includes(probe.route)) {
     walk.skip(['clock'], 'nothing is asked of the upstream without --probe PATH');
     return walk.steps;
@@ -72,17 +75,17 @@ export async function checkUpstream(
     walk.skip(['probe', 'clock'], isReached ? 'there is no token' : 'the upstream was not reached');
     return walk.steps;
   }
-  const head = await walk.take('probe', () => send(probe, token, check));
+  const head = await walk.run('probe', () => sendProbe(probe, token, check));
   if (head === undefined) walk.skip(['clock'], 'no answer to look at');
-  else walk.note('clock', judgeSkew({ ...head, date: head.field('date') }, false));
+  else walk.record('clock', evaluateSkew({ ...head, date: head.field('date') }, false));
   return walk.steps;
 }
 
-function destinationTo({ name, upstream }: RouteConfig): Destination {
-  const nameSetting = namesWithin('route', name);
+function createUpstreamTarget({ name, upstream }: RouteConfig): ConnectivityTarget {
+  const nameSetting = createSettingNamer('route', name);
   const { baseUrl, caFile, clientCertificate, connectTimeoutMs } = upstream;
-  return destinationOf(baseUrl, {
-    trust: baseUrl.protocol === 'https:' ? () => trustContext(caFile, clientCertificate) : undefined,
+  return createTarget(baseUrl, {
+    trust: baseUrl.protocol === 'https:' ? () => loadTlsContext(caFile, clientCertificate) : undefined,
     clientCertificate: clientCertificate === undefined ? 'none' : 'offered',
     names: {
       address: nameSetting('upstream.baseUrl'),
@@ -94,12 +97,16 @@ function destinationTo({ name, upstream }: RouteConfig): Destination {
   });
 }
 
-interface DatedHead extends ProbeHead {
+interface DatedProbeResponse extends ProbeResponseHead {
   readonly sentAt: number;
   readonly receivedAt: number;
 }
 
-async function send({ route, path }: Probe, token: string, check: UpstreamCheck): Promise<Finding<DatedHead>> {
+async function sendProbe(
+  { route, path }: UpstreamProbe,
+  token: string,
+  check: UpstreamCheckContext,
+): Promise<StepResult<DatedProbeResponse>> {
   const { baseUrl, caFile, clientCertificate, requestTimeoutMs, connectTimeoutMs } = route.upstream;
   const local = route.stripPrefix && route.pathPrefix !== '/' ? path.slice(route.pathPrefix.length) : path;
   const joined = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
@@ -113,20 +120,20 @@ async function send({ route, path }: Probe, token: string, check: UpstreamCheck)
       url: new URL(joined.path, baseUrl.origin),
       method: 'GET' as const,
       headers: { authorization: `Bearer ${token}`, accept: '*/*' },
-      secureContext: baseUrl.protocol === 'https:' ? trustContext(caFile, clientCertificate) : undefined,
+      secureContext: baseUrl.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined,
       egress,
       clock,
       timeoutMs: connectTimeoutMs,
       signal: AbortSignal.any([check.signal, late.signal]),
     };
-    const head = await exchangeOnce(exchange, ({ statusCode, headers }) => {
+    const head = await sendSingleRequest(exchange, ({ statusCode, headers }) => {
       const field = (name: string): string | undefined => [headers[name] ?? []].flat().join(', ') || undefined;
       return Promise.resolve({ status: statusCode, field, sentAt, receivedAt: clock.wallNow() });
     });
-    return { ...judgeProbe(head, namesOf(route), head.receivedAt), value: head };
+    return { ...evaluateProbe(head, createProbeSettingNames(route), head.receivedAt), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
-    const { detail } = late.signal.aborted ? timeoutFailure(requestTimeoutMs) : describeBroken(error);
+    const { detail } = late.signal.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
     return {
       outcome: 'fail',
       detail,
@@ -137,13 +144,13 @@ async function send({ route, path }: Probe, token: string, check: UpstreamCheck)
   }
 }
 
-function describeBroken(error: unknown): { readonly detail: string } {
-  const failure = describeExchangeFailure(error);
-  return failure.kind === 'reset' ? describeConnectFailure(error) : failure;
+function describeExchangeError(error: unknown): { readonly detail: string } {
+  const failure = classifyExchangeError(error);
+  return failure.kind === 'reset' ? classifyConnectError(error) : failure;
 }
 
-function namesOf({ name, credential }: RouteConfig): Parameters<typeof judgeProbe>[1] {
-  const [ofRoute, ofCredential] = [namesWithin('route', name), namesWithin('credential', credential)];
+function createProbeSettingNames({ name, credential }: RouteConfig): Parameters<typeof evaluateProbe>[1] {
+  const [ofRoute, ofCredential] = [createSettingNamer('route', name), createSettingNamer('credential', credential)];
   return {
     address: ofRoute('upstream.baseUrl'),
     audience: ofCredential('auth.audience'),

@@ -5,7 +5,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import { abortable } from '../../token/source/abortable.ts';
 
-export type StepName =
+export type CheckStepName =
   | 'configuration'
   | 'file'
   | 'dns'
@@ -21,23 +21,23 @@ export type StepName =
   | 'fleet';
 
 /** `fail`: it will not work. `warn`: it works, and somebody should look at it. `skip`: it could not be looked at. */
-export type Outcome = 'ok' | 'warn' | 'fail' | 'skip';
+export type CheckOutcome = 'ok' | 'warn' | 'fail' | 'skip';
 
 /** What was found. Neither text may hold a secret or a token. */
-export interface Verdict {
-  readonly outcome: Outcome;
+export interface CheckFinding {
+  readonly outcome: CheckOutcome;
   readonly detail: string;
   /** What to do next: which setting, which file, whom to ask. */
   readonly advice?: string;
 }
 
 /** What was found, and what later steps go on with. */
-export interface Finding<T> extends Verdict {
+export interface StepResult<T> extends CheckFinding {
   readonly value?: T;
 }
 
-export interface Step extends Verdict {
-  readonly step: StepName;
+export interface CheckStep extends CheckFinding {
+  readonly step: CheckStepName;
   /** What was looked at: `token endpoint`, `upstream`, a setting. */
   readonly target: string;
   /** How long it took, milliseconds; 0 when it follows from another step. */
@@ -45,7 +45,7 @@ export interface Step extends Verdict {
 }
 
 /** What all walks of one check share. */
-export interface Surroundings {
+export interface CheckContext {
   readonly clock: Clock;
   /** A person wants it to end. */
   readonly stop: AbortSignal;
@@ -53,35 +53,35 @@ export interface Surroundings {
   readonly signal: AbortSignal;
 }
 
-export class Walk {
+export class StepRunner {
   readonly #target: string;
-  readonly #surroundings: Surroundings;
-  readonly #steps: Step[] = [];
+  readonly #context: CheckContext;
+  readonly #steps: CheckStep[] = [];
 
-  constructor(target: string, surroundings: Surroundings) {
+  constructor(target: string, surroundings: CheckContext) {
     this.#target = target;
-    this.#surroundings = surroundings;
+    this.#context = surroundings;
   }
 
-  get steps(): readonly Step[] {
+  get steps(): readonly CheckStep[] {
     return this.#steps;
   }
 
   /** Adds what follows from something else. */
-  note(step: StepName, verdict: Verdict): void {
+  record(step: CheckStepName, verdict: CheckFinding): void {
     this.#add(step, 0, verdict);
   }
 
   /** Adds steps that cannot be taken. */
-  skip(steps: readonly StepName[], why: string): void {
-    for (const step of steps) this.note(step, { outcome: 'skip', detail: why });
+  skip(steps: readonly CheckStepName[], why: string): void {
+    for (const step of steps) this.record(step, { outcome: 'skip', detail: why });
   }
 
   /** Takes a step; its value, if it has brought one. Never rejects: whatever is thrown becomes what was found. */
-  async take<T>(step: StepName, run: () => Promise<Finding<T>>): Promise<T | undefined> {
-    const { clock, signal } = this.#surroundings;
+  async run<T>(step: CheckStepName, run: () => Promise<StepResult<T>>): Promise<T | undefined> {
+    const { clock, signal } = this.#context;
     const startedAt = clock.now();
-    const find = async (): Promise<Finding<T>> => {
+    const find = async (): Promise<StepResult<T>> => {
       try {
         return await abortable(run(), signal);
       } catch (error) {
@@ -93,16 +93,16 @@ export class Walk {
     return value;
   }
 
-  #explain(error: unknown): Finding<never> {
-    const { stop, signal } = this.#surroundings;
+  #explain(error: unknown): StepResult<never> {
+    const { stop, signal } = this.#context;
     if (stop.aborted) return { outcome: 'skip', detail: 'interrupted' };
     const whom = `ask whoever runs the ${this.#target} why`;
     if (signal.aborted) return { outcome: 'fail', detail: 'no end in the time that a check may take', advice: whom };
     // The message of an error that nobody expects may quote what was sent.
-    return { outcome: 'fail', detail: `failed unexpectedly (${codeOf(error)})`, advice: whom };
+    return { outcome: 'fail', detail: `failed unexpectedly (${errorCodeOf(error)})`, advice: whom };
   }
 
-  #add(step: StepName, ms: number, { outcome, detail, advice }: Verdict): void {
+  #add(step: CheckStepName, ms: number, { outcome, detail, advice }: CheckFinding): void {
     const rounded = Math.round(ms * 10) / 10;
     const base = { step, target: this.#target, outcome, ms: rounded, detail };
     this.#steps.push(advice === undefined ? base : { ...base, advice });
@@ -110,9 +110,9 @@ export class Walk {
 }
 
 /** The code of an error of Node's, of several the first one's; `unknown` when there is none. */
-export function codeOf(error: unknown): string {
+export function errorCodeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'unknown';
   if ('code' in error && typeof error.code === 'string') return error.code;
-  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
+  if ('errors' in error && Array.isArray(error.errors)) return errorCodeOf(error.errors[0]);
   return 'unknown';
 }

@@ -4,18 +4,18 @@
  */
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import { addressOf } from '../../platform/egress/egress.ts';
-import type { Proxy } from '../../platform/egress/egress.ts';
+import { getHostAndPort } from '../../platform/egress/egress.ts';
+import type { ForwardProxy } from '../../platform/egress/egress.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 import { openTunnel } from '../../platform/egress/tunnel.ts';
-import { judgeHandshake } from './evaluate/judge-tls.ts';
+import { evaluateHandshake } from './evaluate/judge-tls.ts';
 import { connectToEach, resolveName } from './reach.ts';
-import { shakeHands } from './secure.ts';
-import type { TlsNames } from './evaluate/tls-faults.ts';
-import { codeOf } from './walk.ts';
-import type { Finding, Surroundings, Walk } from './walk.ts';
+import { performHandshake } from './secure.ts';
+import type { TlsSettingNames } from './evaluate/tls-faults.ts';
+import { errorCodeOf } from './walk.ts';
+import type { StepResult, CheckContext, StepRunner } from './walk.ts';
 
-export interface Destination {
+export interface ConnectivityTarget {
   readonly host: string;
   readonly port: number;
   /** For TLS; undefined: none is spoken. Throws in words for people when files cannot be used. */
@@ -23,27 +23,27 @@ export interface Destination {
   readonly isHttp: boolean;
   /** What our client certificate is to the server. */
   readonly clientCertificate: 'none' | 'offered' | 'required';
-  readonly names: TlsNames;
+  readonly names: TlsSettingNames;
   /** For each step, milliseconds. */
   readonly timeoutMs: number;
 }
 
 /** The proxy that leads there, and whether it could be reached itself. */
-export interface Detour {
-  readonly proxy: Proxy;
+export interface CheckedProxy {
+  readonly proxy: ForwardProxy;
   readonly isReached: Promise<boolean>;
 }
 
 /** Resolves with true when the whole way is open. */
-export async function walkTo(
-  walk: Walk,
-  destination: Destination,
-  surroundings: Surroundings,
-  detour?: Detour,
+export async function checkConnectivity(
+  walk: StepRunner,
+  destination: ConnectivityTarget,
+  surroundings: CheckContext,
+  detour?: CheckedProxy,
 ): Promise<boolean> {
   const socket = await (detour === undefined
-    ? openDirectly(walk, destination, surroundings)
-    : openThrough(walk, destination, surroundings, detour));
+    ? connectDirectly(walk, destination, surroundings)
+    : connectThroughProxy(walk, destination, surroundings, detour));
   const { trust } = destination;
   if (socket === undefined) {
     walk.skip(['tls'], 'there is no connection');
@@ -54,26 +54,26 @@ export async function walkTo(
     walk.skip(['tls'], 'plain, as configured: no TLS');
     return true;
   }
-  return (await walk.take('tls', () => secure(socket, trust, destination, surroundings))) === true;
+  return (await walk.run('tls', () => checkTls(socket, trust, destination, surroundings))) === true;
 }
 
-async function openDirectly(
-  walk: Walk,
-  destination: Destination,
-  { clock, signal }: Surroundings,
+async function connectDirectly(
+  walk: StepRunner,
+  destination: ConnectivityTarget,
+  { clock, signal }: CheckContext,
 ): Promise<Socket | undefined> {
   const place = { ...destination, setting: destination.names.address };
-  const addresses = await walk.take('dns', () => resolveName(place, clock));
-  if (addresses !== undefined) return walk.take('tcp', () => connectToEach(addresses, place, clock, signal));
+  const addresses = await walk.run('dns', () => resolveName(place, clock));
+  if (addresses !== undefined) return walk.run('tcp', () => connectToEach(addresses, place, clock, signal));
   walk.skip(['tcp'], 'there is no address');
   return undefined;
 }
 
-async function openThrough(
-  walk: Walk,
-  { host, port, timeoutMs }: Destination,
-  { clock, signal }: Surroundings,
-  { proxy, isReached }: Detour,
+async function connectThroughProxy(
+  walk: StepRunner,
+  { host, port, timeoutMs }: ConnectivityTarget,
+  { clock, signal }: CheckContext,
+  { proxy, isReached }: CheckedProxy,
 ): Promise<Socket | undefined> {
   const name = proxy.url.host;
   walk.skip(['dns'], `the egress proxy ${name} resolves names and connects`);
@@ -81,7 +81,7 @@ async function openThrough(
     walk.skip(['tunnel'], `the egress proxy ${name} cannot be used`);
     return undefined;
   }
-  return walk.take('tunnel', async (): Promise<Finding<Socket>> => {
+  return walk.run('tunnel', async (): Promise<StepResult<Socket>> => {
     const late = new AbortController();
     const cancel = clock.after(timeoutMs, () => late.abort());
     try {
@@ -103,26 +103,26 @@ function adviseProxy(host: string, port: number): string {
   return `have it allow ${host}:${port} to this user, or add ${host} to egress.noProxy (SIDECAR_EGRESS_NO_PROXY)`;
 }
 
-async function secure(
+async function checkTls(
   socket: Socket,
   trust: () => SecureContext,
-  destination: Destination,
-  { clock, signal }: Surroundings,
-): Promise<Finding<true>> {
+  destination: ConnectivityTarget,
+  { clock, signal }: CheckContext,
+): Promise<StepResult<true>> {
   let context: SecureContext;
   try {
     context = trust();
   } catch (error) {
     socket.destroy();
-    const detail = `the files for TLS cannot be used (${codeOf(error)})`;
+    const detail = `the files for TLS cannot be used (${errorCodeOf(error)})`;
     return { outcome: 'fail', detail, advice: `see ${destination.names.ca} and ${destination.names.certificate}` };
   }
-  const handshake = await shakeHands({ ...destination, socket, context, clock, signal });
-  const verdict = judgeHandshake(handshake, { ...destination, wallNow: clock.wallNow() });
+  const handshake = await performHandshake({ ...destination, socket, context, clock, signal });
+  const verdict = evaluateHandshake(handshake, { ...destination, wallNow: clock.wallNow() });
   return verdict.outcome === 'fail' ? verdict : { ...verdict, value: true };
 }
 
 /** Where a URL leads, with what is needed on the way; `names.caFile` says whose certificates are trusted. */
-export function destinationOf(url: URL, rest: Omit<Destination, 'host' | 'port' | 'isHttp'>): Destination {
-  return { ...addressOf(url), isHttp: true, ...rest };
+export function createTarget(url: URL, rest: Omit<ConnectivityTarget, 'host' | 'port' | 'isHttp'>): ConnectivityTarget {
+  return { ...getHostAndPort(url), isHttp: true, ...rest };
 }

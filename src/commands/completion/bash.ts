@@ -1,17 +1,17 @@
 /** Completion for bash, 3.2 and newer: words and file names, without the bash-completion package. */
-import type { Command, Option, Vocabulary } from './vocabulary.ts';
+import type { CompletionCommand, CompletionOption, CompletionVocabulary } from './vocabulary.ts';
 
 /** The script, to be sourced. */
-export function bashScript({ commands, options }: Vocabulary): string {
+export function bashScript({ commands, options }: CompletionVocabulary): string {
   const all = [...options, ...commands.flatMap((command) => command.options)];
-  const files = patternOf(all.filter(({ isFile }) => isFile));
-  const others = patternOf(all.filter(({ isFile, value }) => !isFile && value !== undefined));
+  const files = toPattern(all.filter(({ isFile }) => isFile));
+  const others = toPattern(all.filter(({ isFile, value }) => !isFile && value !== undefined));
   return `${completeValue(files, others)}${findCommand(`${files}|${others}`)}  case $command in
     '')
-      words='${textsOf(commands)}'
-      options='${textsOf(options)}'
+      words='${joinTexts(commands)}'
+      options='${joinTexts(options)}'
       ;;
-${commands.map(branch).join('\n')}
+${commands.map(formatCommandCase).join('\n')}
   esac
   [[ $current == -* || -z $words ]] && words=$options
   COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -63,17 +63,17 @@ function findCommand(withValue: string): string {
 `;
 }
 
-function branch({ text, options, operands }: Command): string {
+function formatCommandCase({ text, options, operands }: CompletionCommand): string {
   return `    ${text})
       words='${operands.join(' ')}'
-      options='${textsOf(options)}'
+      options='${joinTexts(options)}'
       ;;`;
 }
 
-function textsOf(entries: readonly { readonly text: string }[]): string {
+function joinTexts(entries: readonly { readonly text: string }[]): string {
   return entries.map(({ text }) => text).join(' ');
 }
 
-function patternOf(options: readonly Option[]): string {
+function toPattern(options: readonly CompletionOption[]): string {
   return [...new Set(options.map(({ text }) => text))].join('|');
 }

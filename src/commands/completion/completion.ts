@@ -4,15 +4,15 @@
  */
 import { bashScript } from './bash.ts';
 import { fishScript } from './fish.ts';
-import { readVocabulary } from './vocabulary.ts';
+import { buildVocabulary } from './vocabulary.ts';
 import { zshScript } from './zsh.ts';
 
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
 /** @returns the script for stdout, or exit code 2 with what was expected */
-export function printCompletion(shell: string | undefined): { exitCode: 0 | 2; stdout: string; stderr: string } {
+export function renderCompletion(shell: string | undefined): { exitCode: 0 | 2; stdout: string; stderr: string } {
   const script = Object.entries(SHELLS).find(([name]) => name === shell)?.[1];
-  if (script !== undefined) return { exitCode: 0, stdout: script(readVocabulary()), stderr: '' };
+  if (script !== undefined) return { exitCode: 0, stdout: script(buildVocabulary()), stderr: '' };
   const found = shell === undefined ? 'completion needs a shell' : `unknown shell ${JSON.stringify(shell)}`;
   return { exitCode: 2, stdout: '', stderr: `bearer-sidecar: ${found}; expected bash, zsh or fish\n` };
 }

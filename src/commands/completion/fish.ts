@@ -1,34 +1,34 @@
 /** Completion for fish: one line for each word, with what it means. */
-import type { Command, Option, Vocabulary } from './vocabulary.ts';
+import type { CompletionCommand, CompletionOption, CompletionVocabulary } from './vocabulary.ts';
 
 /** The script, to be sourced or put into ~/.config/fish/completions/bearer-sidecar.fish. */
-export function fishScript({ commands, options }: Vocabulary): string {
+export function fishScript({ commands, options }: CompletionVocabulary): string {
   const first = 'not __fish_seen_subcommand_from $bearer_sidecar_commands';
   return `# fish completion for bearer-sidecar
 set -g bearer_sidecar_commands ${commands.map(({ text }) => text).join(' ')}
 complete -c bearer-sidecar -f
-${commands.map(({ text, meaning }) => line(first, `-a ${text}`, meaning)).join('\n')}
-${options.map((option) => optionLine(first, option)).join('\n')}
-${commands.flatMap(linesOf).join('\n')}
+${commands.map(({ text, meaning }) => formatCompletionLine(first, `-a ${text}`, meaning)).join('\n')}
+${options.map((option) => formatOptionLine(first, option)).join('\n')}
+${commands.flatMap(formatCommandLines).join('\n')}
 `;
 }
 
-function linesOf({ text, options, operands }: Command): string[] {
+function formatCommandLines({ text, options, operands }: CompletionCommand): string[] {
   const behind = `__fish_seen_subcommand_from ${text}`;
   return [
-    ...options.map((option) => optionLine(behind, option)),
+    ...options.map((option) => formatOptionLine(behind, option)),
     ...(operands.length === 0
       ? []
       : [`complete -c bearer-sidecar -n ${quote(behind)} -a ${quote(operands.join(' '))}`]),
   ];
 }
 
-function optionLine(condition: string, { text, meaning, value, isFile }: Option): string {
+function formatOptionLine(condition: string, { text, meaning, value, isFile }: CompletionOption): string {
   const needs = value === undefined ? '' : isFile ? ' -r -F' : ' -x';
-  return line(condition, `-l ${text.slice('--'.length)}${needs}`, meaning);
+  return formatCompletionLine(condition, `-l ${text.slice('--'.length)}${needs}`, meaning);
 }
 
-function line(condition: string, what: string, meaning: string): string {
+function formatCompletionLine(condition: string, what: string, meaning: string): string {
   return `complete -c bearer-sidecar -n ${quote(condition)} ${what} -d ${quote(meaning)}`;
 }
 

@@ -4,57 +4,57 @@ import { COMMAND_NAMES, commandOf, optionOf } from '../command-table.ts';
 import type { CommandName, OptionName } from '../command-table.ts';
 
 /** A word that may be typed, with what it means. */
-interface Word {
+interface CompletionWord {
   readonly text: string;
   readonly meaning: string;
 }
 
 /** An option as shells see it. */
-export interface Option extends Word {
+export interface CompletionOption extends CompletionWord {
   /** What follows it; undefined: nothing. */
   readonly value: string | undefined;
   readonly isFile: boolean;
 }
 
 /** What may be typed behind one command. */
-export interface Command extends Word {
-  readonly options: readonly Option[];
+export interface CompletionCommand extends CompletionWord {
+  readonly options: readonly CompletionOption[];
   readonly operands: readonly string[];
 }
 
 /** Everything there is. */
-export interface Vocabulary {
-  readonly commands: readonly Command[];
+export interface CompletionVocabulary {
+  readonly commands: readonly CompletionCommand[];
   /** What may stand where no command does. */
-  readonly options: readonly Option[];
+  readonly options: readonly CompletionOption[];
 }
 
 /** In a file, and no settings of their own. */
-const LISTS = ['credentials', 'routes'];
+const LIST_KEYS = ['credentials', 'routes'];
 
 /** The words of this version. */
-export function readVocabulary(): Vocabulary {
+export function buildVocabulary(): CompletionVocabulary {
   const commands = COMMAND_NAMES.map((name) => ({
     text: name,
     meaning: commandOf(name).summary,
-    options: [...commandOf(name).options, 'help' as const].map(describe),
-    operands: operandsOf(name),
+    options: [...commandOf(name).options, 'help' as const].map(toCompletionOption),
+    operands: listOperands(name),
   }));
-  return { commands, options: (['config', 'help', 'version'] as const).map(describe) };
+  return { commands, options: (['config', 'help', 'version'] as const).map(toCompletionOption) };
 }
 
-function describe(name: OptionName): Option {
-  const { words, value, isFile = false } = optionOf(name);
-  return { text: `--${name}`, meaning: words, value, isFile };
+function toCompletionOption(name: OptionName): CompletionOption {
+  const { description, value, isFile = false } = optionOf(name);
+  return { text: `--${name}`, meaning: description, value, isFile };
 }
 
-function operandsOf(name: CommandName): readonly string[] {
-  const { offers = [] } = commandOf(name);
-  if (offers === 'commands') return COMMAND_NAMES;
-  return offers === 'keys' ? [...new Set([...sections(), ...SETTINGS.keys(), ...LISTS])] : offers;
+function listOperands(name: CommandName): readonly string[] {
+  const { completions = [] } = commandOf(name);
+  if (completions === 'commands') return COMMAND_NAMES;
+  return completions === 'keys' ? [...new Set([...listSections(), ...SETTINGS.keys(), ...LIST_KEYS])] : completions;
 }
 
-function sections(): string[] {
+function listSections(): string[] {
   return [...SETTINGS.keys()].flatMap((key) => {
     const above = key.split('.').slice(0, -1);
     return above.map((_, depth) => above.slice(0, depth + 1).join('.'));

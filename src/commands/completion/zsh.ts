@@ -1,8 +1,8 @@
 /** Completion for zsh by its own _arguments: words with what they mean, and file names. */
-import type { Command, Option, Vocabulary } from './vocabulary.ts';
+import type { CompletionCommand, CompletionOption, CompletionVocabulary } from './vocabulary.ts';
 
 /** The script, to be sourced behind compinit or put into a directory of $fpath as _bearer-sidecar. */
-export function zshScript({ commands, options }: Vocabulary): string {
+export function zshScript({ commands, options }: CompletionVocabulary): string {
   return `#compdef bearer-sidecar
 # zsh completion for bearer-sidecar
 _bearer-sidecar() {
@@ -10,7 +10,7 @@ _bearer-sidecar() {
   local -A opt_args
   local -a commands
   _arguments -C \\
-${options.map(argument).join('\n')}
+${options.map(formatArgument).join('\n')}
     '1: :->command' \\
     '*:: :->operand'
   case $state in
@@ -22,7 +22,7 @@ ${commands.map(({ text, meaning }) => `        ${quote(`${text}:${meaning}`)}`).
       ;;
     operand)
       case $line[1] in
-${commands.map(branch).join('\n')}
+${commands.map(formatCommandCase).join('\n')}
       esac
       ;;
   esac
@@ -35,17 +35,17 @@ fi
 `;
 }
 
-function branch({ text, options, operands }: Command): string {
+function formatCommandCase({ text, options, operands }: CompletionCommand): string {
   const rest = operands.length === 0 ? '' : ` \\\n            ${quote(`1: :(${operands.join(' ')})`)}`;
-  const named = options.map((option) => `            ${quote(specification(option))}`).join(' \\\n');
+  const named = options.map((option) => `            ${quote(formatSpecification(option))}`).join(' \\\n');
   return `        ${text})\n          _arguments \\\n${named}${rest}\n          ;;`;
 }
 
-function argument(option: Option): string {
-  return `    ${quote(specification(option))} \\`;
+function formatArgument(option: CompletionOption): string {
+  return `    ${quote(formatSpecification(option))} \\`;
 }
 
-function specification({ text, meaning, value, isFile }: Option): string {
+function formatSpecification({ text, meaning, value, isFile }: CompletionOption): string {
   const words = `[${meaning.replaceAll(/[[\]\\:]/g, String.raw`\$&`)}]`;
   return value === undefined ? text + words : `${text}=${words}:${value}:${isFile ? '_files' : ''}`;
 }

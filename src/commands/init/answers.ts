@@ -26,7 +26,7 @@ export type AnsweredKey = (typeof SETTING_OPTIONS)[keyof typeof SETTING_OPTIONS]
 export type Answers = ReadonlyMap<AnsweredKey, string>;
 
 /** Where the client secret is to be. */
-export type SecretPlace =
+export type SecretLocation =
   /** In a file that is to be written. */
   | { readonly kind: 'new-file'; readonly path: string; readonly secret: string }
   /** In the file that the answers name. */
@@ -35,14 +35,14 @@ export type SecretPlace =
   | { readonly kind: 'environment' };
 
 /** One answer that will not do. */
-export interface Fault {
+export interface AnswerFault {
   readonly key: string;
   /** What was found and what is expected; never a secret. */
   readonly message: string;
 }
 
 /** Everything that stands in the way, in the order of the reference; what is not answered yet too. */
-export function findFaults(answers: Answers, secret: SecretPlace): readonly Fault[] {
+export function findAnswerFaults(answers: Answers, secret: SecretLocation): readonly AnswerFault[] {
   const given = [...answers].map(([key, text]) => [key, settingOf(key).format.fromText(text)] as const);
   // Some secret there will be: of the rules only those that ask for one care.
   const inMemory = { 'new-file': secret.kind === 'new-file' ? secret.secret : '', environment: 'later' };
@@ -52,16 +52,16 @@ export function findFaults(answers: Answers, secret: SecretPlace): readonly Faul
 }
 
 /** What is wrong with one of them, in words. */
-export function faultOf(
+export function findFaultOf(
   key: AnsweredKey | 'auth.clientSecret',
   answers: Answers,
-  secret: SecretPlace,
+  secret: SecretLocation,
 ): string | undefined {
-  return findFaults(answers, secret).find((fault) => fault.key === key)?.message;
+  return findAnswerFaults(answers, secret).find((fault) => fault.key === key)?.message;
 }
 
 /** How the option of a key is written; the key where it has none. */
-export function optionFor(key: string): string {
+export function optionNameFor(key: string): string {
   const found = Object.entries(SETTING_OPTIONS).find(([, setting]) => setting === key)?.[0];
   return found === undefined ? key : `--${found}`;
 }

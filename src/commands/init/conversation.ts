@@ -7,26 +7,26 @@ import type { Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 
 /** The person has left. */
-export class ConversationEnded extends Error {
+export class PrompterClosed extends Error {
   override readonly name = 'ConversationEnded';
 }
 
-export interface ConversationOptions {
+export interface PrompterOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WriteStream;
   /** Ends it as Ctrl-C does. */
   readonly stop: AbortSignal;
 }
 
-export class Conversation implements Disposable {
+export class TerminalPrompter implements Disposable {
   readonly #output: NodeJS.WriteStream;
   readonly #interface: Interface;
   readonly #lines: string[] = [];
-  #take: (() => void) | undefined;
+  #onLine: (() => void) | undefined;
   #isHidden = false;
-  #isOver = false;
+  #isClosed = false;
 
-  constructor({ input, output, stop }: ConversationOptions) {
+  constructor({ input, output, stop }: PrompterOptions) {
     this.#output = output;
     const echo = new Writable({
       write: (chunk: Buffer, _encoding, done) => {
@@ -40,30 +40,30 @@ export class Conversation implements Disposable {
     this.#interface.on('line', (line) => {
       // Somebody who pastes several answers at once is not asked again.
       this.#lines.push(line);
-      this.#take?.();
+      this.#onLine?.();
     });
     this.#interface.on('SIGINT', () => this.#interface.close());
     this.#interface.on('close', () => {
-      this.#isOver = true;
-      this.#take?.();
+      this.#isClosed = true;
+      this.#onLine?.();
     });
     stop.addEventListener('abort', () => this.#interface.close(), { once: true });
     if (stop.aborted) this.#interface.close();
   }
 
   /** Writes a line that expects no answer. */
-  tell(line: string): void {
+  writeLine(line: string): void {
     this.#output.write(`${line}\n`);
   }
 
   /** The answer, without blanks around it. @throws ConversationEnded */
   async ask(question: string): Promise<string> {
-    return (await this.#next(question)).trim();
+    return (await this.#readLine(question)).trim();
   }
 
   /** The answer as it was typed, which nobody sees. @throws ConversationEnded */
   async askSecret(question: string): Promise<string> {
-    const answer = await this.#next(question, true);
+    const answer = await this.#readLine(question, true);
     this.#output.write('\n');
     return answer;
   }
@@ -72,20 +72,20 @@ export class Conversation implements Disposable {
     this.#interface.close();
   }
 
-  async #next(question: string, isHidden = false): Promise<string> {
-    if (!this.#isOver) {
+  async #readLine(question: string, isHidden = false): Promise<string> {
+    if (!this.#isClosed) {
       this.#interface.setPrompt(question);
       this.#interface.prompt();
     }
     this.#isHidden = isHidden;
-    while (this.#lines.length === 0 && !this.#isOver) {
+    while (this.#lines.length === 0 && !this.#isClosed) {
       await new Promise<void>((resolve) => {
-        this.#take = resolve;
+        this.#onLine = resolve;
       });
     }
     this.#isHidden = false;
     const line = this.#lines.shift();
-    if (line === undefined) throw new ConversationEnded();
+    if (line === undefined) throw new PrompterClosed();
     return line;
   }
 }

@@ -15,7 +15,7 @@ export interface FileToWrite {
 }
 
 /** True for a file, a directory, and a link that leads to one. */
-export function isThere(path: string): boolean {
+export function isExistingPath(path: string): boolean {
   return existsSync(path);
 }
 
@@ -39,12 +39,12 @@ export async function writeAll(files: readonly FileToWrite[], isForced: boolean)
   try {
     // All that can go wrong with the texts has gone wrong before the first file is touched.
     const drafts = files.map((file) => ({ file, draft: besides(file.path) }));
-    for (const { file, draft } of drafts) await naming(file, write(draft, file));
+    for (const { file, draft } of drafts) await withPathInError(file, writeDraft(draft, file));
     for (const { file, draft } of drafts) {
       // Behind the last one nothing can fail.
-      const mayHaveToGoBack = file !== files.at(-1) && isForced && isThere(file.path);
+      const mayHaveToGoBack = file !== files.at(-1) && isForced && isExistingPath(file.path);
       const before = mayHaveToGoBack ? besides(file.path) : undefined;
-      await naming(file, put(draft, file.path, isForced, before));
+      await withPathInError(file, installDraft(draft, file.path, isForced, before));
       undo.unshift(() => (before === undefined ? rm(file.path, { force: true }) : rename(before, file.path)));
     }
   } catch (error) {
@@ -55,7 +55,7 @@ export async function writeAll(files: readonly FileToWrite[], isForced: boolean)
   }
 }
 
-async function write(draft: string, { text, mode }: FileToWrite): Promise<void> {
+async function writeDraft(draft: string, { text, mode }: FileToWrite): Promise<void> {
   const file = await open(draft, 'wx', mode);
   try {
     await file.writeFile(text);
@@ -66,22 +66,22 @@ async function write(draft: string, { text, mode }: FileToWrite): Promise<void> 
 }
 
 /** @param before where what is there is to be kept; undefined where nothing is */
-async function put(draft: string, path: string, isForced: boolean, before: string | undefined): Promise<void> {
+async function installDraft(draft: string, path: string, isForced: boolean, before: string | undefined): Promise<void> {
   if (before !== undefined) await copyFile(path, before, constants.COPYFILE_EXCL);
   // Exclusive: a file that has come since it was looked for stays as it is.
   if (isForced) await rename(draft, path);
   else await copyFile(draft, path, constants.COPYFILE_EXCL);
 }
 
-async function naming({ path }: FileToWrite, step: Promise<void>): Promise<void> {
+async function withPathInError({ path }: FileToWrite, step: Promise<void>): Promise<void> {
   try {
     await step;
   } catch (error) {
-    throw new Error(`${JSON.stringify(path)} cannot be written: ${faultOf(error)}; nothing was written`);
+    throw new Error(`${JSON.stringify(path)} cannot be written: ${describeWriteError(error)}; nothing was written`);
   }
 }
 
-function faultOf(error: unknown): string {
+function describeWriteError(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
   switch (code) {
     case 'EEXIST':

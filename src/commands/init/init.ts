@@ -4,19 +4,19 @@
  */
 import { resolve } from 'node:path';
 import { isSea } from 'node:sea';
-import { onOneLine } from '../../config/load/problems.ts';
+import { toSingleLine } from '../../config/load/problems.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
 import { paintFor } from '../paint.ts';
 import type { Paint } from '../paint.ts';
-import { SETTING_OPTIONS, findFaults, optionFor } from './answers.ts';
+import { SETTING_OPTIONS, findAnswerFaults, optionNameFor } from './answers.ts';
 import type { AnsweredKey } from './answers.ts';
-import { nameAsCalled } from './called-as.ts';
-import { Conversation, ConversationEnded } from './conversation.ts';
-import { DEFAULT_OUTPUT, isThere, writeAll } from './files.ts';
+import { findProgramCommand } from './called-as.ts';
+import { TerminalPrompter, PrompterClosed } from './conversation.ts';
+import { DEFAULT_OUTPUT, isExistingPath, writeAll } from './files.ts';
 import { interview } from './interview.ts';
-import type { Known, Plan } from './interview.ts';
-import { describeNext } from './next-steps.ts';
+import type { KnownAnswers, InitPlan } from './interview.ts';
+import { describeNextSteps } from './next-steps.ts';
 import { renderSettings } from './settings-file.ts';
 
 export interface InitOptions {
@@ -26,7 +26,7 @@ export interface InitOptions {
 }
 
 /** What holds besides the answers. */
-const WITHOUT_ASKING = { 'auth.tokenPath': '/oauth/token', 'throttle.rate': 'auto' } as const;
+const DEFAULT_ANSWERS = { 'auth.tokenPath': '/oauth/token', 'throttle.rate': 'auto' } as const;
 const YAML_MODE = 0o644;
 const SECRET_MODE = 0o600;
 
@@ -39,60 +39,62 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
   const { stdin, stdout } = process;
   const known = readOptions(options);
   const isAsking = stdin.isTTY && stdout.isTTY && !options.given.has('yes');
-  if (isAsking) return ask(known, options, stop);
-  const plan: Plan = {
+  if (isAsking) return runInterview(known, options, stop);
+  const plan: InitPlan = {
     ...known,
-    answers: new Map([...Object.entries(WITHOUT_ASKING), ...known.answers] as [AnsweredKey, string][]),
+    answers: new Map([...Object.entries(DEFAULT_ANSWERS), ...known.answers] as [AnsweredKey, string][]),
     secret: { kind: known.answers.has('auth.clientSecretFile') ? 'file' : 'environment' },
     output: known.output ?? DEFAULT_OUTPUT,
   };
-  const faults = findFaults(plan.answers, plan.secret).map(({ key, message }) => `${optionFor(key)}: ${message}`);
-  if (!plan.isForced && isThere(plan.output))
+  const faults = findAnswerFaults(plan.answers, plan.secret).map(
+    ({ key, message }) => `${optionNameFor(key)}: ${message}`,
+  );
+  if (!plan.isForced && isExistingPath(plan.output))
     faults.push(`${JSON.stringify(plan.output)} exists; --force writes over it, --output names another`);
-  if (faults.length > 0) return fail(2, faults);
+  if (faults.length > 0) return failWith(2, faults);
   await writePlan(plan);
-  stdout.write(describeNext(plan, programName(options.env), options.env, paintFor(stdout)));
+  stdout.write(describeNextSteps(plan, programCommand(options.env), options.env, paintFor(stdout)));
   return 0;
 }
 
-async function ask(known: Known, { env }: InitOptions, stop: AbortSignal): Promise<number> {
+async function runInterview(known: KnownAnswers, { env }: InitOptions, stop: AbortSignal): Promise<number> {
   const { stdin, stdout } = process;
   const paint = paintFor(stdout);
-  using talk = new Conversation({ input: stdin, output: stdout, stop });
-  const plan = await unlessEnded(interview(talk, paint, known));
+  using talk = new TerminalPrompter({ input: stdin, output: stdout, stop });
+  const plan = await undefinedIfClosed(interview(talk, paint, known));
   if (plan === undefined) {
-    talk.tell('');
-    return fail(1, ['left before the end; nothing was written']);
+    talk.writeLine('');
+    return failWith(1, ['left before the end; nothing was written']);
   }
   await writePlan(plan);
-  talk.tell(`\n${describeNext(plan, programName(env), env, paint).trimEnd()}\n`);
+  talk.writeLine(`\n${describeNextSteps(plan, programCommand(env), env, paint).trimEnd()}\n`);
   if (plan.secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '') return 0;
-  if (!(await unlessEnded(wishesCheck(talk, paint)))) return 0;
+  if (!(await undefinedIfClosed(askToRunCheck(talk, paint)))) return 0;
   // From here on Ctrl-C is for the check.
   talk[Symbol.dispose]();
   const { check } = await import('../check.ts');
   return await check({ env, file: plan.output }, { json: false, probe: undefined }, stop);
 }
 
-function programName(env: InitOptions['env']): string {
+function programCommand(env: InitOptions['env']): string {
   const { argv0, argv } = process;
-  return nameAsCalled({ argv0, script: argv[1] ?? '', isBinary: isSea(), folder: process.cwd(), env });
+  return findProgramCommand({ argv0, script: argv[1] ?? '', isBinary: isSea(), folder: process.cwd(), env });
 }
 
-async function unlessEnded<T>(answer: Promise<T>): Promise<T | undefined> {
+async function undefinedIfClosed<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof ConversationEnded) return undefined;
+    if (error instanceof PrompterClosed) return undefined;
     throw error;
   }
 }
 
-async function wishesCheck(talk: Conversation, paint: Paint): Promise<boolean> {
+async function askToRunCheck(talk: TerminalPrompter, paint: Paint): Promise<boolean> {
   return !/^no?$/i.test(await talk.ask(`Run check on it now? ${paint('quiet', '[Y/n]')} `));
 }
 
-function readOptions({ values, given }: InitOptions): Known {
+function readOptions({ values, given }: InitOptions): KnownAnswers {
   const answers = Object.entries(SETTING_OPTIONS).flatMap(([option, key]): [AnsweredKey, string][] => {
     const text = values.get(option as keyof typeof SETTING_OPTIONS);
     return text === undefined ? [] : [[key, text]];
@@ -100,7 +102,7 @@ function readOptions({ values, given }: InitOptions): Known {
   return { answers: new Map(answers), output: values.get('output'), isForced: given.has('force') };
 }
 
-async function writePlan({ answers, secret, output, isForced }: Plan): Promise<void> {
+async function writePlan({ answers, secret, output, isForced }: InitPlan): Promise<void> {
   const secretFile = secret.kind === 'new-file' ? secret.path : answers.get('auth.clientSecretFile');
   // In the order of the reference; whole paths, since the sidecar may be started elsewhere.
   const all = new Map(answers);
@@ -113,7 +115,7 @@ async function writePlan({ answers, secret, output, isForced }: Plan): Promise<v
   await writeAll([...files, yaml], isForced);
 }
 
-function fail(exitCode: 1 | 2, why: readonly string[]): number {
-  process.stderr.write(why.map((line) => `bearer-sidecar: ${onOneLine(line)}\n`).join(''));
+function failWith(exitCode: 1 | 2, why: readonly string[]): number {
+  process.stderr.write(why.map((line) => `bearer-sidecar: ${toSingleLine(line)}\n`).join(''));
   return exitCode;
 }

@@ -3,15 +3,15 @@
  * do is asked for again at once, with the reason.
  */
 import { dirname } from 'node:path';
-import { onOneLine } from '../../config/load/problems.ts';
+import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint } from '../paint.ts';
-import { faultOf } from './answers.ts';
-import type { AnsweredKey, Answers, SecretPlace } from './answers.ts';
-import type { Conversation } from './conversation.ts';
-import { DEFAULT_OUTPUT, isThere, secretPathFor } from './files.ts';
+import { findFaultOf } from './answers.ts';
+import type { AnsweredKey, Answers, SecretLocation } from './answers.ts';
+import type { TerminalPrompter } from './conversation.ts';
+import { DEFAULT_OUTPUT, isExistingPath, secretPathFor } from './files.ts';
 
 /** What is known from options. */
-export interface Known {
+export interface KnownAnswers {
   readonly answers: Answers;
   readonly output: string | undefined;
   /** Files that exist may be written over. */
@@ -19,15 +19,15 @@ export interface Known {
 }
 
 /** All that is needed to write the files. */
-export interface Plan {
+export interface InitPlan {
   readonly answers: Answers;
-  readonly secret: SecretPlace;
+  readonly secret: SecretLocation;
   readonly output: string;
   readonly isForced: boolean;
 }
 
 interface Question {
-  readonly words: string;
+  readonly prompt: string;
   /** Behind the words, in parentheses. */
   readonly hint?: string;
   /** Taken when the answer is empty; '' leaves the setting out. Default: an answer is needed. */
@@ -35,96 +35,96 @@ interface Question {
 }
 
 const QUESTIONS = {
-  'upstream.baseUrl': { words: "Base URL of the partner's API", hint: 'such as https://api.example.com/v1' },
-  'auth.url': { words: 'Base URL of the authorization server', hint: 'such as https://login.example.com' },
-  'auth.tokenPath': { words: 'Path of its token endpoint', fallback: '/oauth/token' },
-  'auth.clientId': { words: 'Client id' },
-  'auth.clientSecretFile': { words: 'File that holds the client secret' },
-  'auth.audience': { words: 'Audience', hint: 'Enter alone: none', fallback: '' },
-  'auth.scope': { words: 'Scopes, with a blank between two', hint: 'Enter alone: none', fallback: '' },
-  'throttle.rate': { words: 'Calls per second, or auto to learn what is allowed', fallback: 'auto' },
+  'upstream.baseUrl': { prompt: "Base URL of the partner's API", hint: 'such as https://api.example.com/v1' },
+  'auth.url': { prompt: 'Base URL of the authorization server', hint: 'such as https://login.example.com' },
+  'auth.tokenPath': { prompt: 'Path of its token endpoint', fallback: '/oauth/token' },
+  'auth.clientId': { prompt: 'Client id' },
+  'auth.clientSecretFile': { prompt: 'File that holds the client secret' },
+  'auth.audience': { prompt: 'Audience', hint: 'Enter alone: none', fallback: '' },
+  'auth.scope': { prompt: 'Scopes, with a blank between two', hint: 'Enter alone: none', fallback: '' },
+  'throttle.rate': { prompt: 'Calls per second, or auto to learn what is allowed', fallback: 'auto' },
 } as const satisfies Record<AnsweredKey, Question>;
 
-const AN_ANSWER_IS_NEEDED = 'an answer is needed';
+const ANSWER_REQUIRED = 'an answer is needed';
 
 /** @throws ConversationEnded */
-export async function interview(talk: Conversation, paint: Paint, known: Known): Promise<Plan> {
+export async function interview(talk: TerminalPrompter, paint: Paint, known: KnownAnswers): Promise<InitPlan> {
   return new Interview(talk, paint, known).run();
 }
 
 class Interview {
-  readonly #talk: Conversation;
+  readonly #prompter: TerminalPrompter;
   readonly #paint: Paint;
-  readonly #known: Known;
+  readonly #known: KnownAnswers;
   readonly #answers: Map<AnsweredKey, string>;
   #isForced: boolean;
 
-  constructor(talk: Conversation, paint: Paint, known: Known) {
-    this.#talk = talk;
+  constructor(talk: TerminalPrompter, paint: Paint, known: KnownAnswers) {
+    this.#prompter = talk;
     this.#paint = paint;
     this.#known = known;
     this.#answers = new Map(known.answers);
     this.#isForced = known.isForced;
   }
 
-  async run(): Promise<Plan> {
-    this.#talk.tell('Enter takes what stands in [brackets]; Ctrl-C leaves, and nothing is written.\n');
+  async run(): Promise<InitPlan> {
+    this.#prompter.writeLine('Enter takes what stands in [brackets]; Ctrl-C leaves, and nothing is written.\n');
     const output = await this.#askOutput();
     for (const key of ['upstream.baseUrl', 'auth.url', 'auth.tokenPath', 'auth.clientId'] as const)
       await this.#ask(key);
     const secret = await this.#askSecretPlace(secretPathFor(output));
-    await this.#askPurpose();
+    await this.#askAudienceAndScope();
     await this.#ask('throttle.rate');
     return { answers: this.#answers, secret, output, isForced: this.#isForced };
   }
 
   /** Until the answer will do; one that was given as an option and is fine is not asked for. */
   async #ask(key: AnsweredKey): Promise<void> {
-    const { words, hint, fallback }: Question = QUESTIONS[key];
-    if (this.#answers.has(key) && this.#isFine(key)) return;
+    const { prompt, hint, fallback }: Question = QUESTIONS[key];
+    if (this.#answers.has(key) && this.#isValid(key)) return;
     const remark = fallback === undefined || fallback === '' ? hint && ` (${hint})` : ` [${fallback}]`;
     do {
-      const text = (await this.#talk.ask(`${words}${this.#paint('quiet', remark ?? '')}: `)) || fallback;
+      const text = (await this.#prompter.ask(`${prompt}${this.#paint('quiet', remark ?? '')}: `)) || fallback;
       if (text === undefined || text === '') this.#answers.delete(key);
       else this.#answers.set(key, text);
       if (text === '') return;
-      if (text === undefined) this.#complain(AN_ANSWER_IS_NEEDED);
-    } while (!this.#answers.has(key) || !this.#isFine(key));
+      if (text === undefined) this.#showWarning(ANSWER_REQUIRED);
+    } while (!this.#answers.has(key) || !this.#isValid(key));
   }
 
-  #isFine(key: AnsweredKey): boolean {
+  #isValid(key: AnsweredKey): boolean {
     const kind = this.#answers.has('auth.clientSecretFile') ? 'file' : 'environment';
-    const fault = faultOf(key, this.#answers, { kind });
-    if (fault !== undefined) this.#complain(fault);
+    const fault = findFaultOf(key, this.#answers, { kind });
+    if (fault !== undefined) this.#showWarning(fault);
     return fault === undefined;
   }
 
   async #askOutput(): Promise<string> {
     for (let given = this.#known.output; ; given = undefined) {
       const path =
-        given ?? (await this.#talk.ask(`Configuration file ${this.#paint('quiet', `[${DEFAULT_OUTPUT}]`)}: `));
+        given ?? (await this.#prompter.ask(`Configuration file ${this.#paint('quiet', `[${DEFAULT_OUTPUT}]`)}: `));
       const output = path === '' ? DEFAULT_OUTPUT : path;
-      if (!isThere(dirname(output))) this.#complain(`there is no directory ${dirname(output)}`);
-      else if (await this.#mayWrite(output)) return output;
+      if (!isExistingPath(dirname(output))) this.#showWarning(`there is no directory ${dirname(output)}`);
+      else if (await this.#canWrite(output)) return output;
     }
   }
 
   /** Asked for each file that is there, so that one of them may be kept. */
-  async #mayWrite(path: string): Promise<boolean> {
-    if (this.#known.isForced || !isThere(path)) return true;
-    const question = `${onOneLine(path)} exists. Write over it? ${this.#paint('quiet', '[y/N]')} `;
-    const mayWrite = /^y(es)?$/i.test(await this.#talk.ask(question));
+  async #canWrite(path: string): Promise<boolean> {
+    if (this.#known.isForced || !isExistingPath(path)) return true;
+    const question = `${toSingleLine(path)} exists. Write over it? ${this.#paint('quiet', '[y/N]')} `;
+    const mayWrite = /^y(es)?$/i.test(await this.#prompter.ask(question));
     this.#isForced ||= mayWrite;
     return mayWrite;
   }
 
-  async #askSecretPlace(path: string): Promise<SecretPlace> {
+  async #askSecretPlace(path: string): Promise<SecretLocation> {
     if (!this.#answers.has('auth.clientSecretFile')) {
-      this.#talk.tell('Where is the client secret to be? It is never written into the configuration file.');
-      this.#talk.tell(`  1  in a new file that only you can read: ${onOneLine(path)}`);
-      this.#talk.tell('  2  in a file that is there already');
-      this.#talk.tell('  3  in the variable SIDECAR_CLIENT_SECRET, set by whoever starts the sidecar');
-      const choice = await this.#choose(path);
+      this.#prompter.writeLine('Where is the client secret to be? It is never written into the configuration file.');
+      this.#prompter.writeLine(`  1  in a new file that only you can read: ${toSingleLine(path)}`);
+      this.#prompter.writeLine('  2  in a file that is there already');
+      this.#prompter.writeLine('  3  in the variable SIDECAR_CLIENT_SECRET, set by whoever starts the sidecar');
+      const choice = await this.#askLocationChoice(path);
       if (choice === '3') return { kind: 'environment' };
       if (choice === '1') return this.#askSecret(path);
     }
@@ -132,35 +132,35 @@ class Interview {
     return { kind: 'file' };
   }
 
-  async #choose(path: string): Promise<'1' | '2' | '3'> {
+  async #askLocationChoice(path: string): Promise<'1' | '2' | '3'> {
     for (;;) {
-      const choice = (await this.#talk.ask(`1, 2 or 3 ${this.#paint('quiet', '[1]')}: `)) || '1';
+      const choice = (await this.#prompter.ask(`1, 2 or 3 ${this.#paint('quiet', '[1]')}: `)) || '1';
       if (choice === '2' || choice === '3') return choice;
-      if (choice === '1' && (await this.#mayWrite(path))) return choice;
+      if (choice === '1' && (await this.#canWrite(path))) return choice;
     }
   }
 
-  async #askSecret(path: string): Promise<SecretPlace> {
+  async #askSecret(path: string): Promise<SecretLocation> {
     for (;;) {
-      const secret = await this.#talk.askSecret('Client secret (it is not shown): ');
-      const place: SecretPlace = { kind: 'new-file', path, secret };
-      const fault = secret === '' ? AN_ANSWER_IS_NEEDED : faultOf('auth.clientSecret', this.#answers, place);
+      const secret = await this.#prompter.askSecret('Client secret (it is not shown): ');
+      const place: SecretLocation = { kind: 'new-file', path, secret };
+      const fault = secret === '' ? ANSWER_REQUIRED : findFaultOf('auth.clientSecret', this.#answers, place);
       if (fault === undefined) return place;
-      this.#complain(fault);
+      this.#showWarning(fault);
     }
   }
 
   /** What the token is to be good for: an audience, scopes, or both. */
-  async #askPurpose(): Promise<void> {
+  async #askAudienceAndScope(): Promise<void> {
     const isGiven = this.#answers.has('auth.audience') || this.#answers.has('auth.scope');
     for (const key of ['auth.audience', 'auth.scope'] as const)
       if (!isGiven || this.#answers.has(key)) await this.#ask(key);
     if (this.#answers.has('auth.audience') || this.#answers.has('auth.scope')) return;
-    this.#complain('an audience or a scope is needed: they say what the token is good for');
-    await this.#askPurpose();
+    this.#showWarning('an audience or a scope is needed: they say what the token is good for');
+    await this.#askAudienceAndScope();
   }
 
-  #complain(why: string): void {
-    this.#talk.tell(this.#paint('warning', `  ! ${onOneLine(why)}`));
+  #showWarning(why: string): void {
+    this.#prompter.writeLine(this.#paint('warning', `  ! ${toSingleLine(why)}`));
   }
 }

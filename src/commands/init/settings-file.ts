@@ -3,27 +3,27 @@ import { Document, isMap, stringify } from 'yaml';
 import type { Scalar } from 'yaml';
 import { settingOf } from '../../config/schema/schema.ts';
 import type { SettingKey } from '../../config/schema/schema.ts';
-import { wrap } from '../check/screen.ts';
+import { wrapText } from '../check/screen.ts';
 import type { Answers } from './answers.ts';
 
 const COMMENT_WIDTH = 96;
 
 /** Shown with their defaults, to be found and changed. */
-const OFTEN_CHANGED: readonly SettingKey[] = ['listen.address', 'admin.address', 'log.level'];
+const COMMONLY_CHANGED: readonly SettingKey[] = ['listen.address', 'admin.address', 'log.level'];
 
 /** @param isSecretElsewhere the secret comes from the environment */
 export function renderSettings(answers: Answers, isSecretElsewhere: boolean): string {
-  const document = new Document(nest(answers));
+  const document = new Document(toSections(answers));
   document.commentBefore =
     ' Written by bearer-sidecar init. What applies, and where it comes from: bearer-sidecar config --config FILE';
-  for (const key of answers.keys()) comment(document, key.split('.'), settingOf(key).doc);
+  for (const key of answers.keys()) addComment(document, key.split('.'), settingOf(key).doc);
   const auth = document.get('auth');
   if (isSecretElsewhere && isMap(auth)) auth.comment = ' clientSecret: in the variable SIDECAR_CLIENT_SECRET';
-  document.comment = OFTEN_CHANGED.map(commentedOut).join('\n').trimEnd();
+  document.comment = COMMONLY_CHANGED.map(formatCommentedOut).join('\n').trimEnd();
   return document.toString({ lineWidth: 0 });
 }
 
-function nest(answers: Answers): Record<string, Record<string, unknown>> {
+function toSections(answers: Answers): Record<string, Record<string, unknown>> {
   const sections: Record<string, Record<string, unknown>> = {};
   for (const [key, text] of answers) {
     const [section = '', name = ''] = key.split('.');
@@ -33,19 +33,19 @@ function nest(answers: Answers): Record<string, Record<string, unknown>> {
 }
 
 /** In front of a key. */
-function comment(document: Document, path: readonly string[], doc: string): void {
+function addComment(document: Document, path: readonly string[], doc: string): void {
   const section = document.getIn(path.slice(0, -1));
   if (!isMap<Scalar<string>>(section)) return;
   const pair = section.items.find(({ key }) => key.value === path.at(-1));
   if (pair !== undefined)
-    pair.key.commentBefore = wrap(doc, COMMENT_WIDTH)
+    pair.key.commentBefore = wrapText(doc, COMMENT_WIDTH)
       .map((line) => ` ${line}`)
       .join('\n');
 }
 
-function commentedOut(key: SettingKey): string {
+function formatCommentedOut(key: SettingKey): string {
   const { doc, default: value } = settingOf(key);
   const [section = '', name = ''] = key.split('.');
-  const words = wrap(doc, COMMENT_WIDTH).map((line) => ` ${line}\n`);
+  const words = wrapText(doc, COMMENT_WIDTH).map((line) => ` ${line}\n`);
   return `${words.join('')} ${section}:\n   ${stringify({ [name]: value })}`;
 }

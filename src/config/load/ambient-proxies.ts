@@ -2,10 +2,10 @@
  * What the environment says of proxies to every program: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in small letters, which win.
  * Settings of our own, from the file or the environment, win over them.
  */
-import { cut } from './problems.ts';
-import { noProxyEntryFault, NO_PROXY } from '../schema/formats/proxy.ts';
+import { truncate } from './problems.ts';
+import { noProxyEntryFault, PROXY_OFF } from '../schema/formats/proxy.ts';
 import type { SettingKey } from '../schema/schema.ts';
-import type { Given, Source } from './sources.ts';
+import type { RawValue, ConfigSource } from './sources.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -15,9 +15,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
  */
 export function readAmbientProxies(
   env: Environment,
-  own: ReadonlyMap<SettingKey, Given>,
-): Pick<Source, 'given' | 'warnings'> {
-  const given = new Map<SettingKey, Given>();
+  own: ReadonlyMap<SettingKey, RawValue>,
+): Pick<ConfigSource, 'given' | 'warnings'> {
+  const given = new Map<SettingKey, RawValue>();
   const warnings: string[] = [];
   const take = (key: SettingKey, name: string, read: (text: string, variable: string) => unknown): void => {
     const variable = [name.toLowerCase(), name].find((candidate) => (env[candidate] ?? '') !== '');
@@ -29,13 +29,13 @@ export function readAmbientProxies(
     take('egress.httpProxy', 'HTTP_PROXY', (text) => text);
     // By custom HTTPS_PROXY is not for http: destinations.
     if (given.has('egress.proxy') && !given.has('egress.httpProxy') && !own.has('egress.httpProxy'))
-      given.set('egress.httpProxy', { value: NO_PROXY, origin: 'environment, HTTP_PROXY not set' });
+      given.set('egress.httpProxy', { value: PROXY_OFF, origin: 'environment, HTTP_PROXY not set' });
   }
   take('egress.noProxy', 'NO_PROXY', (text, variable) => {
     const entries = text.split(/[\s,]+/).filter((entry) => entry !== '');
     const unknown = entries.filter((entry) => noProxyEntryFault(entry) !== undefined);
     for (const entry of unknown)
-      warnings.push(`${variable}: the entry ${JSON.stringify(cut(entry))} is not understood here, and ignored`);
+      warnings.push(`${variable}: the entry ${JSON.stringify(truncate(entry))} is not understood here, and ignored`);
     return entries.filter((entry) => !unknown.includes(entry));
   });
   return { given, warnings };

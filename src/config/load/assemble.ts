@@ -4,23 +4,23 @@
  */
 import { parseHost, parseListenAddress } from '../schema/formats/address.ts';
 import { parseAllowRule } from '../schema/formats/allow-rules.ts';
-import type { AllowedHost, AuthConfig, Config, ListenAddress } from '../config.ts';
+import type { AllowedHostConfig, AuthConfig, Config, ListenAddressConfig } from '../config.ts';
 import type { RouteConfig, UpstreamConfig, ValueSource } from '../config.ts';
-import { parseProxyUrl, NO_PROXY } from '../schema/formats/proxy.ts';
-import type { Resolved, ResolvedRoute } from './routes.ts';
+import { parseProxyUrl, PROXY_OFF } from '../schema/formats/proxy.ts';
+import type { ResolvedRoutes, ResolvedRoute } from './routes.ts';
 import type { Settings } from '../schema/schema.ts';
-import { listOf } from '../schema/formats/several.ts';
+import { toList } from '../schema/formats/several.ts';
 import { joinUrl } from '../schema/formats/url.ts';
 
 /**
  * Assembles a frozen Config (the URLs in it keep their setters: JavaScript cannot freeze those).
  * @throws Error when the settings have not passed the formats and the rules
  */
-export function assembleConfig(settings: Settings, { routes, credentials }: Entries): Config {
+export function assembleConfig(settings: Settings, { routes, credentials }: ResolvedEntries): Config {
   const { listen, admin, fleet, response, shutdown, log, allowInsecureHttp } = settings;
   const [first, ...others] = routes.map(assembleRoute);
   return deepFreeze({
-    routes: [given(first), ...others],
+    routes: [requireValue(first), ...others],
     credentials: credentials.map((credential) => ({
       name: credential.name,
       auth: assembleAuth(credential.settings),
@@ -28,15 +28,15 @@ export function assembleConfig(settings: Settings, { routes, credentials }: Entr
     egress: assembleEgress(settings),
     listen: {
       ...listen,
-      address: address(listen.address),
+      address: toListenAddress(listen.address),
       socketMode: Number.parseInt(listen.socketMode, 8),
-      requiredHeader: requiredHeader(listen.requiredHeader),
-      allowedHosts: hosts(listen.allowedHosts),
-      allow: listen.allow.map((rule) => given(parseAllowRule(rule))),
+      requiredHeader: assembleRequiredHeader(listen.requiredHeader),
+      allowedHosts: toAllowedHosts(listen.allowedHosts),
+      allow: listen.allow.map((rule) => requireValue(parseAllowRule(rule))),
       allowedOrigins: listen.allowedOrigins.map((origin) => origin.toLowerCase()),
     },
-    admin: { ...admin, address: address(admin.address), allowedHosts: hosts(admin.allowedHosts) },
-    fleet: fleetOf(fleet),
+    admin: { ...admin, address: toListenAddress(admin.address), allowedHosts: toAllowedHosts(admin.allowedHosts) },
+    fleet: assembleFleet(fleet),
     response,
     shutdown,
     log,
@@ -44,7 +44,7 @@ export function assembleConfig(settings: Settings, { routes, credentials }: Entr
   });
 }
 
-type Entries = Pick<Resolved, 'routes' | 'credentials'>;
+type ResolvedEntries = Pick<ResolvedRoutes, 'routes' | 'credentials'>;
 
 function assembleRoute({ settings, methods, ...route }: ResolvedRoute): RouteConfig {
   const { throttle, queue, request, retry } = settings;
@@ -63,9 +63,9 @@ function assembleUpstream({ upstream, auth }: Settings): UpstreamConfig {
   const { tlsCertificateFile, tlsKeyFile, baseUrl, caFile, ...rest } = upstream;
   return {
     ...rest,
-    baseUrl: new URL(given(baseUrl)),
+    baseUrl: new URL(requireValue(baseUrl)),
     caFile: caFile ?? undefined,
-    clientCertificate: clientCertificate({ tlsCertificateFile, tlsKeyFile }) ?? clientCertificate(auth),
+    clientCertificate: assembleClientCertificate({ tlsCertificateFile, tlsKeyFile }) ?? assembleClientCertificate(auth),
   };
 }
 
@@ -73,14 +73,14 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConf
   return {
     endpoint:
       auth.issuer === null
-        ? { kind: 'url', url: joinUrl(given(auth.url), auth.tokenPath) }
+        ? { kind: 'url', url: joinUrl(requireValue(auth.url), auth.tokenPath) }
         : { kind: 'issuer', issuer: auth.issuer, allowInsecureHttp },
-    clientId: given(valueSource(auth.clientId, auth.clientIdFile)),
-    method: clientMethod(auth),
-    clientCertificate: clientCertificate(auth),
-    audience: listOf(auth.audience),
+    clientId: requireValue(toValueSource(auth.clientId, auth.clientIdFile)),
+    method: assembleClientMethod(auth),
+    clientCertificate: assembleClientCertificate(auth),
+    audience: toList(auth.audience),
     scope: auth.scope ?? undefined,
-    resource: listOf(auth.resource),
+    resource: toList(auth.resource),
     extraParameters: auth.extraParameters,
     extraHeaders: auth.extraHeaders,
     timeoutMs: auth.timeoutMs,
@@ -90,17 +90,17 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConf
   };
 }
 
-function clientMethod(auth: Settings['auth']): AuthConfig['method'] {
-  const secret = valueSource(auth.clientSecret, auth.clientSecretFile);
+function assembleClientMethod(auth: Settings['auth']): AuthConfig['method'] {
+  const secret = toValueSource(auth.clientSecret, auth.clientSecretFile);
   switch (auth.method) {
     case 'client_secret_basic':
-      return { name: auth.method, secret: given(secret), encoding: auth.basicEncoding };
+      return { name: auth.method, secret: requireValue(secret), encoding: auth.basicEncoding };
     case 'client_secret_post':
-      return { name: auth.method, secret: given(secret) };
+      return { name: auth.method, secret: requireValue(secret) };
     case 'private_key_jwt':
       return {
         name: auth.method,
-        keyFile: given(auth.privateKeyFile),
+        keyFile: requireValue(auth.privateKeyFile),
         keyId: auth.keyId ?? undefined,
         algorithm: auth.signingAlgorithm ?? undefined,
         audience: auth.assertionAudience,
@@ -110,7 +110,7 @@ function clientMethod(auth: Settings['auth']): AuthConfig['method'] {
   }
 }
 
-function clientCertificate({
+function assembleClientCertificate({
   tlsCertificateFile: certificateFile,
   tlsKeyFile: keyFile,
 }: Pick<Settings['auth'], 'tlsCertificateFile' | 'tlsKeyFile'>): AuthConfig['clientCertificate'] {
@@ -120,37 +120,37 @@ function clientCertificate({
 function assembleEgress({ egress, upstream }: Settings): Config['egress'] {
   const { proxy, httpProxy, noProxy, caFile } = egress;
   return {
-    proxy: parseProxyUrl(proxy ?? NO_PROXY),
-    httpProxy: parseProxyUrl(httpProxy ?? proxy ?? NO_PROXY),
+    proxy: parseProxyUrl(proxy ?? PROXY_OFF),
+    httpProxy: parseProxyUrl(httpProxy ?? proxy ?? PROXY_OFF),
     noProxy,
     caFile: caFile ?? upstream.caFile ?? undefined,
   };
 }
 
-function requiredHeader(header: Settings['listen']['requiredHeader']): Config['listen']['requiredHeader'] {
+function assembleRequiredHeader(header: Settings['listen']['requiredHeader']): Config['listen']['requiredHeader'] {
   if (header.name === null) return undefined;
-  return { name: header.name.toLowerCase(), value: given(valueSource(header.value, header.valueFile)) };
+  return { name: header.name.toLowerCase(), value: requireValue(toValueSource(header.value, header.valueFile)) };
 }
 
-function fleetOf({ redisUrl, redisUrlFile, caFile, keyPrefix, timeoutMs }: Settings['fleet']): Config['fleet'] {
-  const url = valueSource(redisUrl, redisUrlFile);
+function assembleFleet({ redisUrl, redisUrlFile, caFile, keyPrefix, timeoutMs }: Settings['fleet']): Config['fleet'] {
+  const url = toValueSource(redisUrl, redisUrlFile);
   return url && { redisUrl: url, caFile: caFile ?? undefined, keyPrefix, timeoutMs };
 }
 
-function valueSource(value: string | null, path: string | null): ValueSource | undefined {
+function toValueSource(value: string | null, path: string | null): ValueSource | undefined {
   if (value !== null) return { kind: 'value', value };
   return path === null ? undefined : { kind: 'file', path };
 }
 
-function address(text: string): ListenAddress {
-  return given(parseListenAddress(text));
+function toListenAddress(text: string): ListenAddressConfig {
+  return requireValue(parseListenAddress(text));
 }
 
-function hosts(texts: readonly string[]): AllowedHost[] {
-  return texts.map((text) => given(parseHost(text)));
+function toAllowedHosts(texts: readonly string[]): AllowedHostConfig[] {
+  return texts.map((text) => requireValue(parseHost(text)));
 }
 
-function given<T>(value: T | null | undefined): T {
+function requireValue<T>(value: T | null | undefined): T {
   if (value === null || value === undefined) throw new Error('settings must be checked before they are assembled');
   return value;
 }

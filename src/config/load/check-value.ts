@@ -2,15 +2,16 @@
 import type { SettingValue } from '../schema/formats/formats.ts';
 import { describeFound } from './problems.ts';
 import type { Setting } from '../schema/setting.ts';
-import type { Given } from './sources.ts';
+import type { RawValue } from './sources.ts';
 
-type Check = { readonly ok: true; readonly value: SettingValue } | { readonly ok: false; readonly message: string };
+type ValueCheck =
+  { readonly ok: true; readonly value: SettingValue } | { readonly ok: false; readonly message: string };
 
 /** @param env the variable that the problem names anyhow; undefined when it names none */
 export function checkValue(
   { format, sensitive, env }: Pick<Setting, 'format' | 'sensitive'> & { readonly env: string | undefined },
-  { value, origin }: Given,
-): Check {
+  { value, origin }: RawValue,
+): ValueCheck {
   const assertFits: Setting['format'] = format;
   try {
     assertFits(value);

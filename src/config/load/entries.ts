@@ -5,7 +5,7 @@
 import { checkValue } from './check-value.ts';
 import type { ConfigProblem } from '../config.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
-import { cut } from './problems.ts';
+import { truncate } from './problems.ts';
 import { settingOf } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import {
@@ -13,14 +13,14 @@ import {
   INHERITED_BY_CREDENTIALS,
   INHERITED_BY_ROUTES,
   ROUTE_SETTINGS,
-  SHARED_BY_ROUTES,
+  REFUSED_IN_ROUTES,
 } from '../schema/schema-routes.ts';
 import type { RouteKey, RouteSetting } from '../schema/schema-routes.ts';
 import { readSections } from './sections.ts';
-import type { Given, ListName } from './sources.ts';
+import type { RawValue, ListName } from './sources.ts';
 
 /** One entry, with what was found in it and is fine by itself. */
-export interface Entry {
+export interface ConfigEntry {
   /** How problems name it: `routes[1]`, `credentials.write`. */
   readonly label: string;
   /** Undefined when it is wrong or not given: a problem of its own. */
@@ -38,33 +38,37 @@ export interface Entry {
   readonly nameOf: (key: SettingKey) => string | undefined;
 }
 
-export interface Entries {
-  readonly routes: readonly Entry[];
-  readonly credentials: readonly Entry[];
+export interface ConfigEntries {
+  readonly routes: readonly ConfigEntry[];
+  readonly credentials: readonly ConfigEntry[];
   readonly problems: readonly ConfigProblem[];
 }
 
 /** Never fails. */
-export function readEntries(lists: ReadonlyMap<ListName, Given>): Entries {
+export function readEntries(lists: ReadonlyMap<ListName, RawValue>): ConfigEntries {
   const problems: ConfigProblem[] = [];
-  const readAll = (list: ListName, kind: EntryKind): Entry[] => {
+  const readAll = (list: ListName, kind: EntryKind): ConfigEntry[] => {
     const given = lists.get(list);
     if (given === undefined) return [];
-    return partsOf(list, given.value, problems).map((part) => readEntry(part, given.origin, kind, problems));
+    return splitIntoSections(list, given.value, problems).map((part) => readEntry(part, given.origin, kind, problems));
   };
-  return { routes: readAll('routes', ROUTE), credentials: readAll('credentials', CREDENTIAL), problems };
+  return { routes: readAll('routes', ROUTE_KIND), credentials: readAll('credentials', CREDENTIAL_KIND), problems };
 }
 
-interface Part {
+interface EntrySection {
   readonly label: string;
   readonly tree: ReadonlyMap<unknown, unknown>;
 }
 
 /** A list of sections; of credentials also a section with one for each name. */
-function partsOf(list: ListName, value: unknown, problems: ConfigProblem[]): Part[] {
+function splitIntoSections(list: ListName, value: unknown, problems: ConfigProblem[]): EntrySection[] {
   const isByName = value instanceof Map && list === 'credentials';
   const found: [label: string, name: string | undefined, tree: unknown][] = isByName
-    ? [...(value as Map<unknown, unknown>)].map(([name, tree]) => [`${list}.${cut(String(name))}`, String(name), tree])
+    ? [...(value as Map<unknown, unknown>)].map(([name, tree]) => [
+        `${list}.${truncate(String(name))}`,
+        String(name),
+        tree,
+      ])
     : Array.isArray(value)
       ? value.map((tree: unknown, at) => [`${list}[${String(at)}]`, undefined, tree])
       : [];
@@ -89,40 +93,45 @@ interface EntryKind {
   readonly refused: ReadonlyMap<string, string>;
 }
 
-const ROUTE: EntryKind = {
+const ROUTE_KIND: EntryKind = {
   inherited: INHERITED_BY_ROUTES,
   own: Object.keys(ROUTE_SETTINGS) as RouteKey[],
-  refused: SHARED_BY_ROUTES,
+  refused: REFUSED_IN_ROUTES,
 };
-const CREDENTIAL: EntryKind = { inherited: INHERITED_BY_CREDENTIALS, own: ['name'], refused: new Map() };
+const CREDENTIAL_KIND: EntryKind = { inherited: INHERITED_BY_CREDENTIALS, own: ['name'], refused: new Map() };
 
 /** What stands in an entry, by its key there, in the order of the documentation; the settings it stands for, for those that have one. */
-export function writtenIn({ own, settings, label, nameOf }: Entry): Map<string, Written> {
-  const written = new Map<string, Written>();
+export function listEntryValues({ own, settings, label, nameOf }: ConfigEntry): Map<string, EntryValue> {
+  const written = new Map<string, EntryValue>();
   for (const [key, value] of own)
     if (value !== ROUTE_SETTINGS[key].default) written.set(key, { key: undefined, value });
   for (const [key, value] of settings) written.set((nameOf(key) ?? key).slice(label.length + 1), { key, value });
   return written;
 }
 
-export interface Written {
+export interface EntryValue {
   readonly key: SettingKey | undefined;
   readonly value: SettingValue;
 }
 
-type Refuse = (key: string, message: string) => void;
+type AddProblem = (key: string, message: string) => void;
 
-function readEntry({ label, tree }: Part, origin: string, kind: EntryKind, problems: ConfigProblem[]): Entry {
+function readEntry(
+  { label, tree }: EntrySection,
+  origin: string,
+  kind: EntryKind,
+  problems: ConfigProblem[],
+): ConfigEntry {
   const path = origin.replace(/^file /, '');
   const keys = [...kind.own, ...kind.inherited.keys()];
   const reading = readSections(tree, { path, prefix: `${label}.`, keys, refused: kind.refused });
   problems.push(...reading.problems);
-  const refuse: Refuse = (key, message) => {
+  const refuse: AddProblem = (key, message) => {
     problems.push({ key: `${label}.${key}`, variable: undefined, message });
   };
-  const find = (key: string): Given | undefined =>
+  const find = (key: string): RawValue | undefined =>
     reading.values.has(key) ? { value: reading.values.get(key), origin } : undefined;
-  const own = new Map(kind.own.map((key) => [key, readOwn(key, find(key), refuse)]));
+  const own = new Map(kind.own.map((key) => [key, readOwnValue(key, find(key), refuse)]));
   const names = new Map([...kind.inherited].map(([local, key]) => [key, `${label}.${local}`]));
   const name = own.get('name');
   return {
@@ -138,9 +147,9 @@ function readEntry({ label, tree }: Part, origin: string, kind: EntryKind, probl
 
 function readInherited(
   kind: EntryKind,
-  find: (key: string) => Given | undefined,
-  refuse: Refuse,
-): Pick<Entry, 'settings' | 'wrong'> {
+  find: (key: string) => RawValue | undefined,
+  refuse: AddProblem,
+): Pick<ConfigEntry, 'settings' | 'wrong'> {
   const settings = new Map<SettingKey, SettingValue>();
   const wrong = new Set<SettingKey>();
   for (const [local, key] of kind.inherited) {
@@ -162,7 +171,7 @@ function readInherited(
 }
 
 /** The default when it is not given or wrong, which is told of. */
-function readOwn(key: RouteKey, found: Given | undefined, refuse: Refuse): SettingValue {
+function readOwnValue(key: RouteKey, found: RawValue | undefined, refuse: AddProblem): SettingValue {
   const setting: RouteSetting = ROUTE_SETTINGS[key];
   if (found === undefined) {
     if (setting.required !== undefined) refuse(key, `required; ${setting.required}`);

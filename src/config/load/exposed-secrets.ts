@@ -3,11 +3,11 @@
  * mounted is often not for this process's user to decide.
  */
 import { realpathSync, statSync } from 'node:fs';
-import type { Entries, Entry } from './entries.ts';
-import { nameOf } from './problems.ts';
-import type { Resolved } from './routes.ts';
+import type { ConfigEntries, ConfigEntry } from './entries.ts';
+import { formatSettingName } from './problems.ts';
+import type { ResolvedRoutes } from './routes.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
-import type { Given } from './sources.ts';
+import type { RawValue } from './sources.ts';
 
 /** What decides who can read a file. */
 export interface FileAccess {
@@ -19,31 +19,33 @@ export interface FileAccess {
 }
 
 /** One warning for each file, unreadable ones apart: those are problems. */
-export function warnOfExposedSecrets(settings: Settings, given: ReadonlyMap<SettingKey, Given>): string[] {
-  return [...secretFiles(settings, given)].flatMap(([path, key]) => warnIfExposed(path, nameOf(key)));
+export function findExposedSecretWarnings(settings: Settings, given: ReadonlyMap<SettingKey, RawValue>): string[] {
+  return [...findSecretFiles(settings, given)].flatMap(([path, key]) =>
+    exposedFileWarnings(path, formatSettingName(key)),
+  );
 }
 
-function warnIfExposed(path: string, name: string): string[] {
-  const access = accessOf(path);
+function exposedFileWarnings(path: string, name: string): string[] {
+  const access = readFileAccess(path);
   const ownUid = process.getuid?.();
   if (access === undefined || !isExposed(access, ownUid)) return [];
   const mode = (access.mode & 0o777).toString(8).padStart(4, '0');
   return [
-    `${name}: the file ${JSON.stringify(path)} can be read by other users (mode ${mode}); ${adviseOn(access, ownUid)}`,
+    `${name}: the file ${JSON.stringify(path)} can be read by other users (mode ${mode}); ${adviseOnFileMode(access, ownUid)}`,
   ];
 }
 
 /** As warnOfExposedSecrets, for what entries of `routes` and `credentials` name themselves, each file once. */
-export function warnOfEntries(
-  entries: Entries,
-  { routes, credentials }: Pick<Resolved, 'routes' | 'credentials'>,
+export function findEntryWarnings(
+  entries: ConfigEntries,
+  { routes, credentials }: Pick<ResolvedRoutes, 'routes' | 'credentials'>,
 ): string[] {
-  const warnings = [...warnOfThose(entries.credentials, credentials), ...warnOfThose(entries.routes, routes)];
+  const warnings = [...findWarningsIn(entries.credentials, credentials), ...findWarningsIn(entries.routes, routes)];
   return [...new Set(warnings)];
 }
 
-function warnOfThose(
-  entries: readonly Entry[],
+function findWarningsIn(
+  entries: readonly ConfigEntry[],
   resolved: readonly { readonly name: string; readonly settings: Settings }[],
 ): string[] {
   const byName = new Map(resolved.map(({ name, settings }) => [name, settings]));
@@ -51,9 +53,9 @@ function warnOfThose(
     const settings = byName.get(entry.name ?? '');
     if (settings === undefined) return [];
     const given = new Map([...entry.settings].map(([key, value]) => [key, { value, origin: entry.origin }]));
-    return [...secretFiles(settings, given)].flatMap(([path, key]) => {
+    return [...findSecretFiles(settings, given)].flatMap(([path, key]) => {
       const name = entry.settings.has(key) ? entry.nameOf(key) : undefined;
-      return name === undefined ? [] : warnIfExposed(path, name);
+      return name === undefined ? [] : exposedFileWarnings(path, name);
     });
   });
 }
@@ -72,13 +74,13 @@ export function isExposed({ mode, uid, realPath }: FileAccess, ownUid: number | 
 }
 
 /** What takes it from the others and leaves it to this process, which could not read another user's file of mode 600. */
-export function adviseOn({ uid }: FileAccess, ownUid: number | undefined): string {
+export function adviseOnFileMode({ uid }: FileAccess, ownUid: number | undefined): string {
   if (ownUid === undefined || uid === ownUid) return 'chmod 600 it';
   return `it belongs to user ${String(uid)}: chown ${String(ownUid)} it and chmod 400 it, or give it to a group of user ${String(ownUid)} and chmod 640 it`;
 }
 
 /** Path to the setting that names it, or that stands in it. */
-function secretFiles(settings: Settings, given: ReadonlyMap<SettingKey, Given>): Map<string, SettingKey> {
+function findSecretFiles(settings: Settings, given: ReadonlyMap<SettingKey, RawValue>): Map<string, SettingKey> {
   const files = new Map<string, SettingKey>();
   const { clientSecretFile, privateKeyFile, tlsKeyFile } = settings.auth;
   const { valueFile } = settings.listen.requiredHeader;
@@ -101,7 +103,7 @@ function secretFiles(settings: Settings, given: ReadonlyMap<SettingKey, Given>):
   return files;
 }
 
-function accessOf(path: string): FileAccess | undefined {
+function readFileAccess(path: string): FileAccess | undefined {
   try {
     const { mode, uid } = statSync(path);
     return { mode, uid, realPath: realpathSync(path) };

@@ -3,17 +3,17 @@
  * make sense together are taken together or not at all. No client's secret goes to another client's server that way.
  */
 import type { ConfigProblem } from '../config.ts';
-import type { Entry } from './entries.ts';
+import type { ConfigEntry } from './entries.ts';
 import { findFileProblems } from './named-files.ts';
-import { nameOf } from './problems.ts';
-import type { KeyProblem } from './problems.ts';
+import { formatSettingName } from './problems.ts';
+import type { SettingProblem } from './problems.ts';
 import { findBrokenRules } from '../rules/rules.ts';
-import { overlay, SETTINGS, settingOf } from '../schema/schema.ts';
+import { replaceSettings, SETTINGS, settingOf } from '../schema/schema.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
-import { KEPT_WITH_OTHER_SERVER, NEVER_INHERITED, TOGETHER } from '../schema/schema-routes.ts';
+import { INHERITED_WITH_OWN_SERVER, NEVER_INHERITED, INHERITED_TOGETHER } from '../schema/schema-routes.ts';
 
 /** The settings that entries take from. */
-export interface TopLevel {
+export interface SettingsLevel {
   readonly settings: Settings;
   /** Those that somebody gave. */
   readonly given: ReadonlySet<SettingKey>;
@@ -22,28 +22,28 @@ export interface TopLevel {
 }
 
 /** What holds for an entry: as a top level of its own, of which `given` says what it took over. */
-export function inherit(top: TopLevel, entry: Entry): TopLevel {
-  const dropped = new Set([...SETTINGS.keys()].filter((key) => isDropped(key, entry)));
+export function inheritSettings(top: SettingsLevel, entry: ConfigEntry): SettingsLevel {
+  const dropped = new Set([...SETTINGS.keys()].filter((key) => isNotInherited(key, entry)));
   const defaults = [...dropped].map((key) => [key, settingOf(key).default] as const);
-  const isTaken = (key: SettingKey): boolean => !dropped.has(key) && !isOwn(key, entry);
+  const isTaken = (key: SettingKey): boolean => !dropped.has(key) && !isOwnSetting(key, entry);
   return {
-    settings: overlay(top.settings, [...defaults, ...entry.settings]),
+    settings: replaceSettings(top.settings, [...defaults, ...entry.settings]),
     given: new Set([...top.given].filter(isTaken)),
     wrong: new Set([...[...top.wrong].filter(isTaken), ...entry.wrong]),
   };
 }
 
-function isOwn(key: SettingKey, { settings, wrong }: Entry): boolean {
+function isOwnSetting(key: SettingKey, { settings, wrong }: ConfigEntry): boolean {
   return settings.has(key) || wrong.has(key);
 }
 
-function isDropped(key: SettingKey, entry: Entry): boolean {
-  if (isOwn(key, entry)) return false;
+function isNotInherited(key: SettingKey, entry: ConfigEntry): boolean {
+  if (isOwnSetting(key, entry)) return false;
   const isCredential = entry.label.startsWith('credentials');
-  const hasOwnServer = isOwn('auth.url', entry) || isOwn('auth.issuer', entry);
-  if (isCredential && hasOwnServer && key.startsWith('auth.')) return !KEPT_WITH_OTHER_SERVER.includes(key);
+  const hasOwnServer = isOwnSetting('auth.url', entry) || isOwnSetting('auth.issuer', entry);
+  if (isCredential && hasOwnServer && key.startsWith('auth.')) return !INHERITED_WITH_OWN_SERVER.includes(key);
   if (isCredential && NEVER_INHERITED.includes(key)) return true;
-  return TOGETHER.some((group) => group.includes(key) && group.some((other) => isOwn(other, entry)));
+  return INHERITED_TOGETHER.some((group) => group.includes(key) && group.some((other) => isOwnSetting(other, entry)));
 }
 
 /**
@@ -51,23 +51,27 @@ function isDropped(key: SettingKey, entry: Entry): boolean {
  * @param isAsked whether the rules that are put to a key matter here
  */
 export function findEntryProblems(
-  entry: Entry,
-  { settings, given, wrong }: TopLevel,
+  entry: ConfigEntry,
+  { settings, given, wrong }: SettingsLevel,
   isAsked: (key: SettingKey) => boolean,
 ): ConfigProblem[] {
   const found = [
     ...findBrokenRules(settings, wrong, isAsked),
     ...findFileProblems(settings, (key) => entry.settings.has(key)),
   ];
-  return found.map((problem) => renamed(problem, entry, given));
+  return found.map((problem) => renameKeysInProblem(problem, entry, given));
 }
 
 /** What was taken over keeps the name that it has where it was given. */
-function renamed(problem: KeyProblem, entry: Entry, given: ReadonlySet<SettingKey>): ConfigProblem {
+function renameKeysInProblem(
+  problem: SettingProblem,
+  entry: ConfigEntry,
+  given: ReadonlySet<SettingKey>,
+): ConfigProblem {
   let { message } = problem;
   for (const key of SETTINGS.keys()) {
     const name = given.has(key) ? undefined : entry.nameOf(key);
-    if (name !== undefined) message = message.replaceAll(nameOf(key), name);
+    if (name !== undefined) message = message.replaceAll(formatSettingName(key), name);
   }
   const key = given.has(problem.key) ? undefined : entry.nameOf(problem.key);
   return key === undefined ? { ...problem, message } : { key, variable: undefined, message };

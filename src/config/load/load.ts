@@ -7,19 +7,19 @@ import { assembleConfig } from './assemble.ts';
 import { checkValue } from './check-value.ts';
 import type { Config, ConfigProblem } from '../config.ts';
 import { readEntries } from './entries.ts';
-import type { Entries } from './entries.ts';
-import { warnOfEntries, warnOfExposedSecrets } from './exposed-secrets.ts';
+import type { ConfigEntries } from './entries.ts';
+import { findEntryWarnings, findExposedSecretWarnings } from './exposed-secrets.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
-import type { TopLevel } from './inheritance.ts';
+import type { SettingsLevel } from './inheritance.ts';
 import { findFileProblems } from './named-files.ts';
-import { problemOf } from './problems.ts';
-import type { KeyProblem, Origin } from './problems.ts';
+import { createSettingProblem } from './problems.ts';
+import type { SettingProblem, ValueOrigin } from './problems.ts';
 import { hasDefaultRoute, resolveRoutes, usesDefaultCredential } from './routes.ts';
-import { FILE_TWINS, findBrokenRules } from '../rules/rules.ts';
+import { VALUE_AND_FILE_KEYS, findBrokenRules } from '../rules/rules.ts';
 import { CONFIG_VARIABLE, SETTINGS, completeSettings } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { readConfigFile, readEnvironment } from './sources.ts';
-import type { FileReading, Given, ListName } from './sources.ts';
+import type { ConfigFileReading, RawValue, ListName } from './sources.ts';
 
 export interface LoadOptions {
   /** The environment, usually process.env. */
@@ -39,9 +39,9 @@ export interface Preset {
 }
 
 /** A setting as it applies. */
-export interface Effective {
+export interface EffectiveSetting {
   readonly value: SettingValue;
-  readonly origin: Origin;
+  readonly origin: ValueOrigin;
 }
 
 export type LoadResult =
@@ -49,15 +49,15 @@ export type LoadResult =
       readonly ok: true;
       readonly config: Config;
       /** Every setting, in the order of the schema, with where it came from. Holds secrets as they are. */
-      readonly effective: ReadonlyMap<SettingKey, Effective>;
+      readonly effective: ReadonlyMap<SettingKey, EffectiveSetting>;
       /** What entries of `routes` and `credentials` give themselves. Holds secrets as they are. */
-      readonly entries: Entries;
+      readonly entries: ConfigEntries;
       readonly warnings: readonly string[];
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[]; readonly warnings: readonly string[] };
 
 /** Whether there is a file that the configuration is read from. */
-export function namesFile({ env, file }: LoadOptions): boolean {
+export function hasConfigFile({ env, file }: LoadOptions): boolean {
   return file !== undefined || (env[CONFIG_VARIABLE] ?? '') !== '';
 }
 
@@ -65,34 +65,37 @@ export function namesFile({ env, file }: LoadOptions): boolean {
 export function loadConfig(options: LoadOptions): LoadResult {
   const environment = readEnvironment(options.env);
   const warnings = [...environment.warnings];
-  const file = readFile(options);
+  const file = readNamedFile(options);
   // Without the file every setting in it would seem missing: the one problem is told alone.
   if (!file.ok) return { ok: false, problems: [file.problem], warnings };
 
-  const own = withPreset(new Map([...file.given, ...environment.given]), options.preset);
+  const own = applyPreset(new Map([...file.given, ...environment.given]), options.preset);
   const ambient = readAmbientProxies(options.env, own);
   warnings.push(...ambient.warnings);
   const given = new Map([...ambient.given, ...own]);
   const entries = readEntries(options.preset === undefined ? file.lists : new Map());
-  const top = checkTop(given, entries);
+  const top = checkTopLevel(given, entries);
   const resolved = resolveRoutes(top, entries);
   warnings.push(...resolved.warnings);
-  const problems = [...file.problems, ...inOrder(top.problems), ...entries.problems, ...resolved.problems];
-  if (problems.length > 0) return { ok: false, problems: eachOnce(problems), warnings };
-  warnings.push(...warnOfExposedSecrets(top.settings, given), ...warnOfEntries(entries, resolved));
-  const effective = withDefaults(top.values, given);
+  const problems = [...file.problems, ...sortProblems(top.problems), ...entries.problems, ...resolved.problems];
+  if (problems.length > 0) return { ok: false, problems: removeDuplicates(problems), warnings };
+  warnings.push(...findExposedSecretWarnings(top.settings, given), ...findEntryWarnings(entries, resolved));
+  const effective = listEffectiveSettings(top.values, given);
   return { ok: true, config: assembleConfig(top.settings, resolved), effective, entries, warnings };
 }
 
-interface CheckedTop extends TopLevel {
+interface CheckedTopLevel extends SettingsLevel {
   readonly values: ReadonlyMap<SettingKey, SettingValue>;
   readonly problems: readonly ConfigProblem[];
 }
 
 /** What the top level says, with what is wrong with it; of what only entries need nothing is missed here. */
-function checkTop(given: ReadonlyMap<SettingKey, Given>, entries: Entries): CheckedTop {
+function checkTopLevel(given: ReadonlyMap<SettingKey, RawValue>, entries: ConfigEntries): CheckedTopLevel {
   const names = new Set([...given].filter(([, { value }]) => value !== null).map(([key]) => key));
-  const { values, problems } = checkEach(given, (key) => key !== 'upstream.baseUrl' || hasDefaultRoute(entries, names));
+  const { values, problems } = checkValues(
+    given,
+    (key) => key !== 'upstream.baseUrl' || hasDefaultRoute(entries, names),
+  );
   const wrong = new Set(problems.map(({ key }) => key));
   const settings = completeSettings(values);
   const isAsked = (key: SettingKey): boolean => !key.startsWith('auth.') || usesDefaultCredential(entries, names);
@@ -101,24 +104,24 @@ function checkTop(given: ReadonlyMap<SettingKey, Given>, entries: Entries): Chec
 }
 
 /** What entries take from the top level would be told of once more for each of them. */
-function eachOnce(problems: readonly ConfigProblem[]): ConfigProblem[] {
+function removeDuplicates(problems: readonly ConfigProblem[]): ConfigProblem[] {
   return [...new Map(problems.map((problem) => [JSON.stringify([problem.key, problem.message]), problem])).values()];
 }
 
-type NamedFile =
+type ConfigFileResult =
   | {
       readonly ok: true;
-      readonly given: ReadonlyMap<SettingKey, Given>;
-      readonly lists: ReadonlyMap<ListName, Given>;
+      readonly given: ReadonlyMap<SettingKey, RawValue>;
+      readonly lists: ReadonlyMap<ListName, RawValue>;
       readonly problems: readonly ConfigProblem[];
     }
   | { readonly ok: false; readonly problem: ConfigProblem };
 
-function readFile({ env, file }: LoadOptions): NamedFile {
+function readNamedFile({ env, file }: LoadOptions): ConfigFileResult {
   const [path, variable] = file === undefined ? [env[CONFIG_VARIABLE], CONFIG_VARIABLE] : [file, undefined];
   if (path === undefined || (path === '' && variable !== undefined))
     return { ok: true, given: new Map(), lists: new Map(), problems: [] };
-  const reading: FileReading = readConfigFile(path);
+  const reading: ConfigFileReading = readConfigFile(path);
   if (reading.kind === 'read') return { ok: true, ...reading.source };
   return {
     ok: false,
@@ -126,51 +129,51 @@ function readFile({ env, file }: LoadOptions): NamedFile {
   };
 }
 
-function withPreset(given: ReadonlyMap<SettingKey, Given>, preset: Preset | undefined): Map<SettingKey, Given> {
+function applyPreset(given: ReadonlyMap<SettingKey, RawValue>, preset: Preset | undefined): Map<SettingKey, RawValue> {
   const merged = new Map(given);
   if (preset === undefined) return merged;
   const entries = Object.entries(preset.values) as [SettingKey, SettingValue][];
   for (const [key] of entries)
-    for (const twin of FILE_TWINS.filter((twins) => twins.includes(key)).flat()) merged.delete(twin);
+    for (const twin of VALUE_AND_FILE_KEYS.filter((twins) => twins.includes(key)).flat()) merged.delete(twin);
   for (const [key, value] of entries) merged.set(key, { value, origin: preset.name });
   return merged;
 }
 
-interface Checked {
+interface CheckedValues {
   readonly values: ReadonlyMap<SettingKey, SettingValue>;
-  readonly problems: readonly KeyProblem[];
+  readonly problems: readonly SettingProblem[];
 }
 
 /**
  * Asks each setting's format; the values that fit, and a problem for each that does not or is missing.
  * @param isNeeded whether there is no doing without a required setting
  */
-function checkEach(given: ReadonlyMap<SettingKey, Given>, isNeeded: (key: SettingKey) => boolean): Checked {
+function checkValues(given: ReadonlyMap<SettingKey, RawValue>, isNeeded: (key: SettingKey) => boolean): CheckedValues {
   const values = new Map<SettingKey, SettingValue>();
-  const problems: KeyProblem[] = [];
+  const problems: SettingProblem[] = [];
   for (const [key, setting] of SETTINGS) {
     const found = given.get(key);
     if (found === undefined || found.value === null) {
       if (setting.required !== undefined && isNeeded(key))
-        problems.push(problemOf(key, `required; ${setting.required}`));
+        problems.push(createSettingProblem(key, `required; ${setting.required}`));
       continue;
     }
     const checked = checkValue(setting, found);
     if (checked.ok) values.set(key, checked.value);
-    else problems.push(problemOf(key, checked.message));
+    else problems.push(createSettingProblem(key, checked.message));
   }
   return { values, problems };
 }
 
-function inOrder(problems: readonly ConfigProblem[]): ConfigProblem[] {
+function sortProblems(problems: readonly ConfigProblem[]): ConfigProblem[] {
   const order = [...SETTINGS.keys()] as string[];
   return problems.toSorted((a, b) => order.indexOf(a.key) - order.indexOf(b.key));
 }
 
-function withDefaults(
+function listEffectiveSettings(
   values: ReadonlyMap<SettingKey, SettingValue>,
-  given: ReadonlyMap<SettingKey, Given>,
-): Map<SettingKey, Effective> {
+  given: ReadonlyMap<SettingKey, RawValue>,
+): Map<SettingKey, EffectiveSetting> {
   return new Map(
     [...SETTINGS].map(([key, setting]) => [
       key,

@@ -5,13 +5,13 @@
 import { isUtf8 } from 'node:buffer';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { clientCertificateFault } from '../../platform/tls.ts';
-import { readSigningKey } from '../../token/client/signing-key.ts';
-import { dropLineEnd, fieldValueFault, secretFault } from '../schema/formats/credentials.ts';
-import { problemOf } from './problems.ts';
-import type { KeyProblem } from './problems.ts';
+import { findClientCertificateFault } from '../../platform/tls.ts';
+import { parseSigningKey } from '../../token/client/signing-key.ts';
+import { dropLineEnd, headerValueFault, secretFault } from '../schema/formats/credentials.ts';
+import { createSettingProblem } from './problems.ts';
+import type { SettingProblem } from './problems.ts';
 import { redisUrlFault } from '../schema/formats/redis-url.ts';
-import { cannotHoldColon, colonFault } from '../rules/rules-auth.ts';
+import { isColonForbidden, colonFault } from '../rules/rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 
 interface NamedFile {
@@ -23,8 +23,8 @@ interface NamedFile {
 
 const NAMED_FILES: readonly NamedFile[] = [
   { key: 'upstream.caFile', path: ({ upstream }) => upstream.caFile, fault: certificateFault },
-  { key: 'auth.clientIdFile', path: ({ auth }) => auth.clientIdFile, fault: afterLineEnd(clientIdFault) },
-  { key: 'auth.clientSecretFile', path: ({ auth }) => auth.clientSecretFile, fault: afterLineEnd(secretFault) },
+  { key: 'auth.clientIdFile', path: ({ auth }) => auth.clientIdFile, fault: withoutLineEnd(clientIdFault) },
+  { key: 'auth.clientSecretFile', path: ({ auth }) => auth.clientSecretFile, fault: withoutLineEnd(secretFault) },
   { key: 'auth.privateKeyFile', path: ({ auth }) => auth.privateKeyFile, fault: signingKeyFault },
   { key: 'auth.tlsCertificateFile', path: ({ auth }) => auth.tlsCertificateFile, fault: certificateFault },
   { key: 'auth.tlsKeyFile', path: ({ auth }) => auth.tlsKeyFile, fault: tlsKeyFault('auth') },
@@ -32,45 +32,48 @@ const NAMED_FILES: readonly NamedFile[] = [
   { key: 'upstream.tlsCertificateFile', path: ({ upstream }) => upstream.tlsCertificateFile, fault: certificateFault },
   { key: 'upstream.tlsKeyFile', path: ({ upstream }) => upstream.tlsKeyFile, fault: tlsKeyFault('upstream') },
   { key: 'egress.caFile', path: ({ egress }) => egress.caFile, fault: certificateFault },
-  { key: 'fleet.redisUrlFile', path: ({ fleet }) => fleet.redisUrlFile, fault: afterLineEnd(redisUrlContentsFault) },
+  { key: 'fleet.redisUrlFile', path: ({ fleet }) => fleet.redisUrlFile, fault: withoutLineEnd(redisUrlContentsFault) },
   { key: 'fleet.caFile', path: ({ fleet }) => fleet.caFile, fault: certificateFault },
   {
     key: 'listen.requiredHeader.valueFile',
     path: ({ listen }) => listen.requiredHeader.valueFile,
-    fault: afterLineEnd(fieldValueFault),
+    fault: withoutLineEnd(headerValueFault),
   },
 ];
 
 /** Nothing longer is a credential or a bundle of certificates; a path given by mistake may lead to something that is. */
-const LARGEST_FILE_BYTES = 1024 * 1024;
+const MAX_FILE_BYTES = 1024 * 1024;
 
 /**
  * One problem for each named file that cannot be used.
  * @param isAsked which settings to look at. Default: all
  */
-export function findFileProblems(settings: Settings, isAsked: (key: SettingKey) => boolean = () => true): KeyProblem[] {
+export function findFileProblems(
+  settings: Settings,
+  isAsked: (key: SettingKey) => boolean = () => true,
+): SettingProblem[] {
   return NAMED_FILES.flatMap(({ key, path: pathOf, fault }) => {
     const path = isAsked(key) ? pathOf(settings) : null;
     if (path === null) return [];
-    const found = inspect(path, (contents) => fault(contents, settings));
-    return found === undefined ? [] : [problemOf(key, `the file ${JSON.stringify(path)} ${found}`)];
+    const found = checkFile(path, (contents) => fault(contents, settings));
+    return found === undefined ? [] : [createSettingProblem(key, `the file ${JSON.stringify(path)} ${found}`)];
   });
 }
 
-function inspect(path: string, fault: (contents: string) => string | undefined): string | undefined {
+function checkFile(path: string, fault: (contents: string) => string | undefined): string | undefined {
   try {
     // A pipe can be read once, a device perhaps for ever; these files are read again and again.
     if (!statSync(path).isFile()) return 'is not a regular file';
     const bytes = readFileSync(path);
-    if (bytes.length > LARGEST_FILE_BYTES) return `is larger than ${String(LARGEST_FILE_BYTES)} bytes`;
+    if (bytes.length > MAX_FILE_BYTES) return `is larger than ${String(MAX_FILE_BYTES)} bytes`;
     return isUtf8(bytes) ? fault(bytes.toString('utf8')) : 'is not UTF-8 text';
   } catch (error) {
-    return faultOfFile(error);
+    return describeFileError(error);
   }
 }
 
 /** Why a file cannot be read, in words that follow its name. */
-export function faultOfFile(error: unknown): string {
+export function describeFileError(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
   switch (code) {
     case 'ENOENT':
@@ -86,32 +89,32 @@ export function faultOfFile(error: unknown): string {
   }
 }
 
-function afterLineEnd(fault: NamedFile['fault']): NamedFile['fault'] {
+function withoutLineEnd(fault: NamedFile['fault']): NamedFile['fault'] {
   return (contents, settings) => fault(dropLineEnd(contents), settings);
 }
 
 function clientIdFault(contents: string, { auth }: Settings): string | undefined {
-  return secretFault(contents) ?? (cannotHoldColon(auth) ? colonFault(contents) : undefined);
+  return secretFault(contents) ?? (isColonForbidden(auth) ? colonFault(contents) : undefined);
 }
 
 /** A file that the method does not use is another problem. */
 function signingKeyFault(contents: string, { auth }: Settings): string | undefined {
   if (auth.method !== 'private_key_jwt') return undefined;
-  const reading = readSigningKey(contents, auth.signingAlgorithm ?? undefined);
+  const reading = parseSigningKey(contents, auth.signingAlgorithm ?? undefined);
   return reading.kind === 'read' ? undefined : reading.fault;
 }
 
 function tlsKeyFault(owner: 'auth' | 'upstream'): NamedFile['fault'] {
   return (key, settings) => {
-    const certificate = readOrNothing(settings[owner].tlsCertificateFile);
+    const certificate = readOrUndefined(settings[owner].tlsCertificateFile);
     // A certificate that cannot be read is a problem of its own.
     if (certificate === undefined || certificateFault(certificate) !== undefined) return undefined;
-    const found = clientCertificateFault({ certificate, key });
+    const found = findClientCertificateFault({ certificate, key });
     return found === undefined ? undefined : `cannot be used: ${found}`;
   };
 }
 
-function readOrNothing(path: string | null): string | undefined {
+function readOrUndefined(path: string | null): string | undefined {
   try {
     return path === null ? undefined : readFileSync(path, 'utf8');
   } catch {

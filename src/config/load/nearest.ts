@@ -4,14 +4,14 @@
 import { distance } from 'fastest-levenshtein';
 
 /** The candidate that `name` is most likely a misspelling of, or undefined when none is near. */
-export function nearest<T extends string>(name: string, candidates: Iterable<T>): T | undefined {
-  const wanted = fold(name);
+export function findNearest<T extends string>(name: string, candidates: Iterable<T>): T | undefined {
+  const wanted = normalizeName(name);
   // One slip in four characters is a slip; more is another word. Past any candidate's length nothing can be near.
   const limit = Math.min(3, Math.floor(wanted.length / 4));
   let best: T | undefined;
   let bestDistance = limit + 1;
   for (const candidate of candidates) {
-    const folded = fold(candidate);
+    const folded = normalizeName(candidate);
     if (Math.abs(folded.length - wanted.length) >= bestDistance) continue;
     const distance = editDistance(wanted, folded);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
@@ -20,16 +20,16 @@ export function nearest<T extends string>(name: string, candidates: Iterable<T>)
 }
 
 /** Letter case and word separators are how most misspellings differ. */
-function fold(name: string): string {
+function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll(/[-_]/g, '');
 }
 
 /** Insertions, deletions and substitutions that turn `a` into `b`; one swap of neighbours counts as a single slip too. */
 function editDistance(a: string, b: string): number {
-  const swapped = Array.from({ length: Math.max(0, a.length - 1) }, (_, at) => 1 + distance(swapAt(a, at), b));
+  const swapped = Array.from({ length: Math.max(0, a.length - 1) }, (_, at) => 1 + distance(swapNeighbours(a, at), b));
   return Math.min(distance(a, b), ...swapped);
 }
 
-function swapAt(text: string, at: number): string {
+function swapNeighbours(text: string, at: number): string {
   return text.slice(0, at) + text.charAt(at + 1) + text.charAt(at) + text.slice(at + 2);
 }

@@ -3,10 +3,10 @@
  * top-level settings are the one route and the one credential.
  */
 import type { ConfigProblem } from '../config.ts';
-import type { Entries, Entry } from './entries.ts';
-import { findEntryProblems, inherit } from './inheritance.ts';
-import type { TopLevel } from './inheritance.ts';
-import { nearest } from './nearest.ts';
+import type { ConfigEntries, ConfigEntry } from './entries.ts';
+import { findEntryProblems, inheritSettings } from './inheritance.ts';
+import type { SettingsLevel } from './inheritance.ts';
+import { findNearest } from './nearest.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { DEFAULT_NAME } from '../schema/schema-routes.ts';
 
@@ -27,7 +27,7 @@ export interface ResolvedRoute {
   readonly settings: Settings;
 }
 
-export interface Resolved {
+export interface ResolvedRoutes {
   /** The top-level one, if there is one, first. */
   readonly routes: readonly ResolvedRoute[];
   /** Those that a route uses. */
@@ -37,25 +37,25 @@ export interface Resolved {
 }
 
 /** Whether the top-level settings are a route themselves. */
-export function hasDefaultRoute(entries: Entries, given: ReadonlySet<SettingKey>): boolean {
+export function hasDefaultRoute(entries: ConfigEntries, given: ReadonlySet<SettingKey>): boolean {
   return entries.routes.length === 0 || given.has('upstream.baseUrl');
 }
 
 /** Whether the top-level `auth` is a credential that is in use. */
-export function usesDefaultCredential(entries: Entries, given: ReadonlySet<SettingKey>): boolean {
+export function usesDefaultCredential(entries: ConfigEntries, given: ReadonlySet<SettingKey>): boolean {
   return hasDefaultRoute(entries, given) || entries.routes.some(({ own }) => own.get('credential') === DEFAULT_NAME);
 }
 
 /** Of entries that are wrong what can be told nevertheless. */
-export function resolveRoutes(top: TopLevel, entries: Entries): Resolved {
+export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): ResolvedRoutes {
   const problems: ConfigProblem[] = [];
   const credentials = new Map<string, ResolvedCredential>();
-  const levels = new Map<string, TopLevel>([[DEFAULT_NAME, top]]);
+  const levels = new Map<string, SettingsLevel>([[DEFAULT_NAME, top]]);
   if (usesDefaultCredential(entries, top.given)) credentials.set(DEFAULT_NAME, { name: DEFAULT_NAME, ...top });
   const used = new Set(entries.routes.map(({ own }) => own.get('credential')));
   const warnings: string[] = [];
   for (const entry of entries.credentials) {
-    const level = inherit(top, entry);
+    const level = inheritSettings(top, entry);
     problems.push(...findEntryProblems(entry, level, (key) => key.startsWith('auth.')));
     if (entry.name === undefined || levels.has(entry.name)) continue;
     levels.set(entry.name, level);
@@ -64,22 +64,24 @@ export function resolveRoutes(top: TopLevel, entries: Entries): Resolved {
   }
   const routes = hasDefaultRoute(entries, top.given) ? [defaultRoute(top.settings)] : [];
   for (const entry of entries.routes) {
-    const level = inherit(withAuthOf(levels.get(credentialOf(entry)) ?? top, top), entry);
+    const level = inheritSettings(withAuthOf(levels.get(credentialNameOf(entry)) ?? top, top), entry);
     problems.push(
       ...findEntryProblems(entry, level, (key) => !key.startsWith('auth.') && entry.nameOf(key) !== undefined),
     );
     if (level.settings.upstream.baseUrl === null && !level.wrong.has('upstream.baseUrl'))
-      problems.push(fault(entry, 'baseUrl', 'required here or as upstream.baseUrl; the base URL of its API'));
-    routes.push(resolved(entry, level.settings));
-    warnings.push(...warnOfStrayToken(entry, top.settings, level.settings));
+      problems.push(
+        createEntryProblem(entry, 'baseUrl', 'required here or as upstream.baseUrl; the base URL of its API'),
+      );
+    routes.push(toResolvedRoute(entry, level.settings));
+    warnings.push(...findOtherOriginWarnings(entry, top.settings, level.settings));
   }
-  problems.push(...findClashes(entries, top, [...levels.keys()]), ...findCacheClashes(entries, credentials));
-  problems.push(...findGroupFaults(entries, routes));
+  problems.push(...findNameProblems(entries, top, [...levels.keys()]), ...findCacheFileProblems(entries, credentials));
+  problems.push(...findGroupProblems(entries, routes));
   return { routes, credentials: [...credentials.values()], problems, warnings };
 }
 
 /** A token that goes to a second origin because nobody said otherwise is rarely meant. */
-function warnOfStrayToken({ label, given }: Entry, top: Settings, { upstream }: Settings): string[] {
+function findOtherOriginWarnings({ label, given }: ConfigEntry, top: Settings, { upstream }: Settings): string[] {
   const [usual, own] = [top.upstream.baseUrl, upstream.baseUrl];
   if (given.has('credential') || usual === null || own === null) return [];
   const { origin } = new URL(own);
@@ -88,11 +90,11 @@ function warnOfStrayToken({ label, given }: Entry, top: Settings, { upstream }: 
 }
 
 /** The top level with another credential's `auth`. */
-function withAuthOf(level: TopLevel, top: TopLevel): TopLevel {
+function withAuthOf(level: SettingsLevel, top: SettingsLevel): SettingsLevel {
   return { ...top, settings: { ...top.settings, auth: level.settings.auth } };
 }
 
-function credentialOf({ own }: Entry): string {
+function credentialNameOf({ own }: ConfigEntry): string {
   const name = own.get('credential');
   return typeof name === 'string' ? name : DEFAULT_NAME;
 }
@@ -109,37 +111,38 @@ function defaultRoute(settings: Settings): ResolvedRoute {
   };
 }
 
-function resolved(entry: Entry, settings: Settings): ResolvedRoute {
+function toResolvedRoute(entry: ConfigEntry, settings: Settings): ResolvedRoute {
   const { own, label } = entry;
   const name = entry.name ?? label;
   const group = own.get('throttle.group');
   return {
     name,
-    pathPrefix: textOf(own.get('pathPrefix')) ?? label,
+    pathPrefix: textOrUndefined(own.get('pathPrefix')) ?? label,
     stripPrefix: own.get('stripPrefix') === true,
     methods: own.get('methods') as readonly string[],
-    credential: credentialOf(entry),
-    throttleGroup: textOf(group) ?? name,
+    credential: credentialNameOf(entry),
+    throttleGroup: textOrUndefined(group) ?? name,
     settings,
   };
 }
 
-function textOf(value: unknown): string | undefined {
+function textOrUndefined(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function fault(entry: Entry, key: string, message: string): ConfigProblem {
+function createEntryProblem(entry: ConfigEntry, key: string, message: string): ConfigProblem {
   return { key: `${entry.label}.${key}`, variable: undefined, message };
 }
 
 /** Names and prefixes are there once, and the credentials that routes name are there. */
-function findClashes(entries: Entries, top: TopLevel, credentials: readonly string[]): ConfigProblem[] {
+function findNameProblems(entries: ConfigEntries, top: SettingsLevel, credentials: readonly string[]): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
-  const takePlace = (places: Map<string, string>, entry: Entry, key: 'name' | 'pathPrefix'): void => {
-    const value = textOf(entry.own.get(key));
+  const takePlace = (places: Map<string, string>, entry: ConfigEntry, key: 'name' | 'pathPrefix'): void => {
+    const value = textOrUndefined(entry.own.get(key));
     if (value === undefined) return;
     const other = places.get(value);
-    if (other !== undefined) problems.push(fault(entry, key, `found ${JSON.stringify(value)}, as in ${other}`));
+    if (other !== undefined)
+      problems.push(createEntryProblem(entry, key, `found ${JSON.stringify(value)}, as in ${other}`));
     else places.set(value, `${entry.label}.${key}`);
   };
   const [routeNames, credentialNames] = [new Map<string, string>(), new Map<string, string>()];
@@ -149,34 +152,36 @@ function findClashes(entries: Entries, top: TopLevel, credentials: readonly stri
   for (const entry of entries.routes) {
     takePlace(routeNames, entry, 'name');
     takePlace(prefixes, entry, 'pathPrefix');
-    const wanted = credentialOf(entry);
+    const wanted = credentialNameOf(entry);
     if (credentials.includes(wanted)) continue;
-    const meant = nearest(wanted, credentials);
+    const meant = findNearest(wanted, credentials);
     const hint = meant === undefined ? `there are: ${credentials.slice(0, 10).join(', ')}` : `did you mean ${meant}?`;
-    problems.push(fault(entry, 'credential', `found ${JSON.stringify(wanted)}, which is no credential; ${hint}`));
+    problems.push(
+      createEntryProblem(entry, 'credential', `found ${JSON.stringify(wanted)}, which is no credential; ${hint}`),
+    );
   }
   return problems;
 }
 
 /** Each would take the other's token for its own, and lose its own. */
-function findCacheClashes(
-  { credentials: entries }: Entries,
+function findCacheFileProblems(
+  { credentials: entries }: ConfigEntries,
   credentials: ReadonlyMap<string, ResolvedCredential>,
 ): ConfigProblem[] {
   const owners = new Map<string, string>();
   const own = credentials.get(DEFAULT_NAME)?.settings.auth.cacheFile ?? undefined;
   if (own !== undefined) owners.set(own, 'auth.cacheFile');
   return entries.flatMap((entry) => {
-    const path = textOf(entry.settings.get('auth.cacheFile'));
+    const path = textOrUndefined(entry.settings.get('auth.cacheFile'));
     const other = path === undefined ? undefined : owners.get(path);
     if (path !== undefined) owners.set(path, `${entry.label}.cacheFile`);
     const message = `found ${JSON.stringify(path)}, as in ${other ?? ''}; expected a file for each credential`;
-    return other === undefined ? [] : [fault(entry, 'cacheFile', message)];
+    return other === undefined ? [] : [createEntryProblem(entry, 'cacheFile', message)];
   });
 }
 
 /** Routes of one group have one throttle, and it can be set in one way only. */
-function findGroupFaults({ routes: entries }: Entries, routes: readonly ResolvedRoute[]): ConfigProblem[] {
+function findGroupProblems({ routes: entries }: ConfigEntries, routes: readonly ResolvedRoute[]): ConfigProblem[] {
   const firsts = new Map<string, ResolvedRoute>();
   const byName = new Map(routes.map((route) => [route.name, route]));
   const offset = routes.length - entries.length;
@@ -189,16 +194,16 @@ function findGroupFaults({ routes: entries }: Entries, routes: readonly Resolved
     const namesake = byName.get(group);
     if (namesake !== undefined && namesake.throttleGroup !== group) {
       const elsewhere = `the route ${group} is in the group ${namesake.throttleGroup} itself: name that`;
-      return [fault(entry, 'throttle.group', `found ${JSON.stringify(group)}; ${elsewhere}`)];
+      return [createEntryProblem(entry, 'throttle.group', `found ${JSON.stringify(group)}; ${elsewhere}`)];
     }
-    const key = first === undefined ? undefined : firstDifference(first.settings, route.settings);
+    const key = first === undefined ? undefined : findFirstDifference(first.settings, route.settings);
     if (key === undefined) return [];
     const message = `differs from that of the route ${first?.name ?? ''}, with which it shares the throttle ${group}`;
-    return [fault(entry, key, message)];
+    return [createEntryProblem(entry, key, message)];
   });
 }
 
-function firstDifference(one: Settings, other: Settings): string | undefined {
+function findFirstDifference(one: Settings, other: Settings): string | undefined {
   for (const section of ['throttle', 'queue'] as const) {
     const [a, b] = [one[section] as Record<string, unknown>, other[section] as Record<string, unknown>];
     const name = Object.keys(a).find((candidate) => a[candidate] !== b[candidate]);

@@ -3,10 +3,10 @@
  * Whether a value is any good is not judged here.
  */
 import type { ConfigProblem } from '../config.ts';
-import { nearest } from './nearest.ts';
-import { cut } from './problems.ts';
+import { findNearest } from './nearest.ts';
+import { truncate } from './problems.ts';
 
-export interface SectionTerms {
+export interface SectionOptions {
   /** The file, for words. */
   readonly path: string;
   /** What stands before the keys in problems, such as `routes[1].`; empty at the top level. */
@@ -17,7 +17,7 @@ export interface SectionTerms {
   readonly refused?: ReadonlyMap<string, string>;
 }
 
-export interface SectionReading<K extends string> {
+export interface SectionReadResult<K extends string> {
   /** By dotted key, without the prefix. A key with nothing (or null) after it is left out. */
   readonly values: ReadonlyMap<K, unknown>;
   readonly problems: readonly ConfigProblem[];
@@ -26,23 +26,26 @@ export interface SectionReading<K extends string> {
 /** @typeParam K the keys of `terms` */
 export function readSections<K extends string>(
   tree: ReadonlyMap<unknown, unknown>,
-  terms: SectionTerms & { readonly keys: readonly K[] },
-): SectionReading<K> {
+  terms: SectionOptions & { readonly keys: readonly K[] },
+): SectionReadResult<K> {
   const values = new Map<K, unknown>();
   const problems: ConfigProblem[] = [];
   const known: ReadonlySet<string> = new Set(terms.keys);
   const visit = (section: ReadonlyMap<unknown, unknown>, above: string): void => {
     for (const [name, raw] of section) {
       const key = `${above}${String(name)}`;
-      const fault = String(name).includes('.') ? `unknown key in ${terms.path}; ${NO_DOTS}` : terms.refused?.get(key);
+      const fault = String(name).includes('.')
+        ? `unknown key in ${terms.path}; ${NO_DOTS_MESSAGE}`
+        : terms.refused?.get(key);
       const firstKey = terms.keys.find((candidate) => candidate.startsWith(`${key}.`));
       if (fault === undefined && known.has(key)) {
         if (raw !== null) values.set(key as K, raw);
       } else if (fault === undefined && firstKey !== undefined && raw instanceof Map) {
         visit(raw, `${key}.`);
       } else if (fault !== undefined || firstKey === undefined || raw !== null) {
-        const message = fault ?? (firstKey === undefined ? unknownKey(key, terms) : noKeys(firstKey, terms));
-        problems.push({ key: cut(terms.prefix + key), variable: undefined, message });
+        const message =
+          fault ?? (firstKey === undefined ? describeUnknownKey(key, terms) : describeMissingKeys(firstKey, terms));
+        problems.push({ key: truncate(terms.prefix + key), variable: undefined, message });
       }
     }
   };
@@ -51,18 +54,18 @@ export function readSections<K extends string>(
 }
 
 /** Accepted, a dot could say the same setting twice without being a duplicate. */
-const NO_DOTS = 'expected sections with keys in them, not dots';
+const NO_DOTS_MESSAGE = 'expected sections with keys in them, not dots';
 
-function noKeys(firstKey: string, { path, prefix }: SectionTerms): string {
+function describeMissingKeys(firstKey: string, { path, prefix }: SectionOptions): string {
   return `found no keys in ${path}; expected a section with keys such as ${prefix}${firstKey}`;
 }
 
-function unknownKey(key: string, { path, prefix, keys }: SectionTerms): string {
-  const meant = nearest(key, [...keys, ...sectionsOf(keys)]) ?? sameLastName(key, keys);
+function describeUnknownKey(key: string, { path, prefix, keys }: SectionOptions): string {
+  const meant = findNearest(key, [...keys, ...listSections(keys)]) ?? findSameLastName(key, keys);
   return `unknown key in ${path}${meant === undefined ? '' : `; did you mean ${prefix}${meant}?`}`;
 }
 
-function sectionsOf(keys: readonly string[]): Set<string> {
+function listSections(keys: readonly string[]): Set<string> {
   return new Set(
     keys.flatMap((key) => {
       const above = key.split('.').slice(0, -1);
@@ -72,7 +75,7 @@ function sectionsOf(keys: readonly string[]): Set<string> {
 }
 
 /** A right name in a wrong section. */
-function sameLastName(key: string, keys: readonly string[]): string | undefined {
+function findSameLastName(key: string, keys: readonly string[]): string | undefined {
   const last = (name: string): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
   const matches = keys.filter((candidate) => last(candidate) === last(key));
   return matches.length === 1 ? matches[0] : undefined;

@@ -5,25 +5,25 @@
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
 import type { ConfigProblem } from '../config.ts';
-import { faultOfFile } from './named-files.ts';
-import { nearest } from './nearest.ts';
-import { cut } from './problems.ts';
-import type { Origin } from './problems.ts';
+import { describeFileError } from './named-files.ts';
+import { findNearest } from './nearest.ts';
+import { truncate } from './problems.ts';
+import type { ValueOrigin } from './problems.ts';
 import { CONFIG_VARIABLE, SETTINGS, settingOf } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { readSections } from './sections.ts';
 
 /** A value as found, not checked yet; null asks for the default. */
-export interface Given {
+export interface RawValue {
   readonly value: unknown;
-  readonly origin: Origin;
+  readonly origin: ValueOrigin;
 }
 
 /** What one source says. */
-export interface Source {
-  readonly given: ReadonlyMap<SettingKey, Given>;
+export interface ConfigSource {
+  readonly given: ReadonlyMap<SettingKey, RawValue>;
   /** Lists of entries, as found. */
-  readonly lists: ReadonlyMap<ListName, Given>;
+  readonly lists: ReadonlyMap<ListName, RawValue>;
   /** Keys of the file that are no settings. */
   readonly problems: readonly ConfigProblem[];
   /** Variables that are no settings. */
@@ -31,21 +31,21 @@ export interface Source {
 }
 
 /** What a file may hold besides settings. */
-const LISTS = ['credentials', 'routes'] as const;
-export type ListName = (typeof LISTS)[number];
+const LIST_KEYS = ['credentials', 'routes'] as const;
+export type ListName = (typeof LIST_KEYS)[number];
 
-const PREFIX = 'SIDECAR_';
+const VARIABLE_PREFIX = 'SIDECAR_';
 
 /** Reads the variables of settings; an empty one counts as not set. Never fails. */
-export function readEnvironment(env: Readonly<Record<string, string | undefined>>): Source {
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): ConfigSource {
   const variables = new Map([...SETTINGS].map(([key, { env: variable }]) => [variable, key]));
-  const given = new Map<SettingKey, Given>();
+  const given = new Map<SettingKey, RawValue>();
   const warnings: string[] = [];
   for (const [variable, text] of Object.entries(env)) {
     const key = variables.get(variable);
     if (key === undefined) {
-      if (variable.startsWith(PREFIX) && variable !== CONFIG_VARIABLE)
-        warnings.push(warnUnknown(variable, variables.keys()));
+      if (variable.startsWith(VARIABLE_PREFIX) && variable !== CONFIG_VARIABLE)
+        warnings.push(describeUnknownVariable(variable, variables.keys()));
     } else if (text !== undefined && text !== '') {
       given.set(key, { value: settingOf(key).format.fromText(text), origin: `environment ${variable}` });
     }
@@ -53,48 +53,48 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   return { given, lists: new Map(), problems: [], warnings };
 }
 
-function warnUnknown(variable: string, known: Iterable<string>): string {
-  const meant = byItsPath(variable) ?? misspelt(variable, known);
+function describeUnknownVariable(variable: string, known: Iterable<string>): string {
+  const meant = findVariableByPath(variable) ?? findSimilarVariable(variable, known);
   const hint = meant === undefined ? 'it is ignored' : `did you mean ${meant}?`;
-  return `environment variable ${cut(variable)} is not a setting; ${hint}`;
+  return `environment variable ${truncate(variable)} is not a setting; ${hint}`;
 }
 
 /** Settings with a short variable are also looked for under the long one that their path would make. */
-function byItsPath(variable: string): string | undefined {
+function findVariableByPath(variable: string): string | undefined {
   const isMeant = (key: string): boolean =>
-    `${PREFIX}${key.replaceAll(/(?=[A-Z])|\./g, '_').toUpperCase()}` === variable;
+    `${VARIABLE_PREFIX}${key.replaceAll(/(?=[A-Z])|\./g, '_').toUpperCase()}` === variable;
   return [...SETTINGS].find(([key]) => isMeant(key))?.[1].env;
 }
 
-function misspelt(variable: string, known: Iterable<string>): string | undefined {
+function findSimilarVariable(variable: string, known: Iterable<string>): string | undefined {
   // The prefix is common to all: left in, it would make short names look alike.
-  const names = [...known].map((name) => name.slice(PREFIX.length));
-  const meant = nearest(variable.slice(PREFIX.length), names);
-  return meant === undefined ? undefined : `${PREFIX}${meant}`;
+  const names = [...known].map((name) => name.slice(VARIABLE_PREFIX.length));
+  const meant = findNearest(variable.slice(VARIABLE_PREFIX.length), names);
+  return meant === undefined ? undefined : `${VARIABLE_PREFIX}${meant}`;
 }
 
 /** A file that could be parsed, or the one thing that stands in the way. */
-export type FileReading =
-  { readonly kind: 'read'; readonly source: Source } | { readonly kind: 'unreadable'; readonly fault: string };
+export type ConfigFileReading =
+  { readonly kind: 'read'; readonly source: ConfigSource } | { readonly kind: 'unreadable'; readonly fault: string };
 
 /** Reads a configuration file. A key with nothing (or null) after it counts as not set. */
-export function readConfigFile(path: string): FileReading {
+export function readConfigFile(path: string): ConfigFileReading {
   let contents: string;
   try {
     contents = readFileSync(path, 'utf8');
   } catch (error) {
-    return { kind: 'unreadable', fault: faultOfFile(error) };
+    return { kind: 'unreadable', fault: describeFileError(error) };
   }
   const parsed = parseYaml(contents);
   return parsed.ok
-    ? { kind: 'read', source: flatten(parsed.value, path) }
+    ? { kind: 'read', source: toConfigSource(parsed.value, path) }
     : { kind: 'unreadable', fault: parsed.fault };
 }
 
-type Parsed =
+type ParsedYaml =
   { readonly ok: true; readonly value: ReadonlyMap<unknown, unknown> } | { readonly ok: false; readonly fault: string };
 
-function parseYaml(contents: string): Parsed {
+function parseYaml(contents: string): ParsedYaml {
   const lineCounter = new LineCounter();
   const document = parseDocument(contents, { lineCounter, prettyErrors: false, stringKeys: true, logLevel: 'error' });
   const [error] = [...document.errors, ...document.warnings];
@@ -116,11 +116,11 @@ function parseYaml(contents: string): Parsed {
     : { ok: false, fault: 'expected sections such as "upstream:" at the top level' };
 }
 
-function flatten(tree: ReadonlyMap<unknown, unknown>, path: string): Source {
-  const keys = [...SETTINGS.keys(), ...LISTS];
+function toConfigSource(tree: ReadonlyMap<unknown, unknown>, path: string): ConfigSource {
+  const keys = [...SETTINGS.keys(), ...LIST_KEYS];
   const { values, problems } = readSections(tree, { path, prefix: '', keys });
-  const given = new Map<SettingKey, Given>();
-  const lists = new Map<ListName, Given>();
+  const given = new Map<SettingKey, RawValue>();
+  const lists = new Map<ListName, RawValue>();
   for (const [key, raw] of values) {
     const origin = `file ${path}`;
     if (key === 'routes' || key === 'credentials') lists.set(key, { value: raw, origin });

@@ -2,7 +2,7 @@
 import type { SettingKey, Settings } from '../schema/schema.ts';
 
 /** A tie between settings. */
-export interface Rule {
+export interface SettingsRule {
   /** The settings looked at; the problem is put to the first. */
   readonly keys: readonly [SettingKey, ...SettingKey[]];
   /** What is wrong; undefined when nothing is. */

@@ -2,23 +2,23 @@
  * The rules that tie the settings of the authorization server and of client authentication to each other. A setting of
  * another method is an error, not a remark: whoever wrote it believes that it is in use.
  */
-import { nameOf } from '../load/problems.ts';
-import type { Rule } from './rule.ts';
+import { formatSettingName } from '../load/problems.ts';
+import type { SettingsRule } from './rule.ts';
 import { settingOf } from '../schema/schema.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { insecureFault } from '../schema/formats/url.ts';
 
-type Method = Settings['auth']['method'];
+type AuthMethodName = Settings['auth']['method'];
 
-const SECRET_METHODS: readonly Method[] = ['client_secret_basic', 'client_secret_post'];
-const METHOD: SettingKey = 'auth.method';
+const SECRET_METHODS: readonly AuthMethodName[] = ['client_secret_basic', 'client_secret_post'];
+const METHOD_KEY: SettingKey = 'auth.method';
 
 /** Rules over `auth.*` and over the client certificate of the upstream. */
-export const AUTH_RULES: readonly Rule[] = [
+export const AUTH_RULES: readonly SettingsRule[] = [
   {
     keys: ['auth.url', 'auth.issuer'],
     fault: ({ auth }) => {
-      const issuer = nameOf('auth.issuer');
+      const issuer = formatSettingName('auth.issuer');
       if (auth.url !== null && auth.issuer !== null) return `set together with ${issuer}; expected only one of the two`;
       return auth.url === null && auth.issuer === null
         ? `required; the authorization server's base URL, such as https://login.example.com, or its issuer in ${issuer}`
@@ -27,66 +27,72 @@ export const AUTH_RULES: readonly Rule[] = [
   },
   {
     keys: ['auth.url', 'allowInsecureHttp'],
-    fault: ({ auth, allowInsecureHttp }) => insecureFault(auth.url, allowInsecureHttp, nameOf('allowInsecureHttp')),
+    fault: ({ auth, allowInsecureHttp }) =>
+      insecureFault(auth.url, allowInsecureHttp, formatSettingName('allowInsecureHttp')),
   },
   {
     keys: ['auth.tokenPath', 'auth.issuer'],
     fault: ({ auth }) =>
       auth.issuer !== null && auth.tokenPath !== settingOf('auth.tokenPath').default
-        ? `set together with ${nameOf('auth.issuer')}, whose metadata names the token endpoint; expected only one of the two`
+        ? `set together with ${formatSettingName('auth.issuer')}, whose metadata names the token endpoint; expected only one of the two`
         : undefined,
   },
   {
     keys: ['auth.issuer', 'allowInsecureHttp'],
-    fault: ({ auth, allowInsecureHttp }) => insecureFault(auth.issuer, allowInsecureHttp, nameOf('allowInsecureHttp')),
+    fault: ({ auth, allowInsecureHttp }) =>
+      insecureFault(auth.issuer, allowInsecureHttp, formatSettingName('allowInsecureHttp')),
   },
   {
     keys: ['auth.clientId', 'auth.clientIdFile'],
-    fault: ({ auth }) => exactlyOne(auth.clientId, auth.clientIdFile, 'the client id', 'auth.clientIdFile'),
+    fault: ({ auth }) => exactlyOneFault(auth.clientId, auth.clientIdFile, 'the client id', 'auth.clientIdFile'),
   },
   {
-    keys: ['auth.clientId', METHOD, 'auth.basicEncoding'],
-    fault: ({ auth }) => (auth.clientId !== null && cannotHoldColon(auth) ? colonFault(auth.clientId) : undefined),
+    keys: ['auth.clientId', METHOD_KEY, 'auth.basicEncoding'],
+    fault: ({ auth }) => (auth.clientId !== null && isColonForbidden(auth) ? colonFault(auth.clientId) : undefined),
   },
-  { keys: ['auth.clientSecret', 'auth.clientSecretFile', METHOD], fault: ({ auth }) => secretPresenceFault(auth) },
-  ownSetting('auth.basicEncoding', ['client_secret_basic'], ({ auth }) => auth.basicEncoding !== 'raw'),
+  { keys: ['auth.clientSecret', 'auth.clientSecretFile', METHOD_KEY], fault: ({ auth }) => secretPresenceFault(auth) },
+  createMethodRule('auth.basicEncoding', ['client_secret_basic'], ({ auth }) => auth.basicEncoding !== 'raw'),
   {
-    keys: ['auth.privateKeyFile', METHOD],
+    keys: ['auth.privateKeyFile', METHOD_KEY],
     fault: ({ auth }) =>
       auth.method === 'private_key_jwt' && auth.privateKeyFile === null
-        ? `required by ${methodWords(auth.method)}; the file of the private key`
+        ? `required by ${describeMethod(auth.method)}; the file of the private key`
         : undefined,
   },
-  ownSetting('auth.privateKeyFile', ['private_key_jwt'], ({ auth }) => auth.privateKeyFile !== null),
-  ownSetting('auth.keyId', ['private_key_jwt'], ({ auth }) => auth.keyId !== null),
-  ownSetting('auth.signingAlgorithm', ['private_key_jwt'], ({ auth }) => auth.signingAlgorithm !== null),
-  ownSetting('auth.assertionAudience', ['private_key_jwt'], ({ auth }) => auth.assertionAudience !== 'token_endpoint'),
+  createMethodRule('auth.privateKeyFile', ['private_key_jwt'], ({ auth }) => auth.privateKeyFile !== null),
+  createMethodRule('auth.keyId', ['private_key_jwt'], ({ auth }) => auth.keyId !== null),
+  createMethodRule('auth.signingAlgorithm', ['private_key_jwt'], ({ auth }) => auth.signingAlgorithm !== null),
+  createMethodRule(
+    'auth.assertionAudience',
+    ['private_key_jwt'],
+    ({ auth }) => auth.assertionAudience !== 'token_endpoint',
+  ),
   {
-    keys: ['auth.assertionAudience', 'auth.issuer', METHOD],
+    keys: ['auth.assertionAudience', 'auth.issuer', METHOD_KEY],
     fault: ({ auth }) =>
       auth.method === 'private_key_jwt' && auth.assertionAudience === 'issuer' && auth.issuer === null
-        ? `found issuer, which needs ${nameOf('auth.issuer')}`
+        ? `found issuer, which needs ${formatSettingName('auth.issuer')}`
         : undefined,
   },
   {
-    keys: ['auth.tlsCertificateFile', 'auth.tlsKeyFile', METHOD],
+    keys: ['auth.tlsCertificateFile', 'auth.tlsKeyFile', METHOD_KEY],
     fault: ({ auth }) =>
       auth.method === 'tls_client_auth' && auth.tlsCertificateFile === null && auth.tlsKeyFile === null
-        ? `required by ${methodWords(auth.method)}, with ${nameOf('auth.tlsKeyFile')}; the file of the client certificate`
+        ? `required by ${describeMethod(auth.method)}, with ${formatSettingName('auth.tlsKeyFile')}; the file of the client certificate`
         : keyPairFault(auth, 'auth.tlsKeyFile'),
   },
   {
-    keys: [METHOD, 'auth.url', 'auth.issuer'],
+    keys: [METHOD_KEY, 'auth.url', 'auth.issuer'],
     fault: ({ auth }) =>
       auth.method === 'tls_client_auth' && /^http:/i.test(auth.url ?? auth.issuer ?? '')
-        ? `found tls_client_auth, which needs an https: URL in ${nameOf(auth.url === null ? 'auth.issuer' : 'auth.url')}`
+        ? `found tls_client_auth, which needs an https: URL in ${formatSettingName(auth.url === null ? 'auth.issuer' : 'auth.url')}`
         : undefined,
   },
   {
     keys: ['auth.audience', 'auth.scope', 'auth.resource'],
     fault: ({ auth }) =>
       auth.audience === null && auth.scope === null && auth.resource === null
-        ? `required; the audience to ask a token for, or scopes in ${nameOf('auth.scope')}, or both (or a resource in ${nameOf('auth.resource')})`
+        ? `required; the audience to ask a token for, or scopes in ${formatSettingName('auth.scope')}, or both (or a resource in ${formatSettingName('auth.resource')})`
         : undefined,
   },
   {
@@ -96,19 +102,21 @@ export const AUTH_RULES: readonly Rule[] = [
 ];
 
 /** What is wrong when a setting and its twin for a file are to be given exactly once; undefined when nothing is. */
-export function exactlyOne(
+export function exactlyOneFault(
   value: string | null,
   file: string | null,
   what: string,
   fileKey: SettingKey,
 ): string | undefined {
-  if (value === null && file === null) return `required; ${what}, or the file that holds it in ${nameOf(fileKey)}`;
-  if (value !== null && file !== null) return `set together with ${nameOf(fileKey)}; expected only one of the two`;
+  if (value === null && file === null)
+    return `required; ${what}, or the file that holds it in ${formatSettingName(fileKey)}`;
+  if (value !== null && file !== null)
+    return `set together with ${formatSettingName(fileKey)}; expected only one of the two`;
   return undefined;
 }
 
 /** Whether id and secret are joined by a colon as they are: the first one ends the id (RFC 7617 §2). */
-export function cannotHoldColon({ method, basicEncoding }: Settings['auth']): boolean {
+export function isColonForbidden({ method, basicEncoding }: Settings['auth']): boolean {
   return method === 'client_secret_basic' && basicEncoding === 'raw';
 }
 
@@ -119,32 +127,37 @@ export function colonFault(clientId: string): string | undefined {
 
 function secretPresenceFault({ method, clientSecret, clientSecretFile }: Settings['auth']): string | undefined {
   if (SECRET_METHODS.includes(method))
-    return exactlyOne(clientSecret, clientSecretFile, `the client secret for ${method}`, 'auth.clientSecretFile');
+    return exactlyOneFault(clientSecret, clientSecretFile, `the client secret for ${method}`, 'auth.clientSecretFile');
   if (clientSecret === null && clientSecretFile === null) return undefined;
-  const found = clientSecret === null ? `found in ${nameOf('auth.clientSecretFile')}` : 'set';
-  return `${found}, but ${methodWords(method)} sends no secret; leave it out`;
+  const found = clientSecret === null ? `found in ${formatSettingName('auth.clientSecretFile')}` : 'set';
+  return `${found}, but ${describeMethod(method)} sends no secret; leave it out`;
 }
 
 /** A setting that only some methods use. */
-function ownSetting(key: SettingKey, methods: readonly Method[], isSet: (settings: Settings) => boolean): Rule {
+function createMethodRule(
+  key: SettingKey,
+  methods: readonly AuthMethodName[],
+  isSet: (settings: Settings) => boolean,
+): SettingsRule {
   return {
-    keys: [key, METHOD],
+    keys: [key, METHOD_KEY],
     fault: (settings) =>
       isSet(settings) && !methods.includes(settings.auth.method)
-        ? `set, but ${methodWords(settings.auth.method)} does not use it; it belongs to ${methods.join(', ')}`
+        ? `set, but ${describeMethod(settings.auth.method)} does not use it; it belongs to ${methods.join(', ')}`
         : undefined,
   };
 }
 
-function methodWords(method: Method): string {
-  return `${nameOf(METHOD)} ${method}`;
+function describeMethod(method: AuthMethodName): string {
+  return `${formatSettingName(METHOD_KEY)} ${method}`;
 }
 
 function keyPairFault(
   { tlsCertificateFile, tlsKeyFile }: Pick<Settings['auth'], 'tlsCertificateFile' | 'tlsKeyFile'>,
   keyFile: SettingKey,
 ): string | undefined {
-  if (tlsCertificateFile !== null && tlsKeyFile === null) return `set without its key; expected ${nameOf(keyFile)} too`;
-  if (tlsCertificateFile === null && tlsKeyFile !== null) return `required with ${nameOf(keyFile)}`;
+  if (tlsCertificateFile !== null && tlsKeyFile === null)
+    return `set without its key; expected ${formatSettingName(keyFile)} too`;
+  if (tlsCertificateFile === null && tlsKeyFile !== null) return `required with ${formatSettingName(keyFile)}`;
   return undefined;
 }

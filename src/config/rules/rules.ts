@@ -4,26 +4,26 @@
  */
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseListenAddress } from '../schema/formats/address.ts';
-import { nameOf, problemOf } from '../load/problems.ts';
-import type { KeyProblem } from '../load/problems.ts';
-import type { Rule } from './rule.ts';
-import { AUTH_RULES, exactlyOne } from './rules-auth.ts';
+import { formatSettingName, createSettingProblem } from '../load/problems.ts';
+import type { SettingProblem } from '../load/problems.ts';
+import type { SettingsRule } from './rule.ts';
+import { AUTH_RULES, exactlyOneFault } from './rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { insecureFault } from '../schema/formats/url.ts';
 
 /** Settings that may be given in place or in a file, not both. */
-export const FILE_TWINS: readonly (readonly [value: SettingKey, file: SettingKey])[] = [
+export const VALUE_AND_FILE_KEYS: readonly (readonly [value: SettingKey, file: SettingKey])[] = [
   ['auth.clientId', 'auth.clientIdFile'],
   ['auth.clientSecret', 'auth.clientSecretFile'],
   ['listen.requiredHeader.value', 'listen.requiredHeader.valueFile'],
   ['fleet.redisUrl', 'fleet.redisUrlFile'],
 ];
 
-const RULES: readonly Rule[] = [
+const RULES: readonly SettingsRule[] = [
   {
     keys: ['upstream.baseUrl', 'allowInsecureHttp'],
     fault: ({ upstream, allowInsecureHttp }) =>
-      insecureFault(upstream.baseUrl, allowInsecureHttp, nameOf('allowInsecureHttp')),
+      insecureFault(upstream.baseUrl, allowInsecureHttp, formatSettingName('allowInsecureHttp')),
   },
   ...AUTH_RULES,
   {
@@ -44,35 +44,35 @@ const RULES: readonly Rule[] = [
     keys: ['admin.address', 'listen.address'],
     fault: ({ admin, listen }) =>
       admin.address === listen.address && !admin.address.endsWith(':0')
-        ? `must differ from ${nameOf('listen.address')}, found ${admin.address} in both`
+        ? `must differ from ${formatSettingName('listen.address')}, found ${admin.address} in both`
         : undefined,
   },
   {
     keys: ['throttle.maxRate', 'throttle.rate'],
     fault: ({ throttle: { rate, maxRate } }) =>
       maxRate !== null && rate !== 'auto' && maxRate < rate
-        ? `found ${String(maxRate)}; expected at least ${nameOf('throttle.rate')}, ${String(rate)}, or only one of the two`
+        ? `found ${String(maxRate)}; expected at least ${formatSettingName('throttle.rate')}, ${String(rate)}, or only one of the two`
         : undefined,
   },
   {
     keys: ['throttle.share', 'fleet.redisUrl', 'fleet.redisUrlFile'],
     fault: ({ throttle: { share }, fleet: { redisUrl, redisUrlFile } }) =>
       share > 1 && (redisUrl !== null || redisUrlFile !== null)
-        ? `found ${String(share)} together with ${nameOf(redisUrl === null ? 'fleet.redisUrlFile' : 'fleet.redisUrl')}, over which replicas share the quota as it is; expected 1, or only one of the two`
+        ? `found ${String(share)} together with ${formatSettingName(redisUrl === null ? 'fleet.redisUrlFile' : 'fleet.redisUrl')}, over which replicas share the quota as it is; expected 1, or only one of the two`
         : undefined,
   },
   {
     keys: ['fleet.redisUrl', 'fleet.redisUrlFile'],
     fault: ({ fleet }) =>
       fleet.redisUrl !== null && fleet.redisUrlFile !== null
-        ? exactlyOne(fleet.redisUrl, fleet.redisUrlFile, 'the URL', 'fleet.redisUrlFile')
+        ? exactlyOneFault(fleet.redisUrl, fleet.redisUrlFile, 'the URL', 'fleet.redisUrlFile')
         : undefined,
   },
   {
     keys: ['shutdown.delayMs', 'shutdown.drainMs'],
     fault: ({ shutdown }) =>
       shutdown.delayMs > shutdown.drainMs
-        ? `found ${String(shutdown.delayMs)}; expected at most ${nameOf('shutdown.drainMs')}, ${String(shutdown.drainMs)}, of which it is a part`
+        ? `found ${String(shutdown.delayMs)}; expected at most ${formatSettingName('shutdown.drainMs')}, ${String(shutdown.drainMs)}, of which it is a part`
         : undefined,
   },
 ];
@@ -85,15 +85,15 @@ export function findBrokenRules(
   settings: Settings,
   wrong: ReadonlySet<string>,
   isAsked: (key: SettingKey) => boolean = () => true,
-): KeyProblem[] {
+): SettingProblem[] {
   return RULES.flatMap(({ keys, fault }) => {
     const found = !isAsked(keys[0]) || keys.some((key) => wrong.has(key)) ? undefined : fault(settings);
-    return found === undefined ? [] : [problemOf(keys[0], found)];
+    return found === undefined ? [] : [createSettingProblem(keys[0], found)];
   });
 }
 
 function requiredHeaderFault(header: Settings['listen']['requiredHeader']): string | undefined {
-  const valueNames = `${nameOf('listen.requiredHeader.value')} or ${nameOf('listen.requiredHeader.valueFile')}`;
+  const valueNames = `${formatSettingName('listen.requiredHeader.value')} or ${formatSettingName('listen.requiredHeader.valueFile')}`;
   if (header.name === null && header.value === null && header.valueFile === null) return undefined;
   if (header.name === null) return `required with ${valueNames}; a field name such as X-Sidecar-Key`;
   if (header.value === null && header.valueFile === null) return `set without its value; expected ${valueNames} too`;
@@ -104,5 +104,5 @@ function exposureFault(listen: Settings['listen']): string | undefined {
   const address = parseListenAddress(listen.address);
   const isExposed = address?.kind === 'tcp' && !isLoopbackHost(address.host);
   if (!isExposed || listen.requiredHeader.name !== null || listen.allowUnauthenticatedNetwork) return undefined;
-  return `found ${listen.address}, which is not loopback: whoever reaches it would call the partner in your name; set ${nameOf('listen.requiredHeader.name')} and its value, or ${nameOf('listen.allowUnauthenticatedNetwork')} to true`;
+  return `found ${listen.address}, which is not loopback: whoever reaches it would call the partner in your name; set ${formatSettingName('listen.requiredHeader.name')} and its value, or ${formatSettingName('listen.allowUnauthenticatedNetwork')} to true`;
 }

@@ -1,19 +1,19 @@
 /**
  * The part of the schema that says how tokens are had, and through which proxy the partner is reached.
  */
-import { extraFieldNameFault, extraParameterNameFault } from './formats/credentials.ts';
-import { fieldValueFault, scope, secret, secretFault } from './formats/credentials.ts';
+import { extraHeaderNameFault, extraParameterNameFault } from './formats/credentials.ts';
+import { headerValueFault, scope, secret, secretFault } from './formats/credentials.ts';
 import { list, oneOf, text, wholeNumber } from './formats/formats.ts';
 import type { TextMap } from './formats/formats.ts';
 import { noProxyEntryFault, proxyUrl } from './formats/proxy.ts';
 import { textMap } from './formats/several.ts';
-import { setting, unset } from './setting.ts';
+import { setting, settingWithoutDefault } from './setting.ts';
 import { audience, baseUrl, resource, urlPath } from './formats/url.ts';
 
 const HOUR_MS = 3_600_000;
 
 export const auth = {
-  url: unset({
+  url: settingWithoutDefault({
     doc: 'Base URL of the authorization server; auth.tokenPath is appended. Either this or auth.issuer is required.',
     format: baseUrl('https://login.example.com'),
     env: 'SIDECAR_AUTH_URL',
@@ -24,7 +24,7 @@ export const auth = {
     default: '/oauth/token',
     env: 'SIDECAR_AUTH_TOKEN_PATH',
   }),
-  issuer: unset({
+  issuer: settingWithoutDefault({
     doc: 'Issuer whose published metadata names the token endpoint (RFC 8414, OpenID Connect Discovery), exactly as the server writes it; instead of auth.url.',
     format: baseUrl('https://login.example.com'),
     env: 'SIDECAR_AUTH_ISSUER',
@@ -35,24 +35,24 @@ export const auth = {
     default: 'client_secret_basic',
     env: 'SIDECAR_AUTH_METHOD',
   }),
-  clientId: unset({
+  clientId: settingWithoutDefault({
     doc: 'The client identifier. Either this or auth.clientIdFile is required.',
     format: secret('a client id: text without control characters', secretFault),
     env: 'SIDECAR_CLIENT_ID',
     sensitive: true,
   }),
-  clientIdFile: unset({
+  clientIdFile: settingWithoutDefault({
     doc: 'File that holds the client identifier; one line end at its end is dropped. Read anew when needed.',
     format: text('a path'),
     env: 'SIDECAR_CLIENT_ID_FILE',
   }),
-  clientSecret: unset({
+  clientSecret: settingWithoutDefault({
     doc: 'The client secret. The methods client_secret_basic and client_secret_post require either this or auth.clientSecretFile; a file is the safer of the two.',
     format: secret('a client secret: text without control characters', secretFault),
     env: 'SIDECAR_CLIENT_SECRET',
     sensitive: true,
   }),
-  clientSecretFile: unset({
+  clientSecretFile: settingWithoutDefault({
     doc: 'File that holds the client secret; one line end at its end is dropped. Read anew when needed.',
     format: text('a path'),
     env: 'SIDECAR_CLIENT_SECRET_FILE',
@@ -63,17 +63,17 @@ export const auth = {
     default: 'raw',
     env: 'SIDECAR_AUTH_BASIC_ENCODING',
   }),
-  privateKeyFile: unset({
+  privateKeyFile: settingWithoutDefault({
     doc: 'For private_key_jwt: file of the private key, PEM or one JWK. Read anew when needed.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_PRIVATE_KEY_FILE',
   }),
-  keyId: unset({
+  keyId: settingWithoutDefault({
     doc: 'For private_key_jwt: the kid of the assertion; without it that of the JWK, if it has one.',
     format: text('a key id'),
     env: 'SIDECAR_AUTH_KEY_ID',
   }),
-  signingAlgorithm: unset({
+  signingAlgorithm: settingWithoutDefault({
     doc: 'For private_key_jwt: how the assertion is signed; without it as the JWK says, else RS256 for an RSA key, ES256, ES384 or ES512 by curve, EdDSA for Ed25519.',
     format: oneOf(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']),
     env: 'SIDECAR_AUTH_SIGNING_ALGORITHM',
@@ -84,27 +84,27 @@ export const auth = {
     default: 'token_endpoint',
     env: 'SIDECAR_AUTH_ASSERTION_AUDIENCE',
   }),
-  tlsCertificateFile: unset({
+  tlsCertificateFile: settingWithoutDefault({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read anew when needed.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_TLS_CERTIFICATE_FILE',
   }),
-  tlsKeyFile: unset({
+  tlsKeyFile: settingWithoutDefault({
     doc: 'PEM file of the private key of auth.tlsCertificateFile, not encrypted.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_TLS_KEY_FILE',
   }),
-  audience: unset({
+  audience: settingWithoutDefault({
     doc: 'The audience to ask a token for, usually a URL; of several each is a field of its own. At least one of this, auth.scope and auth.resource is required.',
     format: audience(),
     env: 'SIDECAR_AUDIENCE',
   }),
-  scope: unset({
+  scope: settingWithoutDefault({
     doc: 'The scopes to ask a token for, separated by one blank. At least one of this, auth.audience and auth.resource is required.',
     format: scope(),
     env: 'SIDECAR_SCOPE',
   }),
-  resource: unset({
+  resource: settingWithoutDefault({
     doc: 'The resource to ask a token for (RFC 8707), an absolute URI; of several each is a field of its own.',
     format: resource(),
     env: 'SIDECAR_AUTH_RESOURCE',
@@ -124,8 +124,8 @@ export const auth = {
     doc: 'Further header fields of the token request. Their values are shown nowhere.',
     format: textMap({
       expected: 'names with texts; as a variable a JSON object such as {"x-api-key":"a"}',
-      nameFault: extraFieldNameFault,
-      valueFault: fieldValueFault,
+      nameFault: extraHeaderNameFault,
+      valueFault: headerValueFault,
     }),
     default: {},
     env: 'SIDECAR_AUTH_EXTRA_HEADERS',
@@ -137,12 +137,12 @@ export const auth = {
     default: 10_000,
     env: 'SIDECAR_AUTH_TIMEOUT_MS',
   }),
-  caFile: unset({
+  caFile: settingWithoutDefault({
     doc: 'PEM file of the certificate authorities to trust for the token endpoint alone; without it, upstream.caFile.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_CA_FILE',
   }),
-  cacheFile: unset({
+  cacheFile: settingWithoutDefault({
     doc: 'File that keeps the newest access token, so that a restart while the token endpoint is down begins with one. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_CACHE_FILE',
@@ -156,12 +156,12 @@ export const auth = {
 };
 
 export const egress = {
-  proxy: unset({
+  proxy: settingWithoutDefault({
     doc: 'Forward proxy through which the API and the authorization server are reached, by CONNECT; a password in it is a secret. none: directly, whatever the environment says. Not set: HTTPS_PROXY, and HTTP_PROXY for http: destinations. Loopback is never proxied.',
     format: proxyUrl(),
     env: 'SIDECAR_EGRESS_PROXY',
   }),
-  httpProxy: unset({
+  httpProxy: settingWithoutDefault({
     doc: 'As egress.proxy, for http: destinations alone; without it, egress.proxy.',
     format: proxyUrl(),
     env: 'SIDECAR_EGRESS_HTTP_PROXY',
@@ -176,7 +176,7 @@ export const egress = {
     default: [],
     env: 'SIDECAR_EGRESS_NO_PROXY',
   }),
-  caFile: unset({
+  caFile: settingWithoutDefault({
     doc: 'PEM file of the certificate authorities to trust for an https: proxy alone; without it, upstream.caFile.',
     format: text('a path'),
     env: 'SIDECAR_EGRESS_CA_FILE',

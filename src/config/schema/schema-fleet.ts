@@ -3,20 +3,20 @@
  */
 import { matching, text, wholeNumber } from './formats/formats.ts';
 import { redisUrl } from './formats/redis-url.ts';
-import { setting, unset } from './setting.ts';
+import { setting, settingWithoutDefault } from './setting.ts';
 
 export const fleet = {
-  redisUrl: unset({
+  redisUrl: settingWithoutDefault({
     doc: 'Redis (7 or later) or Valkey through which replicas share one token for each credential and one quota for each throttle: throttle.rate and what is learned are those of all together. Without it, and without fleet.redisUrlFile, this process is alone. A password in it is a secret.',
     format: redisUrl(),
     env: 'SIDECAR_REDIS_URL',
   }),
-  redisUrlFile: unset({
+  redisUrlFile: settingWithoutDefault({
     doc: 'File that holds the URL of fleet.redisUrl; one line end at its end is dropped. Read anew for every connection.',
     format: text('a path'),
     env: 'SIDECAR_REDIS_URL_FILE',
   }),
-  caFile: unset({
+  caFile: settingWithoutDefault({
     doc: 'PEM file of the certificate authorities to trust for a rediss: URL, instead of the built-in roots. Read anew for every connection.',
     format: text('a path'),
     env: 'SIDECAR_FLEET_CA_FILE',

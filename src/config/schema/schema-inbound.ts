@@ -3,9 +3,9 @@
  */
 import { allowedHosts, allowedOrigins, listenAddress } from './formats/address.ts';
 import { allowRules } from './formats/allow-rules.ts';
-import { fieldName, fieldValueFault, secret } from './formats/credentials.ts';
-import { fraction, matching, oneOf, text, toggle, wholeNumber } from './formats/formats.ts';
-import { setting, unset } from './setting.ts';
+import { headerName, headerValueFault, secret } from './formats/credentials.ts';
+import { fraction, matching, oneOf, text, booleanValue, wholeNumber } from './formats/formats.ts';
+import { setting, settingWithoutDefault } from './setting.ts';
 
 const DAY_MS = 86_400_000;
 const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
@@ -24,18 +24,18 @@ export const listen = {
     env: 'SIDECAR_LISTEN_SOCKET_MODE',
   }),
   requiredHeader: {
-    name: unset({
+    name: settingWithoutDefault({
       doc: 'A field that every request must carry, with the value below; it is never forwarded.',
-      format: fieldName(),
+      format: headerName(),
       env: 'SIDECAR_LISTEN_REQUIRED_HEADER_NAME',
     }),
-    value: unset({
+    value: settingWithoutDefault({
       doc: 'The value of the required field.',
-      format: secret('a field value: printable ASCII', fieldValueFault),
+      format: secret('a field value: printable ASCII', headerValueFault),
       env: 'SIDECAR_LISTEN_REQUIRED_HEADER_VALUE',
       sensitive: true,
     }),
-    valueFile: unset({
+    valueFile: settingWithoutDefault({
       doc: 'File that holds the value of the required field; one line end at its end is dropped.',
       format: text('a path'),
       env: 'SIDECAR_LISTEN_REQUIRED_HEADER_VALUE_FILE',
@@ -43,7 +43,7 @@ export const listen = {
   },
   allowUnauthenticatedNetwork: setting({
     doc: 'Whether an address that is not loopback may be listened on without a required field: whoever reaches it then calls the partner in your name.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
     env: 'SIDECAR_LISTEN_ALLOW_UNAUTHENTICATED_NETWORK',
   }),
@@ -67,7 +67,7 @@ export const listen = {
   }),
   allowHalfClose: setting({
     doc: 'Whether a client that has closed its sending side still waits for the answer; false: it has left.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
     env: 'SIDECAR_LISTEN_ALLOW_HALF_CLOSE',
   }),
@@ -100,19 +100,19 @@ export const admin = {
   }),
   exposeAll: setting({
     doc: 'Whether peers that are not loopback get more than /metrics and the probes.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
     env: 'SIDECAR_ADMIN_EXPOSE_ALL',
   }),
   allowQuit: setting({
     doc: 'Whether POST /quitquitquit ends the sidecar as SIGTERM does: for loopback peers alone, never for a browser.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
     env: 'SIDECAR_ADMIN_ALLOW_QUIT',
   }),
   allowLogLevel: setting({
     doc: 'Whether GET and PUT /log-level tell and change log.level while the sidecar runs: for loopback peers alone, changed by no browser.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
     env: 'SIDECAR_ADMIN_ALLOW_LOG_LEVEL',
   }),
@@ -121,7 +121,7 @@ export const admin = {
 export const response = {
   serverTiming: setting({
     doc: 'Whether answers get a Server-Timing field that says where the time went: queue, token and upstream in milliseconds, and how many attempts there were.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
     env: 'SIDECAR_RESPONSE_SERVER_TIMING',
   }),
@@ -171,7 +171,7 @@ export const log = {
 
 export const allowInsecureHttp = setting({
   doc: 'Whether http: URLs are accepted for hosts that are not loopback: secret, token and data then cross the network readable.',
-  format: toggle(),
+  format: booleanValue(),
   default: false,
   env: 'SIDECAR_ALLOW_INSECURE_HTTP',
 });

@@ -2,8 +2,8 @@
  * The part of the schema that faces the partner: where it is and how often to try. How tokens are had is in schema-auth.ts, how
  * fast to call in schema-pacing.ts.
  */
-import { text, toggle, wholeNumber } from './formats/formats.ts';
-import { setting, unset } from './setting.ts';
+import { text, booleanValue, wholeNumber } from './formats/formats.ts';
+import { setting, settingWithoutDefault } from './setting.ts';
 import { baseUrl } from './formats/url.ts';
 
 const HOUR_MS = 3_600_000;
@@ -11,7 +11,7 @@ const DAY_MS = 24 * HOUR_MS;
 const MIB = 1_048_576;
 
 export const upstream = {
-  baseUrl: unset({
+  baseUrl: settingWithoutDefault({
     doc: "The partner API's base URL. The paths of requests are joined to its path and cannot leave it.",
     format: baseUrl('https://api.example.com/v1'),
     env: 'SIDECAR_BASE_URL',
@@ -43,21 +43,21 @@ export const upstream = {
   }),
   websocket: setting({
     doc: 'Whether WebSocket upgrades are passed on.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
     env: 'SIDECAR_WEBSOCKET',
   }),
-  caFile: unset({
+  caFile: settingWithoutDefault({
     doc: 'PEM file of the certificate authorities to trust, here and for auth.caFile, instead of the built-in roots. Read again when it changes.',
     format: text('a path'),
     env: 'SIDECAR_CA_FILE',
   }),
-  tlsCertificateFile: unset({
+  tlsCertificateFile: settingWithoutDefault({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the API; without it, auth.tlsCertificateFile. Read again when it changes.',
     format: text('a path'),
     env: 'SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE',
   }),
-  tlsKeyFile: unset({
+  tlsKeyFile: settingWithoutDefault({
     doc: 'PEM file of the private key of upstream.tlsCertificateFile, not encrypted.',
     format: text('a path'),
     env: 'SIDECAR_UPSTREAM_TLS_KEY_FILE',
@@ -82,13 +82,13 @@ export const retry = {
   }),
   unsafeOn429: setting({
     doc: 'Whether requests of every method are retried after a 429, or a 403 with Retry-After or nothing remaining (a rate-limited call was not carried out); false: idempotent methods only.',
-    format: toggle(),
+    format: booleanValue(),
     default: true,
     env: 'SIDECAR_RETRY_UNSAFE_ON_429',
   }),
   trustIdempotencyKey: setting({
     doc: 'Whether a request with an Idempotency-Key field is retried as if its method were idempotent.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
     env: 'SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY',
   }),

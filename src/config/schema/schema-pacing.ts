@@ -2,22 +2,22 @@
  * The part of the schema that says how fast to call the partner, and how many may wait.
  */
 import { permitsPerSecond, rate, text, wholeNumber } from './formats/formats.ts';
-import { setting, unset } from './setting.ts';
+import { setting, settingWithoutDefault } from './setting.ts';
 
 const DAY_MS = 86_400_000;
 /** Permits per second. */
-const FASTEST = 1_000_000;
+const MAX_RATE = 1_000_000;
 
 export const throttle = {
   rate: setting<number | 'auto'>({
     doc: "Permits per second; auto learns the rate from the upstream's rate-limit answers.",
-    format: rate(FASTEST),
+    format: rate(MAX_RATE),
     default: 'auto',
     env: 'SIDECAR_RATE',
   }),
-  maxRate: unset({
+  maxRate: settingWithoutDefault({
     doc: 'Permits per second that auto never exceeds, whatever it learns; unused with a number for throttle.rate.',
-    format: permitsPerSecond(FASTEST),
+    format: permitsPerSecond(MAX_RATE),
     env: 'SIDECAR_THROTTLE_MAX_RATE',
   }),
   share: setting({
@@ -26,7 +26,7 @@ export const throttle = {
     default: 1,
     env: 'SIDECAR_THROTTLE_SHARE',
   }),
-  stateFile: unset({
+  stateFile: settingWithoutDefault({
     doc: 'File that keeps what auto has learned over a restart, in a directory that can be written; without it a restart learns anew.',
     format: text('a path'),
     env: 'SIDECAR_THROTTLE_STATE_FILE',

@@ -3,7 +3,7 @@
  * has none. Both lists are for files alone: no variable can hold them.
  */
 import { isForwardedMethod, isPlainPath } from './formats/allow-rules.ts';
-import { format, list, matching, toggle } from './formats/formats.ts';
+import { format, list, matching, booleanValue } from './formats/formats.ts';
 import type { Format, SettingValue } from './formats/formats.ts';
 import { SETTINGS } from './schema.ts';
 import type { SettingKey } from './schema.ts';
@@ -21,7 +21,7 @@ export interface RouteSetting<T extends SettingValue = SettingValue> {
   readonly required?: string;
 }
 
-function own<T extends SettingValue>(given: RouteSetting<T>): RouteSetting<T> {
+function routeSetting<T extends SettingValue>(given: RouteSetting<T>): RouteSetting<T> {
   return given;
 }
 
@@ -32,13 +32,13 @@ function entryName(): Format<string> {
 
 /** By key, in the order of the documentation. */
 export const ROUTE_SETTINGS = {
-  name: own<string | null>({
+  name: routeSetting<string | null>({
     doc: 'What metrics, logs and the status call it.',
     format: entryName(),
     default: null,
     required: 'a name of 1 to 32 small letters, digits and hyphens',
   }),
-  pathPrefix: own<string | null>({
+  pathPrefix: routeSetting<string | null>({
     doc: 'Which requests take it: this path and everything below it, by whole segments. The longest prefix that fits wins.',
     format: format({
       expected: 'a path such as /quotes, without a slash at its end, escapes or dot segments',
@@ -47,22 +47,22 @@ export const ROUTE_SETTINGS = {
     default: null,
     required: 'a path such as /quotes',
   }),
-  stripPrefix: own<boolean>({
+  stripPrefix: routeSetting<boolean>({
     doc: 'Whether the prefix is taken off before the path is joined to the base URL; false: the upstream sees it.',
-    format: toggle(),
+    format: booleanValue(),
     default: false,
   }),
-  credential: own<string>({
+  credential: routeSetting<string>({
     doc: 'Which credential its requests carry: a name of credentials, or default for the top-level auth.',
     format: entryName(),
     default: DEFAULT_NAME,
   }),
-  methods: own<readonly string[]>({
+  methods: routeSetting<readonly string[]>({
     doc: 'Methods that are passed on; others are answered with 405. None allows every method.',
     format: list('a method in capitals that is forwarded', 0, isForwardedMethod),
     default: [],
   }),
-  'throttle.group': own<string | null>({
+  'throttle.group': routeSetting<string | null>({
     doc: "Routes that name the same group share one throttle, whose throttle and queue settings must then be the same; a route's own name stands for its own.",
     format: entryName(),
     default: null,
@@ -72,29 +72,29 @@ export const ROUTE_SETTINGS = {
 export type RouteKey = keyof typeof ROUTE_SETTINGS;
 
 /** There is one of each for all routes. */
-const SHARED: readonly SettingKey[] = ['throttle.stateFile', 'retry.replayTotalBytes'];
+const ROUTE_INDEPENDENT_SETTINGS: readonly SettingKey[] = ['throttle.stateFile', 'retry.replayTotalBytes'];
 
 /** Key within a route to the top-level setting of the same meaning: those of `upstream` stand without their section. */
-export const INHERITED_BY_ROUTES = localNames(
+export const INHERITED_BY_ROUTES = mapLocalNames(
   /^(?:upstream\.|(?=(?:throttle|queue|request|retry)\.))/,
-  (key) => !SHARED.includes(key),
+  (key) => !ROUTE_INDEPENDENT_SETTINGS.includes(key),
 );
 
 /** Key within a credential to the setting of `auth` of the same meaning. */
-export const INHERITED_BY_CREDENTIALS = localNames(/^auth\./, () => true);
+export const INHERITED_BY_CREDENTIALS = mapLocalNames(/^auth\./, () => true);
 
 /** What stands in a route although it is one for all. */
-export const SHARED_BY_ROUTES: ReadonlyMap<string, string> = new Map(
-  SHARED.map((key) => [key, `belongs to the top level, as ${key}: all routes share it`]),
+export const REFUSED_IN_ROUTES: ReadonlyMap<string, string> = new Map(
+  ROUTE_INDEPENDENT_SETTINGS.map((key) => [key, `belongs to the top level, as ${key}: all routes share it`]),
 );
 
-function localNames(section: RegExp, isTaken: (key: SettingKey) => boolean): ReadonlyMap<string, SettingKey> {
+function mapLocalNames(section: RegExp, isTaken: (key: SettingKey) => boolean): ReadonlyMap<string, SettingKey> {
   const keys = [...SETTINGS.keys()].filter((key) => section.test(key) && isTaken(key));
   return new Map(keys.map((key) => [key.replace(section, ''), key]));
 }
 
 /** Settings that only make sense together: an entry that gives one of them takes none of the others from the top level. */
-export const TOGETHER: readonly (readonly SettingKey[])[] = [
+export const INHERITED_TOGETHER: readonly (readonly SettingKey[])[] = [
   ['auth.url', 'auth.issuer'],
   [
     'auth.method',
@@ -115,7 +115,7 @@ export const TOGETHER: readonly (readonly SettingKey[])[] = [
 ];
 
 /** What a credential with an authorization server of its own still takes from the top level: what is no secret of another server's. */
-export const KEPT_WITH_OTHER_SERVER: readonly SettingKey[] = ['auth.timeoutMs', 'auth.invalidationCooldownMs'];
+export const INHERITED_WITH_OWN_SERVER: readonly SettingKey[] = ['auth.timeoutMs', 'auth.invalidationCooldownMs'];
 
 /** Two credentials that wrote it would take each other's token. */
 export const NEVER_INHERITED: readonly SettingKey[] = ['auth.cacheFile'];

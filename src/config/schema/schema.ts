@@ -9,7 +9,7 @@ import * as sharing from './schema-fleet.ts';
 import * as inbound from './schema-inbound.ts';
 import * as outbound from './schema-outbound.ts';
 import * as pacing from './schema-pacing.ts';
-import type { Keys, Setting, Values } from './setting.ts';
+import type { SettingTreeKeys, Setting, SettingTreeValues } from './setting.ts';
 
 const schema = {
   upstream: outbound.upstream,
@@ -29,21 +29,21 @@ const schema = {
 };
 
 /** A dotted key of the schema. */
-export type SettingKey = Keys<typeof schema>;
+export type SettingKey = SettingTreeKeys<typeof schema>;
 
 /** The values of all settings, checked one by one, not yet against each other. */
-export type Settings = Values<typeof schema>;
+export type Settings = SettingTreeValues<typeof schema>;
 
 /** The variable that names the configuration file; it is no setting of its own. */
 export const CONFIG_VARIABLE = 'SIDECAR_CONFIG';
 
 /** Every setting by its dotted key, in the order of the documentation. */
-export const SETTINGS: ReadonlyMap<SettingKey, Setting> = new Map(leaves(schema, ''));
+export const SETTINGS: ReadonlyMap<SettingKey, Setting> = new Map(listSettingsIn(schema, ''));
 
-function* leaves(node: object, prefix: string): Generator<[SettingKey, Setting]> {
+function* listSettingsIn(node: object, prefix: string): Generator<[SettingKey, Setting]> {
   for (const [name, child] of Object.entries(node) as [string, object][]) {
     if (isSetting(child)) yield [`${prefix}${name}` as SettingKey, child];
-    else yield* leaves(child, `${prefix}${name}.`);
+    else yield* listSettingsIn(child, `${prefix}${name}.`);
   }
 }
 
@@ -77,7 +77,7 @@ export function completeSettings(values: Iterable<readonly [SettingKey, SettingV
 }
 
 /** A copy with other values in some places. */
-export function overlay(settings: Settings, values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
+export function replaceSettings(settings: Settings, values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
   const copy = structuredClone(settings);
   for (const [key, value] of values) replaceLeaf(copy, key.split('.'), value);
   return copy;

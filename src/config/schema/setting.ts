@@ -21,32 +21,34 @@ export interface Setting<T extends SettingValue = SettingValue> {
   readonly required?: string;
 }
 
-type Given<T extends SettingValue> = Pick<Setting<T>, 'doc' | 'format' | 'env'> & {
+type SettingDefinition<T extends SettingValue> = Pick<Setting<T>, 'doc' | 'format' | 'env'> & {
   readonly sensitive?: boolean;
   readonly required?: string;
 };
 
 /** A setting with a default. */
 export function setting<T extends NonNullable<SettingValue>>(
-  given: Given<T> & { readonly default: NoInfer<T> },
+  given: SettingDefinition<T> & { readonly default: NoInfer<T> },
 ): Setting<T> {
   return { nullable: false, sensitive: false, ...given };
 }
 
 /** A setting that may be left out, or one without a default. */
-export function unset<T extends NonNullable<SettingValue>>(given: Given<T>): Setting<T | null> {
+export function settingWithoutDefault<T extends NonNullable<SettingValue>>(
+  given: SettingDefinition<T>,
+): Setting<T | null> {
   // The format is asked only about values that are not null.
   return { default: null, nullable: true, sensitive: false, ...given };
 }
 
 /** The values that a tree of settings describes. */
-export type Values<Node> = {
-  -readonly [K in keyof Node]: Node[K] extends Setting<infer T> ? T : Values<Node[K]>;
+export type SettingTreeValues<Node> = {
+  -readonly [K in keyof Node]: Node[K] extends Setting<infer T> ? T : SettingTreeValues<Node[K]>;
 };
 
 /** The dotted keys of a tree of settings. */
-export type Keys<Node, Prefix extends string = ''> = {
+export type SettingTreeKeys<Node, Prefix extends string = ''> = {
   [K in keyof Node & string]: Node[K] extends { readonly env: string }
     ? `${Prefix}${K}`
-    : Keys<Node[K], `${Prefix}${K}.`>;
+    : SettingTreeKeys<Node[K], `${Prefix}${K}.`>;
 }[keyof Node & string];

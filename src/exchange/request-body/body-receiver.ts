@@ -3,49 +3,49 @@
  * and ends with its request or after the client's silence. What is kept is the caller's.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Lifeline, LifelineEnded } from '../lifeline.ts';
-import { paceOf, type PacketPace } from './packet-pace.ts';
-import { isReceived } from './received.ts';
-import { nameEnd } from '../stage.ts';
+import type { RequestLifetime, RequestAborted } from '../lifeline.ts';
+import { getReadLimiter, type ReadLimiter } from './packet-pace.ts';
+import { isFullyReceived } from './received.ts';
+import { toStageError } from '../stage.ts';
 
 /** What reading needs: it may be lost to another request during a silence. */
-export interface ReadingPlace {
+export interface ReadSlot {
   /** Bytes were received. False when the place has been lost: `admitted` waits for another. */
-  received(now: number): boolean;
+  recordBodyBytes(now: number): boolean;
   /** @throws SidecarError when there is none in time */
-  admitted(): Promise<void>;
+  waitForAdmission(): Promise<void>;
 }
 
 /** Whose body is read. */
-export interface BodyKeeper {
+export interface BodySink {
   /** Body bytes received so far. */
   readonly receivedBytes: number;
   /** When the last of them came, monotonic. */
   readonly receivedAt: number;
   /** @returns false when no more is to be read */
-  keep(chunk: Buffer): boolean;
+  append(chunk: Buffer): boolean;
   /** Calls `onSilence` once when no byte has come for too long. @returns ends that */
-  watchSilence(onSilence: (reason: Error) => void): () => void;
+  startIdleTimer(onSilence: (reason: Error) => void): () => void;
 }
 
 export class BodyReceiver {
   readonly #request: IncomingMessage;
-  readonly #keeper: BodyKeeper;
-  readonly #lifeline: Lifeline;
-  readonly #place: ReadingPlace;
+  readonly #sink: BodySink;
+  readonly #lifetime: RequestLifetime;
+  readonly #slot: ReadSlot;
   readonly #done = Promise.withResolvers<'whole' | 'enough'>();
-  #stopWatching: () => void;
-  #isOver = false;
-  readonly #pace: PacketPace;
+  #stopIdleTimer: () => void;
+  #hasEnded = false;
+  readonly #readLimiter: ReadLimiter;
 
-  constructor(request: IncomingMessage, keeper: BodyKeeper, lifeline: Lifeline, place: ReadingPlace) {
+  constructor(request: IncomingMessage, keeper: BodySink, lifeline: RequestLifetime, place: ReadSlot) {
     this.#request = request;
-    this.#keeper = keeper;
-    this.#lifeline = lifeline;
-    this.#place = place;
-    this.#pace = paceOf(request.socket);
-    this.#stopWatching = keeper.watchSilence(this.#giveUp);
-    lifeline.onEnd(this.#onRequestEnded);
+    this.#sink = keeper;
+    this.#lifetime = lifeline;
+    this.#slot = place;
+    this.#readLimiter = getReadLimiter(request.socket);
+    this.#stopIdleTimer = keeper.startIdleTimer(this.#fail);
+    lifeline.onAbort(this.#onRequestAborted);
     request.on('data', this.#onData).on('end', this.#onEnd).resume();
   }
 
@@ -55,36 +55,36 @@ export class BodyReceiver {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#pace.count();
-    if (!this.#keeper.keep(chunk)) this.#finish('enough');
-    else if (!this.#place.received(this.#keeper.receivedAt) && !this.#isReceived()) this.#waitForPlace();
+    this.#readLimiter.countChunk();
+    if (!this.#sink.append(chunk)) this.#finish('enough');
+    else if (!this.#slot.recordBodyBytes(this.#sink.receivedAt) && !this.#isReceived()) this.#waitForSlot();
   };
 
   readonly #onEnd = (): void => this.#finish('whole');
 
-  readonly #onRequestEnded = (reason: LifelineEnded): void => this.#giveUp(nameEnd('body', reason));
+  readonly #onRequestAborted = (reason: RequestAborted): void => this.#fail(toStageError('body', reason));
 
-  readonly #giveUp = (reason: Error): void => {
-    if (this.#isOver) return;
+  readonly #fail = (reason: Error): void => {
+    if (this.#hasEnded) return;
     this.#stop();
     this.#done.reject(reason);
   };
 
-  readonly #readOn = (): void => {
-    if (this.#isOver) return;
-    this.#stopWatching = this.#keeper.watchSilence(this.#giveUp);
+  readonly #resume = (): void => {
+    if (this.#hasEnded) return;
+    this.#stopIdleTimer = this.#sink.startIdleTimer(this.#fail);
     this.#request.resume();
   };
 
   #isReceived(): boolean {
-    return isReceived(this.#request, this.#keeper.receivedBytes);
+    return isFullyReceived(this.#request, this.#sink.receivedBytes);
   }
 
   /** The client's silence does not count while nothing is read. */
-  #waitForPlace(): void {
-    this.#stopWatching();
+  #waitForSlot(): void {
+    this.#stopIdleTimer();
     this.#request.pause();
-    this.#place.admitted().then(this.#readOn, this.#giveUp);
+    this.#slot.waitForAdmission().then(this.#resume, this.#fail);
   }
 
   #finish(how: 'whole' | 'enough'): void {
@@ -93,9 +93,9 @@ export class BodyReceiver {
   }
 
   #stop(): void {
-    this.#isOver = true;
-    this.#lifeline.offEnd(this.#onRequestEnded);
-    this.#stopWatching();
+    this.#hasEnded = true;
+    this.#lifetime.offAbort(this.#onRequestAborted);
+    this.#stopIdleTimer();
     this.#request.pause();
     this.#request.off('data', this.#onData).off('end', this.#onEnd);
   }

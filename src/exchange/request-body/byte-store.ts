@@ -1,20 +1,20 @@
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 
 /** The first piece of memory for bytes that come in several pieces, if so many are announced. */
-const FIRST_BYTES = 64 * 1024;
+const INITIAL_CAPACITY = 64 * 1024;
 
 /**
  * Bytes in order of arrival, in one piece of memory: at most twice their own size, or 64 KiB, and at most the announced size, however
  * small the pieces were that came. An announcement alone takes no memory.
  */
-export class ByteStore {
-  #memory: Buffer = NOTHING;
+export class GrowableBuffer {
+  #memory: Buffer = EMPTY;
   #length = 0;
-  readonly #announced: number;
+  readonly #expectedBytes: number;
 
   /** @param announced bytes that will come. Default: nobody knows */
   constructor(announced = 0) {
-    this.#announced = announced;
+    this.#expectedBytes = announced;
   }
 
   /** The bytes so far; valid until the next `add`. */
@@ -27,7 +27,7 @@ export class ByteStore {
     return this.#memory.length;
   }
 
-  add(chunk: Buffer): void {
+  append(chunk: Buffer): void {
     const length = this.#length + chunk.length;
     if (this.#length === 0) {
       // Most bodies come in one piece, which is kept as it is.
@@ -40,14 +40,16 @@ export class ByteStore {
   }
 
   clear(): void {
-    this.#memory = NOTHING;
+    this.#memory = EMPTY;
     this.#length = 0;
   }
 
   #grow(needed: number): void {
     const doubled = Math.max(needed, 2 * this.#memory.length);
-    const announced = Math.max(doubled, FIRST_BYTES);
-    const memory = Buffer.allocUnsafeSlow(needed <= this.#announced ? Math.min(this.#announced, announced) : doubled);
+    const announced = Math.max(doubled, INITIAL_CAPACITY);
+    const memory = Buffer.allocUnsafeSlow(
+      needed <= this.#expectedBytes ? Math.min(this.#expectedBytes, announced) : doubled,
+    );
     this.#memory.copy(memory, 0, 0, this.#length);
     this.#memory = memory;
   }

@@ -4,26 +4,26 @@
  * connection is not read from.
  */
 import type { IncomingMessage } from 'node:http';
-import { paceOf, type PacketPace } from './packet-pace.ts';
+import { getReadLimiter, type ReadLimiter } from './packet-pace.ts';
 
 export class EarlyChunks {
   readonly #request: IncomingMessage;
-  readonly #keep: (chunk: Buffer) => boolean;
-  readonly #pace: PacketPace;
-  readonly #hold = (): void => void this.#request.socket.pause();
-  #isHeld = false;
+  readonly #append: (chunk: Buffer) => boolean;
+  readonly #readLimiter: ReadLimiter;
+  readonly #keepPaused = (): void => void this.#request.socket.pause();
+  #isPaused = false;
   readonly #onData = (chunk: Buffer): void => {
-    this.#pace.count();
-    if (this.#keep(chunk) || this.#isHeld) return;
-    this.#isHeld = true;
-    this.#request.socket.on('resume', this.#hold).pause();
+    this.#readLimiter.countChunk();
+    if (this.#append(chunk) || this.#isPaused) return;
+    this.#isPaused = true;
+    this.#request.socket.on('resume', this.#keepPaused).pause();
   };
 
   /** @param keep returns false when it is enough; what the buffer at hand still holds comes all the same */
   constructor(request: IncomingMessage, keep: (chunk: Buffer) => boolean) {
     this.#request = request;
-    this.#keep = keep;
-    this.#pace = paceOf(request.socket);
+    this.#append = keep;
+    this.#readLimiter = getReadLimiter(request.socket);
     request.on('data', this.#onData);
   }
 
@@ -32,6 +32,6 @@ export class EarlyChunks {
     const request = this.#request;
     if (request.listenerCount('data', this.#onData) === 0) return;
     request.off('data', this.#onData).pause();
-    if (this.#isHeld) request.socket.off('resume', this.#hold).resume();
+    if (this.#isPaused) request.socket.off('resume', this.#keepPaused).resume();
   }
 }

@@ -9,25 +9,25 @@ import type { Socket } from 'node:net';
 const CHUNKS_PER_ROUND = 256;
 
 /** Those that are not read from now; the first is the next one. */
-const held: PacketPace[] = [];
+const pausedLimiters: ReadLimiter[] = [];
 
-const paces = new WeakMap<Socket, PacketPace>();
+const limiters = new WeakMap<Socket, ReadLimiter>();
 
 /** The pace of a connection; pipelined requests share it. */
-export function paceOf(socket: Socket): PacketPace {
-  let pace = paces.get(socket);
-  if (pace === undefined) paces.set(socket, (pace = new PacketPace(socket)));
+export function getReadLimiter(socket: Socket): ReadLimiter {
+  let pace = limiters.get(socket);
+  if (pace === undefined) limiters.set(socket, (pace = new ReadLimiter(socket)));
   return pace;
 }
 
 function resumeNext(): void {
-  held.shift()?.resume();
-  if (held.length > 0) setImmediate(resumeNext);
+  pausedLimiters.shift()?.resume();
+  if (pausedLimiters.length > 0) setImmediate(resumeNext);
 }
 
-export class PacketPace {
+export class ReadLimiter {
   readonly #socket: Socket;
-  readonly #hold = (): void => void this.#socket.pause();
+  readonly #keepPaused = (): void => void this.#socket.pause();
   #chunksLeft = CHUNKS_PER_ROUND;
 
   /** @param socket the connection that the body comes from */
@@ -36,17 +36,17 @@ export class PacketPace {
   }
 
   /** To be called for each chunk. */
-  count(): void {
+  countChunk(): void {
     // What the buffer at hand still holds comes in any case.
     if (--this.#chunksLeft !== 0) return;
     // The request's own stream resumes the connection whenever it wants more.
-    this.#socket.on('resume', this.#hold).pause();
-    if (held.push(this) === 1) setImmediate(resumeNext);
+    this.#socket.on('resume', this.#keepPaused).pause();
+    if (pausedLimiters.push(this) === 1) setImmediate(resumeNext);
   }
 
   /** The connection is read from again. */
   resume(): void {
     this.#chunksLeft = CHUNKS_PER_ROUND;
-    this.#socket.off('resume', this.#hold).resume();
+    this.#socket.off('resume', this.#keepPaused).resume();
   }
 }

@@ -12,7 +12,7 @@ export function declaredLength({ headers }: IncomingMessage): number | undefined
  * later microtask than the one in which the last byte is in the stream's buffer.
  * @param readBytes bytes of the body that have been read from the stream already. Default 0
  */
-export function isReceived(request: IncomingMessage, readBytes = 0): boolean {
+export function isFullyReceived(request: IncomingMessage, readBytes = 0): boolean {
   return request.complete || readBytes + request.readableLength === declaredLength(request);
 }
 
@@ -20,9 +20,9 @@ export function isReceived(request: IncomingMessage, readBytes = 0): boolean {
  * Calls `listener` once when the last byte of an unread request has been received; not at once if it has been already. Nothing is read.
  * @returns ends it; to be called before anything reads the request
  */
-export function onceReceived(request: IncomingMessage, listener: () => void): () => void {
+export function onFullyReceived(request: IncomingMessage, listener: () => void): () => void {
   const look = (): void => {
-    if (!isReceived(request)) return;
+    if (!isFullyReceived(request)) return;
     stop();
     listener();
   };

@@ -6,17 +6,17 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import { BodyReceiver, type BodyKeeper, type ReadingPlace } from './body-receiver.ts';
-import { ByteStore } from './byte-store.ts';
-import type { Lifeline } from '../lifeline.ts';
+import { BodyReceiver, type BodySink, type ReadSlot } from './body-receiver.ts';
+import { GrowableBuffer } from './byte-store.ts';
+import type { RequestLifetime } from '../lifeline.ts';
 import { EarlyChunks } from './early-chunks.ts';
-import { declaredLength, isReceived, onceReceived } from './received.ts';
-import { nameEnd } from '../stage.ts';
+import { declaredLength, isFullyReceived, onFullyReceived } from './received.ts';
+import { toStageError } from '../stage.ts';
 import { Upload } from './upload.ts';
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY = Buffer.alloc(0);
 /** So much of a chunked body is received before it may be read; node:http would receive 64 KiB. */
-const EARLY_BYTES = 16 * 1024;
+const EARLY_MAX_BYTES = 16 * 1024;
 /** A body that is streamed, and of which no byte has come for this long, has stalled. */
 const STALLED_AFTER_MS = 1000;
 
@@ -37,14 +37,14 @@ export class ReplayMemory {
   }
 
   /** False, and nothing taken, when there is not as much left. */
-  take(bytes: number): boolean {
+  tryTake(bytes: number): boolean {
     if (bytes > this.#leftBytes) return false;
     this.#leftBytes -= bytes;
     return true;
   }
 
   /** Takes even what is not left: for a held answer, which is here already and small. */
-  reserve(bytes: number): void {
+  forceTake(bytes: number): void {
     this.#leftBytes -= bytes;
   }
 
@@ -60,7 +60,7 @@ export interface BodyLimits {
   readonly bodyIdleTimeoutMs: number;
 }
 
-export class RequestBody implements BodyKeeper {
+export class RequestBody implements BodySink {
   /** Length that the client declared; undefined when chunked, 0 without a body. */
   readonly declaredBytes: number | undefined;
   /** Body bytes received so far. */
@@ -72,8 +72,8 @@ export class RequestBody implements BodyKeeper {
   readonly #clock: Clock;
   /** Of a chunked body, until it is read. */
   readonly #early: EarlyChunks | undefined;
-  #kept: ByteStore | undefined;
-  #takenBytes = 0;
+  #buffer: GrowableBuffer | undefined;
+  #takenMemoryBytes = 0;
   #isWhole: boolean;
 
   constructor(request: IncomingMessage, limits: BodyLimits, clock: Clock) {
@@ -82,7 +82,7 @@ export class RequestBody implements BodyKeeper {
     this.#clock = clock;
     this.declaredBytes = declaredLength(request);
     this.#isWhole = this.declaredBytes === 0;
-    if (this.declaredBytes === undefined) this.#early = new EarlyChunks(request, (chunk) => this.#keepEarly(chunk));
+    if (this.declaredBytes === undefined) this.#early = new EarlyChunks(request, (chunk) => this.#appendEarly(chunk));
   }
 
   /** All of it is in memory: it can be sent again. */
@@ -96,30 +96,30 @@ export class RequestBody implements BodyKeeper {
    */
   get bytes(): Buffer | undefined {
     // The last look before they are sent: a wrong length must not become the truth (RFC 9112 §6.3).
-    const fault = this.#wrongLength();
+    const fault = this.#findLengthFault();
     if (fault !== undefined) throw fault;
-    return this.receivedBytes === 0 ? undefined : this.#kept?.bytes;
+    return this.receivedBytes === 0 ? undefined : this.#buffer?.bytes;
   }
 
   /**
    * Takes a body that has been received to its end, if it may be buffered: without listeners or timers. False when it has not, or may not.
    * @throws SidecarError BAD_REQUEST when it is not as long as declared
    */
-  takeWhole(): boolean {
+  tryReadReceived(): boolean {
     const request = this.#request;
     if (this.#isWhole) return true;
     const length = this.declaredBytes ?? this.receivedBytes + request.readableLength;
-    if (!isReceived(request, this.receivedBytes) || !this.#takeUpTo(length)) return false;
+    if (!isFullyReceived(request, this.receivedBytes) || !this.#tryTakeUpTo(length)) return false;
     this.#early?.stop();
-    const kept = (this.#kept ??= new ByteStore(length));
+    const kept = (this.#buffer ??= new GrowableBuffer(length));
     // One call returns one buffer or all of them, depending on the version of Node.js.
     while (this.receivedBytes < length) {
       const chunk = request.read() as Buffer | null;
       if (chunk === null) break;
-      kept.add(chunk);
+      kept.append(chunk);
       this.receivedBytes += chunk.length;
     }
-    this.#finish();
+    this.#markWhole();
     // Emits its end, which node:http waits for.
     request.resume();
     return true;
@@ -129,25 +129,25 @@ export class RequestBody implements BodyKeeper {
    * Reads the body as far as it may be buffered. Resolves when it is whole, or when it will not fit.
    * @throws SidecarError, also that of an ended lifeline; LifelineEnded (client-left)
    */
-  async read(lifeline: Lifeline, place: ReadingPlace): Promise<void> {
-    assertAlive(lifeline);
-    if ((this.declaredBytes ?? 0) > this.#limits.retry.replayBufferBytes || this.takeWhole()) return;
+  async read(lifeline: RequestLifetime, place: ReadSlot): Promise<void> {
+    throwIfAborted(lifeline);
+    if ((this.declaredBytes ?? 0) > this.#limits.retry.replayBufferBytes || this.tryReadReceived()) return;
     this.#early?.stop();
-    if (isReceived(this.#request, this.receivedBytes) || !this.#mayKeep()) return;
-    if ((await new BodyReceiver(this.#request, this, lifeline, place).done) === 'whole') this.#finish();
+    if (isFullyReceived(this.#request, this.receivedBytes) || !this.#tryTakeForReceived()) return;
+    if ((await new BodyReceiver(this.#request, this, lifeline, place).done) === 'whole') this.#markWhole();
     // An end may come in the same turn of the event loop as what is waited for: whoever goes on must be alive.
-    assertAlive(lifeline);
+    throwIfAborted(lifeline);
   }
 
-  #finish(): void {
-    const fault = this.#wrongLength();
+  #markWhole(): void {
+    const fault = this.#findLengthFault();
     if (fault !== undefined) throw fault;
     this.#isWhole = true;
   }
 
   /** Why what was received is not the body; undefined when it is. */
-  #wrongLength(): SidecarError | undefined {
-    const bytes = this.#kept?.bytes.length ?? 0;
+  #findLengthFault(): SidecarError | undefined {
+    const bytes = this.#buffer?.bytes.length ?? 0;
     const declared = this.declaredBytes ?? this.receivedBytes;
     if (bytes === declared && bytes === this.receivedBytes) return undefined;
     const detail = `the request body has ${String(bytes)} bytes, and ${String(declared)} are declared`;
@@ -155,32 +155,32 @@ export class RequestBody implements BodyKeeper {
   }
 
   /** @returns false when the body does not fit: a longer one than may be buffered, or more than all bodies together may hold */
-  keep(chunk: Buffer): boolean {
-    (this.#kept ??= new ByteStore(this.declaredBytes)).add(chunk);
+  append(chunk: Buffer): boolean {
+    (this.#buffer ??= new GrowableBuffer(this.declaredBytes)).append(chunk);
     this.#countReceived(chunk);
-    return this.#mayKeep();
+    return this.#tryTakeForReceived();
   }
 
   /** Takes the memory of what has been received so far; false when that may not be buffered. */
-  #mayKeep(): boolean {
+  #tryTakeForReceived(): boolean {
     const most = this.#limits.retry.replayBufferBytes;
-    return this.receivedBytes <= most && this.#takeUpTo(Math.min(this.#kept?.capacity ?? 0, most));
+    return this.receivedBytes <= most && this.#tryTakeUpTo(Math.min(this.#buffer?.capacity ?? 0, most));
   }
 
   /** @returns false when it is enough */
-  #keepEarly(chunk: Buffer): boolean {
-    (this.#kept ??= new ByteStore()).add(chunk);
+  #appendEarly(chunk: Buffer): boolean {
+    (this.#buffer ??= new GrowableBuffer()).append(chunk);
     this.#countReceived(chunk);
-    return this.receivedBytes < EARLY_BYTES;
+    return this.receivedBytes < EARLY_MAX_BYTES;
   }
 
   /**
    * Calls `listener` once when the last byte of the unread body has been received; not at once if it has been already.
    * @returns ends it; to be called before the body is read
    */
-  onceReceived(listener: () => void): () => void {
+  onFullyReceived(listener: () => void): () => void {
     const request = this.#request;
-    if (this.#early === undefined) return onceReceived(request, listener);
+    if (this.#early === undefined) return onFullyReceived(request, listener);
     request.once('end', listener);
     return () => void request.off('end', listener);
   }
@@ -192,32 +192,32 @@ export class RequestBody implements BodyKeeper {
    */
   stream(onSilence: (reason: SidecarError) => void, onStalled: () => void): Readable {
     this.#early?.stop();
-    const begun = this.#kept?.bytes ?? NOTHING;
+    const begun = this.#buffer?.bytes ?? EMPTY;
     this.dispose();
     return new Upload(this.#request, begun, {
       onChunk: (chunk) => this.#countReceived(chunk),
-      watch: () => this.watchSilence(onSilence, onStalled),
+      startIdleTimer: () => this.startIdleTimer(onSilence, onStalled),
     });
   }
 
   /** Gives the memory back, and the rest of the body to another reader. */
   dispose(): void {
     this.#early?.stop();
-    this.#kept?.clear();
-    this.#limits.memory.giveBack(this.#takenBytes);
-    this.#takenBytes = 0;
+    this.#buffer?.clear();
+    this.#limits.memory.giveBack(this.#takenMemoryBytes);
+    this.#takenMemoryBytes = 0;
   }
 
   /** Takes memory for so many bytes in all; false, and nothing more taken, when they may not be buffered. */
-  #takeUpTo(bytes: number): boolean {
-    const more = bytes - this.#takenBytes;
-    if (bytes > this.#limits.retry.replayBufferBytes || !this.#limits.memory.take(more)) return false;
-    this.#takenBytes = bytes;
+  #tryTakeUpTo(bytes: number): boolean {
+    const more = bytes - this.#takenMemoryBytes;
+    if (bytes > this.#limits.retry.replayBufferBytes || !this.#limits.memory.tryTake(more)) return false;
+    this.#takenMemoryBytes = bytes;
     return true;
   }
 
   /** Calls `onSilence` once when no byte has come for the idle time-out, and until then `onStalled` each second while none comes. */
-  watchSilence(onSilence: (reason: SidecarError) => void, onStalled?: () => void): () => void {
+  startIdleTimer(onSilence: (reason: SidecarError) => void, onStalled?: () => void): () => void {
     const idleTimeoutMs = this.#limits.bodyIdleTimeoutMs || Infinity;
     const lookMs = Math.min(idleTimeoutMs, onStalled === undefined ? Infinity : STALLED_AFTER_MS);
     if (lookMs === Infinity) return () => undefined;
@@ -225,7 +225,7 @@ export class RequestBody implements BodyKeeper {
     const look = (): void => {
       const silentMs = this.#clock.now() - this.receivedAt;
       if (silentMs >= idleTimeoutMs) {
-        onSilence(stalledUpload(idleTimeoutMs));
+        onSilence(stalledUploadError(idleTimeoutMs));
         return;
       }
       // One timer, moved along when it fires.
@@ -250,12 +250,12 @@ export class RequestBody implements BodyKeeper {
   }
 }
 
-function assertAlive({ ended }: Lifeline): void {
-  if (ended !== undefined) throw nameEnd('body', ended);
+function throwIfAborted({ aborted }: RequestLifetime): void {
+  if (aborted !== undefined) throw toStageError('body', aborted);
 }
 
 /** The reply to a client that stops in the middle of its own body. */
-function stalledUpload(afterMs: number): SidecarError {
+function stalledUploadError(afterMs: number): SidecarError {
   const detail = `the request body stopped coming: nothing was received for ${String(Math.round(afterMs))} ms`;
   return new SidecarError('REQUEST_TIMEOUT', detail);
 }

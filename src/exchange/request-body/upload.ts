@@ -1,23 +1,23 @@
 /** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { paceOf, type PacketPace } from './packet-pace.ts';
+import { getReadLimiter, type ReadLimiter } from './packet-pace.ts';
 
 interface UploadHooks {
   readonly onChunk: (chunk: Buffer) => void;
   /** Starts to watch for silence; gives the way to stop it. */
-  readonly watch: () => () => void;
+  readonly startIdleTimer: () => () => void;
 }
 
 export class Upload extends Readable {
   readonly #request: IncomingMessage;
   /** What was read already; goes first. */
-  #begun: Buffer;
+  #prefix: Buffer;
   readonly #hooks: UploadHooks;
-  #stopWatching: (() => void) | undefined;
-  readonly #pace: PacketPace;
+  #stopIdleTimer: (() => void) | undefined;
+  readonly #readLimiter: ReadLimiter;
   readonly #forward = (chunk: Buffer): void => {
-    this.#pace.count();
+    this.#readLimiter.countChunk();
     this.#hooks.onChunk(chunk);
     if (!this.push(chunk)) this.#pause();
   };
@@ -29,15 +29,15 @@ export class Upload extends Readable {
   constructor(request: IncomingMessage, begun: Buffer, hooks: UploadHooks) {
     super({ highWaterMark: 64 * 1024 });
     this.#request = request;
-    this.#begun = begun;
+    this.#prefix = begun;
     this.#hooks = hooks;
-    this.#pace = paceOf(request.socket);
+    this.#readLimiter = getReadLimiter(request.socket);
     request.on('data', this.#forward).on('end', this.#finish).pause();
   }
 
   override _read(): void {
-    const begun = this.#begun;
-    this.#begun = Buffer.alloc(0);
+    const begun = this.#prefix;
+    this.#prefix = Buffer.alloc(0);
     if (begun.length > 0 && !this.push(begun)) return;
     // Its end may have been told before anybody streamed: it comes in the same turn as the last bytes.
     if (this.#request.readableEnded) {
@@ -45,12 +45,12 @@ export class Upload extends Readable {
       return;
     }
     // Silence counts only while somebody listens: a slow upstream is not the client's fault.
-    this.#stopWatching ??= this.#hooks.watch();
+    this.#stopIdleTimer ??= this.#hooks.startIdleTimer();
     this.#request.resume();
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#stopWatching?.();
+    this.#stopIdleTimer?.();
     this.#request.off('data', this.#forward).off('end', this.#finish);
     // Who has been answered meanwhile may be read to the end of what it sends.
     if (this.#request.listenerCount('data') > 0) this.#request.resume();
@@ -59,8 +59,8 @@ export class Upload extends Readable {
   }
 
   #pause(): void {
-    this.#stopWatching?.();
-    this.#stopWatching = undefined;
+    this.#stopIdleTimer?.();
+    this.#stopIdleTimer = undefined;
     this.#request.pause();
   }
 }

@@ -5,13 +5,13 @@
 import type { Socket } from 'node:net';
 
 /** What is kept of one client. */
-const MOST_BYTES = 64 * 1024;
+const MAX_KEPT_BYTES = 64 * 1024;
 
 export class EarlyBytes {
   readonly #socket: Socket;
   readonly #chunks: Buffer[] = [];
   #length = 0;
-  readonly #onOverflow: () => void;
+  readonly #onBufferExceeded: () => void;
 
   /**
    * @param head what node:http has read already
@@ -19,31 +19,31 @@ export class EarlyBytes {
    */
   constructor(socket: Socket, head: Buffer, onOverflow: () => void) {
     this.#socket = socket;
-    this.#onOverflow = onOverflow;
+    this.#onBufferExceeded = onOverflow;
     // A client that half-closes before the 101 has left: no protocol is in use on the connection yet.
-    socket.once('end', this.#leave).on('data', this.#keep);
-    if (head.length > 0) this.#keep(head);
+    socket.once('end', this.#onEnd).on('data', this.#onData);
+    if (head.length > 0) this.#onData(head);
   }
 
   /** Ends the reading, and puts what has come back in front of what will come. */
-  putBack(): void {
-    this.#socket.off('end', this.#leave).off('data', this.#keep).pause();
+  unshift(): void {
+    this.#socket.off('end', this.#onEnd).off('data', this.#onData).pause();
     if (this.#length > 0) this.#socket.unshift(Buffer.concat(this.#chunks.splice(0)));
   }
 
   /** From now on what comes is not kept; the connection is read on. */
-  drop(): void {
-    this.#socket.off('data', this.#keep);
+  stopKeeping(): void {
+    this.#socket.off('data', this.#onData);
     this.#chunks.length = 0;
   }
 
-  readonly #leave = (): void => void this.#socket.destroy();
+  readonly #onEnd = (): void => void this.#socket.destroy();
 
-  readonly #keep = (chunk: Buffer): void => {
+  readonly #onData = (chunk: Buffer): void => {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
-    if (this.#length <= MOST_BYTES) return;
-    this.drop();
-    this.#onOverflow();
+    if (this.#length <= MAX_KEPT_BYTES) return;
+    this.stopKeeping();
+    this.#onBufferExceeded();
   };
 }

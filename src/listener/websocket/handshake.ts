@@ -5,46 +5,46 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ProxyServer } from 'http-proxy-3';
-import type { Egress } from '../../platform/egress/egress.ts';
+import type { ProxySelector } from '../../platform/egress/egress.ts';
 import { createTunnelAgent } from '../../platform/egress/tunnel-agent.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import { answerOutcome, failureOutcome, faultOf, isOwnEnd } from '../../exchange/attempt-outcome.ts';
-import type { ExchangeParts, Tally } from '../../exchange/exchange.ts';
-import type { Lifeline } from '../../exchange/lifeline.ts';
-import { nameEnd } from '../../exchange/stage.ts';
-import type { Permit, Standing } from '../../throttle/throttle.ts';
-import type { Trust } from '../../platform/tls.ts';
+import { labelResponse, labelFailure, toSidecarError, isLocalEnd } from '../../exchange/attempt-outcome.ts';
+import type { ExchangeParts, RequestStats } from '../../exchange/exchange.ts';
+import type { RequestLifetime } from '../../exchange/lifeline.ts';
+import { toStageError } from '../../exchange/stage.ts';
+import type { Permit, QueueClass } from '../../throttle/throttle.ts';
+import type { TlsContextProvider } from '../../platform/tls.ts';
 import type { Token } from '../../token/token.ts';
 import {
   abortedFailure,
-  describeConnectFailure,
-  describeExchangeFailure,
+  classifyConnectError,
+  classifyExchangeError,
   timeoutFailure,
   type UpstreamFailure,
 } from '../../upstream/failure.ts';
 import type { EarlyBytes } from './early-bytes.ts';
-import { replyRaw } from '../local-reply.ts';
-import { keepPace } from './refused-upgrade.ts';
-import { endTogether } from './tunnel-end.ts';
-import { requestHeaders, responseHeaders } from './upgrade-headers.ts';
-import { judgeUpgradeResponse } from './upgrade-response.ts';
+import { sendRawLocalReply } from '../local-reply.ts';
+import { limitBodyToClientPace } from './refused-upgrade.ts';
+import { closeTogether } from './tunnel-end.ts';
+import { buildUpgradeRequestHeaders, buildRefusalHeaders } from './upgrade-headers.ts';
+import { interceptUpgradeResponse } from './upgrade-response.ts';
 
 /** One upgrade to ask the upstream for. */
-export interface Upgrade {
+export interface PendingUpgrade {
   readonly request: IncomingMessage;
   readonly socket: Socket;
   /** What the client sends before the upstream has accepted. */
-  readonly early: EarlyBytes;
+  readonly earlyBytes: EarlyBytes;
   /** Path and query on the upstream. */
   readonly path: string;
   /** Whose turn in the queue it takes. */
-  readonly standing: Standing;
-  readonly lifeline: Lifeline;
-  readonly tally: Tally;
+  readonly queueClass: QueueClass;
+  readonly lifetime: RequestLifetime;
+  readonly stats: RequestStats;
 }
 
 /** The upstream's response to an upgrade, which has begun to go to the client. */
-export interface Handshaken {
+export interface HandshakeResult {
   readonly status: number;
   /** The connection that was upgraded; undefined when the upstream refused. */
   readonly upstream?: Socket;
@@ -56,38 +56,43 @@ export interface Handshaken {
  * Sends the upgrade; resolves when the upstream has responded.
  * @throws SidecarError, LifelineEnded; a SidecarError has been answered already
  */
-export type ShakeHands = (parts: ExchangeParts, upgrade: Upgrade, permit: Permit, token: Token) => Promise<Handshaken>;
+export type PerformHandshake = (
+  parts: ExchangeParts,
+  upgrade: PendingUpgrade,
+  permit: Permit,
+  token: Token,
+) => Promise<HandshakeResult>;
 
 /**
  * @param trust for an `https:` upstream; undefined for `http:`
  * @param egress the way to the upstream
  */
-export function createHandshake(trust: Trust | undefined, egress: Egress): ShakeHands {
+export function createHandshake(trust: TlsContextProvider | undefined, egress: ProxySelector): PerformHandshake {
   let proxy: ProxyServer | undefined;
   return async (parts, upgrade, permit, token) => {
     // Loaded by the first upgrade: most sidecars never see one.
     const { createProxyServer } = await import('http-proxy-3');
     // Unheard, it throws a client's reset, which is told of by the socket's 'close', and ends the process.
     proxy ??= createProxyServer().on('error', () => undefined);
-    const { ended } = upgrade.lifeline;
-    if (ended !== undefined) throw nameEnd('upstream', ended);
+    const { aborted } = upgrade.lifetime;
+    if (aborted !== undefined) throw toStageError('upstream', aborted);
     return new Handshake(parts, upgrade, permit, token).run(proxy, trust, egress);
   };
 }
 
 class Handshake {
   readonly #parts: ExchangeParts;
-  readonly #upgrade: Upgrade;
+  readonly #upgrade: PendingUpgrade;
   readonly #permit: Permit;
   readonly #token: Token;
   readonly #sentAt: number;
-  readonly #outcome = Promise.withResolvers<Handshaken>();
-  readonly #opening = new AbortController();
+  readonly #result = Promise.withResolvers<HandshakeResult>();
+  readonly #connectAborter = new AbortController();
   #proxyRequest: ClientRequest | undefined;
   #hasConnected = false;
-  #isOver = false;
+  #isSettled = false;
 
-  constructor(parts: ExchangeParts, upgrade: Upgrade, permit: Permit, token: Token) {
+  constructor(parts: ExchangeParts, upgrade: PendingUpgrade, permit: Permit, token: Token) {
     this.#parts = parts;
     this.#upgrade = upgrade;
     this.#permit = permit;
@@ -95,33 +100,37 @@ class Handshake {
     this.#sentAt = parts.clock.now();
   }
 
-  async run(proxy: ProxyServer, trust: Trust | undefined, egress: Egress): Promise<Handshaken> {
+  async run(
+    proxy: ProxyServer,
+    trust: TlsContextProvider | undefined,
+    egress: ProxySelector,
+  ): Promise<HandshakeResult> {
     const { clock, requestTimeoutMs } = this.#parts;
     const cancelTimer = clock.after(requestTimeoutMs, () => {
       this.#fail(timeoutFailure(requestTimeoutMs));
     });
-    const { lifeline } = this.#upgrade;
+    const { lifetime } = this.#upgrade;
     const abort = (): void => this.#fail(abortedFailure());
-    lifeline.onEnd(abort);
+    lifetime.onAbort(abort);
     try {
       this.#send(proxy, trust, egress);
-      return await this.#outcome.promise;
+      return await this.#result.promise;
     } finally {
       cancelTimer();
-      lifeline.offEnd(abort);
+      lifetime.offAbort(abort);
     }
   }
 
-  #send(proxy: ProxyServer, trust: Trust | undefined, egress: Egress): void {
+  #send(proxy: ProxyServer, trust: TlsContextProvider | undefined, egress: ProxySelector): void {
     const { request, socket, path } = this.#upgrade;
     const { requiredHeader, observe, upstream } = this.#parts;
     const { baseUrl } = upstream;
     const target = request.url;
-    const { headers, hadAuthorization } = requestHeaders(request, requiredHeader);
+    const { headers, hadAuthorization } = buildUpgradeRequestHeaders(request, requiredHeader);
     if (hadAuthorization) observe({ kind: 'authorization-overridden' });
     request.headers = headers;
     const onProxyRequest = (proxyRequest: ClientRequest, original: IncomingMessage): void => {
-      if (original === request) this.#watch(proxyRequest);
+      if (original === request) this.#prepareRequest(proxyRequest);
     };
     proxy.on('proxyReqWs', onProxyRequest);
     try {
@@ -136,14 +145,14 @@ class Handshake {
           target: baseUrl.origin,
           changeOrigin: true,
           ...(trust === undefined ? {} : { ssl: { secureContext: trust() } }),
-          ...(egressProxy && { agent: createTunnelAgent(egressProxy, baseUrl, this.#opening.signal) }),
+          ...(egressProxy && { agent: createTunnelAgent(egressProxy, baseUrl, this.#connectAborter.signal) }),
         },
         // Also called when an upgraded connection breaks: the handshake is long over then.
         (error) => {
-          this.#fail(this.#hasConnected ? describeExchangeFailure(error) : describeConnectFailure(error));
+          this.#fail(this.#hasConnected ? classifyExchangeError(error) : classifyConnectError(error));
         },
       );
-      if (this.#proxyRequest !== undefined) this.#judgeFirst(this.#proxyRequest);
+      if (this.#proxyRequest !== undefined) this.#interceptResponse(this.#proxyRequest);
     } catch (thrown) {
       this.#abandon();
       throw thrown;
@@ -156,15 +165,15 @@ class Handshake {
 
   /** Of what could not be sent nothing is left. */
   #abandon(): void {
-    this.#isOver = true;
-    this.#opening.abort();
+    this.#isSettled = true;
+    this.#connectAborter.abort();
     // http-proxy-3 does not hear it yet; unheard, its end would end the process.
     this.#proxyRequest?.on('error', () => undefined).destroy();
   }
 
-  #watch(proxyRequest: ClientRequest): void {
+  #prepareRequest(proxyRequest: ClientRequest): void {
     const { path } = this.#upgrade;
-    this.#permit.used();
+    this.#permit.markSent();
     const isSecure = this.#parts.upstream.baseUrl.protocol === 'https:';
     this.#proxyRequest = proxyRequest;
     // The joined path, byte for byte: http-proxy-3 would normalise it.
@@ -180,69 +189,73 @@ class Handshake {
     });
   }
 
-  #judgeFirst(proxyRequest: ClientRequest): void {
-    const { request, socket, early } = this.#upgrade;
-    judgeUpgradeResponse(proxyRequest, request.headers, {
-      accepted: (response, upstream, join) => {
-        if (this.#isOver) return void upstream.destroy();
-        early.putBack();
+  #interceptResponse(proxyRequest: ClientRequest): void {
+    const { request, socket, earlyBytes } = this.#upgrade;
+    interceptUpgradeResponse(proxyRequest, request.headers, {
+      onAccepted: (response, upstream, join) => {
+        if (this.#isSettled) return void upstream.destroy();
+        earlyBytes.unshift();
         // Each side may end its own half and read on.
         socket.allowHalfOpen = upstream.allowHalfOpen = true;
         join();
-        const whenClosed = endTogether(socket, upstream, this.#parts.clock);
-        this.#finish({ status: 101, upstream, whenClosed }, response);
+        const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
+        this.#complete({ status: 101, upstream, whenClosed }, response);
       },
-      refused: (response, passOn) => this.#passOn(response, passOn),
-      invalid: (failure) => this.#fail(failure),
+      onRefused: (response, passOn) => this.#relayRefusal(response, passOn),
+      onInvalid: (failure) => this.#fail(failure),
     });
   }
 
-  #passOn(response: IncomingMessage, passOn: () => void): void {
-    const { socket, lifeline, early } = this.#upgrade;
-    response.headers = responseHeaders(response);
-    early.drop();
+  #relayRefusal(response: IncomingMessage, passOn: () => void): void {
+    const { socket, lifetime, earlyBytes } = this.#upgrade;
+    response.headers = buildRefusalHeaders(response);
+    earlyBytes.stopKeeping();
     const whenClosed = new Promise<void>((resolve) => socket.once('close', resolve));
-    this.#finish({ status: response.statusCode ?? 502, whenClosed }, response);
+    this.#complete({ status: response.statusCode ?? 502, whenClosed }, response);
     // Cut short here, it is cut short for the client, whose connection ends with its lifeline.
-    const cut = (failure: UpstreamFailure): void => lifeline.end({ kind: 'failed', error: faultOf(failure) });
-    keepPace(response, socket, this.#parts, cut);
+    const cut = (failure: UpstreamFailure): void => lifetime.abort({ kind: 'failed', error: toSidecarError(failure) });
+    limitBodyToClientPace(response, socket, this.#parts, cut);
     response.once('close', () => {
       // The client has left, or has it all.
-      if (!socket.destroyed && !response.complete) cut(describeExchangeFailure(response.errored));
+      if (!socket.destroyed && !response.complete) cut(classifyExchangeError(response.errored));
     });
     passOn();
   }
 
-  #finish(handshaken: Handshaken, answer: IncomingMessage): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+  #complete(handshaken: HandshakeResult, answer: IncomingMessage): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
     const { status } = handshaken;
-    const { clock, observe, route, tokens, answerSignals } = this.#parts;
+    const { clock, observe, route, tokens, responseClassifier } = this.#parts;
     const statusText = answer.statusMessage ?? '';
-    const { result, isRateLimited } = answerSignals.read({ status, statusText, fields: answer.rawHeaders });
-    const outcome = status === 101 ? 'ok' : answerOutcome(status, isRateLimited);
+    const { permitReport, isRateLimited } = responseClassifier.classify({
+      status,
+      statusText,
+      headers: answer.rawHeaders,
+    });
+    const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);
     observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
-    this.#permit.report(result);
-    if (status === 401) void tokens.unauthorized(this.#token, new AbortController().signal);
-    this.#outcome.resolve(handshaken);
+    this.#permit.report(permitReport);
+    if (status === 401) void tokens.handleUnauthorized(this.#token, new AbortController().signal);
+    this.#result.resolve(handshaken);
   }
 
   #fail(failure: UpstreamFailure): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#isSettled) return;
+    this.#isSettled = true;
     const { clock, observe, route } = this.#parts;
-    const { lifeline, socket } = this.#upgrade;
-    const why = lifeline.ended?.end;
+    const { lifetime, socket } = this.#upgrade;
+    const why = lifetime.aborted?.reason;
     observe({
       ...{ kind: 'attempt-ended', route, durationMs: clock.now() - this.#sentAt },
-      outcome: failureOutcome(failure, why),
-      isOwn: isOwnEnd(failure, why),
+      outcome: labelFailure(failure, why),
+      isOwn: isLocalEnd(failure, why),
     });
-    const fault = lifeline.ended === undefined ? faultOf(failure) : nameEnd('upstream', lifeline.ended);
+    const fault = lifetime.aborted === undefined ? toSidecarError(failure) : toStageError('upstream', lifetime.aborted);
     // Before http-proxy-3 hears of it, which closes the socket.
-    if (fault instanceof SidecarError) replyRaw(socket, fault, clock);
-    this.#outcome.reject(fault);
-    this.#opening.abort();
+    if (fault instanceof SidecarError) sendRawLocalReply(socket, fault, clock);
+    this.#result.reject(fault);
+    this.#connectAborter.abort();
     this.#proxyRequest?.destroy();
   }
 }

@@ -5,10 +5,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import { silenceFailure, type UpstreamFailure } from '../../upstream/failure.ts';
+import { idleTimeoutFailure, type UpstreamFailure } from '../../upstream/failure.ts';
 
 /** The longest silence within the answer, milliseconds; 0 = no limit. */
-export interface AnswerPatience {
+export interface RefusedUpgradeBodyOptions {
   readonly clock: Clock;
   readonly bodyIdleTimeoutMs: number;
 }
@@ -17,10 +17,10 @@ export interface AnswerPatience {
  * Reads the answer no faster than the client does.
  * @param onSilence called once when it has come no further for too long, whoever is to blame; what becomes of it is the caller's
  */
-export function keepPace(
+export function limitBodyToClientPace(
   answer: IncomingMessage,
   socket: Duplex,
-  { clock, bodyIdleTimeoutMs }: AnswerPatience,
+  { clock, bodyIdleTimeoutMs }: RefusedUpgradeBodyOptions,
   onSilence: (failure: UpstreamFailure) => void,
 ): void {
   let silentSince = clock.now();
@@ -29,7 +29,7 @@ export function keepPace(
     const leftMs = silentSince + bodyIdleTimeoutMs - clock.now();
     // One timer, moved along when it fires: bytes cost nothing.
     if (leftMs > 0) cancel = clock.after(leftMs, look);
-    else onSilence(silenceFailure(answer.complete || answer.isPaused() ? 'client' : 'upstream', bodyIdleTimeoutMs));
+    else onSilence(idleTimeoutFailure(answer.complete || answer.isPaused() ? 'client' : 'upstream', bodyIdleTimeoutMs));
   };
   answer.on('data', () => {
     silentSince = clock.now();

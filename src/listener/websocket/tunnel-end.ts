@@ -6,16 +6,16 @@ import type { Socket } from 'node:net';
 import type { Cancel, Clock } from '../../platform/clock.ts';
 
 /** How long a connection of which one side has ended may stay without a byte that moves, milliseconds. */
-const STILL_MS = 1000;
+const IDLE_TIMEOUT_MS = 1000;
 /** The same while bytes are unwritten: their reader may be slow. */
-const UNWRITTEN_MS = 10_000;
+const UNWRITTEN_IDLE_TIMEOUT_MS = 10_000;
 
 /** Resolves when both sides of an upgraded connection are closed. */
-export function endTogether(client: Socket, upstream: Socket, clock: Clock): Promise<void> {
+export function closeTogether(client: Socket, upstream: Socket, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     let cancel: Cancel | undefined;
     const onEnd = (): void => {
-      cancel ??= destroyWhenStill([client, upstream], clock);
+      cancel ??= destroyWhenIdle([client, upstream], clock);
     };
     const onClose = (other: Socket): void => {
       onEnd();
@@ -37,7 +37,7 @@ export function endTogether(client: Socket, upstream: Socket, clock: Clock): Pro
  * Destroys connections on which nothing moves any more: no byte is written out, and, while all of them are open, none is received.
  * @returns cancels the watch
  */
-function destroyWhenStill(sockets: readonly Socket[], clock: Clock): Cancel {
+function destroyWhenIdle(sockets: readonly Socket[], clock: Clock): Cancel {
   const measure = (): string => {
     const open = sockets.filter(({ destroyed }) => !destroyed);
     const received = open.length > 1 ? open.map(({ bytesRead }) => bytesRead) : [];
@@ -48,12 +48,13 @@ function destroyWhenStill(sockets: readonly Socket[], clock: Clock): Cancel {
   let cancel: Cancel;
   const look = (): void => {
     const now = measure();
-    stillMs = now === seen ? stillMs + STILL_MS : 0;
+    stillMs = now === seen ? stillMs + IDLE_TIMEOUT_MS : 0;
     seen = now;
     const isUnwritten = sockets.some(({ destroyed, writableLength }) => !destroyed && writableLength > 0);
-    if (stillMs < (isUnwritten ? UNWRITTEN_MS : STILL_MS)) cancel = clock.after(STILL_MS, look);
+    if (stillMs < (isUnwritten ? UNWRITTEN_IDLE_TIMEOUT_MS : IDLE_TIMEOUT_MS))
+      cancel = clock.after(IDLE_TIMEOUT_MS, look);
     else for (const socket of sockets) socket.destroy();
   };
-  cancel = clock.after(STILL_MS, look);
+  cancel = clock.after(IDLE_TIMEOUT_MS, look);
   return () => cancel();
 }

@@ -1,16 +1,16 @@
 /** The header fields of an upgrade on both sides of the sidecar, as http-proxy-3 takes them. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { endToEndRequestFields, endToEndResponseFields } from '../../upstream/fields.ts';
+import { filterRequestHeaders, rewriteResponseHeaders } from '../../upstream/fields.ts';
 
 /**
  * The end-to-end fields of the request, and of the connection-specific ones those that make the upgrade.
  * @param requiredHeader a field that is the sidecar's own
  */
-export function requestHeaders(
+export function buildUpgradeRequestHeaders(
   request: IncomingMessage,
   requiredHeader: string | undefined,
 ): { readonly headers: Record<string, string>; readonly hadAuthorization: boolean } {
-  const { fields, hadAuthorization } = endToEndRequestFields(request.rawHeaders, requiredHeader);
+  const { headers: fields, hadAuthorization } = filterRequestHeaders(request.rawHeaders, requiredHeader);
   const headers = Object.create(null) as Record<string, string>;
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const name = (fields[at] ?? '').toLowerCase();
@@ -21,9 +21,9 @@ export function requestHeaders(
 }
 
 /** The end-to-end fields of a response that is no upgrade; the connection is closed after it. */
-export function responseHeaders({ headers, rawHeaders }: IncomingMessage): IncomingHttpHeaders {
+export function buildRefusalHeaders({ headers, rawHeaders }: IncomingMessage): IncomingHttpHeaders {
   const kept = new Set(
-    endToEndResponseFields(rawHeaders, (location) => location, undefined)
+    rewriteResponseHeaders(rawHeaders, (location) => location, undefined)
       .filter((_, at) => at % 2 === 0)
       .map((name) => name.toLowerCase()),
   );

@@ -6,15 +6,15 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { buildConnector as undici } from 'undici';
 import type { Clock } from '../clock.ts';
-import type { Egress, Proxy } from './egress.ts';
-import { addressOf } from './egress.ts';
-import { describeProxySilence } from './proxy-fault.ts';
+import type { ProxySelector, ForwardProxy } from './egress.ts';
+import { getHostAndPort } from './egress.ts';
+import { createProxyTimeoutFault } from './proxy-fault.ts';
 import { openTunnel } from './tunnel.ts';
 import { buildConnector } from '../undici.ts';
 
 export interface EgressConnectorOptions {
   readonly destination: URL;
-  readonly egress: Egress;
+  readonly egress: ProxySelector;
   /** For `https:` destinations. */
   readonly secureContext: SecureContext | undefined;
   /** From the first step, a name lookup or the proxy's, to the end of the TLS handshake; milliseconds. */
@@ -36,11 +36,11 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
     // Undici's types leave out what it hands on to the socket.
     ...({ signal } satisfies { signal: AbortSignal | undefined }),
   });
-  return proxy === undefined ? connect : tunnelled(proxy, connect, options);
+  return proxy === undefined ? connect : buildTunnelConnector(proxy, connect, options);
 }
 
-function tunnelled(
-  proxy: Proxy,
+function buildTunnelConnector(
+  proxy: ForwardProxy,
   connect: undici.connector,
   { destination, timeoutMs, clock, signal: outer }: EgressConnectorOptions,
 ): undici.connector {
@@ -48,7 +48,7 @@ function tunnelled(
     const silence = new AbortController();
     const signal = outer === undefined ? silence.signal : AbortSignal.any([silence.signal, outer]);
     const cancelTimer = clock.after(timeoutMs, () => {
-      silence.abort(describeProxySilence(proxy.url.host, timeoutMs));
+      silence.abort(createProxyTimeoutFault(proxy.url.host, timeoutMs));
     });
     let isOver = false;
     const conclude: undici.Callback = (...outcome) => {
@@ -60,13 +60,13 @@ function tunnelled(
       // What TLS says of a tunnel that was closed under it tells nobody anything.
       conclude((signal.aborted ? signal.reason : error) as Error, null);
     };
-    openTunnel(proxy, addressOf(destination), signal).then((tunnel) => {
+    openTunnel(proxy, getHostAndPort(destination), signal).then((tunnel) => {
       const giveUp = (): void => {
         tunnel.destroy();
         fail(undefined);
       };
       signal.addEventListener('abort', giveUp, { once: true });
-      secure(connect, { ...terms, httpSocket: tunnel }, (...outcome) => {
+      startTlsIfHttps(connect, { ...terms, httpSocket: tunnel }, (...outcome) => {
         signal.removeEventListener('abort', giveUp);
         if (outcome[0] === null) conclude(...outcome);
         else fail(outcome[0]);
@@ -76,7 +76,7 @@ function tunnelled(
 }
 
 /** TLS with the destination, inside the tunnel, where its scheme asks for it. */
-function secure(
+function startTlsIfHttps(
   connect: undici.connector,
   terms: undici.Options & { readonly httpSocket: Socket },
   done: undici.Callback,

@@ -3,11 +3,11 @@
  * way is tunnel.ts's and connector.ts's.
  */
 import { isLoopbackHost } from '../loopback.ts';
-import { followTrust } from '../tls.ts';
-import type { Trust } from '../tls.ts';
-import { readExemption } from './no-proxy.ts';
+import { createTlsContextProvider } from '../tls.ts';
+import type { TlsContextProvider } from '../tls.ts';
+import { parseNoProxyEntry } from './no-proxy.ts';
 
-export interface EgressOptions {
+export interface ProxySelectorOptions {
   /** For `https:` destinations; user information in it becomes Basic credentials. */
   readonly proxy: URL | undefined;
   /** For `http:` destinations. */
@@ -19,35 +19,35 @@ export interface EgressOptions {
 }
 
 /** A forward proxy. */
-export interface Proxy {
+export interface ForwardProxy {
   /** May hold a password: to be shown by its `host` only. */
   readonly url: URL;
   /** For an `https:` proxy. */
-  readonly trust: Trust | undefined;
+  readonly tlsContext: TlsContextProvider | undefined;
 }
 
 /** The proxy for a destination; undefined = directly. */
-export type Egress = (destination: URL) => Proxy | undefined;
+export type ProxySelector = (destination: URL) => ForwardProxy | undefined;
 
 /** Without a proxy. */
-export const goDirectly: Egress = () => undefined;
+export const selectNoProxy: ProxySelector = () => undefined;
 
 /** @throws Error in words for people when the file of authorities cannot be used */
-export function createEgress({ proxy, httpProxy, noProxy, caFile }: EgressOptions): Egress {
-  if (proxy === undefined && httpProxy === undefined) return goDirectly;
-  const exemptions = noProxy.map(readExemption).filter((exemption) => exemption !== undefined);
+export function createProxySelector({ proxy, httpProxy, noProxy, caFile }: ProxySelectorOptions): ProxySelector {
+  if (proxy === undefined && httpProxy === undefined) return selectNoProxy;
+  const exemptions = noProxy.map(parseNoProxyEntry).filter((exemption) => exemption !== undefined);
   const isSecure = [proxy, httpProxy].some((url) => url?.protocol === 'https:');
-  const trust = isSecure ? followTrust(caFile) : undefined;
+  const trust = isSecure ? createTlsContextProvider(caFile) : undefined;
   return (destination) => {
     const url = destination.protocol === 'https:' ? proxy : httpProxy;
-    const { host, port } = addressOf(destination);
+    const { host, port } = getHostAndPort(destination);
     const isDirect = isLoopbackHost(host) || exemptions.some((covers) => covers(host, port));
-    return url === undefined || isDirect ? undefined : { url, trust };
+    return url === undefined || isDirect ? undefined : { url, tlsContext: trust };
   };
 }
 
 /** Where a URL leads: the host without brackets or a dot at its end, and the port, its scheme's own where none is named. */
-export function addressOf({ hostname, port, protocol }: URL): { readonly host: string; readonly port: number } {
+export function getHostAndPort({ hostname, port, protocol }: URL): { readonly host: string; readonly port: number } {
   const host = hostname.replace(/^\[|\]$|\.$/g, '');
   return { host, port: Number(port || (protocol === 'https:' ? 443 : 80)) };
 }

@@ -5,38 +5,39 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
 
 /** Whether an entry covers a host (lower case, without brackets) and port. */
-export type Exemption = (host: string, port: number) => boolean;
+export type NoProxyMatcher = (host: string, port: number) => boolean;
 
-const NAME = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/;
+const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/;
 
 /**
  * Reads one entry, case not minding: `*`; a name, which covers itself and all below it; `.suffix` or `*.suffix`, which covers what
  * is below; an address; a network (`10.0.0.0/8`). All but the first and the last may have a `:port`. Undefined for other text.
  */
-export function readExemption(entry: string): Exemption | undefined {
+export function parseNoProxyEntry(entry: string): NoProxyMatcher | undefined {
   const text = entry.toLowerCase();
   if (text === '*') return () => true;
-  if (text.includes('/')) return readNetwork(text);
+  if (text.includes('/')) return parseNetworkEntry(text);
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
   // An IPv6 address without brackets has no port.
   const host = bracketed ?? plain ?? (isIP(text) === 6 ? text : undefined);
   if (host === undefined) return undefined;
-  const covers = bracketed === undefined ? readHost(host) : isIP(host) === 6 ? readNetwork(`${host}/128`) : undefined;
+  const covers =
+    bracketed === undefined ? parseHostEntry(host) : isIP(host) === 6 ? parseNetworkEntry(`${host}/128`) : undefined;
   if (covers === undefined || digits === undefined) return covers;
   return (found, port) => port === Number(digits) && covers(found, port);
 }
 
-function readHost(text: string): Exemption | undefined {
+function parseHostEntry(text: string): NoProxyMatcher | undefined {
   const version = isIP(text);
-  if (version !== 0) return readNetwork(`${text}/${version === 4 ? '32' : '128'}`);
+  if (version !== 0) return parseNetworkEntry(`${text}/${version === 4 ? '32' : '128'}`);
   const [, dot, name = ''] = /^(\*?\.)?(.*?)\.?$/.exec(text) ?? [];
   // Digits and dots alone are an IPv4 address or a mistake, never a name.
-  if (!NAME.test(name) || /^[0-9.]+$/.test(name)) return undefined;
+  if (!HOST_NAME.test(name) || /^[0-9.]+$/.test(name)) return undefined;
   const below = `.${name}`;
   return dot === undefined ? (host) => host === name || host.endsWith(below) : (host) => host.endsWith(below);
 }
 
-function readNetwork(text: string): Exemption | undefined {
+function parseNetworkEntry(text: string): NoProxyMatcher | undefined {
   const [, address = '', digits] = /^([0-9a-f:.]+)\/(\d{1,3})$/.exec(text) ?? [];
   const version = isIP(address);
   const prefix = Number(digits);

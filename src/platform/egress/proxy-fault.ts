@@ -9,17 +9,17 @@ export class ProxyFault extends Error {
   override readonly name = 'ProxyFault';
   readonly proxyStatus: ProxyStatusError;
   /** True when trying again cannot help until somebody changes a setting. */
-  readonly permanent: boolean;
+  readonly isPermanent: boolean;
 
   /** @param message one clause that begins with the proxy, fit for a client and a log */
   constructor(message: string, proxyStatus: ProxyStatusError, permanent: boolean) {
     super(message);
     this.proxyStatus = proxyStatus;
-    this.permanent = permanent;
+    this.isPermanent = permanent;
   }
 }
 
-const UNREACHABLE: Readonly<Record<string, readonly [ProxyStatusError, string]>> = {
+const CONNECT_FAILURES: Readonly<Record<string, readonly [ProxyStatusError, string]>> = {
   ECONNREFUSED: ['connection_refused', 'refused the connection'],
   ECONNRESET: ['connection_terminated', 'cut the connection'],
   EPIPE: ['connection_terminated', 'cut the connection'],
@@ -33,8 +33,8 @@ const UNREACHABLE: Readonly<Record<string, readonly [ProxyStatusError, string]>>
 const CERTIFICATE_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT|HOSTNAME_MISMATCH)/;
 
 /** The connection to the proxy failed. @param proxy host and port */
-export function describeProxyFailure(proxy: string, error: unknown): ProxyFault {
-  const code = codeOf(error);
+export function createProxyConnectionFault(proxy: string, error: unknown): ProxyFault {
+  const code = connectionErrorCode(error);
   const name = `the egress proxy ${proxy}`;
   if (CERTIFICATE_CODE.test(code)) {
     const words = `has a certificate that is not trusted (${code}); set egress.caFile if a private authority signed it`;
@@ -42,12 +42,12 @@ export function describeProxyFailure(proxy: string, error: unknown): ProxyFault 
   }
   if (code.startsWith('HPE_'))
     return new ProxyFault(`${name} does not speak HTTP (${code})`, 'http_protocol_error', true);
-  const [status, words] = UNREACHABLE[code] ?? (['destination_unavailable', 'cannot be talked to'] as const);
+  const [status, words] = CONNECT_FAILURES[code] ?? (['destination_unavailable', 'cannot be talked to'] as const);
   return new ProxyFault(`${name} ${words} (${code})`, status, false);
 }
 
 /** The proxy answered something other than success. @param destination host and port */
-export function describeProxyRefusal(proxy: string, destination: string, status: number): ProxyFault {
+export function createProxyRefusalFault(proxy: string, destination: string, status: number): ProxyFault {
   const name = `the egress proxy ${proxy}`;
   const answer = `(${String(status)})`;
   // To a wrong password, unlike to none, tinyproxy answers as an origin would.
@@ -65,14 +65,14 @@ export function describeProxyRefusal(proxy: string, destination: string, status:
 }
 
 /** Nothing was heard for the whole time that a connection may take to open. */
-export function describeProxySilence(proxy: string, afterMs: number): ProxyFault {
+export function createProxyTimeoutFault(proxy: string, afterMs: number): ProxyFault {
   const words = `opened no connection within ${String(afterMs)} ms`;
   return new ProxyFault(`the egress proxy ${proxy} ${words}`, 'connection_timeout', false);
 }
 
-function codeOf(error: unknown): string {
+function connectionErrorCode(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'unknown';
   if ('code' in error && typeof error.code === 'string') return error.code;
-  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
+  if ('errors' in error && Array.isArray(error.errors)) return connectionErrorCode(error.errors[0]);
   return 'unknown';
 }

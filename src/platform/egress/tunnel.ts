@@ -6,12 +6,12 @@ import { request as requestPlain } from '../http.ts';
 import { request as requestSecure } from 'node:https';
 import { isIPv6 } from 'node:net';
 import type { Socket } from 'node:net';
-import type { Trust } from '../tls.ts';
-import { addressOf } from './egress.ts';
-import type { Proxy } from './egress.ts';
-import { describeProxyFailure, describeProxyRefusal } from './proxy-fault.ts';
+import type { TlsContextProvider } from '../tls.ts';
+import { getHostAndPort } from './egress.ts';
+import type { ForwardProxy } from './egress.ts';
+import { createProxyConnectionFault, createProxyRefusalFault } from './proxy-fault.ts';
 
-export interface Destination {
+export interface TunnelDestination {
   /** Without brackets. */
   readonly host: string;
   readonly port: number;
@@ -21,25 +21,30 @@ export interface Destination {
  * Resolves with a connection on which the next byte is the destination's. The signal ends the try, not the tunnel.
  * @throws ProxyFault; the signal's reason
  */
-export function openTunnel({ url, trust }: Proxy, destination: Destination, signal: AbortSignal): Promise<Socket> {
-  const authority = authorityOf(destination);
-  const { host, port } = addressOf(url);
+export function openTunnel(
+  { url, tlsContext }: ForwardProxy,
+  destination: TunnelDestination,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const authority = formatAuthority(destination);
+  const { host, port } = getHostAndPort(url);
   const terms = {
     method: 'CONNECT',
     host,
     port,
     path: authority,
-    headers: fieldsFor(url, authority),
+    headers: buildConnectHeaders(url, authority),
     agent: false,
     insecureHTTPParser: false,
     signal,
   };
   return new Promise((resolve, reject) => {
-    const request = trust === undefined ? requestPlain(terms) : requestSecure({ ...terms, ...secured(trust) });
+    const request =
+      tlsContext === undefined ? requestPlain(terms) : requestSecure({ ...terms, ...buildTlsOptions(tlsContext) });
     // Node would ask for the connection to be closed, which some proxies do with the tunnel.
     request.removeHeader('connection');
     request.once('error', (error) => {
-      reject(signal.aborted ? (signal.reason as Error) : describeProxyFailure(url.host, error));
+      reject(signal.aborted ? (signal.reason as Error) : createProxyConnectionFault(url.host, error));
     });
     request.once('connect', (answer, socket, head: Buffer) => {
       const status = answer.statusCode ?? 0;
@@ -48,30 +53,30 @@ export function openTunnel({ url, trust }: Proxy, destination: Destination, sign
         resolve(socket);
       } else {
         socket.destroy();
-        reject(describeProxyRefusal(url.host, authority, status));
+        reject(createProxyRefusalFault(url.host, authority, status));
       }
     });
     // An answer to CONNECT is told by the event above, whatever its status.
     request.once('response', (answer) => {
       answer.destroy();
-      reject(describeProxyRefusal(url.host, authority, answer.statusCode ?? 0));
+      reject(createProxyRefusalFault(url.host, authority, answer.statusCode ?? 0));
     });
     request.end();
   });
 }
 
 /** Node's types know of no ready context here; its HTTPS client hands it on to TLS as it does all the rest. */
-function secured(trust: Trust): object {
+function buildTlsOptions(trust: TlsContextProvider): object {
   return { secureContext: trust(), rejectUnauthorized: true };
 }
 
-function fieldsFor({ username, password }: URL, authority: string): Record<string, string> {
+function buildConnectHeaders({ username, password }: URL, authority: string): Record<string, string> {
   const fields: Record<string, string> = { host: authority };
   if (username === '' && password === '') return fields;
   const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { ...fields, 'proxy-authorization': `Basic ${Buffer.from(user, 'utf8').toString('base64')}` };
 }
 
-function authorityOf({ host, port }: Destination): string {
+function formatAuthority({ host, port }: TunnelDestination): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${String(port)}`;
 }

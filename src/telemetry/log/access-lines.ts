@@ -4,10 +4,10 @@
  */
 import type { Random } from '../../platform/clock.ts';
 import type { RequestEnded } from '../events.ts';
-import { cut, tenths } from './shown.ts';
+import { truncate, roundToTenths } from './shown.ts';
 
 /** Which requests are logged. */
-export interface Sampling {
+export interface AccessLogSampling {
   /** The share of successful, fast requests that is logged, 0 to 1. */
   readonly share: number;
   /** From this duration on a request is slow. */
@@ -16,10 +16,10 @@ export interface Sampling {
 }
 
 /** Undefined: this request is left out. */
-export type DescribeRequest = (event: RequestEnded) => Readonly<Record<string, unknown>> | undefined;
+export type DescribeAccess = (event: RequestEnded) => Readonly<Record<string, unknown>> | undefined;
 
 /** @param sampling Default: every request is logged, and no line speaks of it */
-export function createAccessLines(sampling?: Sampling): DescribeRequest {
+export function createAccessDescriber(sampling?: AccessLogSampling): DescribeAccess {
   if (sampling === undefined || sampling.share >= 1) return (event) => accessFields(event, undefined);
   const { share, slowMs, random } = sampling;
   return (event) => {
@@ -34,18 +34,18 @@ function isOrdinary({ code, fault, localReply, durationMs }: RequestEnded, slowM
 
 function accessFields(event: RequestEnded, sampled: number | undefined): Readonly<Record<string, unknown>> {
   return {
-    method: cut(event.method),
-    path: cut(event.path),
+    method: truncate(event.method),
+    path: truncate(event.path),
     route: event.route,
     code: event.code,
     source: event.source,
     localReply: event.localReply,
-    durationMs: tenths(event.durationMs),
-    queuedMs: tenths(event.queuedMs),
+    durationMs: roundToTenths(event.durationMs),
+    queuedMs: roundToTenths(event.queuedMs),
     attempts: event.attempts,
     requestBytes: event.requestBytes,
     responseBytes: event.responseBytes,
-    fault: event.fault === undefined ? undefined : cut(event.fault),
+    fault: event.fault === undefined ? undefined : truncate(event.fault),
     traceId: event.traceId,
     sampled,
   };

@@ -3,24 +3,24 @@
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
 
-export interface DamperOptions<T> {
+export interface EventCoalescerOptions<T> {
   readonly clock: Clock;
   /** Milliseconds between summaries. */
   readonly windowMs: number;
   /** Told at once, after a whole window without an event. */
-  readonly first: (event: T) => void;
+  readonly onFirst: (event: T) => void;
   /** Told at the end of a window that held `count` further events, `last` the latest. */
-  readonly summary: (count: number, last: T) => void;
+  readonly onSummary: (count: number, last: T) => void;
 }
 
-export interface Damper<T> {
-  tell(event: T): void;
+export interface EventCoalescer<T> {
+  add(event: T): void;
   /** Tells what is held back and ends the timer. */
   stop(): void;
 }
 
 /** A damper at rest. */
-function createDamper<T>({ clock, windowMs, first, summary }: DamperOptions<T>): Damper<T> {
+function createCoalescer<T>({ clock, windowMs, onFirst, onSummary }: EventCoalescerOptions<T>): EventCoalescer<T> {
   let cancel: Cancel | undefined;
   let held: { count: number; last: T } | undefined;
 
@@ -28,7 +28,7 @@ function createDamper<T>({ clock, windowMs, first, summary }: DamperOptions<T>):
     if (held === undefined) return false;
     const { count, last } = held;
     held = undefined;
-    summary(count, last);
+    onSummary(count, last);
     return true;
   };
   const openWindow = (): void => {
@@ -39,12 +39,12 @@ function createDamper<T>({ clock, windowMs, first, summary }: DamperOptions<T>):
   };
 
   return {
-    tell(event) {
+    add(event) {
       if (cancel !== undefined) {
         held = { count: (held?.count ?? 0) + 1, last: event };
         return;
       }
-      first(event);
+      onFirst(event);
       openWindow();
     },
     stop() {
@@ -56,14 +56,17 @@ function createDamper<T>({ clock, windowMs, first, summary }: DamperOptions<T>):
 }
 
 /** A damper of its own for each name, such as a route's. */
-export function dampEach<T>(nameOf: (event: T) => string, options: DamperOptions<T>): Damper<T> {
-  const dampers = new Map<string, Damper<T>>();
+export function createKeyedCoalescer<T>(
+  nameOf: (event: T) => string,
+  options: EventCoalescerOptions<T>,
+): EventCoalescer<T> {
+  const dampers = new Map<string, EventCoalescer<T>>();
   return {
-    tell(event) {
+    add(event) {
       const name = nameOf(event);
       let damper = dampers.get(name);
-      if (damper === undefined) dampers.set(name, (damper = createDamper(options)));
-      damper.tell(event);
+      if (damper === undefined) dampers.set(name, (damper = createCoalescer(options)));
+      damper.add(event);
     },
     stop() {
       for (const damper of dampers.values()) damper.stop();

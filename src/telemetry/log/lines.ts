@@ -2,36 +2,36 @@
 import { pino } from 'pino';
 import type { Logger } from 'pino';
 import type { Clock } from '../../platform/clock.ts';
-import type { DescribeRequest } from './access-lines.ts';
+import type { DescribeAccess } from './access-lines.ts';
 import type { LogSink } from './log-sink.ts';
-import { RequestLines } from './request-lines.ts';
+import { RequestLogBatch } from './request-lines.ts';
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
-export interface LinesOptions {
+export interface EventLoggerOptions {
   readonly level: LogLevel;
   readonly clock: Clock;
   readonly sink: LogSink;
-  readonly describeRequest: DescribeRequest;
+  readonly describeRequest: DescribeAccess;
 }
 
 /** A logger, and the requests whose lines are written many at a time; whatever else it writes comes behind them. */
-export function createLines({ level, clock, sink, describeRequest }: LinesOptions): {
+export function createEventLogger({ level, clock, sink, describeRequest }: EventLoggerOptions): {
   readonly logger: Logger;
-  readonly requests: RequestLines;
+  readonly requests: RequestLogBatch;
 } {
   let happenedAt: number | undefined;
-  const logger = createLogger(
+  const logger = createPinoLogger(
     level,
     () => happenedAt ?? clock.wallNow(),
     (line) => {
-      requests.tellAll();
+      requests.writeAll();
       sink.write(line);
     },
   );
-  const requests = new RequestLines({
+  const requests = new RequestLogBatch({
     clock,
-    tell(event, wallAt) {
+    writeLine(event, wallAt) {
       const fields = describeRequest(event);
       happenedAt = wallAt;
       if (fields !== undefined) logger.info(fields, 'request');
@@ -42,7 +42,7 @@ export function createLines({ level, clock, sink, describeRequest }: LinesOption
   return { logger, requests };
 }
 
-function createLogger(level: LogLevel, wallNow: () => number, write: (line: string) => void): Logger {
+function createPinoLogger(level: LogLevel, wallNow: () => number, write: (line: string) => void): Logger {
   let writtenAt = NaN;
   let written = '';
   return pino(

@@ -5,21 +5,21 @@
  * counted wrongly. Not pino.destination: its write occupies a thread of the pool and keeps process.exit from ending.
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import type { LogTrouble } from '../events.ts';
-import { Backoff, codeOf, isBusy, isReaderGone, type LogWriter } from './log-writer.ts';
+import type { LogDeliveryProblem } from '../events.ts';
+import { LogWriteBackoff, errorCodeOf, isBusy, isReaderGone, type LogWriter } from './log-writer.ts';
 
 /** Lines are handed on when this many characters have gathered ... */
 const BATCH_CHARS = 16_384;
 /** ... or this long after the first of them. */
-const GATHER_MS = 250;
+const BATCH_DELAY_MS = 250;
 const MAX_BUFFERED_BYTES = 1024 * 1024;
 /** The most that UTF-8 needs for a UTF-16 code unit. */
-const BYTES_A_CHAR = 3;
+const MAX_BYTES_PER_CHAR = 3;
 /** Room for a batch of whatever characters, and for the line that filled it. */
-const SPARE_BYTES = (BATCH_CHARS + 4096) * BYTES_A_CHAR;
-const DROP_NOTICE_EVERY_MS = 5000;
-const LINE_END = 10;
-const NOTHING = new Uint8Array();
+const ENCODE_BUFFER_BYTES = (BATCH_CHARS + 4096) * MAX_BYTES_PER_CHAR;
+const DROP_NOTICE_INTERVAL_MS = 5000;
+const LINE_FEED = 10;
+const NO_BYTES = new Uint8Array();
 
 export interface LogSinkOptions {
   readonly writer: LogWriter;
@@ -30,7 +30,7 @@ export interface LogSinkOptions {
    * Called when the destination takes lines again after it has refused some, or after lines were dropped; at most every 5 s.
    * @param trouble what is over; `lostLines` may be 0 after a refusal
    */
-  readonly onRecovered: (trouble: LogTrouble) => void;
+  readonly onRecovered: (trouble: LogDeliveryProblem) => void;
 }
 
 /** A bounded way to one destination. Never throws, never blocks on its own account. */
@@ -38,18 +38,18 @@ export class LogSink {
   readonly #writer: LogWriter;
   readonly #redact: (lines: string) => string;
   readonly #clock: Clock;
-  readonly #onRecovered: (trouble: LogTrouble) => void;
-  readonly #backoff = new Backoff();
+  readonly #onRecovered: (trouble: LogDeliveryProblem) => void;
+  readonly #backoff = new LogWriteBackoff();
   #gathered = '';
   /** Redacted batches that wait behind the one that is being written. */
   readonly #batches: string[] = [];
   #batchedChars = 0;
   /** What the destination has yet to take of the batch that is being written; lies in `#spare` if that was long enough. */
-  #rest: Uint8Array = NOTHING;
+  #rest: Uint8Array = NO_BYTES;
   /** The rest begins with the end of a line whose beginning was taken. */
   #isMidLine = false;
   /** Batch after batch is encoded into it. Buffers of their own add up to 17 MB before V8 collects them. */
-  readonly #spare = Buffer.allocUnsafeSlow(SPARE_BYTES);
+  readonly #spare = Buffer.allocUnsafeSlow(ENCODE_BUFFER_BYTES);
   #cancelFlush: Cancel | undefined;
   #cancelRetry: Cancel | undefined;
   #cancelNotice: Cancel | undefined;
@@ -76,7 +76,7 @@ export class LogSink {
   }
 
   /** Undefined when lines reach their destination. */
-  get trouble(): LogTrouble | undefined {
+  get deliveryProblem(): LogDeliveryProblem | undefined {
     const lostLines = this.#dropped - this.#reportedDrops;
     if (this.#refusal === undefined && (lostLines === 0 || !this.#hasWaiting())) return undefined;
     return { code: this.#refusal, lostLines };
@@ -90,7 +90,7 @@ export class LogSink {
     }
     this.#gathered += line;
     if (this.#gathered.length >= BATCH_CHARS) this.flush();
-    else this.#cancelFlush ??= this.#clock.after(GATHER_MS, () => this.flush());
+    else this.#cancelFlush ??= this.#clock.after(BATCH_DELAY_MS, () => this.flush());
   }
 
   /** Hands on what has gathered, unless the destination is given time at the moment. */
@@ -126,7 +126,7 @@ export class LogSink {
       const end = (): void => {
         cancel();
         this.#stopTimers();
-        this.#dropWaiting(NOTHING);
+        this.#dropWaiting(NO_BYTES);
         resolve();
       };
       const cancel = this.#clock.after(timeoutMs, end);
@@ -147,7 +147,7 @@ export class LogSink {
     try {
       while (this.#rest.length > 0 || this.#encodeNext()) if (!this.#writeRest()) break;
     } catch (error) {
-      this.#onRefused(codeOf(error));
+      this.#onRefused(errorCodeOf(error));
     }
     this.#reportRecovery();
     if (!this.#hasWaiting() || this.#refusal !== undefined) this.#onDone?.();
@@ -157,10 +157,10 @@ export class LogSink {
   #writeRest(): boolean {
     const taken = this.#writer.write(this.#rest);
     if (taken === 0) {
-      this.#retryAfter(this.#backoff.next(true));
+      this.#retryAfter(this.#backoff.nextDelayMs(true));
       return false;
     }
-    this.#isMidLine = this.#rest[taken - 1] !== LINE_END;
+    this.#isMidLine = this.#rest[taken - 1] !== LINE_FEED;
     this.#rest = this.#rest.subarray(taken);
     this.#backoff.reset();
     this.#pastRefusal ??= this.#refusal;
@@ -172,7 +172,7 @@ export class LogSink {
     const batch = this.#batches.shift();
     if (batch === undefined) return false;
     this.#batchedChars -= batch.length;
-    const isShort = batch.length * BYTES_A_CHAR <= this.#spare.length;
+    const isShort = batch.length * MAX_BYTES_PER_CHAR <= this.#spare.length;
     this.#rest = isShort ? this.#spare.subarray(0, this.#spare.write(batch, 'utf8')) : Buffer.from(batch, 'utf8');
     return true;
   }
@@ -181,7 +181,7 @@ export class LogSink {
     const busy = isBusy(code);
     if (!busy) this.#refusal = code;
     if (isReaderGone(code)) this.#dropWaiting(this.#tornEnd());
-    this.#retryAfter(this.#backoff.next(busy));
+    this.#retryAfter(this.#backoff.nextDelayMs(busy));
   }
 
   #retryAfter(delayMs: number): void {
@@ -193,7 +193,7 @@ export class LogSink {
 
   /** The line whose beginning was written: its end must be written next. */
   #tornEnd(): Uint8Array {
-    return this.#isMidLine ? this.#rest.subarray(0, this.#rest.indexOf(LINE_END) + 1) : NOTHING;
+    return this.#isMidLine ? this.#rest.subarray(0, this.#rest.indexOf(LINE_FEED) + 1) : NO_BYTES;
   }
 
   #dropWaiting(keep: Uint8Array): void {
@@ -219,7 +219,7 @@ export class LogSink {
     }
     this.#reportedDrops = this.#dropped;
     this.#pastRefusal = undefined;
-    this.#noticeAt = this.#clock.now() + DROP_NOTICE_EVERY_MS;
+    this.#noticeAt = this.#clock.now() + DROP_NOTICE_INTERVAL_MS;
     this.#onRecovered({ code, lostLines });
   }
 
@@ -234,6 +234,6 @@ export class LogSink {
 
 function countLines(bytes: Uint8Array): number {
   let lines = 0;
-  for (let at = bytes.indexOf(LINE_END); at !== -1; at = bytes.indexOf(LINE_END, at + 1)) lines++;
+  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) lines++;
   return lines;
 }

@@ -43,21 +43,21 @@ export function isReaderGone(code: string): boolean {
   return READER_GONE_CODES.has(code);
 }
 
-export function codeOf(error: unknown): string {
+export function errorCodeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
 
 /** A pipe that is full may be empty a moment later; a disk that is full is not. */
-const BUSY_MS = { first: 5, longest: 250 };
-const REFUSED_MS = { first: 250, longest: 5000 };
+const BUSY_BACKOFF_MS = { first: 5, longest: 250 };
+const REFUSED_BACKOFF_MS = { first: 250, longest: 5000 };
 
 /** Growing pauses between attempts that came to nothing. */
-export class Backoff {
+export class LogWriteBackoff {
   #lastMs = 0;
 
   /** Milliseconds to wait after another failed attempt. */
-  next(isBusy: boolean): number {
-    const { first, longest } = isBusy ? BUSY_MS : REFUSED_MS;
+  nextDelayMs(isBusy: boolean): number {
+    const { first, longest } = isBusy ? BUSY_BACKOFF_MS : REFUSED_BACKOFF_MS;
     return (this.#lastMs = Math.min(longest, Math.max(first, this.#lastMs * 2)));
   }
 

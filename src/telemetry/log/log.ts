@@ -6,19 +6,19 @@
 import type { Logger } from 'pino';
 import { systemClock } from '../../platform/clock.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createAccessLines } from './access-lines.ts';
-import type { Sampling } from './access-lines.ts';
-import { dampEach } from './damper.ts';
-import type { Damper } from './damper.ts';
-import type { LogTrouble, Observe, SidecarEvent } from '../events.ts';
-import { createLines, type LogLevel } from './lines.ts';
+import { createAccessDescriber } from './access-lines.ts';
+import type { AccessLogSampling } from './access-lines.ts';
+import { createKeyedCoalescer } from './damper.ts';
+import type { EventCoalescer } from './damper.ts';
+import type { LogDeliveryProblem, EventObserver, SidecarEvent } from '../events.ts';
+import { createEventLogger, type LogLevel } from './lines.ts';
 import { LogSink } from './log-sink.ts';
 import { createDescriptorWriter } from './log-writer.ts';
 import type { LogWriter } from './log-writer.ts';
-import { createRedaction } from './redaction.ts';
-import type { Redaction } from './redaction.ts';
-import type { RequestLines } from './request-lines.ts';
-import { cut } from './shown.ts';
+import { createRedactor } from './redaction.ts';
+import type { Redactor } from './redaction.ts';
+import type { RequestLogBatch } from './request-lines.ts';
+import { truncate } from './shown.ts';
 import { logReload } from './reload-lines.ts';
 import { logTokenEvent } from './token-lines.ts';
 
@@ -26,9 +26,9 @@ type RateLimited = Extract<SidecarEvent, { kind: 'rate-limited' }>;
 type InsufficientScope = Extract<SidecarEvent, { kind: 'insufficient-scope' }>;
 type RateLimitShape = Extract<SidecarEvent, { kind: 'rate-limit-shape' }>;
 
-const RATE_LIMIT_SUMMARY_EVERY_MS = 5000;
+const RATE_LIMIT_SUMMARY_INTERVAL_MS = 5000;
 /** Nothing changes about it until somebody acts. */
-const SCOPE_SUMMARY_EVERY_MS = 60_000;
+const SCOPE_SUMMARY_INTERVAL_MS = 60_000;
 
 /** What a line carries besides time, level and message. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -40,7 +40,7 @@ export interface LogOptions {
   /** Secrets that are in use at a time: as many more are remembered. Default 1. */
   readonly secretsInUse?: number;
   /** Which requests are logged. Default: every one. */
-  readonly sampling?: Sampling;
+  readonly sampling?: AccessLogSampling;
   /** Default: process.stdout. */
   readonly destination?: LogWriter;
   /** The form in which lines are written; must leave their number as it is. Default: JSON as it is. */
@@ -50,7 +50,7 @@ export interface LogOptions {
 }
 
 export interface Log {
-  readonly observe: Observe;
+  readonly observe: EventObserver;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
@@ -65,7 +65,7 @@ export interface Log {
   /** Lines lost since the start because the destination did not take them as a whole. */
   readonly droppedLines: () => number;
   /** What keeps lines from their destination at the moment; undefined: nothing does. */
-  readonly trouble: () => LogTrouble | undefined;
+  readonly deliveryProblem: () => LogDeliveryProblem | undefined;
   /** Writes what is left, waiting at most `timeoutMs` for a slow reader; later lines are dropped. Never rejects. */
   close(timeoutMs: number): Promise<void>;
 }
@@ -73,12 +73,17 @@ export interface Log {
 /** Opens the log. */
 export function createLog(options: LogOptions): Log {
   const { level, secretsInUse = 1, sampling, clock = systemClock } = options;
-  const redaction = createRedaction(secretsInUse);
-  const sink = openSink(options, redaction, (trouble) => logRecovery(logger, trouble));
-  const { logger, requests } = createLines({ level, clock, sink, describeRequest: createAccessLines(sampling) });
-  const storms = createStorms(logger, clock);
+  const redaction = createRedactor(secretsInUse);
+  const sink = createSink(options, redaction, (trouble) => logRecovery(logger, trouble));
+  const { logger, requests } = createEventLogger({
+    level,
+    clock,
+    sink,
+    describeRequest: createAccessDescriber(sampling),
+  });
+  const storms = createLogCoalescers(logger, clock);
   const lastWords = (): void => {
-    requests.tellAll();
+    requests.writeAll();
     void sink.close(0);
   };
   // A process that ends by a fault still says why: a write is tried at once, and never waited for.
@@ -91,32 +96,32 @@ export function createLog(options: LogOptions): Log {
     error: (message, fields = {}) => logger.error(fields, message),
     registerSecret: (value, clientId) => {
       // What was gathered before may hold a secret that this one pushes out.
-      requests.tellAll();
+      requests.writeAll();
       sink.flush();
       redaction.register(value, clientId);
     },
     setLevel: (next) => {
-      requests.tellAll();
+      requests.writeAll();
       logger.level = next;
     },
     droppedLines: () => sink.droppedLines,
-    trouble: () => sink.trouble,
+    deliveryProblem: () => sink.deliveryProblem,
     async close(timeoutMs) {
       storms.rateLimits.stop();
       storms.scopes.stop();
-      requests.tellAll();
+      requests.writeAll();
       await sink.close(timeoutMs);
       process.off('exit', lastWords);
     },
   };
 }
 
-function openSink(
+function createSink(
   { destination, format, clock = systemClock }: LogOptions,
-  redaction: Redaction,
-  onRecovered: (trouble: LogTrouble) => void,
+  redaction: Redactor,
+  onRecovered: (trouble: LogDeliveryProblem) => void,
 ): LogSink {
-  const redact = (lines: string): string => redaction.apply(lines);
+  const redact = (lines: string): string => redaction.redact(lines);
   return new LogSink({
     writer: destination ?? createDescriptorWriter(process.stdout),
     redact: format === undefined ? redact : (lines) => format(redact(lines)),
@@ -125,20 +130,20 @@ function openSink(
   });
 }
 
-function createObserver(logger: Logger, storms: Storms, requests: RequestLines): Observe {
+function createObserver(logger: Logger, storms: LogCoalescers, requests: RequestLogBatch): EventObserver {
   return (event) => {
     switch (event.kind) {
       case 'request-ended':
         if (logger.isLevelEnabled('info')) requests.add(event);
         return;
       case 'rate-limited':
-        storms.rateLimits.tell(event);
+        storms.rateLimits.add(event);
         return;
       case 'insufficient-scope':
-        storms.scopes.tell(event);
+        storms.scopes.add(event);
         return;
       case 'rate-limit-shape':
-        logShape(logger, event);
+        logRateLimitShape(logger, event);
         return;
       case 'configuration-read':
         logReload(logger, event);
@@ -153,22 +158,22 @@ function createObserver(logger: Logger, storms: Storms, requests: RequestLines):
         logTokenEvent(logger, event);
         return;
       default:
-        logCourse(logger, event);
+        logProcessEvent(logger, event);
     }
   };
 }
 
 /** What becomes of the process itself; the rest is for whoever looks for a fault. */
-function logCourse(logger: Logger, event: SidecarEvent): void {
+function logProcessEvent(logger: Logger, event: SidecarEvent): void {
   switch (event.kind) {
     case 'warning':
-      logger.warn(cut(event.message));
+      logger.warn(truncate(event.message));
       return;
     case 'stopped':
       logger[event.cut === 0 ? 'info' : 'warn']({ cut: event.cut }, 'stopped');
       return;
     case 'fleet-lost':
-      logger.warn({ detail: cut(event.detail) }, 'fleet lost: going on alone');
+      logger.warn({ detail: truncate(event.detail) }, 'fleet lost: going on alone');
       return;
     case 'fleet-joined':
     case 'listening':
@@ -182,38 +187,38 @@ function logCourse(logger: Logger, event: SidecarEvent): void {
   }
 }
 
-function logShape(logger: Logger, { route, on, status, shape, fields }: RateLimitShape): void {
-  const line = { route, on, status, shape: cut(shape), rateLimitFields: fields };
+function logRateLimitShape(logger: Logger, { route, on, status, shape, fields }: RateLimitShape): void {
+  const line = { route, on, status, shape: truncate(shape), rateLimitFields: fields };
   logger[on === 'accepted' ? 'info' : 'warn'](line, 'new shape of rate-limit answer');
 }
 
-function logRecovery(logger: Logger, { code, lostLines: lines }: LogTrouble): void {
+function logRecovery(logger: Logger, { code, lostLines: lines }: LogDeliveryProblem): void {
   if (code === undefined) logger.warn({ lines }, 'log lines were dropped: their reader is too slow');
   else if (lines > 0) logger.warn({ lines, refusal: code }, 'log lines were dropped: their destination refused them');
   else logger.warn({ lines, refusal: code }, 'the log is written again: no line was lost');
 }
 
 /** What comes in storms is one line, then one line each few seconds, for every route. */
-interface Storms {
-  readonly rateLimits: Damper<RateLimited>;
-  readonly scopes: Damper<InsufficientScope>;
+interface LogCoalescers {
+  readonly rateLimits: EventCoalescer<RateLimited>;
+  readonly scopes: EventCoalescer<InsufficientScope>;
 }
 
-function createStorms(logger: Logger, clock: Clock): Storms {
+function createLogCoalescers(logger: Logger, clock: Clock): LogCoalescers {
   return {
-    rateLimits: dampEach((event: RateLimited) => event.route, {
+    rateLimits: createKeyedCoalescer((event: RateLimited) => event.route, {
       clock,
-      windowMs: RATE_LIMIT_SUMMARY_EVERY_MS,
-      first: (event) => logger.warn(rateLimitFields(event), 'the upstream limits the rate'),
-      summary: (signals, last) => {
+      windowMs: RATE_LIMIT_SUMMARY_INTERVAL_MS,
+      onFirst: (event) => logger.warn(rateLimitFields(event), 'the upstream limits the rate'),
+      onSummary: (signals, last) => {
         logger.warn({ signals, ...rateLimitFields(last) }, 'the upstream still limits the rate');
       },
     }),
-    scopes: dampEach((event: InsufficientScope) => event.route, {
+    scopes: createKeyedCoalescer((event: InsufficientScope) => event.route, {
       clock,
-      windowMs: SCOPE_SUMMARY_EVERY_MS,
-      first: (event) => logger.warn(scopeFields(event), 'the upstream asks for a scope that the token does not have'),
-      summary: (requests, last) => {
+      windowMs: SCOPE_SUMMARY_INTERVAL_MS,
+      onFirst: (event) => logger.warn(scopeFields(event), 'the upstream asks for a scope that the token does not have'),
+      onSummary: (requests, last) => {
         logger.warn({ requests, ...scopeFields(last) }, 'the upstream still asks for a scope');
       },
     }),

@@ -1,7 +1,7 @@
 /** What the log says of a configuration that was read again. Its lines hold no secrets. */
 import type { Logger } from 'pino';
 import type { SidecarEvent } from '../events.ts';
-import { cut } from './shown.ts';
+import { truncate } from './shown.ts';
 
 type ConfigurationRead = Extract<SidecarEvent, { kind: 'configuration-read' }>;
 
@@ -15,6 +15,7 @@ export function logReload(logger: Logger, { outcome, lines }: ConfigurationRead)
       logger.warn({ keys: lines }, 'configuration not reloaded: these keys need a restart, and nothing was changed');
       return;
     case 'invalid':
-      for (const problem of lines) logger.error({ problem: cut(problem) }, 'configuration not reloaded: it is invalid');
+      for (const problem of lines)
+        logger.error({ problem: truncate(problem) }, 'configuration not reloaded: it is invalid');
   }
 }

@@ -1,14 +1,14 @@
 /** How values are shown in a line of the log. Pure. */
 
 /** Strings chosen by others are cut to this many characters. */
-const LONGEST_TEXT = 512;
+const MAX_TEXT_CHARS = 512;
 
 /** A text that is not too long. */
-export function cut(text: string): string {
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
+export function truncate(text: string): string {
+  return text.length <= MAX_TEXT_CHARS ? text : `${text.slice(0, MAX_TEXT_CHARS)}…`;
 }
 
 /** Milliseconds to the tenth. */
-export function tenths(ms: number): number {
+export function roundToTenths(ms: number): number {
   return Math.round(ms * 10) / 10;
 }

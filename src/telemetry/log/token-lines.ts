@@ -1,53 +1,53 @@
 /** What the log says of tokens and of the credentials that they are asked for with. No event of them holds a secret. */
 import type { Logger } from 'pino';
 import type { SidecarEvent } from '../events.ts';
-import { cut, tenths } from './shown.ts';
+import { truncate, roundToTenths } from './shown.ts';
 
-type TokenRequested = Extract<SidecarEvent, { kind: 'token-requested' | 'token-not-asked' }>;
+type TokenRequestEvent = Extract<SidecarEvent, { kind: 'token-requested' | 'token-not-asked' }>;
 type CredentialRotation = Extract<SidecarEvent, { kind: 'credential-rotation' }>;
-type TokenNews = Extract<
+type TokenStateEvent = Extract<
   SidecarEvent,
   { kind: 'token-found' | 'token-circuit' | 'token-scopes-missing' | 'token-invalidated' }
 >;
 
 /** One line for each. */
-export function logTokenEvent(logger: Logger, event: TokenRequested | CredentialRotation | TokenNews): void {
+export function logTokenEvent(logger: Logger, event: TokenRequestEvent | CredentialRotation | TokenStateEvent): void {
   switch (event.kind) {
     case 'token-requested':
     case 'token-not-asked':
       logTokenRequest(logger, event);
       return;
     case 'credential-rotation':
-      logRotation(logger, event);
+      logCredentialRotation(logger, event);
       return;
     default:
-      logNews(logger, event);
+      logTokenState(logger, event);
   }
 }
 
-function logTokenRequest(logger: Logger, event: TokenRequested): void {
+function logTokenRequest(logger: Logger, event: TokenRequestEvent): void {
   const fields = {
     credential: event.credential,
     outcome: event.outcome,
-    detail: event.detail === undefined ? undefined : cut(event.detail),
+    detail: event.detail === undefined ? undefined : truncate(event.detail),
     nextInMs: event.nextInMs === undefined ? undefined : Math.round(event.nextInMs),
   };
   if (event.kind === 'token-not-asked') {
     logger.warn({ ...fields, from: event.from }, 'token request of another process failed');
     return;
   }
-  const whole = { ...fields, durationMs: tenths(event.durationMs), lifetimeMs: event.lifetimeMs };
+  const whole = { ...fields, durationMs: roundToTenths(event.durationMs), lifetimeMs: event.lifetimeMs };
   if (event.outcome === 'ok') logger.info(whole, 'token obtained');
   else logger.warn(whole, 'token request failed');
 }
 
-function logRotation(logger: Logger, { credential, outcome, detail }: CredentialRotation): void {
-  const fields = { credential, outcome, detail: detail === undefined ? undefined : cut(detail) };
+function logCredentialRotation(logger: Logger, { credential, outcome, detail }: CredentialRotation): void {
+  const fields = { credential, outcome, detail: detail === undefined ? undefined : truncate(detail) };
   if (outcome === 'taken') logger.info(fields, 'new credentials taken');
   else logger.warn(fields, 'new credentials cannot be taken: the older ones stay in use');
 }
 
-function logNews(logger: Logger, event: TokenNews): void {
+function logTokenState(logger: Logger, event: TokenStateEvent): void {
   const { kind, ...fields } = event;
   switch (kind) {
     case 'token-invalidated':

@@ -4,12 +4,12 @@
  */
 import type { Registry } from 'prom-client';
 import { LOCAL_REPLY_CODES } from '../../platform/errors.ts';
-import type { AttemptOutcome, CutBy, QueueRejection, ReloadOutcome } from '../events.ts';
+import type { AttemptOutcome, CutBy, QueueRejectionReason, ReloadOutcome } from '../events.ts';
 import type { RetryReason, SidecarEvent, TokenOutcome } from '../events.ts';
-import { createCounter, createTimer } from './series.ts';
-import type { Count, Time } from './series.ts';
+import { createCounter, createDurationMetric } from './series.ts';
+import type { IncrementCounter, RecordDuration } from './series.ts';
 
-type Invalidation = Extract<SidecarEvent, { kind: 'token-invalidated' }>['reason'];
+type InvalidationReason = Extract<SidecarEvent, { kind: 'token-invalidated' }>['reason'];
 
 // As keys of a record, so that the compiler misses none.
 const ATTEMPT_OUTCOMES = Object.keys({
@@ -31,13 +31,13 @@ const RETRY_REASONS = Object.keys({
   reset: 0,
   connect: 0,
 } satisfies Record<RetryReason, 0>);
-const QUEUE_REJECTIONS = Object.keys({
+const QUEUE_REJECTION_REASONS = Object.keys({
   full: 0,
   timeout: 0,
   expected_wait: 0,
   draining: 0,
   client_left: 0,
-} satisfies Record<QueueRejection, 0>);
+} satisfies Record<QueueRejectionReason, 0>);
 /** How a token request can end. */
 export const TOKEN_OUTCOMES = Object.keys({
   ok: 0,
@@ -46,20 +46,30 @@ export const TOKEN_OUTCOMES = Object.keys({
   malformed: 0,
 } satisfies Record<TokenOutcome, 0>);
 const RELOAD_OUTCOMES = Object.keys({ ok: 0, refused: 0, invalid: 0 } satisfies Record<ReloadOutcome, 0>);
-const INVALIDATIONS = Object.keys({ unauthorized: 0, rotated: 0 } satisfies Record<Invalidation, 0>);
+const INVALIDATION_REASONS = Object.keys({ unauthorized: 0, rotated: 0 } satisfies Record<InvalidationReason, 0>);
 
 /** What every name of the sidecar's own begins with. */
-export const PREFIX = 'bearer_sidecar_';
+export const METRIC_PREFIX = 'bearer_sidecar_';
 
-type Naming = readonly [name: string, help: string];
-type Counter = (name: string, help: string, labelNames?: readonly string[], initial?: readonly string[][]) => Count;
-type Timer = (total: Naming, seconds: Naming, labelNames: readonly string[], initial: readonly string[][]) => Time;
+type MetricDescription = readonly [name: string, help: string];
+type CreateCounter = (
+  name: string,
+  help: string,
+  labelNames?: readonly string[],
+  initial?: readonly string[][],
+) => IncrementCounter;
+type CreateDuration = (
+  total: MetricDescription,
+  seconds: MetricDescription,
+  labelNames: readonly string[],
+  initial: readonly string[][],
+) => RecordDuration;
 
 /** Every counter and histogram, by what it stands for. */
-export type Catalogue = ReturnType<typeof createCatalogue>;
+export type EventMetrics = ReturnType<typeof createEventMetrics>;
 
 /** The closed sets that the configuration makes. */
-export interface ConfiguredNames {
+export interface ConfiguredLabelValues {
   readonly routes: readonly string[];
   /** Default: as the routes. */
   readonly throttleNames?: readonly string[];
@@ -67,11 +77,14 @@ export interface ConfiguredNames {
 }
 
 /** Registers the contract's counters and histograms for these configured names. */
-export function createCatalogue(registry: Registry, { routes, throttleNames = routes, credentials }: ConfiguredNames) {
-  const counter: Counter = (name, help, labelNames = [], initial = [[]]) =>
-    createCounter({ registry, name: `${PREFIX}${name}`, help, labelNames, initial });
-  const timer: Timer = (total, seconds, labelNames, initial) =>
-    createTimer({ registry, total: named(total), seconds: named(seconds), labelNames, initial });
+export function createEventMetrics(
+  registry: Registry,
+  { routes, throttleNames = routes, credentials }: ConfiguredLabelValues,
+) {
+  const counter: CreateCounter = (name, help, labelNames = [], initial = [[]]) =>
+    createCounter({ registry, name: `${METRIC_PREFIX}${name}`, help, labelNames, initial });
+  const timer: CreateDuration = (total, seconds, labelNames, initial) =>
+    createDurationMetric({ registry, total: withPrefix(total), seconds: withPrefix(seconds), labelNames, initial });
   return {
     ...defineRequests(counter, timer, routes),
     ...defineAttempts(counter, timer, routes),
@@ -81,15 +94,15 @@ export function createCatalogue(registry: Registry, { routes, throttleNames = ro
       'config_reloads_total',
       'Times that the configuration was read again.',
       ['outcome'],
-      singles(RELOAD_OUTCOMES),
+      labelSetsOf(RELOAD_OUTCOMES),
     ),
   };
 }
 
-function defineRequests(counter: Counter, timer: Timer, routes: readonly string[]) {
+function defineRequests(counter: CreateCounter, timer: CreateDuration, routes: readonly string[]) {
   const labels = ['route', 'method', 'code', 'source'];
   // The codes of an upstream are an open set; these are there because most dashboards begin with them.
-  const usual = pairs(routes, ['GET', 'POST']).map((pair) => [...pair, '200', 'upstream']);
+  const usual = labelPairsOf(routes, ['GET', 'POST']).map((pair) => [...pair, '200', 'upstream']);
   return {
     requests: timer(
       ['requests_total', 'Requests of clients that have ended.'],
@@ -101,13 +114,13 @@ function defineRequests(counter: Counter, timer: Timer, routes: readonly string[
       'local_replies_total',
       'Answers that the sidecar made itself.',
       ['code'],
-      singles(LOCAL_REPLY_CODES),
+      labelSetsOf(LOCAL_REPLY_CODES),
     ),
     responsesCut: counter(
       'responses_cut_total',
       'Responses that broke off when the client had received a part of them.',
       ['route', 'by'],
-      pairs(routes, CUT_BY),
+      labelPairsOf(routes, CUT_BY),
     ),
     authorizationOverridden: counter(
       'client_authorization_overridden_total',
@@ -116,9 +129,9 @@ function defineRequests(counter: Counter, timer: Timer, routes: readonly string[
   };
 }
 
-function defineAttempts(counter: Counter, timer: Timer, routes: readonly string[]) {
-  const outcomes = singles(ATTEMPT_OUTCOMES);
-  const reasons = singles(RETRY_REASONS);
+function defineAttempts(counter: CreateCounter, timer: CreateDuration, routes: readonly string[]) {
+  const outcomes = labelSetsOf(ATTEMPT_OUTCOMES);
+  const reasons = labelSetsOf(RETRY_REASONS);
   return {
     attempts: timer(
       ['upstream_attempts_total', 'Attempts sent to the upstream, counted when they have ended.'],
@@ -140,13 +153,13 @@ function defineAttempts(counter: Counter, timer: Timer, routes: readonly string[
       'insufficient_scope_total',
       'Requests that the upstream refused for want of a scope.',
       ['route'],
-      singles(routes),
+      labelSetsOf(routes),
     ),
   };
 }
 
-function defineQueue(counter: Counter, timer: Timer, routes: readonly string[]) {
-  const perRoute = singles(routes);
+function defineQueue(counter: CreateCounter, timer: CreateDuration, routes: readonly string[]) {
+  const perRoute = labelSetsOf(routes);
   return {
     rateLimited: counter('rate_limited_total', 'Rate-limit signals of the upstream.', ['route'], perRoute),
     permits: timer(
@@ -159,14 +172,14 @@ function defineQueue(counter: Counter, timer: Timer, routes: readonly string[]) 
       'queue_rejected_total',
       'Requests that left the queue without a permit.',
       ['route', 'reason'],
-      pairs(routes, QUEUE_REJECTIONS),
+      labelPairsOf(routes, QUEUE_REJECTION_REASONS),
     ),
   };
 }
 
-function defineTokens(counter: Counter, timer: Timer, credentials: readonly string[]) {
+function defineTokens(counter: CreateCounter, timer: CreateDuration, credentials: readonly string[]) {
   const labels = ['credential', 'outcome'];
-  const outcomes = pairs(credentials, TOKEN_OUTCOMES);
+  const outcomes = labelPairsOf(credentials, TOKEN_OUTCOMES);
   return {
     tokenRequests: timer(
       ['token_requests_total', 'Requests to the token endpoint.'],
@@ -178,25 +191,25 @@ function defineTokens(counter: Counter, timer: Timer, credentials: readonly stri
       'token_invalidations_total',
       'Tokens given up before their end.',
       ['credential', 'reason'],
-      pairs(credentials, INVALIDATIONS),
+      labelPairsOf(credentials, INVALIDATION_REASONS),
     ),
     rotationFailures: counter(
       'credential_rotation_failures_total',
       'New credentials that could not be taken, while older ones stay in use.',
       ['credential'],
-      singles(credentials),
+      labelSetsOf(credentials),
     ),
   };
 }
 
-function named([name, help]: Naming): { readonly name: string; readonly help: string } {
-  return { name: `${PREFIX}${name}`, help };
+function withPrefix([name, help]: MetricDescription): { readonly name: string; readonly help: string } {
+  return { name: `${METRIC_PREFIX}${name}`, help };
 }
 
-function singles(values: readonly string[]): string[][] {
+function labelSetsOf(values: readonly string[]): string[][] {
   return values.map((value) => [value]);
 }
 
-function pairs(first: readonly string[], second: readonly string[]): string[][] {
+function labelPairsOf(first: readonly string[], second: readonly string[]): string[][] {
   return first.flatMap((one) => second.map((other) => [one, other]));
 }

@@ -4,37 +4,37 @@
  */
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
-import { PREFIX, TOKEN_OUTCOMES } from './catalogue.ts';
+import { METRIC_PREFIX, TOKEN_OUTCOMES } from './catalogue.ts';
 import type { FleetCommandOutcome } from '../events.ts';
 import { createCounter } from './series.ts';
-import type { Count } from './series.ts';
+import type { IncrementCounter } from './series.ts';
 
 // As keys of a record, so that the compiler misses none.
-const COMMAND_OUTCOMES = Object.keys({ ok: 0, timeout: 0, error: 0 } satisfies Record<FleetCommandOutcome, 0>);
+const FLEET_COMMAND_OUTCOMES = Object.keys({ ok: 0, timeout: 0, error: 0 } satisfies Record<FleetCommandOutcome, 0>);
 
 /** What the gauges show of a fleet. */
-export interface FleetReading {
+export interface FleetSnapshot {
   readonly connected: boolean;
   /** Replicas that share a quota, by throttle; this one included. */
   readonly quotas: readonly { readonly route: string; readonly replicas: number }[];
 }
 
-export interface FleetSeries {
-  readonly commands: Count;
-  readonly tokens: Count;
+export interface FleetMetrics {
+  readonly commands: IncrementCounter;
+  readonly tokens: IncrementCounter;
   /** Sets the gauges. */
-  show(reading: FleetReading): void;
+  update(reading: FleetSnapshot): void;
 }
 
 /** Registers the metrics of a fleet, every series at 0. */
-export function createFleetSeries(registry: Registry, credentials: readonly string[]): FleetSeries {
+export function createFleetMetrics(registry: Registry, credentials: readonly string[]): FleetMetrics {
   const connected = new Gauge({
-    name: `${PREFIX}fleet_connected`,
+    name: `${METRIC_PREFIX}fleet_connected`,
     help: '1 while the Redis of the fleet answers.',
     registers: [registry],
   });
   const replicas = new Gauge({
-    name: `${PREFIX}fleet_replicas`,
+    name: `${METRIC_PREFIX}fleet_replicas`,
     help: 'Replicas that share the quota, this one included.',
     labelNames: ['route'],
     registers: [registry],
@@ -42,19 +42,19 @@ export function createFleetSeries(registry: Registry, credentials: readonly stri
   return {
     commands: createCounter({
       registry,
-      name: `${PREFIX}fleet_commands_total`,
+      name: `${METRIC_PREFIX}fleet_commands_total`,
       help: 'Commands sent to the Redis of the fleet.',
       labelNames: ['outcome'],
-      initial: COMMAND_OUTCOMES.map((outcome) => [outcome]),
+      initial: FLEET_COMMAND_OUTCOMES.map((outcome) => [outcome]),
     }),
     tokens: createCounter({
       registry,
-      name: `${PREFIX}fleet_tokens_total`,
+      name: `${METRIC_PREFIX}fleet_tokens_total`,
       help: 'Answers to token requests taken over from another replica.',
       labelNames: ['credential', 'outcome'],
       initial: credentials.flatMap((credential) => TOKEN_OUTCOMES.map((outcome) => [credential, outcome])),
     }),
-    show: (reading) => {
+    update: (reading) => {
       connected.set(reading.connected ? 1 : 0);
       for (const { route, replicas: count } of reading.quotas) replicas.set({ route }, count);
     },

@@ -4,10 +4,10 @@
  */
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
-import { PREFIX } from './catalogue.ts';
+import { METRIC_PREFIX } from './catalogue.ts';
 
 /** What the gauges show of a token source. */
-export interface TokenReading {
+export interface TokenSnapshot {
   readonly credential: string;
   /** Epoch milliseconds; undefined without a token. */
   readonly expiresWallAt: number | undefined;
@@ -17,7 +17,7 @@ export interface TokenReading {
 }
 
 /** What the gauges show of a throttle. */
-export interface ThrottleReading {
+export interface ThrottleSnapshot {
   readonly route: string;
   /** Permits per second; Infinity while unpaced. */
   readonly rate: number;
@@ -30,27 +30,27 @@ export interface ThrottleReading {
   /** How many may be under way now; Infinity without a limit. */
   readonly inFlightLimit: number;
   /** What is inferred of the upstream's limit; absent with a configured rate. */
-  readonly learned?: LimitReading | undefined;
+  readonly learned?: LimitSnapshot | undefined;
 }
 
 /** What the gauges show of an inferred limit. */
-export interface LimitReading {
+export interface LimitSnapshot {
   /** Absent while nothing is inferred. */
   readonly limit?: number | undefined;
   /** Milliseconds; absent while nothing is inferred, and for a limit that knows no window. */
   readonly windowMs?: number | undefined;
-  readonly confidence: keyof typeof CONFIDENCE;
+  readonly confidence: keyof typeof CONFIDENCE_VALUES;
 }
 
-const CONFIDENCE = { none: 0, low: 0.5, high: 1 } as const;
+const CONFIDENCE_VALUES = { none: 0, low: 0.5, high: 1 } as const;
 
 /** Sets every gauge from these states. */
-export type ShowStates = (tokens: readonly TokenReading[], throttles: readonly ThrottleReading[]) => void;
+export type UpdateGauges = (tokens: readonly TokenSnapshot[], throttles: readonly ThrottleSnapshot[]) => void;
 
 /** Registers the gauges; `build_info` is set for good. */
-export function createGauges(registry: Registry, version: string): ShowStates {
-  const gauge: Define = (name, help, label) =>
-    new Gauge({ name: `${PREFIX}${name}`, help, labelNames: [label], registers: [registry] });
+export function createGauges(registry: Registry, version: string): UpdateGauges {
+  const gauge: CreateGauge = (name, help, label) =>
+    new Gauge({ name: `${METRIC_PREFIX}${name}`, help, labelNames: [label], registers: [registry] });
   gauge('build_info', 'The version that runs.', 'version').set({ version }, 1);
   const rate = gauge('permit_rate', 'Permits per second; +Inf while unpaced.', 'route');
   const paused = gauge('paused', '1 while no new attempt may start.', 'route');
@@ -83,9 +83,9 @@ export function createGauges(registry: Registry, version: string): ShowStates {
   };
 }
 
-type Define = (name: string, help: string, label: string) => Gauge;
+type CreateGauge = (name: string, help: string, label: string) => Gauge;
 
-function createLimitGauges(gauge: Define): (throttles: readonly ThrottleReading[]) => void {
+function createLimitGauges(gauge: CreateGauge): (throttles: readonly ThrottleSnapshot[]) => void {
   const limit = gauge('inferred_limit', 'Calls that the upstream is believed to allow in a window.', 'route');
   const window = gauge(
     'inferred_window_seconds',
@@ -98,7 +98,7 @@ function createLimitGauges(gauge: Define): (throttles: readonly ThrottleReading[
     limit.reset();
     window.reset();
     for (const { route, learned } of throttles) {
-      confidence.set({ route }, CONFIDENCE[learned?.confidence ?? 'none']);
+      confidence.set({ route }, CONFIDENCE_VALUES[learned?.confidence ?? 'none']);
       if (learned?.limit !== undefined) limit.set({ route }, learned.limit);
       if (learned?.windowMs !== undefined) window.set({ route }, learned.windowMs / 1000);
     }

@@ -3,17 +3,17 @@
  * of a scrape. The registry is its own, not prom-client's global one. Serving the text is the admin port's business.
  */
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
-import { createCatalogue, PREFIX } from './catalogue.ts';
-import type { Catalogue } from './catalogue.ts';
-import type { Observe, RequestEnded, SidecarEvent } from '../events.ts';
-import { createFleetSeries } from './fleet-series.ts';
-import type { FleetReading, FleetSeries } from './fleet-series.ts';
+import { createEventMetrics, METRIC_PREFIX } from './catalogue.ts';
+import type { EventMetrics } from './catalogue.ts';
+import type { EventObserver, RequestEnded, SidecarEvent } from '../events.ts';
+import { createFleetMetrics } from './fleet-series.ts';
+import type { FleetSnapshot, FleetMetrics } from './fleet-series.ts';
 import { createGauges } from './gauges.ts';
-import type { ThrottleReading, TokenReading } from './gauges.ts';
+import type { ThrottleSnapshot, TokenSnapshot } from './gauges.ts';
 import { KNOWN_METHODS } from './known-methods.ts';
 
 /** Gauges among prom-client's own that `promtool check metrics` refuses: `_total` is for counters. */
-const REFUSED_DEFAULTS = [
+const EXCLUDED_DEFAULT_METRICS = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
@@ -28,17 +28,17 @@ export interface MetricsOptions {
   /** Configured names. */
   readonly credentials: readonly string[];
   /** Read at every scrape. */
-  readonly tokens: () => readonly TokenReading[];
+  readonly readTokens: () => readonly TokenSnapshot[];
   /** Read at every scrape. */
-  readonly throttles: () => readonly ThrottleReading[];
+  readonly readThrottles: () => readonly ThrottleSnapshot[];
   /** Read at every scrape. Default: no fleet, and no metrics of one. */
-  readonly fleet?: (() => FleetReading) | undefined;
+  readonly readFleet?: (() => FleetSnapshot) | undefined;
   /** Lines that the log has lost so far. Default: none. */
-  readonly logLinesDropped?: () => number;
+  readonly readDroppedLines?: () => number;
 }
 
 export interface Metrics {
-  readonly observe: Observe;
+  readonly observe: EventObserver;
   /** All metrics in the Prometheus text format. Rejects when a state cannot be read. */
   render(): Promise<string>;
   /** Of what `render` gives. */
@@ -49,26 +49,26 @@ export interface Metrics {
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  for (const name of REFUSED_DEFAULTS) registry.removeSingleMetric(name);
-  const catalogue = createCatalogue(registry, options);
+  for (const name of EXCLUDED_DEFAULT_METRICS) registry.removeSingleMetric(name);
+  const catalogue = createEventMetrics(registry, options);
   const showStates = createGauges(registry, options.version);
-  const fleet = options.fleet && createFleetSeries(registry, options.credentials);
-  countDroppedLines(registry, options.logLinesDropped ?? (() => 0));
+  const fleet = options.readFleet && createFleetMetrics(registry, options.credentials);
+  countDroppedLines(registry, options.readDroppedLines ?? (() => 0));
   return {
     observe(event) {
-      count(catalogue, event);
-      if (fleet !== undefined) countFleet(fleet, event);
+      countEvent(catalogue, event);
+      if (fleet !== undefined) countFleetEvent(fleet, event);
     },
     async render() {
-      showStates(options.tokens(), options.throttles());
-      if (options.fleet !== undefined) fleet?.show(options.fleet());
+      showStates(options.readTokens(), options.readThrottles());
+      if (options.readFleet !== undefined) fleet?.update(options.readFleet());
       return await registry.metrics();
     },
     contentType: registry.contentType,
   };
 }
 
-function count(catalogue: Catalogue, event: SidecarEvent): void {
+function countEvent(catalogue: EventMetrics, event: SidecarEvent): void {
   switch (event.kind) {
     case 'request-ended':
       countRequest(catalogue, event);
@@ -92,11 +92,11 @@ function count(catalogue: Catalogue, event: SidecarEvent): void {
       catalogue.configReloads(event.outcome);
       break;
     default:
-      countOccurrence(catalogue, event);
+      countPlainEvent(catalogue, event);
   }
 }
 
-type CountedAbove =
+type CountedInCountEvent =
   | 'request-ended'
   | 'attempt-ended'
   | 'permit-granted'
@@ -106,7 +106,7 @@ type CountedAbove =
   | 'configuration-read';
 
 /** The events that only happen, and take no time worth a histogram. */
-function countOccurrence(catalogue: Catalogue, event: Exclude<SidecarEvent, { kind: CountedAbove }>): void {
+function countPlainEvent(catalogue: EventMetrics, event: Exclude<SidecarEvent, { kind: CountedInCountEvent }>): void {
   switch (event.kind) {
     case 'local-reply':
       catalogue.localReplies(event.code);
@@ -145,13 +145,13 @@ function countOccurrence(catalogue: Catalogue, event: Exclude<SidecarEvent, { ki
   }
 }
 
-function countFleet(fleet: FleetSeries, event: SidecarEvent): void {
+function countFleetEvent(fleet: FleetMetrics, event: SidecarEvent): void {
   if (event.kind === 'fleet-command') fleet.commands(event.outcome);
   if (event.kind === 'token-found' && event.from === 'fleet') fleet.tokens(event.credential, 'ok');
   if (event.kind === 'token-not-asked') fleet.tokens(event.credential, event.outcome);
 }
 
-function countRequest(catalogue: Catalogue, event: RequestEnded): void {
+function countRequest(catalogue: EventMetrics, event: RequestEnded): void {
   const { route, method, code, source, durationMs, cutBy } = event;
   const knownMethod = KNOWN_METHODS.has(method) ? method : 'other';
   catalogue.requests(durationMs, route, knownMethod, String(code), source);
@@ -161,7 +161,7 @@ function countRequest(catalogue: Catalogue, event: RequestEnded): void {
 function countDroppedLines(registry: Registry, droppedLines: () => number): void {
   let counted = 0;
   new Counter({
-    name: `${PREFIX}log_lines_dropped_total`,
+    name: `${METRIC_PREFIX}log_lines_dropped_total`,
     help: 'Log lines lost because standard output did not take them: slow, full or closed.',
     registers: [registry],
     collect() {

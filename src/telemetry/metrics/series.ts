@@ -10,7 +10,7 @@ const DURATION_BUCKETS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
 ];
 
-export interface SeriesOptions {
+export interface CounterOptions {
   readonly registry: Registry;
   readonly name: string;
   readonly help: string;
@@ -20,29 +20,29 @@ export interface SeriesOptions {
   readonly initial: readonly (readonly string[])[];
 }
 
-interface Naming {
+interface MetricText {
   readonly name: string;
   readonly help: string;
 }
 
-export interface TimerOptions extends Omit<SeriesOptions, 'name' | 'help'> {
+export interface DurationMetricOptions extends Omit<CounterOptions, 'name' | 'help'> {
   /** The counter. */
-  readonly total: Naming;
+  readonly total: MetricText;
   /** The histogram. */
-  readonly seconds: Naming;
+  readonly seconds: MetricText;
 }
 
 /** Adds 1 to the series of these label values, given in the order of the label names. */
-export type Count = (...labels: LabelValues) => void;
+export type IncrementCounter = (...labels: LabelValues) => void;
 
 /** Counts an occurrence that took so long, milliseconds, in the series of these label values. What is no duration counts as 0. */
-export type Time = (durationMs: number, ...labels: LabelValues) => void;
+export type RecordDuration = (durationMs: number, ...labels: LabelValues) => void;
 
 /** In the order of the label names; those beyond them are left out. */
 type LabelValues = readonly [first?: string, second?: string, third?: string, fourth?: string];
 
 /** Registers a counter. */
-export function createCounter(options: SeriesOptions): Count {
+export function createCounter(options: CounterOptions): IncrementCounter {
   const counts = new SeriesTable(options.labelNames, (labels) => ({ labels, count: 0, told: 0 }), options.initial);
   registerCounter(options, counts);
   return (first = '', second = '', third = '', fourth = '') => {
@@ -51,13 +51,13 @@ export function createCounter(options: SeriesOptions): Count {
 }
 
 /** Registers a histogram of durations, in seconds, and a counter of the same occurrences beside it, with the same labels. */
-export function createTimer(options: TimerOptions): Time {
+export function createDurationMetric(options: DurationMetricOptions): RecordDuration {
   const { registry, labelNames, initial, seconds, total } = options;
-  const durations = new SeriesTable(labelNames, (labels) => new Durations(labels), initial);
+  const durations = new SeriesTable(labelNames, (labels) => new DurationSeries(labels), initial);
   registerCounter({ registry, labelNames, ...total }, durations);
   const { name, help } = seconds;
   const get = () => {
-    const values = durations.all.flatMap((series) => valuesOf(name, series));
+    const values = durations.all.flatMap((series) => toMetricValues(name, series));
     return Promise.resolve({ name, help, type: 'histogram', aggregator: 'sum', values });
   };
   // A registry asks no more of a metric; its type is that of prom-client's own classes.
@@ -70,7 +70,7 @@ export function createTimer(options: TimerOptions): Time {
 }
 
 /** A series of which it is known how often something happened. */
-interface Counted {
+interface CountedSeries {
   readonly labels: Labels;
   readonly count: number;
   /** How much of it prom-client knows. */
@@ -78,8 +78,8 @@ interface Counted {
 }
 
 function registerCounter(
-  { registry, name, help, labelNames }: Omit<SeriesOptions, 'initial'>,
-  table: SeriesTable<Counted>,
+  { registry, name, help, labelNames }: Omit<CounterOptions, 'initial'>,
+  table: SeriesTable<CountedSeries>,
 ): void {
   const counter = new Counter({
     name,
@@ -97,12 +97,12 @@ function registerCounter(
 
 type Labels = Record<string, string>;
 
-interface Recent<S> {
+interface RecentSeries<S> {
   readonly values: readonly [string, string, string, string];
   readonly series: S;
 }
 
-const MOST_RECENT = 4;
+const RECENT_SERIES_MAX = 4;
 
 /** The series of one metric, by label values. */
 class SeriesTable<S> {
@@ -111,7 +111,7 @@ class SeriesTable<S> {
   readonly #create: (labels: Labels) => S;
   readonly #byValues = new Map<string, S>();
   /** Requests are mostly like one of the last few. */
-  readonly #recent: Recent<S>[] = [];
+  readonly #recent: RecentSeries<S>[] = [];
   #oldestRecent = 0;
 
   constructor(labelNames: readonly string[], create: (labels: Labels) => S, initial: readonly (readonly string[])[]) {
@@ -128,7 +128,7 @@ class SeriesTable<S> {
     const values = [first, second, third, fourth] as const;
     const series = this.#byValues.get(key) ?? this.#add(key, values);
     this.#recent[this.#oldestRecent] = { values, series };
-    this.#oldestRecent = (this.#oldestRecent + 1) % MOST_RECENT;
+    this.#oldestRecent = (this.#oldestRecent + 1) % RECENT_SERIES_MAX;
     return series;
   }
 
@@ -141,7 +141,7 @@ class SeriesTable<S> {
 }
 
 /** What has been observed of one series. */
-class Durations {
+class DurationSeries {
   readonly labels: Labels;
   /** By bucket, each without those before it; the last is +Inf. */
   readonly buckets = new Float64Array(DURATION_BUCKETS.length + 1);
@@ -162,7 +162,7 @@ class Durations {
   }
 }
 
-function valuesOf(name: string, { labels, buckets, count, sum }: Durations): MetricValueWithName<string>[] {
+function toMetricValues(name: string, { labels, buckets, count, sum }: DurationSeries): MetricValueWithName<string>[] {
   let upTo = 0;
   const values = [...DURATION_BUCKETS, '+Inf'].map((le, bucket) => {
     upTo += buckets[bucket] ?? 0;

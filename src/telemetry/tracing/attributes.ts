@@ -1,18 +1,18 @@
 /** How requests and servers are described in spans: the semantic conventions for HTTP of OpenTelemetry. Paths go without their query. */
 import type { Attributes } from '@opentelemetry/api';
-import type { AttemptBegun } from '../../exchange/watch.ts';
+import type { TracedAttempt } from '../../exchange/watch.ts';
 import { KNOWN_METHODS } from '../metrics/known-methods.ts';
-import { cut } from '../log/shown.ts';
+import { truncate } from '../log/shown.ts';
 
 /** `HTTP` for a method that somebody made up: names of spans are few. */
-export function nameMethod(method: string): string {
+export function spanNameOfMethod(method: string): string {
   return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
 /** The method, and as it was sent when it is not a usual one. */
 export function describeMethod(method: string): Attributes {
   if (KNOWN_METHODS.has(method)) return { 'http.request.method': method };
-  return { 'http.request.method': '_OTHER', 'http.request.method_original': cut(method) };
+  return { 'http.request.method': '_OTHER', 'http.request.method_original': truncate(method) };
 }
 
 /** Where a server is. */
@@ -22,8 +22,8 @@ export function describeServer({ protocol, hostname, port }: URL): Attributes {
 }
 
 /** @param resends attempts of the same request before this one */
-export function describeAttempt({ method, baseUrl, path }: AttemptBegun, resends: number): Attributes {
-  const bare = cut(withoutQuery(path));
+export function describeAttempt({ method, baseUrl, path }: TracedAttempt, resends: number): Attributes {
+  const bare = truncate(withoutQuery(path));
   return {
     ...describeMethod(method),
     ...describeServer(baseUrl),

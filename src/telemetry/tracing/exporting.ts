@@ -19,16 +19,16 @@ import {
   type Sampler,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace';
-import { LossReport } from './loss-report.ts';
-import { watchRequest } from './request-spans.ts';
-import type { Sampling, TracingSettings } from './settings.ts';
-import { tellTokenRequest } from './token-span.ts';
+import { SpanLossReporter } from './loss-report.ts';
+import { startRequestSpans } from './request-spans.ts';
+import type { TraceSampling, TracingSettings } from './settings.ts';
+import { recordTokenSpan } from './token-span.ts';
 import type { Tracing, TracingOptions } from './tracing.ts';
 
-const NAME = 'bearer-sidecar';
+const SERVICE_NAME = 'bearer-sidecar';
 
 /** Says that a queue which was full has room again. */
-const DROPPED = /^Dropped (\d+) spans/;
+const DROPPED_SPANS_MESSAGE = /^Dropped (\d+) spans/;
 
 /**
  * Starts tracing with the exporter that the environment describes.
@@ -39,28 +39,28 @@ export function createTracing(
   { sampling, batching }: Extract<TracingSettings, { kind: 'on' }>,
   exporter: SpanExporter = new OTLPTraceExporter(),
 ): Tracing {
-  const losses = new LossReport(clock, observe);
+  const losses = new SpanLossReporter(clock, observe);
   const provider = new TracerProvider({
     resource: describeService(version),
     sampler: createSampler(sampling),
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: losses.countIn(exporter),
+        exporter: losses.wrapExporter(exporter),
         scheduledDelayMillis: batching.delayMs,
         maxQueueSize: batching.queueMax,
         maxExportBatchSize: batching.batchMax,
       }),
     ],
   });
-  hearOfDrops((spans) => losses.tell({ spans, reason: 'more were made than could be sent' }));
-  const tracer = provider.getTracer(NAME, version);
+  onSpansDropped((spans) => losses.report({ spans, reason: 'more were made than could be sent' }));
+  const tracer = provider.getTracer(SERVICE_NAME, version);
   return {
-    watch: (request) => watchRequest({ tracer, clock }, request),
+    startTracer: (request) => startRequestSpans({ tracer, clock }, request),
     observe: (event) => {
-      if (event.kind === 'token-requested') tellTokenRequest({ tracer, clock, tokenServers }, event);
+      if (event.kind === 'token-requested') recordTokenSpan({ tracer, clock, tokenServers }, event);
     },
     async close(timeoutMs) {
-      const [outcome] = await Promise.allSettled([within(provider.shutdown(), timeoutMs, clock)]);
+      const [outcome] = await Promise.allSettled([withTimeout(provider.shutdown(), timeoutMs, clock)]);
       if (outcome.status === 'fulfilled' && outcome.value === 'late')
         observe({ kind: 'warning', message: 'the last spans could not be exported in time' });
       losses.stop();
@@ -70,29 +70,29 @@ export function createTracing(
 }
 
 function describeService(version: string) {
-  const ours = resourceFromAttributes({ 'service.name': NAME, 'service.version': version });
+  const ours = resourceFromAttributes({ 'service.name': SERVICE_NAME, 'service.version': version });
   // Later ones win.
   const detectors = [serviceInstanceIdDetector, resourceAttributesEnvDetector, serviceNameEnvDetector];
   return ours.merge(detectResources({ detectors }));
 }
 
-function createSampler({ ratio, followsParent }: Sampling): Sampler {
+function createSampler({ ratio, followsParent }: TraceSampling): Sampler {
   const root = new TraceIdRatioBasedSampler(ratio);
   return followsParent ? new ParentBasedSampler({ root }) : root;
 }
 
 /** The batch processor tells of dropped spans by this door alone. What else comes through it may quote answers and is not repeated. */
-function hearOfDrops(tell: (spans: number) => void): void {
+function onSpansDropped(tell: (spans: number) => void): void {
   const ignore = (): void => undefined;
   const warn = (message: string): void => {
-    const spans = Number(DROPPED.exec(message)?.[1] ?? 0);
+    const spans = Number(DROPPED_SPANS_MESSAGE.exec(message)?.[1] ?? 0);
     if (spans > 0) tell(spans);
   };
   const logger = { error: ignore, warn, info: ignore, debug: ignore, verbose: ignore };
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
 }
 
-async function within(
+async function withTimeout(
   work: Promise<void>,
   timeoutMs: number,
   clock: TracingOptions['clock'],

@@ -4,53 +4,53 @@
  */
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../platform/clock.ts';
-import { dampEach } from '../log/damper.ts';
-import type { Damper } from '../log/damper.ts';
-import type { Observe } from '../events.ts';
+import { createKeyedCoalescer } from '../log/damper.ts';
+import type { EventCoalescer } from '../log/damper.ts';
+import type { EventObserver } from '../events.ts';
 
-export interface Loss {
+export interface SpanLoss {
   readonly spans: number;
   /** Fit for a log. */
   readonly reason: string;
 }
 
-type Done = Parameters<SpanExporter['export']>[1];
-type Result = Parameters<Done>[0];
+type ExportCallback = Parameters<SpanExporter['export']>[1];
+type SpanExportResult = Parameters<ExportCallback>[0];
 
-const SUMMARY_EVERY_MS = 60_000;
-const SUCCESS = 0;
+const SUMMARY_INTERVAL_MS = 60_000;
+const EXPORT_SUCCEEDED = 0;
 
-export class LossReport {
-  readonly #damper: Damper<Loss>;
+export class SpanLossReporter {
+  readonly #damper: EventCoalescer<SpanLoss>;
   #spans = 0;
 
-  constructor(clock: Clock, observe: Observe) {
-    const say = ({ reason }: Loss): void => {
+  constructor(clock: Clock, observe: EventObserver) {
+    const say = ({ reason }: SpanLoss): void => {
       const message = `spans could not be exported: ${reason}; ${String(this.#spans)} are lost since the start`;
       observe({ kind: 'warning', message });
     };
-    this.#damper = dampEach<Loss>(() => '', {
+    this.#damper = createKeyedCoalescer<SpanLoss>(() => '', {
       clock,
-      windowMs: SUMMARY_EVERY_MS,
-      first: say,
-      summary: (_, last) => {
+      windowMs: SUMMARY_INTERVAL_MS,
+      onFirst: say,
+      onSummary: (_, last) => {
         say(last);
       },
     });
   }
 
-  tell(loss: Loss): void {
+  report(loss: SpanLoss): void {
     this.#spans += loss.spans;
-    this.#damper.tell(loss);
+    this.#damper.add(loss);
   }
 
   /** The same exporter, whose failures are told of here. */
-  countIn(exporter: SpanExporter): SpanExporter {
+  wrapExporter(exporter: SpanExporter): SpanExporter {
     return {
       export: (spans, done) => {
         exporter.export(spans, (result) => {
           const code: number = result.code;
-          if (code !== SUCCESS) this.tell({ spans: spans.length, reason: reasonOf(result.error) });
+          if (code !== EXPORT_SUCCEEDED) this.report({ spans: spans.length, reason: reasonOf(result.error) });
           done(result);
         });
       },
@@ -68,7 +68,7 @@ export class LossReport {
 }
 
 /** The status or the name of the fault: a message may quote what the collector answered. */
-function reasonOf(error: Result['error']): string {
+function reasonOf(error: SpanExportResult['error']): string {
   const code: unknown = error !== undefined && 'code' in error ? error.code : undefined;
   if (typeof code === 'number') return `the collector answered with ${String(code)}`;
   return typeof code === 'string' && /^[A-Z_\d]{1,40}$/.test(code) ? code : (error?.name ?? 'unknown fault');

@@ -6,22 +6,22 @@ import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@open
 import type { Context, Span, Tracer } from '@opentelemetry/api';
 import type { Clock } from '../../platform/clock.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
-import type { AttemptBegun, Stage, Watch, Watched } from '../../exchange/watch.ts';
-import type { AttemptEnd } from '../../upstream/attempt-terms.ts';
+import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/watch.ts';
+import type { AttemptResult } from '../../upstream/attempt-terms.ts';
 import type { RequestEnded } from '../events.ts';
-import { cut } from '../log/shown.ts';
-import { describeAttempt, describeMethod, nameMethod } from './attributes.ts';
-import { anchorTimes } from './times.ts';
+import { truncate } from '../log/shown.ts';
+import { describeAttempt, describeMethod, spanNameOfMethod } from './attributes.ts';
+import { createSpanTimeConverter } from './times.ts';
 
-export interface RequestSpanTerms {
+export interface RequestSpanOptions {
   readonly tracer: Tracer;
   readonly clock: Clock;
 }
 
 /** A shorter wait is no news, and a span for each would bury the others. */
-const SHORTEST_WAIT_MS = 1;
+const MIN_WAIT_SPAN_MS = 1;
 
-const WAITS: Readonly<Record<Stage, string>> = {
+const WAIT_SPAN_NAMES: Readonly<Record<Stage, string>> = {
   token: 'wait for a token',
   queue: 'wait in the queue',
   body: 'read the request body',
@@ -29,11 +29,11 @@ const WAITS: Readonly<Record<Stage, string>> = {
 };
 
 /** Begins the span of a request that has just arrived. */
-export function watchRequest(terms: RequestSpanTerms, request: Watched): Watch {
+export function startRequestSpans(terms: RequestSpanOptions, request: TracedRequest): RequestTracer {
   return new RequestSpans(terms, request);
 }
 
-class RequestSpans implements Watch {
+class RequestSpans implements RequestTracer {
   readonly traceId: string;
   readonly #tracer: Tracer;
   readonly #clock: Clock;
@@ -47,58 +47,58 @@ class RequestSpans implements Watch {
   #attempt: Span | undefined;
   #attempts = 0;
 
-  constructor({ tracer, clock }: RequestSpanTerms, { method = '', httpVersion, headers }: Watched) {
+  constructor({ tracer, clock }: RequestSpanOptions, { method = '', httpVersion, headers }: TracedRequest) {
     this.#tracer = tracer;
     this.#clock = clock;
-    this.#toTime = anchorTimes(clock);
+    this.#toTime = createSpanTimeConverter(clock);
     const attributes = { ...describeMethod(method), 'url.scheme': 'http', 'network.protocol.version': httpVersion };
     const options = { kind: SpanKind.SERVER, startTime: this.#time(), attributes };
     const parent = readTraceParent(headers.traceparent);
     this.#isContinued = parent !== undefined;
-    this.#span = tracer.startSpan(nameMethod(method), options, contextOf(parent));
+    this.#span = tracer.startSpan(spanNameOfMethod(method), options, contextOf(parent));
     this.#context = trace.setSpan(ROOT_CONTEXT, this.#span);
     this.#isRecording = this.#span.isRecording();
     this.traceId = this.#span.spanContext().traceId;
   }
 
-  waitBegins(stage: Stage): void {
+  startWait(stage: Stage): void {
     if (this.#isRecording) this.#wait = { stage, since: this.#clock.now() };
   }
 
-  waitEnds(): void {
+  endWait(): void {
     const wait = this.#wait;
     this.#wait = undefined;
-    if (wait === undefined || this.#clock.now() - wait.since < SHORTEST_WAIT_MS) return;
+    if (wait === undefined || this.#clock.now() - wait.since < MIN_WAIT_SPAN_MS) return;
     const startTime = this.#toTime(wait.since);
-    this.#tracer.startSpan(WAITS[wait.stage], { startTime }, this.#context).end(this.#time());
+    this.#tracer.startSpan(WAIT_SPAN_NAMES[wait.stage], { startTime }, this.#context).end(this.#time());
   }
 
-  attemptBegins(attempt: AttemptBegun): string[] {
+  startAttempt(attempt: TracedAttempt): string[] {
     if (this.#isRecording) {
       const attributes = describeAttempt(attempt, this.#attempts++);
       const options = { kind: SpanKind.CLIENT, startTime: this.#time(), attributes };
-      this.#attempt = this.#tracer.startSpan(nameMethod(attempt.method), options, this.#context);
+      this.#attempt = this.#tracer.startSpan(spanNameOfMethod(attempt.method), options, this.#context);
     }
     const { traceId, spanId, traceFlags } = (this.#attempt ?? this.#span).spanContext();
     const isSampled = (traceFlags & TraceFlags.SAMPLED) > 0;
-    return replaceTraceContext(attempt.fields, { traceId, spanId, isSampled }, this.#isContinued);
+    return replaceTraceContext(attempt.headers, { traceId, spanId, isSampled }, this.#isContinued);
   }
 
-  attemptEnds(end: AttemptEnd): void {
+  endAttempt(end: AttemptResult): void {
     const span = this.#attempt;
     this.#attempt = undefined;
     if (span === undefined) return;
-    const { status, error, message } = judge(end);
+    const { status, error, message } = attemptResultOf(end);
     if (status !== undefined) span.setAttribute('http.response.status_code', status);
-    if (error !== undefined) fail(span, error, message);
+    if (error !== undefined) markFailed(span, error, message);
     span.end(this.#time());
   }
 
-  answerFields(): readonly string[] {
+  responseHeaders(): readonly string[] {
     return [];
   }
 
-  ended(event: RequestEnded): void {
+  endRequest(event: RequestEnded): void {
     this.#attempt?.end(this.#time());
     if (this.#isRecording) this.#describe(event);
     this.#span.end(this.#time());
@@ -106,16 +106,17 @@ class RequestSpans implements Watch {
 
   #describe({ method, path, route, code, localReply, fault, attempts, source }: RequestEnded): void {
     const span = this.#span;
-    span.updateName(`${nameMethod(method)} ${route}`);
+    span.updateName(`${spanNameOfMethod(method)} ${route}`);
     span.setAttributes({
-      'url.path': cut(path),
+      'url.path': truncate(path),
       'http.response.status_code': code,
       'bearer_sidecar.route': route,
       'bearer_sidecar.attempts': attempts,
       ...(localReply === undefined ? {} : { 'bearer_sidecar.local_reply': localReply }),
     });
     const isOurFault = code >= 500 || (fault !== undefined && localReply === undefined);
-    if (isOurFault) fail(span, localReply ?? (fault === undefined ? String(code) : breakOff(source)), fault);
+    if (isOurFault)
+      markFailed(span, localReply ?? (fault === undefined ? String(code) : breakOffErrorType(source)), fault);
   }
 
   #time(): number {
@@ -124,17 +125,17 @@ class RequestSpans implements Watch {
 }
 
 /** The client that left is the only one who ends a request without a reply of the sidecar's or the upstream's. */
-function breakOff(source: RequestEnded['source']): string {
+function breakOffErrorType(source: RequestEnded['source']): string {
   return source === 'sidecar' ? 'client_left' : 'answer_broke_off';
 }
 
-function judge(end: AttemptEnd): { status?: number; error?: string; message?: string | undefined } {
+function attemptResultOf(end: AttemptResult): { status?: number; error?: string; message?: string | undefined } {
   switch (end.kind) {
     case 'failed':
       return { error: end.failure.kind, message: end.failure.detail };
     case 'held':
     case 'relayed': {
-      const { status } = end.kind === 'held' ? end.answer.head : end.head;
+      const { status } = end.kind === 'held' ? end.response.head : end.head;
       const fault = end.kind === 'held' ? undefined : end.fault?.detail;
       if (fault !== undefined) return { status, error: 'answer_broke_off', message: fault };
       return status < 400 ? { status } : { status, error: String(status) };
@@ -142,9 +143,9 @@ function judge(end: AttemptEnd): { status?: number; error?: string; message?: st
   }
 }
 
-function fail(span: Span, error: string, message: string | undefined): void {
+function markFailed(span: Span, error: string, message: string | undefined): void {
   span.setAttribute('error.type', error);
-  span.setStatus({ code: SpanStatusCode.ERROR, ...(message === undefined ? {} : { message: cut(message) }) });
+  span.setStatus({ code: SpanStatusCode.ERROR, ...(message === undefined ? {} : { message: truncate(message) }) });
 }
 
 function contextOf(parent: TraceParent | undefined): Context {

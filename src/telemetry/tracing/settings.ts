@@ -6,7 +6,7 @@
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Which traces that begin here are recorded, and what is done about those that began elsewhere. */
-export interface Sampling {
+export interface TraceSampling {
   /** Share of the traces, 0 to 1. */
   readonly ratio: number;
   /** A trace that began elsewhere is recorded when it is there. */
@@ -14,7 +14,7 @@ export interface Sampling {
 }
 
 /** How spans are gathered before they are sent. */
-export interface Batching {
+export interface SpanBatching {
   readonly delayMs: number;
   readonly queueMax: number;
   readonly batchMax: number;
@@ -24,8 +24,8 @@ export type TracingSettings =
   | { readonly kind: 'off'; readonly warnings: readonly string[] }
   | {
       readonly kind: 'on';
-      readonly sampling: Sampling;
-      readonly batching: Batching;
+      readonly sampling: TraceSampling;
+      readonly batching: SpanBatching;
       readonly warnings: readonly string[];
     };
 
@@ -33,8 +33,8 @@ const DEFAULT_SAMPLER = 'parentbased_always_on';
 const DEFAULT_DELAY_MS = 5000;
 const DEFAULT_QUEUE_MAX = 2048;
 const DEFAULT_BATCH_MAX = 512;
-const LONGEST_DELAY_MS = 3_600_000;
-const LARGEST_QUEUE = 1_000_000;
+const MAX_DELAY_MS = 3_600_000;
+const MAX_QUEUE_SPANS = 1_000_000;
 
 /** Tracing is on when an endpoint is named, and OpenTelemetry neither disabled nor told to export no traces. */
 export function readTracingSettings(env: Environment): TracingSettings {
@@ -61,9 +61,9 @@ export function readTracingSettings(env: Environment): TracingSettings {
     warnings.push(`${name} is not a whole number from ${String(min)} to ${String(max)}: ${String(fallback)} is used`);
     return fallback;
   };
-  const delayMs = whole('OTEL_BSP_SCHEDULE_DELAY', DEFAULT_DELAY_MS, 1, LONGEST_DELAY_MS);
-  const queueMax = whole('OTEL_BSP_MAX_QUEUE_SIZE', DEFAULT_QUEUE_MAX, 1, LARGEST_QUEUE);
-  const batchMax = Math.min(queueMax, whole('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', DEFAULT_BATCH_MAX, 1, LARGEST_QUEUE));
+  const delayMs = whole('OTEL_BSP_SCHEDULE_DELAY', DEFAULT_DELAY_MS, 1, MAX_DELAY_MS);
+  const queueMax = whole('OTEL_BSP_MAX_QUEUE_SIZE', DEFAULT_QUEUE_MAX, 1, MAX_QUEUE_SPANS);
+  const batchMax = Math.min(queueMax, whole('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', DEFAULT_BATCH_MAX, 1, MAX_QUEUE_SPANS));
   const sampling = readSampling(given('OTEL_TRACES_SAMPLER'), given('OTEL_TRACES_SAMPLER_ARG'), warnings);
   return { kind: 'on', sampling, batching: { delayMs, queueMax, batchMax }, warnings };
 }
@@ -78,7 +78,7 @@ function protocolWarnings(protocol = 'http/protobuf'): string[] {
     : ['spans are exported as http/protobuf, whatever OTEL_EXPORTER_OTLP_PROTOCOL says'];
 }
 
-function readSampling(name = DEFAULT_SAMPLER, argument: string | undefined, warnings: string[]): Sampling {
+function readSampling(name = DEFAULT_SAMPLER, argument: string | undefined, warnings: string[]): TraceSampling {
   const [, parentBased, root] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
   if (root === undefined) {
     warnings.push(`OTEL_TRACES_SAMPLER is no sampler that is known here: ${DEFAULT_SAMPLER} is used`);

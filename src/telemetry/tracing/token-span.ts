@@ -2,21 +2,21 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api';
 import type { Clock } from '../../platform/clock.ts';
 import type { SidecarEvent } from '../events.ts';
-import { anchorTimes } from './times.ts';
+import { createSpanTimeConverter } from './times.ts';
 import { describeServer } from './attributes.ts';
 
 type TokenRequested = Extract<SidecarEvent, { kind: 'token-requested' }>;
 
-export interface TokenSpanTerms {
+export interface TokenSpanOptions {
   readonly tracer: Tracer;
   readonly clock: Clock;
   readonly tokenServers: ReadonlyMap<string, URL>;
 }
 
 /** To be called when the request has just ended. */
-export function tellTokenRequest({ tracer, clock, tokenServers }: TokenSpanTerms, event: TokenRequested): void {
+export function recordTokenSpan({ tracer, clock, tokenServers }: TokenSpanOptions, event: TokenRequested): void {
   const server = tokenServers.get(event.credential);
-  const endAt = anchorTimes(clock)(clock.now());
+  const endAt = createSpanTimeConverter(clock)(clock.now());
   const attributes = {
     'bearer_sidecar.credential': event.credential,
     'bearer_sidecar.token_outcome': event.outcome,

@@ -1,7 +1,7 @@
 /** What tracing needs and gives, whoever does it. */
 import type { Clock } from '../../platform/clock.ts';
-import type { StartWatch } from '../../exchange/watch.ts';
-import type { Observe } from '../events.ts';
+import type { StartTracer } from '../../exchange/watch.ts';
+import type { EventObserver } from '../events.ts';
 
 export interface TracingOptions {
   /** Where the variables of OpenTelemetry are read; the exporter reads those of the process. */
@@ -11,14 +11,14 @@ export interface TracingOptions {
   readonly tokenServers: ReadonlyMap<string, URL>;
   readonly clock: Clock;
   /** Hears warnings. */
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
 export interface Tracing {
   /** Begins the span of a request. */
-  readonly watch: StartWatch;
+  readonly startTracer: StartTracer;
   /** Turns token requests into spans. */
-  readonly observe: Observe;
+  readonly observe: EventObserver;
   /** Sends what is left, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
   close(timeoutMs: number): Promise<void>;
 }

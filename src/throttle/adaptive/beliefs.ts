@@ -7,114 +7,114 @@ import type { CallLog } from './call-log.ts';
 import { BucketModel } from './bucket-model.ts';
 import type { Evidence, LimiterModel } from './limiter-model.ts';
 import type { LearningParameters } from './parameters.ts';
-import { SlotsModel } from './slots-model.ts';
+import { ConcurrencyModel } from './slots-model.ts';
 import { WindowModel, type WindowKind } from './window-model.ts';
 
 /** Calls looked at again when the first refusal makes the past worth knowing. */
-const PAST_CALLS = 512;
+const MAX_REPLAYED_CALLS = 512;
 
 /** The ideas, those that still stand, and the one that is believed. */
-export class LimiterBeliefs {
-  readonly #all: readonly LimiterModel[];
-  #standing: LimiterModel[];
-  #believed: LimiterModel | undefined;
-  #believedSince = NaN;
+export class ModelSelector {
+  readonly #models: readonly LimiterModel[];
+  #consistent: LimiterModel[];
+  #selected: LimiterModel | undefined;
+  #selectedAt = NaN;
   #refusedAt = NaN;
   #isClosed = false;
 
   constructor(models: readonly LimiterModel[]) {
-    this.#all = models;
-    this.#standing = [...models];
+    this.#models = models;
+    this.#consistent = [...models];
   }
 
-  get all(): readonly LimiterModel[] {
-    return this.#all;
+  get models(): readonly LimiterModel[] {
+    return this.#models;
   }
 
-  get believed(): LimiterModel | undefined {
-    return this.#believed;
+  get selected(): LimiterModel | undefined {
+    return this.#selected;
   }
 
   /** Monotonic instant; of the last refusal while nothing is believed. */
-  get believedSince(): number {
-    return this.#believed === undefined ? this.#refusedAt : this.#believedSince;
+  get selectedAt(): number {
+    return this.#selected === undefined ? this.#refusedAt : this.#selectedAt;
   }
 
   /** False when nothing explains what was seen. */
-  get isExplained(): boolean {
-    return this.#standing.length > 0 || this.#all.length === 0;
+  get isConsistent(): boolean {
+    return this.#consistent.length > 0 || this.#models.length === 0;
   }
 
-  accepted(evidence: Evidence): void {
-    this.#noteReopening(evidence);
+  recordAccepted(evidence: Evidence): void {
+    this.#recordReopening(evidence);
     let dropped = false;
-    for (const model of this.#standing) {
-      model.accepted(evidence);
-      dropped ||= !model.stands;
+    for (const model of this.#consistent) {
+      model.recordAccepted(evidence);
+      dropped ||= !model.isConsistent;
     }
-    if (dropped) this.#drop();
+    if (dropped) this.#removeInconsistent();
   }
 
-  refused(evidence: Evidence): void {
+  recordRefused(evidence: Evidence): void {
     this.#refusedAt = evidence.at;
     this.#isClosed = true;
-    for (const model of this.#standing) model.refused(evidence);
-    this.#drop();
+    for (const model of this.#consistent) model.recordRefused(evidence);
+    this.#removeInconsistent();
   }
 
   /** Calls that were accepted before anything was known of a limit. */
-  recall(accepted: CallLog, evidence: Evidence): void {
-    const step = Math.max(1, Math.floor(accepted.size / PAST_CALLS));
+  replayAccepted(accepted: CallLog, evidence: Evidence): void {
+    const step = Math.max(1, Math.floor(accepted.size / MAX_REPLAYED_CALLS));
     for (let index = 0; index < accepted.size; index += step) {
       const at = accepted.at(index);
-      if (at < evidence.at) this.accepted({ ...evidence, at, abreast: 0 });
+      if (at < evidence.at) this.recordAccepted({ ...evidence, at, inFlight: 0 });
     }
   }
 
   /** What is believed is not given up for this refusal, and learns from it all the same. */
-  corrected(evidence: Evidence): void {
-    this.#believed?.refused(evidence);
-    this.#drop();
-    this.#believed?.aim();
+  correctSelected(evidence: Evidence): void {
+    this.#selected?.recordRefused(evidence);
+    this.#removeInconsistent();
+    this.#selected?.onSelected();
   }
 
   /** @param leastAgreeing refusals that an idea must have explained in a row */
-  choose(now: number, leastAgreeing: number): LimiterModel | undefined {
+  selectBest(now: number, leastAgreeing: number): LimiterModel | undefined {
     let best: LimiterModel | undefined;
-    for (const model of this.#standing)
-      if (model.usable && model.agreeing >= leastAgreeing && isBetter(model, best)) best = model;
-    best?.aim();
-    this.believe(best, now);
+    for (const model of this.#consistent)
+      if (model.isUsable && model.explainedRefusals >= leastAgreeing && isBetterModel(model, best)) best = model;
+    best?.onSelected();
+    this.select(best, now);
     return best;
   }
 
-  believe(model: LimiterModel | undefined, now: number): void {
-    if (model !== this.#believed) this.#believedSince = now;
-    this.#believed = model;
+  select(model: LimiterModel | undefined, now: number): void {
+    if (model !== this.#selected) this.#selectedAt = now;
+    this.#selected = model;
   }
 
   /** Everything is possible again. */
-  forget(): void {
-    for (const model of this.#all) model.forget();
-    this.#standing = [...this.#all];
-    this.#believed = undefined;
+  reset(): void {
+    for (const model of this.#models) model.reset();
+    this.#consistent = [...this.#models];
+    this.#selected = undefined;
   }
 
-  #noteReopening({ at, jitterMs }: Evidence): void {
+  #recordReopening({ at, jitterMs }: Evidence): void {
     if (!this.#isClosed || at <= this.#refusedAt + 2 * jitterMs) return;
     this.#isClosed = false;
-    for (const model of this.#standing) model.reopened(this.#refusedAt, at, jitterMs);
-    this.#drop();
+    for (const model of this.#consistent) model.recordReopening(this.#refusedAt, at, jitterMs);
+    this.#removeInconsistent();
   }
 
-  #drop(): void {
-    this.#standing = this.#standing.filter((model) => model.stands);
-    if (this.#believed !== undefined && !this.#believed.stands) this.#believed = undefined;
+  #removeInconsistent(): void {
+    this.#consistent = this.#consistent.filter((model) => model.isConsistent);
+    if (this.#selected !== undefined && !this.#selected.isConsistent) this.#selected = undefined;
   }
 }
 
 /** @param accepted calls not known to be refused; @param sent all calls */
-export function createBeliefs(parameters: LearningParameters, accepted: CallLog, sent: CallLog): LimiterBeliefs {
+export function createModelSelector(parameters: LearningParameters, accepted: CallLog, sent: CallLog): ModelSelector {
   const models: LimiterModel[] = [];
   const has = (kind: LimiterModel['kind']): boolean => parameters.kinds.includes(kind);
   const addWindow = (kind: WindowKind, seconds: number, log: CallLog): void => {
@@ -127,12 +127,12 @@ export function createBeliefs(parameters: LearningParameters, accepted: CallLog,
     if (parameters.countsRefused) addWindow('sliding-window', seconds, sent);
   }
   if (has('bucket')) models.push(new BucketModel(accepted));
-  if (has('concurrency')) models.push(new SlotsModel(sent));
-  return new LimiterBeliefs(models);
+  if (has('concurrency')) models.push(new ConcurrencyModel(sent));
+  return new ModelSelector(models);
 }
 
-function isBetter(model: LimiterModel, than: LimiterModel | undefined): boolean {
+function isBetterModel(model: LimiterModel, than: LimiterModel | undefined): boolean {
   if (than === undefined) return true;
-  if (model.agreeing !== than.agreeing) return model.agreeing > than.agreeing;
+  if (model.explainedRefusals !== than.explainedRefusals) return model.explainedRefusals > than.explainedRefusals;
   return model.windowMs < than.windowMs;
 }

@@ -4,33 +4,33 @@
  */
 
 /** Contradictions further apart than this come of a changed limit. */
-const CALM_MS = 30_000;
+const MIN_STABLE_MS = 30_000;
 /** A longer peace than this makes up for all before. */
-const FORGOTTEN_MS = 300_000;
+const RESET_AFTER_MS = 300_000;
 /** What a changed limit leaves of the old one in the longer windows looks like limits of their own. */
-const CHANGED = 3;
-const MOST = 5;
+const LEVEL_AFTER_CHANGE = 3;
+const MAX_LEVEL = 5;
 
 /** Rises with each contradiction. */
-export class Doubt {
+export class ChangeDetector {
   #level = 0;
-  #at = -Infinity;
+  #lastContradictionAt = -Infinity;
 
   /** From 0 to 5: refusals in a row that an idea must have explained before it is believed again. */
-  get level(): number {
-    return Math.min(MOST, this.#level);
+  get contradictionLevel(): number {
+    return Math.min(MAX_LEVEL, this.#level);
   }
 
   /** From here on there are beliefs that can be contradicted. */
-  begin(now: number): void {
-    this.#at = now;
+  start(now: number): void {
+    this.#lastContradictionAt = now;
   }
 
   /** Nothing explains what was seen. True when the limit has probably been changed. */
-  contradicted(now: number): boolean {
-    const peaceMs = now - this.#at;
-    this.#level = peaceMs > FORGOTTEN_MS ? CHANGED : this.#level + 1;
-    this.#at = now;
-    return peaceMs > CALM_MS;
+  recordContradiction(now: number): boolean {
+    const peaceMs = now - this.#lastContradictionAt;
+    this.#level = peaceMs > RESET_AFTER_MS ? LEVEL_AFTER_CHANGE : this.#level + 1;
+    this.#lastContradictionAt = now;
+    return peaceMs > MIN_STABLE_MS;
   }
 }

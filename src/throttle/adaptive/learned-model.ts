@@ -3,14 +3,14 @@
  * nothing about it is taken for granted. Calls that were made shortly before still count.
  */
 import type { LearnedLimit } from '../throttle.ts';
-import type { LimiterBeliefs } from './beliefs.ts';
+import type { ModelSelector } from './beliefs.ts';
 import { BucketModel } from './bucket-model.ts';
 import type { LimiterKind, LimiterModel } from './limiter-model.ts';
-import { SlotsModel } from './slots-model.ts';
+import { ConcurrencyModel } from './slots-model.ts';
 import { WindowModel } from './window-model.ts';
 
 /** A limit as JSON. */
-export interface LearnedModel {
+export interface ModelSnapshot {
   readonly kind: LimiterKind;
   readonly windowMs: number;
   readonly limit: number;
@@ -23,9 +23,9 @@ export interface LearnedModel {
 }
 
 const KINDS: readonly LimiterKind[] = ['sliding-window', 'fixed-window', 'first-call-window', 'bucket', 'concurrency'];
-const MOST_RATE = 1e6;
+const MAX_RATE = 1e6;
 /** More calls than this are not remembered anyway. */
-const MOST_USED = 1e5;
+const MAX_USED = 1e5;
 
 /**
  * For people.
@@ -40,20 +40,27 @@ export function describeLimit(model: LimiterModel | undefined, rate: number, sin
 }
 
 /** @param now monotonic */
-export function takeSnapshot(model: LimiterModel, now: number): LearnedModel {
-  const { kind, windowMs, limit, margin } = model;
-  const rate = Math.min(MOST_RATE, model.rate);
-  return { kind, windowMs, limit, rate, margin, used: model instanceof WindowModel ? model.used(now) : 0 };
+export function createModelSnapshot(model: LimiterModel, now: number): ModelSnapshot {
+  const { kind, windowMs, limit, safetyFactor } = model;
+  const rate = Math.min(MAX_RATE, model.rate);
+  return {
+    kind,
+    windowMs,
+    limit,
+    rate,
+    margin: safetyFactor,
+    used: model instanceof WindowModel ? model.countUsed(now) : 0,
+  };
 }
 
 /** Undefined for whatever is not a snapshot. */
-export function parseLearnedModel(value: unknown): LearnedModel | undefined {
+export function parseModelSnapshot(value: unknown): ModelSnapshot | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const read = value as Readonly<Record<string, unknown>>;
   const kind = KINDS.find((known) => known === read.kind);
   const { windowMs, limit, rate, margin, used } = read;
   if (kind === undefined || !isWithin(windowMs, 0, 1e9) || !isWithin(limit, 1, 1e9)) return undefined;
-  if (!isWithin(rate, 1e-6, MOST_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, MOST_USED)) return undefined;
+  if (!isWithin(rate, 1e-6, MAX_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, MAX_USED)) return undefined;
   return { kind, windowMs, limit, rate, margin, used };
 }
 
@@ -62,20 +69,20 @@ export function parseLearnedModel(value: unknown): LearnedModel | undefined {
  * @param ageMs since the snapshot
  */
 export function restoreModel(
-  beliefs: LimiterBeliefs,
-  { kind, windowMs, limit, rate, margin, used }: LearnedModel,
+  beliefs: ModelSelector,
+  { kind, windowMs, limit, rate, margin, used }: ModelSnapshot,
   now: number,
   ageMs: number,
 ): LimiterModel | undefined {
-  const model = beliefs.all.find(
+  const model = beliefs.models.find(
     (one) => one.kind === kind && (!(one instanceof WindowModel) || one.windowMs === windowMs),
   );
   if (model instanceof WindowModel) model.restore(Math.floor(limit), ageMs < windowMs ? used : 0, now);
   else if (model instanceof BucketModel) model.restore(rate, limit);
-  else if (model instanceof SlotsModel) model.restore(limit);
+  else if (model instanceof ConcurrencyModel) model.restore(limit);
   else return undefined;
-  model.margin = margin;
-  beliefs.believe(model, now);
+  model.safetyFactor = margin;
+  beliefs.select(model, now);
   return model;
 }
 

@@ -7,54 +7,60 @@
  * A refusal leads to holding or searching; acceptance that no idea explains, to trying for more. An unforeseen refusal or two of
  * an idea that has foreseen others is put down to jitter: less of its rate is used for a while.
  */
-import type { Grant } from '../pacing/grant.ts';
-import type { Pace } from '../pacing/pace.ts';
+import type { PermitGrant } from '../pacing/grant.ts';
+import type { RatePolicy } from '../pacing/pace.ts';
 import type { LearnedLimit } from '../throttle.ts';
-import { createBeliefs, type LimiterBeliefs } from './beliefs.ts';
-import { Calls } from './calls.ts';
-import { Doubt } from './doubt.ts';
-import { describeLimit, type LearnedModel, parseLearnedModel, restoreModel, takeSnapshot } from './learned-model.ts';
+import { createModelSelector, type ModelSelector } from './beliefs.ts';
+import { CallTracker } from './calls.ts';
+import { ChangeDetector } from './doubt.ts';
+import {
+  describeLimit,
+  type ModelSnapshot,
+  parseModelSnapshot,
+  restoreModel,
+  createModelSnapshot,
+} from './learned-model.ts';
 import type { LearningParameters } from './parameters.ts';
-import { Search } from './search.ts';
-import { Trial } from './trial.ts';
+import { FallbackRate } from './search.ts';
+import { LimitProbe } from './trial.ts';
 
 /** A first rate rests on thin evidence. */
-const FIRST_SHARE = 0.7;
-const LEAST_FIRST_RATE = 2;
-const LEAST_RATE = 1 / 3600;
+const INITIAL_RATE_SHARE = 0.7;
+const MIN_INITIAL_RATE = 2;
+const MIN_RATE = 1 / 3600;
 /** What an earlier process has learned is tried after this. */
-const RESTORED_TRIAL_MS = 5_000;
+const RESTORED_PROBE_DELAY_MS = 5_000;
 
 /** What a learned pace is made from. */
-export interface LearnedPaceOptions {
+export interface LearnedRatePolicyOptions {
   readonly maxInFlight: number;
   /** Permits per second that are never exceeded; absent: none. */
   readonly maxRate?: number | undefined;
   readonly learning: LearningParameters;
 }
 
-type Phase = 'free' | 'holding' | 'trying' | 'searching';
+type LearningPhase = 'free' | 'holding' | 'trying' | 'searching';
 
 /** The pace of `auto`. */
-export class LearnedPace implements Pace {
-  readonly #options: LearnedPaceOptions;
-  readonly #calls: Calls;
-  readonly #beliefs: LimiterBeliefs;
-  readonly #trial: Trial;
-  readonly #search: Search;
-  #phase: Phase = 'free';
+export class LearnedRatePolicy implements RatePolicy {
+  readonly #options: LearnedRatePolicyOptions;
+  readonly #callTracker: CallTracker;
+  readonly #modelSelector: ModelSelector;
+  readonly #limitProbe: LimitProbe;
+  readonly #fallbackRate: FallbackRate;
+  #phase: LearningPhase = 'free';
   #inFlightLimit: number;
-  #cutAt = -Infinity;
-  readonly #doubt = new Doubt();
+  #lastDecreaseAt = -Infinity;
+  readonly #changeDetector = new ChangeDetector();
 
-  constructor(options: LearnedPaceOptions) {
+  constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
     const { learning, maxInFlight } = options;
     this.#inFlightLimit = Math.min(4, maxInFlight);
-    this.#calls = new Calls(learning.jitterDeviations);
-    this.#beliefs = createBeliefs(learning, this.#calls.accepted, this.#calls.sent);
-    this.#trial = new Trial(learning);
-    this.#search = new Search(LEAST_FIRST_RATE, learning.cutShare);
+    this.#callTracker = new CallTracker(learning.jitterDeviations);
+    this.#modelSelector = createModelSelector(learning, this.#callTracker.notRefused, this.#callTracker.sent);
+    this.#limitProbe = new LimitProbe(learning);
+    this.#fallbackRate = new FallbackRate(MIN_INITIAL_RATE, learning.decreaseFactor);
   }
 
   get rate(): number {
@@ -62,187 +68,210 @@ export class LearnedPace implements Pace {
   }
 
   /** Permits per second without a trial that has not succeeded yet. */
-  get settledRate(): number {
-    return this.#phase === 'trying' && this.#beliefs.believed ? Math.min(this.rate, this.#heldRate) : this.rate;
+  get confirmedRate(): number {
+    return this.#phase === 'trying' && this.#modelSelector.selected
+      ? Math.min(this.rate, this.#selectedRate)
+      : this.rate;
   }
 
   get burst(): number {
-    return this.#phase === 'holding' ? (this.#beliefs.believed?.burst ?? 1) : 1;
+    return this.#phase === 'holding' ? (this.#modelSelector.selected?.burst ?? 1) : 1;
   }
 
   get inFlightLimit(): number {
-    const believed = this.#beliefs.believed;
+    const believed = this.#modelSelector.selected;
     if (believed?.kind !== 'concurrency') return this.#inFlightLimit;
-    const more = this.#phase === 'trying' ? 1 + Math.floor(this.#trial.accepted / 20) : 0;
+    const more = this.#phase === 'trying' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
     return Math.min(this.#inFlightLimit, Math.max(1, believed.limit + more));
   }
 
-  get limitsSlots(): boolean {
-    return this.#beliefs.believed?.kind === 'concurrency';
+  get limitsConcurrency(): boolean {
+    return this.#modelSelector.selected?.kind === 'concurrency';
   }
 
   get isConfident(): boolean {
-    return this.#phase === 'holding' && this.#beliefs.believed?.isTrusted === true;
+    return this.#phase === 'holding' && this.#modelSelector.selected?.isTrusted === true;
   }
 
-  get abreast(): number {
-    return this.#calls.pending.size;
+  get inFlight(): number {
+    return this.#callTracker.pending.size;
   }
 
   openAt(now: number, isPaused: boolean): number {
-    const believed = this.#beliefs.believed;
+    const believed = this.#modelSelector.selected;
     if (believed === undefined) return -Infinity;
-    if (this.#phase === 'trying' && !isPaused) return this.#trial.opensAt(now);
-    return Math.min(Math.max(believed.opensAt(now, this.#calls.jitterMs), this.#calls.scoutedUntil), this.#trial.dueAt);
+    if (this.#phase === 'trying' && !isPaused) return this.#limitProbe.openAt(now);
+    return Math.min(
+      Math.max(believed.openAt(now, this.#callTracker.jitterMs), this.#callTracker.probeUntil),
+      this.#limitProbe.dueAt,
+    );
   }
 
-  granted(now: number, waitedFor: boolean): boolean {
-    const believed = this.#beliefs.believed;
-    this.#calls.granted(now, this.#phase === 'holding' && believed?.isOpening(now, this.#calls.jitterMs) === true);
+  recordGrant(now: number, waitedFor: boolean): boolean {
+    const believed = this.#modelSelector.selected;
+    this.#callTracker.recordGrant(
+      now,
+      this.#phase === 'holding' && believed?.isFirstCallOfWindow(now, this.#callTracker.jitterMs) === true,
+    );
     const isBeyond =
-      this.#phase === 'trying' && believed?.isFull(now, this.#calls.jitterMs, this.#calls.pending) === true;
-    if (isBeyond) this.#trial.sentBeyond(now);
-    this.#trial.countCall(now);
-    const inUse = waitedFor || !this.#options.learning.growsInUseOnly;
-    if (this.#phase === 'holding' && inUse && now >= this.#trial.dueAt) {
-      this.#trial.begin(this.#heldRate);
+      this.#phase === 'trying' && believed?.isFull(now, this.#callTracker.jitterMs, this.#callTracker.pending) === true;
+    if (isBeyond) this.#limitProbe.recordProbeCallSent(now);
+    this.#limitProbe.countCall(now);
+    const inUse = waitedFor || !this.#options.learning.growsOnlyWhenUsed;
+    if (this.#phase === 'holding' && inUse && now >= this.#limitProbe.dueAt) {
+      this.#limitProbe.start(this.#selectedRate);
       this.#phase = 'trying';
     }
     return isBeyond;
   }
 
-  accepted(now: number, grant: Grant, fresh: boolean): void {
-    this.#answered(now, grant);
+  recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
+    this.#recordResponse(now, grant);
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
     if (this.#phase === 'free') return;
     const rate = this.#rate;
-    if (this.#phase === 'holding') this.#beliefs.believed?.recover(now);
-    this.#beliefs.accepted(this.#calls.judge(grant, true));
-    if (!this.#beliefs.isExplained) {
-      this.#contradict(now);
-      this.#trial.goOnFrom(Number.isFinite(rate) ? rate : this.#calls.seenPerSecond(now, 2000));
+    if (this.#phase === 'holding') this.#modelSelector.selected?.recoverSafetyFactor(now);
+    this.#modelSelector.recordAccepted(this.#callTracker.evaluateResponse(grant, true));
+    if (!this.#modelSelector.isConsistent) {
+      this.#recordContradiction(now);
+      this.#limitProbe.continueFrom(Number.isFinite(rate) ? rate : this.#callTracker.recentCallsPerSecond(now, 2000));
       this.#phase = 'trying';
       return;
     }
-    if (this.#beliefs.believed === undefined) this.#choose(now, rate);
-    if (fresh) this.#grow(now, grant);
+    if (this.#modelSelector.selected === undefined) this.#selectModel(now, rate);
+    if (fresh) this.#increaseRate(now, grant);
   }
 
-  refused(now: number, grant: Grant): void {
-    this.#answered(now, grant);
-    if (this.#phase === 'trying') this.#trial.end();
+  recordRefused(now: number, grant: PermitGrant): void {
+    this.#recordResponse(now, grant);
+    if (this.#phase === 'trying') this.#limitProbe.end();
     const rate = this.#rate;
-    this.#calls.refused(grant);
-    if (this.#survives(now, grant)) return;
-    this.#judgeRefusal(now, grant);
-    this.#slowDown(now, grant, rate);
-    this.#choose(now, this.#search.rate, true);
+    this.#callTracker.recordRefused(grant);
+    if (this.#tolerateRefusal(now, grant)) return;
+    this.#evaluateRefusal(now, grant);
+    this.#decreaseFallbackRate(now, grant, rate);
+    this.#selectModel(now, this.#fallbackRate.rate, true);
   }
 
-  refusedLate(now: number, grant: Grant): void {
-    this.#answered(now, grant);
-    this.#calls.refused(grant);
+  recordLateRefusal(now: number, grant: PermitGrant): void {
+    this.#recordResponse(now, grant);
+    this.#callTracker.recordRefused(grant);
   }
 
-  ended(grant: Grant): void {
-    this.#calls.ended(grant);
-    if (grant.beyond) this.#trial.beyondEnded();
+  recordEnded(grant: PermitGrant): void {
+    this.#callTracker.recordEnded(grant);
+    if (grant.isProbeCall) this.#limitProbe.recordProbeCallEnded();
   }
 
-  withdrawn(grant: Grant): void {
-    this.#calls.withdrawn(grant);
-    if (grant.beyond) this.#trial.beyondEnded();
+  recordUnused(grant: PermitGrant): void {
+    this.#callTracker.recordUnused(grant);
+    if (grant.isProbeCall) this.#limitProbe.recordProbeCallEnded();
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#phase === 'free') return undefined;
-    return describeLimit(this.#beliefs.believed, this.rate, wallAt(this.#beliefs.believedSince));
+    return describeLimit(this.#modelSelector.selected, this.rate, wallAt(this.#modelSelector.selectedAt));
   }
 
-  snapshot(now: number): LearnedModel | undefined {
-    const believed = this.#beliefs.believed;
-    return believed === undefined ? undefined : takeSnapshot(believed, now);
+  snapshot(now: number): ModelSnapshot | undefined {
+    const believed = this.#modelSelector.selected;
+    return believed === undefined ? undefined : createModelSnapshot(believed, now);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
-    const learned = parseLearnedModel(snapshot);
-    const model = learned && restoreModel(this.#beliefs, learned, now, ageMs);
+    const learned = parseModelSnapshot(snapshot);
+    const model = learned && restoreModel(this.#modelSelector, learned, now, ageMs);
     if (model === undefined) return;
     this.#phase = 'holding';
-    this.#doubt.begin(now);
+    this.#changeDetector.start(now);
     this.#inFlightLimit = this.#options.maxInFlight;
-    this.#trial.scheduleFirst(now, RESTORED_TRIAL_MS);
+    this.#limitProbe.scheduleFirst(now, RESTORED_PROBE_DELAY_MS);
   }
 
   get #rate(): number {
     if (this.#phase === 'free') return Infinity;
-    if (this.#phase === 'searching') return this.#search.rate;
-    return this.#phase === 'trying' ? this.#trial.rate : this.#heldRate;
+    if (this.#phase === 'searching') return this.#fallbackRate.rate;
+    return this.#phase === 'trying' ? this.#limitProbe.rate : this.#selectedRate;
   }
 
-  get #heldRate(): number {
-    const believed = this.#beliefs.believed;
-    if (believed === undefined) return this.#search.rate;
-    const { windowShare, bucketShare } = this.#options.learning;
-    const share = believed.kind === 'bucket' ? bucketShare : windowShare;
-    return Math.max(LEAST_RATE, believed.rate * believed.margin * share);
+  get #selectedRate(): number {
+    const believed = this.#modelSelector.selected;
+    if (believed === undefined) return this.#fallbackRate.rate;
+    const { windowRateShare, bucketRateShare } = this.#options.learning;
+    const share = believed.kind === 'bucket' ? bucketRateShare : windowRateShare;
+    return Math.max(MIN_RATE, believed.rate * believed.safetyFactor * share);
   }
 
-  #answered(now: number, grant: Grant): void {
-    this.#calls.answered(now, grant);
-    if (grant.beyond) this.#trial.beyondEnded();
+  #recordResponse(now: number, grant: PermitGrant): void {
+    this.#callTracker.recordResponse(now, grant);
+    if (grant.isProbeCall) this.#limitProbe.recordProbeCallEnded();
   }
 
   /** An idea that has foreseen others is not given up for a refusal that it has not. */
-  #survives(now: number, grant: Grant): boolean {
-    const believed = this.#beliefs.believed;
-    if (this.#phase !== 'holding' || grant.probe || believed === undefined) return false;
-    const { bucketStrikes, otherStrikes, strikeShare } = this.#options.learning;
-    if (!believed.survives(now, believed.kind === 'bucket' ? bucketStrikes : otherStrikes, strikeShare)) return false;
-    if (believed.kind === 'concurrency') this.#beliefs.corrected(this.#calls.judge(grant, false));
+  #tolerateRefusal(now: number, grant: PermitGrant): boolean {
+    const believed = this.#modelSelector.selected;
+    if (this.#phase !== 'holding' || grant.isPauseProbe || believed === undefined) return false;
+    const { bucketToleratedRefusals, otherToleratedRefusals, toleratedRefusalFactor } = this.#options.learning;
+    if (
+      !believed.tolerateRefusal(
+        now,
+        believed.kind === 'bucket' ? bucketToleratedRefusals : otherToleratedRefusals,
+        toleratedRefusalFactor,
+      )
+    )
+      return false;
+    if (believed.kind === 'concurrency')
+      this.#modelSelector.correctSelected(this.#callTracker.evaluateResponse(grant, false));
     return true;
   }
 
-  #judgeRefusal(now: number, grant: Grant): void {
-    const believed = this.#beliefs.believed;
-    const evidence = this.#calls.judge(grant, false);
+  #evaluateRefusal(now: number, grant: PermitGrant): void {
+    const believed = this.#modelSelector.selected;
+    const evidence = this.#callTracker.evaluateResponse(grant, false);
     if (this.#phase === 'free') {
-      this.#doubt.begin(now);
-      this.#beliefs.recall(this.#calls.accepted, evidence);
+      this.#changeDetector.start(now);
+      this.#modelSelector.replayAccepted(this.#callTracker.notRefused, evidence);
     }
-    this.#beliefs.refused(evidence);
-    if (!this.#beliefs.isExplained) {
-      this.#contradict(now);
-      this.#beliefs.refused(evidence);
+    this.#modelSelector.recordRefused(evidence);
+    if (!this.#modelSelector.isConsistent) {
+      this.#recordContradiction(now);
+      this.#modelSelector.recordRefused(evidence);
     }
-    this.#trial.postpone(now, believed?.stands !== true || this.#beliefs.believed === undefined);
+    this.#limitProbe.scheduleAfterRefusal(
+      now,
+      believed?.isConsistent !== true || this.#modelSelector.selected === undefined,
+    );
   }
 
   /** The rate to go by if nothing explains this. */
-  #slowDown(now: number, grant: Grant, rate: number): void {
-    const seen = this.#calls.seenPerSecond(now, Math.max(500, Math.min(5000, now - this.#cutAt)));
-    this.#cutAt = now;
+  #decreaseFallbackRate(now: number, grant: PermitGrant, rate: number): void {
+    const seen = this.#callTracker.recentCallsPerSecond(now, Math.max(500, Math.min(5000, now - this.#lastDecreaseAt)));
+    this.#lastDecreaseAt = now;
     if (this.#phase === 'free')
-      this.#search.restart(Math.max(LEAST_FIRST_RATE, this.#calls.seenPerSecond(now, 2000) * FIRST_SHARE));
-    else if (!grant.probe) this.#search.cut(this.#phase === 'holding' ? rate : grant.rate, seen);
-    else if (this.#phase !== 'holding') this.#search.cutProbed();
+      this.#fallbackRate.restart(
+        Math.max(MIN_INITIAL_RATE, this.#callTracker.recentCallsPerSecond(now, 2000) * INITIAL_RATE_SHARE),
+      );
+    else if (!grant.isPauseProbe) this.#fallbackRate.decrease(this.#phase === 'holding' ? rate : grant.rate, seen);
+    else if (this.#phase !== 'holding') this.#fallbackRate.decreaseAfterProbe();
   }
 
-  #choose(now: number, rate: number, afterRefusal = false): void {
-    const best = this.#beliefs.choose(now, this.#doubt.level);
+  #selectModel(now: number, rate: number, afterRefusal = false): void {
+    const best = this.#modelSelector.selectBest(now, this.#changeDetector.contradictionLevel);
     if (this.#phase === 'trying' && !afterRefusal) return;
-    if (best === undefined && this.#phase === 'holding' && !afterRefusal) this.#search.goOn(rate);
+    if (best === undefined && this.#phase === 'holding' && !afterRefusal) this.#fallbackRate.continueFrom(rate);
     this.#phase = best === undefined ? 'searching' : 'holding';
   }
 
-  #contradict(now: number): void {
-    if (this.#doubt.contradicted(now)) this.#trial.unsettle(now);
-    this.#beliefs.forget();
+  #recordContradiction(now: number): void {
+    if (this.#changeDetector.recordContradiction(now)) this.#limitProbe.recordLimitChange(now);
+    this.#modelSelector.reset();
   }
 
-  #grow(now: number, grant: Grant): void {
-    const inUse = grant.waitedFor || !this.#options.learning.growsInUseOnly;
-    if (this.#phase === 'trying') this.#trial.grow(now, grant.beyond, inUse, this.#beliefs.believed === undefined);
-    else if (this.#phase === 'searching' && inUse) this.#search.grow(1000 / grant.rate, 1 + this.#doubt.level);
+  #increaseRate(now: number, grant: PermitGrant): void {
+    const inUse = grant.isWaitedFor || !this.#options.learning.growsOnlyWhenUsed;
+    if (this.#phase === 'trying')
+      this.#limitProbe.recordAccepted(now, grant.isProbeCall, inUse, this.#modelSelector.selected === undefined);
+    else if (this.#phase === 'searching' && inUse)
+      this.#fallbackRate.increase(1000 / grant.rate, 1 + this.#changeDetector.contradictionLevel);
   }
 }

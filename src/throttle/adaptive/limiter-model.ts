@@ -15,20 +15,20 @@ export interface Evidence {
   /** Arrivals are this much more or less apart than departures, milliseconds. */
   readonly jitterMs: number;
   /** Calls that were under way when it was sent. */
-  readonly abreast: number;
+  readonly inFlight: number;
   /** Calls whose answers are not known yet. */
   readonly pending: CallLog;
   /** Something was accepted since the refusal before: to agree with this one means something. */
-  readonly telling: boolean;
+  readonly isInformative: boolean;
 }
 
 /** Refusals that an idea must have foreseen before one that it has not is put down to jitter. */
-const TRUSTED = 4;
+const MIN_TRUSTED_REFUSALS = 4;
 /** Calls, and time, without a refusal that make up for an unforeseen one. */
-const CLEAN_CALLS = 50;
-const CLEAN_MS = 5_000;
-const RECOVERY = 1.008;
-const LEAST_MARGIN = 0.5;
+const RECOVERY_CALLS = 50;
+const RECOVERY_MS = 5_000;
+const RECOVERY_FACTOR = 1.008;
+const MIN_SAFETY_FACTOR = 0.5;
 
 /** Bounds on a capacity, in a unit of the kind's own. */
 export abstract class LimiterModel {
@@ -42,25 +42,25 @@ export abstract class LimiterModel {
   /** Permits that may be saved up under this idea; at least 1. */
   abstract readonly burst: number;
 
-  protected least = 0;
-  protected most = Infinity;
+  protected lowerBound = 0;
+  protected upperBound = Infinity;
   /** Refusals in a row that this idea explains. */
-  agreeing = 0;
+  explainedRefusals = 0;
   /** Refusals lately that it had not foreseen. */
-  #strikes = 0;
-  #clean = 0;
-  #cleanSince = -Infinity;
+  #unpredictedRefusals = 0;
+  #acceptedInARow = 0;
+  #acceptedSinceAt = -Infinity;
   /** Share of the rate that is used: less than 1 while refusals come unforeseen. */
-  margin = 1;
+  safetyFactor = 1;
 
   /** True while nothing speaks against it. */
-  abstract get stands(): boolean;
+  abstract get isConsistent(): boolean;
   /** True when it is known well enough to act on. */
-  abstract get usable(): boolean;
-  abstract accepted(evidence: Evidence): void;
-  abstract refused(evidence: Evidence): void;
+  abstract get isUsable(): boolean;
+  abstract recordAccepted(evidence: Evidence): void;
+  abstract recordRefused(evidence: Evidence): void;
   /** From when on it lets the next call through; a past instant or -Infinity: now. */
-  abstract opensAt(now: number, jitterMs: number): number;
+  abstract openAt(now: number, jitterMs: number): number;
   /** True when it would refuse a call at `now`. */
   abstract isFull(now: number, jitterMs: number, pending: CallLog): boolean;
 
@@ -68,18 +68,18 @@ export abstract class LimiterModel {
    * True when it has been closed until now and nothing has been sent since. It may open a little later than it is believed to, so
    * that one call should go first, and not all that were saved up.
    */
-  isOpening(_now: number, _jitterMs: number): boolean {
+  isFirstCallOfWindow(_now: number, _jitterMs: number): boolean {
     return false;
   }
 
   /** It was closed at `refusedAt` and open at `acceptedAt`. */
-  reopened(_refusedAt: number, _acceptedAt: number, _jitterMs: number): void {
+  recordReopening(_refusedAt: number, _acceptedAt: number, _jitterMs: number): void {
     // Most kinds have no instant at which they open as a whole.
   }
 
   /** True when it has foreseen refusals, and none came unforeseen lately. */
   get isTrusted(): boolean {
-    return this.agreeing >= TRUSTED && this.#strikes === 0;
+    return this.explainedRefusals >= MIN_TRUSTED_REFUSALS && this.#unpredictedRefusals === 0;
   }
 
   /**
@@ -88,52 +88,52 @@ export abstract class LimiterModel {
    * @param strikes so many are survived, if it has foreseen others
    * @param share what one leaves of the rate
    */
-  survives(now: number, strikes: number, share: number): boolean {
-    if (this.agreeing < TRUSTED) return false;
-    if (this.#strikes >= strikes) {
-      this.dismiss();
+  tolerateRefusal(now: number, strikes: number, share: number): boolean {
+    if (this.explainedRefusals < MIN_TRUSTED_REFUSALS) return false;
+    if (this.#unpredictedRefusals >= strikes) {
+      this.invalidate();
       return false;
     }
-    this.#strikes++;
-    this.#clean = 0;
-    this.#cleanSince = now;
-    this.margin = Math.max(LEAST_MARGIN, this.margin * share);
+    this.#unpredictedRefusals++;
+    this.#acceptedInARow = 0;
+    this.#acceptedSinceAt = now;
+    this.safetyFactor = Math.max(MIN_SAFETY_FACTOR, this.safetyFactor * share);
     return true;
   }
 
   /** A call was accepted while it was acted on. */
-  recover(now: number): void {
-    if (++this.#clean < CLEAN_CALLS || now - this.#cleanSince < CLEAN_MS) return;
-    this.#clean = 0;
-    this.#cleanSince = now;
-    this.#strikes = Math.max(0, this.#strikes - 1);
-    this.margin = Math.min(1, this.margin * RECOVERY);
+  recoverSafetyFactor(now: number): void {
+    if (++this.#acceptedInARow < RECOVERY_CALLS || now - this.#acceptedSinceAt < RECOVERY_MS) return;
+    this.#acceptedInARow = 0;
+    this.#acceptedSinceAt = now;
+    this.#unpredictedRefusals = Math.max(0, this.#unpredictedRefusals - 1);
+    this.safetyFactor = Math.min(1, this.safetyFactor * RECOVERY_FACTOR);
   }
 
   /** It is the idea to act on from now on. */
-  aim(): void {
+  onSelected(): void {
     // Most kinds need no preparation.
   }
 
   /** Nothing is known of it any more. */
-  forget(): void {
-    this.least = 0;
-    this.most = Infinity;
-    this.agreeing = 0;
-    this.#strikes = 0;
-    this.#clean = 0;
-    this.margin = 1;
+  reset(): void {
+    this.lowerBound = 0;
+    this.upperBound = Infinity;
+    this.explainedRefusals = 0;
+    this.#unpredictedRefusals = 0;
+    this.#acceptedInARow = 0;
+    this.safetyFactor = 1;
   }
 
   /** It cannot be, whatever else will be seen. */
-  dismiss(): void {
-    this.most = 0;
+  invalidate(): void {
+    this.upperBound = 0;
   }
 
   /** Lowers the upper bound, and notes whether this refusal agrees with those before. */
-  protected noteRefusal(atMost: number, telling: boolean, isLower: boolean): void {
-    if (telling) this.agreeing++;
-    if (isLower) this.agreeing = 1;
-    this.most = Math.min(this.most, atMost);
+  protected lowerUpperBound(atMost: number, telling: boolean, isLower: boolean): void {
+    if (telling) this.explainedRefusals++;
+    if (isLower) this.explainedRefusals = 1;
+    this.upperBound = Math.min(this.upperBound, atMost);
   }
 }

@@ -13,8 +13,8 @@ export interface LearningParameters {
   /** Lengths of windows that are weighed, seconds. */
   readonly windowSeconds: readonly number[];
   /** Of a known rate: what is used of it, for windows and for buckets. */
-  readonly windowShare: number;
-  readonly bucketShare: number;
+  readonly windowRateShare: number;
+  readonly bucketRateShare: number;
   /** Of a window's limit: what may be spent at once after a quiet time; the rest is spread over the window. */
   readonly burstShare: number;
   /** Of a window: the most that its ends are kept clear of. */
@@ -22,54 +22,54 @@ export interface LearningParameters {
   /** Mean deviations of the round trip that count as jitter. */
   readonly jitterDeviations: number;
   /** A limit that holds is tried again after this time in which it was the limit ... */
-  readonly trialEveryMs: number;
+  readonly probeIntervalMs: number;
   /** ... and this many calls ... */
-  readonly trialEveryCalls: number;
+  readonly probeIntervalCalls: number;
   /** ... or fewer, when it has changed within `unsettledMs`. */
-  readonly unsettledCalls: number;
-  readonly unsettledMs: number;
+  readonly probeIntervalCallsAfterChange: number;
+  readonly afterChangeMs: number;
   /** The first trial of a new idea; the time doubles with each that is refused. */
-  readonly firstTrialMs: number;
+  readonly firstProbeDelayMs: number;
   /** A trial begins with the known rate times this. */
-  readonly trialGain: number;
+  readonly probeGain: number;
   /** Calls beyond the known limit that may be unanswered at once. */
-  readonly trialCallsAtOnce: number;
+  readonly maxUnansweredProbeCalls: number;
   /** Unforeseen refusals that an idea survives: of a bucket, of the others. */
-  readonly bucketStrikes: number;
-  readonly otherStrikes: number;
+  readonly bucketToleratedRefusals: number;
+  readonly otherToleratedRefusals: number;
   /** What an unforeseen refusal leaves of the rate. */
-  readonly strikeShare: number;
+  readonly toleratedRefusalFactor: number;
   /** What is left of a refused rate while nothing explains the refusals. */
-  readonly cutShare: number;
+  readonly decreaseFactor: number;
   /** False: every refusal cuts, also those of calls that were under way at the one before. */
-  readonly cutsOncePerEpoch: boolean;
+  readonly decreasesOncePerEpoch: boolean;
   /** False: after a pause all go on at once. */
-  readonly probesFirst: boolean;
+  readonly probesAfterPause: boolean;
   /** False: rates grow as well while the application does not use them. */
-  readonly growsInUseOnly: boolean;
+  readonly growsOnlyWhenUsed: boolean;
 }
 
 export const DEFAULT_LEARNING: LearningParameters = {
   kinds: ['sliding-window', 'fixed-window', 'first-call-window', 'bucket', 'concurrency'],
   countsRefused: true,
   windowSeconds: [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 86_400],
-  windowShare: 0.99,
-  bucketShare: 0.985,
+  windowRateShare: 0.99,
+  bucketRateShare: 0.985,
   burstShare: 0.25,
   guardShare: 0.02,
   jitterDeviations: 3,
-  trialEveryMs: 30_000,
-  trialEveryCalls: 400,
-  unsettledCalls: 60,
-  unsettledMs: 900_000,
-  firstTrialMs: 1_000,
-  trialGain: 1.25,
-  trialCallsAtOnce: 1,
-  bucketStrikes: 5,
-  otherStrikes: 1,
-  strikeShare: 0.95,
-  cutShare: 0.85,
-  cutsOncePerEpoch: true,
-  probesFirst: true,
-  growsInUseOnly: true,
+  probeIntervalMs: 30_000,
+  probeIntervalCalls: 400,
+  probeIntervalCallsAfterChange: 60,
+  afterChangeMs: 900_000,
+  firstProbeDelayMs: 1_000,
+  probeGain: 1.25,
+  maxUnansweredProbeCalls: 1,
+  bucketToleratedRefusals: 5,
+  otherToleratedRefusals: 1,
+  toleratedRefusalFactor: 0.95,
+  decreaseFactor: 0.85,
+  decreasesOncePerEpoch: true,
+  probesAfterPause: true,
+  growsOnlyWhenUsed: true,
 };

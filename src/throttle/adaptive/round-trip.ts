@@ -1,25 +1,25 @@
 /** How much arrivals at the upstream differ from departures here, judged by the round trip (pure; RFC 6298 §2 in form). */
 
-const LEAST_JITTER_MS = 2;
-const MOST_JITTER_MS = 100;
+const MIN_JITTER_MS = 2;
+const MAX_JITTER_MS = 100;
 
 /** Mean and mean deviation of the time to an answer. */
-export class RoundTrip {
+export class RoundTripEstimator {
   #meanMs = NaN;
   #deviationMs = 0;
-  readonly #deviations: number;
+  readonly #jitterDeviations: number;
 
   /** @param deviations mean deviations that count as jitter */
   constructor(deviations: number) {
-    this.#deviations = deviations;
+    this.#jitterDeviations = deviations;
   }
 
   /** What to allow for, milliseconds. */
   get jitterMs(): number {
-    return Math.min(MOST_JITTER_MS, Math.max(LEAST_JITTER_MS, this.#deviations * this.#deviationMs));
+    return Math.min(MAX_JITTER_MS, Math.max(MIN_JITTER_MS, this.#jitterDeviations * this.#deviationMs));
   }
 
-  measured(ms: number): void {
+  addSample(ms: number): void {
     if (Number.isNaN(this.#meanMs)) {
       this.#meanMs = ms;
       this.#deviationMs = ms / 4;

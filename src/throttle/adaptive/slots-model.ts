@@ -6,10 +6,10 @@ import type { CallLog } from './call-log.ts';
 import { type Evidence, LimiterModel } from './limiter-model.ts';
 
 /** Of the calls that are under way here, at least this share is so at the upstream. */
-const SEEN_THERE = 0.6;
+const MIN_UPSTREAM_SHARE = 0.6;
 
 /** Bounds are calls under way beside the judged one. */
-export class SlotsModel extends LimiterModel {
+export class ConcurrencyModel extends LimiterModel {
   readonly kind = 'concurrency';
   readonly windowMs = 0;
   readonly rate = Infinity;
@@ -22,29 +22,29 @@ export class SlotsModel extends LimiterModel {
     this.#sent = sent;
   }
 
-  get stands(): boolean {
-    return this.most >= 2 && this.least <= this.most;
+  get isConsistent(): boolean {
+    return this.upperBound >= 2 && this.lowerBound <= this.upperBound;
   }
 
-  get usable(): boolean {
-    return this.most !== Infinity && this.agreeing > 1;
+  get isUsable(): boolean {
+    return this.upperBound !== Infinity && this.explainedRefusals > 1;
   }
 
   get limit(): number {
-    return this.most;
+    return this.upperBound;
   }
 
-  accepted({ abreast }: Evidence): void {
-    this.least = Math.max(this.least, Math.floor(abreast * SEEN_THERE));
+  recordAccepted({ inFlight }: Evidence): void {
+    this.lowerBound = Math.max(this.lowerBound, Math.floor(inFlight * MIN_UPSTREAM_SHARE));
   }
 
-  refused({ at, abreast, jitterMs, telling }: Evidence): void {
+  recordRefused({ at, inFlight, jitterMs, isInformative }: Evidence): void {
     // Calls that were sent a little later may have overtaken it.
-    const most = abreast + Math.max(0, this.#sent.count(at, at + jitterMs) - 1);
-    this.noteRefusal(most, telling, most < this.most * 0.8 - 1);
+    const most = inFlight + Math.max(0, this.#sent.count(at, at + jitterMs) - 1);
+    this.lowerUpperBound(most, isInformative, most < this.upperBound * 0.8 - 1);
   }
 
-  opensAt(): number {
+  openAt(): number {
     return -Infinity;
   }
 
@@ -54,7 +54,7 @@ export class SlotsModel extends LimiterModel {
 
   /** As it was in an earlier process. */
   restore(limit: number): void {
-    this.most = limit;
-    this.agreeing = 2;
+    this.upperBound = limit;
+    this.explainedRefusals = 2;
   }
 }

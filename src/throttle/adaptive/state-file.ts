@@ -6,8 +6,14 @@ import { randomBytes } from 'node:crypto';
 import { open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import { codeOf, replaceFile } from '../../platform/replace-file.ts';
-import { formatFile, formatLearnedState, parseFile, parseLearnedState, type LimitOwner } from './learned-state.ts';
+import { systemErrorCode, writeFileAtomically } from '../../platform/replace-file.ts';
+import {
+  formatStateFile,
+  formatLearnedState,
+  parseStateFile,
+  parseLearnedState,
+  type LimitOwner,
+} from './learned-state.ts';
 import type { LearnedState } from '../throttle.ts';
 
 export interface StateFileOptions {
@@ -20,9 +26,9 @@ export interface StateFileOptions {
 }
 
 /** Least time between two writes, milliseconds. */
-const WRITE_EVERY_MS = 10_000;
+const WRITE_INTERVAL_MS = 10_000;
 /** A file that is longer than this for each limit is no state of ours. */
-const LARGEST_BYTES = 256 * 1024;
+const MAX_BYTES_PER_LIMIT = 256 * 1024;
 
 /** What each throttle has learned; undefined or left out: nothing. */
 type Snapshots = ReadonlyMap<string, LearnedState | undefined>;
@@ -32,8 +38,8 @@ export class StateFile {
   #snapshot: () => Snapshots = () => new Map();
   #cancel: Cancel | undefined;
   /** What the file says of the governors, as far as this process has written it. */
-  #written = '';
-  #writing: Promise<void> = Promise.resolve();
+  #lastWritten = '';
+  #pendingWrite: Promise<void> = Promise.resolve();
   #hasWarned = false;
 
   constructor(options: StateFileOptions) {
@@ -43,15 +49,15 @@ export class StateFile {
   /** What an earlier process left, as far as it is of use, by throttle. Also tries whether the file can be written. Never rejects. */
   async restore(): Promise<ReadonlyMap<string, LearnedState>> {
     const states = await this.#read();
-    await this.#tryDirectory();
+    await this.#checkWritable();
     return states;
   }
 
   /** From now on writes what `snapshot` gives whenever it has changed, every 10 s at most. */
-  keep(snapshot: () => Snapshots): void {
+  startWriting(snapshot: () => Snapshots): void {
     this.#snapshot = snapshot;
-    this.#cancel = this.#options.clock.after(WRITE_EVERY_MS, () => {
-      this.keep(snapshot);
+    this.#cancel = this.#options.clock.after(WRITE_INTERVAL_MS, () => {
+      this.startWriting(snapshot);
       void this.#write();
     });
   }
@@ -66,13 +72,13 @@ export class StateFile {
   async #read(): Promise<Map<string, LearnedState>> {
     const { path, owners } = this.#options;
     try {
-      const reading = parseFile(await readBounded(path, LARGEST_BYTES * owners.size));
+      const reading = parseStateFile(await readBounded(path, MAX_BYTES_PER_LIMIT * owners.size));
       if (reading.kind === 'read') return this.#readLimits(reading.limits);
       this.#warn(`${JSON.stringify(path)} ${reading.reason}: the limit is learned anew`);
     } catch (error) {
       // The first start finds none.
-      if (!['ENOENT', 'ENOTDIR'].includes(codeOf(error)))
-        this.#warn(`${JSON.stringify(path)} cannot be read (${codeOf(error)}): the limit is learned anew`);
+      if (!['ENOENT', 'ENOTDIR'].includes(systemErrorCode(error)))
+        this.#warn(`${JSON.stringify(path)} cannot be read (${systemErrorCode(error)}): the limit is learned anew`);
     }
     return new Map();
   }
@@ -91,7 +97,7 @@ export class StateFile {
     return states;
   }
 
-  async #tryDirectory(): Promise<void> {
+  async #checkWritable(): Promise<void> {
     const { path } = this.#options;
     const trial = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     try {
@@ -104,8 +110,8 @@ export class StateFile {
 
   /** One after another, so that an older snapshot never replaces a newer one. */
   #write(): Promise<void> {
-    this.#writing = this.#writing.then(() => this.#writeChanged());
-    return this.#writing;
+    this.#pendingWrite = this.#pendingWrite.then(() => this.#writeChanged());
+    return this.#pendingWrite;
   }
 
   async #writeChanged(): Promise<void> {
@@ -120,9 +126,9 @@ export class StateFile {
         governors.push([name, state.governor]);
       }
       const learned = JSON.stringify(governors);
-      if (limits.size === 0 || learned === this.#written) return;
-      await replaceFile(path, formatFile(limits));
-      this.#written = learned;
+      if (limits.size === 0 || learned === this.#lastWritten) return;
+      await writeFileAtomically(path, formatStateFile(limits));
+      this.#lastWritten = learned;
       this.#hasWarned = false;
     } catch (error) {
       this.#warnOnce(error);
@@ -133,7 +139,9 @@ export class StateFile {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     const directory = JSON.stringify(dirname(this.#options.path));
-    this.#warn(`no file can be written in ${directory} (${codeOf(error)}): what is learned ends with this process`);
+    this.#warn(
+      `no file can be written in ${directory} (${systemErrorCode(error)}): what is learned ends with this process`,
+    );
   }
 
   #warn(message: string): void {

@@ -6,37 +6,37 @@
 import type { LearningParameters } from './parameters.ts';
 
 /** An unanswered call beyond the limit holds up the next one for at most so long. */
-const PATIENCE_MS = 2_000;
+const MAX_RESPONSE_WAIT_MS = 2_000;
 /** Accepted calls beyond the limit after which the rate doubles each second. */
-const CONVINCED = 6;
+const PROBE_CALLS_BEFORE_DOUBLING = 6;
 /** Each so many accepted ones allow one more at a time. */
-const PER_CALL_MORE = 4;
-const LEAST_GAIN = 1.02;
+const ACCEPTED_CALLS_PER_EXTRA_PROBE = 4;
+const MIN_GAIN = 1.02;
 /** A trial refused within so many calls was too bold, one that outlasted so many too timid. */
-const TOO_BOLD = 4;
-const TOO_TIMID = 8;
+const TOO_FAST_CALLS = 4;
+const TOO_SLOW_CALLS = 8;
 
 /** The schedule of trials, and the one that is under way. */
-export class Trial {
+export class LimitProbe {
   readonly #parameters: LearningParameters;
   #gain: number;
-  #gapMs: number;
+  #intervalMs: number;
   #dueAt = Infinity;
-  #since = 0;
-  #callsSince = 0;
-  #unsettledUntil = -Infinity;
+  #intervalStartedAt = 0;
+  #callsInInterval = 0;
+  #afterChangeUntil = -Infinity;
 
   #rate = Infinity;
-  #accepted = 0;
-  #beyondAccepted = 0;
-  #beyondUnanswered = 0;
-  #beyondAt = -Infinity;
-  #grownAt = 0;
+  #acceptedCalls = 0;
+  #acceptedProbeCalls = 0;
+  #unansweredProbeCalls = 0;
+  #lastProbeCallAt = -Infinity;
+  #lastIncreaseAt = 0;
 
   constructor(parameters: LearningParameters) {
     this.#parameters = parameters;
-    this.#gain = parameters.trialGain;
-    this.#gapMs = parameters.firstTrialMs;
+    this.#gain = parameters.probeGain;
+    this.#intervalMs = parameters.firstProbeDelayMs;
   }
 
   /** When the next one may begin. */
@@ -50,86 +50,90 @@ export class Trial {
   }
 
   /** Calls accepted in the one under way. */
-  get accepted(): number {
-    return this.#accepted;
+  get acceptedCalls(): number {
+    return this.#acceptedCalls;
   }
 
   /** A refusal has come. `surprised`: nothing that was believed had foreseen it. */
-  postpone(now: number, surprised: boolean): void {
-    const { firstTrialMs, trialEveryMs, trialEveryCalls } = this.#parameters;
-    const longest = this.#callsSince > trialEveryCalls ? trialEveryMs : Infinity;
-    this.#gapMs = surprised ? firstTrialMs : Math.max(firstTrialMs, Math.min(this.#gapMs * 2, longest));
-    this.#since = now;
-    this.#callsSince = 0;
-    this.#dueAt = now + this.#gapMs;
+  scheduleAfterRefusal(now: number, surprised: boolean): void {
+    const { firstProbeDelayMs, probeIntervalMs, probeIntervalCalls } = this.#parameters;
+    const longest = this.#callsInInterval > probeIntervalCalls ? probeIntervalMs : Infinity;
+    this.#intervalMs = surprised
+      ? firstProbeDelayMs
+      : Math.max(firstProbeDelayMs, Math.min(this.#intervalMs * 2, longest));
+    this.#intervalStartedAt = now;
+    this.#callsInInterval = 0;
+    this.#dueAt = now + this.#intervalMs;
   }
 
   /** What is believed has been learned elsewhere: it is tried soon, yet not at once. */
   scheduleFirst(now: number, afterMs: number): void {
-    this.#since = now;
+    this.#intervalStartedAt = now;
     this.#dueAt = now + afterMs;
   }
 
   /** A limit that held does so no longer: for a while it is tried more often. */
-  unsettle(now: number): void {
-    this.#unsettledUntil = now + this.#parameters.unsettledMs;
+  recordLimitChange(now: number): void {
+    this.#afterChangeUntil = now + this.#parameters.afterChangeMs;
   }
 
   /** A call was granted within the limit. */
   countCall(now: number): void {
-    const { trialEveryMs, trialEveryCalls, unsettledCalls } = this.#parameters;
-    const enough = ++this.#callsSince > (now < this.#unsettledUntil ? unsettledCalls : trialEveryCalls);
-    if (enough) this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#since + trialEveryMs));
+    const { probeIntervalMs, probeIntervalCalls, probeIntervalCallsAfterChange } = this.#parameters;
+    const enough =
+      ++this.#callsInInterval > (now < this.#afterChangeUntil ? probeIntervalCallsAfterChange : probeIntervalCalls);
+    if (enough) this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs));
   }
 
   /** Begins at the known rate times the gain. */
-  begin(knownRate: number): void {
-    this.#goOn(knownRate * this.#gain);
+  start(knownRate: number): void {
+    this.#startFrom(knownRate * this.#gain);
   }
 
   /** The limit was raised: goes on from the rate that was accepted. */
-  goOnFrom(rate: number): void {
-    this.#goOn(rate);
+  continueFrom(rate: number): void {
+    this.#startFrom(rate);
   }
 
   /** A refusal has ended it. */
   end(): void {
     const excess = this.#gain - 1;
-    if (this.#accepted < TOO_BOLD) this.#gain = Math.max(LEAST_GAIN, 1 + excess / 2);
-    else if (this.#accepted > TOO_TIMID) this.#gain = Math.min(this.#parameters.trialGain, 1 + excess * 1.5);
+    if (this.#acceptedCalls < TOO_FAST_CALLS) this.#gain = Math.max(MIN_GAIN, 1 + excess / 2);
+    else if (this.#acceptedCalls > TOO_SLOW_CALLS) this.#gain = Math.min(this.#parameters.probeGain, 1 + excess * 1.5);
   }
 
   /** When the next call may go, as far as unanswered ones beyond the limit hold it up. */
-  opensAt(now: number): number {
-    const allowed = this.#parameters.trialCallsAtOnce + Math.floor(this.#beyondAccepted / PER_CALL_MORE);
-    const holds = this.#beyondUnanswered >= allowed && now < this.#beyondAt + PATIENCE_MS;
-    return holds ? this.#beyondAt + PATIENCE_MS : -Infinity;
+  openAt(now: number): number {
+    const allowed =
+      this.#parameters.maxUnansweredProbeCalls + Math.floor(this.#acceptedProbeCalls / ACCEPTED_CALLS_PER_EXTRA_PROBE);
+    const holds = this.#unansweredProbeCalls >= allowed && now < this.#lastProbeCallAt + MAX_RESPONSE_WAIT_MS;
+    return holds ? this.#lastProbeCallAt + MAX_RESPONSE_WAIT_MS : -Infinity;
   }
 
-  sentBeyond(now: number): void {
-    this.#beyondUnanswered++;
-    this.#beyondAt = now;
+  recordProbeCallSent(now: number): void {
+    this.#unansweredProbeCalls++;
+    this.#lastProbeCallAt = now;
   }
 
   /** A call that was sent beyond the limit has ended, whenever that was. */
-  beyondEnded(): void {
-    this.#beyondUnanswered--;
+  recordProbeCallEnded(): void {
+    this.#unansweredProbeCalls--;
   }
 
   /** @param isUnlimited no idea of a limit is left */
-  grow(now: number, wasBeyond: boolean, inUse: boolean, isUnlimited: boolean): void {
-    this.#accepted++;
-    if (wasBeyond) this.#beyondAccepted++;
+  recordAccepted(now: number, wasBeyond: boolean, inUse: boolean, isUnlimited: boolean): void {
+    this.#acceptedCalls++;
+    if (wasBeyond) this.#acceptedProbeCalls++;
     if (!wasBeyond && !inUse) return;
-    const ms = Math.min(now - this.#grownAt, Math.max(100, 1000 / this.#rate));
-    this.#grownAt = now;
-    const convinced = isUnlimited || (wasBeyond && this.#beyondAccepted > CONVINCED);
+    const ms = Math.min(now - this.#lastIncreaseAt, Math.max(100, 1000 / this.#rate));
+    this.#lastIncreaseAt = now;
+    const convinced = isUnlimited || (wasBeyond && this.#acceptedProbeCalls > PROBE_CALLS_BEFORE_DOUBLING);
     this.#rate *= (convinced ? 2 : 1 + (this.#gain - 1) * 0.6) ** (ms / 1000);
   }
 
-  #goOn(rate: number): void {
+  #startFrom(rate: number): void {
     this.#rate = rate;
-    this.#accepted = 0;
-    this.#beyondAccepted = 0;
+    this.#acceptedCalls = 0;
+    this.#acceptedProbeCalls = 0;
   }
 }

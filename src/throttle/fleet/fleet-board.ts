@@ -14,19 +14,19 @@ export interface QuotaRequest {
   /** The configured pace; undefined where it is learned. */
   readonly fixed: { readonly rate: number; readonly burst: number } | undefined;
   /** Replicas known of. */
-  readonly size: number;
+  readonly knownReplicas: number;
   /** Calls since the last report (fleet-report.ts). */
   readonly calls: string;
   /** A refusal that nobody was told of yet, at the board's instant. */
   readonly refusal: { readonly at: number; readonly statedWaitMs: number | undefined } | undefined;
   /** From the leader alone. */
-  readonly published: Publication | undefined;
+  readonly published: PublishedLimit | undefined;
   /** Of the model that is known here. */
   readonly version: number;
 }
 
 /** What the leader tells the fleet to go by. */
-export interface Publication {
+export interface PublishedLimit {
   /** Permits per second of all replicas together; Infinity while no limit is known. */
   readonly rate: number;
   readonly burst: number;
@@ -39,11 +39,11 @@ export interface Publication {
 }
 
 /** What holds for all, pushed when it changes. */
-export interface QuotaNews {
+export interface QuotaUpdate {
   /** Rises with each pause; slots given out before are void. */
   readonly epoch: number;
   /** Paused until the leader says otherwise. */
-  readonly isHeld: boolean;
+  readonly isFleetPaused: boolean;
   /** The board's instant. */
   readonly pausedUntil: number;
   /** Permits per second; Infinity while no limit is known, undefined while nobody has said so. */
@@ -51,36 +51,36 @@ export interface QuotaNews {
   readonly burst: number;
 }
 
-export interface QuotaReply extends QuotaNews {
-  readonly boardNow: number;
+export interface QuotaReply extends QuotaUpdate {
+  readonly storeNow: number;
   readonly isLeader: boolean;
   /** Replicas, this one included. */
-  readonly present: number;
+  readonly replicaCount: number;
   /** Place of this one among them, from 0. */
   readonly rank: number;
   /** Up to this instant of the board's all others have reported. */
   readonly oldestReportAt: number;
   /** When to ask again if no slot was given. */
-  readonly againInMs: number;
+  readonly retryInMs: number;
   /** The board's instants at which one permit each may be used. */
-  readonly slots: readonly number[];
+  readonly permitTimes: readonly number[];
   /** For the leader: reports of the others, one after the other. */
-  readonly mail: string;
+  readonly peerReports: string;
   readonly version: number;
   /** Empty when it is known already. */
   readonly model: string;
 }
 
 /** Who is told of what happens at the board. */
-export interface QuotaHearer {
+export interface QuotaListener {
   /** It can be asked again. */
-  joined(): void;
-  lost(): void;
-  news(news: QuotaNews): void;
+  onConnected(): void;
+  onDisconnected(): void;
+  onUpdate(news: QuotaUpdate): void;
 }
 
-export interface QuotaBoard {
+export interface QuotaStore {
   /** Answers within a few milliseconds or not at all: undefined then. Never rejects. */
   exchange(request: QuotaRequest): Promise<QuotaReply | undefined>;
-  listen(hearer: QuotaHearer): void;
+  listen(hearer: QuotaListener): void;
 }

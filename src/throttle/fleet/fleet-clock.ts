@@ -4,36 +4,36 @@
  */
 
 /** So much error each second of age is counted as, milliseconds: far more than clocks drift. */
-const AGEING_PER_MS = 0.0005;
+const ERROR_GROWTH_PER_MS = 0.0005;
 
-export class FleetClock {
+export class ClockOffset {
   #offsetMs = NaN;
   #errorMs = Infinity;
-  #at = -Infinity;
+  #sampledAt = -Infinity;
 
   /** False until the first answer. */
-  get isSet(): boolean {
+  get isKnown(): boolean {
     return !Number.isNaN(this.#offsetMs);
   }
 
   /** @param boardNow what the other clock showed at some instant between the two */
-  learn(askedAt: number, answeredAt: number, boardNow: number): void {
+  addSample(askedAt: number, answeredAt: number, boardNow: number): void {
     const errorMs = (answeredAt - askedAt) / 2;
-    const keptErrorMs = this.#errorMs + (answeredAt - this.#at) * AGEING_PER_MS;
+    const keptErrorMs = this.#errorMs + (answeredAt - this.#sampledAt) * ERROR_GROWTH_PER_MS;
     const offsetMs = boardNow - (askedAt + answeredAt) / 2;
     // One that cannot be true any more: the other clock was set.
     const isOff = Math.abs(offsetMs - this.#offsetMs) > errorMs + keptErrorMs;
     if (!isOff && errorMs > keptErrorMs) return;
     this.#offsetMs = offsetMs;
     this.#errorMs = errorMs;
-    this.#at = answeredAt;
+    this.#sampledAt = answeredAt;
   }
 
-  toBoard(at: number): number {
+  toStoreTime(at: number): number {
     return at + this.#offsetMs;
   }
 
-  toLocal(boardAt: number): number {
+  toLocalTime(boardAt: number): number {
     return boardAt - this.#offsetMs;
   }
 }

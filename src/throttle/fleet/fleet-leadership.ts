@@ -3,76 +3,76 @@
  * it knew while the board is gone, so that it need not be learned again. What a leader does is fleet-leader's.
  */
 import type { QuotaReply } from './fleet-board.ts';
-import { FleetLeader, readModel, type Situation } from './fleet-leader.ts';
-import type { Publication } from './fleet-board.ts';
-import type { FleetClock } from './fleet-clock.ts';
-import { readCalls, type ReportedCalls } from './fleet-report.ts';
-import type { FleetTerms } from './fleet-terms.ts';
+import { FleetLeader, parseModel, type LeaderInputs } from './fleet-leader.ts';
+import type { PublishedLimit } from './fleet-board.ts';
+import type { ClockOffset } from './fleet-clock.ts';
+import { decodeCalls, type ReportedCalls } from './fleet-report.ts';
+import type { FleetThrottleSettings } from './fleet-terms.ts';
 import type { LearningParameters } from '../adaptive/parameters.ts';
 import type { LearnedLimit } from '../throttle.ts';
 
 /** All are pushed a pause and report at once; so long the leader waits for that. */
-const SETTLE_MS = 60;
+const REPORT_WAIT_MS = 60;
 /** Joined again, who led before leads again if it comes within this time: it knows most. */
-const FORMER_FIRST_MS = 3_000;
+const FORMER_LEADER_PRIORITY_MS = 3_000;
 
-export class FleetLeadership {
-  readonly #clock: FleetClock;
+export class LeaderElection {
+  readonly #clockOffset: ClockOffset;
   readonly #learning: LearningParameters;
-  #terms: FleetTerms;
+  #settings: FleetThrottleSettings;
   #leader: FleetLeader | undefined;
   /** What it knew when it lost the board. */
-  #former: FleetLeader | undefined;
+  #formerLeader: FleetLeader | undefined;
   #model = '';
-  #joinedAt = -Infinity;
-  #settlesAt = Infinity;
+  #reconnectedAt = -Infinity;
+  #reportsCompleteAt = Infinity;
 
-  constructor(clock: FleetClock, learning: LearningParameters, terms: FleetTerms) {
-    this.#clock = clock;
+  constructor(clock: ClockOffset, learning: LearningParameters, terms: FleetThrottleSettings) {
+    this.#clockOffset = clock;
     this.#learning = learning;
-    this.#terms = terms;
+    this.#settings = terms;
   }
 
   /** This replica leads. */
-  get isHeld(): boolean {
+  get isLeader(): boolean {
     return this.#leader !== undefined;
   }
 
   /** From when on all have reported for the last pause. */
-  get settlesAt(): number {
-    return this.#settlesAt;
+  get reportsCompleteAt(): number {
+    return this.#reportsCompleteAt;
   }
 
-  reconfigure(terms: FleetTerms): void {
-    const isSame = areSameToLeader(terms, this.#terms);
-    this.#terms = terms;
+  reconfigure(terms: FleetThrottleSettings): void {
+    const isSame = hasSameLimit(terms, this.#settings);
+    this.#settings = terms;
     if (isSame) return;
     // What was learned is passed on with the model.
     this.#leader = undefined;
-    this.#former = undefined;
+    this.#formerLeader = undefined;
   }
 
   /** @param isBack it was joined before */
-  joined(now: number, isBack: boolean): void {
-    if (isBack) this.#joinedAt = now;
+  onConnected(now: number, isBack: boolean): void {
+    if (isBack) this.#reconnectedAt = now;
   }
 
-  lost(): void {
-    this.#former = this.#leader ?? this.#former;
+  onDisconnected(): void {
+    this.#formerLeader = this.#leader ?? this.#formerLeader;
     this.#leader = undefined;
   }
 
-  paused(now: number): void {
-    this.#settlesAt = now + SETTLE_MS;
+  onPaused(now: number): void {
+    this.#reportsCompleteAt = now + REPORT_WAIT_MS;
   }
 
   /** Somebody else should lead for now. */
-  yields(now: number): boolean {
-    return this.#former === undefined && now < this.#joinedAt + FORMER_FIRST_MS;
+  isYielding(now: number): boolean {
+    return this.#formerLeader === undefined && now < this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS;
   }
 
-  hear(calls: readonly ReportedCalls[]): void {
-    this.#leader?.hear(calls);
+  addCalls(calls: readonly ReportedCalls[]): void {
+    this.#leader?.addCalls(calls);
   }
 
   /**
@@ -80,63 +80,64 @@ export class FleetLeadership {
    * @param known what this process has learned by itself
    * @returns permits per second beyond the lease
    */
-  absorb(now: number, reply: QuotaReply, known: () => object | undefined): number {
+  applyReply(now: number, reply: QuotaReply, known: () => object | undefined): number {
     if (reply.model !== '') this.#model = reply.model;
     if (!reply.isLeader) {
       this.#leader = undefined;
-      if (now > this.#joinedAt + FORMER_FIRST_MS) this.#former = undefined;
+      if (now > this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS) this.#formerLeader = undefined;
       return 0;
     }
-    const leader = (this.#leader ??= this.#former ?? this.#create(now, reply.rate, known));
-    leader.hear(readCalls(reply.mail, (at) => this.#clock.toLocal(at)));
-    if (reply.isHeld && this.#settlesAt === Infinity) this.paused(now);
-    const isSettled = reply.isHeld && now >= this.#settlesAt;
-    const knownUntil = reply.present === 1 ? now : Math.min(now, this.#clock.toLocal(reply.oldestReportAt));
-    leader.digest(isSettled ? now : knownUntil, isSettled || this.#terms.rate !== 'auto' ? reply.epoch : -1);
-    return reply.isHeld ? 0 : leader.extraRate(now);
+    const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply.rate, known));
+    leader.addCalls(decodeCalls(reply.peerReports, (at) => this.#clockOffset.toLocalTime(at)));
+    if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
+    const isSettled = reply.isFleetPaused && now >= this.#reportsCompleteAt;
+    const knownUntil =
+      reply.replicaCount === 1 ? now : Math.min(now, this.#clockOffset.toLocalTime(reply.oldestReportAt));
+    leader.ingest(isSettled ? now : knownUntil, isSettled || this.#settings.rate !== 'auto' ? reply.epoch : -1);
+    return reply.isFleetPaused ? 0 : leader.extraRate(now);
   }
 
   /** When the probe may go; Infinity while the others have not reported. */
-  opensAt(now: number, epoch: number): number {
-    return this.#leader?.opensAt(now, epoch) ?? Infinity;
+  openAt(now: number, epoch: number): number {
+    return this.#leader?.openAt(now, epoch) ?? Infinity;
   }
 
-  mayResume(now: number, situation: Situation): boolean {
-    return this.#leader?.mayResume(now, situation) ?? false;
+  canEndPause(now: number, situation: LeaderInputs): boolean {
+    return this.#leader?.canEndPause(now, situation) ?? false;
   }
 
-  publication(now: number, situation: Situation): Publication | undefined {
-    return this.#leader?.publication(now, situation, (at) => this.#clock.toBoard(at));
+  nextPublication(now: number, situation: LeaderInputs): PublishedLimit | undefined {
+    return this.#leader?.nextPublication(now, situation, (at) => this.#clockOffset.toStoreTime(at));
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    return this.#leader?.learned(wallAt) ?? readModel(this.#model).learned;
+    return this.#leader?.learned(wallAt) ?? parseModel(this.#model).learned;
   }
 
   snapshot(now: number): object | undefined {
-    const known = this.#leader?.snapshot(now) ?? readModel(this.#model).snapshot;
+    const known = this.#leader?.snapshot(now) ?? parseModel(this.#model).snapshot;
     return typeof known === 'object' && known !== null ? known : undefined;
   }
 
-  #create(now: number, told: number | undefined, known: () => object | undefined): FleetLeader {
-    const { rate, burst } = this.#terms;
+  #createLeader(now: number, told: number | undefined, known: () => object | undefined): FleetLeader {
+    const { rate, burst } = this.#settings;
     const fixed = rate === 'auto' ? undefined : { rate, burst };
-    const snapshot = readModel(this.#model).snapshot ?? (isPaced(told) ? modelOf(told) : known());
-    return new FleetLeader(fixed, { ...this.#terms, learning: this.#learning }, now, snapshot);
+    const snapshot = parseModel(this.#model).snapshot ?? (isFiniteRate(told) ? createRateSnapshot(told) : known());
+    return new FleetLeader(fixed, { ...this.#settings, learning: this.#learning }, now, snapshot);
   }
 }
 
 /** A burst is unused where the rate is learned, and how many are in flight is each replica's own. */
-function areSameToLeader(one: FleetTerms, other: FleetTerms): boolean {
+function hasSameLimit(one: FleetThrottleSettings, other: FleetThrottleSettings): boolean {
   if (one.rate !== other.rate) return false;
   return one.rate === 'auto' ? one.maxRate === other.maxRate : one.burst === other.burst;
 }
 
-function isPaced(rate: number | undefined): rate is number {
+function isFiniteRate(rate: number | undefined): rate is number {
   return rate !== undefined && Number.isFinite(rate);
 }
 
 /** What a leader goes on from when the one before believed in no limit, and paced all the same. */
-function modelOf(rate: number): object {
+function createRateSnapshot(rate: number): object {
   return { kind: 'bucket', windowMs: 0, limit: 1, rate, margin: 1, used: 0 };
 }

@@ -3,245 +3,255 @@
  * One question at a time, and as few as will do. A board that does not answer twice running is gone, until it answers. What
  * the answers mean is fleet-share's, what a leader does fleet-leader's.
  */
-import { Alarm } from '../pacing/alarm.ts';
-import type { QuotaNews, QuotaReply, QuotaRequest } from './fleet-board.ts';
-import { FleetClock } from './fleet-clock.ts';
-import type { Situation } from './fleet-leader.ts';
-import { FleetLeadership } from './fleet-leadership.ts';
-import { FleetPace } from './fleet-pace.ts';
-import { FleetOutbox } from './fleet-outbox.ts';
-import { writeCalls } from './fleet-report.ts';
-import { nextQuestionAt } from './fleet-schedule.ts';
-import { FleetShare } from './fleet-share.ts';
-import type { FleetHost, FleetMemberOptions, FleetTerms } from './fleet-terms.ts';
-import type { Pace } from '../pacing/pace.ts';
+import { OneShotTimer } from '../pacing/alarm.ts';
+import type { QuotaUpdate, QuotaReply, QuotaRequest } from './fleet-board.ts';
+import { ClockOffset } from './fleet-clock.ts';
+import type { LeaderInputs } from './fleet-leader.ts';
+import { LeaderElection } from './fleet-leadership.ts';
+import { FleetRatePolicy } from './fleet-pace.ts';
+import { ReportBuffer } from './fleet-outbox.ts';
+import { encodeCalls } from './fleet-report.ts';
+import { nextExchangeAt } from './fleet-schedule.ts';
+import { QuotaLease } from './fleet-share.ts';
+import type { FleetHost, FleetMemberOptions, FleetThrottleSettings } from './fleet-terms.ts';
+import type { RatePolicy } from '../pacing/pace.ts';
 
 /** Permits asked for at once. */
-const MOST_WANTED = 16;
+const MAX_WANTED_PERMITS = 16;
 /** Slots left at which more are asked for, so that the next are there when these are used. */
-const FEW_LEFT = 1;
+const LOW_PERMITS = 1;
 /** A stated wait that others were given is worth a pause of this replica's own. */
 const LONG_PAUSE_MS = 1_000;
 
 export class FleetMember {
-  readonly share: FleetShare;
+  readonly lease: QuotaLease;
   readonly #options: FleetMemberOptions;
-  readonly #boardClock = new FleetClock();
-  readonly #outbox = new FleetOutbox(this.#boardClock);
-  readonly #leadership: FleetLeadership;
-  readonly #alarm: Alarm;
-  #terms: FleetTerms;
+  readonly #clockOffset = new ClockOffset();
+  readonly #reports = new ReportBuffer(this.#clockOffset);
+  readonly #election: LeaderElection;
+  readonly #timer: OneShotTimer;
+  #settings: FleetThrottleSettings;
   #host: FleetHost | undefined;
-  #own: Pace | undefined;
-  #reply: QuotaReply | undefined;
-  #need = 0;
-  #isAsking = false;
+  #ownPolicy: RatePolicy | undefined;
+  #lastReply: QuotaReply | undefined;
+  #waiting = 0;
+  #isExchanging = false;
   #isUrgent = true;
-  #missed = 0;
-  #askedAt = -Infinity;
-  #againAt = -Infinity;
-  #hasJoined = false;
+  #missedReplies = 0;
+  #lastExchangeAt = -Infinity;
+  #permitsWantedAt = -Infinity;
+  #hasConnected = false;
   #hasLeft = false;
 
   constructor(options: FleetMemberOptions) {
     this.#options = options;
-    this.#terms = options.terms;
-    this.share = new FleetShare(this.#boardClock);
-    this.#leadership = new FleetLeadership(this.#boardClock, options.learning, options.terms);
+    this.#settings = options.settings;
+    this.lease = new QuotaLease(this.#clockOffset);
+    this.#election = new LeaderElection(this.#clockOffset, options.learning, options.settings);
     const { clock } = options;
-    this.#alarm = new Alarm(
+    this.#timer = new OneShotTimer(
       (at, run) => clock.after(at - clock.now(), run),
-      () => this.#plan(),
+      () => this.#scheduleExchange(),
     );
   }
 
   /** The pace of a replica, around the one it would have alone. */
-  createPace(own: Pace): Pace {
-    this.#own = own;
-    const { share } = this;
-    const { report } = this.#outbox;
-    return new FleetPace({ share, report, leadership: this.#leadership, own, terms: () => this.#terms });
+  createRatePolicy(own: RatePolicy): RatePolicy {
+    this.#ownPolicy = own;
+    const { lease } = this;
+    const { calls: report } = this.#reports;
+    return new FleetRatePolicy({
+      lease,
+      calls: report,
+      election: this.#election,
+      ownPolicy: own,
+      settings: () => this.#settings,
+    });
   }
 
   /** Begins to hear, and to ask once the board is there: before that no timer is set. */
   start(host: FleetHost): void {
     this.#host = host;
     this.#options.board.listen({
-      joined: () => this.#joined(),
-      lost: () => this.#lost(),
-      news: (news) => this.#hear(news),
+      onConnected: () => this.#onConnected(),
+      onDisconnected: () => this.#onDisconnected(),
+      onUpdate: (news) => this.#applyUpdate(news),
     });
   }
 
   /** From now on these hold. */
-  reconfigure(terms: FleetTerms): void {
-    this.#terms = terms;
-    this.#leadership.reconfigure(terms);
+  reconfigure(terms: FleetThrottleSettings): void {
+    this.#settings = terms;
+    this.#election.reconfigure(terms);
     this.#isUrgent = true;
   }
 
   /** So many wait for a permit now. */
-  need(count: number): void {
+  setWaiting(count: number): void {
     // Nobody wanted anything before, either. Whether a pause can be ended depends on who waits.
-    const isSame = count === 0 && this.#need === 0 && !this.share.isHeld && !this.#isUrgent;
-    this.#need = count;
-    if (!isSame) this.#plan();
+    const isSame = count === 0 && this.#waiting === 0 && !this.lease.isFleetPaused && !this.#isUrgent;
+    this.#waiting = count;
+    if (!isSame) this.#scheduleExchange();
   }
 
   /** This replica was refused. */
-  refused(statedWaitMs: number | undefined): void {
-    if (this.share.state !== 'joined' || !this.#boardClock.isSet) return;
-    this.#outbox.refused(this.#options.clock.now(), statedWaitMs);
+  reportRefusal(statedWaitMs: number | undefined): void {
+    if (this.lease.state !== 'joined' || !this.#clockOffset.isKnown) return;
+    this.#reports.recordRefusal(this.#options.clock.now(), statedWaitMs);
     this.#isUrgent = true;
-    this.#plan();
+    this.#scheduleExchange();
   }
 
   /** Leaves the fleet for good. */
   leave(): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
-    this.#alarm.set(Infinity);
-    void this.#options.board.exchange({ ...this.#compose(this.#options.clock.now()), want: 0, activity: 'leaving' });
-  }
-
-  #plan(): void {
-    const now = this.#options.clock.now();
-    if (this.#hasLeft || this.#isAsking || !this.#hasJoined) return;
-    const dueAt = this.#dueAt(now);
-    if (dueAt > now) this.#alarm.set(dueAt);
-    else void this.#ask(now);
-  }
-
-  #dueAt(now: number): number {
-    const { share } = this;
-    const left = share.slotsLeft(now);
-    const isShort = share.isPaced && this.#need > left && left <= FEW_LEFT;
-    return nextQuestionAt({
-      askedAt: this.#isUrgent ? -Infinity : this.#askedAt,
-      missed: this.#missed,
-      isJoined: share.state === 'joined',
-      isLeader: this.#leadership.isHeld,
-      isHeld: share.isHeld,
-      mayResume: share.isHeld && this.#leadership.mayResume(now, this.#situation()),
-      settlesAt: this.#isUrgent ? -Infinity : this.#leadership.settlesAt,
-      wantedAt: isShort ? this.#againAt : Infinity,
+    this.#timer.set(Infinity);
+    void this.#options.board.exchange({
+      ...this.#createRequest(this.#options.clock.now()),
+      want: 0,
+      activity: 'leaving',
     });
   }
 
-  async #ask(now: number): Promise<void> {
-    const { board, clock } = this.#options;
-    this.#isAsking = true;
-    this.#isUrgent = false;
-    this.#askedAt = now;
-    this.#alarm.set(Infinity);
-    const request = this.#compose(now);
-    const reply = await board.exchange(request);
-    this.#isAsking = false;
-    if (this.#hasLeft) return;
-    if (reply === undefined) this.#miss(request);
-    else this.#absorb(clock.now(), now, reply);
-    this.#host?.refresh();
-    this.#plan();
+  #scheduleExchange(): void {
+    const now = this.#options.clock.now();
+    if (this.#hasLeft || this.#isExchanging || !this.#hasConnected) return;
+    const dueAt = this.#nextExchangeAt(now);
+    if (dueAt > now) this.#timer.set(dueAt);
+    else void this.#exchange(now);
   }
 
-  #compose(now: number): QuotaRequest {
-    const { rate, burst } = this.#terms;
-    const { share } = this;
-    const hasCalls = this.#outbox.isActive(now) || this.#need > 0;
+  #nextExchangeAt(now: number): number {
+    const { lease } = this;
+    const left = lease.permitsLeft(now);
+    const isShort = lease.isLimited && this.#waiting > left && left <= LOW_PERMITS;
+    return nextExchangeAt({
+      lastExchangeAt: this.#isUrgent ? -Infinity : this.#lastExchangeAt,
+      missedReplies: this.#missedReplies,
+      isJoined: lease.state === 'joined',
+      isLeader: this.#election.isLeader,
+      isFleetPaused: lease.isFleetPaused,
+      canEndPause: lease.isFleetPaused && this.#election.canEndPause(now, this.#leaderInputs()),
+      reportsCompleteAt: this.#isUrgent ? -Infinity : this.#election.reportsCompleteAt,
+      permitsWantedAt: isShort ? this.#permitsWantedAt : Infinity,
+    });
+  }
+
+  async #exchange(now: number): Promise<void> {
+    const { board, clock } = this.#options;
+    this.#isExchanging = true;
+    this.#isUrgent = false;
+    this.#lastExchangeAt = now;
+    this.#timer.set(Infinity);
+    const request = this.#createRequest(now);
+    const reply = await board.exchange(request);
+    this.#isExchanging = false;
+    if (this.#hasLeft) return;
+    if (reply === undefined) this.#recordMissedReply(request);
+    else this.#applyReply(clock.now(), now, reply);
+    this.#host?.refresh();
+    this.#scheduleExchange();
+  }
+
+  #createRequest(now: number): QuotaRequest {
+    const { rate, burst } = this.#settings;
+    const { lease } = this;
+    const hasCalls = this.#reports.isActive(now) || this.#waiting > 0;
     return {
       id: this.#options.id,
-      want: this.#wanted(now),
-      activity: hasCalls && !this.#leadership.yields(now) ? 'active' : 'idle',
+      want: this.#permitsWanted(now),
+      activity: hasCalls && !this.#election.isYielding(now) ? 'active' : 'idle',
       fixed: rate === 'auto' ? undefined : { rate, burst },
-      size: share.present,
-      calls: this.#takeCalls(),
-      refusal: this.#outbox.takeRefusal(),
-      published: this.#leadership.publication(now, this.#situation()),
-      version: this.#reply?.version ?? 0,
+      knownReplicas: lease.replicaCount,
+      calls: this.#takeCallReport(),
+      refusal: this.#reports.takeRefusal(),
+      published: this.#election.nextPublication(now, this.#leaderInputs()),
+      version: this.#lastReply?.version ?? 0,
     };
   }
 
-  #wanted(now: number): number {
-    const { share } = this;
-    const left = share.slotsLeft(now);
-    if (!share.isPaced || share.isHeld || now < this.#againAt || left > FEW_LEFT) return 0;
-    return share.repay(Math.max(0, Math.min(MOST_WANTED, this.#need - left)));
+  #permitsWanted(now: number): number {
+    const { lease } = this;
+    const left = lease.permitsLeft(now);
+    if (!lease.isLimited || lease.isFleetPaused || now < this.#permitsWantedAt || left > LOW_PERMITS) return 0;
+    return lease.repayExtra(Math.max(0, Math.min(MAX_WANTED_PERMITS, this.#waiting - left)));
   }
 
   /** What is to be told of the calls since the last report; a leader tells itself. */
-  #takeCalls(): string {
-    const calls = this.#outbox.takeCalls();
-    this.#leadership.hear(calls);
-    if (this.#terms.rate !== 'auto' || this.#leadership.isHeld) return '';
-    return writeCalls(calls, (at) => this.#boardClock.toBoard(at));
+  #takeCallReport(): string {
+    const calls = this.#reports.takeCalls();
+    this.#election.addCalls(calls);
+    if (this.#settings.rate !== 'auto' || this.#election.isLeader) return '';
+    return encodeCalls(calls, (at) => this.#clockOffset.toStoreTime(at));
   }
 
-  #situation(): Situation {
-    const { epoch, isHeld, pausedUntil } = this.share;
-    const { rate, burst = 1 } = this.#reply ?? {};
+  #leaderInputs(): LeaderInputs {
+    const { epoch, isFleetPaused, pausedUntil } = this.lease;
+    const { rate, burst = 1 } = this.#lastReply ?? {};
     const told = rate === undefined ? undefined : { rate, burst };
     const { isClosed = false, isIdle = true } = this.#host ?? {};
-    return { epoch, isHeld, pausedUntil, told, isClosed, isIdle };
+    return { epoch, isFleetPaused, pausedUntil, limitInForce: told, isClosed, isIdle };
   }
 
-  #absorb(now: number, askedAt: number, reply: QuotaReply): void {
-    this.#missed = 0;
-    this.#boardClock.learn(askedAt, now, reply.boardNow);
-    this.#reply = reply;
-    this.#againAt = now + reply.againInMs;
-    if (this.share.absorb(now, reply)) this.#pause(now);
-    const extraRate = this.#leadership.absorb(now, reply, () => this.#own?.snapshot(now));
-    this.share.setExtra(now, extraRate);
-    if (this.#leadership.publication(now, this.#situation()) !== undefined) this.#isUrgent = true;
+  #applyReply(now: number, askedAt: number, reply: QuotaReply): void {
+    this.#missedReplies = 0;
+    this.#clockOffset.addSample(askedAt, now, reply.storeNow);
+    this.#lastReply = reply;
+    this.#permitsWantedAt = now + reply.retryInMs;
+    if (this.lease.applyReply(now, reply)) this.#startPause(now);
+    const extraRate = this.#election.applyReply(now, reply, () => this.#ownPolicy?.snapshot(now));
+    this.lease.setExtraRate(now, extraRate);
+    if (this.#election.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
   }
 
-  #hear(news: QuotaNews): void {
+  #applyUpdate(news: QuotaUpdate): void {
     const now = this.#options.clock.now();
-    if (this.#hasLeft || this.#missed > 1) return;
-    if (this.share.state !== 'joined') this.#isUrgent = true;
-    else if (this.share.hear(now, news)) this.#pause(now);
-    this.#againAt = -Infinity;
+    if (this.#hasLeft || this.#missedReplies > 1) return;
+    if (this.lease.state !== 'joined') this.#isUrgent = true;
+    else if (this.lease.applyUpdate(now, news)) this.#startPause(now);
+    this.#permitsWantedAt = -Infinity;
     this.#host?.refresh();
-    this.#plan();
+    this.#scheduleExchange();
   }
 
-  #pause(now: number): void {
-    const { share } = this;
-    this.#leadership.paused(now);
+  #startPause(now: number): void {
+    const { lease } = this;
+    this.#election.onPaused(now);
     // So that the leader knows what was accepted before.
-    if (!share.isLeader && this.#outbox.report.size > 0) this.#isUrgent = true;
-    const leftMs = share.pausedUntil - now;
-    const isConcerned = share.isLeader || leftMs > LONG_PAUSE_MS;
-    if (isConcerned && this.#host?.isClosed === false) this.#host.pauseWithOthers(leftMs > 0 ? leftMs : undefined);
+    if (!lease.isLeader && this.#reports.calls.size > 0) this.#isUrgent = true;
+    const leftMs = lease.pausedUntil - now;
+    const isConcerned = lease.isLeader || leftMs > LONG_PAUSE_MS;
+    if (isConcerned && this.#host?.isClosed === false) this.#host.joinPause(leftMs > 0 ? leftMs : undefined);
   }
 
-  #miss({ refusal }: QuotaRequest): void {
-    this.#missed++;
-    this.#outbox.putBack(refusal);
-    if (this.#missed > 1) this.#goApart();
+  #recordMissedReply({ refusal }: QuotaRequest): void {
+    this.#missedReplies++;
+    this.#reports.restoreRefusal(refusal);
+    if (this.#missedReplies > 1) this.#goApart();
   }
 
-  #lost(): void {
-    this.#missed = 2;
+  #onDisconnected(): void {
+    this.#missedReplies = 2;
     this.#goApart();
     this.#host?.refresh();
-    this.#plan();
+    this.#scheduleExchange();
   }
 
   #goApart(): void {
     const now = this.#options.clock.now();
-    this.#leadership.lost();
-    this.#outbox.lost();
-    this.share.leave(now);
+    this.#election.onDisconnected();
+    this.#reports.onDisconnected();
+    this.lease.onDisconnected(now);
   }
 
-  #joined(): void {
-    this.#missed = 0;
+  #onConnected(): void {
+    this.#missedReplies = 0;
     const now = this.#options.clock.now();
-    this.#leadership.joined(now, this.#hasJoined);
-    this.#hasJoined = true;
-    this.#outbox.joined(now);
+    this.#election.onConnected(now, this.#hasConnected);
+    this.#hasConnected = true;
+    this.#reports.onConnected(now);
     this.#isUrgent = true;
-    this.#plan();
+    this.#scheduleExchange();
   }
 }

@@ -4,35 +4,35 @@
  * not counted.
  */
 import type { QuotaRequest } from './fleet-board.ts';
-import type { FleetClock } from './fleet-clock.ts';
-import { FleetReport, type ReportedCalls } from './fleet-report.ts';
+import type { ClockOffset } from './fleet-clock.ts';
+import { CallCollector, type ReportedCalls } from './fleet-report.ts';
 
 /** Whoever has called within this time is active. */
 const ACTIVE_MS = 10_000;
 /** When the fleet is joined again, older calls are not told any more. */
-const OLDEST_TOLD_MS = 1_000;
+const MAX_REPORT_AGE_MS = 1_000;
 
 type Refusal = QuotaRequest['refusal'];
 
-export class FleetOutbox {
-  readonly report = new FleetReport();
-  readonly #clock: FleetClock;
+export class ReportBuffer {
+  readonly calls = new CallCollector();
+  readonly #clockOffset: ClockOffset;
   #refusal: Refusal;
-  #tellSince = -Infinity;
+  #reportSince = -Infinity;
   #activeAt = -Infinity;
 
-  constructor(clock: FleetClock) {
-    this.#clock = clock;
+  constructor(clock: ClockOffset) {
+    this.#clockOffset = clock;
   }
 
   isActive(now: number): boolean {
-    if (this.report.size > 0) this.#activeAt = now;
+    if (this.calls.size > 0) this.#activeAt = now;
     return now - this.#activeAt < ACTIVE_MS;
   }
 
   /** A call was refused. */
-  refused(now: number, statedWaitMs: number | undefined): void {
-    const at = this.#clock.toBoard(this.report.refusedAt ?? now);
+  recordRefusal(now: number, statedWaitMs: number | undefined): void {
+    const at = this.#clockOffset.toStoreTime(this.calls.lastRefusedAt ?? now);
     const longest = Math.max(statedWaitMs ?? 0, this.#refusal?.statedWaitMs ?? 0);
     this.#refusal = { at: Math.max(at, this.#refusal?.at ?? at), statedWaitMs: longest > 0 ? longest : undefined };
   }
@@ -44,24 +44,24 @@ export class FleetOutbox {
   }
 
   /** One that may not have been heard of. */
-  putBack(refusal: Refusal): void {
+  restoreRefusal(refusal: Refusal): void {
     this.#refusal ??= refusal;
   }
 
   takeCalls(): readonly ReportedCalls[] {
-    if (!this.#clock.isSet) return [];
-    const calls = this.report.take(this.#tellSince);
-    this.#tellSince = -Infinity;
+    if (!this.#clockOffset.isKnown) return [];
+    const calls = this.calls.take(this.#reportSince);
+    this.#reportSince = -Infinity;
     return calls;
   }
 
   /** The fleet can be told again. */
-  joined(now: number): void {
-    this.#tellSince = now - OLDEST_TOLD_MS;
+  onConnected(now: number): void {
+    this.#reportSince = now - MAX_REPORT_AGE_MS;
   }
 
   /** It cannot. */
-  lost(): void {
+  onDisconnected(): void {
     this.#refusal = undefined;
   }
 }

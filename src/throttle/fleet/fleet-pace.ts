@@ -3,137 +3,137 @@
  * noted for the leader. Apart it keeps to its part of the last known rate. Before anything is known it goes by a pace of its own,
  * as if there were no fleet.
  */
-import type { FleetLeadership } from './fleet-leadership.ts';
-import type { FleetReport } from './fleet-report.ts';
-import type { FleetShare } from './fleet-share.ts';
-import type { FleetTerms } from './fleet-terms.ts';
-import type { Grant } from '../pacing/grant.ts';
-import type { Pace } from '../pacing/pace.ts';
+import type { LeaderElection } from './fleet-leadership.ts';
+import type { CallCollector } from './fleet-report.ts';
+import type { QuotaLease } from './fleet-share.ts';
+import type { FleetThrottleSettings } from './fleet-terms.ts';
+import type { PermitGrant } from '../pacing/grant.ts';
+import type { RatePolicy } from '../pacing/pace.ts';
 import type { LearnedLimit } from '../throttle.ts';
 
-const FIRST_IN_FLIGHT = 4;
+const INITIAL_IN_FLIGHT = 4;
 
 /** What a fleet’s pace is made from. */
-export interface FleetPaceOptions {
-  readonly share: FleetShare;
-  readonly report: FleetReport;
-  readonly leadership: FleetLeadership;
+export interface FleetRatePolicyOptions {
+  readonly lease: QuotaLease;
+  readonly calls: CallCollector;
+  readonly election: LeaderElection;
   /** The pace without a fleet. */
-  readonly own: Pace;
+  readonly ownPolicy: RatePolicy;
   /** As they are now: they may change under a pace that stays. */
-  readonly terms: () => FleetTerms;
+  readonly settings: () => FleetThrottleSettings;
 }
 
-export class FleetPace implements Pace {
-  readonly #options: FleetPaceOptions;
-  readonly #isFixed: boolean;
+export class FleetRatePolicy implements RatePolicy {
+  readonly #options: FleetRatePolicyOptions;
+  readonly #isConfigured: boolean;
   #inFlightLimit: number;
 
-  constructor(options: FleetPaceOptions) {
+  constructor(options: FleetRatePolicyOptions) {
     this.#options = options;
-    const { rate, maxInFlight } = options.terms();
-    this.#isFixed = rate !== 'auto';
-    this.#inFlightLimit = this.#isFixed ? maxInFlight : Math.min(FIRST_IN_FLIGHT, maxInFlight);
+    const { rate, maxInFlight } = options.settings();
+    this.#isConfigured = rate !== 'auto';
+    this.#inFlightLimit = this.#isConfigured ? maxInFlight : Math.min(INITIAL_IN_FLIGHT, maxInFlight);
   }
 
   get rate(): number {
-    const { share, own } = this.#options;
-    if (share.state === 'joined') return Infinity;
-    return share.state === 'apart' ? share.ownRate : own.rate;
+    const { lease, ownPolicy } = this.#options;
+    if (lease.state === 'joined') return Infinity;
+    return lease.state === 'apart' ? lease.ownRate : ownPolicy.rate;
   }
 
   get burst(): number {
-    const { share, own } = this.#options;
-    return share.state === 'unknown' ? own.burst : share.ownBurst;
+    const { lease, ownPolicy } = this.#options;
+    return lease.state === 'unknown' ? ownPolicy.burst : lease.ownBurst;
   }
 
   get inFlightLimit(): number {
-    const { share, own } = this.#options;
-    return share.state === 'unknown' ? own.inFlightLimit : this.#inFlightLimit;
+    const { lease, ownPolicy } = this.#options;
+    return lease.state === 'unknown' ? ownPolicy.inFlightLimit : this.#inFlightLimit;
   }
 
-  get limitsSlots(): boolean {
-    return this.#options.share.state === 'unknown' && this.#options.own.limitsSlots;
+  get limitsConcurrency(): boolean {
+    return this.#options.lease.state === 'unknown' && this.#options.ownPolicy.limitsConcurrency;
   }
 
   get isConfident(): boolean {
-    const { share, own } = this.#options;
+    const { lease, ownPolicy } = this.#options;
     // What others will ask for is not known.
-    return share.state === 'unknown' ? own.isConfident : this.#isFixed || share.state === 'apart';
+    return lease.state === 'unknown' ? ownPolicy.isConfident : this.#isConfigured || lease.state === 'apart';
   }
 
-  get abreast(): number {
-    return this.#options.own.abreast;
+  get inFlight(): number {
+    return this.#options.ownPolicy.inFlight;
   }
 
   openAt(now: number, isPaused: boolean): number {
-    const { share, own, leadership } = this.#options;
-    if (share.state === 'unknown') return own.openAt(now, isPaused);
-    if (share.state === 'apart') return share.opensApartAt;
-    return share.isHeld && share.isLeader ? leadership.opensAt(now, share.epoch) : -Infinity;
+    const { lease, ownPolicy, election } = this.#options;
+    if (lease.state === 'unknown') return ownPolicy.openAt(now, isPaused);
+    if (lease.state === 'apart') return lease.apartOpenAt;
+    return lease.isFleetPaused && lease.isLeader ? election.openAt(now, lease.epoch) : -Infinity;
   }
 
-  granted(now: number, waitedFor: boolean): boolean {
-    const { share, own } = this.#options;
-    return share.state === 'unknown' ? own.granted(now, waitedFor) : share.tookExtra;
+  recordGrant(now: number, waitedFor: boolean): boolean {
+    const { lease, ownPolicy } = this.#options;
+    return lease.state === 'unknown' ? ownPolicy.recordGrant(now, waitedFor) : lease.tookExtra;
   }
 
-  accepted(now: number, grant: Grant, fresh: boolean): void {
-    const { share, own } = this.#options;
-    this.#note(now, grant, false);
-    if (this.#inFlightLimit < this.#options.terms().maxInFlight) this.#inFlightLimit++;
-    if (share.state === 'unknown') own.accepted(now, grant, fresh);
-    else if (share.state === 'apart') share.noteApart(false);
+  recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
+    const { lease, ownPolicy } = this.#options;
+    this.#recordCall(now, grant, false);
+    if (this.#inFlightLimit < this.#options.settings().maxInFlight) this.#inFlightLimit++;
+    if (lease.state === 'unknown') ownPolicy.recordAccepted(now, grant, fresh);
+    else if (lease.state === 'apart') lease.adjustApartRate(false);
   }
 
-  refused(now: number, grant: Grant): void {
-    const { share, own } = this.#options;
-    this.#note(now, grant, true);
-    if (share.state === 'unknown') own.refused(now, grant);
-    else if (share.state === 'apart') share.noteApart(true);
+  recordRefused(now: number, grant: PermitGrant): void {
+    const { lease, ownPolicy } = this.#options;
+    this.#recordCall(now, grant, true);
+    if (lease.state === 'unknown') ownPolicy.recordRefused(now, grant);
+    else if (lease.state === 'apart') lease.adjustApartRate(true);
   }
 
-  refusedLate(now: number, grant: Grant): void {
-    const { share, own } = this.#options;
-    this.#note(now, grant, true);
-    if (share.state === 'unknown') own.refusedLate(now, grant);
+  recordLateRefusal(now: number, grant: PermitGrant): void {
+    const { lease, ownPolicy } = this.#options;
+    this.#recordCall(now, grant, true);
+    if (lease.state === 'unknown') ownPolicy.recordLateRefusal(now, grant);
   }
 
-  ended(grant: Grant): void {
-    const { share, own } = this.#options;
-    if (grant.beyond) share.extraEnded();
-    if (share.state === 'unknown') own.ended(grant);
+  recordEnded(grant: PermitGrant): void {
+    const { lease, ownPolicy } = this.#options;
+    if (grant.isProbeCall) lease.onExtraEnded();
+    if (lease.state === 'unknown') ownPolicy.recordEnded(grant);
   }
 
-  withdrawn(grant: Grant): void {
-    const { share, own } = this.#options;
-    if (grant.beyond) share.extraEnded();
-    if (share.state === 'unknown') own.withdrawn(grant);
+  recordUnused(grant: PermitGrant): void {
+    const { lease, ownPolicy } = this.#options;
+    if (grant.isProbeCall) lease.onExtraEnded();
+    if (lease.state === 'unknown') ownPolicy.recordUnused(grant);
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    if (this.#isFixed) return undefined;
-    const { share, own, leadership } = this.#options;
-    if (share.state === 'unknown') return own.learned(wallAt);
-    const learned = leadership.learned(wallAt);
-    return learned && { ...learned, rate: share.fleetRate };
+    if (this.#isConfigured) return undefined;
+    const { lease, ownPolicy, election } = this.#options;
+    if (lease.state === 'unknown') return ownPolicy.learned(wallAt);
+    const learned = election.learned(wallAt);
+    return learned && { ...learned, rate: lease.fleetRate };
   }
 
   snapshot(now: number): object | undefined {
-    if (this.#isFixed) return undefined;
-    const { share, own, leadership } = this.#options;
-    return share.state === 'unknown' ? own.snapshot(now) : leadership.snapshot(now);
+    if (this.#isConfigured) return undefined;
+    const { lease, ownPolicy, election } = this.#options;
+    return lease.state === 'unknown' ? ownPolicy.snapshot(now) : election.snapshot(now);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
-    this.#options.own.restore(now, snapshot, ageMs);
+    this.#options.ownPolicy.restore(now, snapshot, ageMs);
   }
 
-  #note(now: number, { at, waitedFor, probe, beyond }: Grant, isRefused: boolean): void {
-    const { share, report } = this.#options;
-    if (beyond) share.extraEnded();
+  #recordCall(now: number, { at, isWaitedFor, isPauseProbe, isProbeCall }: PermitGrant, isRefused: boolean): void {
+    const { lease, calls } = this.#options;
+    if (isProbeCall) lease.onExtraEnded();
     const tookMs = Math.max(0, now - at);
     // What was sent beyond the limit was waited for by definition.
-    report.note({ at, count: 1, tookMs, isRefused, isWaitedFor: waitedFor || beyond, isProbe: probe });
+    calls.add({ at, count: 1, tookMs, isRefused, isWaitedFor: isWaitedFor || isProbeCall, isProbe: isPauseProbe });
   }
 }

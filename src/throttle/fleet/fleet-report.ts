@@ -18,20 +18,20 @@ export interface ReportedCalls {
 }
 
 /** Steps of time into which the calls of one report are put together where there are many. */
-const TOLD_STEPS = 64;
+const REPORT_STEPS = 64;
 /** Entries kept until they are told, and the steps into which they are put together when there are more. */
-const MOST_KEPT = 1024;
-const KEPT_STEPS = 128;
+const MAX_BUFFERED = 1024;
+const BUFFER_STEPS = 128;
 /** Whoever is joined tells its calls more often; until then older ones are of no use to anyone. */
-const KEPT_MS = 10_000;
+const MAX_BUFFERED_AGE_MS = 10_000;
 const REFUSED = 1;
 const WAITED_FOR = 2;
 const PROBE = 4;
 
 /** Collects calls until they are taken. */
-export class FleetReport {
+export class CallCollector {
   #calls: ReportedCalls[] = [];
-  #refusedAt: number | undefined;
+  #lastRefusedAt: number | undefined;
 
   /** Entries that nobody was told of, at most 1024. */
   get size(): number {
@@ -39,22 +39,23 @@ export class FleetReport {
   }
 
   /** When the last refused call was made that nobody was told of. */
-  get refusedAt(): number | undefined {
-    return this.#refusedAt;
+  get lastRefusedAt(): number | undefined {
+    return this.#lastRefusedAt;
   }
 
-  note(call: ReportedCalls): void {
-    if (call.isRefused) this.#refusedAt = call.at;
+  add(call: ReportedCalls): void {
+    if (call.isRefused) this.#lastRefusedAt = call.at;
     this.#calls.push(call);
-    if (this.#calls.length > MOST_KEPT) this.#calls = merge(this.#since(this.#newestAt - KEPT_MS), KEPT_STEPS);
+    if (this.#calls.length > MAX_BUFFERED)
+      this.#calls = mergeCalls(this.#since(this.#newestAt - MAX_BUFFERED_AGE_MS), BUFFER_STEPS);
   }
 
   /** Everything made at `since` or later, oldest first; nothing is kept. */
   take(since: number): readonly ReportedCalls[] {
     const calls = this.#since(since);
     this.#calls = [];
-    this.#refusedAt = undefined;
-    return merge(calls, TOLD_STEPS);
+    this.#lastRefusedAt = undefined;
+    return mergeCalls(calls, REPORT_STEPS);
   }
 
   get #newestAt(): number {
@@ -68,7 +69,7 @@ export class FleetReport {
 }
 
 /** @param toBoard converts an instant */
-export function writeCalls(calls: readonly ReportedCalls[], toBoard: (at: number) => number): string {
+export function encodeCalls(calls: readonly ReportedCalls[], toBoard: (at: number) => number): string {
   return calls
     .map(({ at, count, tookMs, isRefused, isWaitedFor, isProbe }) => {
       const traits = (isRefused ? REFUSED : 0) + (isWaitedFor ? WAITED_FOR : 0) + (isProbe ? PROBE : 0);
@@ -78,7 +79,7 @@ export function writeCalls(calls: readonly ReportedCalls[], toBoard: (at: number
 }
 
 /** Reads reports one after the other; what cannot be read is passed over. */
-export function readCalls(mail: string, toLocal: (boardAt: number) => number): ReportedCalls[] {
+export function decodeCalls(mail: string, toLocal: (boardAt: number) => number): ReportedCalls[] {
   const calls: ReportedCalls[] = [];
   for (const entry of mail.split(';')) {
     const [boardAt, count, tookMs, traits] = entry.split(' ').map(Number);
@@ -101,7 +102,7 @@ export function readCalls(mail: string, toLocal: (boardAt: number) => number): R
  * Puts calls together where there are more than `steps` of them: those of one step become one, at the first one's instant. Refused
  * ones stay apart and part those around them, refused probes apart from both: at most five entries a step, and mostly one.
  */
-function merge(calls: readonly ReportedCalls[], steps: number): ReportedCalls[] {
+function mergeCalls(calls: readonly ReportedCalls[], steps: number): ReportedCalls[] {
   if (calls.length <= steps) return [...calls];
   const merged: ReportedCalls[] = [];
   const stepMs = ((calls.at(-1)?.at ?? 0) - (calls[0]?.at ?? 0)) / steps;

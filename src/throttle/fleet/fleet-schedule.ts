@@ -4,42 +4,42 @@
  */
 
 /** Longest times between two questions, by what is going on. */
-const LEADER_BEAT_MS = 700;
-const FOLLOWER_BEAT_MS = 4_500;
-const HELD_BEAT_MS = 2_000;
-const LOST_BEAT_MS = 250;
-const MISSED_BEAT_MS = 20;
+const LEADER_INTERVAL_MS = 700;
+const FOLLOWER_INTERVAL_MS = 4_500;
+const PAUSED_INTERVAL_MS = 2_000;
+const DISCONNECTED_INTERVAL_MS = 250;
+const MISSED_REPLY_INTERVAL_MS = 20;
 
 /** What the next question depends on. Instants are monotonic. */
-export interface Occasion {
-  readonly askedAt: number;
+export interface ExchangeTimingInputs {
+  readonly lastExchangeAt: number;
   /** Answers in a row that did not come. */
-  readonly missed: number;
+  readonly missedReplies: number;
   readonly isJoined: boolean;
   readonly isLeader: boolean;
   /** All are paused. */
-  readonly isHeld: boolean;
+  readonly isFleetPaused: boolean;
   /** The pause can be ended. */
-  readonly mayResume: boolean;
+  readonly canEndPause: boolean;
   /** When all have reported for it. */
-  readonly settlesAt: number;
+  readonly reportsCompleteAt: number;
   /** Permits are wanted, and may be asked for from this instant on; Infinity when none are. */
-  readonly wantedAt: number;
+  readonly permitsWantedAt: number;
 }
 
 /** A past instant: now. */
-export function nextQuestionAt(occasion: Occasion): number {
-  const { askedAt, isLeader, isHeld, mayResume, settlesAt, wantedAt } = occasion;
-  const beatAt = askedAt + beatMs(occasion);
-  if (!isHeld) return Math.min(beatAt, wantedAt);
+export function nextExchangeAt(occasion: ExchangeTimingInputs): number {
+  const { lastExchangeAt, isLeader, isFleetPaused, canEndPause, reportsCompleteAt, permitsWantedAt } = occasion;
+  const beatAt = lastExchangeAt + intervalMs(occasion);
+  if (!isFleetPaused) return Math.min(beatAt, permitsWantedAt);
   if (!isLeader) return beatAt;
-  if (mayResume) return -Infinity;
-  return settlesAt > askedAt ? settlesAt : beatAt;
+  if (canEndPause) return -Infinity;
+  return reportsCompleteAt > lastExchangeAt ? reportsCompleteAt : beatAt;
 }
 
-function beatMs({ missed, isJoined, isLeader, isHeld }: Occasion): number {
-  if (missed > 0) return missed === 1 ? MISSED_BEAT_MS : LOST_BEAT_MS;
-  if (!isJoined) return LOST_BEAT_MS;
-  if (isLeader) return LEADER_BEAT_MS;
-  return isHeld ? HELD_BEAT_MS : FOLLOWER_BEAT_MS;
+function intervalMs({ missedReplies, isJoined, isLeader, isFleetPaused }: ExchangeTimingInputs): number {
+  if (missedReplies > 0) return missedReplies === 1 ? MISSED_REPLY_INTERVAL_MS : DISCONNECTED_INTERVAL_MS;
+  if (!isJoined) return DISCONNECTED_INTERVAL_MS;
+  if (isLeader) return LEADER_INTERVAL_MS;
+  return isFleetPaused ? PAUSED_INTERVAL_MS : FOLLOWER_INTERVAL_MS;
 }

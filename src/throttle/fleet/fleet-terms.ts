@@ -1,10 +1,10 @@
 /** What a member of a fleet is told of the throttle that it belongs to: how it is configured, and how its queue is. */
 import type { Clock } from '../../platform/clock.ts';
-import type { QuotaBoard } from './fleet-board.ts';
+import type { QuotaStore } from './fleet-board.ts';
 import type { LearningParameters } from '../adaptive/parameters.ts';
 
 /** What is configured, and may change. */
-export interface FleetTerms {
+export interface FleetThrottleSettings {
   /** Permits per second of all replicas together, or `auto`. */
   readonly rate: number | 'auto';
   /** Permits; unused with `auto`. */
@@ -16,10 +16,10 @@ export interface FleetTerms {
 
 /** What a member is made from. */
 export interface FleetMemberOptions {
-  readonly board: QuotaBoard;
+  readonly board: QuotaStore;
   /** Tells replicas apart. */
   readonly id: string;
-  readonly terms: FleetTerms;
+  readonly settings: FleetThrottleSettings;
   readonly learning: LearningParameters;
   readonly clock: Clock;
 }
@@ -29,7 +29,7 @@ export interface FleetHost {
   /** What is granted may have changed. */
   refresh(): void;
   /** Others were refused: all pause. */
-  pauseWithOthers(statedWaitMs: number | undefined): void;
+  joinPause(statedWaitMs: number | undefined): void;
   /** A pause is not over, or its probe not answered. */
   readonly isClosed: boolean;
   /** No call is under way, and nobody waits. */

@@ -5,19 +5,19 @@ import type { Cancel } from '../../platform/clock.ts';
 export type SetTimer = (at: number, run: () => void) => Cancel;
 
 /** Rings once at the instant it is set to; setting it again moves it. */
-export class Alarm {
+export class OneShotTimer {
   readonly #setTimer: SetTimer;
-  readonly #ring: () => void;
+  readonly #callback: () => void;
   #at = Infinity;
   #cancel: Cancel | undefined;
 
   constructor(setTimer: SetTimer, ring: () => void) {
     this.#setTimer = setTimer;
-    this.#ring = ring;
+    this.#callback = ring;
   }
 
   /** Rings at `at`, or before: one that is set already is not moved to a later instant, but may be set again when it rings. */
-  setBy(at: number): void {
+  setNoLaterThan(at: number): void {
     if (at < this.#at || at === Infinity) this.set(at);
   }
 
@@ -32,7 +32,7 @@ export class Alarm {
         : this.#setTimer(at, () => {
             this.#at = Infinity;
             this.#cancel = undefined;
-            this.#ring();
+            this.#callback();
           });
   }
 }

@@ -2,45 +2,45 @@
  * The gate: may a permit be granted now, and if not, when. It joins governor, bucket and in-flight slots, and keeps them in step
  * as attempts end. Time is a parameter; who waits, in which order and until when is the waiting room's.
  */
-import type { FleetShare } from '../fleet/fleet-share.ts';
+import type { QuotaLease } from '../fleet/fleet-share.ts';
 import { createGovernor } from './governor.ts';
-import type { Governor, GovernorOptions, GovernorTerms, Verdict } from './governor-contract.ts';
-import type { Grant } from './grant.ts';
-import type { Pace } from './pace.ts';
+import type { Governor, GovernorOptions, GovernorTerms, LimitDecision } from './governor-contract.ts';
+import type { PermitGrant } from './grant.ts';
+import type { RatePolicy } from './pace.ts';
 import { PermitBucket } from './permit-bucket.ts';
-import type { AttemptResult, LearnedLimit } from '../throttle.ts';
+import type { PermitReport, LearnedLimit } from '../throttle.ts';
 
 /** Of a wait computed from a learned rate: what it will be at least. */
-const SURE_OF_LEARNED = 0.8;
+const LEARNED_RATE_SAFETY_FACTOR = 0.8;
 
 /** What is configured, and may change: the governor’s share, the bucket’s and the slots’. */
-export interface GateTerms extends GovernorTerms {
+export interface PermitGateTerms extends GovernorTerms {
   readonly maxStreams: number;
 }
 
 /** What a gate is made from. */
-export interface GateOptions extends GateTerms, GovernorOptions {
+export interface PermitGateOptions extends PermitGateTerms, GovernorOptions {
   /** Where permits come from while a fleet is joined, and the pace for that. */
-  readonly fleet?: { readonly share: FleetShare; createPace(own: Pace): Pace } | undefined;
+  readonly fleet?: { readonly lease: QuotaLease; createRatePolicy(own: RatePolicy): RatePolicy } | undefined;
 }
 
 /** Grants permits one by one; takes back what attempts tell, slots and unspent permits. */
-export class Gate {
+export class PermitGate {
   readonly #governor: Governor;
   readonly #bucket: PermitBucket;
-  readonly #share: FleetShare | undefined;
+  readonly #share: QuotaLease | undefined;
   #maxStreams: number;
   #bucketRate: number;
   #bucketBurst: number;
   /** The last one who was not granted waits for the upstream's sake, and not for a slot of ours. */
-  #isHeldUp = false;
+  #waitsForRate = false;
   #inFlight = 0;
   #streams = 0;
 
-  constructor(options: GateOptions) {
+  constructor(options: PermitGateOptions) {
     const { fleet } = options;
-    this.#share = fleet?.share;
-    this.#governor = createGovernor(options, fleet && ((own) => fleet.createPace(own)));
+    this.#share = fleet?.lease;
+    this.#governor = createGovernor(options, fleet && ((own) => fleet.createRatePolicy(own)));
     this.#bucketRate = this.#governor.rate;
     this.#bucketBurst = this.#governor.burst;
     this.#bucket = new PermitBucket(this.#bucketRate, this.#bucketBurst);
@@ -48,7 +48,7 @@ export class Gate {
   }
 
   get rate(): number {
-    return this.#joined?.fleetRate ?? this.#governor.rate;
+    return this.#joinedShare?.fleetRate ?? this.#governor.rate;
   }
 
   /** A pause is not over, or its probe not answered. */
@@ -69,23 +69,23 @@ export class Gate {
   }
 
   /** How many permits could be used at this moment by so many that wait. */
-  usable(now: number, waiting: number): number {
+  usablePermits(now: number, waiting: number): number {
     if (this.#governor.openAt(now) > now) return 0;
     return Math.max(0, Math.min(waiting, this.#slotsLeft(), this.#governor.isClosed ? 1 : Infinity));
   }
 
   /** Grants if all three allow it. `hasWaited`: the taker was held up before. */
-  tryGrant(now: number, hasWaited: boolean): Grant | undefined {
+  tryGrant(now: number, hasWaited: boolean): PermitGrant | undefined {
     const hasSlot = this.#slotsLeft() > 0;
     if (!hasSlot || this.#governor.openAt(now) > now || !this.#takePermit(now)) {
-      this.#isHeldUp = hasSlot || this.#governor.limitsSlots;
+      this.#waitsForRate = hasSlot || this.#governor.limitsConcurrency;
       return undefined;
     }
     this.#inFlight++;
     // To wait for an answer of the board is not to wait for a permit.
-    const waitedFor = hasWaited && this.#isHeldUp && this.#joined?.isScarce !== false;
-    const grant = this.#governor.granted(now, waitedFor);
-    this.#followPace(now);
+    const waitedFor = hasWaited && this.#waitsForRate && this.#joinedShare?.isScarce !== false;
+    const grant = this.#governor.recordGrant(now, waitedFor);
+    this.#applyRate(now);
     return grant;
   }
 
@@ -94,70 +94,70 @@ export class Gate {
     if (this.#slotsLeft() <= 0) return Infinity;
     const openAt = this.#governor.openAt(now);
     // Permits of a fleet are asked for when they can be used, and not before.
-    if (this.#joined !== undefined && openAt > now) return openAt;
-    if (this.#joined?.isHeld === true && !this.#governor.isClosed) return Infinity;
-    return Math.max(openAt, this.#permits.nextAt(now));
+    if (this.#joinedShare !== undefined && openAt > now) return openAt;
+    if (this.#joinedShare?.isFleetPaused === true && !this.#governor.isClosed) return Infinity;
+    return Math.max(openAt, this.#permitSource.nextAt(now));
   }
 
   /** How many permits could be granted at this moment. */
-  grantable(now: number): number {
+  grantablePermits(now: number): number {
     if (this.#governor.openAt(now) > now) return 0;
-    return Math.max(0, Math.min(this.#slotsLeft(), this.#permits.available(now)));
+    return Math.max(0, Math.min(this.#slotsLeft(), this.#permitSource.available(now)));
   }
 
   /** How long one would wait behind `ahead` others, as pause and present pace tell: under `auto` a guess. */
-  estimateMs(now: number, ahead: number): number {
-    return this.#permits.nthAt(Math.max(now, this.#governor.hold(now).until), ahead) - now;
+  estimateWaitMs(now: number, ahead: number): number {
+    return this.#permitSource.nthAt(Math.max(now, this.#governor.currentPause(now).endsAt), ahead) - now;
   }
 
   /** How long one behind `ahead` others will wait at least, by what was configured and what the upstream stated. */
-  certainWaitMs(now: number, ahead: number): number {
-    const joined = this.#joined;
-    if (joined !== undefined) return Math.max(joined.leastWaitMs(ahead), this.statedHoldUntil(now) - now);
-    if (this.#governor.exact) return this.estimateMs(now, ahead);
-    if (this.#governor.isConfident) return this.estimateMs(now, ahead) * SURE_OF_LEARNED;
-    return this.statedHoldUntil(now) - now;
+  minWaitMs(now: number, ahead: number): number {
+    const joined = this.#joinedShare;
+    if (joined !== undefined) return Math.max(joined.minWaitMs(ahead), this.statedPauseUntil(now) - now);
+    if (this.#governor.hasConfiguredRate) return this.estimateWaitMs(now, ahead);
+    if (this.#governor.isConfident) return this.estimateWaitMs(now, ahead) * LEARNED_RATE_SAFETY_FACTOR;
+    return this.statedPauseUntil(now) - now;
   }
 
   /** How long a retry behind `older` ones will wait at least; a learned pace counts for the next permit only. */
   retryWaitMs(now: number, older: number): number {
-    return this.estimateMs(now, this.#governor.exact ? older : 0);
+    return this.estimateWaitMs(now, this.#governor.hasConfiguredRate ? older : 0);
   }
 
   /** Until when the upstream itself said to wait; `now` when it says nothing. */
-  statedHoldUntil(now: number): number {
-    const hold = this.#governor.hold(now);
-    return hold.stated ? Math.max(now, hold.until) : now;
+  statedPauseUntil(now: number): number {
+    const hold = this.#governor.currentPause(now);
+    return hold.isCertain ? Math.max(now, hold.endsAt) : now;
   }
 
   pausedMs(now: number): number {
     return this.#governor.pausedMs(now);
   }
 
-  turnsAway(now: number, probeIsTaken: boolean): boolean {
-    return this.#governor.turnsAway(now, probeIsTaken);
+  rejectsNew(now: number, probeIsTaken: boolean): boolean {
+    return this.#governor.rejectsNew(now, probeIsTaken);
   }
 
-  report(now: number, grant: Grant, result: AttemptResult): Verdict {
-    const verdict = this.#governor.reported(now, grant, result);
-    this.#followPace(now);
+  report(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
+    const verdict = this.#governor.recordResult(now, grant, result);
+    this.#applyRate(now);
     return verdict;
   }
 
   /** The attempt's request goes onto the wire. */
-  used(now: number, grant: Grant): void {
-    this.#bucket.used(now, grant.at);
+  recordSent(now: number, grant: PermitGrant): void {
+    this.#bucket.recordUse(now, grant.at);
   }
 
   /** The attempt ended without a result. */
-  endUnreported(now: number, grant: Grant): void {
-    this.#governor.ended(now, grant);
+  endWithoutResult(now: number, grant: PermitGrant): void {
+    this.#governor.recordEnded(now, grant);
   }
 
   /** The attempt was never made: its permit is unspent. */
-  takeBack(now: number, grant: Grant): void {
+  giveBack(now: number, grant: PermitGrant): void {
     this.#bucket.giveBack(now);
-    this.#governor.withdrawn(now, grant);
+    this.#governor.recordUnused(now, grant);
   }
 
   freeSlot(): void {
@@ -186,19 +186,19 @@ export class Gate {
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
     this.#governor.restore(now, snapshot, ageMs);
-    this.#followPace(now);
+    this.#applyRate(now);
   }
 
   /** From now on these hold. Nothing that is saved up is made more by it, and what is under way stays. */
-  reconfigure(now: number, terms: GateTerms): void {
+  reconfigure(now: number, terms: PermitGateTerms): void {
     this.#maxStreams = terms.maxStreams;
     this.#governor.reconfigure(now, terms);
-    this.#followPace(now);
+    this.#applyRate(now);
   }
 
   /** Takes up what the fleet has changed. */
   refresh(now: number): void {
-    this.#followPace(now);
+    this.#applyRate(now);
   }
 
   /** Others who share the limit were refused. */
@@ -206,28 +206,28 @@ export class Gate {
     this.#governor.joinPause(now, statedWaitMs);
   }
 
-  #followPace(now: number): void {
+  #applyRate(now: number): void {
     const { rate, burst } = this.#governor;
     if (rate === this.#bucketRate && burst === this.#bucketBurst) return;
     this.#bucketRate = rate;
     this.#bucketBurst = burst;
-    this.#bucket.setPace(now, rate, burst);
+    this.#bucket.setRate(now, rate, burst);
   }
 
   /** The share of a fleet's quota, while it is what permits come from. */
-  get #joined(): FleetShare | undefined {
+  get #joinedShare(): QuotaLease | undefined {
     return this.#share?.state === 'joined' ? this.#share : undefined;
   }
 
   #takePermit(now: number): boolean {
-    const joined = this.#joined;
+    const joined = this.#joinedShare;
     if (joined === undefined) return this.#bucket.tryTake(now);
     // While all are paused only the probe goes.
-    return (!joined.isHeld || this.#governor.isClosed) && joined.tryTake(now);
+    return (!joined.isFleetPaused || this.#governor.isClosed) && joined.tryTake(now);
   }
 
-  get #permits(): FleetShare | PermitBucket {
-    return this.#joined ?? this.#bucket;
+  get #permitSource(): QuotaLease | PermitBucket {
+    return this.#joinedShare ?? this.#bucket;
   }
 
   #slotsLeft(): number {

@@ -2,9 +2,9 @@
  * What a governor is asked and promises, in words that its gate shares (pure). How it judges is governor.ts's.
  */
 import type { Random } from '../../platform/clock.ts';
-import type { Grant } from './grant.ts';
+import type { PermitGrant } from './grant.ts';
 import type { LearningParameters } from '../adaptive/parameters.ts';
-import type { AttemptResult, LearnedLimit } from '../throttle.ts';
+import type { PermitReport, LearnedLimit } from '../throttle.ts';
 
 /** What is configured, and may change. */
 export interface GovernorTerms {
@@ -26,15 +26,15 @@ export interface GovernorOptions extends GovernorTerms {
 }
 
 /** What came of an attempt's result. */
-export type Verdict =
+export type LimitDecision =
   { readonly kind: 'unlimited' } | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
 
 /** A time in which nothing is granted, as far as it is known ahead. */
-export interface Hold {
+export interface GrantPause {
   /** When the next permit may be granted; in the past when nothing holds. */
-  readonly until: number;
+  readonly endsAt: number;
   /** True when the upstream stated it, or when it is known as well as if it had. */
-  readonly stated: boolean;
+  readonly isCertain: boolean;
 }
 
 /** Time is a parameter of every method. Results are reported in any order, each grant's at most once. */
@@ -45,31 +45,31 @@ export interface Governor {
   readonly burst: number;
   readonly inFlightLimit: number;
   /** True when the number in flight is what the upstream limits. */
-  readonly limitsSlots: boolean;
+  readonly limitsConcurrency: boolean;
   /** True when the rate is configured. */
-  readonly exact: boolean;
+  readonly hasConfiguredRate: boolean;
   /** True when waits can be computed from the rate. */
   readonly isConfident: boolean;
   /** A permit may be granted from this instant on, as far as is known now; past or -Infinity means at once. */
   openAt(now: number): number;
   /** The pause or used-up allowance that holds at `now`. */
-  hold(now: number): Hold;
+  currentPause(now: number): GrantPause;
   /** Milliseconds left of the pause; 0 when not paused. */
   pausedMs(now: number): number;
   /** True when the pause is so long that nobody new should wait for it; `probeIsTaken`: somebody waits who can probe it. */
-  turnsAway(now: number, probeIsTaken: boolean): boolean;
+  rejectsNew(now: number, probeIsTaken: boolean): boolean;
   /** True from a pause on until its probe is accepted. */
   readonly isClosed: boolean;
   /** Others who share the limit were refused: pauses as for a refusal here, and learns nothing. */
   joinPause(now: number, statedWaitMs: number | undefined): void;
   /** Notes that a permit is granted. */
-  granted(now: number, waitedFor: boolean): Grant;
+  recordGrant(now: number, waitedFor: boolean): PermitGrant;
   /** Learns from a result. */
-  reported(now: number, grant: Grant, result: AttemptResult): Verdict;
+  recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision;
   /** The attempt ended without a result. */
-  ended(now: number, grant: Grant): void;
+  recordEnded(now: number, grant: PermitGrant): void;
   /** The attempt was never made. */
-  withdrawn(now: number, grant: Grant): void;
+  recordUnused(now: number, grant: PermitGrant): void;
   /** What `auto` believes; undefined when nothing is learned. */
   learned(wallAt: (at: number) => number): LearnedLimit | undefined;
   /** What is worth keeping over a restart, as JSON. */

@@ -5,100 +5,100 @@
  * answers say is left is kept to. A refusal pauses all; then one probe goes first. An answer to an attempt granted before the
  * last pause teaches nothing new, except a longer stated wait. It grants nothing itself: bucket, slots and timers are the gate's.
  */
-import type { Governor, GovernorOptions, GovernorTerms, Hold, Verdict } from './governor-contract.ts';
-import type { Grant } from './grant.ts';
-import { LearnedPace } from '../adaptive/learned-pace.ts';
+import type { Governor, GovernorOptions, GovernorTerms, GrantPause, LimitDecision } from './governor-contract.ts';
+import type { PermitGrant } from './grant.ts';
+import { LearnedRatePolicy } from '../adaptive/learned-pace.ts';
 import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/parameters.ts';
-import { FixedPace, type Pace } from './pace.ts';
+import { FixedRatePolicy, type RatePolicy } from './pace.ts';
 import { SharedPause } from './pause.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import { StatedAllowance } from './stated-allowance.ts';
-import type { AttemptResult, LearnedLimit } from '../throttle.ts';
+import type { PermitReport, LearnedLimit } from '../throttle.ts';
 
 /**
  * A governor for a configured `rate`, or one that learns it.
  * @param wrap puts another pace around the one that it would have
  */
-export function createGovernor(options: GovernorOptions, wrap: Wrap = (pace) => pace): Governor {
+export function createGovernor(options: GovernorOptions, wrap: WrapRatePolicy = (pace) => pace): Governor {
   return new PausingGovernor({ ...options, learning: options.learning ?? DEFAULT_LEARNING }, wrap);
 }
 
-type Wrap = (pace: Pace) => Pace;
+type WrapRatePolicy = (pace: RatePolicy) => RatePolicy;
 
-const UNLIMITED: Verdict = { kind: 'unlimited' };
+const NOT_LIMITED: LimitDecision = { kind: 'unlimited' };
 /** Learns nothing, whatever it is told. */
-const DEAF = new FixedPace(Infinity, 1, 1);
+const NOOP_RATE_POLICY = new FixedRatePolicy(Infinity, 1, 1);
 
 class PausingGovernor implements Governor {
   #terms: GovernorTerms;
   /** What a learned pace keeps to: it sees these change. */
   readonly #bounds: Mutable<Pick<GovernorTerms, 'maxInFlight' | 'maxRate'>>;
-  readonly #wrap: Wrap;
-  #pace: Pace;
-  readonly #learning: LearningParameters;
+  readonly #wrapRatePolicy: WrapRatePolicy;
+  #ratePolicy: RatePolicy;
+  readonly #parameters: LearningParameters;
   readonly #pause: SharedPause;
   readonly #allowance: StatedAllowance;
   #epoch = 0;
   #serial = 0;
   /** Grants up to this one were made at another kind of pace: what becomes of them teaches this one nothing. */
-  #lastOfOtherKind = 0;
-  #unavailableBefore = false;
+  #lastSerialBeforeModeChange = 0;
+  #previousWas503WithWait = false;
 
-  constructor(options: GovernorOptions & { readonly learning: LearningParameters }, wrap: Wrap) {
-    this.#wrap = wrap;
-    this.#learning = options.learning;
+  constructor(options: GovernorOptions & { readonly learning: LearningParameters }, wrap: WrapRatePolicy) {
+    this.#wrapRatePolicy = wrap;
+    this.#parameters = options.learning;
     this.#terms = options;
     this.#bounds = { maxInFlight: options.maxInFlight, maxRate: options.maxRate };
-    this.#pace = this.#createPace();
+    this.#ratePolicy = this.#createRatePolicy();
     this.#pause = new SharedPause(options);
     this.#allowance = new StatedAllowance(options.maxPauseMs);
   }
 
-  get exact(): boolean {
+  get hasConfiguredRate(): boolean {
     return this.#terms.rate !== 'auto';
   }
 
   get rate(): number {
-    return this.#pace.rate;
+    return this.#ratePolicy.rate;
   }
 
   get burst(): number {
-    return this.#pace.burst;
+    return this.#ratePolicy.burst;
   }
 
   get inFlightLimit(): number {
-    return Math.min(this.#pace.inFlightLimit, this.#terms.maxInFlight);
+    return Math.min(this.#ratePolicy.inFlightLimit, this.#terms.maxInFlight);
   }
 
-  get limitsSlots(): boolean {
-    return this.#pace.limitsSlots;
+  get limitsConcurrency(): boolean {
+    return this.#ratePolicy.limitsConcurrency;
   }
 
   get isConfident(): boolean {
-    return this.#pace.isConfident;
+    return this.#ratePolicy.isConfident;
   }
 
   openAt(now: number): number {
     const pausedUntil = this.#pause.openAt;
-    return Math.max(pausedUntil, this.#allowance.openAt(now), this.#pace.openAt(now, pausedUntil !== -Infinity));
+    return Math.max(pausedUntil, this.#allowance.openAt(now), this.#ratePolicy.openAt(now, pausedUntil !== -Infinity));
   }
 
-  hold(now: number): Hold {
-    const allowanceAt = this.#allowance.usedUpUntil(now);
+  currentPause(now: number): GrantPause {
+    const allowanceAt = this.#allowance.exhaustedUntil(now);
     // While only a probe's answer is awaited nobody knows for how long, so that nothing is said to hold.
-    const pausedAt = this.#pause.leftMs(now) > 0 ? this.#pause.openAt : -Infinity;
-    if (allowanceAt > pausedAt) return { until: allowanceAt, stated: true };
-    const closedUntil = this.exact || !this.isConfident ? -Infinity : this.#pace.openAt(now, false);
-    if (closedUntil > Math.max(now, pausedAt)) return { until: closedUntil, stated: true };
-    return { until: pausedAt, stated: this.#pause.stated };
+    const pausedAt = this.#pause.remainingMs(now) > 0 ? this.#pause.openAt : -Infinity;
+    if (allowanceAt > pausedAt) return { endsAt: allowanceAt, isCertain: true };
+    const closedUntil = this.hasConfiguredRate || !this.isConfident ? -Infinity : this.#ratePolicy.openAt(now, false);
+    if (closedUntil > Math.max(now, pausedAt)) return { endsAt: closedUntil, isCertain: true };
+    return { endsAt: pausedAt, isCertain: this.#pause.isStated };
   }
 
   pausedMs(now: number): number {
-    return Math.max(this.#pause.leftMs(now), this.#allowance.usedUpUntil(now) - now, 0);
+    return Math.max(this.#pause.remainingMs(now), this.#allowance.exhaustedUntil(now) - now, 0);
   }
 
-  turnsAway(now: number, probeIsTaken: boolean): boolean {
-    return this.#pause.turnsAway(now, probeIsTaken);
+  rejectsNew(now: number, probeIsTaken: boolean): boolean {
+    return this.#pause.rejectsNew(now, probeIsTaken);
   }
 
   get isClosed(): boolean {
@@ -110,113 +110,122 @@ class PausingGovernor implements Governor {
     this.#pause.begin(now, statedWaitMs, true);
   }
 
-  granted(now: number, waitedFor: boolean): Grant {
-    if (this.#allowance.hasRunOut(now)) this.#pause.demandProbe(now);
-    this.#allowance.spend(now);
-    const probe = this.#pause.granted(now);
-    if (probe && !this.#learning.probesFirst) this.#pause.probeAccepted();
-    const { rate, abreast } = this.#pace;
-    const beyond = this.#pace.granted(now, waitedFor);
-    return { at: now, serial: ++this.#serial, epoch: this.#epoch, rate, probe, waitedFor, beyond, abreast };
+  recordGrant(now: number, waitedFor: boolean): PermitGrant {
+    if (this.#allowance.isProbeDue(now)) this.#pause.requireProbe(now);
+    this.#allowance.recordSent(now);
+    const probe = this.#pause.recordGrant(now);
+    if (probe && !this.#parameters.probesAfterPause) this.#pause.recordProbeAccepted();
+    const { rate, inFlight } = this.#ratePolicy;
+    const beyond = this.#ratePolicy.recordGrant(now, waitedFor);
+    return {
+      at: now,
+      serial: ++this.#serial,
+      epoch: this.#epoch,
+      rate,
+      isPauseProbe: probe,
+      isWaitedFor: waitedFor,
+      isProbeCall: beyond,
+      inFlight,
+    };
   }
 
-  reported(now: number, grant: Grant, result: AttemptResult): Verdict {
+  recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
     switch (result.kind) {
       case 'accepted':
-        this.#accepted(now, grant, result.hint);
-        return UNLIMITED;
+        this.#recordAccepted(now, grant, result.hint);
+        return NOT_LIMITED;
       case 'rate-limited':
-        return this.#refused(now, grant, result.signal);
+        return this.#recordRefused(now, grant, result.signal);
       case 'unknown':
-        this.ended(now, grant);
-        return UNLIMITED;
+        this.recordEnded(now, grant);
+        return NOT_LIMITED;
     }
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    return this.#pace.learned(wallAt);
+    return this.#ratePolicy.learned(wallAt);
   }
 
   snapshot(now: number): object | undefined {
-    return this.#pace.snapshot(now);
+    return this.#ratePolicy.snapshot(now);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
-    this.#pace.restore(now, snapshot, ageMs);
+    this.#ratePolicy.restore(now, snapshot, ageMs);
   }
 
   reconfigure(now: number, terms: GovernorTerms): void {
     const former = this.#terms;
-    const wasExact = this.exact;
+    const wasExact = this.hasConfiguredRate;
     this.#terms = terms;
     this.#bounds.maxInFlight = terms.maxInFlight;
     this.#bounds.maxRate = terms.maxRate;
     this.#pause.setMaxPause(now, terms.maxPauseMs);
     this.#allowance.setMaxPause(terms.maxPauseMs);
-    if (wasExact !== this.exact) {
-      this.#lastOfOtherKind = this.#serial;
+    if (wasExact !== this.hasConfiguredRate) {
+      this.#lastSerialBeforeModeChange = this.#serial;
       this.#allowance.forget();
     }
     // A learned pace sees the bounds change, and keeps what it knows.
     const isOther =
       terms.rate !== former.rate ||
-      (this.exact && (terms.burst !== former.burst || terms.maxInFlight !== former.maxInFlight));
-    if (isOther) this.#pace = this.#createPace();
+      (this.hasConfiguredRate && (terms.burst !== former.burst || terms.maxInFlight !== former.maxInFlight));
+    if (isOther) this.#ratePolicy = this.#createRatePolicy();
   }
 
-  ended(now: number, grant: Grant): void {
-    this.#allowance.ended(grant);
-    this.#paceOf(grant).ended(grant);
-    if (grant.probe && grant.epoch === this.#epoch) this.#pause.probeEnded(now);
+  recordEnded(now: number, grant: PermitGrant): void {
+    this.#allowance.recordEnded(grant);
+    this.#ratePolicyFor(grant).recordEnded(grant);
+    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.#pause.recordProbeEnded(now);
   }
 
-  withdrawn(now: number, grant: Grant): void {
-    this.#allowance.giveBack(grant);
-    this.#paceOf(grant).withdrawn(grant);
-    if (grant.probe && grant.epoch === this.#epoch) this.#pause.probeWithdrawn(now);
+  recordUnused(now: number, grant: PermitGrant): void {
+    this.#allowance.recordUnused(grant);
+    this.#ratePolicyFor(grant).recordUnused(grant);
+    if (grant.isPauseProbe && grant.epoch === this.#epoch) this.#pause.recordProbeUnused(now);
   }
 
-  #accepted(now: number, grant: Grant, hint: RateLimitSignal | undefined): void {
+  #recordAccepted(now: number, grant: PermitGrant, hint: RateLimitSignal | undefined): void {
     const fresh = grant.epoch === this.#epoch;
-    this.#unavailableBefore = false;
-    if (fresh && grant.probe) this.#pause.probeAccepted();
-    this.#paceOf(grant).accepted(now, grant, fresh);
-    this.#allowance.accepted(now, grant, this.exact ? undefined : hint);
+    this.#previousWas503WithWait = false;
+    if (fresh && grant.isPauseProbe) this.#pause.recordProbeAccepted();
+    this.#ratePolicyFor(grant).recordAccepted(now, grant, fresh);
+    this.#allowance.recordAccepted(now, grant, this.hasConfiguredRate ? undefined : hint);
   }
 
-  #refused(now: number, grant: Grant, signal: RateLimitSignal): Verdict {
+  #recordRefused(now: number, grant: PermitGrant, signal: RateLimitSignal): LimitDecision {
     const unavailable = signal.status === 503;
-    const agreed = this.#unavailableBefore;
-    this.#unavailableBefore = unavailable && signal.statedWaitMs !== undefined;
+    const agreed = this.#previousWas503WithWait;
+    this.#previousWas503WithWait = unavailable && signal.statedWaitMs !== undefined;
     // One node of many may be going away: a 503 holds for all only when the next answer says the same.
-    if (unavailable && !(agreed && this.#unavailableBefore)) {
-      this.ended(now, grant);
-      return UNLIMITED;
+    if (unavailable && !(agreed && this.#previousWas503WithWait)) {
+      this.recordEnded(now, grant);
+      return NOT_LIMITED;
     }
-    this.#allowance.refused(grant);
-    const fresh = grant.epoch === this.#epoch || !this.#learning.cutsOncePerEpoch;
+    this.#allowance.recordRefused(grant);
+    const fresh = grant.epoch === this.#epoch || !this.#parameters.decreasesOncePerEpoch;
     if (fresh) {
-      if (grant.probe) this.#pause.probeRefused();
-      if (unavailable) this.#paceOf(grant).ended(grant);
-      else this.#paceOf(grant).refused(now, grant);
+      if (grant.isPauseProbe) this.#pause.recordProbeRefused();
+      if (unavailable) this.#ratePolicyFor(grant).recordEnded(grant);
+      else this.#ratePolicyFor(grant).recordRefused(now, grant);
       this.#epoch++;
-    } else this.#paceOf(grant).refusedLate(now, grant);
+    } else this.#ratePolicyFor(grant).recordLateRefusal(now, grant);
     this.#pause.begin(now, signal.statedWaitMs, fresh);
-    return { kind: 'limited', pauseMs: this.#pause.leftMs(now), stated: this.#pause.stated };
+    return { kind: 'limited', pauseMs: this.#pause.remainingMs(now), stated: this.#pause.isStated };
   }
 
-  #createPace(): Pace {
+  #createRatePolicy(): RatePolicy {
     const { rate, burst, maxInFlight } = this.#terms;
     // The bounds are no copy: the pace is to see them change.
-    return this.#wrap(
+    return this.#wrapRatePolicy(
       rate === 'auto'
-        ? new LearnedPace(Object.assign(this.#bounds, { learning: this.#learning }))
-        : new FixedPace(rate, burst, maxInFlight),
+        ? new LearnedRatePolicy(Object.assign(this.#bounds, { learning: this.#parameters }))
+        : new FixedRatePolicy(rate, burst, maxInFlight),
     );
   }
 
-  #paceOf(grant: Grant): Pace {
-    return grant.serial > this.#lastOfOtherKind ? this.#pace : DEAF;
+  #ratePolicyFor(grant: PermitGrant): RatePolicy {
+    return grant.serial > this.#lastSerialBeforeModeChange ? this.#ratePolicy : NOOP_RATE_POLICY;
   }
 }
 

@@ -1,5 +1,5 @@
 /** What is remembered of a granted permit until its attempt has ended, so that the answer can be judged by it. */
-export interface Grant {
+export interface PermitGrant {
   /** Monotonic instant. */
   readonly at: number;
   /** Rises by one with every grant. */
@@ -9,11 +9,11 @@ export interface Grant {
   /** Permits per second at the time. */
   readonly rate: number;
   /** The first call after a pause, while the others wait for its answer. */
-  readonly probe: boolean;
+  readonly isPauseProbe: boolean;
   /** Someone waited for this permit: the app offered at least as much as the rate allows. */
-  readonly waitedFor: boolean;
+  readonly isWaitedFor: boolean;
   /** Sent beyond the limit that is believed in, to see whether it still holds. */
-  readonly beyond: boolean;
+  readonly isProbeCall: boolean;
   /** Calls under way at the time. */
-  readonly abreast: number;
+  readonly inFlight: number;
 }

@@ -2,38 +2,38 @@
  * One permit in the hands of an attempt: turns what the attempt tells, in whatever order and however often, into exactly one
  * result and exactly one freed slot.
  */
-import type { Gate } from './gate.ts';
-import type { Verdict } from './governor-contract.ts';
-import type { Grant } from './grant.ts';
-import type { AttemptResult, Permit } from '../throttle.ts';
+import type { PermitGate } from './gate.ts';
+import type { LimitDecision } from './governor-contract.ts';
+import type { PermitGrant } from './grant.ts';
+import type { PermitReport, Permit } from '../throttle.ts';
 
 /** What a permit needs of its throttle. */
-export interface PermitOwner {
-  readonly gate: Gate;
+export interface PermitHost {
+  readonly gate: PermitGate;
   now(): number;
   /** A rate limit was judged; the gate already knows. */
-  judged(result: AttemptResult, verdict: Verdict): void;
+  recordDecision(result: PermitReport, verdict: LimitDecision): void;
   /** A permit is spent for good, after a wait of so many milliseconds. */
-  spent(waitedMs: number): void;
+  recordSpentPermit(waitedMs: number): void;
   /** A request waits for a permit, and every slot is taken. */
-  readonly waitsForSlot: boolean;
+  readonly hasSlotWaiters: boolean;
   /** Slots, pace or pause may have changed: others may have their turn. */
   pump(): void;
 }
 
 /** A permit as typed: late, repeated and contradictory calls do nothing. */
-export class GrantedPermit implements Permit {
-  readonly #owner: PermitOwner;
-  readonly #grant: Grant;
+export class ActivePermit implements Permit {
+  readonly #host: PermitHost;
+  readonly #grant: PermitGrant;
   #slot: 'in-flight' | 'stream' | 'freed' = 'in-flight';
-  #reported = false;
-  #used = false;
-  #isTold = false;
+  #isReported = false;
+  #isSent = false;
+  #isSpentReported = false;
   readonly #waitedMs: number;
 
   /** @param waitedMs how long it was waited for */
-  constructor(owner: PermitOwner, grant: Grant, waitedMs: number) {
-    this.#owner = owner;
+  constructor(owner: PermitHost, grant: PermitGrant, waitedMs: number) {
+    this.#host = owner;
     this.#grant = grant;
     this.#waitedMs = waitedMs;
   }
@@ -42,58 +42,58 @@ export class GrantedPermit implements Permit {
     return this.#grant.at;
   }
 
-  used(): void {
-    if (this.#used || this.#slot === 'freed') return;
-    this.#used = true;
-    this.#owner.gate.used(this.#owner.now(), this.#grant);
-    this.#tellSpent();
+  markSent(): void {
+    if (this.#isSent || this.#slot === 'freed') return;
+    this.#isSent = true;
+    this.#host.gate.recordSent(this.#host.now(), this.#grant);
+    this.#reportSpent();
   }
 
-  report(result: AttemptResult): void {
-    if (this.#reported || this.#slot === 'freed') return;
-    this.#reported = true;
-    this.#tellSpent();
-    const verdict = this.#owner.gate.report(this.#owner.now(), this.#grant, result);
-    this.#owner.judged(result, verdict);
-    this.#owner.pump();
+  report(result: PermitReport): void {
+    if (this.#isReported || this.#slot === 'freed') return;
+    this.#isReported = true;
+    this.#reportSpent();
+    const verdict = this.#host.gate.report(this.#host.now(), this.#grant, result);
+    this.#host.recordDecision(result, verdict);
+    this.#host.pump();
   }
 
   release(): void {
     if (this.#slot === 'freed') return;
-    if (!this.#reported) this.#owner.gate.endUnreported(this.#owner.now(), this.#grant);
-    this.#tellSpent();
-    this.#free();
+    if (!this.#isReported) this.#host.gate.endWithoutResult(this.#host.now(), this.#grant);
+    this.#reportSpent();
+    this.#freeSlot();
   }
 
   cancel(): void {
     if (this.#slot === 'freed') return;
     // A permit whose attempt was answered has been spent, whatever its holder thinks.
-    if (!this.#reported) this.#owner.gate.takeBack(this.#owner.now(), this.#grant);
-    this.#free();
+    if (!this.#isReported) this.#host.gate.giveBack(this.#host.now(), this.#grant);
+    this.#freeSlot();
   }
 
   becomeStream(): boolean {
     if (this.#slot !== 'in-flight') return this.#slot === 'stream';
-    if (!this.#owner.gate.moveSlotToStreams()) return false;
+    if (!this.#host.gate.moveSlotToStreams()) return false;
     this.#slot = 'stream';
-    this.#owner.pump();
+    this.#host.pump();
     return true;
   }
 
-  stalled(): boolean {
-    return this.#slot !== 'in-flight' || !this.#owner.waitsForSlot || this.becomeStream();
+  reportStalledUpload(): boolean {
+    return this.#slot !== 'in-flight' || !this.#host.hasSlotWaiters || this.becomeStream();
   }
 
   /** A permit that is given back unspent is never told of. */
-  #tellSpent(): void {
-    if (!this.#isTold) this.#owner.spent(this.#waitedMs);
-    this.#isTold = true;
+  #reportSpent(): void {
+    if (!this.#isSpentReported) this.#host.recordSpentPermit(this.#waitedMs);
+    this.#isSpentReported = true;
   }
 
-  #free(): void {
-    if (this.#slot === 'stream') this.#owner.gate.freeStream();
-    else this.#owner.gate.freeSlot();
+  #freeSlot(): void {
+    if (this.#slot === 'stream') this.#host.gate.freeStream();
+    else this.#host.gate.freeSlot();
     this.#slot = 'freed';
-    this.#owner.pump();
+    this.#host.pump();
   }
 }

@@ -1,36 +1,36 @@
 /**
  * How fast and how many at once, as the governor sees it (pure): fixed by configuration here, learned in learning/.
  */
-import type { Grant } from './grant.ts';
+import type { PermitGrant } from './grant.ts';
 import type { LearnedLimit } from '../throttle.ts';
 
 /** A rate and a number in flight, and what moves them. */
-export interface Pace {
+export interface RatePolicy {
   /** Permits per second; Infinity while unpaced. */
   readonly rate: number;
   /** Permits that may be saved up, at least 1. */
   readonly burst: number;
   readonly inFlightLimit: number;
   /** True when the number in flight is what holds the application back, and not only our own bound. */
-  readonly limitsSlots: boolean;
+  readonly limitsConcurrency: boolean;
   /** True when waits can be computed from the rate. */
   readonly isConfident: boolean;
   /** Calls under way. */
-  readonly abreast: number;
+  readonly inFlight: number;
   /** When the next permit may be granted beside what rate and slots allow; a past instant or -Infinity: now. */
   openAt(now: number, isPaused: boolean): number;
   /** Notes a permit. True when it goes beyond what is believed to be allowed. */
-  granted(now: number, waitedFor: boolean): boolean;
+  recordGrant(now: number, waitedFor: boolean): boolean;
   /** @param fresh granted after the last refusal */
-  accepted(now: number, grant: Grant, fresh: boolean): void;
+  recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void;
   /** The first refusal since the last cut, or that of a probe. */
-  refused(now: number, grant: Grant): void;
+  recordRefused(now: number, grant: PermitGrant): void;
   /** A further refusal of a call that was under way already. */
-  refusedLate(now: number, grant: Grant): void;
+  recordLateRefusal(now: number, grant: PermitGrant): void;
   /** The attempt ended without a result. */
-  ended(grant: Grant): void;
+  recordEnded(grant: PermitGrant): void;
   /** The attempt was never made. */
-  withdrawn(grant: Grant): void;
+  recordUnused(grant: PermitGrant): void;
   /** What is believed, for people; undefined when nothing is or needs to be. */
   learned(wallAt: (at: number) => number): LearnedLimit | undefined;
   /** What is worth keeping, as JSON; undefined when nothing is. */
@@ -40,13 +40,13 @@ export interface Pace {
 }
 
 /** What the configuration says, whatever happens: the pause alone answers a refusal. */
-export class FixedPace implements Pace {
+export class FixedRatePolicy implements RatePolicy {
   readonly rate: number;
   readonly burst: number;
   readonly inFlightLimit: number;
-  readonly limitsSlots = false;
+  readonly limitsConcurrency = false;
   readonly isConfident = true;
-  readonly abreast = 0;
+  readonly inFlight = 0;
 
   constructor(rate: number, burst: number, maxInFlight: number) {
     this.rate = rate;
@@ -58,27 +58,27 @@ export class FixedPace implements Pace {
     return -Infinity;
   }
 
-  granted(): boolean {
+  recordGrant(): boolean {
     return false;
   }
 
-  accepted(): void {
+  recordAccepted(): void {
     // Nothing to learn.
   }
 
-  refused(): void {
+  recordRefused(): void {
     // Nothing to learn.
   }
 
-  refusedLate(): void {
+  recordLateRefusal(): void {
     // Nothing to learn.
   }
 
-  ended(): void {
+  recordEnded(): void {
     // Nothing to learn.
   }
 
-  withdrawn(): void {
+  recordUnused(): void {
     // Nothing to learn.
   }
 

@@ -32,7 +32,7 @@ export class PermitBucket {
 
   /** Takes a permit if one is there at `now`. */
   tryTake(now: number): boolean {
-    this.#follow(now);
+    this.#adjustToClock(now);
     if (this.nthAt(now, 0) > now) return false;
     this.#fullAt = Math.max(this.#fullAt, now) + this.#intervalMs;
     return true;
@@ -40,7 +40,7 @@ export class PermitBucket {
 
   /** The instant, not before `now`, at which a permit is there. */
   nextAt(now: number): number {
-    this.#follow(now);
+    this.#adjustToClock(now);
     return this.nthAt(now, 0);
   }
 
@@ -51,14 +51,14 @@ export class PermitBucket {
 
   /** Whole permits that are there at `now`. */
   available(now: number): number {
-    return this.#intervalMs === 0 ? Infinity : Math.floor(this.#level(now));
+    return this.#intervalMs === 0 ? Infinity : Math.floor(this.#permitsAt(now));
   }
 
   /**
    * A permit taken at `takenAt` was used only now, its connection having had to be opened first: what follows keeps its
    * distance from the use. A few milliseconds are everyday jitter and cost nothing.
    */
-  used(now: number, takenAt: number): void {
+  recordUse(now: number, takenAt: number): void {
     const usedAt = now - takenAt > JITTER_MS ? now : takenAt;
     this.#usedFullAt = Math.max(this.#usedFullAt, usedAt) + this.#intervalMs;
     this.#fullAt = Math.max(this.#fullAt, this.#usedFullAt);
@@ -66,25 +66,25 @@ export class PermitBucket {
 
   /** Puts an unspent permit back; never above the burst. */
   giveBack(now: number): void {
-    this.#follow(now);
+    this.#adjustToClock(now);
     this.#fullAt = Math.max(this.#fullAt - this.#intervalMs, now);
   }
 
   /** From `now` on permits come at `rate` and up to `burst` are saved up. After an unlimited stretch the bucket is empty. */
-  setPace(now: number, rate: number, burst: number): void {
-    this.#follow(now);
-    const level = this.#intervalMs === 0 ? 0 : Math.min(burst, this.#level(now));
+  setRate(now: number, rate: number, burst: number): void {
+    this.#adjustToClock(now);
+    const level = this.#intervalMs === 0 ? 0 : Math.min(burst, this.#permitsAt(now));
     this.#intervalMs = intervalOf(rate);
     this.#burst = burst;
     this.#fullAt = now + (burst - level) * this.#intervalMs;
     this.#usedFullAt = Math.min(this.#usedFullAt, this.#fullAt);
   }
 
-  #level(now: number): number {
+  #permitsAt(now: number): number {
     return this.#burst - (Math.max(this.#fullAt, now) - now) / this.#intervalMs;
   }
 
-  #follow(now: number): void {
+  #adjustToClock(now: number): void {
     if (now < this.#lastAt) {
       this.#fullAt -= this.#lastAt - now;
       this.#usedFullAt -= this.#lastAt - now;

@@ -2,60 +2,60 @@
  * One caller's requests of one priority, in order of arrival: those that wait for their turn to read a body, how many read
  * theirs, and those that wait for a permit. Whose turn it is among the callers is caller-turns.ts's.
  */
-import type { Phase, QueueTicket } from './queue-ticket.ts';
-import { WaitQueue } from './wait-queue.ts';
+import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
+import { LinkedQueue } from './wait-queue.ts';
 
 /** A line is kept while somebody stands in it. */
-export class CallerLine {
+export class CallerQueue {
   readonly caller: string;
-  readonly outside = new WaitQueue<QueueTicket>();
-  readonly ready = new WaitQueue<QueueTicket>();
+  readonly bodyQueue = new LinkedQueue<QueueTicket>();
+  readonly permitQueue = new LinkedQueue<QueueTicket>();
   /** The lower, the longer ago it had a permit, or came. */
-  turn = 0;
+  lastTurn = 0;
   /** Where it stands in the heaps of its class; they write these. */
-  grantSlot = -1;
-  placeSlot = -1;
-  lengthSlot = -1;
-  #preparing = 0;
-  #held = 0;
+  grantHeapIndex = -1;
+  bodyHeapIndex = -1;
+  lengthHeapIndex = -1;
+  #bufferingCount = 0;
+  #bodySlotsUsed = 0;
 
   constructor(caller: string) {
     this.caller = caller;
   }
 
   /** How many places for bodies it takes. */
-  get held(): number {
-    return this.#held;
+  get bodySlotsUsed(): number {
+    return this.#bodySlotsUsed;
   }
 
   /** How many wait for somebody else than their own client. */
-  get queued(): number {
-    return this.outside.size + this.ready.size;
+  get waitingCount(): number {
+    return this.bodyQueue.size + this.permitQueue.size;
   }
 
   get size(): number {
-    return this.outside.size + this.#preparing + this.ready.size;
+    return this.bodyQueue.size + this.#bufferingCount + this.permitQueue.size;
   }
 
-  get youngestQueued(): QueueTicket | undefined {
-    return this.outside.youngest ?? this.ready.youngest;
+  get youngestWaiting(): QueueTicket | undefined {
+    return this.bodyQueue.youngest ?? this.permitQueue.youngest;
   }
 
   /** Phases in which a ticket stands in no line change nothing. */
-  move(ticket: QueueTicket, from: Phase, to: Phase): void {
-    if (from === 'outside') this.outside.remove(ticket);
-    else if (from === 'preparing' || from === 'received') this.#preparing--;
-    else if (from === 'ready') this.ready.remove(ticket);
-    if (to === 'outside') this.outside.insert(ticket);
-    else if (to === 'preparing' || to === 'received') this.#preparing++;
-    else if (to === 'ready') this.ready.insert(ticket);
-    this.#countPlace(ticket, to);
+  move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
+    if (from === 'outside') this.bodyQueue.remove(ticket);
+    else if (from === 'preparing' || from === 'received') this.#bufferingCount--;
+    else if (from === 'ready') this.permitQueue.remove(ticket);
+    if (to === 'outside') this.bodyQueue.insert(ticket);
+    else if (to === 'preparing' || to === 'received') this.#bufferingCount++;
+    else if (to === 'ready') this.permitQueue.insert(ticket);
+    this.#countBodySlot(ticket, to);
   }
 
   /** A place is kept until the permit is there; one that came to `ready` without a place takes none. */
-  #countPlace(ticket: QueueTicket, to: Phase): void {
-    const holds = to === 'preparing' || (to === 'ready' && ticket.holdsPlace);
-    this.#held += Number(holds) - Number(ticket.holdsPlace);
-    ticket.holdsPlace = holds;
+  #countBodySlot(ticket: QueueTicket, to: TicketPhase): void {
+    const holds = to === 'preparing' || (to === 'ready' && ticket.holdsBodySlot);
+    this.#bodySlotsUsed += Number(holds) - Number(ticket.holdsBodySlot);
+    ticket.holdsBodySlot = holds;
   }
 }

@@ -2,49 +2,52 @@
  * The callers of one priority take turns: a permit goes to the caller that has been without one for longest, a place for a body
  * to the one that holds fewest. Within a caller it goes by age. How much the priority gets is fair-order.ts's.
  */
-import { CallerLine } from './caller-line.ts';
+import { CallerQueue } from './caller-line.ts';
 import { Heap, type HeapOrder } from './heap.ts';
-import type { Phase, QueueTicket } from './queue-ticket.ts';
+import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
 import { RankCounts } from './rank-counts.ts';
 
-const LONGEST_WITHOUT_PERMIT: HeapOrder<CallerLine> = {
-  precedes: (one, other) => one.turn < other.turn,
-  slotOf: (line) => line.grantSlot,
-  putSlot: (line, slot) => {
-    line.grantSlot = slot;
+const BY_LAST_TURN: HeapOrder<CallerQueue> = {
+  precedes: (one, other) => one.lastTurn < other.lastTurn,
+  getIndex: (line) => line.grantHeapIndex,
+  setIndex: (line, slot) => {
+    line.grantHeapIndex = slot;
   },
 };
 
 // The round in which a body's request will have its permit, and the turn in that round.
-const FEWEST_PLACES: HeapOrder<CallerLine> = {
-  precedes: (one, other) => one.held < other.held || (one.held === other.held && one.turn < other.turn),
-  slotOf: (line) => line.placeSlot,
-  putSlot: (line, slot) => {
-    line.placeSlot = slot;
+const BY_BODY_SLOTS: HeapOrder<CallerQueue> = {
+  precedes: (one, other) =>
+    one.bodySlotsUsed < other.bodySlotsUsed ||
+    (one.bodySlotsUsed === other.bodySlotsUsed && one.lastTurn < other.lastTurn),
+  getIndex: (line) => line.bodyHeapIndex,
+  setIndex: (line, slot) => {
+    line.bodyHeapIndex = slot;
   },
 };
 
-const LONGEST_LINE: HeapOrder<CallerLine> = {
-  precedes: (one, other) => one.queued > other.queued || (one.queued === other.queued && one.turn > other.turn),
-  slotOf: (line) => line.lengthSlot,
-  putSlot: (line, slot) => {
-    line.lengthSlot = slot;
+const BY_QUEUE_LENGTH: HeapOrder<CallerQueue> = {
+  precedes: (one, other) =>
+    one.waitingCount > other.waitingCount || (one.waitingCount === other.waitingCount && one.lastTurn > other.lastTurn),
+  getIndex: (line) => line.lengthHeapIndex,
+  setIndex: (line, slot) => {
+    line.lengthHeapIndex = slot;
   },
 };
 
 /** Who waits in one class, by caller. O(log n) in the number of callers to move a ticket; nothing is kept of the absent. */
-export class CallerTurns {
-  readonly #lines = new Map<string, CallerLine>();
-  readonly #forPermit = new Heap(LONGEST_WITHOUT_PERMIT);
-  readonly #forPlace = new Heap(FEWEST_PLACES);
-  readonly #byLength = new Heap(LONGEST_LINE);
+export class CallerRoundRobin {
+  readonly #queues = new Map<string, CallerQueue>();
+  readonly #byLastTurn = new Heap(BY_LAST_TURN);
+  readonly #byBodySlots = new Heap(BY_BODY_SLOTS);
+  readonly #byLength = new Heap(BY_QUEUE_LENGTH);
   readonly #ranks = new RankCounts();
   /** The line that was left last stays open: while nobody has to wait each request needs one for a moment. */
-  #vacant: CallerLine | undefined;
-  #turns = 0;
+  #emptyQueue: CallerQueue | undefined;
+  #turnCount = 0;
   #size = 0;
-  #held = 0;
-  #outside = 0;
+  #bodySlotsUsed = 0;
+  #queuedCount = 0;
 
   /** Tickets outside, preparing or ready. */
   get size(): number {
@@ -52,100 +55,100 @@ export class CallerTurns {
   }
 
   /** Places for bodies that they take. */
-  get held(): number {
-    return this.#held;
+  get bodySlotsUsed(): number {
+    return this.#bodySlotsUsed;
   }
 
   /** Tickets that wait for a place. */
-  get outside(): number {
-    return this.#outside;
+  get queuedCount(): number {
+    return this.#queuedCount;
   }
 
   /** Callers of whom a record is kept. */
-  get callers(): number {
-    return this.#lines.size - (this.#vacant === undefined ? 0 : 1);
+  get callerCount(): number {
+    return this.#queues.size - (this.#emptyQueue === undefined ? 0 : 1);
   }
 
   get nextReady(): QueueTicket | undefined {
-    return this.#forPermit.first?.ready.oldest;
+    return this.#byLastTurn.first?.permitQueue.oldest;
   }
 
-  get nextOutside(): QueueTicket | undefined {
-    return this.#forPlace.first?.outside.oldest;
+  get nextQueued(): QueueTicket | undefined {
+    return this.#byBodySlots.first?.bodyQueue.oldest;
   }
 
   /** The youngest of the caller that has most waiting. */
-  get lastQueued(): QueueTicket | undefined {
-    return this.#byLength.first?.youngestQueued;
+  get youngestOfLongestQueue(): QueueTicket | undefined {
+    return this.#byLength.first?.youngestWaiting;
   }
 
   /** Brings a ticket in, on or out; `granted` costs its caller the turn. */
-  move(ticket: QueueTicket, from: Phase, to: Phase): void {
-    const line = this.#openLine(ticket.standing.caller);
-    const { size, held } = line;
+  move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
+    const line = this.#getOrCreateQueue(ticket.queueClass.caller);
+    const { size, bodySlotsUsed } = line;
     line.move(ticket, from, to);
     if (line.size > size) this.#ranks.add(line.size);
     else if (line.size < size) this.#ranks.remove(size);
     this.#size += line.size - size;
-    this.#held += line.held - held;
-    this.#outside += Number(to === 'outside') - Number(from === 'outside');
-    if (to === 'granted') line.turn = ++this.#turns;
-    this.#file(line);
+    this.#bodySlotsUsed += line.bodySlotsUsed - bodySlotsUsed;
+    this.#queuedCount += Number(to === 'outside') - Number(from === 'outside');
+    if (to === 'granted') line.lastTurn = ++this.#turnCount;
+    this.#updateHeaps(line);
   }
 
   /** A permit went to the caller for a ticket that stands in no line. */
-  passTurn(caller: string): void {
-    const line = this.#lines.get(caller);
-    if (line === undefined || line === this.#vacant) return;
-    line.turn = ++this.#turns;
-    this.#file(line);
+  chargeTurn(caller: string): void {
+    const line = this.#queues.get(caller);
+    if (line === undefined || line === this.#emptyQueue) return;
+    line.lastTurn = ++this.#turnCount;
+    this.#updateHeaps(line);
   }
 
   /** How many at least will have a permit before a new ticket of the caller's has one, if all of them stay. */
   countAhead(caller: string): number {
     // In each round that its own line takes, every other line has a turn as well, as long as it lasts.
-    return this.#ranks.countUpTo(Math.max(1, this.#lines.get(caller)?.size ?? 0));
+    return this.#ranks.countUpTo(Math.max(1, this.#queues.get(caller)?.size ?? 0));
   }
 
   /** Who may be sent away for a new ticket of the caller's: the last of a line that stays the longer one even so. */
-  displaceableBy(caller: string): QueueTicket | undefined {
+  evictionCandidate(caller: string): QueueTicket | undefined {
     const longest = this.#byLength.first;
-    const own = this.#lines.get(caller)?.size ?? 0;
-    return longest !== undefined && longest.queued >= own + 2 ? longest.youngestQueued : undefined;
+    const own = this.#queues.get(caller)?.size ?? 0;
+    return longest !== undefined && longest.waitingCount >= own + 2 ? longest.youngestWaiting : undefined;
   }
 
   /** Of the caller's own. */
   oldestReadyOf(caller: string): QueueTicket | undefined {
-    return this.#lines.get(caller)?.ready.oldest;
+    return this.#queues.get(caller)?.permitQueue.oldest;
   }
 
   /** Of the caller's own. O(result). */
   countReadyOlder(caller: string, age: number): number {
-    return this.#lines.get(caller)?.ready.countOlder(age) ?? 0;
+    return this.#queues.get(caller)?.permitQueue.countOlder(age) ?? 0;
   }
 
   /** All that stand in queues, those outside first. */
-  queued(): readonly QueueTicket[] {
-    const lines = [...this.#lines.values()];
-    return [...lines.flatMap((line) => [...line.outside]), ...lines.flatMap((line) => [...line.ready])];
+  waitingTickets(): readonly QueueTicket[] {
+    const lines = [...this.#queues.values()];
+    return [...lines.flatMap((line) => [...line.bodyQueue]), ...lines.flatMap((line) => [...line.permitQueue])];
   }
 
-  #openLine(caller: string): CallerLine {
-    const present = this.#lines.get(caller);
-    if (present !== undefined && present !== this.#vacant) return present;
-    this.#vacant = present === undefined ? this.#vacant : undefined;
-    const line = present ?? new CallerLine(caller);
-    line.turn = ++this.#turns;
-    if (present === undefined) this.#lines.set(caller, line);
+  #getOrCreateQueue(caller: string): CallerQueue {
+    const present = this.#queues.get(caller);
+    if (present !== undefined && present !== this.#emptyQueue) return present;
+    this.#emptyQueue = present === undefined ? this.#emptyQueue : undefined;
+    const line = present ?? new CallerQueue(caller);
+    line.lastTurn = ++this.#turnCount;
+    if (present === undefined) this.#queues.set(caller, line);
     return line;
   }
 
-  #file(line: CallerLine): void {
-    this.#forPermit.keep(line, line.ready.size > 0);
-    this.#forPlace.keep(line, line.outside.size > 0);
-    this.#byLength.keep(line, line.queued > 0);
+  #updateHeaps(line: CallerQueue): void {
+    this.#byLastTurn.update(line, line.permitQueue.size > 0);
+    this.#byBodySlots.update(line, line.bodyQueue.size > 0);
+    this.#byLength.update(line, line.waitingCount > 0);
     if (line.size > 0) return;
-    if (this.#vacant !== undefined && this.#vacant !== line) this.#lines.delete(this.#vacant.caller);
-    this.#vacant = line;
+    if (this.#emptyQueue !== undefined && this.#emptyQueue !== line) this.#queues.delete(this.#emptyQueue.caller);
+    this.#emptyQueue = line;
   }
 }

@@ -5,23 +5,23 @@
 import { Heap, type HeapOrder } from './heap.ts';
 
 /** What an entry carries for the heap. The heap writes `expirySlot`; nobody else does. */
-export interface Expiring {
+export interface ExpiryEntry {
   /** Monotonic instant; fixed while the entry is in the heap. */
   readonly expiresAt: number;
   /** Position in the heap; -1 outside. */
-  expirySlot: number;
+  expiryHeapIndex: number;
 }
 
-const BY_EXPIRY: HeapOrder<Expiring> = {
+const BY_EXPIRY: HeapOrder<ExpiryEntry> = {
   precedes: (one, other) => one.expiresAt < other.expiresAt,
-  slotOf: (entry) => entry.expirySlot,
-  putSlot: (entry, slot) => {
-    entry.expirySlot = slot;
+  getIndex: (entry) => entry.expiryHeapIndex,
+  setIndex: (entry, slot) => {
+    entry.expiryHeapIndex = slot;
   },
 };
 
 /** Entries by `expiresAt`, earliest first. */
-export class ExpiryHeap<T extends Expiring> extends Heap<T> {
+export class ExpiryHeap<T extends ExpiryEntry> extends Heap<T> {
   constructor() {
     super(BY_EXPIRY);
   }

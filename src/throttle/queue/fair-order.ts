@@ -3,9 +3,9 @@
  * stride, and the class whose pass is lowest is next: of 81 permits with all classes waiting 64 go to high, 16 to normal and 1 to
  * low. A class that comes back starts a stride behind where the others are. Within a class it is caller-turns.ts's.
  */
-import { CallerTurns } from './caller-turns.ts';
-import type { Phase, QueueTicket } from './queue-ticket.ts';
-import type { Priority, Standing } from '../throttle.ts';
+import { CallerRoundRobin } from './caller-turns.ts';
+import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
+import type { Priority, QueueClass } from '../throttle.ts';
 
 /** Permits out of 81 while every class has somebody waiting. */
 const WEIGHTS: Readonly<Record<Priority, number>> = { high: 64, normal: 16, low: 1 };
@@ -16,7 +16,7 @@ class PriorityClass {
   readonly priority: Priority;
   /** How far one permit moves its pass: the lower the weight, the farther. */
   readonly stride: number;
-  readonly callers = new CallerTurns();
+  readonly callers = new CallerRoundRobin();
   pass = 0;
 
   constructor(priority: Priority) {
@@ -32,18 +32,18 @@ export class FairOrder {
   readonly #low = new PriorityClass('low');
   /** The first wins a tie. */
   readonly #classes = [this.#high, this.#normal, this.#low] as const;
-  #lowPlaces: number;
+  #lowPriorityBodySlots: number;
   /** The pass of whoever was last served in turn. */
-  #reached = 0;
+  #globalPass = 0;
 
   /** @param places how many may have their bodies; low priority leaves a quarter of them to the others, so that those find one */
   constructor(places: number) {
-    this.#lowPlaces = lowShareOf(places);
+    this.#lowPriorityBodySlots = lowPriorityBodySlots(places);
   }
 
   /** Who has a body keeps it, even if there are fewer places now. */
-  setPlaces(places: number): void {
-    this.#lowPlaces = lowShareOf(places);
+  setBodySlots(places: number): void {
+    this.#lowPriorityBodySlots = lowPriorityBodySlots(places);
   }
 
   /** Tickets outside, preparing or ready. */
@@ -52,18 +52,18 @@ export class FairOrder {
   }
 
   /** Places for bodies that they take. */
-  get held(): number {
-    return this.#high.callers.held + this.#normal.callers.held + this.#low.callers.held;
+  get bodySlotsUsed(): number {
+    return this.#high.callers.bodySlotsUsed + this.#normal.callers.bodySlotsUsed + this.#low.callers.bodySlotsUsed;
   }
 
   /** Tickets that wait for a place. */
-  get outside(): number {
-    return this.#high.callers.outside + this.#normal.callers.outside + this.#low.callers.outside;
+  get queuedCount(): number {
+    return this.#high.callers.queuedCount + this.#normal.callers.queuedCount + this.#low.callers.queuedCount;
   }
 
   /** Callers of whom a record is kept, counted once for each priority. */
-  get callers(): number {
-    return this.#high.callers.callers + this.#normal.callers.callers + this.#low.callers.callers;
+  get callerCount(): number {
+    return this.#high.callers.callerCount + this.#normal.callers.callerCount + this.#low.callers.callerCount;
   }
 
   /** Whose turn for a permit is next. */
@@ -80,41 +80,41 @@ export class FairOrder {
    * Who should read a body next: the one outside who will have a permit first, if those before it keep their places; undefined
    * when nobody outside may.
    */
-  get nextOutside(): QueueTicket | undefined {
+  get nextQueued(): QueueTicket | undefined {
     let next: PriorityClass | undefined;
     for (const each of this.#classes) {
-      if (each.callers.nextOutside === undefined || !this.#mayHoldMore(each)) continue;
-      if (next === undefined || this.#passOfNewcomer(each) < this.#passOfNewcomer(next)) next = each;
+      if (each.callers.nextQueued === undefined || !this.#canUseMoreBodySlots(each)) continue;
+      if (next === undefined || this.#passForNextBody(each) < this.#passForNextBody(next)) next = each;
     }
-    return next?.callers.nextOutside;
+    return next?.callers.nextQueued;
   }
 
   /** Whether a new ticket may read its body before all that are outside. */
-  isNextOutside({ priority }: Standing): boolean {
-    return this.nextOutside === undefined && this.#mayHoldMore(this.#classOf(priority));
+  canBufferNow({ priority }: QueueClass): boolean {
+    return this.nextQueued === undefined && this.#canUseMoreBodySlots(this.#classOf(priority));
   }
 
-  sizes(): Record<Priority, number> {
+  sizesByPriority(): Record<Priority, number> {
     return { high: this.#high.callers.size, normal: this.#normal.callers.size, low: this.#low.callers.size };
   }
 
   /** Brings a ticket in, on or out; `granted` costs its class and its caller the turn. */
-  move(ticket: QueueTicket, from: Phase, to: Phase): void {
-    const own = this.#classOf(ticket.standing.priority);
+  move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
+    const own = this.#classOf(ticket.queueClass.priority);
     own.pass = this.#passOf(own);
     if (to === 'granted') this.#charge(own);
     own.callers.move(ticket, from, to);
   }
 
   /** A permit went to a ticket that stands elsewhere: it costs its class and its caller the turn all the same. */
-  passTurn({ priority, caller }: Standing): void {
+  chargeTurn({ priority, caller }: QueueClass): void {
     const own = this.#classOf(priority);
     this.#charge(own);
-    own.callers.passTurn(caller);
+    own.callers.chargeTurn(caller);
   }
 
   /** How many at least will have a permit before a new ticket of this standing has one, if all of them stay. */
-  countAhead({ priority, caller }: Standing): number {
+  countAhead({ priority, caller }: QueueClass): number {
     const own = this.#classOf(priority);
     const ownCount = own.callers.countAhead(caller);
     const pass = this.#passOf(own) + ownCount * own.stride;
@@ -136,27 +136,27 @@ export class FairOrder {
    * Who may be sent away so that a new ticket of this standing finds a place in a queue of `max`: the last of a lower class that
    * holds more than its share by weight, else the last of a longer line in its own class.
    */
-  displaceableBy({ priority, caller }: Standing, max: number): QueueTicket | undefined {
+  evictionCandidate({ priority, caller }: QueueClass, max: number): QueueTicket | undefined {
     for (const each of this.#classes.toReversed()) {
-      if (each.priority === priority) return each.callers.displaceableBy(caller);
+      if (each.priority === priority) return each.callers.evictionCandidate(caller);
       const share = Math.ceil((max * WEIGHTS[each.priority]) / ALL_WEIGHTS);
-      const last = each.callers.size > share ? each.callers.lastQueued : undefined;
+      const last = each.callers.size > share ? each.callers.youngestOfLongestQueue : undefined;
       if (last !== undefined) return last;
     }
     return undefined;
   }
 
-  oldestReadyOf({ priority, caller }: Standing): QueueTicket | undefined {
+  oldestReadyOf({ priority, caller }: QueueClass): QueueTicket | undefined {
     return this.#classOf(priority).callers.oldestReadyOf(caller);
   }
 
-  countReadyOlder({ priority, caller }: Standing, age: number): number {
+  countReadyOlder({ priority, caller }: QueueClass, age: number): number {
     return this.#classOf(priority).callers.countReadyOlder(caller, age);
   }
 
   /** All that stand in queues. */
-  queued(): readonly QueueTicket[] {
-    return this.#classes.flatMap((each) => each.callers.queued());
+  waitingTickets(): readonly QueueTicket[] {
+    return this.#classes.flatMap((each) => each.callers.waitingTickets());
   }
 
   #classOf(priority: Priority): PriorityClass {
@@ -170,18 +170,18 @@ export class FairOrder {
     }
   }
 
-  #mayHoldMore(each: PriorityClass): boolean {
-    return each !== this.#low || each.callers.held < this.#lowPlaces;
+  #canUseMoreBodySlots(each: PriorityClass): boolean {
+    return each !== this.#low || each.callers.bodySlotsUsed < this.#lowPriorityBodySlots;
   }
 
   /** Nobody saves turns up while it has nothing to send: it waits for its first as it would for another. */
   #passOf(each: PriorityClass): number {
-    const isBack = each.callers.size === 0 && each.pass <= this.#reached;
-    return isBack ? this.#reached + each.stride : Math.max(each.pass, this.#reached);
+    const isBack = each.callers.size === 0 && each.pass <= this.#globalPass;
+    return isBack ? this.#globalPass + each.stride : Math.max(each.pass, this.#globalPass);
   }
 
-  #passOfNewcomer(each: PriorityClass): number {
-    return this.#passOf(each) + each.callers.held * each.stride;
+  #passForNextBody(each: PriorityClass): number {
+    return this.#passOf(each) + each.callers.bodySlotsUsed * each.stride;
   }
 
   #charge(own: PriorityClass): void {
@@ -190,11 +190,11 @@ export class FairOrder {
     // A retry is served out of turn: the others, who wait, do not lose theirs by it.
     for (const each of this.#classes)
       if (each.callers.nextReady !== undefined) reached = Math.min(reached, this.#passOf(each));
-    this.#reached = reached;
+    this.#globalPass = reached;
     own.pass = pass + own.stride;
   }
 }
 
-function lowShareOf(places: number): number {
+function lowPriorityBodySlots(places: number): number {
   return Math.max(1, Math.floor(places * 0.75));
 }

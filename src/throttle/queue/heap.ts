@@ -6,8 +6,8 @@
 /** How entries stand to each other, and where each keeps its slot in this heap: -1 outside. The heap alone writes the slot. */
 export interface HeapOrder<T> {
   precedes(one: T, other: T): boolean;
-  slotOf(entry: T): number;
-  putSlot(entry: T, slot: number): void;
+  getIndex(entry: T): number;
+  setIndex(entry: T, slot: number): void;
 }
 
 /** Entries in an order. O(log n) to add, move and remove, O(1) to look. Entries of equal keys come in no set order. */
@@ -24,33 +24,33 @@ export class Heap<T> {
   }
 
   add(entry: T): void {
-    this.#settle(entry, this.#entries.length);
+    this.#reposition(entry, this.#entries.length);
   }
 
   /** Does nothing when the entry is not in the heap. */
   remove(entry: T): void {
-    const slot = this.#order.slotOf(entry);
+    const slot = this.#order.getIndex(entry);
     if (slot < 0) return;
-    this.#order.putSlot(entry, -1);
+    this.#order.setIndex(entry, -1);
     const last = this.#entries.pop();
-    if (last !== undefined && last !== entry) this.#settle(last, slot);
+    if (last !== undefined && last !== entry) this.#reposition(last, slot);
   }
 
   /** Adds the entry, moves it to where its changed key belongs, or removes it, so that it is inside if it `belongs`. */
-  keep(entry: T, belongs: boolean): void {
-    const slot = this.#order.slotOf(entry);
+  update(entry: T, belongs: boolean): void {
+    const slot = this.#order.getIndex(entry);
     if (!belongs) this.remove(entry);
     else if (slot < 0) this.add(entry);
-    else this.#settle(entry, slot);
+    else this.#reposition(entry, slot);
   }
 
   /** Puts `entry` into the free place `slot`, or wherever above or below it belongs. */
-  #settle(entry: T, slot: number): void {
-    const risen = this.#rise(entry, slot);
-    this.#place(entry, risen === slot ? this.#sink(entry, slot) : risen);
+  #reposition(entry: T, slot: number): void {
+    const risen = this.#siftUp(entry, slot);
+    this.#place(entry, risen === slot ? this.#siftDown(entry, slot) : risen);
   }
 
-  #rise(entry: T, from: number): number {
+  #siftUp(entry: T, from: number): number {
     let slot = from;
     while (slot > 0) {
       const parentSlot = (slot - 1) >> 1;
@@ -62,13 +62,13 @@ export class Heap<T> {
     return slot;
   }
 
-  #sink(entry: T, from: number): number {
+  #siftDown(entry: T, from: number): number {
     for (let slot = from; ;) {
       const left = this.#entries[2 * slot + 1];
       const right = this.#entries[2 * slot + 2];
       const child = right !== undefined && left !== undefined && this.#order.precedes(right, left) ? right : left;
       if (child === undefined || !this.#order.precedes(child, entry)) return slot;
-      const childSlot = this.#order.slotOf(child);
+      const childSlot = this.#order.getIndex(child);
       this.#place(child, slot);
       slot = childSlot;
     }
@@ -76,6 +76,6 @@ export class Heap<T> {
 
   #place(entry: T, slot: number): void {
     this.#entries[slot] = entry;
-    this.#order.putSlot(entry, slot);
+    this.#order.setIndex(entry, slot);
   }
 }

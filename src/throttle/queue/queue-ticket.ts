@@ -3,20 +3,20 @@
  * Where it stands is the waiting room's, what becomes of it admission's.
  */
 import { SidecarError } from '../../platform/errors.ts';
-import type { Expiring } from './expiry-heap.ts';
-import type { Permit, Standing, Ticket } from '../throttle.ts';
+import type { ExpiryEntry } from './expiry-heap.ts';
+import type { Permit, QueueClass, Ticket } from '../throttle.ts';
 import type { QueueLinks } from './wait-queue.ts';
 
 /** Who answers a ticket's calls. */
-export interface Desk {
+export interface TicketHost {
   now(): number;
-  admit(ticket: QueueTicket): Promise<void>;
-  queueForPermit(ticket: QueueTicket): Promise<Permit>;
-  tryPermit(ticket: QueueTicket): Permit | undefined;
-  readonly isCut: boolean;
+  waitForBodySlot(ticket: QueueTicket): Promise<void>;
+  waitForPermit(ticket: QueueTicket): Promise<Permit>;
+  tryTakePermit(ticket: QueueTicket): Permit | undefined;
+  readonly isShutDown: boolean;
   retryWaitMs(ticket: QueueTicket): number;
   leave(ticket: QueueTicket, reason: unknown): void;
-  bodyReceived(ticket: QueueTicket): void;
+  recordBodyEnd(ticket: QueueTicket): void;
 }
 
 /**
@@ -25,10 +25,10 @@ export interface Desk {
  * body stopped coming, and its place went to another · `ready`: waits for a permit · `granted`: has, or has had, a permit and waits
  * for none · `left`: is not, or no longer, in the throttle.
  */
-export type Phase = 'unplaced' | 'outside' | 'received' | 'preparing' | 'stalled' | 'ready' | 'granted' | 'left';
+export type TicketPhase = 'unplaced' | 'outside' | 'received' | 'preparing' | 'stalled' | 'ready' | 'granted' | 'left';
 
 /** A promise that is waited for. */
-export type Wait =
+export type PendingWait =
   | {
       readonly kind: 'place';
       readonly resolve: (nothing: undefined) => void;
@@ -37,108 +37,115 @@ export type Wait =
   | { readonly kind: 'permit'; readonly resolve: (permit: Permit) => void; readonly reject: (reason: unknown) => void };
 
 /** A ticket as typed, with the state that its throttle keeps on it; nobody else writes that. */
-export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
-  readonly age: number;
+export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry {
+  readonly arrivalNumber: number;
   readonly deadlineAt: number;
-  readonly standing: Standing;
+  readonly queueClass: QueueClass;
   readonly hasBody: boolean;
-  phase: Phase = 'left';
+  phase: TicketPhase = 'left';
   /** It takes one of the places for bodies; the line that it stands in writes this. */
-  holdsPlace = false;
+  holdsBodySlot = false;
   /** When bytes of its body, or its place, came last; monotonic. */
-  receivedAt = 0;
+  lastProgressAt = 0;
   /** The wait it is in now; undefined while it does not wait. */
-  wait: Wait | undefined;
+  wait: PendingWait | undefined;
   /** When the present wait ends unserved. */
   expiresAt = Infinity;
   older: QueueTicket | undefined;
   younger: QueueTicket | undefined;
   queue: object | undefined;
-  expirySlot = -1;
-  readonly #desk: Desk;
+  expiryHeapIndex = -1;
+  readonly #host: TicketHost;
   readonly #timeoutMs: number;
   #pastWaitsMs = 0;
-  #waitsSince = 0;
-  #toldMs = 0;
+  #waitStartedAt = 0;
+  #reportedWaitMs = 0;
 
   /**
    * @param timeoutMs the sum that its waits may take
    * @param hasBody default true
    */
-  constructor(desk: Desk, age: number, deadlineAt: number, timeoutMs: number, standing: Standing, hasBody = true) {
-    this.#desk = desk;
-    this.age = age;
+  constructor(
+    desk: TicketHost,
+    age: number,
+    deadlineAt: number,
+    timeoutMs: number,
+    standing: QueueClass,
+    hasBody = true,
+  ) {
+    this.#host = desk;
+    this.arrivalNumber = age;
     this.deadlineAt = deadlineAt;
-    this.standing = standing;
+    this.queueClass = standing;
     this.#timeoutMs = timeoutMs;
     this.hasBody = hasBody;
   }
 
   /** Why it cannot begin to wait; undefined when it can. */
-  get misuse(): Error | undefined {
+  get misuseError(): Error | undefined {
     if (this.phase === 'left') return new DOMException('The request has left the queue', 'AbortError');
     return this.wait === undefined ? undefined : new Error('The ticket waits already.');
   }
 
   get waitedMs(): number {
-    return this.wait === undefined ? this.#pastWaitsMs : this.#waitedMsAt(this.#desk.now());
+    return this.wait === undefined ? this.#pastWaitsMs : this.#waitedMsAt(this.#host.now());
   }
 
   get isAdmitted(): boolean {
-    return this.phase !== 'outside' && this.phase !== 'left' && this.wait === undefined && !this.#desk.isCut;
+    return this.phase !== 'outside' && this.phase !== 'left' && this.wait === undefined && !this.#host.isShutDown;
   }
 
-  received(now: number): boolean {
-    this.receivedAt = now;
+  recordBodyBytes(now: number): boolean {
+    this.lastProgressAt = now;
     return this.phase !== 'stalled';
   }
 
-  bodyReceived(): void {
-    this.#desk.bodyReceived(this);
+  recordBodyEnd(): void {
+    this.#host.recordBodyEnd(this);
   }
 
-  admitted(): Promise<void> {
-    return this.#desk.admit(this);
+  waitForAdmission(): Promise<void> {
+    return this.#host.waitForBodySlot(this);
   }
 
-  permit(): Promise<Permit> {
-    return this.#desk.queueForPermit(this);
+  waitForPermit(): Promise<Permit> {
+    return this.#host.waitForPermit(this);
   }
 
-  tryPermit(): Permit | undefined {
-    return this.#desk.tryPermit(this);
+  tryTakePermit(): Permit | undefined {
+    return this.#host.tryTakePermit(this);
   }
 
   retryWaitMs(): number {
-    return this.#desk.retryWaitMs(this);
+    return this.#host.retryWaitMs(this);
   }
 
   leave(reason?: unknown): void {
-    this.#desk.leave(this, reason);
+    this.#host.leave(this, reason);
   }
 
   /** What leaving for this reason counts as; undefined where it leaves no queue, or has failed by itself. */
-  countsAs(reason: unknown): 'draining' | 'client_left' | undefined {
+  rejectionReason(reason: unknown): 'draining' | 'client_left' | undefined {
     // One whose body is being read waits for nothing, and is in the queue all the same.
     const isQueued = this.wait !== undefined || (reason !== undefined && this.#isReading());
     if (!isQueued) return undefined;
-    if (this.#desk.isCut) return 'draining';
+    if (this.#host.isShutDown) return 'draining';
     return reason instanceof SidecarError ? undefined : 'client_left';
   }
 
   /** How much longer it may wait; 0 or less when it may not. */
-  patienceMs(now: number): number {
+  waitBudgetMs(now: number): number {
     return Math.min(this.#timeoutMs - this.#waitedMsAt(now), this.deadlineAt - now);
   }
 
-  beginWait(now: number, wait: Wait): void {
-    this.expiresAt = now + this.patienceMs(now);
-    this.#waitsSince = now;
+  beginWait(now: number, wait: PendingWait): void {
+    this.expiresAt = now + this.waitBudgetMs(now);
+    this.#waitStartedAt = now;
     this.wait = wait;
   }
 
   /** Ends the present wait and hands it over to be settled. */
-  endWait(now: number): Wait | undefined {
+  endWait(now: number): PendingWait | undefined {
     const wait = this.wait;
     this.#pastWaitsMs = this.#waitedMsAt(now);
     this.wait = undefined;
@@ -146,9 +153,9 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   }
 
   /** Time waited since this was last asked: each grant tells its own part. */
-  takeUntoldMs(): number {
-    const untoldMs = this.#pastWaitsMs - this.#toldMs;
-    this.#toldMs = this.#pastWaitsMs;
+  takeUnreportedWaitMs(): number {
+    const untoldMs = this.#pastWaitsMs - this.#reportedWaitMs;
+    this.#reportedWaitMs = this.#pastWaitsMs;
     return untoldMs;
   }
 
@@ -158,6 +165,6 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, Expiring {
   }
 
   #waitedMsAt(now: number): number {
-    return this.#pastWaitsMs + (this.wait === undefined ? 0 : now - this.#waitsSince);
+    return this.#pastWaitsMs + (this.wait === undefined ? 0 : now - this.#waitStartedAt);
   }
 }

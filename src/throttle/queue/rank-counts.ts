@@ -10,12 +10,12 @@ export class RankCounts {
 
   add(rank: number): void {
     while (rank >= this.#sums.length) this.#grow();
-    this.#change(rank, 1);
+    this.#addAt(rank, 1);
   }
 
   /** Takes back one `add`. */
   remove(rank: number): void {
-    this.#change(rank, -1);
+    this.#addAt(rank, -1);
   }
 
   /** How many stand at `rank` or before it. */
@@ -26,7 +26,7 @@ export class RankCounts {
     return count;
   }
 
-  #change(rank: number, by: number): void {
+  #addAt(rank: number, by: number): void {
     for (let slot = rank; slot < this.#sums.length; slot += lowestBit(slot))
       this.#sums[slot] = (this.#sums[slot] ?? 0) + by;
   }

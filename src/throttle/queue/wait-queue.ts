@@ -6,14 +6,14 @@
 /** What an entry carries for its queue. The queue writes the links; nobody else does. */
 export interface QueueLinks<T> {
   /** Rises with every arrival; no two entries share one. */
-  readonly age: number;
+  readonly arrivalNumber: number;
   older: T | undefined;
   younger: T | undefined;
   queue: object | undefined;
 }
 
 /** Entries in order of age, oldest first. An entry is in at most one queue at a time. */
-export class WaitQueue<T extends QueueLinks<T>> {
+export class LinkedQueue<T extends QueueLinks<T>> {
   #oldest: T | undefined;
   #youngest: T | undefined;
   #size = 0;
@@ -60,7 +60,7 @@ export class WaitQueue<T extends QueueLinks<T>> {
   /** How many entries are older than `age`. O(result). */
   countOlder(age: number): number {
     let count = 0;
-    for (let entry = this.#oldest; entry !== undefined && entry.age < age; entry = entry.younger) count++;
+    for (let entry = this.#oldest; entry !== undefined && entry.arrivalNumber < age; entry = entry.younger) count++;
     return count;
   }
 
@@ -71,19 +71,21 @@ export class WaitQueue<T extends QueueLinks<T>> {
   #olderNeighbour(entry: T): T | undefined {
     if (this.#oldest === undefined || this.#youngest === undefined) return undefined;
     // A retry is older than nearly all that wait, a new arrival younger: neither may cost a walk past them all.
-    const fromOldest = entry.age - this.#oldest.age < this.#youngest.age - entry.age;
-    return fromOldest ? lastOlder(this.#oldest, entry.age) : firstOlder(this.#youngest, entry.age);
+    const fromOldest =
+      entry.arrivalNumber - this.#oldest.arrivalNumber < this.#youngest.arrivalNumber - entry.arrivalNumber;
+    return fromOldest ? lastOlder(this.#oldest, entry.arrivalNumber) : firstOlder(this.#youngest, entry.arrivalNumber);
   }
 }
 
 function lastOlder<T extends QueueLinks<T>>(oldest: T, age: number): T | undefined {
   let found: T | undefined;
-  for (let entry: T | undefined = oldest; entry !== undefined && entry.age < age; entry = entry.younger) found = entry;
+  for (let entry: T | undefined = oldest; entry !== undefined && entry.arrivalNumber < age; entry = entry.younger)
+    found = entry;
   return found;
 }
 
 function firstOlder<T extends QueueLinks<T>>(youngest: T, age: number): T | undefined {
   let entry: T | undefined = youngest;
-  while (entry !== undefined && entry.age > age) entry = entry.older;
+  while (entry !== undefined && entry.arrivalNumber > age) entry = entry.older;
   return entry;
 }

@@ -5,29 +5,29 @@
  */
 import { ExpiryHeap } from './expiry-heap.ts';
 import { FairOrder } from './fair-order.ts';
-import type { Phase, QueueTicket } from './queue-ticket.ts';
-import type { Priority, Standing } from '../throttle.ts';
-import { WaitQueue } from './wait-queue.ts';
+import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
+import type { Priority, QueueClass } from '../throttle.ts';
+import { LinkedQueue } from './wait-queue.ts';
 
 /** Those that wait for their first permit, those that retry, the places for bodies, and the waits that may expire. */
-export class WaitingRoom {
-  #places: number;
+export class RequestQueue {
+  #bodySlots: number;
   readonly #order: FairOrder;
-  readonly #retries = new WaitQueue<QueueTicket>();
-  readonly #readers = new WaitQueue<QueueTicket>();
+  readonly #retries = new LinkedQueue<QueueTicket>();
+  readonly #readers = new LinkedQueue<QueueTicket>();
   readonly #expiries = new ExpiryHeap<QueueTicket>();
   #retriesWithBody = 0;
-  #stalled = 0;
+  #stalledCount = 0;
 
   constructor(places: number) {
-    this.#places = places;
+    this.#bodySlots = places;
     this.#order = new FairOrder(places);
   }
 
   /** How many may have their bodies. Who has one keeps it. */
-  setPlaces(places: number): void {
-    this.#places = places;
-    this.#order.setPlaces(places);
+  setBodySlots(places: number): void {
+    this.#bodySlots = places;
+    this.#order.setBodySlots(places);
   }
 
   /** Tickets that wait: for their turn, for their body, or for a permit. */
@@ -36,8 +36,8 @@ export class WaitingRoom {
   }
 
   /** Callers of whom a record is kept, counted once for each priority. */
-  get callers(): number {
-    return this.#order.callers;
+  get callerCount(): number {
+    return this.#order.callerCount;
   }
 
   /** The one whose turn for a permit is next. */
@@ -45,8 +45,8 @@ export class WaitingRoom {
     const retry = this.#retries.oldest;
     if (retry === undefined) return this.#order.nextReady;
     // Its caller's requests stay in order: an older one whose body took longer goes before it.
-    const ownOldest = this.#order.oldestReadyOf(retry.standing);
-    return ownOldest !== undefined && ownOldest.age < retry.age ? ownOldest : retry;
+    const ownOldest = this.#order.oldestReadyOf(retry.queueClass);
+    return ownOldest !== undefined && ownOldest.arrivalNumber < retry.arrivalNumber ? ownOldest : retry;
   }
 
   /** When the first of the present waits expires; Infinity when none may. */
@@ -55,25 +55,25 @@ export class WaitingRoom {
   }
 
   /** Tickets that wait, by class. O(1), but for the retries among them. */
-  sizes(): Record<Priority, number> {
-    const sizes = this.#order.sizes();
-    for (const { standing } of this.#retries) sizes[standing.priority]++;
+  sizesByPriority(): Record<Priority, number> {
+    const sizes = this.#order.sizesByPriority();
+    for (const { queueClass } of this.#retries) sizes[queueClass.priority]++;
     return sizes;
   }
 
   /** Tickets whose bodies are being read. */
-  get reading(): number {
+  get readingCount(): number {
     return this.#readers.size;
   }
 
   /** Tickets whose bodies stopped coming, without a place. */
-  get stalled(): number {
-    return this.#stalled;
+  get stalledCount(): number {
+    return this.#stalledCount;
   }
 
   /** Tickets that wait for a place. */
-  get outside(): number {
-    return this.#order.outside;
+  get queuedCount(): number {
+    return this.#order.queuedCount;
   }
 
   /** A new ticket, or a stalled one whose body comes again: straight to a place if it needs one and there is one. */
@@ -82,7 +82,7 @@ export class WaitingRoom {
       this.move(ticket, 'unplaced');
       return;
     }
-    const isNext = this.#hasPlace() && this.#order.isNextOutside(ticket.standing);
+    const isNext = this.#hasFreeBodySlot() && this.#order.canBufferNow(ticket.queueClass);
     this.move(ticket, isNext ? 'preparing' : 'outside');
   }
 
@@ -90,11 +90,11 @@ export class WaitingRoom {
    * Takes the places of those whose bodies have not come any further since `at` or before.
    * @returns when the next of them may have been silent for as long: the earliest instant of the others' last bytes; Infinity without others
    */
-  takePlacesOfSilent(at: number): number {
+  markStalledReaders(at: number): number {
     let earliest = Infinity;
     for (const ticket of [...this.#readers]) {
-      if (ticket.receivedAt <= at) this.move(ticket, 'stalled');
-      else earliest = Math.min(earliest, ticket.receivedAt);
+      if (ticket.lastProgressAt <= at) this.move(ticket, 'stalled');
+      else earliest = Math.min(earliest, ticket.lastProgressAt);
     }
     return earliest;
   }
@@ -104,31 +104,31 @@ export class WaitingRoom {
    * is neither.
    */
   admitNext(): QueueTicket | undefined {
-    const ticket = this.#hasPlace() ? this.#order.nextOutside : undefined;
+    const ticket = this.#hasFreeBodySlot() ? this.#order.nextQueued : undefined;
     if (ticket !== undefined) this.move(ticket, 'preparing');
     return ticket;
   }
 
-  move(ticket: QueueTicket, to: Phase): void {
+  move(ticket: QueueTicket, to: TicketPhase): void {
     const from = ticket.phase;
     // Refused at the door: it stands nowhere.
     if (from === 'left' && to === 'left') return;
     ticket.phase = to;
     if (from === 'preparing') this.#readers.remove(ticket);
-    this.#stalled += Number(to === 'stalled') - Number(from === 'stalled');
+    this.#stalledCount += Number(to === 'stalled') - Number(from === 'stalled');
     const isRetry = from === 'granted' || this.#removeRetry(ticket);
     if (!isRetry) this.#order.move(ticket, from, to);
     else if (to === 'ready') this.#insertRetry(ticket);
-    else if (to === 'granted') this.#order.passTurn(ticket.standing);
+    else if (to === 'granted') this.#order.chargeTurn(ticket.queueClass);
     if (to === 'preparing') this.#readers.insert(ticket);
   }
 
   /** Watches over the wait that the ticket has begun. */
-  watch(ticket: QueueTicket): void {
+  trackExpiry(ticket: QueueTicket): void {
     if (ticket.expiresAt < Infinity) this.#expiries.add(ticket);
   }
 
-  unwatch(ticket: QueueTicket): void {
+  untrackExpiry(ticket: QueueTicket): void {
     this.#expiries.remove(ticket);
   }
 
@@ -139,30 +139,30 @@ export class WaitingRoom {
   }
 
   /** All that are in a queue. Those that read their bodies are in none. */
-  queued(): readonly QueueTicket[] {
-    return [...this.#order.queued(), ...this.#retries];
+  waitingTickets(): readonly QueueTicket[] {
+    return [...this.#order.waitingTickets(), ...this.#retries];
   }
 
   /** How many at least will have a permit before a new ticket of this standing has one, if all of them stay. */
-  countAhead(standing: Standing): number {
+  countAhead(standing: QueueClass): number {
     return this.#retries.size + this.#order.countAhead(standing);
   }
 
   /** How many at least will have a permit before a retry of the ticket's has one, if all of them stay. O(result). */
-  countAheadOfRetry({ standing, age }: QueueTicket): number {
-    return this.#retries.countOlder(age) + this.#order.countReadyOlder(standing, age);
+  countAheadOfRetry({ queueClass, arrivalNumber }: QueueTicket): number {
+    return this.#retries.countOlder(arrivalNumber) + this.#order.countReadyOlder(queueClass, arrivalNumber);
   }
 
   /** Who may be sent away, so that a new ticket of this standing finds a place in a queue of `max`. Never a retry. */
-  displaceableBy(standing: Standing, max: number): QueueTicket | undefined {
-    const ticket = this.#order.displaceableBy(standing, max);
+  evictionCandidate(standing: QueueClass, max: number): QueueTicket | undefined {
+    const ticket = this.#order.evictionCandidate(standing, max);
     // One that has not begun to wait could not be told.
     return ticket?.wait === undefined ? undefined : ticket;
   }
 
   // A retry that waits keeps its body, so it takes a place from one that would read another.
-  #hasPlace(): boolean {
-    return this.#order.held + this.#retriesWithBody < this.#places;
+  #hasFreeBodySlot(): boolean {
+    return this.#order.bodySlotsUsed + this.#retriesWithBody < this.#bodySlots;
   }
 
   #insertRetry(ticket: QueueTicket): void {

@@ -2,13 +2,13 @@
  * Numbers, instants and durations as they stand in rate-limit fields (pure). Whatever is not plainly one of these is
  * undefined; which field means what is told by those that ask.
  */
-import { readHttpDate } from '../../platform/http-date.ts';
+import { parseHttpDate } from '../../platform/http-date.ts';
 
 /** The value of a response field by its lower-case name, several lines joined by a comma; undefined when absent. */
-export type ReadField = (lowerCaseName: string) => string | undefined;
+export type ReadHeader = (lowerCaseName: string) => string | undefined;
 
 /** A wait beyond a year is garbage. */
-export const LONGEST_WAIT_MS = 366 * 24 * 3600 * 1000;
+export const MAX_WAIT_MS = 366 * 24 * 3600 * 1000;
 
 /** A number in plain decimal digits, not negative. */
 export function readNumber(text: string | undefined): number | undefined {
@@ -27,7 +27,7 @@ export function positiveOrUndefined(value: number | undefined): number | undefin
 
 /** Seconds as milliseconds; undefined beyond a year. */
 export function secondsToMs(seconds: number | undefined): number | undefined {
-  return seconds === undefined ? undefined : plausible(seconds * 1000);
+  return seconds === undefined ? undefined : plausibleWaitMs(seconds * 1000);
 }
 
 /**
@@ -38,19 +38,19 @@ export function secondsToMs(seconds: number | undefined): number | undefined {
  */
 export function resetInMsOf(value: number | undefined, wallNow: number, unitMs = 1000): number | undefined {
   if (value === undefined) return undefined;
-  if (value * 1000 <= LONGEST_WAIT_MS) return value * unitMs;
-  return plausible(value * 1000 - wallNow) ?? plausible(value - wallNow);
+  if (value * 1000 <= MAX_WAIT_MS) return value * unitMs;
+  return plausibleWaitMs(value * 1000 - wallNow) ?? plausibleWaitMs(value - wallNow);
 }
 
 /** Milliseconds until an HTTP-date, or an RFC 3339 instant with its offset; undefined when it has passed. */
-export function readInstant(text: string, wallNow: number): number | undefined {
-  const date = readHttpDate(text, wallNow) ?? readTimestamp(text);
-  return date === undefined ? undefined : plausible(date - wallNow);
+export function readMsUntilDate(text: string, wallNow: number): number | undefined {
+  const date = parseHttpDate(text, wallNow) ?? readTimestamp(text);
+  return date === undefined ? undefined : plausibleWaitMs(date - wallNow);
 }
 
 /** A duration that can be waited for; undefined when it is negative or garbage. */
-export function plausible(waitMs: number): number | undefined {
-  return waitMs >= 0 && waitMs <= LONGEST_WAIT_MS ? waitMs : undefined;
+export function plausibleWaitMs(waitMs: number): number | undefined {
+  return waitMs >= 0 && waitMs <= MAX_WAIT_MS ? waitMs : undefined;
 }
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:\d\d)$/;

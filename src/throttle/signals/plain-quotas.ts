@@ -2,14 +2,14 @@
  * Reads the quotas in separate fields, one number each (pure): RateLimit-Limit, -Remaining and -Reset of the drafts up to 06,
  * the X- forms of the same, and Kong's X-RateLimit-Limit-Minute and the like. Resets come as durations, as epochs and as dates.
  */
-import { plausible, readInstant, readNumber, resetInMsOf, type ReadField } from './field-values.ts';
+import { plausibleWaitMs, readMsUntilDate, readNumber, resetInMsOf, type ReadHeader } from './field-values.ts';
 import type { StatedQuota } from './stated-quota.ts';
 import { readLimitField } from './structured-quotas.ts';
 
 /** What the names begin with. */
-export const FAMILIES = ['ratelimit', 'x-ratelimit', 'x-rate-limit'] as const;
+export const HEADER_FAMILIES = ['ratelimit', 'x-ratelimit', 'x-rate-limit'] as const;
 /** A plain number in milliseconds at some gateways: only successive answers tell. */
-export const RESET_FIELDS = FAMILIES.map((family) => `${family}-reset`);
+export const RESET_HEADERS = HEADER_FAMILIES.map((family) => `${family}-reset`);
 
 const SECOND_MS = 1000;
 const DAY_MS = 86_400_000;
@@ -21,23 +21,30 @@ const WINDOWS_MS = {
   month: 30 * DAY_MS,
   year: 365 * DAY_MS,
 };
-const UNITS = Object.entries(WINDOWS_MS).map(([unit, windowMs]) => ({
+const UNIT_HEADERS = Object.entries(WINDOWS_MS).map(([unit, windowMs]) => ({
   limit: `x-ratelimit-limit-${unit}`,
   remaining: `x-ratelimit-remaining-${unit}`,
   windowMs,
 }));
 
 /** Every field that is read here, in lower case. */
-export const PLAIN_FIELDS: readonly string[] = [
-  ...FAMILIES.flatMap((family) => ['limit', 'remaining', 'reset', 'reset-after'].map((part) => `${family}-${part}`)),
-  ...UNITS.flatMap(({ limit, remaining }) => [limit, remaining]),
+export const PLAIN_QUOTA_HEADERS: readonly string[] = [
+  ...HEADER_FAMILIES.flatMap((family) =>
+    ['limit', 'remaining', 'reset', 'reset-after'].map((part) => `${family}-${part}`),
+  ),
+  ...UNIT_HEADERS.flatMap(({ limit, remaining }) => [limit, remaining]),
 ];
 
 /**
  * What one family says: first the quota in force, then the policies named behind it.
  * @param resetUnitMs what one unit of a reset that is a plain number means, milliseconds
  */
-export function readFamily(field: ReadField, family: string, wallNow: number, resetUnitMs: number): StatedQuota[] {
+export function readFamilyQuotas(
+  field: ReadHeader,
+  family: string,
+  wallNow: number,
+  resetUnitMs: number,
+): StatedQuota[] {
   const { limit, policies } = readLimitField(field(`${family}-limit`));
   const remaining = readNumber(field(`${family}-remaining`));
   const resetInMs = readResetAfter(field(`${family}-reset-after`)) ?? readReset(field, family, wallNow, resetUnitMs);
@@ -47,8 +54,8 @@ export function readFamily(field: ReadField, family: string, wallNow: number, re
 }
 
 /** `X-RateLimit-Limit-Minute: 10` and `X-RateLimit-Remaining-Minute: 9`, for each unit that is there. */
-export function readUnitQuotas(field: ReadField): StatedQuota[] {
-  return UNITS.flatMap(({ limit, remaining, windowMs }) => {
+export function readUnitQuotas(field: ReadHeader): StatedQuota[] {
+  return UNIT_HEADERS.flatMap(({ limit, remaining, windowMs }) => {
     const left = readNumber(field(remaining));
     const quota = readNumber(field(limit));
     if (left === undefined && quota === undefined) return [];
@@ -56,14 +63,14 @@ export function readUnitQuotas(field: ReadField): StatedQuota[] {
   });
 }
 
-function readReset(field: ReadField, family: string, wallNow: number, unitMs: number): number | undefined {
+function readReset(field: ReadHeader, family: string, wallNow: number, unitMs: number): number | undefined {
   const text = field(`${family}-reset`);
   if (text === undefined) return undefined;
-  return resetInMsOf(readNumber(text), wallNow, unitMs) ?? readInstant(text, wallNow);
+  return resetInMsOf(readNumber(text), wallNow, unitMs) ?? readMsUntilDate(text, wallNow);
 }
 
 /** Seconds, and never anything else. */
 function readResetAfter(text: string | undefined): number | undefined {
   const seconds = readNumber(text);
-  return seconds === undefined ? undefined : plausible(seconds * 1000);
+  return seconds === undefined ? undefined : plausibleWaitMs(seconds * 1000);
 }

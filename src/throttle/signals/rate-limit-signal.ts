@@ -3,10 +3,10 @@
  * (draft-ietf-httpapi-ratelimit-headers), its older drafts, and the X- fields in use. Fields of strangers: whatever is
  * malformed is ignored, and nothing here throws. What to do about it is the governor's.
  */
-import { LONGEST_WAIT_MS, readInstant, readNumber, type ReadField } from './field-values.ts';
-import { FAMILIES, PLAIN_FIELDS, readFamily, readUnitQuotas } from './plain-quotas.ts';
+import { MAX_WAIT_MS, readMsUntilDate, readNumber, type ReadHeader } from './field-values.ts';
+import { HEADER_FAMILIES, PLAIN_QUOTA_HEADERS, readFamilyQuotas, readUnitQuotas } from './plain-quotas.ts';
 import { mergeQuotas, type StatedQuota } from './stated-quota.ts';
-import { readDictionaryQuota, readStructuredQuotas, type IsShared } from './structured-quotas.ts';
+import { readDictionaryQuota, readStructuredQuotas, type IsOwnPartition } from './structured-quotas.ts';
 
 /** What one answer said, as far as it was understood. */
 export interface RateLimitSignal {
@@ -25,21 +25,27 @@ export interface RateLimitSignal {
 
 /** What no single answer tells. */
 export interface SignalContext {
-  readonly isShared: IsShared;
+  readonly isOwnPartition: IsOwnPartition;
   /** What one unit of a reset that is a plain number means, milliseconds. */
   readonly resetUnitMs: number;
 }
 
 /** Nothing known but this answer: partitions are ours, resets are in seconds. */
-const NO_CONTEXT: SignalContext = { isShared: () => true, resetUnitMs: 1000 };
+const NO_CONTEXT: SignalContext = { isOwnPartition: () => true, resetUnitMs: 1000 };
 
 /** Milliseconds; read where there is no Retry-After. */
-const RETRY_AFTER_MS_FIELDS = ['retry-after-ms', 'x-ms-retry-after-ms'];
-const FIELD_NAMES = ['retry-after', ...RETRY_AFTER_MS_FIELDS, 'ratelimit', 'ratelimit-policy', ...PLAIN_FIELDS];
+const RETRY_AFTER_MS_HEADERS = ['retry-after-ms', 'x-ms-retry-after-ms'];
+const SIGNAL_HEADERS = [
+  'retry-after',
+  ...RETRY_AFTER_MS_HEADERS,
+  'ratelimit',
+  'ratelimit-policy',
+  ...PLAIN_QUOTA_HEADERS,
+];
 /** Values in evidence are cut to this many characters. */
-export const EVIDENCE_LENGTH = 200;
+export const MAX_EVIDENCE_LENGTH = 200;
 /** A longer field is not parsed: it would cost time, and no honest one is. */
-const LONGEST_FIELD = 1000;
+const MAX_PARSED_LENGTH = 1000;
 
 /**
  * @param wallNow epoch milliseconds, for fields that name a date
@@ -47,62 +53,62 @@ const LONGEST_FIELD = 1000;
  */
 export function readRateLimitSignal(
   status: number,
-  field: ReadField,
+  field: ReadHeader,
   wallNow: number,
   context: SignalContext = NO_CONTEXT,
 ): RateLimitSignal {
   const fields: Record<string, string> = {};
   const parsed = new Map<string, string>();
-  for (const name of FIELD_NAMES) {
+  for (const name of SIGNAL_HEADERS) {
     const value = field(name);
     if (value === undefined) continue;
-    fields[name] = value.slice(0, EVIDENCE_LENGTH);
-    if (value.length <= LONGEST_FIELD) parsed.set(name, value.trim());
+    fields[name] = value.slice(0, MAX_EVIDENCE_LENGTH);
+    if (value.length <= MAX_PARSED_LENGTH) parsed.set(name, value.trim());
   }
-  const read: ReadField = (name) => parsed.get(name);
+  const read: ReadHeader = (name) => parsed.get(name);
   const sources = readQuotas(read, wallNow, context);
-  const { remaining, resetInMs } = tightest(sources);
+  const { remaining, resetInMs } = selectTightest(sources);
   const isRefused = status === 429 || status === 403;
   const statedWaitMs = readRetryAfter(read, wallNow) ?? (isRefused && remaining === 0 ? resetInMs : undefined);
   return { status, statedWaitMs, remaining, resetInMs, quotas: mergeQuotas(sources.flat()), fields };
 }
 
 /** True when one of the quotas has nothing left. */
-export function isUsedUp({ remaining, quotas }: RateLimitSignal): boolean {
+export function hasExhaustedQuota({ remaining, quotas }: RateLimitSignal): boolean {
   return remaining === 0 || quotas.some((quota) => quota.remaining === 0);
 }
 
-function readRetryAfter(field: ReadField, wallNow: number): number | undefined {
+function readRetryAfter(field: ReadHeader, wallNow: number): number | undefined {
   const value = field('retry-after');
   if (value !== undefined) {
     // However long: the digits are plain enough, and a wait cut to a year is as good as for ever.
-    if (/^\d+(\.\d+)?$/.test(value)) return Math.min(Number(value) * 1000, LONGEST_WAIT_MS);
-    const wait = readInstant(value, wallNow);
+    if (/^\d+(\.\d+)?$/.test(value)) return Math.min(Number(value) * 1000, MAX_WAIT_MS);
+    const wait = readMsUntilDate(value, wallNow);
     if (wait !== undefined) return wait;
   }
-  for (const name of RETRY_AFTER_MS_FIELDS) {
+  for (const name of RETRY_AFTER_MS_HEADERS) {
     const waitMs = readNumber(field(name));
-    if (waitMs !== undefined) return Math.min(waitMs, LONGEST_WAIT_MS);
+    if (waitMs !== undefined) return Math.min(waitMs, MAX_WAIT_MS);
   }
   return undefined;
 }
 
-type Sources = readonly (readonly StatedQuota[])[];
+type QuotaSources = readonly (readonly StatedQuota[])[];
 
 /** By source, those to be believed first. */
-function readQuotas(field: ReadField, wallNow: number, context: SignalContext): Sources {
+function readQuotas(field: ReadHeader, wallNow: number, context: SignalContext): QuotaSources {
   const rateLimit = field('ratelimit');
   const dictionary = readDictionaryQuota(rateLimit, wallNow);
   return [
-    readStructuredQuotas(rateLimit, field('ratelimit-policy'), context.isShared),
+    readStructuredQuotas(rateLimit, field('ratelimit-policy'), context.isOwnPartition),
     dictionary === undefined ? [] : [dictionary],
-    ...FAMILIES.map((family) => readFamily(field, family, wallNow, context.resetUnitMs)),
+    ...HEADER_FAMILIES.map((family) => readFamilyQuotas(field, family, wallNow, context.resetUnitMs)),
     readUnitQuotas(field),
   ];
 }
 
 /** Of the first source that says what is left: the quota nearest to its end, and of those the longest closed. */
-function tightest([structured = [], ...others]: Sources): StatedQuota {
+function selectTightest([structured = [], ...others]: QuotaSources): StatedQuota {
   // Without `t` the policy's window is the longest that the reset can be away.
   const bounded = structured.map((quota) =>
     quota.remaining === undefined ? quota : { ...quota, resetInMs: quota.resetInMs ?? quota.windowMs },

@@ -1,12 +1,12 @@
 /** The faults with which the queue turns requests away, in words for the client. */
 import { SidecarError } from '../../platform/errors.ts';
-import type { QueueRejection } from '../../telemetry/events.ts';
+import type { QueueRejectionReason } from '../../telemetry/events.ts';
 
 /** Why the queue itself refuses; a client that left needs no answer. */
-export type RefusalReason = Exclude<QueueRejection, 'client_left'>;
+export type RejectionReason = Exclude<QueueRejectionReason, 'client_left'>;
 
 /** @param waitMs when those that wait now will have been served, milliseconds: becomes `Retry-After` */
-export function createRefusal(reason: RefusalReason, waitMs: number): SidecarError {
+export function createRejectionError(reason: RejectionReason, waitMs: number): SidecarError {
   const retryAfterMs = Math.max(0, waitMs);
   switch (reason) {
     case 'full':
@@ -24,9 +24,9 @@ export function createRefusal(reason: RefusalReason, waitMs: number): SidecarErr
         { retryAfterMs },
       );
     case 'draining':
-      return new SidecarError('DRAINING', 'The sidecar is shutting down.', { retryAfterMs: DRAINED_MS });
+      return new SidecarError('DRAINING', 'The sidecar is shutting down.', { retryAfterMs: DRAINING_RETRY_AFTER_MS });
   }
 }
 
 /** Another instance is likely to answer by then. */
-const DRAINED_MS = 1_000;
+const DRAINING_RETRY_AFTER_MS = 1_000;

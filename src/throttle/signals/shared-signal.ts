@@ -5,7 +5,7 @@ import type { RateLimitSignal } from './rate-limit-signal.ts';
  * One replica's part of what is stated: counts are divided and rounded down, so that all parts together never exceed it; waits stay.
  * @param share how many replicas there are, at least 1
  */
-export function shareSignal(signal: RateLimitSignal, share: number): RateLimitSignal {
+export function divideSignal(signal: RateLimitSignal, share: number): RateLimitSignal {
   if (share === 1) return signal;
   const part = (count: number | undefined): number | undefined =>
     count === undefined ? undefined : Math.floor(count / share);
@@ -15,13 +15,13 @@ export function shareSignal(signal: RateLimitSignal, share: number): RateLimitSi
     quotas: signal.quotas.map((stated) => ({
       ...stated,
       // A quota smaller than the number of replicas leaves each of them one call in so many windows.
-      ...(stated.quota === undefined ? {} : partOfQuota(stated.quota, stated.windowMs, share)),
+      ...(stated.quota === undefined ? {} : divideQuota(stated.quota, stated.windowMs, share)),
       remaining: part(stated.remaining),
     })),
   };
 }
 
-function partOfQuota(quota: number, windowMs: number | undefined, share: number) {
+function divideQuota(quota: number, windowMs: number | undefined, share: number) {
   if (quota >= share) return { quota: Math.floor(quota / share), windowMs };
   return { quota: 1, windowMs: windowMs === undefined ? undefined : (windowMs * share) / quota };
 }

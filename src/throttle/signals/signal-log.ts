@@ -1,7 +1,7 @@
 /** The last rate-limit signals, for the operator who wants to know why requests wait. */
 import type { RecentSignal } from '../throttle.ts';
 
-const KEPT = 20;
+const MAX_SIGNALS = 20;
 
 /** A bounded list, newest first. */
 export class SignalLog {
@@ -12,6 +12,6 @@ export class SignalLog {
   }
 
   add(signal: RecentSignal): void {
-    this.#signals = [signal, ...this.#signals.slice(0, KEPT - 1)];
+    this.#signals = [signal, ...this.#signals.slice(0, MAX_SIGNALS - 1)];
   }
 }

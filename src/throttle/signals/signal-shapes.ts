@@ -4,8 +4,8 @@
  */
 
 /** The sets of shapes stay bounded, whatever an upstream makes up. */
-const MOST_SHAPES = 50;
-const MOST_SPELLINGS = 200;
+const MAX_SHAPES = 50;
+const MAX_SPELLINGS = 200;
 
 /** Remembers shapes: at most 50, after which nothing is new any more. */
 export class SignalShapes {
@@ -18,13 +18,13 @@ export class SignalShapes {
    * @param fields in lower case, with their values
    * @returns the shape in words, when it is seen for the first time
    */
-  firstSeen(on: string, fields: ReadonlyMap<string, string>): string | undefined {
+  describeIfNew(on: string, fields: ReadonlyMap<string, string>): string | undefined {
     let spelling = on;
-    for (const [name, value] of fields) spelling += `, ${name} ${formOf(value)}`;
-    if (this.#spellings.has(spelling) || this.#shapes.size >= MOST_SHAPES) return undefined;
-    if (this.#spellings.size < MOST_SPELLINGS) this.#spellings.add(spelling);
+    for (const [name, value] of fields) spelling += `, ${name} ${describeFormat(value)}`;
+    if (this.#spellings.has(spelling) || this.#shapes.size >= MAX_SHAPES) return undefined;
+    if (this.#spellings.size < MAX_SPELLINGS) this.#spellings.add(spelling);
     const shape = [...fields]
-      .map(([name, value]) => `${name} ${formOf(value)}`)
+      .map(([name, value]) => `${name} ${describeFormat(value)}`)
       .sort()
       .join(', ');
     const key = `${on}: ${shape}`;
@@ -38,8 +38,9 @@ const EPOCH_SECONDS_DIGITS = 10;
 const EPOCH_MS_DIGITS = 13;
 
 /** The form of a field's value, in a word or two. */
-function formOf(value: string): string {
-  if (/^\d+(?:\.\d+)?$/.test(value)) return formOfNumber(value.includes('.') ? value.indexOf('.') : value.length);
+function describeFormat(value: string): string {
+  if (/^\d+(?:\.\d+)?$/.test(value))
+    return describeNumberFormat(value.includes('.') ? value.indexOf('.') : value.length);
   const first = value.charCodeAt(0);
   if (first >= 0x30 && first <= 0x39) return /^\d{4}-\d\d-/.test(value) ? 'timestamp' : 'list';
   if (first === 0x22) return 'items';
@@ -47,7 +48,7 @@ function formOf(value: string): string {
   return value.includes('=') ? 'dictionary' : 'words';
 }
 
-function formOfNumber(digits: number): string {
+function describeNumberFormat(digits: number): string {
   if (digits === EPOCH_SECONDS_DIGITS) return 'epoch seconds';
   return digits === EPOCH_MS_DIGITS ? 'epoch milliseconds' : 'number';
 }

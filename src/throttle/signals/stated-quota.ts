@@ -13,41 +13,41 @@ export interface StatedQuota {
 }
 
 /** More than this many are noise. */
-const MOST_QUOTAS = 8;
+const MAX_QUOTAS = 8;
 /** Seconds are rounded in one field, and not in another. */
-const SAME_RESET_MS = 1_500;
+const RESET_TOLERANCE_MS = 1_500;
 
 /** The same quotas, each once: gateways say one thing in several fields. */
 export function mergeQuotas(quotas: readonly StatedQuota[]): readonly StatedQuota[] {
   const merged: StatedQuota[] = [];
   for (const quota of quotas) {
-    const at = merged.findIndex((other) => saysTheSame(quota, other));
-    if (at >= 0) merged[at] = fillIn(merged[at] ?? {}, quota);
-    else if (merged.length < MOST_QUOTAS && !isEmpty(quota)) merged.push(quota);
+    const at = merged.findIndex((other) => isSameQuota(quota, other));
+    if (at >= 0) merged[at] = mergeQuota(merged[at] ?? {}, quota);
+    else if (merged.length < MAX_QUOTAS && !isEmpty(quota)) merged.push(quota);
   }
   return merged;
 }
 
 /** They have a count in common, and nothing that differs. */
-function saysTheSame(one: StatedQuota, other: StatedQuota): boolean {
+function isSameQuota(one: StatedQuota, other: StatedQuota): boolean {
   const sharesCount =
     one.quota !== undefined && other.quota !== undefined
       ? one.quota === other.quota
       : one.remaining !== undefined && one.remaining === other.remaining;
   return (
     sharesCount &&
-    agree(one.quota, other.quota) &&
-    agree(one.windowMs, other.windowMs) &&
-    agree(one.remaining, other.remaining) &&
-    agree(one.resetInMs, other.resetInMs, SAME_RESET_MS)
+    areCompatible(one.quota, other.quota) &&
+    areCompatible(one.windowMs, other.windowMs) &&
+    areCompatible(one.remaining, other.remaining) &&
+    areCompatible(one.resetInMs, other.resetInMs, RESET_TOLERANCE_MS)
   );
 }
 
-function agree(one: number | undefined, other: number | undefined, within = 0): boolean {
+function areCompatible(one: number | undefined, other: number | undefined, within = 0): boolean {
   return one === undefined || other === undefined || Math.abs(one - other) <= within;
 }
 
-function fillIn(first: StatedQuota, second: StatedQuota): StatedQuota {
+function mergeQuota(first: StatedQuota, second: StatedQuota): StatedQuota {
   return {
     quota: first.quota ?? second.quota,
     windowMs: first.windowMs ?? second.windowMs,

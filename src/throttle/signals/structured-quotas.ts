@@ -8,7 +8,7 @@ import { numberOrUndefined, positiveOrUndefined, resetInMsOf, secondsToMs } from
 import type { StatedQuota } from './stated-quota.ts';
 
 /** Whether the share of a policy that a partition key names is one that all our calls draw on. */
-export type IsShared = (policy: string, partition: string) => boolean;
+export type IsOwnPartition = (policy: string, partition: string) => boolean;
 
 interface Item {
   /** A policy's name; the drafts before 08 have the quota itself in its place. */
@@ -27,7 +27,7 @@ const DICTIONARY = /^[a-z*][\w.*-]*=/;
 export function readStructuredQuotas(
   rateLimit: string | undefined,
   rateLimitPolicy: string | undefined,
-  isShared: IsShared,
+  isShared: IsOwnPartition,
 ): StatedQuota[] {
   const policies = readItems(rateLimitPolicy);
   const isList = rateLimit !== undefined && !DICTIONARY.test(rateLimit);
@@ -38,11 +38,11 @@ export function readStructuredQuotas(
   const stated = limits.flatMap((limit) => {
     const policy = policies.find((candidate) => candidate.value === limit.value && isSamePartition(candidate, limit));
     if (policy !== undefined) joined.add(policy);
-    if (!countsOurRequests(policy ?? limit, isShared)) return [];
+    if (!appliesToOurRequests(policy ?? limit, isShared)) return [];
     const remaining = numberOrUndefined(limit.parameters.get('r'));
     return [{ ...policyOf(policy), remaining, resetInMs: secondsToMs(numberOrUndefined(limit.parameters.get('t'))) }];
   });
-  const unjoined = policies.filter((policy) => !joined.has(policy) && countsOurRequests(policy, isShared));
+  const unjoined = policies.filter((policy) => !joined.has(policy) && appliesToOurRequests(policy, isShared));
   return [...stated, ...unjoined.map(policyOf)];
 }
 
@@ -58,7 +58,7 @@ export function readLimitField(text: string | undefined): {
 /** `RateLimit: limit=10, remaining=0, reset=5`, the form of draft 07; undefined when it says nothing of that kind. */
 export function readDictionaryQuota(text: string | undefined, wallNow: number): StatedQuota | undefined {
   if (text === undefined || !DICTIONARY.test(text)) return undefined;
-  const members = new Map(parseOrNothing(parseDictionary, text));
+  const members = new Map(parseOrEmpty(parseDictionary, text));
   const member = (name: string): number | undefined => numberOrUndefined(members.get(name)?.[0]);
   const remaining = member('remaining');
   const resetInMs = resetInMsOf(member('reset'), wallNow);
@@ -73,7 +73,7 @@ function policyOf(item: Item | undefined): StatedQuota {
   return { quota: positiveOrUndefined(quota), windowMs: positiveOrUndefined(windowMs) };
 }
 
-function countsOurRequests({ value, parameters, partition }: Item, isShared: IsShared): boolean {
+function appliesToOurRequests({ value, parameters, partition }: Item, isShared: IsOwnPartition): boolean {
   const unit = parameters.get('qu');
   if (unit !== undefined && nameOf(unit) !== 'requests') return false;
   return partition === undefined || isShared(nameOf(value), partition);
@@ -86,7 +86,7 @@ function isSamePartition(one: Item, other: Item): boolean {
 
 function readItems(text: string | undefined): Item[] {
   const items: Item[] = [];
-  for (const item of parseOrNothing(parseList, text)) {
+  for (const item of parseOrEmpty(parseList, text)) {
     const [value, parameters]: readonly [unknown, ReadonlyMap<string, unknown>] = item;
     // An inner list is nothing that a draft knows.
     if (Array.isArray(value)) continue;
@@ -108,7 +108,7 @@ function asText(bytes: ArrayBuffer): string {
   return String.fromCharCode(...new Uint8Array(bytes));
 }
 
-function parseOrNothing<T>(parse: (text: string) => Iterable<T>, text: string | undefined): Iterable<T> {
+function parseOrEmpty<T>(parse: (text: string) => Iterable<T>, text: string | undefined): Iterable<T> {
   if (text === undefined) return [];
   try {
     return parse(text);

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { SigningKey } from './signing-key.ts';
 
-export interface Assertion {
+export interface ClientAssertionOptions {
   readonly clientId: string;
   /** Who may take it. */
   readonly audience: string;
@@ -20,7 +20,7 @@ const BACKDATED_S = 10;
 const LIFETIME_S = 60;
 
 /** The assertion in compact form. Rejects when the platform cannot sign with the key. */
-export async function signAssertion({ clientId, audience, key, wallNow }: Assertion): Promise<string> {
+export async function signAssertion({ clientId, audience, key, wallNow }: ClientAssertionOptions): Promise<string> {
   // Most clients have a secret and never need it.
   const { SignJWT } = await import('jose/jwt/sign');
   const issuedAt = Math.floor(wallNow / 1000) - BACKDATED_S;

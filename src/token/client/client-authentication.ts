@@ -6,16 +6,16 @@
 import { createHmac, createPrivateKey, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
-import { clientCertificateFault, contextOf } from '../../platform/tls.ts';
+import { findClientCertificateFault, buildTlsContext } from '../../platform/tls.ts';
 import type { ClientCertificate, ClientCertificateFiles } from '../../platform/tls.ts';
 import { signAssertion } from './client-assertion.ts';
 import { LARGEST_PEM_BYTES, readSecret, readTextFile } from './secret-file.ts';
 import type { SecretSource } from './secret-file.ts';
-import { readSigningKey } from './signing-key.ts';
+import { parseSigningKey } from './signing-key.ts';
 import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
 
 /** The names are those of the registry of RFC 7591 §2. */
-export type ClientMethod =
+export type ClientAuthMethod =
   | {
       readonly name: 'client_secret_basic';
       readonly secret: SecretSource;
@@ -37,15 +37,15 @@ export type ClientMethod =
   /** The certificate alone. */
   | { readonly name: 'tls_client_auth' };
 
-export interface ClientOptions {
+export interface ClientAuthOptions {
   readonly clientId: SecretSource;
-  readonly method: ClientMethod;
+  readonly method: ClientAuthMethod;
   /** Offered with every method (RFC 8705 §3). */
   readonly clientCertificate: ClientCertificateFiles | undefined;
 }
 
 /** Whom a request goes to. */
-export interface Recipient {
+export interface ClientAuthTarget {
   readonly tokenUrl: URL;
   readonly issuer: string | undefined;
   /** Epoch milliseconds. */
@@ -53,19 +53,19 @@ export interface Recipient {
 }
 
 /** What one request carries to show who sends it. */
-export interface Proof {
+export interface ClientAuthentication {
   /** The whole value of the `Authorization` field, if there is one. */
   readonly authorization: string | undefined;
   readonly parameters: readonly (readonly [name: string, value: string])[];
   /** Strings that must appear in no message. */
-  readonly withheld: readonly string[];
+  readonly valuesToRedact: readonly string[];
 }
 
 /** What proves the client's identity, as it stood when it was read. */
 export interface ClientCredential {
   readonly kind: 'ready';
   readonly clientId: string;
-  readonly method: ClientMethod['name'];
+  readonly method: ClientAuthMethod['name'];
   /** What assertions are signed with, if they are. */
   readonly algorithm: SigningAlgorithm | undefined;
   /** Another one when id, secret, key or certificate is another one. Means nothing outside of this process. */
@@ -73,33 +73,37 @@ export interface ClientCredential {
   /** What only holders of this credential have: the secret, or the private key. */
   readonly keyMaterial: string;
   /** For one request; an assertion is never used twice. Rejects only when the platform cannot sign. */
-  readonly prove: (recipient: Recipient) => Promise<Proof>;
+  readonly authenticate: (recipient: ClientAuthTarget) => Promise<ClientAuthentication>;
   /**
    * A context that offers the certificate, if there is one.
    * @param ca PEM certificates to trust; undefined = Node's and the system's roots
    */
-  readonly trusting: (ca: string | undefined) => SecureContext;
+  readonly createTlsContext: (ca: string | undefined) => SecureContext;
   readonly hasCertificate: boolean;
 }
 
-export type ClientReading =
+export type ClientCredentialReadResult =
   | ClientCredential
   /** `detail` names the setting, is fit for a log, and shows no contents. */
   | { readonly kind: 'unreadable'; readonly detail: string };
 
-type Unreadable = Extract<ClientReading, { kind: 'unreadable' }>;
+type Unreadable = Extract<ClientCredentialReadResult, { kind: 'unreadable' }>;
 
 /** Whether what `readClient` reads may be another next time: some of it is in files. */
-export function canChange({ clientId, method, clientCertificate }: ClientOptions): boolean {
+export function canCredentialChange({ clientId, method, clientCertificate }: ClientAuthOptions): boolean {
   if (clientId.kind === 'file' || clientCertificate !== undefined || method.name === 'private_key_jwt') return true;
   return method.name !== 'tls_client_auth' && method.secret.kind === 'file';
 }
 
 /** Reads everything anew and makes the credential of it. Never rejects. */
-export async function readClient({ clientId, method, clientCertificate }: ClientOptions): Promise<ClientReading> {
+export async function readClientCredential({
+  clientId,
+  method,
+  clientCertificate,
+}: ClientAuthOptions): Promise<ClientCredentialReadResult> {
   const [id, proof, certificate] = await Promise.all([
     readSecret('auth.clientId', clientId),
-    readMethod(method),
+    readAuthMethod(method),
     clientCertificate === undefined ? undefined : readCertificate(clientCertificate),
   ]);
   if (id.kind === 'unreadable') return id;
@@ -109,7 +113,7 @@ export async function readClient({ clientId, method, clientCertificate }: Client
   if (method.name === 'client_secret_basic' && method.encoding === 'raw' && id.value.includes(':'))
     return { kind: 'unreadable', detail: 'auth.clientId: holds a colon, which HTTP Basic cannot carry' };
   const client = certificate?.client;
-  const keyMaterial = proof.keyMaterial ?? (client && keyBytes(createPrivateKey(client.key)));
+  const keyMaterial = proof.keyMaterial ?? (client && encodePrivateKey(createPrivateKey(client.key)));
   if (keyMaterial === undefined)
     return { kind: 'unreadable', detail: 'auth.tlsCertificateFile: required by auth.method tls_client_auth' };
   const certificateParts = client === undefined ? [] : [client.certificate, client.key];
@@ -118,39 +122,39 @@ export async function readClient({ clientId, method, clientCertificate }: Client
     clientId: id.value,
     method: method.name,
     algorithm: proof.algorithm,
-    version: digest([method.name, id.value, ...proof.identity, ...certificateParts]),
+    version: fingerprint([method.name, id.value, ...proof.versionParts, ...certificateParts]),
     keyMaterial,
-    prove: (recipient) => proof.prove(id.value, recipient),
-    trusting: (ca) => contextOf(ca, client),
+    authenticate: (recipient) => proof.authenticate(id.value, recipient),
+    createTlsContext: (ca) => buildTlsContext(ca, client),
     hasCertificate: client !== undefined,
   };
 }
 
-interface MethodReading {
+interface AuthMethodReadResult {
   readonly kind: 'read';
   /** Undefined: that of the certificate. */
   readonly keyMaterial: string | undefined;
   /** What makes it another one when it changes. */
-  readonly identity: readonly string[];
+  readonly versionParts: readonly string[];
   readonly algorithm?: SigningAlgorithm;
-  readonly prove: (clientId: string, recipient: Recipient) => Promise<Proof>;
+  readonly authenticate: (clientId: string, recipient: ClientAuthTarget) => Promise<ClientAuthentication>;
 }
 
-async function readMethod(method: ClientMethod): Promise<MethodReading | Unreadable> {
+async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadResult | Unreadable> {
   if (method.name === 'tls_client_auth')
     return {
       kind: 'read',
       keyMaterial: undefined,
-      identity: [],
-      prove: (id) => Promise.resolve(proveInForm([['client_id', id]])),
+      versionParts: [],
+      authenticate: (id) => Promise.resolve(authenticateWithForm([['client_id', id]])),
     };
   if (method.name === 'private_key_jwt') return readAssertionMethod(method);
   const secret = await readSecret('auth.clientSecret', method.secret);
   if (secret.kind === 'unreadable') return secret;
-  const prove = (id: string): Proof =>
+  const prove = (id: string): ClientAuthentication =>
     method.name === 'client_secret_basic'
-      ? proveInBasic(id, secret.value, method.encoding)
-      : proveInForm(
+      ? authenticateWithBasic(id, secret.value, method.encoding)
+      : authenticateWithForm(
           [
             ['client_id', id],
             ['client_secret', secret.value],
@@ -160,39 +164,42 @@ async function readMethod(method: ClientMethod): Promise<MethodReading | Unreada
   return {
     kind: 'read',
     keyMaterial: secret.value,
-    identity: [secret.value],
-    prove: (id) => Promise.resolve(prove(id)),
+    versionParts: [secret.value],
+    authenticate: (id) => Promise.resolve(prove(id)),
   };
 }
 
-function proveInBasic(clientId: string, secret: string, encoding: 'raw' | 'form'): Proof {
+function authenticateWithBasic(clientId: string, secret: string, encoding: 'raw' | 'form'): ClientAuthentication {
   const encode = encoding === 'raw' ? (text: string) => text : formEncode;
   const basic = Buffer.from(`${encode(clientId)}:${encode(secret)}`, 'utf8').toString('base64');
-  return { authorization: `Basic ${basic}`, parameters: [], withheld: [secret, formEncode(secret), basic] };
+  return { authorization: `Basic ${basic}`, parameters: [], valuesToRedact: [secret, formEncode(secret), basic] };
 }
 
-function proveInForm(parameters: Proof['parameters'], withheld: readonly string[] = []): Proof {
-  return { authorization: undefined, parameters, withheld };
+function authenticateWithForm(
+  parameters: ClientAuthentication['parameters'],
+  withheld: readonly string[] = [],
+): ClientAuthentication {
+  return { authorization: undefined, parameters, valuesToRedact: withheld };
 }
 
 async function readAssertionMethod(
-  method: Extract<ClientMethod, { name: 'private_key_jwt' }>,
-): Promise<MethodReading | Unreadable> {
+  method: Extract<ClientAuthMethod, { name: 'private_key_jwt' }>,
+): Promise<AuthMethodReadResult | Unreadable> {
   const file = await readTextFile('auth.privateKeyFile', method.keyFile, LARGEST_PEM_BYTES);
   if (file.kind === 'unreadable') return file;
-  const reading = readSigningKey(file.value, method.algorithm);
+  const reading = parseSigningKey(file.value, method.algorithm);
   if (reading.kind === 'unusable')
     return { kind: 'unreadable', detail: `auth.privateKeyFile: the file ${method.keyFile} ${reading.fault}` };
   const key: SigningKey = { ...reading.signingKey, keyId: method.keyId ?? reading.signingKey.keyId };
   return {
     kind: 'read',
-    keyMaterial: keyBytes(key.key),
-    identity: [keyBytes(key.key), key.algorithm, key.keyId ?? ''],
+    keyMaterial: encodePrivateKey(key.key),
+    versionParts: [encodePrivateKey(key.key), key.algorithm, key.keyId ?? ''],
     algorithm: key.algorithm,
-    prove: async (clientId, { tokenUrl, issuer, wallNow }) => {
+    authenticate: async (clientId, { tokenUrl, issuer, wallNow }) => {
       const audience = method.audience === 'issuer' ? (issuer ?? tokenUrl.href) : tokenUrl.href;
       const assertion = await signAssertion({ clientId, audience, key, wallNow });
-      return proveInForm(
+      return authenticateWithForm(
         [
           ['client_id', clientId],
           ['client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'],
@@ -215,13 +222,13 @@ async function readCertificate({
   if (certificate.kind === 'unreadable') return certificate;
   if (key.kind === 'unreadable') return key;
   const client = { certificate: certificate.value, key: key.value };
-  const fault = clientCertificateFault(client);
+  const fault = findClientCertificateFault(client);
   if (fault === undefined) return { kind: 'read', client };
   return { kind: 'unreadable', detail: `auth.tlsCertificateFile: ${certificateFile} and ${keyFile}: ${fault}` };
 }
 
 /** The same for every way in which the same key may be written. */
-function keyBytes(key: KeyObject): string {
+function encodePrivateKey(key: KeyObject): string {
   return key.export({ format: 'der', type: 'pkcs8' }).toString('base64');
 }
 
@@ -233,6 +240,6 @@ function formEncode(text: string): string {
 /** Of no use to whoever sees it: the key dies with the process. */
 const FINGERPRINT_KEY = randomBytes(32);
 
-function digest(parts: readonly string[]): string {
+function fingerprint(parts: readonly string[]): string {
   return createHmac('sha256', FINGERPRINT_KEY).update(JSON.stringify(parts)).digest('base64url');
 }

@@ -9,7 +9,7 @@ import { stat } from 'node:fs/promises';
 export type SecretSource =
   { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
 
-export type SecretReading =
+export type SecretReadResult =
   | { readonly kind: 'read'; readonly value: string }
   /** `detail` names the key, the path and the fault. */
   | { readonly kind: 'unreadable'; readonly detail: string };
@@ -24,43 +24,43 @@ const LARGEST_SECRET_BYTES = 64 * 1024;
  * The value; of a file without its one trailing line end, if it has one. Never rejects.
  * @param key the configuration key to name in a fault
  */
-export async function readSecret(key: string, source: SecretSource): Promise<SecretReading> {
+export async function readSecret(key: string, source: SecretSource): Promise<SecretReadResult> {
   if (source.kind === 'value') return { kind: 'read', value: source.value };
   const reading = await readTextFile(key, source.path, LARGEST_SECRET_BYTES);
   if (reading.kind === 'unreadable') return reading;
   const value = reading.value.replace(/\r?\n$/, '');
-  return value === '' ? describeUnreadable(key, source.path, 'is empty') : { kind: 'read', value };
+  return value === '' ? createUnreadableResult(key, source.path, 'is empty') : { kind: 'read', value };
 }
 
 /**
  * The text of a regular UTF-8 file, without a byte order mark. Never rejects.
  * @param key the configuration key to name in a fault
  */
-export async function readTextFile(key: string, path: string, largestBytes: number): Promise<SecretReading> {
+export async function readTextFile(key: string, path: string, largestBytes: number): Promise<SecretReadResult> {
   try {
     // Opening a pipe that nobody writes to would hang for ever.
-    if (!(await stat(path)).isFile()) return describeUnreadable(key, path, 'is not a regular file');
-    const bytes = await readStart(path, largestBytes + 1);
+    if (!(await stat(path)).isFile()) return createUnreadableResult(key, path, 'is not a regular file');
+    const bytes = await readUpTo(path, largestBytes + 1);
     if (bytes.length > largestBytes)
-      return describeUnreadable(key, path, `is larger than ${String(largestBytes)} bytes`);
+      return createUnreadableResult(key, path, `is larger than ${String(largestBytes)} bytes`);
     return { kind: 'read', value: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
   } catch (error) {
-    return describeUnreadable(key, path, describeFault(error));
+    return createUnreadableResult(key, path, describeFileError(error));
   }
 }
 
-function describeUnreadable(key: string, path: string, fault: string): SecretReading {
+function createUnreadableResult(key: string, path: string, fault: string): SecretReadResult {
   return { kind: 'unreadable', detail: `${key}: the file ${path} ${fault}` };
 }
 
-async function readStart(path: string, limitBytes: number): Promise<Buffer> {
+async function readUpTo(path: string, limitBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of createReadStream(path, { end: limitBytes - 1 }) as AsyncIterable<Buffer>)
     chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-function describeFault(error: unknown): string {
+function describeFileError(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
   switch (code) {
     case 'ENOENT':

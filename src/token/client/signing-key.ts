@@ -18,7 +18,7 @@ export interface SigningKey {
   readonly keyId: string | undefined;
 }
 
-export type SigningKeyReading =
+export type SigningKeyParseResult =
   | { readonly kind: 'read'; readonly signingKey: SigningKey }
   /** `fault` follows the name of the file, and shows nothing of its contents. */
   | { readonly kind: 'unusable'; readonly fault: string };
@@ -30,26 +30,29 @@ const SHORTEST_RSA_BITS = 2048;
  * Never throws.
  * @param asked the algorithm to sign with; undefined = the JWK's own, else the usual one for the kind of key
  */
-export function readSigningKey(text: string, asked: SigningAlgorithm | undefined): SigningKeyReading {
+export function parseSigningKey(text: string, asked: SigningAlgorithm | undefined): SigningKeyParseResult {
   const trimmed = text.trim();
-  const source = trimmed.startsWith('{') ? readJwk(trimmed) : readPem(trimmed);
+  const source = trimmed.startsWith('{') ? parseJwk(trimmed) : parsePem(trimmed);
   if (typeof source === 'string') return { kind: 'unusable', fault: source };
-  const possible = algorithmsFor(source.key);
+  const possible = listAlgorithms(source.key);
   if (typeof possible === 'string') return { kind: 'unusable', fault: possible };
   const wanted = asked ?? source.algorithm;
   const algorithm = wanted === undefined ? possible[0] : possible.find((name) => name === wanted);
   if (algorithm === undefined)
-    return { kind: 'unusable', fault: `holds a key for ${possible.join(', ')}, which cannot sign ${shown(wanted)}` };
+    return {
+      kind: 'unusable',
+      fault: `holds a key for ${possible.join(', ')}, which cannot sign ${sanitizeAlgorithm(wanted)}`,
+    };
   return { kind: 'read', signingKey: { key: source.key, algorithm, keyId: source.keyId } };
 }
 
-interface KeySource {
+interface ParsedKey {
   readonly key: KeyObject;
   readonly algorithm?: string | undefined;
   readonly keyId?: string | undefined;
 }
 
-function readPem(text: string): KeySource | string {
+function parsePem(text: string): ParsedKey | string {
   if (/-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(text))
     return 'holds an encrypted key; expected one without a passphrase';
   try {
@@ -70,7 +73,7 @@ function isPublicPem(text: string): boolean {
   }
 }
 
-function readJwk(text: string): KeySource | string {
+function parseJwk(text: string): ParsedKey | string {
   let jwk: Readonly<Record<string, unknown>>;
   try {
     jwk = JSON.parse(text) as Readonly<Record<string, unknown>>;
@@ -92,7 +95,7 @@ function readJwk(text: string): KeySource | string {
 }
 
 /** The first is the usual one; words when there is none. */
-function algorithmsFor(key: KeyObject): readonly [SigningAlgorithm, ...SigningAlgorithm[]] | string {
+function listAlgorithms(key: KeyObject): readonly [SigningAlgorithm, ...SigningAlgorithm[]] | string {
   const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
     case 'rsa':
@@ -108,6 +111,6 @@ function algorithmsFor(key: KeyObject): readonly [SigningAlgorithm, ...SigningAl
   }
 }
 
-function shown(algorithm: string | undefined): string {
+function sanitizeAlgorithm(algorithm: string | undefined): string {
   return (algorithm ?? '').replace(/[^\w-]/g, '').slice(0, 20);
 }

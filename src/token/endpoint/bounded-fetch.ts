@@ -1,24 +1,24 @@
 /** One turn at the supply, made to settle and never to reject: by the end of a patience, by a stop, whatever is thrown. */
 import type { Clock } from '../../platform/clock.ts';
 import { abortable } from '../source/abortable.ts';
-import type { Fetched, TokenNeed, TokenSupply } from '../source/supply.ts';
+import type { DeclinableFetchResult, TokenNeed, TokenFetcher } from '../source/supply.ts';
 
 /**
  * @param stop ends it as unavailable
  * @param patienceMs after this the request is abandoned, and has failed; undefined = it ends by itself
  */
-export async function fetchBounded(
-  { supply, clock }: { readonly supply: TokenSupply; readonly clock: Pick<Clock, 'after'> },
+export async function fetchWithTimeout(
+  { fetcher, clock }: { readonly fetcher: TokenFetcher; readonly clock: Pick<Clock, 'after'> },
   need: TokenNeed,
   stop: AbortSignal,
   patienceMs: number | undefined,
-): Promise<Fetched> {
+): Promise<DeclinableFetchResult> {
   const patience = new AbortController();
   const cancel =
     patienceMs === undefined ? undefined : clock.after(patienceMs, () => patience.abort(new Error('late')));
   const signal = AbortSignal.any([stop, patience.signal]);
   try {
-    return await abortable(supply.fetch(need, signal), signal);
+    return await abortable(fetcher.fetch(need, signal), signal);
   } catch {
     // Whatever was thrown was not made for showing: it may quote what was sent.
     const fault = patience.signal.aborted ? `brought nothing within ${String(patienceMs)} ms` : 'failed unexpectedly';

@@ -5,7 +5,7 @@
 
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 
-const WORDS: Readonly<Record<string, string>> = {
+const FAULT_TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refused the connection',
   ECONNRESET: 'cut the connection',
   EPIPE: 'cut the connection',
@@ -31,7 +31,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 /** TLS alerts by their names (RFC 8446 §6.2): what stands before the name differs between versions of OpenSSL. */
-const ALERTS: Readonly<Record<string, string>> = {
+const TLS_ALERT_TEXTS: Readonly<Record<string, string>> = {
   CERTIFICATE_REQUIRED: 'asks for a client certificate: set auth.tlsCertificateFile',
   HANDSHAKE_FAILURE: 'ended the TLS handshake: does it ask for a client certificate?',
   BAD_CERTIFICATE: 'does not accept the client certificate in auth.tlsCertificateFile',
@@ -54,5 +54,5 @@ export function describeConnectionFault(host: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
   if (code === undefined) return `${host}: the connection failed`;
   const [, alert = ''] = /^ERR_SSL_[A-Z0-9/]+_ALERT_(\w+)$/.exec(code) ?? [];
-  return `${host} ${WORDS[code] ?? ALERTS[alert] ?? 'cannot be talked to'} (${code})`;
+  return `${host} ${FAULT_TEXTS[code] ?? TLS_ALERT_TEXTS[alert] ?? 'cannot be talked to'} (${code})`;
 }

@@ -13,17 +13,17 @@ export interface ServerMetadata {
   readonly signingAlgorithms: readonly string[] | undefined;
 }
 
-export type MetadataReading =
+export type MetadataParseResult =
   | { readonly kind: 'read'; readonly metadata: ServerMetadata }
   /** `fault` follows "the metadata of …". */
   | { readonly kind: 'unusable'; readonly fault: string };
 
 const WELL_KNOWN_OAUTH = '/.well-known/oauth-authorization-server';
 const WELL_KNOWN_OPENID = '/.well-known/openid-configuration';
-const LONGEST_SHOWN = 200;
+const MAX_QUOTED_VALUE_CHARS = 200;
 
 /** Where to look, in this order: RFC 8414 §3.1 puts its name before the issuer's path, OpenID Connect behind it. */
-export function metadataUrls(issuer: string): readonly [oauth: URL, openid: URL] {
+export function listMetadataUrls(issuer: string): readonly [oauth: URL, openid: URL] {
   const oauth = new URL(issuer);
   const path = oauth.pathname.replace(/\/$/, '');
   const openid = new URL(issuer);
@@ -37,51 +37,55 @@ export function metadataUrls(issuer: string): readonly [oauth: URL, openid: URL]
  * @param issuer as configured: compared character by character
  * @param allowInsecureHttp whether `http:` is accepted for other hosts than loopback
  */
-export function readMetadata(body: string, issuer: string, allowInsecureHttp: boolean): MetadataReading {
+export function parseServerMetadata(body: string, issuer: string, allowInsecureHttp: boolean): MetadataParseResult {
   const document = parseObject(body);
   if (document === undefined) return { kind: 'unusable', fault: 'is not a JSON object' };
   if (document.issuer !== issuer)
     return {
       kind: 'unusable',
-      fault: `names ${shown(document.issuer)} as the issuer: set auth.issuer to exactly that`,
+      fault: `names ${quoteValue(document.issuer)} as the issuer: set auth.issuer to exactly that`,
     };
   const aliases = isObject(document.mtls_endpoint_aliases) ? document.mtls_endpoint_aliases : {};
-  const tokenUrl = readEndpoint(document.token_endpoint, allowInsecureHttp);
+  const tokenUrl = parseEndpointUrl(document.token_endpoint, allowInsecureHttp);
   const mtlsTokenUrl =
-    aliases.token_endpoint === undefined ? undefined : readEndpoint(aliases.token_endpoint, allowInsecureHttp);
+    aliases.token_endpoint === undefined ? undefined : parseEndpointUrl(aliases.token_endpoint, allowInsecureHttp);
   if (typeof tokenUrl === 'string') return { kind: 'unusable', fault: `names no usable token_endpoint: ${tokenUrl}` };
   if (typeof mtlsTokenUrl === 'string')
     return {
       kind: 'unusable',
       fault: `names no usable token_endpoint for clients with a certificate: ${mtlsTokenUrl}`,
     };
-  const methods = readNames(document.token_endpoint_auth_methods_supported);
-  const signingAlgorithms = readNames(document.token_endpoint_auth_signing_alg_values_supported);
+  const methods = parseNames(document.token_endpoint_auth_methods_supported);
+  const signingAlgorithms = parseNames(document.token_endpoint_auth_signing_alg_values_supported);
   return { kind: 'read', metadata: { tokenUrl, mtlsTokenUrl, methods, signingAlgorithms } };
 }
 
 /** Of one way of client authentication. */
-interface Used {
+interface UsedClientAuth {
   readonly method: string;
   readonly algorithm: string | undefined;
 }
 
 /** What the server does not say to support, in words; undefined when nothing is amiss or nothing is stated. */
-export function describeMismatch({ methods, signingAlgorithms }: ServerMetadata, used: Used): string | undefined {
+export function describeUnsupportedAuth(
+  { methods, signingAlgorithms }: ServerMetadata,
+  used: UsedClientAuth,
+): string | undefined {
   const { method, algorithm } = used;
   // To the client a self-signed certificate is no other method (RFC 8705 §2.2).
   const names = method === 'tls_client_auth' ? [method, 'self_signed_tls_client_auth'] : [method];
   if (methods !== undefined && !names.some((name) => methods.includes(name)))
-    return `auth.method is ${method}, and the authorization server lists ${shownList(methods)}`;
+    return `auth.method is ${method}, and the authorization server lists ${quoteList(methods)}`;
   if (signingAlgorithms !== undefined && algorithm !== undefined && !signingAlgorithms.includes(algorithm))
-    return `the assertion is signed with ${algorithm}, and the authorization server lists ${shownList(signingAlgorithms)}`;
+    return `the assertion is signed with ${algorithm}, and the authorization server lists ${quoteList(signingAlgorithms)}`;
   return undefined;
 }
 
 /** A URL that a client may send its credentials to, or words. */
-function readEndpoint(value: unknown, allowInsecureHttp: boolean): URL | string {
+function parseEndpointUrl(value: unknown, allowInsecureHttp: boolean): URL | string {
   if (typeof value !== 'string') return 'it is not there';
-  if (!/^https?:\/\/[^\s\\]+$/i.test(value) || !URL.canParse(value)) return `${shown(value)} is no absolute https: URL`;
+  if (!/^https?:\/\/[^\s\\]+$/i.test(value) || !URL.canParse(value))
+    return `${quoteValue(value)} is no absolute https: URL`;
   const url = new URL(value);
   if (url.username !== '' || url.password !== '' || url.hash !== '')
     return `${url.host} has user information or a fragment in its URL`;
@@ -89,20 +93,20 @@ function readEndpoint(value: unknown, allowInsecureHttp: boolean): URL | string 
   return isSafe ? url : `${url.host} is to be reached by http:, which is accepted for loopback hosts only`;
 }
 
-function readNames(value: unknown): readonly string[] | undefined {
+function parseNames(value: unknown): readonly string[] | undefined {
   if (!Array.isArray(value)) return undefined;
   return (value as unknown[]).filter((name) => typeof name === 'string');
 }
 
 /** The server's own words, on one line and without what could pass for something else. */
-function shown(value: unknown): string {
+function quoteValue(value: unknown): string {
   return typeof value === 'string'
-    ? JSON.stringify(value.slice(0, LONGEST_SHOWN)).replace(/[^\x20-\x7e]/g, '?')
+    ? JSON.stringify(value.slice(0, MAX_QUOTED_VALUE_CHARS)).replace(/[^\x20-\x7e]/g, '?')
     : 'nothing';
 }
 
-function shownList(names: readonly string[]): string {
-  return names.length === 0 ? 'none' : shown(names.join(', ')).slice(1, -1);
+function quoteList(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : quoteValue(names.join(', ')).slice(1, -1);
 }
 
 function parseObject(body: string): Readonly<Record<string, unknown>> | undefined {

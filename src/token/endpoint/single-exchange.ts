@@ -6,17 +6,17 @@ import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
 import type { Clock } from '../../platform/clock.ts';
 import { buildEgressConnector } from '../../platform/egress/connector.ts';
-import type { Egress } from '../../platform/egress/egress.ts';
+import type { ProxySelector } from '../../platform/egress/egress.ts';
 import { Client, request } from '../../platform/undici.ts';
 
-export interface SingleExchange {
+export interface SingleRequest {
   readonly url: URL;
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   /** For `https:`. */
   readonly secureContext: SecureContext | undefined;
-  readonly egress: Egress;
+  readonly egress: ProxySelector;
   readonly clock: Pick<Clock, 'after'>;
   /** Longest time for the connection to open, milliseconds. */
   readonly timeoutMs: number;
@@ -28,8 +28,8 @@ export interface SingleExchange {
  * Resolves with what `read` makes of the answer; redirects are not followed.
  * @throws errors of undici, Node and `read`; ProxyFault
  */
-export async function exchangeOnce<T>(
-  exchange: SingleExchange,
+export async function sendSingleRequest<T>(
+  exchange: SingleRequest,
   read: (answer: Dispatcher.ResponseData) => Promise<T>,
 ): Promise<T> {
   const { url, method, headers, body, signal, secureContext, egress, clock, timeoutMs } = exchange;
@@ -59,7 +59,7 @@ export async function exchangeOnce<T>(
 }
 
 /** The whole body as text; undefined when it is longer than the bound. */
-export async function readBounded(body: AsyncIterable<Buffer>, largestBytes: number): Promise<string | undefined> {
+export async function readBoundedText(body: AsyncIterable<Buffer>, largestBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {

@@ -4,11 +4,11 @@
  * Not oauth4webapi: of this it checks the least (any string passes as a token, `3600abc` as a life), and its errors
  * carry the token in `cause`, so that every use of it needs the same bounds and checks around it.
  */
-import { readHttpDate } from '../../platform/http-date.ts';
+import { parseHttpDate } from '../../platform/http-date.ts';
 import { createRedact, type Redact } from '../../platform/secret-forms.ts';
 
 /** What one request to the token endpoint came to. No `detail` holds a token, a secret or a raw body. */
-export type TokenAnswer =
+export type TokenRequestResult =
   | {
       readonly kind: 'ok';
       /** Consists of RFC 6750 §2.1 `b64token` characters only. */
@@ -22,23 +22,23 @@ export type TokenAnswer =
       readonly kind: 'rejected';
       /** The OAuth error code, if the server named one. */
       readonly error?: string;
-    } & Failed)
+    } & FailureDetail)
   | ({
       readonly kind: 'unavailable';
       /** The endpoint's own `Retry-After`, milliseconds. */
       readonly retryAfterMs?: number;
-    } & Failed)
+    } & FailureDetail)
   /** A success that is none. */
-  | ({ readonly kind: 'malformed' } & Failed);
+  | ({ readonly kind: 'malformed' } & FailureDetail);
 
-interface Failed {
+interface FailureDetail {
   readonly detail: string;
   /** Who has asked, if it was not this process. */
   readonly from?: string;
 }
 
 /** One that brought no token. */
-export type FailedAnswer = Exclude<TokenAnswer, { kind: 'ok' }>;
+export type TokenRequestFailure = Exclude<TokenRequestResult, { kind: 'ok' }>;
 
 /** The life of a token whose answer does not state one (RFC 6749 §5.1 leaves that to documentation): 300 s. */
 export const DEFAULT_LIFETIME_MS = 300_000;
@@ -51,7 +51,7 @@ const LONGEST_LIFETIME_MS = 365 * 24 * 3_600_000;
 const LONGEST_TOKEN = 16 * 1024;
 const LONGEST_ERROR_CODE = 100;
 /** A shorter one would be found in words by chance. */
-const SHORTEST_TOKEN = 8;
+const SHORTEST_REDACTED_TOKEN = 8;
 
 const B64_TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 const DECIMAL = /^\d+(\.\d+)?$/;
@@ -59,40 +59,46 @@ const DECIMAL = /^\d+(\.\d+)?$/;
 const NOT_ERROR_CHARACTER = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
 
 /** What a server may echo of what it knows. */
-export interface Confidence {
+export interface EchoFilter {
   /** The client's credential in every encoding. It must not be part of the access token, which is sent to the upstream. */
-  readonly proofs: readonly string[];
+  readonly credentialForms: readonly string[];
   /** Takes what was sent in confidence out of a text. */
   readonly redact: Redact;
   /** Scopes asked for, separated by blanks: these names are no echo. */
-  readonly askedScope: string | undefined;
+  readonly requestedScope: string | undefined;
 }
 
-const NOTHING_SENT: Confidence = { proofs: [], redact: (text) => text, askedScope: undefined };
+const EMPTY_ECHO_FILTER: EchoFilter = { credentialForms: [], redact: (text) => text, requestedScope: undefined };
 
 /** Checks the body of a 200. Never throws. No text of the result but the token holds what was sent in confidence, or the token. */
-export function readGrant(body: string, { proofs, redact, askedScope }: Confidence = NOTHING_SENT): TokenAnswer {
+export function parseTokenResponse(
+  body: string,
+  { credentialForms, redact, requestedScope }: EchoFilter = EMPTY_ECHO_FILTER,
+): TokenRequestResult {
   const answer = parseObject(body);
-  if (answer === undefined) return malformed('a body that is not a JSON object');
+  if (answer === undefined) return createMalformedResult('a body that is not a JSON object');
   const { access_token: value, token_type: type, expires_in: expiresIn, scope = null } = answer;
-  if (typeof value !== 'string' || value === '') return malformed('no access_token');
+  if (typeof value !== 'string' || value === '') return createMalformedResult('no access_token');
   if (value.length > LONGEST_TOKEN)
-    return malformed(`an access_token of more than ${String(LONGEST_TOKEN)} characters`);
-  if (proofs.some((proof) => value.includes(proof)))
-    return malformed('an access_token that contains the credential of the client');
-  if (!B64_TOKEN.test(value)) return malformed('an access_token with characters that a bearer token may not have');
-  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return malformed('a token_type other than Bearer');
-  const lifetimeMs = readLifetimeMs(expiresIn);
-  if (lifetimeMs === undefined) return malformed('an expires_in that is not a number of seconds, 1 or more');
-  if (scope !== null && typeof scope !== 'string') return malformed('a scope that is not a string');
-  const shown = scope === null || scope === '' ? undefined : redactScope(scope, value, redact, askedScope);
+    return createMalformedResult(`an access_token of more than ${String(LONGEST_TOKEN)} characters`);
+  if (credentialForms.some((proof) => value.includes(proof)))
+    return createMalformedResult('an access_token that contains the credential of the client');
+  if (!B64_TOKEN.test(value))
+    return createMalformedResult('an access_token with characters that a bearer token may not have');
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
+    return createMalformedResult('a token_type other than Bearer');
+  const lifetimeMs = parseLifetimeMs(expiresIn);
+  if (lifetimeMs === undefined)
+    return createMalformedResult('an expires_in that is not a number of seconds, 1 or more');
+  if (scope !== null && typeof scope !== 'string') return createMalformedResult('a scope that is not a string');
+  const shown = scope === null || scope === '' ? undefined : redactScope(scope, value, redact, requestedScope);
   return { kind: 'ok', value, lifetimeMs, scope: shown };
 }
 
 function redactScope(scope: string, token: string, redact: Redact, askedScope = ''): string {
   const asked = new Set(askedScope.split(' '));
   if (scope.split(' ').every((name) => asked.has(name))) return scope;
-  return redact(token.length < SHORTEST_TOKEN ? scope : createRedact([token])(scope));
+  return redact(token.length < SHORTEST_REDACTED_TOKEN ? scope : createRedact([token])(scope));
 }
 
 /**
@@ -100,7 +106,7 @@ function redactScope(scope: string, token: string, redact: Redact, askedScope = 
  * undefined when there is none. `error_description` is left out: free text may echo what was sent.
  * @param redact takes out what was sent in confidence, should the code echo it
  */
-export function readOAuthError(body: string, redact: Redact): string | undefined {
+export function parseOAuthError(body: string, redact: Redact): string | undefined {
   const code = parseObject(body)?.error;
   if (typeof code !== 'string') return undefined;
   // Before and behind: a secret may hold such characters, and may be hidden between them.
@@ -113,16 +119,16 @@ export function readOAuthError(body: string, redact: Redact): string | undefined
  * as 0; undefined when absent or unreadable.
  * @param wallNow epoch milliseconds
  */
-export function readRetryAfterMs(field: string | readonly string[] | undefined, wallNow: number): number | undefined {
+export function parseRetryAfterMs(field: string | readonly string[] | undefined, wallNow: number): number | undefined {
   if (typeof field !== 'string') return undefined;
   const text = field.trim();
   if (/^\d{1,10}$/.test(text)) return Number(text) * 1000;
-  const at = readHttpDate(text, wallNow);
+  const at = parseHttpDate(text, wallNow);
   return at === undefined ? undefined : Math.max(0, at - wallNow);
 }
 
 /** Some servers quote the number. */
-function readLifetimeMs(expiresIn: unknown): number | undefined {
+function parseLifetimeMs(expiresIn: unknown): number | undefined {
   if (expiresIn === undefined || expiresIn === null) return DEFAULT_LIFETIME_MS;
   const seconds = typeof expiresIn === 'string' && DECIMAL.test(expiresIn) ? Number(expiresIn) : expiresIn;
   if (typeof seconds !== 'number' || !(seconds * 1000 >= SHORTEST_LIFETIME_MS)) return undefined;
@@ -144,6 +150,6 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function malformed(found: string): TokenAnswer {
+function createMalformedResult(found: string): TokenRequestResult {
   return { kind: 'malformed', detail: `the token endpoint answered 200 with ${found}` };
 }

@@ -17,7 +17,7 @@ export function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
 }
 
 /** Resolves after `delayMs`, and at once when the signal is aborted. */
-export function pause(clock: Pick<Clock, 'after'>, delayMs: number, signal: AbortSignal): Promise<void> {
+export function abortableDelay(clock: Pick<Clock, 'after'>, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const wake = (): void => {
       cancel();

@@ -10,38 +10,38 @@ export interface InvalidationCooldown {
   /** When the last refresh caused by a 401 began; undefined before the first. */
   readonly refreshedAt: number | undefined;
   /** The token that came of it, until its verdict is in: refused or accepted. */
-  readonly onTrial: number | undefined;
+  readonly unverifiedSerial: number | undefined;
 }
 
 const LONGEST_COOLDOWN_MS = 300_000;
 
 export function createInvalidationCooldown(baseMs: number): InvalidationCooldown {
-  return { baseMs, cooldownMs: baseMs, refreshedAt: undefined, onTrial: undefined };
+  return { baseMs, cooldownMs: baseMs, refreshedAt: undefined, unverifiedSerial: undefined };
 }
 
 /** Whether a refresh caused by a 401 may begin at `now`. */
-export function mayRefresh({ refreshedAt, cooldownMs }: InvalidationCooldown, now: number): boolean {
+export function canRefresh({ refreshedAt, cooldownMs }: InvalidationCooldown, now: number): boolean {
   return refreshedAt === undefined || now - refreshedAt >= cooldownMs;
 }
 
 /** A 401 came for the token with this serial. Further 401s for the same one change nothing. */
-export function noteRefused(state: InvalidationCooldown, serial: number): InvalidationCooldown {
-  if (serial !== state.onTrial) return state;
+export function recordRefused(state: InvalidationCooldown, serial: number): InvalidationCooldown {
+  if (serial !== state.unverifiedSerial) return state;
   const cooldownMs = Math.max(state.cooldownMs, Math.min(state.cooldownMs * 2, LONGEST_COOLDOWN_MS));
-  return { ...state, cooldownMs, onTrial: undefined };
+  return { ...state, cooldownMs, unverifiedSerial: undefined };
 }
 
 /** A refresh caused by a 401 begins. */
-export function noteRefreshBegun(state: InvalidationCooldown, now: number): InvalidationCooldown {
-  return { ...state, refreshedAt: now, onTrial: undefined };
+export function recordRefreshStart(state: InvalidationCooldown, now: number): InvalidationCooldown {
+  return { ...state, refreshedAt: now, unverifiedSerial: undefined };
 }
 
 /** A suspect token has been replaced by the one with this serial. */
-export function noteReplaced(state: InvalidationCooldown, serial: number): InvalidationCooldown {
-  return { ...state, onTrial: serial };
+export function recordReplaced(state: InvalidationCooldown, serial: number): InvalidationCooldown {
+  return { ...state, unverifiedSerial: serial };
 }
 
 /** The upstream took a replay: it takes tokens, whatever it refused before. */
-export function noteAccepted(state: InvalidationCooldown): InvalidationCooldown {
-  return { ...state, cooldownMs: state.baseMs, onTrial: undefined };
+export function recordAccepted(state: InvalidationCooldown): InvalidationCooldown {
+  return { ...state, cooldownMs: state.baseMs, unverifiedSerial: undefined };
 }

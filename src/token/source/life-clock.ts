@@ -12,11 +12,11 @@ const JITTER_MS = 50;
  * Never goes back. It knows of a jump only what the wall clock showed between two readings: a clock set back and a suspend
  * with no reading in between cancel each other out, so it is to be read now and then.
  */
-export class LifeClock {
+export class SuspendAwareClock {
   readonly #clock: Pick<Clock, 'now' | 'wallNow'>;
   /** Wall time less monotonic time, as of the last jump. */
   #offsetMs: number;
-  #unseenMs = 0;
+  #suspendedMs = 0;
 
   constructor(clock: Pick<Clock, 'now' | 'wallNow'>) {
     this.#clock = clock;
@@ -29,8 +29,8 @@ export class LifeClock {
     const jumpMs = this.#clock.wallNow() - now - this.#offsetMs;
     if (Math.abs(jumpMs) > JITTER_MS) {
       this.#offsetMs += jumpMs;
-      this.#unseenMs += Math.max(0, jumpMs);
+      this.#suspendedMs += Math.max(0, jumpMs);
     }
-    return now + this.#unseenMs;
+    return now + this.#suspendedMs;
   }
 }

@@ -4,29 +4,29 @@
  */
 
 /** Others waited for, one after the other. */
-const MOST_ASKERS = 3;
+const MAX_REPLICAS_AWAITED = 3;
 
-export class Patience {
-  readonly #eachMs: number;
-  readonly #until: number;
-  #asker: string | undefined;
-  #askerUntil: number;
+export class WaitBudget {
+  readonly #perReplicaMs: number;
+  readonly #deadlineAt: number;
+  #replica: string | undefined;
+  #replicaDeadlineAt: number;
 
   /** @param eachMs for one of them, milliseconds */
   constructor(eachMs: number, now: number) {
-    this.#eachMs = eachMs;
-    this.#askerUntil = now + eachMs;
-    this.#until = now + eachMs * MOST_ASKERS;
+    this.#perReplicaMs = eachMs;
+    this.#replicaDeadlineAt = now + eachMs;
+    this.#deadlineAt = now + eachMs * MAX_REPLICAS_AWAITED;
   }
 
-  lasts(now: number): boolean {
-    return now < Math.min(this.#askerUntil, this.#until);
+  hasTimeLeft(now: number): boolean {
+    return now < Math.min(this.#replicaDeadlineAt, this.#deadlineAt);
   }
 
   /** The one who asks now, by name; a new one is given time of its own. */
-  waitFor(asker: string, now: number): void {
-    if (asker === this.#asker) return;
-    this.#asker = asker;
-    this.#askerUntil = now + this.#eachMs;
+  extendForReplica(asker: string, now: number): void {
+    if (asker === this.#replica) return;
+    this.#replica = asker;
+    this.#replicaDeadlineAt = now + this.#perReplicaMs;
   }
 }

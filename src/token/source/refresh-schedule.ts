@@ -2,7 +2,7 @@
  * When a token may still be sent, when its successor is asked for, and how long to wait after a failure.
  * Pure: instants come in as arguments, chance as a number in [0, 1).
  */
-import type { FailedAnswer } from '../endpoint/token-answer.ts';
+import type { TokenRequestFailure } from '../endpoint/token-answer.ts';
 import type { Token } from '../token.ts';
 
 /** The part of a life that is left for the flight to the upstream, at most `LONGEST_MARGIN_MS`. */
@@ -51,20 +51,20 @@ export function chooseRefreshDelayMs(lifetimeMs: number, random: number): number
 }
 
 /** When a token endpoint that failed may be asked again, milliseconds from the failure. */
-export interface RetryDelays {
+export interface TokenRetryDelays {
   /** For somebody who waits for a token. */
   readonly eagerMs: number;
   /** While nobody does; no shorter. */
   readonly idleMs: number;
 }
 
-export interface FailureFacts {
+export interface TokenFailureFacts {
   /** In a row, this one included. */
   readonly failures: number;
   /** False: full jitter below a ceiling that doubles from 1 s. True: a probe now and then. */
-  readonly isOpen: boolean;
+  readonly isCircuitOpen: boolean;
   /** How long the failed request took. */
-  readonly tookMs: number;
+  readonly requestDurationMs: number;
   /** In [0, 1). */
   readonly random: number;
 }
@@ -73,27 +73,27 @@ export interface FailureFacts {
  * A wait that the endpoint states is kept when longer, up to 300 s, whoever waits; after a rejection it is 60 s for all,
  * since whoever was refused stays refused until somebody acts.
  */
-export function chooseRetryDelays(failure: FailedAnswer, facts: FailureFacts): RetryDelays {
+export function chooseRetryDelays(failure: TokenRequestFailure, facts: TokenFailureFacts): TokenRetryDelays {
   if (failure.kind === 'rejected') return { eagerMs: REJECTED_WAIT_MS, idleMs: REJECTED_WAIT_MS };
   const statedMs = failure.kind === 'unavailable' ? (failure.retryAfterMs ?? 0) : 0;
   const leastMs = Math.min(statedMs, LONGEST_STATED_WAIT_MS);
-  const { eagerMs, idleMs } = facts.isOpen ? chooseProbeDelays(facts) : chooseBackoff(facts);
+  const { eagerMs, idleMs } = facts.isCircuitOpen ? chooseProbeDelays(facts) : chooseBackoff(facts);
   // Somebody else's backoff has begun earlier, and whoever asks after it asks for all.
   if (failure.from !== undefined && leastMs > 0) return { eagerMs: leastMs, idleMs: Math.max(idleMs, leastMs) };
   return { eagerMs: Math.max(eagerMs, leastMs), idleMs: Math.max(idleMs, leastMs) };
 }
 
-function chooseBackoff({ failures, random }: FailureFacts): RetryDelays {
+function chooseBackoff({ failures, random }: TokenFailureFacts): TokenRetryDelays {
   const ceilingMs = Math.min(LONGEST_EAGER_MS, FIRST_BACKOFF_CEILING_MS * 2 ** (failures - 1));
   const backoffMs = SHORTEST_BACKOFF_MS + random * (ceilingMs - SHORTEST_BACKOFF_MS);
   return { eagerMs: backoffMs, idleMs: backoffMs };
 }
 
 /** Spread, so that a fleet that lost its endpoint together does not probe it together. */
-function chooseProbeDelays({ tookMs, random }: FailureFacts): RetryDelays {
+function chooseProbeDelays({ requestDurationMs, random }: TokenFailureFacts): TokenRetryDelays {
   const apartMs = LONGEST_EAGER_MS - random * EAGER_SPREAD_MS;
   return {
-    eagerMs: Math.max(SHORTEST_PAUSE_MS, apartMs - tookMs),
+    eagerMs: Math.max(SHORTEST_PAUSE_MS, apartMs - requestDurationMs),
     idleMs: LONGEST_IDLE_MS - random * IDLE_SPREAD_MS,
   };
 }

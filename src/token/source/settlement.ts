@@ -1,11 +1,11 @@
 /** What a turn at the supply came to, and the event that tells of it. Pure. */
 import type { SidecarEvent } from '../../telemetry/events.ts';
-import type { Fetched } from './supply.ts';
+import type { DeclinableFetchResult } from './supply.ts';
 
 /** All but what leaves everything as it was. */
-export type Settlement = Exclude<Fetched, { kind: 'declined' }>;
+export type TokenFetchResult = Exclude<DeclinableFetchResult, { kind: 'declined' }>;
 
-export interface SettlementFacts {
+export interface TokenFetchFacts {
   readonly credential: string;
   readonly durationMs: number;
   /** When the next request is due, milliseconds from now; undefined when nothing is planned. */
@@ -15,7 +15,7 @@ export interface SettlementFacts {
 }
 
 /** Only a request of this process counts as one. */
-export function describeSettlement(settled: Settlement, facts: SettlementFacts): SidecarEvent {
+export function createTokenEvent(settled: TokenFetchResult, facts: TokenFetchFacts): SidecarEvent {
   const { credential, durationMs, nextInMs, wallNow } = facts;
   const next = nextInMs === undefined ? {} : { nextInMs };
   if (settled.kind === 'found') {

@@ -3,8 +3,8 @@
  * endpoint, a file of an earlier run or a store that neighbours share, each wrapped around the next.
  */
 import type { Cancel } from '../../platform/clock.ts';
-import type { KeptToken } from '../store/sealed-token.ts';
-import type { TokenAnswer } from '../endpoint/token-answer.ts';
+import type { StoredToken } from '../store/sealed-token.ts';
+import type { TokenRequestResult } from '../endpoint/token-answer.ts';
 import type { CredentialFault, Token } from '../token.ts';
 
 /** Why a token is asked for. */
@@ -19,24 +19,24 @@ export interface TokenNeed {
 }
 
 /** A token that had been asked for before, by an earlier run or by a neighbour. */
-export interface Found {
+export interface ReusedToken {
   readonly kind: 'found';
-  readonly token: KeptToken;
+  readonly token: StoredToken;
   readonly from: string;
 }
 
-export type Fetched =
-  | TokenAnswer
-  | Found
+export type DeclinableFetchResult =
+  | TokenRequestResult
+  | ReusedToken
   /** Only to `rotated`: the new credentials were refused, and nothing changes. */
   | { readonly kind: 'declined' };
 
 /** Must settle in bounded time; what is thrown is never shown. */
-export type FetchToken = (need: TokenNeed, signal: AbortSignal) => Promise<Fetched>;
+export type FetchToken = (need: TokenNeed, signal: AbortSignal) => Promise<DeclinableFetchResult>;
 
-export interface TokenSupply {
+export interface TokenFetcher {
   readonly fetch: FetchToken;
   /** Calls `onNews` each time that there are credentials worth a token request of their own, until it is cancelled. */
-  watch(onNews: () => void): Cancel;
-  fault(): CredentialFault | undefined;
+  watchCredentials(onNews: () => void): Cancel;
+  credentialFault(): CredentialFault | undefined;
 }

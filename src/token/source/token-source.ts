@@ -5,28 +5,28 @@
  */
 import { abortable } from './abortable.ts';
 import { findMissingScopes } from '../endpoint/granted-scope.ts';
-import { createInvalidationCooldown, mayRefresh, noteAccepted } from './invalidation.ts';
-import { noteRefreshBegun, noteRefused, noteReplaced } from './invalidation.ts';
+import { createInvalidationCooldown, canRefresh, recordAccepted } from './invalidation.ts';
+import { recordRefreshStart, recordRefused, recordReplaced } from './invalidation.ts';
 import type { InvalidationCooldown } from './invalidation.ts';
-import { LifeClock } from './life-clock.ts';
+import { SuspendAwareClock } from './life-clock.ts';
 import { isUsable } from './refresh-schedule.ts';
-import { Renewal } from './renewal.ts';
-import type { RenewalOptions } from './renewal.ts';
+import { TokenRefresher } from './renewal.ts';
+import type { TokenRefresherOptions } from './renewal.ts';
 import type { TokenNeed } from './supply.ts';
-import type { Token, TokenSource, TokenState, UnauthorizedVerdict } from '../token.ts';
+import type { Token, TokenSource, TokenState, UnauthorizedDecision } from '../token.ts';
 
-export interface TokenSourceOptions extends RenewalOptions {
+export interface TokenSourceOptions extends TokenRefresherOptions {
   /** Scopes asked for, separated by blanks. */
   readonly scope: string | undefined;
   /** Least time between two refreshes caused by a 401, before it doubles; milliseconds. */
   readonly invalidationCooldownMs: number;
 }
 
-const REPLAY: UnauthorizedVerdict = { kind: 'replay' };
-const PASS_THROUGH: UnauthorizedVerdict = { kind: 'pass-through' };
+const REPLAY: UnauthorizedDecision = { kind: 'replay' };
+const PASS_THROUGH: UnauthorizedDecision = { kind: 'pass-through' };
 
 /** The held token's standing with the upstream. */
-type Standing =
+type HeldTokenStatus =
   | 'good'
   /** Refused with 401, its refresh under way: withheld. */
   | 'withheld'
@@ -40,93 +40,93 @@ export function createTokenSource(options: TokenSourceOptions): TokenSource {
 
 class HeldTokenSource implements TokenSource {
   readonly #options: TokenSourceOptions;
-  readonly #life: LifeClock;
-  readonly #renewal: Renewal;
+  readonly #clock: SuspendAwareClock;
+  readonly #refresher: TokenRefresher;
   #held: Token | undefined;
-  #standing: Standing = 'good';
+  #status: HeldTokenStatus = 'good';
   #missingScopes: readonly string[] = [];
   #cooldown: InvalidationCooldown;
 
   constructor(options: TokenSourceOptions) {
     this.#options = options;
-    this.#life = new LifeClock(options.clock);
+    this.#clock = new SuspendAwareClock(options.clock);
     this.#cooldown = createInvalidationCooldown(options.invalidationCooldownMs);
-    this.#renewal = new Renewal(options, this.#life, {
-      need: () => this.#need(),
-      take: (token) => this.#take(token),
-      endure: () => {
-        if (this.#standing === 'withheld') this.#standing = 'doubtful';
+    this.#refresher = new TokenRefresher(options, this.#clock, {
+      currentNeed: () => this.#currentNeed(),
+      onTokenReceived: (token) => this.#hold(token),
+      onRefreshFailed: () => {
+        if (this.#status === 'withheld') this.#status = 'doubtful';
       },
     });
   }
 
   start(): void {
-    this.#renewal.start();
-    this.seek();
+    this.#refresher.start();
+    this.requestIfMissing();
   }
 
-  seek(): void {
-    if (this.#alive() === undefined) this.#renewal.attempt();
+  requestIfMissing(): void {
+    if (this.#unexpired() === undefined) this.#refresher.joinOrStart();
   }
 
   stop(): void {
-    this.#renewal.stop();
+    this.#refresher.stop();
   }
 
   current(): Token | undefined {
-    return this.#standing === 'withheld' ? undefined : this.#alive();
+    return this.#status === 'withheld' ? undefined : this.#unexpired();
   }
 
-  usable(signal: AbortSignal): Promise<Token> {
+  waitForToken(signal: AbortSignal): Promise<Token> {
     const token = this.current();
     return token === undefined ? this.#awaitToken(signal) : Promise.resolve(token);
   }
 
-  async unauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedVerdict> {
+  async handleUnauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedDecision> {
     signal.throwIfAborted();
-    if (this.#holdsNewer(token)) return REPLAY;
-    const refresh = this.#refreshFor(token);
+    if (this.#hasNewer(token)) return REPLAY;
+    const refresh = this.#findRefreshFor(token);
     if (refresh === undefined) return PASS_THROUGH;
     await abortable(refresh, signal);
-    return this.#holdsNewer(token) ? REPLAY : PASS_THROUGH;
+    return this.#hasNewer(token) ? REPLAY : PASS_THROUGH;
   }
 
-  accepted(token: Token): void {
-    if (token.serial >= (this.#cooldown.onTrial ?? this.#held?.serial ?? 0))
-      this.#cooldown = noteAccepted(this.#cooldown);
+  confirmAccepted(token: Token): void {
+    if (token.serial >= (this.#cooldown.unverifiedSerial ?? this.#held?.serial ?? 0))
+      this.#cooldown = recordAccepted(this.#cooldown);
   }
 
   state(): TokenState {
-    const token = this.#alive();
+    const token = this.#unexpired();
     return {
       credential: this.#options.credential,
-      status: token === undefined ? 'none' : this.#standing === 'good' ? 'valid' : 'suspect',
+      status: token === undefined ? 'none' : this.#status === 'good' ? 'valid' : 'suspect',
       serial: this.#held?.serial ?? 0,
       scope: token?.scope,
       expiresWallAt: token?.expiresWallAt,
-      validForMs: token && token.expiresAt - this.#life.now(),
+      validForMs: token && token.expiresAt - this.#clock.now(),
       missingScopes: this.#missingScopes,
-      credentialFault: this.#options.supply.fault(),
-      started: this.#held !== undefined,
-      ...this.#renewal.state(),
+      credentialFault: this.#options.fetcher.credentialFault(),
+      hasHadToken: this.#held !== undefined,
+      ...this.#refresher.state(),
     };
   }
 
-  #alive(): Token | undefined {
+  #unexpired(): Token | undefined {
     const held = this.#held;
-    return held !== undefined && isUsable(held, this.#life.now()) ? held : undefined;
+    return held !== undefined && isUsable(held, this.#clock.now()) ? held : undefined;
   }
 
-  #need(): TokenNeed {
-    const held = this.#alive();
+  #currentNeed(): TokenNeed {
+    const held = this.#unexpired();
     if (held === undefined) return { reason: 'first', held };
-    return { reason: this.#standing === 'good' ? 'renewal' : 'unauthorized', held };
+    return { reason: this.#status === 'good' ? 'renewal' : 'unauthorized', held };
   }
 
-  #take(token: Token): void {
-    if (this.#standing !== 'good') this.#cooldown = noteReplaced(this.#cooldown, token.serial);
+  #hold(token: Token): void {
+    if (this.#status !== 'good') this.#cooldown = recordReplaced(this.#cooldown, token.serial);
     this.#held = token;
-    this.#standing = 'good';
+    this.#status = 'good';
     this.#compareScopes(token);
   }
 
@@ -138,7 +138,7 @@ class HeldTokenSource implements TokenSource {
     if (hasChanged) observe({ kind: 'token-scopes-missing', credential, missing });
   }
 
-  #holdsNewer(than: Token): boolean {
+  #hasNewer(than: Token): boolean {
     const token = this.current();
     return token !== undefined && token.serial > than.serial;
   }
@@ -146,24 +146,24 @@ class HeldTokenSource implements TokenSource {
   async #awaitToken(signal: AbortSignal): Promise<Token> {
     for (let token = this.current(); ; token = this.current()) {
       if (token !== undefined) return token;
-      const attempt = this.#renewal.attempt();
+      const attempt = this.#refresher.joinOrStart();
       if (attempt.kind === 'refused') throw attempt.error;
       await abortable(attempt.done, signal);
     }
   }
 
   /** The refresh that a 401 for `token` has to wait for; undefined when there is to be none. */
-  #refreshFor(token: Token): Promise<void> | undefined {
+  #findRefreshFor(token: Token): Promise<void> | undefined {
     // An older token, or one that has ended meanwhile: what is asked for anyway replaces it.
-    if (token.serial !== this.#alive()?.serial) return this.#join();
-    this.#cooldown = noteRefused(this.#cooldown, token.serial);
-    switch (this.#standing) {
+    if (token.serial !== this.#unexpired()?.serial) return this.#joinRefresh();
+    this.#cooldown = recordRefused(this.#cooldown, token.serial);
+    switch (this.#status) {
       case 'withheld':
-        return this.#renewal.underWay;
+        return this.#refresher.pendingRequest;
       case 'doubtful':
         return undefined;
       case 'good':
-        return mayRefresh(this.#cooldown, this.#life.now()) ? this.#invalidate() : undefined;
+        return canRefresh(this.#cooldown, this.#clock.now()) ? this.#invalidate() : undefined;
     }
   }
 
@@ -171,14 +171,14 @@ class HeldTokenSource implements TokenSource {
   #invalidate(): Promise<void> | undefined {
     const { credential, observe } = this.#options;
     observe({ kind: 'token-invalidated', credential, reason: 'unauthorized' });
-    const refresh = this.#join();
-    this.#standing = refresh === undefined ? 'doubtful' : 'withheld';
-    if (refresh !== undefined) this.#cooldown = noteRefreshBegun(this.#cooldown, this.#life.now());
+    const refresh = this.#joinRefresh();
+    this.#status = refresh === undefined ? 'doubtful' : 'withheld';
+    if (refresh !== undefined) this.#cooldown = recordRefreshStart(this.#cooldown, this.#clock.now());
     return refresh;
   }
 
-  #join(): Promise<void> | undefined {
-    const attempt = this.#renewal.attempt();
+  #joinRefresh(): Promise<void> | undefined {
+    const attempt = this.#refresher.joinOrStart();
     return attempt.kind === 'under-way' ? attempt.done : undefined;
   }
 }

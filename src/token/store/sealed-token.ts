@@ -6,7 +6,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 /** What is kept of a token. Wall instants, since they have to outlive the process; epoch milliseconds. */
-export interface KeptToken {
+export interface StoredToken {
   readonly value: string;
   /** Undefined: unknown. */
   readonly scope: string | undefined;
@@ -31,14 +31,14 @@ const SALT_BYTES = 16;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Names the layout below, in the clear and in the derivation: a later layout never opens as this one. */
-const LAYOUT = 'bst1';
-const SEALED = /^bst1\.([A-Za-z0-9_-]+)$/;
+const FORMAT = 'bst1';
+const SEALED_PATTERN = /^bst1\.([A-Za-z0-9_-]+)$/;
 
 /**
  * One line of printable ASCII. Salt and nonce are fresh each time, so that no pair of key and nonce comes twice.
  * @param keyMaterial the client secret or the private key, as bytes or text; whoever lacks it learns only the length
  */
-export function sealToken(token: KeptToken, binding: TokenBinding, keyMaterial: string | Uint8Array): string {
+export function sealToken(token: StoredToken, binding: TokenBinding, keyMaterial: string | Uint8Array): string {
   const { value, scope, obtainedWallAt, expiresWallAt } = token;
   return sealText(JSON.stringify([value, scope ?? null, obtainedWallAt, expiresWallAt]), binding, keyMaterial);
 }
@@ -48,9 +48,9 @@ export function openToken(
   sealed: string,
   binding: TokenBinding,
   keyMaterial: string | Uint8Array,
-): KeptToken | undefined {
+): StoredToken | undefined {
   const plain = openText(sealed, binding, keyMaterial);
-  return plain === undefined ? undefined : readKept(plain);
+  return plain === undefined ? undefined : parseStoredToken(plain);
 }
 
 /** As `sealToken`, for what is to be told of a token that is none: a text that `openToken` cannot mistake for one. */
@@ -58,21 +58,21 @@ export function sealText(plain: string, binding: TokenBinding, keyMaterial: stri
   const salt = randomBytes(SALT_BYTES);
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, deriveKey(keyMaterial, salt), nonce, { authTagLength: TAG_BYTES });
-  cipher.setAAD(describeBinding(binding));
+  cipher.setAAD(serializeBinding(binding));
   const sealed = Buffer.concat([salt, nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-  return `${LAYOUT}.${sealed.toString('base64url')}`;
+  return `${FORMAT}.${sealed.toString('base64url')}`;
 }
 
 /** What `sealText` was given, or undefined as for `openToken`. */
 export function openText(sealed: string, binding: TokenBinding, keyMaterial: string | Uint8Array): string | undefined {
-  const encoded = SEALED.exec(sealed)?.[1];
+  const encoded = SEALED_PATTERN.exec(sealed)?.[1];
   if (encoded === undefined) return undefined;
   const bytes = Buffer.from(encoded, 'base64url');
   if (bytes.length <= SALT_BYTES + NONCE_BYTES + TAG_BYTES) return undefined;
   const salt = bytes.subarray(0, SALT_BYTES);
   const nonce = bytes.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES);
   const decipher = createDecipheriv(CIPHER, deriveKey(keyMaterial, salt), nonce, { authTagLength: TAG_BYTES });
-  decipher.setAAD(describeBinding(binding));
+  decipher.setAAD(serializeBinding(binding));
   decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   const body = bytes.subarray(SALT_BYTES + NONCE_BYTES, -TAG_BYTES);
   try {
@@ -84,16 +84,16 @@ export function openText(sealed: string, binding: TokenBinding, keyMaterial: str
 }
 
 function deriveKey(keyMaterial: string | Uint8Array, salt: Uint8Array): Uint8Array {
-  return new Uint8Array(hkdfSync('sha256', keyMaterial, salt, `bearer-sidecar ${LAYOUT}`, KEY_BYTES));
+  return new Uint8Array(hkdfSync('sha256', keyMaterial, salt, `bearer-sidecar ${FORMAT}`, KEY_BYTES));
 }
 
 /** A list in JSON, not joined strings: no two bindings read the same. */
-function describeBinding({ tokenUrl, clientId, method, asked }: TokenBinding): Buffer {
+function serializeBinding({ tokenUrl, clientId, method, asked }: TokenBinding): Buffer {
   return Buffer.from(JSON.stringify([tokenUrl, clientId, method, asked]), 'utf8');
 }
 
-function readKept(plain: string): KeptToken | undefined {
-  const fields = readList(plain);
+function parseStoredToken(plain: string): StoredToken | undefined {
+  const fields = parseList(plain);
   if (fields?.length !== 4) return undefined;
   const [value, scope, obtainedWallAt, expiresWallAt] = fields;
   if (typeof value !== 'string' || (scope !== null && typeof scope !== 'string')) return undefined;
@@ -106,7 +106,7 @@ function readKept(plain: string): KeptToken | undefined {
   };
 }
 
-function readList(plain: string): readonly unknown[] | undefined {
+function parseList(plain: string): readonly unknown[] | undefined {
   try {
     const parsed: unknown = JSON.parse(plain);
     return Array.isArray(parsed) ? (parsed as readonly unknown[]) : undefined;

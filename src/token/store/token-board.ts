@@ -10,27 +10,27 @@ export interface ClaimRequest {
   /** For how long nobody else asks, unless the claim is repeated. */
   readonly leaseMs: number;
   /** Mark of the token that is to be replaced: it is not handed out. */
-  readonly unwanted: string | undefined;
+  readonly excludedMark: string | undefined;
   /** True takes that token off the board for all, if it is still the one posted. */
   readonly isRefused: boolean;
   /** A posted token with less than this share of its life left is not handed out. */
-  readonly leastShare: number;
+  readonly minRemainingShare: number;
 }
 
-export type Claim =
+export type ClaimResult =
   | { readonly kind: 'found'; readonly sealed: string; readonly leftMs: number }
   /** Another replica asks: the one with this name. */
-  | { readonly kind: 'taken'; readonly by: string }
+  | { readonly kind: 'taken'; readonly owner: string }
   /** Another replica has asked in vain: for so long nobody should. */
   | { readonly kind: 'failed'; readonly sealed: string; readonly leftMs: number }
   /** The claimant asks. */
   | {
       readonly kind: 'yours';
       /** By the board's clock, milliseconds. */
-      readonly boardNow: number;
+      readonly storeNow: number;
     };
 
-export interface Posting {
+export interface PublishRequest {
   readonly owner: string;
   readonly sealed: string;
   readonly mark: string;
@@ -40,19 +40,19 @@ export interface Posting {
 }
 
 /** Nothing rejects. Undefined: the board cannot be asked now. False: another replica has the lease. */
-export interface TokenBoard {
+export interface SharedTokenStore {
   /** Whether asking makes sense, after a short wait where that is likely to change it. */
   whenReady(): Promise<boolean>;
-  claim(name: string, request: ClaimRequest): Promise<Claim | undefined>;
+  claim(name: string, request: ClaimRequest): Promise<ClaimResult | undefined>;
   /** Posts a token, ends the lease, forgets the last failure. */
-  publish(name: string, posting: Posting): Promise<boolean | undefined>;
+  publish(name: string, posting: PublishRequest): Promise<boolean | undefined>;
   /**
    * Posts a failure and ends the lease. For `holdMs` no other replica asks; if one wanted to, it then has as long again to
    * do so before this owner does.
    */
-  fail(name: string, owner: string, sealed: string, holdMs: number): Promise<boolean | undefined>;
+  publishFailure(name: string, owner: string, sealed: string, holdMs: number): Promise<boolean | undefined>;
   /** Ends the lease. */
-  release(name: string, owner: string): Promise<boolean | undefined>;
+  releaseLease(name: string, owner: string): Promise<boolean | undefined>;
   /** Takes a posted text off the board, if it is still there. */
-  discard(name: string, sealed: string): Promise<boolean | undefined>;
+  discardUnreadable(name: string, sealed: string): Promise<boolean | undefined>;
 }

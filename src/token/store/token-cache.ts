@@ -4,16 +4,16 @@
  */
 import { rm, stat } from 'node:fs/promises';
 import type { Clock } from '../../platform/clock.ts';
-import { codeOf, replaceFile } from '../../platform/replace-file.ts';
-import type { Observe } from '../../telemetry/events.ts';
+import { systemErrorCode, writeFileAtomically } from '../../platform/replace-file.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
 import { openToken, sealToken } from './sealed-token.ts';
-import type { KeptToken, TokenBinding } from './sealed-token.ts';
+import type { StoredToken, TokenBinding } from './sealed-token.ts';
 import { readTextFile } from '../client/secret-file.ts';
-import type { Fetched, TokenNeed, TokenSupply } from '../source/supply.ts';
+import type { DeclinableFetchResult, TokenNeed, TokenFetcher } from '../source/supply.ts';
 
 /** What a token is sealed with. */
-export interface Seal {
+export interface SealInputs {
   readonly binding: TokenBinding;
   /** The client secret or the private key. */
   readonly keyMaterial: string;
@@ -22,16 +22,16 @@ export interface Seal {
 export interface TokenCacheOptions {
   readonly path: string;
   /** Undefined while the credentials cannot be read. Must not reject. */
-  readonly readSeal: () => Promise<Seal | undefined>;
+  readonly readSealInputs: () => Promise<SealInputs | undefined>;
   readonly clock: Pick<Clock, 'wallNow'>;
-  readonly observe: Observe;
+  readonly observe: EventObserver;
 }
 
 /** The longest token is 16 KiB. */
-const LARGEST_FILE_BYTES = 64 * 1024;
+const MAX_FILE_BYTES = 64 * 1024;
 
 /** As `supply`, beginning with what the file holds. */
-export function cacheTokens(supply: TokenSupply, options: TokenCacheOptions): TokenSupply {
+export function withTokenCache(supply: TokenFetcher, options: TokenCacheOptions): TokenFetcher {
   const cache = new TokenCache(options);
   return { ...supply, fetch: (need, signal) => cache.fetch(need, () => supply.fetch(need, signal)) };
 }
@@ -41,26 +41,26 @@ class TokenCache {
   #isFirst = true;
   #isWritable = true;
   /** Changes of the file, one after the other. */
-  #changes: Promise<void> = Promise.resolve();
+  #pendingWrites: Promise<void> = Promise.resolve();
 
   constructor(options: TokenCacheOptions) {
     this.#options = options;
   }
 
-  async fetch(need: TokenNeed, askFurther: () => Promise<Fetched>): Promise<Fetched> {
+  async fetch(need: TokenNeed, askFurther: () => Promise<DeclinableFetchResult>): Promise<DeclinableFetchResult> {
     const kept = this.#isFirst && need.reason === 'first' ? await this.#load() : undefined;
     this.#isFirst = false;
     if (kept !== undefined) return { kind: 'found', token: kept, from: 'auth.cacheFile' };
     // A restart must not begin with a token that the upstream refuses.
-    if (need.reason === 'unauthorized') this.#change(() => rm(this.#options.path, { force: true }));
+    if (need.reason === 'unauthorized') this.#queueWrite(() => rm(this.#options.path, { force: true }));
     const askedWallAt = this.#options.clock.wallNow();
     const fetched = await askFurther();
-    const token = describeKept(fetched, askedWallAt);
-    if (token !== undefined) this.#change(() => this.#save(token));
+    const token = toStoredToken(fetched, askedWallAt);
+    if (token !== undefined) this.#queueWrite(() => this.#save(token));
     return fetched;
   }
 
-  async #load(): Promise<KeptToken | undefined> {
+  async #load(): Promise<StoredToken | undefined> {
     const found = await this.#open();
     if (typeof found !== 'string') return found;
     this.#warn(found);
@@ -68,12 +68,12 @@ class TokenCache {
   }
 
   /** The token, words when there is one that is no use, or undefined when there is none to speak of. */
-  async #open(): Promise<KeptToken | string | undefined> {
-    const { path, readSeal, clock } = this.#options;
+  async #open(): Promise<StoredToken | string | undefined> {
+    const { path, readSealInputs, clock } = this.#options;
     if (!(await exists(path))) return undefined;
-    const reading = await readTextFile('auth.cacheFile', path, LARGEST_FILE_BYTES);
+    const reading = await readTextFile('auth.cacheFile', path, MAX_FILE_BYTES);
     if (reading.kind === 'unreadable') return `${reading.detail}: it is not used`;
-    const seal = await readSeal();
+    const seal = await readSealInputs();
     if (seal === undefined) return undefined;
     const token = openToken(reading.value.trimEnd(), seal.binding, seal.keyMaterial);
     if (token === undefined)
@@ -84,17 +84,19 @@ class TokenCache {
     return isUsable(life, clock.wallNow()) ? token : undefined;
   }
 
-  async #save(token: KeptToken): Promise<void> {
-    const seal = await this.#options.readSeal();
+  async #save(token: StoredToken): Promise<void> {
+    const seal = await this.#options.readSealInputs();
     if (seal === undefined) return;
-    await replaceFile(this.#options.path, `${sealToken(token, seal.binding, seal.keyMaterial)}\n`);
+    await writeFileAtomically(this.#options.path, `${sealToken(token, seal.binding, seal.keyMaterial)}\n`);
     this.#isWritable = true;
   }
 
-  #change(change: () => Promise<void>): void {
-    this.#changes = this.#changes.then(change).catch((error: unknown) => {
+  #queueWrite(change: () => Promise<void>): void {
+    this.#pendingWrites = this.#pendingWrites.then(change).catch((error: unknown) => {
       if (this.#isWritable)
-        this.#warn(`auth.cacheFile: ${this.#options.path} cannot be written (${codeOf(error)}); tokens are not kept`);
+        this.#warn(
+          `auth.cacheFile: ${this.#options.path} cannot be written (${systemErrorCode(error)}); tokens are not kept`,
+        );
       this.#isWritable = false;
     });
   }
@@ -104,7 +106,7 @@ class TokenCache {
   }
 }
 
-function describeKept(fetched: Fetched, askedWallAt: number): KeptToken | undefined {
+function toStoredToken(fetched: DeclinableFetchResult, askedWallAt: number): StoredToken | undefined {
   if (fetched.kind === 'found') return fetched.token;
   if (fetched.kind !== 'ok') return undefined;
   const { value, scope, lifetimeMs } = fetched;
@@ -116,6 +118,6 @@ async function exists(path: string): Promise<boolean> {
     await stat(path);
     return true;
   } catch (error) {
-    return codeOf(error) !== 'ENOENT';
+    return systemErrorCode(error) !== 'ENOENT';
   }
 }

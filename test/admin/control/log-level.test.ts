@@ -1,7 +1,7 @@
 /** The log level on the admin port: told and changed on this machine, changed by no browser, taken back after a while. */
 import { createServer } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createLogLevelSwitch, type LogLevel } from '../../../src/admin/control/log-level-switch.ts';
+import { createLogLevelSwitch, type AdminLogLevel } from '../../../src/admin/control/log-level-switch.ts';
 import { createAdminHandler } from '../../../src/admin/server.ts';
 import { closeServer, listenOnLoopback } from '../../support/loopback.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -10,7 +10,7 @@ import { unpaced, validToken } from '../states.ts';
 interface Given {
   readonly isAllowed?: boolean;
   readonly peer?: string;
-  readonly configured?: LogLevel;
+  readonly configured?: AdminLogLevel;
 }
 
 async function open({ isAllowed = true, peer = '127.0.0.1', configured = 'info' }: Given = {}) {
@@ -19,7 +19,7 @@ async function open({ isAllowed = true, peer = '127.0.0.1', configured = 'info' 
   const levels = createLogLevelSwitch({
     configured,
     apply: (level) => void applied.push(level),
-    tell: (message) => void applied.push(`told: ${message}`),
+    report: (message) => void applied.push(`told: ${message}`),
     clock,
   });
   const handler = createAdminHandler({
@@ -32,7 +32,7 @@ async function open({ isAllowed = true, peer = '127.0.0.1', configured = 'info' 
     metrics: { render: () => Promise.resolve(''), contentType: 'text/plain' },
     clock,
     peerAddress: () => peer,
-    logLevels: isAllowed ? levels : undefined,
+    logLevelSwitch: isAllowed ? levels : undefined,
   });
   const server = createServer((request, response) => void handler(request, response));
   const url = `${await listenOnLoopback(server)}/log-level`;

@@ -1,7 +1,7 @@
 /** The latest notable events: every kind in words, what repeats counted, the list bounded. */
 import { describe, expect, it } from 'vitest';
 import { describeEvent } from '../../../src/admin/history/event-words.ts';
-import { Happenings } from '../../../src/admin/history/happenings.ts';
+import { EventLog } from '../../../src/admin/history/happenings.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 
 const lost = (detail: string): SidecarEvent => ({ kind: 'fleet-lost', detail });
@@ -10,12 +10,12 @@ const refusal = { kind: 'rate-limited', route: 'default', status: 429, fields: {
 
 function start() {
   let wallAt = 1000;
-  const happenings = new Happenings(() => wallAt);
+  const happenings = new EventLog(() => wallAt);
   const tell = (event: SidecarEvent, afterMs = 0): void => {
     wallAt += afterMs;
     happenings.observe(event);
   };
-  return { tell, list: () => happenings.read().map(({ words, count }) => [words, count]), happenings };
+  return { tell, list: () => happenings.read().map(({ text, count }) => [text, count]), happenings };
 }
 
 describe('the list', () => {
@@ -148,7 +148,7 @@ describe('in words', () => {
     [{ kind: 'draining', inFlight: 1, queued: 1, drainMs: 1 }, 'Shutting down: calls under way are finished', 'warn'],
   ])('%j', (event, words, level) => {
     const said = describeEvent(event);
-    expect(said?.words).toBe(words);
+    expect(said?.text).toBe(words);
     expect(said?.level).toBe(level);
   });
 

@@ -1,11 +1,11 @@
 /** The last minutes in numbers: what is counted becomes a row each second, and no more than five minutes of them are kept. */
 import { describe, expect, it } from 'vitest';
-import { History, PLOTTED_THROTTLES, ROW_NAMES } from '../../../src/admin/history/history.ts';
-import type { Gauge, Row } from '../../../src/admin/history/history.ts';
+import { History, PLOTTED_THROTTLES, ROW_COLUMNS } from '../../../src/admin/history/history.ts';
+import type { ThrottleSample, PlotRow } from '../../../src/admin/history/history.ts';
 import type { AttemptOutcome, RequestEnded, SidecarEvent } from '../../../src/telemetry/events.ts';
 
 const WALL = Date.UTC(2026, 10, 1, 14, 5);
-const idle: Gauge = { route: 'default', rate: Infinity, queued: 0, inFlight: 0 };
+const idle: ThrottleSample = { route: 'default', rate: Infinity, queued: 0, inFlight: 0 };
 
 function ended(code: number, durationMs = 40, source: RequestEnded['source'] = 'upstream'): SidecarEvent {
   return {
@@ -24,13 +24,13 @@ function attempt(outcome: AttemptOutcome, isOwn = false): SidecarEvent {
 }
 
 /** A second in each call. */
-function start(gauges: readonly Gauge[] = [idle]) {
+function start(gauges: readonly ThrottleSample[] = [idle]) {
   const history = new History(0);
   let now = 0;
   const second = (
     events: readonly SidecarEvent[] = [],
     lengthMs = 1000,
-  ): Record<(typeof ROW_NAMES)[number], number | null> => {
+  ): Record<(typeof ROW_COLUMNS)[number], number | null> => {
     for (const event of events) history.observe(event);
     now += lengthMs;
     return named(history.sample(now, WALL + now, gauges));
@@ -38,8 +38,8 @@ function start(gauges: readonly Gauge[] = [idle]) {
   return { history, second };
 }
 
-function named(row: Row): Record<(typeof ROW_NAMES)[number], number | null> {
-  return Object.fromEntries(ROW_NAMES.map((name, index) => [name, row[index] ?? null])) as never;
+function named(row: PlotRow): Record<(typeof ROW_COLUMNS)[number], number | null> {
+  return Object.fromEntries(ROW_COLUMNS.map((name, index) => [name, row[index] ?? null])) as never;
 }
 
 describe('a row', () => {
@@ -93,7 +93,7 @@ describe('a row', () => {
     }));
     const { history, second } = start(gauges);
     expect(second()).toMatchObject({ queued: 12, inFlight: 18 });
-    expect(history.rows()[0]?.slice(ROW_NAMES.length)).toEqual([null, 1, 2, 3]);
+    expect(history.rows()[0]?.slice(ROW_COLUMNS.length)).toEqual([null, 1, 2, 3]);
   });
 });
 
@@ -144,7 +144,7 @@ describe('the minutes by the wall clock', () => {
     }
     const minutes = history.minutes.read();
     expect(minutes.map(({ wallAt }) => (wallAt - WALL) / 60_000)).toEqual([6, 5, 4, 3, 2]);
-    expect(minutes[1]).toMatchObject({ requests: 60, refused: 60, mostQueued: 59 });
+    expect(minutes[1]).toMatchObject({ requests: 60, refused: 60, maxQueued: 59 });
   });
 
   it('tell codes of the upstream and of the sidecar apart, and forget those of older minutes', () => {

@@ -2,16 +2,16 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { createWatch } from '../../../src/admin/history/watch.ts';
+import { createActivityRecorder } from '../../../src/admin/history/watch.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { eachSecondOf } from '../view.ts';
 
 function start() {
   const clock = new ManualClock();
   let reads = 0;
-  const watch = createWatch({
+  const watch = createActivityRecorder({
     clock,
-    eachSecond: eachSecondOf(clock),
+    runEverySecond: eachSecondOf(clock),
     throttles: () => {
       reads++;
       return [{ route: 'default', rate: 5, queued: 1, inFlight: 2 }];
@@ -24,7 +24,7 @@ describe('the watch', () => {
   it('takes no sample before it is started, then one a second, and tells its followers', async () => {
     const { clock, watch, reads } = start();
     const heard: unknown[] = [];
-    watch.follow((row) => heard.push(row[0]));
+    watch.subscribe((row) => heard.push(row[0]));
     await clock.advance(5000);
     expect(reads()).toBe(0);
     watch.start();
@@ -32,13 +32,13 @@ describe('the watch', () => {
     await clock.advance(3000);
     expect(reads()).toBe(3);
     expect(heard).toEqual([6, 7, 8].map((second) => clock.wallNow() / 1000 - 8 + second));
-    expect(watch.happenings.read()).toHaveLength(1);
+    expect(watch.eventLog.read()).toHaveLength(1);
   });
 
   it('tells no one who has left, and leaves no timer behind when it is stopped', async () => {
     const { clock, watch, reads } = start();
     let heard = 0;
-    const cancel = watch.follow(() => heard++);
+    const cancel = watch.subscribe(() => heard++);
     watch.start();
     await clock.advance(1000);
     cancel();

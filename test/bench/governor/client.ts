@@ -3,19 +3,19 @@ import type { Clock, Random } from '../../../src/platform/clock.ts';
 import type { LimiterRule } from './limiters.ts';
 
 /** An answer as it comes over the wire; names of fields in lower case. */
-export interface Answer {
+export interface SimulatedResponse {
   readonly status: number;
-  readonly fields: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
  * `served`: the caller has the answer · `refused-to-caller`: got a refusal, the server's or the client's own · `gave-up`: waited
  * as long as it may.
  */
-export type Outcome = 'served' | 'refused-to-caller' | 'gave-up';
+export type CallOutcome = 'served' | 'refused-to-caller' | 'gave-up';
 
 /** Sends one attempt. @throws CallerGone when the caller no longer waits: nothing is sent then */
-export type Send = () => Promise<Answer>;
+export type Send = () => Promise<SimulatedResponse>;
 
 /** Nobody waits for this call's answer. */
 export class CallerGone extends Error {
@@ -25,13 +25,13 @@ export class CallerGone extends Error {
 /** One replica. */
 export interface Client {
   /** @param deadlineAt the caller waits no longer than this */
-  call(deadlineAt: number, send: Send): Promise<Outcome>;
+  call(deadlineAt: number, send: Send): Promise<CallOutcome>;
   /** What it believes, for traces. */
   describe?(): string;
 }
 
 /** What a client is made from. */
-export interface ClientSurroundings {
+export interface ClientContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly replicas: number;
@@ -43,7 +43,7 @@ export interface ClientSurroundings {
   readonly leaveOut: string | undefined;
 }
 
-export type CreateClient = (surroundings: ClientSurroundings) => Client;
+export type CreateClient = (surroundings: ClientContext) => Client;
 
 /** A caller's patience. */
 export const DEADLINE_MS = 60_000;
@@ -54,6 +54,6 @@ export const QUEUE_TIMEOUT_MS = 30_000;
 export const RETRIES = 10;
 
 /** True when the answer is a complaint of the rate, as every client here understands it. */
-export function isRefusal({ status }: Answer): boolean {
+export function isRefusal({ status }: SimulatedResponse): boolean {
   return status === 429 || status === 503;
 }

@@ -99,8 +99,8 @@ function diff(sums: Float64Array, from: number, to: number): number {
 
 /** A look may hold no more than twenty calls, one of them a probe for more. */
 const STEP_REFUSALS = 0.1;
-const SHORTEST_LOOK_MS = 5_000;
-const LOOK_GRID_MS = 250;
+const MIN_STEP_CHECK_MS = 5_000;
+const STEP_CHECK_GRID_MS = 250;
 
 /** The mean time to find the steps up, and that for the steps down; a step not found counts as long as it lasted. */
 function findSteps(record: RunRecord): Pick<Figures, 'stepUpMs' | 'stepDownMs'> {
@@ -120,7 +120,7 @@ function findSteps(record: RunRecord): Pick<Figures, 'stepUpMs' | 'stepDownMs'> 
 /** From the step to the end of the first look back in which the new limit is used to 0.9 and ≤ 10 % are refused, and the next as well. */
 function findStep(record: RunRecord, fromMs: number, untilMs: number): number {
   const { acceptedAt, refusedAt, arrivals, limiter, conditions } = record;
-  const lookMs = Math.max(SHORTEST_LOOK_MS, windowAt(conditions.limiter, limiter.model, fromMs));
+  const lookMs = Math.max(MIN_STEP_CHECK_MS, windowAt(conditions.limiter, limiter.model, fromMs));
   const isGood = (from: number): boolean => {
     const to = from + lookMs;
     const got = countBetween(acceptedAt, from, to);
@@ -128,7 +128,7 @@ function findStep(record: RunRecord, fromMs: number, untilMs: number): number {
     const most = Math.min(limiter.capacity(from, to), countBetween(arrivals, from, to));
     return got >= ENOUGH * most && refused <= STEP_REFUSALS * (got + refused);
   };
-  for (let from = fromMs; from + 2 * lookMs <= untilMs; from += LOOK_GRID_MS)
+  for (let from = fromMs; from + 2 * lookMs <= untilMs; from += STEP_CHECK_GRID_MS)
     if (isGood(from) && isGood(from + lookMs)) return from + lookMs - fromMs;
   return untilMs - fromMs;
 }

@@ -33,27 +33,33 @@ export interface HintContext {
   readonly windowMs: number;
 }
 
-export type Fields = Readonly<Record<string, string>>;
+export type ResponseHeaders = Readonly<Record<string, string>>;
 
-const NOTHING: Fields = {};
+const NO_HEADERS: ResponseHeaders = {};
 
 /** The fields of one answer, names in lower case. Whole seconds are rounded up, so that whoever obeys is never early. */
-export function writeHints(style: HintStyle, context: HintContext): Fields {
+export function writeHints(style: HintStyle, context: HintContext): ResponseHeaders {
   switch (style) {
     case 'none':
-      return NOTHING;
+      return NO_HEADERS;
     case 'retry-after-seconds':
-      return context.accepted ? NOTHING : { 'retry-after': `${retrySeconds(context)}` };
+      return context.accepted ? NO_HEADERS : { 'retry-after': `${retrySeconds(context)}` };
     case 'retry-after-date':
-      return context.accepted ? NOTHING : { ...dated(context), 'retry-after': httpDate(retryWallAt(context)) };
+      return context.accepted
+        ? NO_HEADERS
+        : { ...writeDateHeader(context), 'retry-after': httpDate(retryWallAt(context)) };
     default:
-      return context.allowance === undefined ? NOTHING : writeAllowance(style, context, context.allowance);
+      return context.allowance === undefined ? NO_HEADERS : writeAllowance(style, context, context.allowance);
   }
 }
 
 type AllowanceStyle = Exclude<HintStyle, 'none' | `retry-after-${string}`>;
 
-function writeAllowance(style: AllowanceStyle, context: HintContext, { remaining, resetAt }: Allowance): Fields {
+function writeAllowance(
+  style: AllowanceStyle,
+  context: HintContext,
+  { remaining, resetAt }: Allowance,
+): ResponseHeaders {
   const { at, wallAt, limit, windowMs } = context;
   // What a refused call sees is when one would be taken, whatever else is reset earlier.
   const resetMs = (context.accepted ? resetAt : Math.max(resetAt, context.retryAt)) - at;
@@ -68,17 +74,23 @@ function writeAllowance(style: AllowanceStyle, context: HintContext, { remaining
     case 'ratelimit-combined':
       return { ratelimit: `limit=${limit}, remaining=${left}, reset=${seconds}` };
     case 'ratelimit-separate':
-      return separate('ratelimit', limit, left, seconds);
+      return writeSeparateHeaders('ratelimit', limit, left, seconds);
     case 'x-ratelimit-delta':
-      return separate('x-ratelimit', limit, left, seconds);
+      return writeSeparateHeaders('x-ratelimit', limit, left, seconds);
     case 'x-ratelimit-epoch-s':
-      return { ...dated(context), ...separate('x-ratelimit', limit, left, Math.ceil((wallAt + resetMs) / 1000)) };
+      return {
+        ...writeDateHeader(context),
+        ...writeSeparateHeaders('x-ratelimit', limit, left, Math.ceil((wallAt + resetMs) / 1000)),
+      };
     case 'x-ratelimit-epoch-ms':
-      return { ...dated(context), ...separate('x-ratelimit', limit, left, Math.ceil(wallAt + resetMs)) };
+      return {
+        ...writeDateHeader(context),
+        ...writeSeparateHeaders('x-ratelimit', limit, left, Math.ceil(wallAt + resetMs)),
+      };
   }
 }
 
-function separate(family: string, limit: number, remaining: number, reset: number): Fields {
+function writeSeparateHeaders(family: string, limit: number, remaining: number, reset: number): ResponseHeaders {
   return { [`${family}-limit`]: `${limit}`, [`${family}-remaining`]: `${remaining}`, [`${family}-reset`]: `${reset}` };
 }
 
@@ -93,7 +105,7 @@ function retryWallAt(context: HintContext): number {
 }
 
 /** A server that names instants sends a Date too (RFC 9110 §6.6.1). */
-function dated({ wallAt }: HintContext): Fields {
+function writeDateHeader({ wallAt }: HintContext): ResponseHeaders {
   return { date: httpDate(wallAt) };
 }
 

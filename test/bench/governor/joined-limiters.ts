@@ -134,7 +134,7 @@ export class Banning implements LimiterModel {
   readonly #rule: BanRule;
   #refusedAt: number[] = [];
   #bannedUntil = -Infinity;
-  #isBanAnswer = false;
+  #isBanResponse = false;
 
   constructor(model: LimiterModel, rule: BanRule) {
     this.#model = model;
@@ -150,7 +150,7 @@ export class Banning implements LimiterModel {
   }
 
   get status(): number | undefined {
-    return this.#isBanAnswer ? this.#rule.status : undefined;
+    return this.#isBanResponse ? this.#rule.status : undefined;
   }
 
   nextAt(at: number, inFlight: number): number {
@@ -162,8 +162,8 @@ export class Banning implements LimiterModel {
   }
 
   refuse(at: number): void {
-    this.#isBanAnswer = at < this.#bannedUntil;
-    if (this.#isBanAnswer) return;
+    this.#isBanResponse = at < this.#bannedUntil;
+    if (this.#isBanResponse) return;
     this.#model.refuse(at);
     this.#refusedAt = this.#refusedAt.filter((instant) => instant > at - this.#rule.withinMs);
     this.#refusedAt.push(at);

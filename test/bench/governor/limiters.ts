@@ -2,7 +2,7 @@
  * The simulated servers' limiters: made from a specification as a scenario file has it, each judges calls by the instant of their
  * arrival and answers as its hint style says. Pure; the rules themselves are in window-, rate- and joined-limiters.
  */
-import { type HintStyle, writeHints, type Fields } from './hints.ts';
+import { type HintStyle, writeHints, type ResponseHeaders } from './hints.ts';
 import { AllOf, Banning, type BanRule, Steps } from './joined-limiters.ts';
 import { type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
 import { type BucketQuota, CellRate, type CellRateQuota, InFlightLimit, TokenBucket } from './rate-limiters.ts';
@@ -35,16 +35,16 @@ export interface LimiterSpec {
 }
 
 /** The answer to one call, as the limiter decides it. */
-export interface Judgement {
+export interface LimiterResponse {
   readonly accepted: boolean;
   readonly status: number;
-  readonly fields: Fields;
+  readonly headers: ResponseHeaders;
 }
 
 export interface Limiter {
   readonly model: LimiterModel;
   /** @param inFlightAtServer accepted calls whose answer has not left yet */
-  judge(at: number, inFlightAtServer: number): Judgement;
+  evaluate(at: number, inFlightAtServer: number): LimiterResponse;
   /**
    * Calls that it admits in that time to someone who keeps at its limit all along. What is saved up at the edges may add
    * `model.burst` at most.
@@ -56,12 +56,12 @@ export interface Limiter {
 export const DAY_STARTS_AT = Date.UTC(2026, 10, 1);
 
 export function create(spec: LimiterSpec): Limiter {
-  return new AnsweringLimiter(spec);
+  return new SimulatedLimiter(spec);
 }
 
-const ACCEPTED: Judgement = { accepted: true, status: 200, fields: {} };
+const ACCEPTED: LimiterResponse = { accepted: true, status: 200, headers: {} };
 
-class AnsweringLimiter implements Limiter {
+class SimulatedLimiter implements Limiter {
   readonly model: LimiterModel;
   readonly #status: number;
   readonly #hint: HintStyle;
@@ -80,7 +80,7 @@ class AnsweringLimiter implements Limiter {
     this.#windowMs = this.model.windowMs > 0 ? this.model.windowMs : this.#limit / this.model.rateAt(0);
   }
 
-  judge(at: number, inFlightAtServer: number): Judgement {
+  evaluate(at: number, inFlightAtServer: number): LimiterResponse {
     const { model } = this;
     const accepted = model.nextAt(at, inFlightAtServer) <= at + TOLERANCE_MS;
     if (accepted) model.take(at);
@@ -95,7 +95,7 @@ class AnsweringLimiter implements Limiter {
       limit: this.#limit,
       windowMs: this.#windowMs,
     });
-    return { accepted, status: accepted ? 200 : (model.status ?? this.#status), fields };
+    return { accepted, status: accepted ? 200 : (model.status ?? this.#status), headers: fields };
   }
 
   capacity(fromMs: number, toMs: number): number {

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { CLIENTS, findClient } from './clients/clients.ts';
 import { summarize } from './figures.ts';
 import { formatGoodput, formatSeconds, formatShare } from './format.ts';
-import { createJob, isMeeting, planScenario } from './plan.ts';
+import { createJob, isCommonCase, planScenario } from './plan.ts';
 import { type Job, play } from './play.ts';
 import { drawPlot } from './plot.ts';
 import { playAll, type Result } from './pool.ts';
@@ -76,7 +76,7 @@ async function leaveOutEach(): Promise<void> {
   const jobs = [undefined, ...RULES.keys()].flatMap((rule) =>
     scenarios.flatMap((scenario) =>
       listCases(scenario)
-        .filter(isMeeting)
+        .filter(isCommonCase)
         .map((played) => createJob(findClient('ours'), played, seeds, rule)),
     ),
   );
@@ -95,7 +95,7 @@ function listJobs(): Job[] {
       const leaveOut = values['leave-out'];
       if (values.quick)
         return listCases(scenario)
-          .filter(isMeeting)
+          .filter(isCommonCase)
           .map((played) => createJob(client, played, seeds, leaveOut));
       if (!isFiltered) return planScenario(scenario, client, seeds).map((job) => ({ ...job, leaveOut }));
       return listAllCases(scenario)
@@ -139,7 +139,7 @@ function traceEvery(everyMs: number): Tracing {
   let before: readonly [number, number] = [0, 0];
   return {
     everyMs,
-    tell(at, client, accepted, refused) {
+    report(at, client, accepted, refused) {
       const [acceptedBefore, refusedBefore] = before;
       before = [accepted, refused];
       const counts = `accepted ${accepted - acceptedBefore} refused ${refused - refusedBefore}`;

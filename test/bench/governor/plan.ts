@@ -4,7 +4,7 @@ import { type Case, listCases, type Scenario } from './scenario.ts';
 import type { Job } from './play.ts';
 
 /** The load and the number of replicas at which all clients meet. */
-export const MEETING_LOAD = '1.5×';
+export const COMMON_LOAD = '1.5×';
 
 /** Cases of a scenario in which a client takes part, with the number of seeds. */
 export function planScenario(scenario: Scenario, client: ClientEntry, seeds: number): Job[] {
@@ -20,8 +20,8 @@ export function createJob(client: ClientEntry, played: Case, count: number, leav
 }
 
 /** The case in which every client plays every scenario. */
-export function isMeeting({ load, conditions }: Case): boolean {
-  return (load === MEETING_LOAD || load.endsWith('/s')) && conditions.hint === 'none' && conditions.replicas === 1;
+export function isCommonCase({ load, conditions }: Case): boolean {
+  return (load === COMMON_LOAD || load.endsWith('/s')) && conditions.hint === 'none' && conditions.replicas === 1;
 }
 
 function countForOurs({ conditions }: Case, seeds: number): number {
@@ -29,10 +29,10 @@ function countForOurs({ conditions }: Case, seeds: number): number {
 }
 
 /** Clients that were told the limit hardly differ from seed to seed, and one of them is slow. */
-function countForPeer(played: Case, { isTold }: ClientEntry, seeds: number): number {
+function countForPeer(played: Case, { hasKnownLimit }: ClientEntry, seeds: number): number {
   const { load, conditions } = played;
-  const few = Math.ceil(seeds / (isTold ? 10 : 4));
-  if (isMeeting(played)) return isTold ? few : seeds;
+  const few = Math.ceil(seeds / (hasKnownLimit ? 10 : 4));
+  if (isCommonCase(played)) return hasKnownLimit ? few : seeds;
   const isPlain = conditions.hint === 'none' && conditions.replicas === 1;
   if (isPlain) return load === '0.8×' ? few : 0;
   const isOther = conditions.hint === 'retry-after-seconds' || conditions.replicas === 4;

@@ -1,6 +1,6 @@
 /** The plot: goodput against the share of attempts refused, one mark for each client and scenario. Plain SVG, light and dark. */
 import { CLIENTS } from './clients/clients.ts';
-import { isMeeting } from './plan.ts';
+import { isCommonCase } from './plan.ts';
 import type { Result } from './pool.ts';
 
 const WIDTH = 900;
@@ -23,7 +23,7 @@ const MARKS = [
 
 /** @returns the file's text */
 export function drawPlot(results: readonly Result[]): string {
-  const shown = results.filter(({ job }) => isMeeting(job.played));
+  const shown = results.filter(({ job }) => isCommonCase(job.played));
   const clients = CLIENTS.filter(({ name }) => shown.some(({ job }) => job.client === name));
   const marks = clients.flatMap(({ name }, index) =>
     shown.filter(({ job }) => job.client === name).map((result) => drawMark(result, index)),
@@ -85,10 +85,10 @@ function drawMark({ job, figures }: Result, index: number): string {
   return `<path class="mark" fill="${colour}" transform="translate(${x} ${y})" d="${path}"><title>${title}</title></path>`;
 }
 
-function drawLegend({ title, isTold }: (typeof CLIENTS)[number], index: number): string {
+function drawLegend({ title, hasKnownLimit }: (typeof CLIENTS)[number], index: number): string {
   const { colour, path } = markOf(index);
   const y = PLOT.top + 14 + index * 26;
-  const words = escape(title.replaceAll('`', '') + (isTold ? ' *' : ''));
+  const words = escape(title.replaceAll('`', '') + (hasKnownLimit ? ' *' : ''));
   const mark = `<path class="mark" fill="${colour}" transform="translate(${PLOT.right + 24} ${y})" d="${path}"/>`;
   const star = `<text x="${PLOT.right + 18}" y="${y + 34}">* was told the limit</text>`;
   const isLast = index === CLIENTS.length - 1;

@@ -2,7 +2,7 @@
 import { CLIENTS, type ClientEntry } from './clients/clients.ts';
 import type { Figures } from './figures.ts';
 import { formatGoodput, formatSeconds, formatShare, formatTable } from './format.ts';
-import { isMeeting, MEETING_LOAD } from './plan.ts';
+import { isCommonCase, COMMON_LOAD } from './plan.ts';
 import type { Result } from './pool.ts';
 
 /** Figures closer than these are taken as equal: they differ from run to run by as much. */
@@ -19,7 +19,7 @@ export function writeReport(results: readonly Result[], versions: Readonly<Recor
     '## No hints, load 1.5, one replica',
     'Goodput and share of attempts refused. Clients with a star were told the limit.',
     compare(
-      results.filter(({ job }) => isMeeting(job.played)),
+      results.filter(({ job }) => isCommonCase(job.played)),
       clients,
     ),
     describeDominance(results, clients),
@@ -72,7 +72,7 @@ function describeSeeds(results: readonly Result[]): string {
     const counts = new Set(results.filter(choose).map(({ job }) => job.seeds.length));
     return counts.size === 0 ? 'none' : [...counts].toSorted((a, b) => b - a).join(' or ');
   };
-  const told = new Set(CLIENTS.filter(({ isTold }) => isTold).map(({ name }) => name));
+  const told = new Set(CLIENTS.filter(({ hasKnownLimit }) => hasKnownLimit).map(({ name }) => name));
   return [
     `Runs of each case, with different seeds: bearer-sidecar ${count(({ job }) => job.client === 'ours')};`,
     `clients that were told nothing ${count(({ job }) => job.client !== 'ours' && !told.has(job.client))},`,
@@ -103,7 +103,7 @@ function compare(results: readonly Result[], clients: readonly ClientEntry[], de
 }
 
 function compareSteps(results: readonly Result[], clients: readonly ClientEntry[]): string {
-  const steps = results.filter(({ job, figures }) => isMeeting(job.played) && figures.stepUpMs !== undefined);
+  const steps = results.filter(({ job, figures }) => isCommonCase(job.played) && figures.stepUpMs !== undefined);
   return compare(
     steps,
     clients,
@@ -114,7 +114,7 @@ function compareSteps(results: readonly Result[], clients: readonly ClientEntry[
 
 /** Names every case in which a peer that was not told the limit has both more goodput and fewer refusals than ours. */
 function describeDominance(results: readonly Result[], clients: readonly ClientEntry[]): string {
-  const untold = clients.filter(({ isTold, name }) => !isTold && name !== 'ours');
+  const untold = clients.filter(({ hasKnownLimit, name }) => !hasKnownLimit && name !== 'ours');
   const beaten = listDominated(results, untold);
   const compared = results.filter(({ job }) => untold.some(({ name }) => name === job.client)).length;
   if (beaten.length === 0)
@@ -180,15 +180,15 @@ function isPlain({ load, conditions }: Result['job']['played'], wanted: string):
 }
 
 function isHinted({ load, conditions }: Result['job']['played'], hint: string): boolean {
-  return (load === MEETING_LOAD || load.endsWith('/s')) && conditions.hint === hint && conditions.replicas === 1;
+  return (load === COMMON_LOAD || load.endsWith('/s')) && conditions.hint === hint && conditions.replicas === 1;
 }
 
 function isShared({ load, conditions }: Result['job']['played'], replicas: number): boolean {
-  return load === MEETING_LOAD && conditions.hint === 'none' && conditions.replicas === replicas;
+  return load === COMMON_LOAD && conditions.hint === 'none' && conditions.replicas === replicas;
 }
 
-function titleOf({ title, isTold }: ClientEntry): string {
-  return isTold ? `${title} \\*` : title;
+function titleOf({ title, hasKnownLimit }: ClientEntry): string {
+  return hasKnownLimit ? `${title} \\*` : title;
 }
 
 function titlesOf(results: readonly Result[]): string[] {

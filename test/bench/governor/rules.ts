@@ -27,15 +27,27 @@ export const RULES: ReadonlyMap<string, Rule> = new Map([
   ['bucket', { title: 'buckets as an idea', without: withoutKinds(['bucket']) }],
   ['concurrency', { title: 'concurrency as an idea', without: withoutKinds(['concurrency']) }],
   ['refused-count', { title: 'windows in which refusals count', without: without({ countsRefused: false }) }],
-  ['trials', { title: 'try for more', without: without({ trialEveryMs: Infinity, firstTrialMs: Infinity }) }],
-  ['one-at-a-time', { title: 'one call beyond the limit at a time', without: without({ trialCallsAtOnce: 1000 }) }],
-  ['strikes', { title: 'survive an unforeseen refusal', without: without({ bucketStrikes: 0, otherStrikes: 0 }) }],
+  ['trials', { title: 'try for more', without: without({ probeIntervalMs: Infinity, firstProbeDelayMs: Infinity }) }],
+  [
+    'one-at-a-time',
+    { title: 'one call beyond the limit at a time', without: without({ maxUnansweredProbeCalls: 1000 }) },
+  ],
+  [
+    'strikes',
+    {
+      title: 'survive an unforeseen refusal',
+      without: without({ bucketToleratedRefusals: 0, otherToleratedRefusals: 0 }),
+    },
+  ],
   ['jitter', { title: 'allow for jitter', without: without({ jitterDeviations: 0, guardShare: 0 }) }],
-  ['spreading', { title: 'spread a window’s calls over it', without: without({ burstShare: 1, windowShare: 1 }) }],
-  ['reserve', { title: 'stay a little below a known rate', without: without({ windowShare: 1, bucketShare: 1 }) }],
-  ['epochs', { title: 'one cut per epoch', without: without({ cutsOncePerEpoch: false }) }],
-  ['probe', { title: 'one probe after a pause', without: without({ probesFirst: false }) }],
-  ['in-use', { title: 'grow only what is used', without: without({ growsInUseOnly: false }) }],
+  ['spreading', { title: 'spread a window’s calls over it', without: without({ burstShare: 1, windowRateShare: 1 }) }],
+  [
+    'reserve',
+    { title: 'stay a little below a known rate', without: without({ windowRateShare: 1, bucketRateShare: 1 }) },
+  ],
+  ['epochs', { title: 'one cut per epoch', without: without({ decreasesOncePerEpoch: false }) }],
+  ['probe', { title: 'one probe after a pause', without: without({ probesAfterPause: false }) }],
+  ['in-use', { title: 'grow only what is used', without: without({ growsOnlyWhenUsed: false }) }],
   ['head', { title: 'retry at the head of the queue', without: DEFAULT_LEARNING, retriesAtHead: false }],
 ]);
 

@@ -9,7 +9,7 @@ import { DAY_STARTS_AT } from './limiters.ts';
 interface Timer {
   readonly at: number;
   readonly order: number;
-  readonly isQuiet: boolean;
+  readonly skipsSettling: boolean;
   run: (() => void) | undefined;
 }
 
@@ -44,7 +44,7 @@ export class VirtualClock implements Clock {
   }
 
   /** As `exactlyAt`, for what settles no promise. */
-  quietlyAt(at: number, run: () => void): void {
+  runWithoutSettlingAt(at: number, run: () => void): void {
     this.#add(at, run, true);
   }
 
@@ -62,13 +62,13 @@ export class VirtualClock implements Clock {
       if (run === undefined) continue;
       this.#now = timer.at;
       run();
-      if (!timer.isQuiet) await settle();
+      if (!timer.skipsSettling) await settle();
     }
     this.#now = Math.max(this.#now, untilMs);
   }
 
   #add(at: number, run: () => void, isQuiet: boolean): Timer {
-    const timer: Timer = { at: at > this.#now ? at : this.#now, order: this.#order++, isQuiet, run };
+    const timer: Timer = { at: at > this.#now ? at : this.#now, order: this.#order++, skipsSettling: isQuiet, run };
     const heap = this.#heap;
     let slot = heap.length;
     heap.push(timer);

@@ -3,7 +3,14 @@
  * written down with its instant. It judges nothing; the figures are made of the record in figures.ts.
  */
 import type { Random } from '../../../src/platform/clock.ts';
-import { CallerGone, type Answer, type Client, type CreateClient, DEADLINE_MS, type Send } from './client.ts';
+import {
+  CallerGone,
+  type SimulatedResponse,
+  type Client,
+  type CreateClient,
+  DEADLINE_MS,
+  type Send,
+} from './client.ts';
 import type { HintStyle } from './hints.ts';
 import { create, type Limiter, type LimiterRule } from './limiters.ts';
 import { createArrivals, type LoadSpec } from './load.ts';
@@ -56,7 +63,7 @@ export interface RunRecord {
 /** Called from time to time while the run goes on. */
 export interface Tracing {
   readonly everyMs: number;
-  readonly tell: (at: number, client: Client, accepted: number, refused: number) => void;
+  readonly report: (at: number, client: Client, accepted: number, refused: number) => void;
 }
 
 export interface RunOptions {
@@ -165,11 +172,11 @@ class World {
     const client = this.#clients[0];
     if (tracing === undefined || client === undefined) return;
     const tell = (at: number): void => {
-      tracing.tell(at, client, this.#acceptedAt.length, this.#refusedAt.length);
+      tracing.report(at, client, this.#acceptedAt.length, this.#refusedAt.length);
       if (at < this.#conditions.durationMs)
-        this.#clock.quietlyAt(at + tracing.everyMs, () => tell(at + tracing.everyMs));
+        this.#clock.runWithoutSettlingAt(at + tracing.everyMs, () => tell(at + tracing.everyMs));
     };
-    this.#clock.quietlyAt(0, () => tell(0));
+    this.#clock.runWithoutSettlingAt(0, () => tell(0));
   }
 
   /** The app makes a call. */
@@ -208,18 +215,18 @@ class World {
     }
   }
 
-  #send(call: Call): Promise<Answer> {
+  #send(call: Call): Promise<SimulatedResponse> {
     const sentAt = this.#clock.now();
     if (call.isOverdue(sentAt)) return Promise.reject(new CallerGone());
     return new Promise((resolve) => {
-      this.#clock.quietlyAt(sentAt + this.#flightMs(), () => this.#receive(call, sentAt, resolve));
+      this.#clock.runWithoutSettlingAt(sentAt + this.#networkDelayMs(), () => this.#receive(call, sentAt, resolve));
     });
   }
 
   /** The attempt reaches the server. */
-  #receive(call: Call, sentAt: number, resolve: (answer: Answer) => void): void {
+  #receive(call: Call, sentAt: number, resolve: (answer: SimulatedResponse) => void): void {
     const at = this.#clock.now();
-    const judgement = this.#limiter.judge(at, this.#inFlight);
+    const judgement = this.#limiter.evaluate(at, this.#inFlight);
     let leavesAt = at;
     if (judgement.accepted) {
       this.#acceptedAt.push(at);
@@ -227,15 +234,15 @@ class World {
       leavesAt += drawFrom(this.#conditions.serviceMs, this.#service);
       if (this.#countsInFlight) {
         this.#inFlight++;
-        this.#clock.quietlyAt(leavesAt, () => this.#inFlight--);
+        this.#clock.runWithoutSettlingAt(leavesAt, () => this.#inFlight--);
       }
     } else {
       this.#refusedAt.push(at);
     }
-    this.#clock.exactlyAt(leavesAt + this.#flightMs(), () => resolve(judgement));
+    this.#clock.exactlyAt(leavesAt + this.#networkDelayMs(), () => resolve(judgement));
   }
 
-  #flightMs(): number {
+  #networkDelayMs(): number {
     return drawFrom(this.#conditions.latencyMs, this.#network);
   }
 }

@@ -4,63 +4,63 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { bareSubject, sidecarSubject, type Running, type Subject } from '../speed/subjects.ts';
+import { bareSubject, sidecarSubject, type RunningSubject, type BenchmarkSubject } from '../speed/subjects.ts';
 import { CODES } from '../speed/upstream.ts';
-import type { WrkTerms } from '../speed/wrk.ts';
+import type { WrkOptions } from '../speed/wrk.ts';
 
 export interface Curve {
   readonly name: string;
   readonly title: string;
   readonly sizes: readonly number[];
   /** @param folder where files may be left */
-  prepare(size: number, terms: CurveTerms): Step;
+  prepare(size: number, terms: CurveOptions): CurveStep;
 }
 
-export interface CurveTerms {
+export interface CurveOptions {
   readonly main: string;
   readonly nodeFlags: readonly string[];
   readonly folder: string;
 }
 
 /** One size of one curve. */
-interface Step {
-  readonly subject: Subject;
-  readonly ask: WrkTerms;
+interface CurveStep {
+  readonly subject: BenchmarkSubject;
+  readonly load: WrkOptions;
   /** Of a route that leads to the upstream. Default: none is needed. */
   readonly prefix?: string;
   /** Before anything is measured; ends by itself when the process does. */
-  burden?(running: Running): Promise<void>;
+  addBackgroundLoad?(running: RunningSubject): Promise<void>;
 }
 
 const GET = { path: '/item', connections: 64, bodyBytes: 0 };
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'];
 /** Few enough that nearly all who ask are waiting. */
-const NARROW = 8;
+const FEW_IN_FLIGHT = 8;
 
 export const CURVES: readonly Curve[] = [
   {
     name: 'queue',
-    title: `Requests at once, of which ${NARROW} may be in flight: the others wait in the queue`,
+    title: `Requests at once, of which ${FEW_IN_FLIGHT} may be in flight: the others wait in the queue`,
     sizes: [10, 100, 1000, 10_000],
     prepare: (size, terms) => {
       const env = {
-        SIDECAR_MAX_IN_FLIGHT: String(NARROW),
+        SIDECAR_MAX_IN_FLIGHT: String(FEW_IN_FLIGHT),
         SIDECAR_QUEUE_MAX: '20000',
         // On a busy machine as well all are served, and none is refused.
         SIDECAR_QUEUE_TIMEOUT_MS: '600000',
         SIDECAR_DEADLINE_MS: '600000',
         SIDECAR_LISTEN_MAX_CONNECTIONS: '20000',
       };
-      return { subject: sidecar(size, terms, env), ask: { ...GET, connections: size } };
+      return { subject: sidecar(size, terms, env), load: { ...GET, connections: size } };
     },
   },
   {
     name: 'queue-bare',
-    title: `The same through the bare pass-through, where they wait for one of ${NARROW} connections in undici's queue`,
+    title: `The same through the bare pass-through, where they wait for one of ${FEW_IN_FLIGHT} connections in undici's queue`,
     sizes: [10, 100, 1000, 10_000],
     prepare: (size, { nodeFlags }) => ({
-      subject: bareSubject(nodeFlags, NARROW),
-      ask: { ...GET, connections: size },
+      subject: bareSubject(nodeFlags, FEW_IN_FLIGHT),
+      load: { ...GET, connections: size },
     }),
   },
   {
@@ -69,8 +69,8 @@ export const CURVES: readonly Curve[] = [
     sizes: [10, 100, 1000, 10_000],
     prepare: (size, terms) => ({
       subject: sidecar(size, terms, { SIDECAR_LISTEN_MAX_CONNECTIONS: '20000' }),
-      ask: GET,
-      burden: ({ url }) => openIdle(url, size),
+      load: GET,
+      addBackgroundLoad: ({ url }) => openIdle(url, size),
     }),
   },
   {
@@ -95,17 +95,21 @@ export const CURVES: readonly Curve[] = [
       const lines = codes.flatMap((code) => methods.map((method) => `${method} /code/${code}`));
       return {
         subject: sidecar(size, terms),
-        ask: { ...GET, targetsFile: writeTargets(terms, `labels-${size}`, lines) },
+        load: { ...GET, targetsFile: writeTargets(terms, `labels-${size}`, lines) },
       };
     },
   },
 ];
 
-function sidecar(size: number, { main, nodeFlags }: CurveTerms, env: Readonly<Record<string, string>> = {}): Subject {
+function sidecar(
+  size: number,
+  { main, nodeFlags }: CurveOptions,
+  env: Readonly<Record<string, string>> = {},
+): BenchmarkSubject {
   return sidecarSubject({ name: `sidecar-${size}`, title: String(size), main, nodeFlags, env });
 }
 
-function prepareRoutes(size: number, terms: CurveTerms, routeOf: (index: number) => number): Step {
+function prepareRoutes(size: number, terms: CurveOptions, routeOf: (index: number) => number): CurveStep {
   const file = join(terms.folder, `routes-${size}.json`);
   const all = Array.from({ length: size }, (_, index) => index);
   const routes = all.map((index) => ({ name: `r${index}`, pathPrefix: `/r${index}`, stripPrefix: true }));
@@ -117,10 +121,10 @@ function prepareRoutes(size: number, terms: CurveTerms, routeOf: (index: number)
     asked.map((index) => `GET /r${index}/item`),
   );
   const prefix = `/r${routeOf(0)}`;
-  return { subject: sidecar(size, terms, { SIDECAR_CONFIG: file }), ask: { ...GET, targetsFile }, prefix };
+  return { subject: sidecar(size, terms, { SIDECAR_CONFIG: file }), load: { ...GET, targetsFile }, prefix };
 }
 
-function writeTargets({ folder }: CurveTerms, name: string, lines: readonly string[]): string {
+function writeTargets({ folder }: CurveOptions, name: string, lines: readonly string[]): string {
   const file = join(folder, `${name}.targets`);
   writeFileSync(file, `${lines.join('\n')}\n`);
   return file;
@@ -130,10 +134,10 @@ function writeTargets({ folder }: CurveTerms, name: string, lines: readonly stri
 async function openIdle(url: string, count: number): Promise<void> {
   const GROUP = 100;
   for (let opened = 0; opened < count; opened += GROUP)
-    await Promise.all(Array.from({ length: Math.min(GROUP, count - opened) }, () => askOnce(url)));
+    await Promise.all(Array.from({ length: Math.min(GROUP, count - opened) }, () => requestOnce(url)));
 }
 
-async function askOnce(url: string): Promise<Socket> {
+async function requestOnce(url: string): Promise<Socket> {
   const { hostname, port, host } = new URL(url);
   const socket = connect(Number(port), hostname);
   await once(socket, 'connect');

@@ -10,16 +10,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { writeProgram } from '../../../tools/bundle/write-program.ts';
 import { startTokenServer } from '../../support/token-server.ts';
-import { Comparison } from '../speed/comparison.ts';
+import { BodyVerifier } from '../speed/comparison.ts';
 import { median } from '../speed/figures.ts';
 import { readImageFlags } from '../speed/image-flags.ts';
 import { describeLoad, describeMachine } from '../speed/machine.ts';
 import { cpuSecondsOf, memoryOf } from '../speed/processes.ts';
 import { installPrograms } from '../speed/programs.ts';
-import type { Running } from '../speed/subjects.ts';
+import type { RunningSubject } from '../speed/subjects.ts';
 import { formatAsMarkdown, formatForTerminal, type Table } from '../speed/table.ts';
 import { startUpstream } from '../speed/upstream.ts';
-import { keepAsking, runWrk, type WrkTerms } from '../speed/wrk.ts';
+import { startWrk, runWrk, type WrkOptions } from '../speed/wrk.ts';
 import { CURVES, type Curve } from './curves.ts';
 
 const { values } = parseArgs({
@@ -41,7 +41,7 @@ interface Sample {
 }
 
 const ROOT = resolve(import.meta.dirname, '..', '..', '..');
-const FIRST_ANSWERS_PATIENCE_MS = 180_000;
+const FIRST_RESPONSES_TIMEOUT_MS = 180_000;
 /** Asking the upstream is a request, too: seldom enough not to show. */
 const POLL_MS = 200;
 const MIB = 1024 * 1024;
@@ -57,11 +57,11 @@ const machine = describeMachine();
 const folder = mkdtempSync(join(tmpdir(), 'growth-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 await using tokens = await startTokenServer();
-await using comparison = await Comparison.start();
+await using comparison = await BodyVerifier.start();
 const upstream = await startUpstream(folder, comparison.url);
 const parts: string[] = [];
 for (const curve of CURVES.filter(({ name }) => values.only?.split(',').includes(name) ?? true)) {
-  const table = await follow(curve).catch((error: unknown) => {
+  const table = await measureCurve(curve).catch((error: unknown) => {
     fail(`${curve.name}: ${String(error)}`);
     return [['not measured: see what was said on stderr']];
   });
@@ -75,21 +75,23 @@ console.log(`bodies compared beside wrk: ${comparison.compared}, altered: ${comp
 if (out !== undefined) writeFileSync(join(out, 'growth.md'), `${[describe(), ...parts].join('\n\n')}\n`);
 
 /** All sizes are up at once and take turns, so that what else the machine does meets all of them. */
-async function follow(curve: Curve): Promise<Table> {
+async function measureCurve(curve: Curve): Promise<Table> {
   const place = { upstreamUrl: upstream.plainUrl, caFile: upstream.caFile, tokenUrl: tokens.url, folder };
-  const steps: { size: number; running: Running; ask: WrkTerms; prefix: string; samples: Sample[] }[] = [];
+  const steps: { size: number; running: RunningSubject; ask: WrkOptions; prefix: string; samples: Sample[] }[] = [];
   try {
     for (const size of curve.sizes) {
-      const { subject, ask, burden, prefix = '' } = curve.prepare(size, { main, nodeFlags, folder });
+      const { subject, load, addBackgroundLoad, prefix = '' } = curve.prepare(size, { main, nodeFlags, folder });
       const running = await subject.start(place);
-      steps.push({ size, running, ask, prefix, samples: [] });
-      await burden?.(running);
-      const { failed } = await runWrk(running.url, ask, Number(values['warm-up']));
+      steps.push({ size, running, ask: load, prefix, samples: [] });
+      await addBackgroundLoad?.(running);
+      const { failed } = await runWrk(running.url, load, Number(values['warm-up']));
       if (failed > 0) fail(`${curve.name} ${size}: ${failed} requests were not answered well`);
     }
     for (let round = 0; round < Number(values.rounds); round++)
       for (const { size, running, ask, prefix, samples } of steps)
-        samples.push(await comparison.beside(`${curve.name} ${size}`, running.url, () => take(running, ask), prefix));
+        samples.push(
+          await comparison.verifyDuring(`${curve.name} ${size}`, running.url, () => takeSample(running, ask), prefix),
+        );
     const first = steps[0]?.samples ?? [];
     const rows = steps.map(({ size, running, samples }) => rowOf(size, running, samples, first));
     return [['', 'req/s', 'CPU µs', '× the smallest', 'peak MiB'], ...rows];
@@ -102,29 +104,33 @@ async function follow(curve: Curve): Promise<Table> {
  * From when each connection has had an answer, so that opening them does not count, nor what the last turn has left; requests are
  * counted by the upstream.
  */
-async function take(running: Running, ask: WrkTerms): Promise<Sample> {
-  running.tidy();
+async function takeSample(running: RunningSubject, ask: WrkOptions): Promise<Sample> {
+  running.truncateLog();
   const pids = running.pids();
-  const answeredAtFirst = await upstream.answered();
-  const client = keepAsking(running.url, ask);
+  const answeredAtFirst = await upstream.countAnswered();
+  const client = startWrk(running.url, ask);
   try {
-    const until = performance.now() + FIRST_ANSWERS_PATIENCE_MS;
-    while ((await upstream.answered()) < answeredAtFirst + ask.connections) {
+    const until = performance.now() + FIRST_RESPONSES_TIMEOUT_MS;
+    while ((await upstream.countAnswered()) < answeredAtFirst + ask.connections) {
       if (performance.now() > until) throw new Error(`${ask.connections} requests were not answered in time`);
       await sleep(POLL_MS);
     }
-    const [startedAt, cpuBefore, answeredBefore] = [performance.now(), cpuSecondsOf(pids), await upstream.answered()];
+    const [startedAt, cpuBefore, answeredBefore] = [
+      performance.now(),
+      cpuSecondsOf(pids),
+      await upstream.countAnswered(),
+    ];
     await sleep(seconds * 1000);
     const elapsedMs = performance.now() - startedAt;
     const cpuSeconds = cpuSecondsOf(pids) - cpuBefore;
-    const requests = (await upstream.answered()) - answeredBefore;
+    const requests = (await upstream.countAnswered()) - answeredBefore;
     return { requestsPerSecond: (requests * 1000) / elapsedMs, cpuUs: (cpuSeconds * 1e6) / requests };
   } finally {
     await client.stop();
   }
 }
 
-function rowOf(size: number, running: Running, samples: readonly Sample[], first: readonly Sample[]): string[] {
+function rowOf(size: number, running: RunningSubject, samples: readonly Sample[], first: readonly Sample[]): string[] {
   return [
     String(size),
     median(samples.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0),

@@ -4,31 +4,31 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
-import { callWitnessed } from '../../support/witness-client.ts';
-import { startWitnessUpstream } from '../../support/witness-upstream.ts';
+import { callVerified } from '../../support/witness-client.ts';
+import { startVerifyingUpstream } from '../../support/witness-upstream.ts';
 
 /** Seldom enough not to show in the figures. */
 const PAUSE_MS = 200;
 const SIZES = [0, 27, 1400, 16_385, 65_537, 200_001];
 const PATH = '/witness';
 
-export class Comparison implements AsyncDisposable {
+export class BodyVerifier implements AsyncDisposable {
   /** Calls that were answered by 200 and compared. */
   compared = 0;
   /** Bodies that passed for complete and are not what was sent. */
   readonly altered: string[] = [];
   readonly url: string;
-  readonly #upstream: Awaited<ReturnType<typeof startWitnessUpstream>>;
+  readonly #upstream: Awaited<ReturnType<typeof startVerifyingUpstream>>;
   #calls = 0;
 
-  private constructor(upstream: Awaited<ReturnType<typeof startWitnessUpstream>>) {
+  private constructor(upstream: Awaited<ReturnType<typeof startVerifyingUpstream>>) {
     this.#upstream = upstream;
     this.url = upstream.url;
   }
 
   /** Starts the upstream that nginx passes these calls on to. */
-  static async start(): Promise<Comparison> {
-    return new Comparison(await startWitnessUpstream());
+  static async start(): Promise<BodyVerifier> {
+    return new BodyVerifier(await startVerifyingUpstream());
   }
 
   /**
@@ -37,7 +37,7 @@ export class Comparison implements AsyncDisposable {
    * @param url of the proxy, without a path
    * @param prefix of the route to take
    */
-  async beside<T>(name: string, url: string, load: () => Promise<T>, prefix = ''): Promise<T> {
+  async verifyDuring<T>(name: string, url: string, load: () => Promise<T>, prefix = ''): Promise<T> {
     const agent = new Agent();
     const over = new AbortController();
     const comparing = (async (): Promise<void> => {
@@ -67,9 +67,9 @@ export class Comparison implements AsyncDisposable {
       requestBytes: size(index),
       replyBytes: size(Math.floor(index / SIZES.length)),
     };
-    const { status, alteration } = await callWitnessed(agent, url, call);
+    const { status, alteration } = await callVerified(agent, url, call);
     if (status === 200) this.compared++;
-    const found = this.#upstream.books.altered.splice(0);
+    const found = this.#upstream.stats.altered.splice(0);
     if (alteration !== undefined) found.push(alteration);
     this.altered.push(...found.map((one) => `${name}: ${one}`));
   }

@@ -1,16 +1,16 @@
 /** How the benchmark comes from samples to figures and to its verdict. */
 import { expect, it } from 'vitest';
 import { median, summarize } from './figures.ts';
-import { judge } from './goals.ts';
-import { DIRECT, type Measured, type Sample } from './measure.ts';
+import { evaluateGoals } from './goals.ts';
+import { DIRECT, type ProxyMeasurement, type Sample } from './measure.ts';
 import { drawPlot } from './plot.ts';
-import { formatAsMarkdown, tabulateVerdicts } from './table.ts';
+import { formatAsMarkdown, tabulateGoals } from './table.ts';
 
 function sample(requestsPerSecond: number, p50Us: number, cpuUs: number): Sample {
   return { requestsPerSecond, p50Us, p99Us: p50Us * 10, cpuUs, failed: 1 };
 }
 
-function measured(name: string, samples: readonly Sample[]): Measured {
+function measured(name: string, samples: readonly Sample[]): ProxyMeasurement {
   return { name, title: name, samples, startMs: 250, idleBytes: 60 * 1024 * 1024, peakBytes: 100 * 1024 * 1024 };
 }
 
@@ -40,13 +40,13 @@ it('without the yardstick there are no ratios to it', () => {
 
 it('goals are judged on what was measured and silent about the rest', () => {
   const played = [{ scenario: 'get64', title: 'GET', figures: summarize(ALL, 'bare') }];
-  const verdicts = judge({ played, openLoop: [] });
+  const verdicts = evaluateGoals({ played, openLoop: [] });
   const of = (what: RegExp): unknown => verdicts.find((verdict) => what.test(verdict.what));
   expect(of(/^get64: throughput, of the bare/)).toMatchObject({ value: '0.80', isReached: true });
   expect(of(/Caddy/)).toMatchObject({ value: '1.60', isReached: true });
   expect(of(/1000 connections/)).toBeUndefined();
   expect(of(/start to ready/)).toMatchObject({ value: '250', isReached: true });
-  expect(formatAsMarkdown(tabulateVerdicts(verdicts))).toMatch(/\| start to ready, ms +\| +250 \| +≤ 300 \| +yes \|/);
+  expect(formatAsMarkdown(tabulateGoals(verdicts))).toMatch(/\| start to ready, ms +\| +250 \| +≤ 300 \| +yes \|/);
 });
 
 it('the plot has a bar for each proxy, and none for the upstream alone', () => {

@@ -1,7 +1,7 @@
 /** From samples to figures: medians over the rounds, and ratios that are taken within a round first, where noise is common to both. */
-import { DIRECT, type Measured, type Sample } from './measure.ts';
+import { DIRECT, type ProxyMeasurement, type Sample } from './measure.ts';
 
-export interface Figures {
+export interface ProxySummary {
   readonly name: string;
   readonly title: string;
   readonly requestsPerSecond: number;
@@ -21,7 +21,7 @@ export interface Figures {
   readonly cpuRatio: number;
 }
 
-export function summarize(all: readonly Measured[], yardstick: string): Figures[] {
+export function summarize(all: readonly ProxyMeasurement[], yardstick: string): ProxySummary[] {
   const samplesOf = (name: string): readonly Sample[] => all.find((one) => one.name === name)?.samples ?? [];
   const direct = samplesOf(DIRECT);
   const reference = samplesOf(yardstick);

@@ -1,27 +1,27 @@
 /** What the sidecar is to reach, and whether it has: ratios and bounds from the figures of one run. */
-import { median, type Figures } from './figures.ts';
-import type { OpenLoopFigures } from './open-loop.ts';
+import { median, type ProxySummary } from './figures.ts';
+import type { OpenLoopSummary } from './open-loop.ts';
 
-export interface Played {
+export interface ScenarioResult {
   readonly scenario: string;
   readonly title: string;
-  readonly figures: readonly Figures[];
+  readonly figures: readonly ProxySummary[];
 }
 
 export interface Results {
-  readonly played: readonly Played[];
-  readonly openLoop: readonly OpenLoopFigures[];
+  readonly played: readonly ScenarioResult[];
+  readonly openLoop: readonly OpenLoopSummary[];
 }
 
 /** Before the load, the median of all scenarios: each has started everything afresh. */
-export interface StartFigures {
+export interface StartSummary {
   readonly name: string;
   readonly title: string;
   readonly startMs: number;
   readonly idleBytes: number;
 }
 
-export function summarizeStarts(played: readonly Played[]): StartFigures[] {
+export function summarizeStarts(played: readonly ScenarioResult[]): StartSummary[] {
   const all = played.flatMap(({ figures }) => figures).filter(({ startMs }) => !Number.isNaN(startMs));
   return [...Map.groupBy(all, ({ name }) => name)].map(([name, starts]) => ({
     name,
@@ -31,7 +31,7 @@ export function summarizeStarts(played: readonly Played[]): StartFigures[] {
   }));
 }
 
-export interface Verdict {
+export interface GoalResult {
   readonly what: string;
   readonly value: string;
   readonly goal: string;
@@ -43,8 +43,8 @@ const MIB = 1024 * 1024;
 const NODE_PEERS = ['http-proxy-3', 'fastify-http-proxy', 'fast-proxy', 'httpxy'];
 
 /** Leaves out what was not measured. */
-export function judge({ played, openLoop }: Results): Verdict[] {
-  const of = (scenario: string, name: string): Figures | undefined =>
+export function evaluateGoals({ played, openLoop }: Results): GoalResult[] {
+  const of = (scenario: string, name: string): ProxySummary | undefined =>
     played.find((one) => one.scenario === scenario)?.figures.find((figures) => figures.name === name);
   const speed = (scenario: string, name: string): number => of(scenario, name)?.requestsPerSecond ?? NaN;
   const fastestPeer = (scenario: string): number => {
@@ -65,13 +65,13 @@ export function judge({ played, openLoop }: Results): Verdict[] {
         1,
       ),
       atLeast(`${scenario}: throughput, of Caddy's`, speed(scenario, 'sidecar') / speed(scenario, 'caddy'), 1.6),
-      told(`${scenario}: throughput, of nginx's`, speed(scenario, 'sidecar') / speed(scenario, 'nginx')),
+      withoutGoal(`${scenario}: throughput, of nginx's`, speed(scenario, 'sidecar') / speed(scenario, 'nginx')),
     ]),
     ...['get1', 'post1'].map((scenario) => {
       const ratio = (of(scenario, 'sidecar')?.addedP50Us ?? NaN) / (of(scenario, 'bare')?.addedP50Us ?? NaN);
       return atMost(`${scenario}: added p50, of the bare pass-through's`, ratio, 1.15);
     }),
-    told('open loop, half of our most: p99, of nginx’s', openP99('sidecar') / openP99('nginx')),
+    withoutGoal('open loop, half of our most: p99, of nginx’s', openP99('sidecar') / openP99('nginx')),
     atMost('peak memory, 64 connections (GET), MiB', (of('get64', 'sidecar')?.peakBytes ?? NaN) / MIB, 110),
     atMost('peak memory, 64 connections (POST), MiB', (of('post64', 'sidecar')?.peakBytes ?? NaN) / MIB, 110),
     atMost('peak memory, 1000 connections (GET), MiB', (of('get1000', 'sidecar')?.peakBytes ?? NaN) / MIB, 180),
@@ -89,15 +89,15 @@ export function judge({ played, openLoop }: Results): Verdict[] {
   return verdicts.filter(({ value }) => value !== 'NaN');
 }
 
-function atLeast(what: string, value: number, least: number): Verdict {
+function atLeast(what: string, value: number, least: number): GoalResult {
   return { what, value: value.toFixed(2), goal: `≥ ${least.toFixed(2)}`, isReached: value >= least };
 }
 
-function atMost(what: string, value: number, most: number): Verdict {
+function atMost(what: string, value: number, most: number): GoalResult {
   const digits = most > 10 ? 0 : 2;
   return { what, value: value.toFixed(digits), goal: `≤ ${most.toFixed(digits)}`, isReached: value <= most };
 }
 
-function told(what: string, value: number): Verdict {
+function withoutGoal(what: string, value: number): GoalResult {
   return { what, value: value.toFixed(2), goal: '', isReached: undefined };
 }

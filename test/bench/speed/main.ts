@@ -9,19 +9,19 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeProgram } from '../../../tools/bundle/write-program.ts';
 import { startTokenServer } from '../../support/token-server.ts';
-import { Comparison } from './comparison.ts';
+import { BodyVerifier } from './comparison.ts';
 import { summarize } from './figures.ts';
-import { judge, summarizeStarts, type Played, type Results } from './goals.ts';
+import { evaluateGoals, summarizeStarts, type ScenarioResult, type Results } from './goals.ts';
 import { readImageFlags } from './image-flags.ts';
 import { describeLoad, describeMachine } from './machine.ts';
-import { play, type Stage } from './measure.ts';
-import { playOpenLoop } from './open-loop.ts';
+import { runScenario, type BenchmarkContext } from './measure.ts';
+import { runOpenLoop } from './open-loop.ts';
 import { drawPlot } from './plot.ts';
 import { installPrograms } from './programs.ts';
 import { writeReport } from './report.ts';
 import { SCENARIOS } from './scenarios.ts';
-import { peers, sidecarSubject, type Subject } from './subjects.ts';
-import { formatForTerminal, tabulate, tabulateOpenLoop, tabulateStarts, tabulateVerdicts } from './table.ts';
+import { listPeers, sidecarSubject, type BenchmarkSubject } from './subjects.ts';
+import { formatForTerminal, tabulate, tabulateOpenLoop, tabulateStarts, tabulateGoals } from './table.ts';
 import { startUpstream } from './upstream.ts';
 
 const { values } = parseArgs({
@@ -59,10 +59,10 @@ process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.ex
 for (const line of installPrograms()) fail(line);
 if (values.main === undefined) await writeProgram(ROOT, join(ROOT, 'dist'));
 const machine = describeMachine();
-const scenarios = chosen([...SCENARIOS, { name: OPEN_LOOP }], values.scenario).map(({ name }) => name);
-const subjects = chosen(listSubjects(), values.only);
+const scenarios = selectByName([...SCENARIOS, { name: OPEN_LOOP }], values.scenario).map(({ name }) => name);
+const subjects = selectByName(listSubjects(), values.only);
 const results = await measure();
-console.log(`\n${formatForTerminal(tabulateVerdicts(judge(results)))}`);
+console.log(`\n${formatForTerminal(tabulateGoals(evaluateGoals(results)))}`);
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ machine, ...results }, null, 1)}\n`);
 if (out !== undefined) {
   const date = new Date().toISOString().slice(0, 10);
@@ -74,13 +74,20 @@ async function measure(): Promise<Results> {
   const folder = mkdtempSync(join(tmpdir(), 'speed-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   await using tokens = await startTokenServer();
-  await using comparison = await Comparison.start();
+  await using comparison = await BodyVerifier.start();
   const upstream = await startUpstream(folder, comparison.url);
   const tell = (name: string, fault: Error): void => fail(`${name} could not be started: ${fault.message}`);
-  const stage: Stage = { subjects, upstream, comparison, place: { tokenUrl: tokens.url, folder }, pace, tell };
-  const played: Played[] = [];
+  const stage: BenchmarkContext = {
+    subjects,
+    upstream,
+    bodyVerifier: comparison,
+    startOptions: { tokenUrl: tokens.url, folder },
+    roundPlan: pace,
+    onStartFailed: tell,
+  };
+  const played: ScenarioResult[] = [];
   for (const scenario of SCENARIOS.filter(({ name }) => scenarios.includes(name))) {
-    const measured = await play(scenario, stage).catch((error: unknown) => {
+    const measured = await runScenario(scenario, stage).catch((error: unknown) => {
       fail(`${scenario.title}: ${String(error)}`);
       return [];
     });
@@ -90,7 +97,7 @@ async function measure(): Promise<Results> {
     console.log(formatForTerminal(tabulate(figures, ({ name }) => name)));
   }
   console.log(`\n${formatForTerminal(tabulateStarts(summarizeStarts(played)))}`);
-  const openLoop = scenarios.includes(OPEN_LOOP) ? await playOpenLoop(stage).catch(tellNone) : [];
+  const openLoop = scenarios.includes(OPEN_LOOP) ? await runOpenLoop(stage).catch(reportOpenLoopFailure) : [];
   if (openLoop.length > 0) console.log(`\nGET at a constant rate\n${formatForTerminal(tabulateOpenLoop(openLoop))}`);
   await upstream.stop();
   for (const altered of comparison.altered) fail(altered);
@@ -99,12 +106,12 @@ async function measure(): Promise<Results> {
   return { played, openLoop };
 }
 
-function tellNone(error: unknown): [] {
+function reportOpenLoopFailure(error: unknown): [] {
   fail(`open loop: ${String(error)}`);
   return [];
 }
 
-function listSubjects(): readonly Subject[] {
+function listSubjects(): readonly BenchmarkSubject[] {
   const terms = { main: MAIN, nodeFlags };
   const quiet = { SIDECAR_LOG_LEVEL: 'warn' };
   return [
@@ -117,12 +124,12 @@ function listSubjects(): readonly Subject[] {
       const [name = '', main = ''] = told.split('=');
       return sidecarSubject({ ...terms, name, title: `bearer-sidecar, ${name}`, main: resolve(main) });
     }),
-    ...peers(nodeFlags),
+    ...listPeers(nodeFlags),
   ];
 }
 
 /** @throws RangeError for a name that there is not */
-function chosen<T extends { readonly name: string }>(all: readonly T[], names: string | undefined): readonly T[] {
+function selectByName<T extends { readonly name: string }>(all: readonly T[], names: string | undefined): readonly T[] {
   if (names === undefined) return all;
   return names.split(',').map((name) => {
     const found = all.find((one) => one.name === name);

@@ -1,11 +1,11 @@
 /** Plays one scenario: every proxy is started afresh, warmed up, and then all take turns, round by round. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Comparison } from './comparison.ts';
+import type { BodyVerifier } from './comparison.ts';
 import { cpuSecondsOf, memoryOf } from './processes.ts';
 import type { Scenario } from './scenarios.ts';
-import type { Place, Running, Subject } from './subjects.ts';
-import type { Upstream } from './upstream.ts';
-import { runWrk, type WrkFigures } from './wrk.ts';
+import type { SubjectStartOptions, RunningSubject, BenchmarkSubject } from './subjects.ts';
+import type { BenchmarkUpstream } from './upstream.ts';
+import { runWrk, type WrkResult } from './wrk.ts';
 
 /** One turn of one proxy. */
 export interface Sample {
@@ -17,7 +17,7 @@ export interface Sample {
   readonly failed: number;
 }
 
-export interface Measured {
+export interface ProxyMeasurement {
   readonly name: string;
   readonly title: string;
   /** In the order of the rounds. */
@@ -28,7 +28,7 @@ export interface Measured {
   readonly peakBytes: number;
 }
 
-export interface Pace {
+export interface RoundPlan {
   readonly rounds: number;
   readonly seconds: number;
   readonly warmUpSeconds: number;
@@ -40,50 +40,50 @@ export const DIRECT = 'direct';
 const SETTLE_MS = 500;
 
 /** What a scenario is played with. */
-export interface Stage {
-  readonly subjects: readonly Subject[];
-  readonly upstream: Upstream;
+export interface BenchmarkContext {
+  readonly subjects: readonly BenchmarkSubject[];
+  readonly upstream: BenchmarkUpstream;
   /** Compares bodies while a turn lasts. */
-  readonly comparison: Comparison;
-  readonly place: Omit<Place, 'upstreamUrl' | 'caFile'>;
-  readonly pace: Pace;
+  readonly bodyVerifier: BodyVerifier;
+  readonly startOptions: Omit<SubjectStartOptions, 'upstreamUrl' | 'caFile'>;
+  readonly roundPlan: RoundPlan;
   /** Is called with the name of each that cannot be started, and why. */
-  readonly tell: (name: string, fault: Error) => void;
+  readonly onStartFailed: (name: string, fault: Error) => void;
 }
 
 /** As fast as they can. */
-export function play(scenario: Scenario, stage: Stage): Promise<Measured[]> {
-  return withTurns(scenario, stage, async (turns) => {
-    await takeTurns(turns, stage.pace);
-    return turns.map((turn) => turn.measured());
+export function runScenario(scenario: Scenario, stage: BenchmarkContext): Promise<ProxyMeasurement[]> {
+  return withProxyRuns(scenario, stage, async (turns) => {
+    await runRounds(turns, stage.roundPlan);
+    return turns.map((turn) => turn.getMeasurement());
   });
 }
 
 /** Each round begins with the next of them. */
-export async function takeTurns(turns: readonly Turn[], { rounds, seconds }: Pace): Promise<void> {
+export async function runRounds(turns: readonly ProxyRun[], { rounds, seconds }: RoundPlan): Promise<void> {
   for (let round = 0; round < rounds; round++)
-    for (let at = 0; at < turns.length; at++) await turns[(at + round) % turns.length]?.take(seconds);
+    for (let at = 0; at < turns.length; at++) await turns[(at + round) % turns.length]?.takeSample(seconds);
 }
 
 /** Starts all afresh, warms them up, hands them over, and ends them. */
-export async function withTurns<T>(
+export async function withProxyRuns<T>(
   scenario: Scenario,
-  { subjects, upstream, comparison, place, pace, tell }: Stage,
-  use: (turns: readonly Turn[]) => Promise<T>,
+  { subjects, upstream, bodyVerifier, startOptions, roundPlan, onStartFailed }: BenchmarkContext,
+  use: (turns: readonly ProxyRun[]) => Promise<T>,
 ): Promise<T> {
   const upstreamUrl = scenario.isTls ? upstream.tlsUrl : upstream.plainUrl;
-  const turns: Turn[] = [new Turn(DIRECT, 'no proxy', undefined, upstreamUrl, scenario, comparison)];
+  const turns: ProxyRun[] = [new ProxyRun(DIRECT, 'no proxy', undefined, upstreamUrl, scenario, bodyVerifier)];
   try {
     for (const subject of subjects) {
       try {
-        const running = await subject.start({ ...place, upstreamUrl, caFile: upstream.caFile });
-        turns.push(new Turn(subject.name, subject.title, running, running.url, scenario, comparison));
+        const running = await subject.start({ ...startOptions, upstreamUrl, caFile: upstream.caFile });
+        turns.push(new ProxyRun(subject.name, subject.title, running, running.url, scenario, bodyVerifier));
       } catch (error) {
-        tell(subject.name, error as Error);
+        onStartFailed(subject.name, error as Error);
       }
     }
     await sleep(SETTLE_MS);
-    for (const turn of turns) await turn.warmUp(pace.warmUpSeconds);
+    for (const turn of turns) await turn.warmUp(roundPlan.warmUpSeconds);
     return await use(turns);
   } finally {
     await Promise.all(turns.map((turn) => turn.stop()));
@@ -91,24 +91,24 @@ export async function withTurns<T>(
 }
 
 /** One proxy, or none, in one scenario. */
-export class Turn {
+export class ProxyRun {
   readonly name: string;
   readonly title: string;
   /** Requests go here. */
   readonly url: string;
-  readonly #running: Running | undefined;
+  readonly #running: RunningSubject | undefined;
   readonly #scenario: Scenario;
-  readonly #comparison: Comparison;
+  readonly #comparison: BodyVerifier;
   readonly #samples: Sample[] = [];
   #idleBytes = NaN;
 
   constructor(
     name: string,
     title: string,
-    running: Running | undefined,
+    running: RunningSubject | undefined,
     url: string,
     scenario: Scenario,
-    comparison: Comparison,
+    comparison: BodyVerifier,
   ) {
     this.name = name;
     this.title = title;
@@ -123,20 +123,20 @@ export class Turn {
     if (seconds > 0) await runWrk(this.url, this.#scenario, seconds);
   }
 
-  async take(seconds: number): Promise<void> {
-    this.#running?.tidy();
+  async takeSample(seconds: number): Promise<void> {
+    this.#running?.truncateLog();
     const pids = this.#running?.pids() ?? [];
     const before = cpuSecondsOf(pids);
-    const run = (): Promise<WrkFigures> => runWrk(this.url, this.#scenario, seconds);
+    const run = (): Promise<WrkResult> => runWrk(this.url, this.#scenario, seconds);
     // The upstream's certificate is for proxies to check: without one in between nothing can alter a body.
     const isCompared = this.#running !== undefined;
-    const figures = await (isCompared ? this.#comparison.beside(this.name, this.url, run) : run());
+    const figures = await (isCompared ? this.#comparison.verifyDuring(this.name, this.url, run) : run());
     const { requests, durationUs, p50Us, p99Us, failed } = figures;
     const cpuUs = pids.length === 0 ? NaN : ((cpuSecondsOf(pids) - before) * 1e6) / requests;
     this.#samples.push({ requestsPerSecond: (requests * 1e6) / durationUs, p50Us, p99Us, cpuUs, failed });
   }
 
-  measured(): Measured {
+  getMeasurement(): ProxyMeasurement {
     const running = this.#running;
     return {
       name: this.name,

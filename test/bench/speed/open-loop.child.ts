@@ -16,7 +16,7 @@ const REQUEST = Buffer.from(`GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
 /** Node's own timers know whole milliseconds only, which would be bursts. */
 const TICK_MS = 0.1;
 const WARM_UP_SHARE = 0.2;
-const PATIENCE_MS = 10_000;
+const COMPLETION_TIMEOUT_MS = 10_000;
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 const free: Connection[] = [];
@@ -24,7 +24,7 @@ const all: Connection[] = [];
 const lateness = new Float64Array(total);
 let sent = 0;
 let answered = 0;
-let bad = 0;
+let badResponses = 0;
 let brokenOff = 0;
 let startedAt = 0;
 
@@ -39,7 +39,7 @@ class Connection {
     socket.on('error', () => socket.destroy()).once('close', () => this.#breakOff());
   }
 
-  ask(index: number): void {
+  sendRequest(index: number): void {
     this.#asked = index;
     this.#socket.write(REQUEST);
   }
@@ -53,7 +53,7 @@ class Connection {
     if (this.#missingBytes === 0) {
       const end = chunk.indexOf(HEAD_END);
       const head = chunk.toString('latin1', 0, end);
-      if (!head.startsWith('HTTP/1.1 200')) bad++;
+      if (!head.startsWith('HTTP/1.1 200')) badResponses++;
       this.#missingBytes = end + HEAD_END.length + lengthOf(head);
     }
     this.#missingBytes -= chunk.length;
@@ -62,7 +62,7 @@ class Connection {
     this.#asked = -1;
     answered++;
     free.push(this);
-    askWhatIsDue();
+    sendDueRequests();
   }
 
   #breakOff(): void {
@@ -75,13 +75,13 @@ function lengthOf(head: string): number {
   return Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? NaN);
 }
 
-function askWhatIsDue(): void {
+function sendDueRequests(): void {
   const due = Math.min(total, Math.floor((performance.now() - startedAt) * perMs));
   while (sent < due) {
     // The one that has rested longest: all are used.
     const connection = free.shift();
     if (connection === undefined) return;
-    connection.ask(sent++);
+    connection.sendRequest(sent++);
   }
 }
 
@@ -103,8 +103,8 @@ const pacer = new Worker(
   { eval: true },
 );
 startedAt = performance.now();
-pacer.on('message', askWhatIsDue);
-const until = startedAt + Number(seconds) * 1000 + PATIENCE_MS;
+pacer.on('message', sendDueRequests);
+const until = startedAt + Number(seconds) * 1000 + COMPLETION_TIMEOUT_MS;
 while (answered + brokenOff < total && performance.now() < until) await sleep(20);
 await pacer.terminate();
 for (const connection of all) connection.close();
@@ -116,6 +116,6 @@ const figures = {
   p50Us: at(0.5),
   p99Us: at(0.99),
   p999Us: at(0.999),
-  failed: total - answered + bad,
+  failed: total - answered + badResponses,
 };
 console.log(JSON.stringify(figures));

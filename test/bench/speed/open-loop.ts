@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { median } from './figures.ts';
-import { takeTurns, withTurns, type Stage, type Turn } from './measure.ts';
+import { runRounds, withProxyRuns, type BenchmarkContext, type ProxyRun } from './measure.ts';
 import { CORES, searchPath } from './processes.ts';
 import { SCENARIOS } from './scenarios.ts';
 
@@ -17,7 +17,7 @@ interface OpenLoopSample {
   readonly failed: number;
 }
 
-export interface OpenLoopFigures extends OpenLoopSample {
+export interface OpenLoopSummary extends OpenLoopSample {
   readonly name: string;
   readonly title: string;
   /** Requests a second, offered and not more. */
@@ -27,37 +27,39 @@ export interface OpenLoopFigures extends OpenLoopSample {
 }
 
 /** The one by which the common rate is set. */
-const FIRST = 'sidecar';
+const REFERENCE = 'sidecar';
 
 /** GET at 64 connections. */
-export function playOpenLoop(stage: Stage): Promise<OpenLoopFigures[]> {
+export function runOpenLoop(stage: BenchmarkContext): Promise<OpenLoopSummary[]> {
   const scenario = SCENARIOS.find(({ name }) => name === 'get64');
   if (scenario === undefined) throw new RangeError('there is no such scenario');
-  return withTurns(scenario, stage, async (turns) => {
-    await takeTurns(turns, { ...stage.pace, seconds: Math.min(2, stage.pace.seconds) });
-    const halves = new Map(turns.map((turn) => [turn.name, halfOf(turn)]));
+  return withProxyRuns(scenario, stage, async (turns) => {
+    await runRounds(turns, { ...stage.roundPlan, seconds: Math.min(2, stage.roundPlan.seconds) });
+    const halves = new Map(turns.map((turn) => [turn.name, halfOfMaxRate(turn)]));
     const tests = turns.flatMap((turn) =>
-      [...new Set([turn.name, halves.has(FIRST) ? FIRST : turn.name])].map((rateOf) => ({
+      [...new Set([turn.name, halves.has(REFERENCE) ? REFERENCE : turn.name])].map((rateOf) => ({
         turn,
         rateOf,
         rate: halves.get(rateOf) ?? 0,
         samples: new Array<OpenLoopSample>(),
       })),
     );
-    for (let round = 0; round < stage.pace.rounds; round++)
+    for (let round = 0; round < stage.roundPlan.rounds; round++)
       for (const { turn, rate, samples } of tests)
-        samples.push(await offer(`${turn.url}${scenario.path}`, rate, scenario.connections, stage.pace.seconds));
+        samples.push(
+          await measureAtRate(`${turn.url}${scenario.path}`, rate, scenario.connections, stage.roundPlan.seconds),
+        );
     return tests.map(({ turn: { name, title }, rateOf, rate, samples }) => {
       return { name, title, rateOf, rate, ...summarize(samples) };
     });
   });
 }
 
-function halfOf(turn: Turn): number {
-  return Math.round(median(turn.measured().samples.map(({ requestsPerSecond }) => requestsPerSecond)) / 2);
+function halfOfMaxRate(turn: ProxyRun): number {
+  return Math.round(median(turn.getMeasurement().samples.map(({ requestsPerSecond }) => requestsPerSecond)) / 2);
 }
 
-async function offer(url: string, rate: number, connections: number, seconds: number): Promise<OpenLoopSample> {
+async function measureAtRate(url: string, rate: number, connections: number, seconds: number): Promise<OpenLoopSample> {
   const child = join(import.meta.dirname, 'open-loop.child.ts');
   const args = ['-c', String(CORES.client), process.execPath, child, url, rate, connections, seconds].map(String);
   const { stdout } = await run('taskset', args, { env: { PATH: searchPath() }, timeout: (seconds + 30) * 1000 });

@@ -1,6 +1,6 @@
 /** The plot: throughput of each proxy at 64 connections, GET and POST, as bars. Plain SVG, light and dark. */
-import type { Figures } from './figures.ts';
-import type { Played } from './goals.ts';
+import type { ProxySummary } from './figures.ts';
+import type { ScenarioResult } from './goals.ts';
 import { DIRECT } from './measure.ts';
 
 const WIDTH = 900;
@@ -10,7 +10,7 @@ const TOP = 74;
 const ROW = 46;
 const BAR = 15;
 const TITLE = 'Requests a second on one core, 64 connections';
-const SHOWN = [
+const PLOTTED_SCENARIOS = [
   { scenario: 'get64', words: 'GET', shade: 'get' },
   { scenario: 'post64', words: 'POST 0.5 kB', shade: 'post' },
 ] as const;
@@ -33,8 +33,8 @@ text { fill: #d6dde4; }
 </style>`;
 
 /** @returns the file's text */
-export function drawPlot(played: readonly Played[]): string {
-  const series = SHOWN.map((shown) => {
+export function drawPlot(played: readonly ScenarioResult[]): string {
+  const series = PLOTTED_SCENARIOS.map((shown) => {
     return { ...shown, figures: played.find(({ scenario }) => scenario === shown.scenario)?.figures ?? [] };
   });
   const rows = (series[0]?.figures ?? [])
@@ -73,7 +73,7 @@ export function drawPlot(played: readonly Played[]): string {
 }
 
 function bar(
-  figures: readonly Figures[],
+  figures: readonly ProxySummary[],
   name: string,
   shade: string,
   y: number,
@@ -86,7 +86,7 @@ function bar(
   return `<rect class="${shade}" x="${LEFT}" y="${y}" width="${end - LEFT}" height="${BAR}"/>${value}`;
 }
 
-function speedOf({ name, requestsPerSecond }: Figures): number {
+function speedOf({ name, requestsPerSecond }: ProxySummary): number {
   return name === DIRECT ? 0 : requestsPerSecond;
 }
 

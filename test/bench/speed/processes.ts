@@ -23,7 +23,7 @@ export interface LaunchOptions {
   readonly stderr?: number;
 }
 
-export interface Launched {
+export interface LaunchedProcess {
   /** The process itself and what it has started. */
   readonly pids: () => readonly number[];
   readonly hasEnded: () => boolean;
@@ -37,7 +37,7 @@ process.once('exit', () => {
 });
 
 /** @param command what is run, with its arguments */
-export function launch(command: readonly [string, ...string[]], options: LaunchOptions): Launched {
+export function launch(command: readonly [string, ...string[]], options: LaunchOptions): LaunchedProcess {
   const child = spawn('taskset', ['-c', String(options.core), ...command], {
     env: { PATH: searchPath(), ...options.env },
     stdio: ['ignore', options.stdout ?? 'ignore', options.stderr ?? 2],

@@ -1,5 +1,5 @@
 /** Makes sure of the programs that npm does not bring. */
-import { installMissingServers } from '../../../tools/test-run/servers.ts';
+import { installMissingPrograms } from '../../../tools/test-run/servers.ts';
 
 const PROGRAMS = ['wrk', 'nginx', 'haproxy', 'caddy', 'openssl'].map((program) => {
   return { program, package: program, tests: 'npm run bench' };
@@ -7,5 +7,5 @@ const PROGRAMS = ['wrk', 'nginx', 'haproxy', 'caddy', 'openssl'].map((program) =
 
 /** Installs what is missing where that is possible. @returns one line for each that is missing all the same */
 export function installPrograms(): string[] {
-  return installMissingServers([...PROGRAMS, { program: 'taskset', package: 'util-linux', tests: 'npm run bench' }]);
+  return installMissingPrograms([...PROGRAMS, { program: 'taskset', package: 'util-linux', tests: 'npm run bench' }]);
 }

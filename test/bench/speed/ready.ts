@@ -2,15 +2,15 @@
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const PATIENCE_MS = 15_000;
+const READY_TIMEOUT_MS = 15_000;
 const POLL_MS = 2;
 
 /**
  * @param hasEnded whether the process that should answer is gone
  * @throws Error when it does not answer 200 in time, or ends before it does
  */
-export async function untilAnswered(url: string, hasEnded: () => boolean): Promise<void> {
-  const until = performance.now() + PATIENCE_MS;
+export async function waitUntilAnswered(url: string, hasEnded: () => boolean): Promise<void> {
+  const until = performance.now() + READY_TIMEOUT_MS;
   while (performance.now() < until) {
     if (hasEnded()) throw new Error(`what should answer at ${url} has ended`);
     if ((await statusOf(url)) === 200) return;

@@ -1,9 +1,9 @@
 /** docs/benchmarks/speed.md: the figures of one run, with what they were measured on. */
-import type { Figures } from './figures.ts';
-import { judge, summarizeStarts, type Results } from './goals.ts';
-import { formatAsMarkdown, tabulate, tabulateOpenLoop, tabulateStarts, tabulateVerdicts } from './table.ts';
+import type { ProxySummary } from './figures.ts';
+import { evaluateGoals, summarizeStarts, type Results } from './goals.ts';
+import { formatAsMarkdown, tabulate, tabulateOpenLoop, tabulateStarts, tabulateGoals } from './table.ts';
 
-export interface Circumstances {
+export interface RunConditions {
   readonly date: string;
   readonly machine: readonly string[];
   readonly rounds: number;
@@ -13,14 +13,14 @@ export interface Circumstances {
   readonly faults: readonly string[];
 }
 
-export function writeReport(results: Results, circumstances: Circumstances): string {
+export function writeReport(results: Results, circumstances: RunConditions): string {
   const { played, openLoop } = results;
   const parts = [
     describe(circumstances),
-    ...(circumstances.faults.length === 0 ? [] : [`Faults of this run:\n\n${listed(circumstances.faults)}`]),
+    ...(circumstances.faults.length === 0 ? [] : [`Faults of this run:\n\n${markdownList(circumstances.faults)}`]),
     '![Throughput of each proxy](speed.svg)',
     '## Goals',
-    formatAsMarkdown(tabulateVerdicts(judge(results))),
+    formatAsMarkdown(tabulateGoals(evaluateGoals(results))),
     ...played.flatMap(({ title, figures }) => [`## ${title}`, formatAsMarkdown(tabulate(figures, titleOf))]),
     ...(openLoop.length === 0 ? [] : describeOpenLoop(openLoop)),
     '## Start and idle memory',
@@ -40,17 +40,17 @@ which it was due.`,
   ];
 }
 
-function titleOf({ title }: Figures): string {
+function titleOf({ title }: ProxySummary): string {
   return title;
 }
 
-function describe({ date, machine, rounds, seconds, nodeFlags }: Circumstances): string {
+function describe({ date, machine, rounds, seconds, nodeFlags }: RunConditions): string {
   const flags = nodeFlags.length === 0 ? 'without flags' : `with \`${nodeFlags.join(' ')}\`, as in the image`;
   return `# Speed and memory
 
 Written by \`npm run bench -- --write\` on ${date}.
 
-${listed(machine)}
+${markdownList(machine)}
 
 The sidecar runs from \`dist\` with all that is on by default: bearer, governor (\`auto\`), metrics, and the access log, which goes to a file;
 "access log off" is \`SIDECAR_LOG_LEVEL=warn\`. It and the bare pass-through run on Node.js ${flags}. The bare pass-through is node:http
@@ -64,6 +64,6 @@ asking the upstream without a proxy. CPU time is user and system time of all the
 (VmHWM), from start to end of the scenario.`;
 }
 
-function listed(lines: readonly string[]): string {
+function markdownList(lines: readonly string[]): string {
   return lines.map((line) => `- ${line.trim()}`).join('\n');
 }

@@ -1,14 +1,14 @@
 /** The configurations of nginx, HAProxy and Caddy: one worker, kept connections on both sides, the bearer put in, no log. */
-import type { Place } from './subjects.ts';
+import type { SubjectStartOptions } from './subjects.ts';
 
-interface Terms {
+interface ProxyConfiguration {
   readonly port: number;
   readonly folder: string;
   readonly authorization: string;
-  readonly place: Place;
+  readonly place: SubjectStartOptions;
 }
 
-export function nginxConfiguration({ port, folder, authorization, place }: Terms): string {
+export function nginxConfiguration({ port, folder, authorization, place }: ProxyConfiguration): string {
   const { host, protocol } = new URL(place.upstreamUrl);
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
@@ -36,7 +36,7 @@ export function nginxConfiguration({ port, folder, authorization, place }: Terms
   `;
 }
 
-export function haproxyConfiguration({ port, authorization, place }: Terms): string {
+export function haproxyConfiguration({ port, authorization, place }: ProxyConfiguration): string {
   const { host, protocol } = new URL(place.upstreamUrl);
   const tls = protocol === 'https:' ? `ssl verify required ca-file ${place.caFile} verifyhost localhost` : '';
   return `global
@@ -57,7 +57,7 @@ backend behind
 `;
 }
 
-export function caddyfile({ port, authorization, place }: Terms): string {
+export function caddyConfiguration({ port, authorization, place }: ProxyConfiguration): string {
   const { host, protocol } = new URL(place.upstreamUrl);
   const tls = protocol === 'https:' ? `tls\n tls_trusted_ca_certs ${place.caFile}` : '';
   return `{

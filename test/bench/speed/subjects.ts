@@ -3,15 +3,15 @@ import { closeSync, mkdirSync, openSync, readFileSync, truncateSync, writeFileSy
 import { join } from 'node:path';
 import { freePort } from '../../support/loopback.ts';
 import { newCredential } from '../../support/secrets.ts';
-import { settings } from '../../support/sidecar-process.ts';
+import { baseSettings } from '../../support/sidecar-process.ts';
 import { CORES, launch } from './processes.ts';
-import type { Launched } from './processes.ts';
-import { untilAnswered } from './ready.ts';
-import { caddyfile, haproxyConfiguration, nginxConfiguration } from './servers.ts';
+import type { LaunchedProcess } from './processes.ts';
+import { waitUntilAnswered } from './ready.ts';
+import { caddyConfiguration, haproxyConfiguration, nginxConfiguration } from './servers.ts';
 import { readImageMemory } from './image-flags.ts';
 
 /** Where it is to stand. */
-export interface Place {
+export interface SubjectStartOptions {
   readonly upstreamUrl: string;
   readonly caFile: string;
   readonly tokenUrl: string;
@@ -19,21 +19,21 @@ export interface Place {
   readonly folder: string;
 }
 
-export interface Running extends Launched {
+export interface RunningSubject extends LaunchedProcess {
   /** Requests go here. */
   readonly url: string;
   /** From the start of its process until it was ready, milliseconds. */
   readonly startMs: number;
   /** Before each measurement: what has been logged goes, so that no disk fills. */
-  readonly tidy: () => void;
+  readonly truncateLog: () => void;
 }
 
-export interface Subject {
+export interface BenchmarkSubject {
   readonly name: string;
   readonly title: string;
   /** The program that must be there, when npm does not bring it. */
   readonly program?: string;
-  start(place: Place): Promise<Running>;
+  start(place: SubjectStartOptions): Promise<RunningSubject>;
 }
 
 /** Constant, and as long as the sidecar's own. */
@@ -49,7 +49,7 @@ export interface SidecarOptions {
   readonly nodeFlags: readonly string[];
 }
 
-export function sidecarSubject({ name, title, main, env = {}, nodeFlags }: SidecarOptions): Subject {
+export function sidecarSubject({ name, title, main, env = {}, nodeFlags }: SidecarOptions): BenchmarkSubject {
   return {
     name,
     title,
@@ -64,29 +64,29 @@ export function sidecarSubject({ name, title, main, env = {}, nodeFlags }: Sidec
         readyUrl: `http://127.0.0.1:${adminPort}/readyz`,
         stdout,
         env: {
-          ...settings(upstreamUrl, tokenUrl, newCredential()),
+          ...baseSettings(upstreamUrl, tokenUrl, newCredential()),
           ...(upstreamUrl.startsWith('https:') ? { SIDECAR_CA_FILE: caFile } : {}),
           SIDECAR_LISTEN: `127.0.0.1:${port}`,
           SIDECAR_ADMIN_LISTEN: `127.0.0.1:${adminPort}`,
           SIDECAR_MAX_IN_FLIGHT: '2048',
           SIDECAR_QUEUE_MAX: '10000',
-          ...memoryWith(nodeFlags),
+          ...memoryVariables(nodeFlags),
           ...env,
         },
       });
       closeSync(stdout);
-      return { ...running, tidy: () => truncateSync(log) };
+      return { ...running, truncateLog: () => truncateSync(log) };
     },
   };
 }
 
 /** Flags and the allocator's variables belong together. */
-function memoryWith(nodeFlags: readonly string[]): Record<string, string> {
+function memoryVariables(nodeFlags: readonly string[]): Record<string, string> {
   return nodeFlags.length === 0 ? {} : readImageMemory();
 }
 
 /** @param connections to the upstream, at most */
-export function bareSubject(nodeFlags: readonly string[], connections?: number): Subject {
+export function bareSubject(nodeFlags: readonly string[], connections?: number): BenchmarkSubject {
   return nodeSubject('bare', 'bare undici pass-through', nodeFlags, connections);
 }
 
@@ -98,7 +98,7 @@ function nodeSubject(
   title: string,
   nodeFlags: readonly string[] = [],
   connections: number = MANY_CONNECTIONS,
-): Subject {
+): BenchmarkSubject {
   return {
     name,
     title,
@@ -110,7 +110,7 @@ function nodeSubject(
         port,
         env: {
           NODE_ENV: 'production',
-          ...memoryWith(nodeFlags),
+          ...memoryVariables(nodeFlags),
           PROXY_PORT: String(port),
           PROXY_UPSTREAM: upstreamUrl,
           PROXY_AUTHORIZATION: AUTHORIZATION,
@@ -122,14 +122,14 @@ function nodeSubject(
   };
 }
 
-type Configure = (terms: { port: number; folder: string; authorization: string; place: Place }) => string;
+type Configure = (terms: { port: number; folder: string; authorization: string; place: SubjectStartOptions }) => string;
 
 function serverSubject(
   program: string,
   title: string,
   configure: Configure,
   commandOf: (file: string, folder: string) => readonly [string, ...string[]],
-): Subject {
+): BenchmarkSubject {
   return {
     name: program,
     title,
@@ -147,7 +147,7 @@ function serverSubject(
 }
 
 /** @param nodeFlags for the yardstick, as for the sidecar beside it */
-export function peers(nodeFlags: readonly string[]): readonly Subject[] {
+export function listPeers(nodeFlags: readonly string[]): readonly BenchmarkSubject[] {
   return [
     bareSubject(nodeFlags),
     serverSubject('nginx', 'nginx', nginxConfiguration, (file, folder) => [
@@ -160,7 +160,14 @@ export function peers(nodeFlags: readonly string[]): readonly Subject[] {
       join(folder, 'error.log'),
     ]),
     serverSubject('haproxy', 'HAProxy', haproxyConfiguration, (file) => ['haproxy', '-db', '-q', '-f', file]),
-    serverSubject('caddy', 'Caddy', caddyfile, (file) => ['caddy', 'run', '--adapter', 'caddyfile', '--config', file]),
+    serverSubject('caddy', 'Caddy', caddyConfiguration, (file) => [
+      'caddy',
+      'run',
+      '--adapter',
+      'caddyfile',
+      '--config',
+      file,
+    ]),
     nodeSubject('http-proxy-3', 'http-proxy-3'),
     nodeSubject('fastify-http-proxy', '@fastify/http-proxy'),
     nodeSubject('fast-proxy', 'fast-proxy'),
@@ -168,7 +175,7 @@ export function peers(nodeFlags: readonly string[]): readonly Subject[] {
   ];
 }
 
-interface Start {
+interface StartOptions {
   readonly command: readonly [string, ...string[]];
   /** Its stderr is kept there. */
   readonly folder: string;
@@ -179,7 +186,14 @@ interface Start {
   readonly stdout?: number | 'ignore';
 }
 
-async function startReady({ command, folder, port, env, readyUrl, stdout = 'ignore' }: Start): Promise<Running> {
+async function startReady({
+  command,
+  folder,
+  port,
+  env,
+  readyUrl,
+  stdout = 'ignore',
+}: StartOptions): Promise<RunningSubject> {
   const url = `http://127.0.0.1:${port}`;
   const words = join(folder, `stderr-${port}`);
   const stderr = openSync(words, 'a');
@@ -187,10 +201,10 @@ async function startReady({ command, folder, port, env, readyUrl, stdout = 'igno
   const launched = launch(command, { core: CORES.proxy, env, stdout, stderr });
   closeSync(stderr);
   try {
-    await untilAnswered(readyUrl ?? `${url}/item`, launched.hasEnded);
+    await waitUntilAnswered(readyUrl ?? `${url}/item`, launched.hasEnded);
   } catch (error) {
     await launched.stop();
     throw new Error(`${(error as Error).message}; it said: ${readFileSync(words, 'utf8')}`, { cause: error });
   }
-  return { ...launched, url, startMs: performance.now() - startedAt, tidy: () => undefined };
+  return { ...launched, url, startMs: performance.now() - startedAt, truncateLog: () => undefined };
 }

@@ -1,7 +1,7 @@
 /** Figures as people read them: for a terminal, and in Markdown. */
-import type { Figures } from './figures.ts';
-import type { StartFigures, Verdict } from './goals.ts';
-import type { OpenLoopFigures } from './open-loop.ts';
+import type { ProxySummary } from './figures.ts';
+import type { StartSummary, GoalResult } from './goals.ts';
+import type { OpenLoopSummary } from './open-loop.ts';
 
 /** The first column names, the others are figures. */
 export type Table = readonly (readonly string[])[];
@@ -9,7 +9,7 @@ export type Table = readonly (readonly string[])[];
 const MIB = 1024 * 1024;
 
 /** Of one scenario. */
-export function tabulate(all: readonly Figures[], nameOf: (figures: Figures) => string): Table {
+export function tabulate(all: readonly ProxySummary[], nameOf: (figures: ProxySummary) => string): Table {
   const head = ['', 'req/s', '× bare', 'p50 µs', 'added', 'p99 µs', 'added', 'CPU µs', '× bare', 'peak MiB', 'failed'];
   const rows = all.map((figures) => [
     nameOf(figures),
@@ -27,7 +27,7 @@ export function tabulate(all: readonly Figures[], nameOf: (figures: Figures) => 
   return [head, ...rows];
 }
 
-export function tabulateOpenLoop(all: readonly OpenLoopFigures[]): Table {
+export function tabulateOpenLoop(all: readonly OpenLoopSummary[]): Table {
   const head = ['', 'half of', 'req/s', 'p50 µs', 'p99 µs', 'p99.9 µs', 'failed'];
   const rows = all.map(({ title, name, rateOf, rate, p50Us, p99Us, p999Us, failed }) => {
     return [
@@ -42,12 +42,12 @@ export function tabulateOpenLoop(all: readonly OpenLoopFigures[]): Table {
 }
 
 /** Without load: what there is before the first request. */
-export function tabulateStarts(all: readonly StartFigures[]): Table {
+export function tabulateStarts(all: readonly StartSummary[]): Table {
   const rows = all.map(({ title, startMs, idleBytes }) => [title, whole(startMs), whole(idleBytes / MIB)]);
   return [['', 'start to ready ms', 'idle MiB'], ...rows];
 }
 
-export function tabulateVerdicts(all: readonly Verdict[]): Table {
+export function tabulateGoals(all: readonly GoalResult[]): Table {
   const rows = all.map(({ what, value, goal, isReached }) => {
     return [what, value, goal, isReached === undefined ? '' : isReached ? 'yes' : 'NO'];
   });

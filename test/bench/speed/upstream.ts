@@ -4,20 +4,20 @@ import { join } from 'node:path';
 import { makeCertificates } from '../../support/certificates.ts';
 import { freePort } from '../../support/loopback.ts';
 import { CORES, launch } from './processes.ts';
-import { untilAnswered } from './ready.ts';
+import { waitUntilAnswered } from './ready.ts';
 
 const ANSWER_BYTES = 500;
 /** Statuses that `/code/STATUS` answers with: none of them means anything to a proxy. */
 export const CODES: readonly number[] = [...numbersFrom(210, 90), ...numbersFrom(310, 60)];
 const DOWNLOAD_BYTES = 1024 * 1024;
 
-export interface Upstream {
+export interface BenchmarkUpstream {
   readonly plainUrl: string;
   readonly tlsUrl: string;
   /** PEM file of the authority that has signed the TLS side. */
   readonly caFile: string;
   /** Requests that it has answered so far. */
-  readonly answered: () => Promise<number>;
+  readonly countAnswered: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export interface Upstream {
  * @param folder for its files; the caller removes it
  * @param witnessUrl where requests for `/witness` are passed on to
  */
-export async function startUpstream(folder: string, witnessUrl: string): Promise<Upstream> {
+export async function startUpstream(folder: string, witnessUrl: string): Promise<BenchmarkUpstream> {
   const [plainPort, tlsPort] = [await freePort(), await freePort()];
   const certificates = makeCertificates();
   const files = join(folder, 'files');
@@ -41,12 +41,12 @@ export async function startUpstream(folder: string, witnessUrl: string): Promise
   const errors = join(folder, 'upstream-error.log');
   const nginx = launch(['nginx', '-p', folder, '-c', 'upstream.conf', '-e', errors], { core: CORES.upstream });
   const plainUrl = `http://127.0.0.1:${plainPort}`;
-  await untilAnswered(`${plainUrl}/item`, nginx.hasEnded);
+  await waitUntilAnswered(`${plainUrl}/item`, nginx.hasEnded);
   return {
     plainUrl,
     tlsUrl: `https://127.0.0.1:${tlsPort}`,
     caFile: certificates.caFile,
-    answered: async () => {
+    countAnswered: async () => {
       const text = await (await fetch(`${plainUrl}/told`)).text();
       return Number(/^ \d+ \d+ (\d+) $/m.exec(text)?.[1] ?? NaN);
     },
@@ -57,7 +57,7 @@ export async function startUpstream(folder: string, witnessUrl: string): Promise
   };
 }
 
-interface Configured {
+interface ConfigurationValues {
   readonly folder: string;
   readonly files: string;
   readonly listen: string;
@@ -69,7 +69,7 @@ interface Configured {
  * A body is read whole before the answer, which `return` alone would not do: a mirror needs the whole of it, and what it is
  * mirrored to does nothing. The static file then takes no POST, which is where the answer comes from.
  */
-function configuration({ folder, files, listen, answer, witnessUrl }: Configured): string {
+function configuration({ folder, files, listen, answer, witnessUrl }: ConfigurationValues): string {
   return `
     ${process.getuid?.() === 0 ? 'user root;' : ''}
     daemon off; worker_processes 1; worker_rlimit_nofile 16384; pid ${folder}/upstream.pid;

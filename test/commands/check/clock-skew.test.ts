@@ -1,6 +1,6 @@
 /** How far a server's clock is off, as far as the time of the exchange cannot explain it. */
 import { expect, test } from 'vitest';
-import { judgeSkew, measureSkewMs } from '../../../src/commands/check/clock-skew.ts';
+import { evaluateSkew, measureSkewMs } from '../../../src/commands/check/clock-skew.ts';
 
 const NOW = Date.UTC(2027, 0, 2, 3, 4, 5);
 const date = (offsetMs: number): string => new Date(NOW + offsetMs).toUTCString();
@@ -23,11 +23,11 @@ test.each([
   [3_600_000, true, 'fail', /assertions that are signed here/],
   [-3_600_000, true, 'fail', /3599 s behind/],
 ] as const)('a difference of %i ms, assertions %s: %s', (offsetMs, isFatal, outcome, words) => {
-  const verdict = judgeSkew({ date: date(offsetMs), sentAt: NOW, receivedAt: NOW }, isFatal);
+  const verdict = evaluateSkew({ date: date(offsetMs), sentAt: NOW, receivedAt: NOW }, isFatal);
   expect(verdict).toMatchObject({ outcome, detail: expect.stringMatching(words) as string });
   expect(verdict.advice === undefined).toBe(outcome === 'ok');
 });
 
 test.each([undefined, 'yesterday'])('a Date field that says nothing: %s', (text) => {
-  expect(judgeSkew({ date: text, sentAt: NOW, receivedAt: NOW }, true)).toMatchObject({ outcome: 'skip' });
+  expect(evaluateSkew({ date: text, sentAt: NOW, receivedAt: NOW }, true)).toMatchObject({ outcome: 'skip' });
 });

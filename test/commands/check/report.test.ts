@@ -1,9 +1,9 @@
 /** How a check is printed. */
 import { expect, test } from 'vitest';
-import { formatDocument, formatStep, formatSummary, withholdFrom } from '../../../src/commands/check/report.ts';
-import type { Step } from '../../../src/commands/check/walk.ts';
+import { formatJsonReport, formatStep, formatSummary, redactStep } from '../../../src/commands/check/report.ts';
+import type { CheckStep } from '../../../src/commands/check/walk.ts';
 
-const step = (changes: Partial<Step> = {}): Step => ({
+const step = (changes: Partial<CheckStep> = {}): CheckStep => ({
   step: 'tls',
   target: 'upstream',
   outcome: 'fail',
@@ -35,14 +35,14 @@ test('the summary counts', () => {
 });
 
 test('the document has every member in every step', () => {
-  const without: Step = { step: 'dns', target: 'upstream', outcome: 'ok', ms: 1, detail: 'found' };
-  expect(JSON.parse(formatDocument([without], true))).toEqual({ ok: true, steps: [{ ...without, advice: null }] });
-  expect(JSON.parse(formatDocument([without], false))).toMatchObject({ ok: false });
-  expect(JSON.parse(formatDocument([step()], true))).toMatchObject({ ok: false, steps: [{ advice: 'mend it' }] });
+  const without: CheckStep = { step: 'dns', target: 'upstream', outcome: 'ok', ms: 1, detail: 'found' };
+  expect(JSON.parse(formatJsonReport([without], true))).toEqual({ ok: true, steps: [{ ...without, advice: null }] });
+  expect(JSON.parse(formatJsonReport([without], false))).toMatchObject({ ok: false });
+  expect(JSON.parse(formatJsonReport([step()], true))).toMatchObject({ ok: false, steps: [{ advice: 'mend it' }] });
 });
 
 test('a secret that a server has sent back is masked, wherever it stands', () => {
   const told = step({ detail: 'limit: s3cret-value', advice: 'see s3cret-value, s3cret-value' });
-  const masked = withholdFrom(told, new Set(['s3cret-value', 'a']));
+  const masked = redactStep(told, new Set(['s3cret-value', 'a']));
   expect(masked).toEqual(step({ detail: 'limit: ********', advice: 'see ********, ********' }));
 });

@@ -1,10 +1,10 @@
 /** A check on a terminal: nothing is lost for the width, and nothing is wider than it need be. */
 import { describe, expect, test } from 'vitest';
-import { formatStepForScreen, formatSummaryForScreen, wrap } from '../../../src/commands/check/screen.ts';
-import type { Step } from '../../../src/commands/check/walk.ts';
-import { plain } from '../../../src/commands/paint.ts';
+import { formatStepForTerminal, formatSummaryForTerminal, wrapText } from '../../../src/commands/check/screen.ts';
+import type { CheckStep } from '../../../src/commands/check/walk.ts';
+import { paintNothing } from '../../../src/commands/paint.ts';
 
-const STEP: Step = {
+const STEP: CheckStep = {
   step: 'tcp',
   target: 'token endpoint',
   outcome: 'fail',
@@ -14,7 +14,7 @@ const STEP: Step = {
 };
 
 describe.each([[200], [100], [80], [40]])('at %i columns', (columns) => {
-  const lines = formatStepForScreen(STEP, columns, plain).trimEnd().split('\n');
+  const lines = formatStepForTerminal(STEP, columns, paintNothing).trimEnd().split('\n');
   test('no line is wider', () => {
     expect(lines.filter((line) => line.length > Math.max(columns, 48))).toEqual([]);
   });
@@ -31,19 +31,21 @@ describe.each([[200], [100], [80], [40]])('at %i columns', (columns) => {
 
 test('a word that is wider than the room beside the columns has the width of the screen', () => {
   const path = `/run/secrets/${'long-'.repeat(10)}name`;
-  const text = formatStepForScreen({ ...STEP, detail: `${path}, mode 0600` }, 100, plain);
+  const text = formatStepForTerminal({ ...STEP, detail: `${path}, mode 0600` }, 100, paintNothing);
   expect(text).toContain(`\n    ${path}, mode 0600\n`);
 });
 
 test('a text cannot move the cursor', () => {
   const nasty = '\u001b[2J\r\n';
-  expect(formatStepForScreen({ ...STEP, detail: nasty, advice: nasty }, 100, plain)).not.toMatch(/[^\P{Cc}\n]/u);
+  expect(formatStepForTerminal({ ...STEP, detail: nasty, advice: nasty }, 100, paintNothing)).not.toMatch(
+    /[^\P{Cc}\n]/u,
+  );
 });
 
 test('the summary counts what there is', () => {
-  const steps = (['ok', 'ok', 'fail', 'skip'] as const).map((outcome): Step => ({ ...STEP, outcome }));
-  expect(formatSummaryForScreen(steps, plain)).toBe('\n2 fine, 1 to mend, 1 skipped\n');
-  expect(formatSummaryForScreen(steps.slice(0, 1), plain)).toBe('\n1 fine\n');
+  const steps = (['ok', 'ok', 'fail', 'skip'] as const).map((outcome): CheckStep => ({ ...STEP, outcome }));
+  expect(formatSummaryForTerminal(steps, paintNothing)).toBe('\n2 fine, 1 to mend, 1 skipped\n');
+  expect(formatSummaryForTerminal(steps.slice(0, 1), paintNothing)).toBe('\n1 fine\n');
 });
 
 test.each([
@@ -53,5 +55,5 @@ test.each([
   ['abc def', 7, ['abc def']],
   ['abc def', 6, ['abc', 'def']],
 ])('%j in %i columns', (text, width, lines) => {
-  expect(wrap(text, width)).toEqual(lines);
+  expect(wrapText(text, width)).toEqual(lines);
 });

@@ -5,8 +5,8 @@ import { connect } from 'node:net';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { shakeHands } from '../../../src/commands/check/secure.ts';
-import { trustContext } from '../../../src/platform/tls.ts';
+import { performHandshake } from '../../../src/commands/check/secure.ts';
+import { loadTlsContext } from '../../../src/platform/tls.ts';
 import type { ClientCertificateFiles } from '../../../src/platform/tls.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import type { Certificates } from '../../support/certificates.ts';
@@ -26,10 +26,10 @@ async function shake(url: string | URL, files?: ClientCertificateFiles) {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port) });
   await once(socket, 'connect');
-  return shakeHands({
+  return performHandshake({
     socket,
     host: hostname,
-    context: trustContext(certificates.caFile, files),
+    context: loadTlsContext(certificates.caFile, files),
     isHttp: true,
     timeoutMs: 5000,
     clock: systemClock,

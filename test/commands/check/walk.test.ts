@@ -1,21 +1,21 @@
 /** A walk of steps: what is thrown, stopped or late becomes what was found. */
 import { expect, test } from 'vitest';
-import { Walk } from '../../../src/commands/check/walk.ts';
-import type { Finding } from '../../../src/commands/check/walk.ts';
+import { StepRunner } from '../../../src/commands/check/walk.ts';
+import type { StepResult } from '../../../src/commands/check/walk.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 function startWalk() {
   const clock = new ManualClock();
   const [stop, late] = [new AbortController(), new AbortController()];
   const signal = AbortSignal.any([stop.signal, late.signal]);
-  return { clock, stop, late, walk: new Walk('upstream', { clock, stop: stop.signal, signal }) };
+  return { clock, stop, late, walk: new StepRunner('upstream', { clock, stop: stop.signal, signal }) };
 }
 
-const never = (): Promise<Finding<never>> => new Promise(() => undefined);
+const never = (): Promise<StepResult<never>> => new Promise(() => undefined);
 
 test('a step tells its value, and how long it took', async () => {
   const { walk, clock } = startWalk();
-  const value = await walk.take('dns', async () => {
+  const value = await walk.run('dns', async () => {
     await clock.advance(12);
     return { outcome: 'ok', detail: 'found', value: 7 } as const;
   });
@@ -26,16 +26,16 @@ test('a step tells its value, and how long it took', async () => {
 test('an error that nobody expects shows its code and not its message', async () => {
   const { walk } = startWalk();
   const error = Object.assign(new Error('the secret is 42'), { code: 'EODD' });
-  expect(await walk.take('tcp', () => Promise.reject(error))).toBeUndefined();
+  expect(await walk.run('tcp', () => Promise.reject(error))).toBeUndefined();
   expect(walk.steps).toMatchObject([{ outcome: 'fail', detail: 'failed unexpectedly (EODD)' }]);
 });
 
 test('a person who interrupts ends the step under way and those behind it', async () => {
   const { walk, stop } = startWalk();
-  const step = walk.take('tcp', never);
+  const step = walk.run('tcp', never);
   stop.abort();
   await step;
-  await walk.take('tls', never);
+  await walk.run('tls', never);
   expect(walk.steps).toMatchObject([
     { step: 'tcp', outcome: 'skip', detail: 'interrupted' },
     { step: 'tls', outcome: 'skip', detail: 'interrupted' },
@@ -44,7 +44,7 @@ test('a person who interrupts ends the step under way and those behind it', asyn
 
 test('the end of the time for the whole check is a fault of the step under way', async () => {
   const { walk, late } = startWalk();
-  const step = walk.take('token', never);
+  const step = walk.run('token', never);
   late.abort();
   await step;
   expect(walk.steps).toMatchObject([

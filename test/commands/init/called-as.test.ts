@@ -1,6 +1,6 @@
 /** What a person has to type to call the program again. */
 import { expect, test } from 'vitest';
-import { nameAsCalled } from '../../../src/commands/init/called-as.ts';
+import { findProgramCommand } from '../../../src/commands/init/called-as.ts';
 
 const BASE = { argv0: 'node', script: '/srv/app/dist/main.js', isBinary: false, folder: '/home/me', env: {} };
 
@@ -21,5 +21,5 @@ test.each([
   ['by its file, whose path has a blank', { script: '/srv/my app/main.js' }, "node '/srv/my app/main.js'"],
   ['as the one-file binary', { isBinary: true, argv0: './bearer-sidecar-linux-x64' }, './bearer-sidecar-linux-x64'],
 ])('called %s', (_, call, name) => {
-  expect(nameAsCalled({ ...BASE, ...call })).toBe(name);
+  expect(findProgramCommand({ ...BASE, ...call })).toBe(name);
 });

@@ -1,7 +1,7 @@
 /** The file that init writes says what was answered, and loads; what does not fit is found before. */
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
-import { findFaults, optionFor } from '../../../src/commands/init/answers.ts';
+import { findAnswerFaults, optionNameFor } from '../../../src/commands/init/answers.ts';
 import type { AnsweredKey } from '../../../src/commands/init/answers.ts';
 import { renderSettings } from '../../../src/commands/init/settings-file.ts';
 import { loadConfig } from '../../../src/config/load/load.ts';
@@ -36,7 +36,7 @@ test('whatever the client is called and asks for, the file says the same', () =>
   fc.assert(
     fc.property(name, name, (clientId, audience) => {
       const answers = new Map([...ANSWERS, ['auth.clientId', clientId] as const, ['auth.audience', audience] as const]);
-      if (findFaults(answers, ELSEWHERE).length > 0) return;
+      if (findAnswerFaults(answers, ELSEWHERE).length > 0) return;
       const { effective } = load(answers);
       expect(effective.get('auth.clientId')?.value).toBe(clientId);
       expect(effective.get('auth.audience')?.value).toBe(audience);
@@ -64,12 +64,12 @@ describe('answers that will not do', () => {
     ['auth.clientSecretFile', '/nowhere/secret', /does not exist/],
   ] as const)('%s: %s', (key, text, expected) => {
     const secret = key === 'auth.clientSecretFile' ? ({ kind: 'file' } as const) : ELSEWHERE;
-    const faults = findFaults(new Map([...ANSWERS, [key, text] as const]), secret);
+    const faults = findAnswerFaults(new Map([...ANSWERS, [key, text] as const]), secret);
     expect(faults).toEqual([expect.objectContaining({ key, message: expect.stringMatching(expected) as string })]);
-    expect(optionFor(key)).toMatch(/^--/);
+    expect(optionNameFor(key)).toMatch(/^--/);
   });
   test('those that are missing are told one by one', () => {
-    expect(findFaults(new Map(), ELSEWHERE).map(({ key }) => key)).toEqual([
+    expect(findAnswerFaults(new Map(), ELSEWHERE).map(({ key }) => key)).toEqual([
       'upstream.baseUrl',
       'auth.url',
       'auth.clientId',
@@ -78,7 +78,7 @@ describe('answers that will not do', () => {
   });
   test('a secret that cannot be one, and nothing of it is told', () => {
     const secret = 'sesame\u0000of-the-test';
-    const faults = findFaults(new Map(ANSWERS), { kind: 'new-file', path: 'x', secret });
+    const faults = findAnswerFaults(new Map(ANSWERS), { kind: 'new-file', path: 'x', secret });
     expect(faults).toEqual([expect.objectContaining({ key: 'auth.clientSecret' })]);
     expect(JSON.stringify(faults)).not.toContain('sesame');
   });

@@ -1,7 +1,7 @@
 /** Secret files that other users can read: warned about, never refused. */
 import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { adviseOn, isExposed } from '../../../src/config/load/exposed-secrets.ts';
+import { adviseOnFileMode, isExposed } from '../../../src/config/load/exposed-secrets.ts';
 import { loadConfig } from '../../../src/config/load/load.ts';
 import { BASE_ENV, scratchFile } from '../base-env.ts';
 
@@ -53,10 +53,10 @@ describe('no warning', () => {
 
 describe('what is advised leaves the file readable for this process', () => {
   test('its own', () => {
-    expect(adviseOn({ mode: 0o100644, uid: 1000, realPath: '/s' }, 1000)).toBe('chmod 600 it');
+    expect(adviseOnFileMode({ mode: 0o100644, uid: 1000, realPath: '/s' }, 1000)).toBe('chmod 600 it');
   });
   test("another user's", () => {
-    expect(adviseOn({ mode: 0o100644, uid: 0, realPath: '/s' }, 1000)).toBe(
+    expect(adviseOnFileMode({ mode: 0o100644, uid: 0, realPath: '/s' }, 1000)).toBe(
       'it belongs to user 0: chown 1000 it and chmod 400 it, or give it to a group of user 1000 and chmod 640 it',
     );
   });

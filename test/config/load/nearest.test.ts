@@ -1,6 +1,6 @@
 /** Which slip finds its name, and which stranger finds none. */
 import { expect, test } from 'vitest';
-import { nearest } from '../../../src/config/load/nearest.ts';
+import { findNearest } from '../../../src/config/load/nearest.ts';
 import { SETTINGS } from '../../../src/config/schema/schema.ts';
 
 const KEYS = [...SETTINGS.keys()];
@@ -25,7 +25,7 @@ test.each([
   ['completoins', COMMANDS, 'completion'],
   ['upstrem.reqestTimoutMs', KEYS, 'upstream.requestTimeoutMs'],
 ])('%s of %#', (name, candidates, meant) => {
-  expect(nearest(name, candidates)).toBe(meant);
+  expect(findNearest(name, candidates)).toBe(meant);
 });
 
 test.each([
@@ -40,9 +40,9 @@ test.each([
   ['rqestTimoutMss', ['requestTimeoutMilliseconds']],
   ['x'.repeat(100_000), KEYS],
 ])('nothing is near %s', (name, candidates) => {
-  expect(nearest(name, candidates)).toBeUndefined();
+  expect(findNearest(name, candidates)).toBeUndefined();
 });
 
 test('of several the nearest, and of equals the first', () => {
-  expect(nearest('queue.maxi', ['queue.maximum', 'queue.max', 'queue.maxy'])).toBe('queue.max');
+  expect(findNearest('queue.maxi', ['queue.maximum', 'queue.max', 'queue.maxy'])).toBe('queue.max');
 });

@@ -1,7 +1,7 @@
 /** Several routes and credentials: what each takes from the top level, which of them fit together, and how mistakes are named. */
 import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { printConfig } from '../../../src/commands/config.ts';
+import { renderConfig } from '../../../src/commands/config.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load/load.ts';
 import { BASE_ENV, problemsOf, scratchFile } from '../base-env.ts';
@@ -277,7 +277,7 @@ credentials:
 describe('config', () => {
   test('prints what each says itself, secrets masked, and takes it back', () => {
     const file = scratchFile(`routes: [${QUOTES}]\ncredentials: { quotes: ${CREDENTIAL} }`);
-    const { stdout, exitCode } = printConfig({ env: BASE_ENV, file });
+    const { stdout, exitCode } = renderConfig({ env: BASE_ENV, file });
     expect(exitCode).toBe(0);
     expect(stdout).toContain('baseUrl: https://quotes.example.com');
     expect(stdout).toMatch(/- name: quotes\n {4}url: https:\/\/login\.example\.com/);

@@ -120,6 +120,8 @@ it.each([
   request.end(Buffer.alloc(received));
   const limits = { retry: { replayBufferBytes: 100 }, memory: new ReplayMemory(100), bodyIdleTimeoutMs: 0 };
   const body = new RequestBody(request as unknown as IncomingMessage, limits, systemClock);
-  expect(() => body.takeWhole()).toThrow(`the request body has ${String(received)} bytes, and ${String(declared)} are`);
+  expect(() => body.tryReadReceived()).toThrow(
+    `the request body has ${String(received)} bytes, and ${String(declared)} are`,
+  );
   expect(body.isWhole).toBe(false);
 });

@@ -1,19 +1,19 @@
 import { expect, it } from 'vitest';
-import { ByteStore } from '../../../src/exchange/request-body/byte-store.ts';
+import { GrowableBuffer } from '../../../src/exchange/request-body/byte-store.ts';
 
 it('takes memory for what comes and not for what is announced, and never twice what is announced', () => {
-  const store = new ByteStore(1_000_000);
+  const store = new GrowableBuffer(1_000_000);
   const sizes = [10, 10, 70_000, 100_000].map((bytes) => {
-    store.add(Buffer.alloc(bytes));
+    store.append(Buffer.alloc(bytes));
     return store.capacity;
   });
   expect(sizes).toEqual([10, 65_536, 131_072, 262_144]);
 });
 
 it('takes the memory that was announced once, and more only when more comes', () => {
-  const store = new ByteStore(100);
+  const store = new GrowableBuffer(100);
   const sizes = [40, 40, 20, 1].map((bytes) => {
-    store.add(Buffer.alloc(bytes, bytes));
+    store.append(Buffer.alloc(bytes, bytes));
     return store.bytes.buffer.byteLength;
   });
   // The first piece is kept as it came, in memory of whoever made it.

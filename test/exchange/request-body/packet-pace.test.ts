@@ -1,7 +1,7 @@
 /** A body of very many small chunks takes its turns of the event loop beside everything else. */
 import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
-import { paceOf } from '../../../src/exchange/request-body/packet-pace.ts';
+import { getReadLimiter } from '../../../src/exchange/request-body/packet-pace.ts';
 import { startInProcess } from '../../sidecar/in-process.ts';
 import { closeServer, listenOnLoopback } from '../../support/loopback.ts';
 import { openSocket, readToEnd } from '../../support/raw-client.ts';
@@ -17,11 +17,11 @@ async function countPerTurn(hasPace: boolean): Promise<{ received: number; most:
   let [received, inTurn, most] = [0, 0, 0];
   let isOver = false;
   const server = createServer((request, response) => {
-    const pace = hasPace ? paceOf(request.socket) : undefined;
+    const pace = hasPace ? getReadLimiter(request.socket) : undefined;
     request.on('data', (chunk: Buffer) => {
       received += chunk.length;
       inTurn++;
-      pace?.count();
+      pace?.countChunk();
     });
     request.on('end', () => response.end());
   });

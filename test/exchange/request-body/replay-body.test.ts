@@ -8,10 +8,10 @@ import { send, sendAndLeave } from '../../sidecar/send.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../../support/raw-client.ts';
 import { echo } from '../../support/recording-upstream.ts';
-import type { Answer } from '../../support/recording-upstream.ts';
+import type { RespondTo } from '../../support/recording-upstream.ts';
 
 const refusingFirst =
-  (status: number): Answer =>
+  (status: number): RespondTo =>
   (request, response, index) => {
     if (index > 0) return echo(request, response, index);
     response.writeHead(status).end('refused');

@@ -8,7 +8,7 @@ import { Upload } from '../../../src/exchange/request-body/upload.ts';
 
 async function endAnUpload(before: (request: PassThrough) => void): Promise<PassThrough> {
   const request = Object.assign(new PassThrough(), { socket: new Socket() });
-  const hooks = { onChunk: () => undefined, watch: () => () => undefined };
+  const hooks = { onChunk: () => undefined, startIdleTimer: () => () => undefined };
   const upload = new Upload(request as unknown as IncomingMessage, Buffer.alloc(0), hooks);
   upload.resume();
   before(request);

@@ -1,8 +1,8 @@
 /** WebSocket upgrades over raw TCP: a request, an upstream that accepts it, and connections that then do what no WebSocket library does. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { goDirectly } from '../../../src/platform/egress/egress.ts';
-import { createUpgradeServer } from '../../../src/listener/websocket/websocket.ts';
+import { selectNoProxy } from '../../../src/platform/egress/egress.ts';
+import { createUpgradeHandler } from '../../../src/listener/websocket/websocket.ts';
 import { startProxy } from '../proxy.ts';
 import type { Proxy, ProxyOptions } from '../proxy.ts';
 
@@ -66,5 +66,5 @@ export async function startRawUpstream(
 }
 
 export function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
-  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeServer(undefined, goDirectly), ...options });
+  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeHandler(undefined, selectNoProxy), ...options });
 }

@@ -9,7 +9,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { until } from '../../support/until.ts';
+import { waitUntil } from '../../support/until.ts';
 import { startRawUpstream, startUpgrading, SWITCHING, upgradeRequest } from './raw-upgrades.ts';
 
 interface Side {
@@ -88,7 +88,8 @@ async function converse(
     atUpstream = receive(socket, early, upstream.stopsAfter);
     socket.write(Buffer.concat([Buffer.from(SWITCHING, 'latin1'), sent.upstream.subarray(0, upstream.early)]));
     void send(socket, sent.upstream, upstream).then(() => {
-      if (order === 'client ends first') void until(() => atUpstream?.isOver === true, 'FIN').then(() => socket.end());
+      if (order === 'client ends first')
+        void waitUntil(() => atUpstream?.isOver === true, 'FIN').then(() => socket.end());
       else socket.end();
     });
   });
@@ -99,9 +100,9 @@ async function converse(
   const head = await readHead(socket);
   const atClient = receive(socket, head.rest, client.stopsAfter);
   await send(socket, sent.client, client);
-  if (order === 'upstream ends first') await until(() => atClient.isOver, 'the upstream has ended');
+  if (order === 'upstream ends first') await waitUntil(() => atClient.isOver, 'the upstream has ended');
   socket.end();
-  await until(() => atClient.isOver && atUpstream?.isOver === true, 'both sides have seen the end');
+  await waitUntil(() => atClient.isOver && atUpstream?.isOver === true, 'both sides have seen the end');
   socket.destroy();
   return { sent, atClient, atUpstream };
 }
@@ -131,7 +132,7 @@ describe('each side of an upgraded connection receives exactly what the other ha
         expect(run.atUpstream).toMatchObject({ length: run.sent.client.length, digest: digestOf(run.sent.client) });
         expect(run.atClient).toMatchObject({ length: run.sent.upstream.length, digest: digestOf(run.sent.upstream) });
         conversations++;
-        await until(() => proxy.throttle.state().streams === 0, 'the slot is free');
+        await waitUntil(() => proxy.throttle.state().streams === 0, 'the slot is free');
       }),
       { numRuns: 80, endOnFailure: true },
     );
@@ -161,14 +162,14 @@ describe('each side of an upgraded connection receives exactly what the other ha
         await once(socket, 'open');
         const messages = lengths.map((length) => randomBytes(length));
         for (const each of messages) socket.send(each);
-        await until(() => received.length === messages.length + 1, 'all messages have come back');
+        await waitUntil(() => received.length === messages.length + 1, 'all messages have come back');
         expect(received).toEqual([Buffer.from('greeting'), ...messages].map(digestOf));
         socket.close(1000);
         expect(((await once(socket, 'close')) as [number])[0]).toBe(1000);
       }),
       { numRuns: 30, endOnFailure: true },
     );
-    await until(() => proxy.throttle.state().streams === 0, 'all slots are free');
+    await waitUntil(() => proxy.throttle.state().streams === 0, 'all slots are free');
     server.close();
   }, 60_000);
 });

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { goDirectly } from '../../../src/platform/egress/egress.ts';
-import { createUpgradeServer } from '../../../src/listener/websocket/websocket.ts';
+import { selectNoProxy } from '../../../src/platform/egress/egress.ts';
+import { createUpgradeHandler } from '../../../src/listener/websocket/websocket.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../../support/raw-client.ts';
 import { afterHead, startWireServer, until } from '../../upstream/wire.ts';
@@ -15,7 +15,7 @@ import { startEchoServer } from './upgrades.ts';
 const EVERY_HOST = { allowedHosts: undefined };
 
 function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
-  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeServer(undefined, goDirectly), ...options });
+  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeHandler(undefined, selectNoProxy), ...options });
 }
 
 const ASK = (target: string): string =>
@@ -104,7 +104,7 @@ describe('an answer that is no upgrade', () => {
     expect(answer.body.toString()).not.toContain('0\r\n\r\n');
     expect(await proxy.told(1)).toMatchObject([{ code: 503, source: 'upstream', fault: expect.any(String) as string }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
-    expect(proxy.server.active.count).toBe(0);
+    expect(proxy.server.activeRequests.count).toBe(0);
   });
 
   it('is read no faster than the client reads it, and reaches it whole', async () => {
@@ -168,7 +168,7 @@ describe('an answer that is no upgrade, and comes no further,', () => {
       expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
       expect((await answer).body.toString()).toBe(begun);
       await until(() => upstream.sockets[0]?.destroyed === true);
-      expect(proxy.server.active.count).toBe(0);
+      expect(proxy.server.activeRequests.count).toBe(0);
       expect(clock.pendingTimers).toBe(0);
     },
   );

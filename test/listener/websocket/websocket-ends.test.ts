@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket } from '../../support/raw-client.ts';
-import { until } from '../../support/until.ts';
+import { waitUntil } from '../../support/until.ts';
 import type { Proxy } from '../proxy.ts';
 import { startRawUpstream, startUpgrading, SWITCHING, upgradeRequest } from './raw-upgrades.ts';
 
@@ -29,7 +29,7 @@ async function openUpgraded(proxy: Proxy): Promise<Socket> {
 /** Moves the clock until the condition holds: what the other side does comes in real time. @returns milliseconds moved */
 async function advanceUntil(clock: ManualClock, holds: () => boolean, what: string): Promise<number> {
   const from = clock.now();
-  await until(async () => {
+  await waitUntil(async () => {
     if (holds()) return true;
     await clock.advance(250);
     return holds();
@@ -48,17 +48,17 @@ describe('a stream slot is released', () => {
     for (let round = 1; round <= 3; round++) {
       const clients = await Promise.all(Array.from({ length: 4 }, () => openUpgraded(proxy)));
       for (const client of clients) vanish(client);
-      await until(() => proxy.throttle.state().streams === 0, `the slots of round ${String(round)} are free`, 5000);
+      await waitUntil(() => proxy.throttle.state().streams === 0, `the slots of round ${String(round)} are free`, 5000);
       const isClosed = (): boolean => {
         // The upstream learns that the other side has closed when it writes.
         for (const socket of upstream.sockets) if (!socket.destroyed) socket.write('x');
         return upstream.open === 0;
       };
-      await until(isClosed, 'the upstream connections are closed', 5000);
+      await waitUntil(isClosed, 'the upstream connections are closed', 5000);
       for (const client of clients) client.destroy();
     }
     expect((await proxy.told(12)).map(({ code }) => code)).toEqual(Array(12).fill(101));
-    expect(proxy.server.active.count).toBe(0);
+    expect(proxy.server.activeRequests.count).toBe(0);
   });
 
   it.each([
@@ -86,7 +86,7 @@ describe('a stream slot is released', () => {
     await using proxy = await startUpgrading(upstream.url, { clock });
     const client = await openUpgraded(proxy);
     client.write(Buffer.alloc(16 * 1024 * 1024));
-    await until(() => client.writableLength > 0 && client.bytesWritten > 1024 * 1024, 'the buffers are full');
+    await waitUntil(() => client.writableLength > 0 && client.bytesWritten > 1024 * 1024, 'the buffers are full');
     client.resetAndDestroy();
     const waitedMs = await advanceUntil(clock, () => proxy.throttle.state().streams === 0, 'the slot is free');
     expect(waitedMs).toBeLessThanOrEqual(30_000);
@@ -102,7 +102,7 @@ describe('a stream slot is released', () => {
     await using proxy = await startUpgrading(upstream.url);
     const client = await openUpgraded(proxy);
     client.destroy();
-    await until(() => proxy.throttle.state().streams === 0 && upstream.open === 0, 'the slot is free', 8000);
+    await waitUntil(() => proxy.throttle.state().streams === 0 && upstream.open === 0, 'the slot is free', 8000);
   });
 });
 
@@ -117,7 +117,7 @@ describe('a half-closed upgraded connection', () => {
     client.end('last words');
     for (let beat = 1; beat <= 20; beat++) {
       upstream.sockets[0]?.write(`${String(beat)};`);
-      await until(() => seen.endsWith(`${String(beat)};`), 'the client reads on');
+      await waitUntil(() => seen.endsWith(`${String(beat)};`), 'the client reads on');
       await clock.advance(900);
     }
     upstream.sockets[0]?.end('bye');
@@ -138,9 +138,9 @@ describe('a half-closed upgraded connection', () => {
     const client = await openUpgraded(proxy);
     await once(client.resume(), 'end');
     client.write('still ');
-    await until(() => received === 'still ', 'the upstream reads on');
+    await waitUntil(() => received === 'still ', 'the upstream reads on');
     client.end('here');
-    await until(() => received === 'still here', 'the upstream has all');
+    await waitUntil(() => received === 'still here', 'the upstream has all');
     await proxy.told(1);
     expect(clock.pendingTimers).toBe(0);
   });
@@ -157,10 +157,13 @@ describe('a client that vanishes during the handshake', () => {
     await using proxy = await startUpgrading(upstream.url);
     const client = await openSocket(proxy.url);
     client.write(upgradeRequest());
-    await until(() => proxy.throttle.state().streams === 1 && upstream.sockets.length === 1, 'the upstream is asked');
+    await waitUntil(
+      () => proxy.throttle.state().streams === 1 && upstream.sockets.length === 1,
+      'the upstream is asked',
+    );
     if (early !== '') await new Promise((resolve) => client.write(early, resolve));
     vanish(client);
-    await until(() => proxy.throttle.state().streams === 0, 'the slot is free', 5000);
+    await waitUntil(() => proxy.throttle.state().streams === 0, 'the slot is free', 5000);
     expect(await proxy.told(1)).toMatchObject([{ code: 499 }]);
     client.destroy();
   });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openSocket, sendRaw } from '../../support/raw-client.ts';
-import { until } from '../../support/until.ts';
+import { waitUntil } from '../../support/until.ts';
 import { startProxy } from '../proxy.ts';
 import { KEY, startRawUpstream, startUpgrading, SWITCHING, upgradeRequest } from './raw-upgrades.ts';
 
@@ -39,12 +39,12 @@ describe('a 101 that is no agreement to a WebSocket', () => {
     expect([answer.status, answer.end]).toEqual([502, 'fin']);
     expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'UPSTREAM_PROTOCOL_ERROR' });
     expect(answer.bytes.toString()).not.toContain('SECRET');
-    await until(() => upstream.open === 0, 'the upstream connection is closed');
+    await waitUntil(() => upstream.open === 0, 'the upstream connection is closed');
     expect(await proxy.told(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR', attempts: 1 }]);
     expect(proxy.events.filter(({ kind }) => kind === 'attempt-ended')).toHaveLength(1);
     expect(proxy.events.filter(({ kind }) => kind === 'local-reply')).toHaveLength(1);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
-    expect(proxy.server.active.count).toBe(0);
+    expect(proxy.server.activeRequests.count).toBe(0);
   });
 
   it('is told from one that is, whatever the case, the order and the key', async () => {
@@ -67,7 +67,7 @@ describe('a 101 that is no agreement to a WebSocket', () => {
       }),
       { numRuns: 60 },
     );
-    await until(() => proxy.throttle.state().streams === 0, 'all slots are free');
+    await waitUntil(() => proxy.throttle.state().streams === 0, 'all slots are free');
   });
 
   it('may choose a subprotocol and an extension that were offered', async () => {
@@ -114,7 +114,7 @@ describe('an upgrade that no upstream is asked for', () => {
       socket.on('data', (bytes: Buffer) => seen.push(bytes));
       socket.write(isSplit ? upgradeRequest(lines) : upgradeRequest(lines) + body);
       if (isSplit) {
-        await until(() => seen.length > 0, 'the reply is here');
+        await waitUntil(() => seen.length > 0, 'the reply is here');
         if (body !== '') socket.write(body);
       }
       await ended;
@@ -122,7 +122,7 @@ describe('an upgrade that no upstream is asked for', () => {
       socket.destroy();
     }
     expect(await proxy.told(2)).toMatchObject([{ localReply: 'BAD_REQUEST' }, { localReply: 'BAD_REQUEST' }]);
-    await until(() => proxy.server.active.count === 0, 'nothing is under way');
+    await waitUntil(() => proxy.server.activeRequests.count === 0, 'nothing is under way');
     expect(proxy.events.filter(({ kind }) => kind === 'request-ended')).toHaveLength(2);
     expect(proxy.events.filter(({ kind }) => kind === 'warning')).toEqual([]);
     expect(upstream.sockets).toEqual([]);

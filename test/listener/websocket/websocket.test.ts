@@ -6,9 +6,9 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { goDirectly } from '../../../src/platform/egress/egress.ts';
-import { createUpgradeServer } from '../../../src/listener/websocket/websocket.ts';
-import { followTrust } from '../../../src/platform/tls.ts';
+import { selectNoProxy } from '../../../src/platform/egress/egress.ts';
+import { createUpgradeHandler } from '../../../src/listener/websocket/websocket.ts';
+import { createTlsContextProvider } from '../../../src/platform/tls.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket, sendRaw } from '../../support/raw-client.ts';
@@ -18,7 +18,7 @@ import type { Proxy, ProxyOptions } from '../proxy.ts';
 import { startEchoServer } from './upgrades.ts';
 
 function startUpgrading(upstreamUrl: string, options: ProxyOptions = {}): Promise<Proxy> {
-  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeServer(undefined, goDirectly), ...options });
+  return startProxy(upstreamUrl, { serveUpgrade: createUpgradeHandler(undefined, selectNoProxy), ...options });
 }
 
 async function open(proxy: Proxy, path = '/', headers: Record<string, string> = {}): Promise<WebSocket> {
@@ -69,7 +69,7 @@ describe('an upgraded connection', () => {
     ]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'ok' }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
-    expect(proxy.server.active.count).toBe(0);
+    expect(proxy.server.activeRequests.count).toBe(0);
   });
 
   it('has the bearer and the upstream’s Host; the client’s credentials and the sidecar’s fields stay behind', async () => {
@@ -178,7 +178,7 @@ describe('an upgraded connection', () => {
   it('queues in its own class', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url, { maxInFlight: 1 });
-    const permit = await proxy.throttle.enter(Infinity).permit();
+    const permit = await proxy.throttle.enter(Infinity).waitForPermit();
     const opened = open(proxy, '/', { 'x-sidecar-priority': 'low' });
     await until(() => proxy.throttle.state().queued === 1);
     expect(proxy.throttle.state().queuedByPriority).toEqual({ high: 0, normal: 0, low: 1 });
@@ -194,22 +194,22 @@ describe('an upgraded connection', () => {
     await using proxy = await startUpgrading(upstream.url);
     const socket = await open(proxy);
     proxy.server.stopAccepting();
-    expect(proxy.server.cutAll()).toBe(1);
+    expect(proxy.server.abortAll()).toBe(1);
     await once(socket, 'close');
-    await proxy.server.active.whenIdle();
+    await proxy.server.activeRequests.whenIdle();
     expect(proxy.throttle.state().streams).toBe(0);
   });
 
   it('goes over TLS to an upstream with a private authority', async () => {
     using certificates = makeCertificates();
     await using upstream = await startEchoServer({ tls: certificates });
-    const trusting = createUpgradeServer(followTrust(certificates.caFile), goDirectly);
+    const trusting = createUpgradeHandler(createTlsContextProvider(certificates.caFile), selectNoProxy);
     await using proxy = await startProxy(upstream.url, { serveUpgrade: trusting });
     const socket = await open(proxy);
     expect(String((await reply(socket, 'over TLS'))[0])).toBe('over TLS');
     socket.terminate();
 
-    const wary = createUpgradeServer(followTrust(undefined), goDirectly);
+    const wary = createUpgradeHandler(createTlsContextProvider(undefined), selectNoProxy);
     await using other = await startProxy(upstream.url, { serveUpgrade: wary });
     const { status, fields } = await refusal(other);
     expect([status, fields['proxy-status']]).toEqual([502, 'bearer-sidecar; error=tls_certificate_error']);
@@ -381,15 +381,15 @@ describe('a client that leaves', () => {
     // The upstream is not to blame.
     expect(attempts(proxy)).toMatchObject([{ outcome: 'client_left', isOwn: true }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
-    expect(proxy.server.active.count).toBe(0);
+    expect(proxy.server.activeRequests.count).toBe(0);
   });
 
   it('while it waits in the queue frees its place', async () => {
     await using upstream = await startEchoServer({ ignore: () => true });
     await using proxy = await startUpgrading(upstream.url, { maxInFlight: 1, maxStreams: 1 });
     const blocker = proxy.throttle.enter(Infinity);
-    await blocker.admitted();
-    const permit = await blocker.permit();
+    await blocker.waitForAdmission();
+    const permit = await blocker.waitForPermit();
     const socket = await openSocket(proxy.url);
     socket.write(RAW('/'));
     await until(() => proxy.throttle.state().queued === 1);

@@ -12,10 +12,10 @@ import { Client } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { buildEgressConnector } from '../../../src/platform/egress/connector.ts';
-import { addressOf, createEgress } from '../../../src/platform/egress/egress.ts';
+import { getHostAndPort, createProxySelector } from '../../../src/platform/egress/egress.ts';
 import { ProxyFault } from '../../../src/platform/egress/proxy-fault.ts';
 import { openTunnel } from '../../../src/platform/egress/tunnel.ts';
-import { trustContext } from '../../../src/platform/tls.ts';
+import { loadTlsContext } from '../../../src/platform/tls.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import type { Certificates } from '../../support/certificates.ts';
 import { freePort } from '../../support/loopback.ts';
@@ -97,8 +97,8 @@ interface Terms {
 async function get(destination: URL, proxyUrl: string, terms: Terms = {}): Promise<string | Error> {
   const { caFile = certificates.caFile, proxyCaFile, timeoutMs = 5000, clock = systemClock, signal } = terms;
   const proxy = new URL(proxyUrl);
-  const egress = createEgress({ proxy, httpProxy: proxy, noProxy: [], caFile: proxyCaFile });
-  const secureContext = destination.protocol === 'https:' ? trustContext(caFile) : undefined;
+  const egress = createProxySelector({ proxy, httpProxy: proxy, noProxy: [], caFile: proxyCaFile });
+  const secureContext = destination.protocol === 'https:' ? loadTlsContext(caFile) : undefined;
   const options = { destination, egress, secureContext, timeoutMs, clock, ...(signal && { signal }) };
   const client = new Client(destination.origin, { connect: buildEgressConnector(options) });
   try {
@@ -140,7 +140,7 @@ describe('a tunnel', () => {
   test('may carry bytes of the destination right behind the answer of the proxy', async () => {
     const { url } = await startProxy({ answer: (client) => client.write('HTTP/1.0 200 OK\r\nVia: x\r\n\r\nearly') });
     const { signal } = new AbortController();
-    const tunnel = await openTunnel({ url: new URL(url), trust: undefined }, addressOf(plain), signal);
+    const tunnel = await openTunnel({ url: new URL(url), tlsContext: undefined }, getHostAndPort(plain), signal);
     const [first] = (await once(tunnel, 'data')) as [Buffer];
     expect(first.toString()).toBe('early');
     tunnel.destroy();

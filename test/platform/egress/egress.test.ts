@@ -1,10 +1,10 @@
 /** Which proxy leads to which destination. */
 import { expect, test } from 'vitest';
-import { addressOf, createEgress } from '../../../src/platform/egress/egress.ts';
-import type { EgressOptions } from '../../../src/platform/egress/egress.ts';
+import { getHostAndPort, createProxySelector } from '../../../src/platform/egress/egress.ts';
+import type { ProxySelectorOptions } from '../../../src/platform/egress/egress.ts';
 
-function wayTo(destination: string, options: Partial<EgressOptions> = {}): string {
-  const egress = createEgress({
+function wayTo(destination: string, options: Partial<ProxySelectorOptions> = {}): string {
+  const egress = createProxySelector({
     proxy: new URL('http://secure.test:3128'),
     httpProxy: new URL('http://plain.test:3128'),
     noProxy: [],
@@ -40,13 +40,14 @@ test.each([
 
 test('an https: proxy has somebody to trust, an http: one does not', () => {
   const options = { httpProxy: undefined, noProxy: [], caFile: undefined };
-  const way = (proxy: string) => createEgress({ ...options, proxy: new URL(proxy) })(new URL('https://api.test'));
-  expect(way('https://proxy.test')?.trust).toBeTypeOf('function');
-  expect(way('http://proxy.test')?.trust).toBeUndefined();
+  const way = (proxy: string) =>
+    createProxySelector({ ...options, proxy: new URL(proxy) })(new URL('https://api.test'));
+  expect(way('https://proxy.test')?.tlsContext).toBeTypeOf('function');
+  expect(way('http://proxy.test')?.tlsContext).toBeUndefined();
 });
 
 test('a URL names a host without brackets and a port, its own or that of its scheme', () => {
-  expect(addressOf(new URL('https://[2001:db8::1]/'))).toEqual({ host: '2001:db8::1', port: 443 });
-  expect(addressOf(new URL('http://a.test./'))).toEqual({ host: 'a.test', port: 80 });
-  expect(addressOf(new URL('https://a.test:8443/'))).toEqual({ host: 'a.test', port: 8443 });
+  expect(getHostAndPort(new URL('https://[2001:db8::1]/'))).toEqual({ host: '2001:db8::1', port: 443 });
+  expect(getHostAndPort(new URL('http://a.test./'))).toEqual({ host: 'a.test', port: 80 });
+  expect(getHostAndPort(new URL('https://a.test:8443/'))).toEqual({ host: 'a.test', port: 8443 });
 });

@@ -1,9 +1,9 @@
 /** Entries of NO_PROXY: what each covers and what it does not. */
 import { describe, expect, test } from 'vitest';
-import { readExemption } from '../../../src/platform/egress/no-proxy.ts';
+import { parseNoProxyEntry } from '../../../src/platform/egress/no-proxy.ts';
 
 function covers(entry: string, host: string, port = 443): boolean | undefined {
-  return readExemption(entry)?.(host, port);
+  return parseNoProxyEntry(entry)?.(host, port);
 }
 
 describe('an entry', () => {
@@ -56,6 +56,6 @@ describe('an entry', () => {
     '-a.test',
     '**',
   ])('that makes no sense is none: %j', (entry) => {
-    expect(readExemption(entry)).toBeUndefined();
+    expect(parseNoProxyEntry(entry)).toBeUndefined();
   });
 });

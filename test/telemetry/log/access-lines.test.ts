@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createAccessLines } from '../../../src/telemetry/log/access-lines.ts';
+import { createAccessDescriber } from '../../../src/telemetry/log/access-lines.ts';
 import type { RequestEnded } from '../../../src/telemetry/events.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -30,13 +30,13 @@ function chance(...numbers: number[]): () => number {
 
 describe('sampling', () => {
   it('by default logs every request, and no line speaks of it', () => {
-    const describeRequest = createAccessLines({ share: 1, slowMs: 1000, random: () => 0.999999 });
+    const describeRequest = createAccessDescriber({ share: 1, slowMs: 1000, random: () => 0.999999 });
     expect(describeRequest(request)).toMatchObject({ code: 201, sampled: undefined });
-    expect(createAccessLines()(request)).toMatchObject({ code: 201, sampled: undefined });
+    expect(createAccessDescriber()(request)).toMatchObject({ code: 201, sampled: undefined });
   });
 
   it('logs the share of ordinary requests that chance has it, and their lines say which', () => {
-    const describeRequest = createAccessLines({ share: 0.25, slowMs: 1000, random: chance(0.2, 0.25, 0.9, 0) });
+    const describeRequest = createAccessDescriber({ share: 0.25, slowMs: 1000, random: chance(0.2, 0.25, 0.9, 0) });
     const lines = Array.from({ length: 4 }, () => describeRequest(request));
     expect(lines.map((line) => line?.sampled)).toEqual([0.25, undefined, undefined, 0.25]);
   });
@@ -48,7 +48,7 @@ describe('sampling', () => {
     ['an answer that broke off', { fault: 'cut' }],
     ['a slow one', { durationMs: 1000 }],
   ] as const)('logs %s always, and its line says so', (_, how) => {
-    const describeRequest = createAccessLines({ share: 0, slowMs: 1000, random: () => 0 });
+    const describeRequest = createAccessDescriber({ share: 0, slowMs: 1000, random: () => 0 });
     expect(describeRequest({ ...request, ...how })).toMatchObject({ sampled: 1 });
     expect(describeRequest(request)).toBeUndefined();
   });

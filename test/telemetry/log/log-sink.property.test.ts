@@ -64,7 +64,7 @@ it('lines are whole, in order, and written or counted as dropped', { timeout: 60
       if (isWellAtEnd) {
         await clock.advance(600_000);
         // Without a reader nothing is kept that could be tried: the next line is.
-        for (let tries = 0; tries <= list.length && sink.trouble !== undefined; tries++) {
+        for (let tries = 0; tries <= list.length && sink.deliveryProblem !== undefined; tries++) {
           give(`last ${String(tries)}`);
           await clock.advance(10_000);
         }
@@ -77,7 +77,7 @@ it('lines are whole, in order, and written or counted as dropped', { timeout: 60
       const torn = written.pop() ?? '';
       expect(written.length + sink.droppedLines).toBe(given.length);
       if (isWellAtEnd) expect(torn).toBe('');
-      if (isWellAtEnd) expect(sink.trouble).toBeUndefined();
+      if (isWellAtEnd) expect(sink.deliveryProblem).toBeUndefined();
       expect(sink.droppedLines).toBeGreaterThanOrEqual(beforeEnd);
       let at = -1;
       for (const line of written) expect((at = given.indexOf(line, at + 1))).toBeGreaterThanOrEqual(0);

@@ -92,11 +92,11 @@ describe('a blocked destination', () => {
     fill(log, 3000);
     const dropped = log.droppedLines();
     expect(dropped).toBeGreaterThan(1500);
-    expect(log.trouble()).toEqual({ code: undefined, lostLines: dropped });
+    expect(log.deliveryProblem()).toEqual({ code: undefined, lostLines: dropped });
 
     stream.blocked = false;
     await clock.advance(250);
-    expect(log.trouble()).toBeUndefined();
+    expect(log.deliveryProblem()).toBeUndefined();
     expect(stream.text.length).toBeGreaterThan(0.9 * MEBIBYTE);
     expect(stream.text.length).toBeLessThanOrEqual(MEBIBYTE);
     await clock.advance(250);
@@ -155,16 +155,16 @@ describe('a destination that refuses', () => {
     stream.refusal = 'ENOSPC';
     fill(log, 10);
     await clock.advance(250);
-    expect(log.trouble()).toEqual({ code: 'ENOSPC', lostLines: 0 });
+    expect(log.deliveryProblem()).toEqual({ code: 'ENOSPC', lostLines: 0 });
     stream.attempts = 0;
     await clock.advance(60_000);
     expect(stream.attempts).toBeLessThan(20);
     fill(log, 3000);
     const dropped = log.droppedLines();
-    expect(log.trouble()).toEqual({ code: 'ENOSPC', lostLines: dropped });
+    expect(log.deliveryProblem()).toEqual({ code: 'ENOSPC', lostLines: dropped });
     stream.refusal = undefined;
     await clock.advance(5500);
-    expect(log.trouble()).toBeUndefined();
+    expect(log.deliveryProblem()).toBeUndefined();
     expect(stream.lines.filter(({ line }) => line !== undefined)).toHaveLength(3010 - dropped);
     const msg = 'log lines were dropped: their destination refused them';
     expect(stream.lines.at(-1)).toMatchObject({ level: 'warn', lines: dropped, refusal: 'ENOSPC', msg });
@@ -199,7 +199,7 @@ describe('a destination that refuses', () => {
     fill(log, 5);
     await clock.advance(250);
     expect(log.droppedLines()).toBe(5);
-    expect(log.trouble()).toEqual({ code, lostLines: 5 });
+    expect(log.deliveryProblem()).toEqual({ code, lostLines: 5 });
     stream.attempts = 0;
     for (let second = 0; second < 60; second++) {
       fill(log, 30);

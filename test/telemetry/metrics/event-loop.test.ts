@@ -11,8 +11,8 @@ it('the longest stall since the last scrape is nodejs_eventloop_lag_max_seconds'
     version: '0.0.0',
     routes: ['default'],
     credentials: ['default'],
-    tokens: () => [],
-    throttles: () => [],
+    readTokens: () => [],
+    readThrottles: () => [],
   });
   const longest = async (): Promise<number> => {
     const [, value] = /^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(await metrics.render()) ?? [];

@@ -3,12 +3,12 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { LOCAL_REPLY_CODES } from '../../../src/platform/errors.ts';
 import type { RequestEnded } from '../../../src/telemetry/events.ts';
-import type { ThrottleReading, TokenReading } from '../../../src/telemetry/metrics/gauges.ts';
+import type { ThrottleSnapshot, TokenSnapshot } from '../../../src/telemetry/metrics/gauges.ts';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import type { MetricsOptions } from '../../../src/telemetry/metrics/metrics.ts';
 import { readSamples } from './exposition.ts';
 
-const idle: ThrottleReading = {
+const idle: ThrottleSnapshot = {
   route: 'default',
   rate: Infinity,
   pausedMs: 0,
@@ -17,7 +17,7 @@ const idle: ThrottleReading = {
   inFlight: 0,
   inFlightLimit: 4,
 };
-const tokenless: TokenReading = {
+const tokenless: TokenSnapshot = {
   credential: 'default',
   expiresWallAt: undefined,
   consecutiveFailures: 0,
@@ -43,8 +43,8 @@ function create(options: Partial<MetricsOptions> = {}) {
     version: '1.2.3',
     routes: ['default'],
     credentials: ['default'],
-    tokens: () => [tokenless],
-    throttles: () => [idle],
+    readTokens: () => [tokenless],
+    readThrottles: () => [idle],
     ...options,
   });
   const sample = async (series: string) => readSamples(await metrics.render()).get(`bearer_sidecar_${series}`);
@@ -230,7 +230,7 @@ describe('credentials and scopes', () => {
 
   it('a request that lacks a scope is counted by its route, scopes that are missing are shown', async () => {
     let token = tokenless;
-    const { metrics, sample } = create({ tokens: () => [token] });
+    const { metrics, sample } = create({ readTokens: () => [token] });
     metrics.observe({ kind: 'insufficient-scope', route: 'default', needed: 'a' });
     expect(await sample('insufficient_scope_total{route="default"}')).toBe(1);
     token = { ...tokenless, missingScopes: ['a', 'b'] };
@@ -244,7 +244,7 @@ describe('gauges', () => {
   it('show the states at the moment of the scrape', async () => {
     let throttle = idle;
     let token = tokenless;
-    const { sample } = create({ throttles: () => [throttle], tokens: () => [token] });
+    const { sample } = create({ readThrottles: () => [throttle], readTokens: () => [token] });
     const expiry = 'token_expiry_timestamp_seconds{credential="default"}';
     expect(await sample('permit_rate{route="default"}')).toBe(Infinity);
     expect(await sample(expiry)).toBeUndefined();
@@ -266,8 +266,8 @@ describe('gauges', () => {
 
   it('an inferred limit is there as long as it is believed', async () => {
     const learned = { limit: 100, windowMs: 10_000, confidence: 'high' as const };
-    let throttle: ThrottleReading = { ...idle, learned };
-    const { sample } = create({ throttles: () => [throttle] });
+    let throttle: ThrottleSnapshot = { ...idle, learned };
+    const { sample } = create({ readThrottles: () => [throttle] });
     const read = () =>
       Promise.all(
         ['inferred_limit', 'inferred_window_seconds', 'limit_confidence'].map((name) =>
@@ -285,7 +285,7 @@ describe('gauges', () => {
 
   it('dropped log lines are counted up to what the log says', async () => {
     let dropped = 3;
-    const { sample } = create({ logLinesDropped: () => dropped });
+    const { sample } = create({ readDroppedLines: () => dropped });
     expect(await sample('log_lines_dropped_total')).toBe(3);
     dropped = 10;
     expect(await sample('log_lines_dropped_total')).toBe(10);
@@ -293,7 +293,7 @@ describe('gauges', () => {
 
   it('render rejects when a state cannot be read', async () => {
     const { metrics } = create({
-      tokens: () => {
+      readTokens: () => {
         throw new Error('no state');
       },
     });
@@ -304,7 +304,7 @@ describe('gauges', () => {
 describe('the text as a whole', () => {
   it('passes promtool check metrics, and has the default metrics unprefixed', async () => {
     const learned = { limit: 100, windowMs: 10_000, confidence: 'low' as const };
-    const { metrics } = create({ throttles: () => [{ ...idle, learned }] });
+    const { metrics } = create({ readThrottles: () => [{ ...idle, learned }] });
     metrics.observe(request);
     const text = await metrics.render();
     expect(lint(text)).toBe('');

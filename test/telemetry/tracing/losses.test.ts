@@ -3,7 +3,7 @@ import { InMemorySpanExporter, type SpanExporter } from '@opentelemetry/sdk-trac
 import { describe, expect, it } from 'vitest';
 import type { RequestEnded, SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
-import { LossReport } from '../../../src/telemetry/tracing/loss-report.ts';
+import { SpanLossReporter } from '../../../src/telemetry/tracing/loss-report.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const ended: RequestEnded = {
@@ -47,7 +47,7 @@ function open(exporter: SpanExporter, batching = { delayMs: 60_000, queueMax: 4,
   const sampling = { ratio: 1, followsParent: true };
   const tracing = createTracing(options, { kind: 'on', sampling, batching, warnings: [] }, exporter);
   const request = (): void => {
-    tracing.watch({ method: 'GET', httpVersion: '1.1', headers: {} }).ended(ended);
+    tracing.startTracer({ method: 'GET', httpVersion: '1.1', headers: {} }).endRequest(ended);
   };
   return { clock, tracing, request, warnings: heard.warnings };
 }
@@ -56,10 +56,10 @@ describe('a collector that refuses', () => {
   it('is told of once, then once a minute, with what was lost; what it said is not repeated', async () => {
     const clock = new ManualClock();
     const { observe, warnings } = hear();
-    const report = new LossReport(clock, observe);
-    const exporter = report.countIn(failing(Object.assign(new Error('Bearer s3cret?'), { code: 401 })));
+    const report = new SpanLossReporter(clock, observe);
+    const exporter = report.wrapExporter(failing(Object.assign(new Error('Bearer s3cret?'), { code: 401 })));
     for (let batch = 0; batch < 3; batch++) exporter.export([], () => undefined);
-    report.tell({ spans: 7, reason: 'the collector answered with 401' });
+    report.report({ spans: 7, reason: 'the collector answered with 401' });
     expect(warnings()).toEqual([
       'spans could not be exported: the collector answered with 401; 0 are lost since the start',
     ]);

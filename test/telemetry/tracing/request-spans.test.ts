@@ -3,7 +3,7 @@ import { InMemorySpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trac
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../../src/exchange/trace-context.ts';
-import type { AttemptBegun, Watched } from '../../../src/exchange/watch.ts';
+import type { TracedAttempt, TracedRequest } from '../../../src/exchange/watch.ts';
 import type { RequestEnded } from '../../../src/telemetry/events.ts';
 import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -12,12 +12,12 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';
 const START = Date.UTC(2026, 10, 1);
 
-const get: Watched = { method: 'GET', httpVersion: '1.1', headers: {} };
-const attempt: AttemptBegun = {
+const get: TracedRequest = { method: 'GET', httpVersion: '1.1', headers: {} };
+const attempt: TracedAttempt = {
   method: 'GET',
   baseUrl: new URL('https://api.example:8443/base'),
   path: '/base/quotes?who=me',
-  fields: ['Authorization', 'Bearer s3cret'],
+  headers: ['Authorization', 'Bearer s3cret'],
 };
 const ended: RequestEnded = {
   kind: 'request-ended',
@@ -32,7 +32,7 @@ const ended: RequestEnded = {
   requestBytes: 0,
   responseBytes: 3,
 };
-const head = { status: 200, statusText: '', fields: [] };
+const head = { status: 200, statusText: '', headers: [] };
 const failure = { kind: 'reset', detail: 'it broke', proxyStatus: 'connection_terminated', permanent: false } as const;
 
 function trace(sampling = { ratio: 1, followsParent: true }) {
@@ -70,16 +70,16 @@ describe('a request with one attempt', () => {
   it('is a span of the server with one of the client in it, whose context goes upstream', async () => {
     const { clock, tracing, finish } = trace();
     await clock.advance(1000.5);
-    const watch = tracing.watch(get);
+    const watch = tracing.startTracer(get);
     await clock.advance(2);
-    const sent = watch.attemptBegins(attempt);
+    const sent = watch.startAttempt(attempt);
     await clock.advance(3);
-    watch.attemptEnds({ kind: 'relayed', head, fault: undefined });
-    watch.ended(ended);
+    watch.endAttempt({ kind: 'relayed', head, fault: undefined });
+    watch.endRequest(ended);
     const [client, server, ...others] = await finish();
 
     expect(others).toEqual([]);
-    expect(sent.slice(0, 2)).toEqual(attempt.fields);
+    expect(sent.slice(0, 2)).toEqual(attempt.headers);
     expect(sentParent(sent)).toEqual({ ...pick(client), isSampled: true });
     expect(watch.traceId).toBe(server?.spanContext().traceId);
     expect(client?.parentSpanContext?.spanId).toBe(server?.spanContext().spanId);
@@ -112,11 +112,11 @@ describe('a request with one attempt', () => {
   it('goes on with the trace of the client', async () => {
     const { tracing, finish } = trace();
     const headers = { traceparent: `00-${TRACE}-${SPAN}-01`, tracestate: 'a=1' };
-    const watch = tracing.watch({ ...get, headers });
+    const watch = tracing.startTracer({ ...get, headers });
     const fields = ['traceparent', headers.traceparent, 'tracestate', headers.tracestate];
-    const sent = watch.attemptBegins({ ...attempt, fields });
-    watch.attemptEnds({ kind: 'relayed', head, fault: undefined });
-    watch.ended(ended);
+    const sent = watch.startAttempt({ ...attempt, headers: fields });
+    watch.endAttempt({ kind: 'relayed', head, fault: undefined });
+    watch.endRequest(ended);
     const [client, server] = await finish();
 
     expect(watch.traceId).toBe(TRACE);
@@ -128,10 +128,10 @@ describe('a request with one attempt', () => {
   it('begins a trace of its own where that of the client is not valid, whose state goes with it', async () => {
     const { tracing, finish } = trace();
     const headers = { traceparent: `00-${'0'.repeat(32)}-${SPAN}-01`, tracestate: 'a=1' };
-    const watch = tracing.watch({ ...get, headers });
+    const watch = tracing.startTracer({ ...get, headers });
     const fields = ['traceparent', headers.traceparent, 'tracestate', headers.tracestate];
-    const sent = watch.attemptBegins({ ...attempt, fields });
-    watch.ended(ended);
+    const sent = watch.startAttempt({ ...attempt, headers: fields });
+    watch.endRequest(ended);
     const [, server] = await finish();
     expect(server?.parentSpanContext).toBeUndefined();
     expect(sent).toHaveLength(2);
@@ -145,13 +145,13 @@ describe('sampling', () => {
     ['a share of nothing', { ratio: 0, followsParent: false }, '01'],
   ])('%s leaves no span; the context is passed on and says so', async (_, sampling, flags) => {
     const { clock, tracing, finish } = trace(sampling);
-    const watch = tracing.watch({ ...get, headers: { traceparent: `00-${TRACE}-${SPAN}-${flags}` } });
-    watch.waitBegins('queue');
+    const watch = tracing.startTracer({ ...get, headers: { traceparent: `00-${TRACE}-${SPAN}-${flags}` } });
+    watch.startWait('queue');
     await clock.advance(10);
-    watch.waitEnds();
-    const sent = sentParent(watch.attemptBegins(attempt));
-    watch.attemptEnds({ kind: 'relayed', head, fault: undefined });
-    watch.ended(ended);
+    watch.endWait();
+    const sent = sentParent(watch.startAttempt(attempt));
+    watch.endAttempt({ kind: 'relayed', head, fault: undefined });
+    watch.endRequest(ended);
     expect(await finish()).toEqual([]);
     expect(sent).toMatchObject({ traceId: TRACE, isSampled: false });
     expect(watch.traceId).toBe(TRACE);
@@ -161,15 +161,15 @@ describe('sampling', () => {
 describe('what went wrong', () => {
   it('is on the attempt: a refusal, a broken connection; the next one says that it is another', async () => {
     const { tracing, finish } = trace();
-    const watch = tracing.watch(get);
-    watch.attemptBegins(attempt);
+    const watch = tracing.startTracer(get);
+    watch.startAttempt(attempt);
     const answer = { head: { ...head, status: 429 }, body: Buffer.alloc(0), fault: undefined };
-    watch.attemptEnds({ kind: 'held', answer });
-    watch.attemptBegins(attempt);
-    watch.attemptEnds({ kind: 'failed', failure });
-    watch.attemptBegins(attempt);
-    watch.attemptEnds({ kind: 'relayed', head, fault: { detail: 'cut', cutBy: 'upstream' } });
-    watch.ended({ ...ended, attempts: 3, fault: 'cut' });
+    watch.endAttempt({ kind: 'held', response: answer });
+    watch.startAttempt(attempt);
+    watch.endAttempt({ kind: 'failed', failure });
+    watch.startAttempt(attempt);
+    watch.endAttempt({ kind: 'relayed', head, fault: { detail: 'cut', cutBy: 'upstream' } });
+    watch.endRequest({ ...ended, attempts: 3, fault: 'cut' });
     const [first, second, third, server] = await finish();
     expect(first?.attributes).toMatchObject({ 'http.response.status_code': 429, 'error.type': '429' });
     expect(first?.attributes).not.toHaveProperty('http.request.resend_count');
@@ -187,7 +187,7 @@ describe('what went wrong', () => {
     [{ code: 500 }, '500'],
   ] as const)('is on the request: %j', async (how, errorType) => {
     const { tracing, finish } = trace();
-    tracing.watch(get).ended({ ...ended, ...how });
+    tracing.startTracer(get).endRequest({ ...ended, ...how });
     const [server] = await finish();
     expect(server?.attributes).toMatchObject({ 'error.type': errorType, 'http.response.status_code': how.code });
     expect(server?.status.code).toBe(SpanStatusCode.ERROR);
@@ -198,7 +198,7 @@ describe('what went wrong', () => {
     { code: 403, source: 'sidecar', localReply: 'HOST_NOT_ALLOWED', fault: 'no such host' },
   ] as const)('is no fault of the server: %j', async (how) => {
     const { tracing, finish } = trace();
-    tracing.watch(get).ended({ ...ended, ...how });
+    tracing.startTracer(get).endRequest({ ...ended, ...how });
     const [server] = await finish();
     expect(server?.attributes).not.toHaveProperty('error.type');
     expect(server?.status).toEqual({ code: SpanStatusCode.UNSET });
@@ -208,7 +208,7 @@ describe('what went wrong', () => {
 describe('waits', () => {
   it('that lasted are spans within the request', async () => {
     const { clock, tracing, finish } = trace();
-    const watch = tracing.watch(get);
+    const watch = tracing.startTracer(get);
     for (const [stage, ms] of [
       ['token', 4],
       ['queue', 0.4],
@@ -216,11 +216,11 @@ describe('waits', () => {
       ['queue', 20],
       ['upstream', 7],
     ] as const) {
-      watch.waitBegins(stage);
+      watch.startWait(stage);
       await clock.advance(ms);
-      watch.waitEnds();
+      watch.endWait();
     }
-    watch.ended(ended);
+    watch.endRequest(ended);
     const spans = await finish();
     const server = spans.pop();
     expect(spans.map(({ name, kind, duration }) => [name, kind, duration[1] / 1e6])).toEqual([
@@ -236,7 +236,7 @@ describe('waits', () => {
 describe('a method that somebody made up', () => {
   it('names no span', async () => {
     const { tracing, finish } = trace();
-    tracing.watch({ ...get, method: 'BREW' }).ended({ ...ended, method: 'BREW' });
+    tracing.startTracer({ ...get, method: 'BREW' }).endRequest({ ...ended, method: 'BREW' });
     const [server] = await finish();
     expect(server?.name).toBe('HTTP quotes');
     expect(server?.attributes).toMatchObject({

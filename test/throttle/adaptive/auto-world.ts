@@ -4,12 +4,12 @@
  */
 import type { Clock } from '../../../src/platform/clock.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import { AnswerSignals } from '../../../src/exchange/answer-signal.ts';
+import { ResponseClassifier } from '../../../src/exchange/answer-signal.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createThrottle } from '../../../src/throttle/queue/admission.ts';
 import type { ThrottleOptions } from '../../../src/throttle/throttle-options.ts';
 import type { LearnedState, Throttle } from '../../../src/throttle/throttle.ts';
-import type { Client, ClientSurroundings, Outcome, Send } from '../../bench/governor/client.ts';
+import type { Client, ClientContext, CallOutcome, Send } from '../../bench/governor/client.ts';
 import { type Figures, measure } from '../../bench/governor/figures.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { VirtualClock } from '../../bench/governor/virtual-clock.ts';
@@ -51,7 +51,7 @@ export async function play(played: Play): Promise<Played> {
   const observe = (event: SidecarEvent): void => {
     if (event.kind === 'permit-granted') permits++;
   };
-  const createClient = ({ random }: ClientSurroundings): Client => {
+  const createClient = ({ random }: ClientContext): Client => {
     const options = { route: 'default', clock, observe };
     const created = createThrottle({
       ...options,
@@ -61,7 +61,7 @@ export async function play(played: Play): Promise<Played> {
       random,
     });
     throttles.push(created);
-    return new AutoClient(created, new AnswerSignals({ ...options, share }), turnedAway);
+    return new AutoClient(created, new ResponseClassifier({ ...options, replicas: share }), turnedAway);
   };
   const record = await run({ conditions: { ...DEFAULTS, ...conditions, limiter }, seed, createClient, clock });
   return { ...measure(record), record, throttles, clock, turnedAway, permits, refusals: record.refusedAt.length };
@@ -79,16 +79,16 @@ const DEFAULTS: Omit<RunConditions, 'limiter'> = {
 
 class AutoClient implements Client {
   readonly #throttle: Throttle;
-  readonly #signals: AnswerSignals;
+  readonly #signals: ResponseClassifier;
   readonly #turnedAway: number[];
 
-  constructor(throttle: Throttle, signals: AnswerSignals, turnedAway: number[]) {
+  constructor(throttle: Throttle, signals: ResponseClassifier, turnedAway: number[]) {
     this.#throttle = throttle;
     this.#signals = signals;
     this.#turnedAway = turnedAway;
   }
 
-  async call(deadlineAt: number, send: Send): Promise<Outcome> {
+  async call(deadlineAt: number, send: Send): Promise<CallOutcome> {
     let ticket;
     try {
       ticket = this.#throttle.enter(deadlineAt);
@@ -98,13 +98,17 @@ class AutoClient implements Client {
       return 'gave-up';
     }
     try {
-      await ticket.admitted();
+      await ticket.waitForAdmission();
       for (;;) {
-        const permit = await ticket.permit();
-        permit.used();
-        const { status, fields } = await send();
-        const { result } = this.#signals.read({ status, statusText: '', fields: Object.entries(fields).flat() });
-        permit.report(result);
+        const permit = await ticket.waitForPermit();
+        permit.markSent();
+        const { status, headers } = await send();
+        const { permitReport } = this.#signals.classify({
+          status,
+          statusText: '',
+          headers: Object.entries(headers).flat(),
+        });
+        permit.report(permitReport);
         permit.release();
         if (status < 300) return 'served';
       }

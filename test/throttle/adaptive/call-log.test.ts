@@ -60,14 +60,14 @@ describe('the log of calls', () => {
           } else {
             const { from, lengthMs } = move;
             const to = from + lengthMs;
-            expect(log.indexOf(from)).toBe(plain.instants.filter((at) => at < from).length);
+            expect(log.firstIndexFrom(from)).toBe(plain.instants.filter((at) => at < from).length);
             expect(log.count(from, to)).toBe(plain.instants.filter((at) => at >= from && at < to).length);
           }
           expect(log.size).toBe(plain.instants.length);
         }
         expect(Array.from({ length: log.size }, (_, index) => log.at(index))).toEqual(plain.instants);
         expect([log.at(-1), log.at(log.size)]).toEqual([NaN, NaN]);
-        expect(log.completeSince).toBe(-Infinity);
+        expect(log.completeSinceAt).toBe(-Infinity);
       }),
     );
   });
@@ -78,7 +78,7 @@ describe('the log of calls', () => {
         const log = new CallLog(256, 1e9);
         for (let call = 0; call < calls; call++) log.add(call * apartMs);
         expect(log.size).toBeLessThanOrEqual(256);
-        const since = log.completeSince;
+        const since = log.completeSinceAt;
         const everyCall = Array.from({ length: calls }, (_, call) => call * apartMs);
         expect(log.count(since + 0.5, Infinity)).toBe(everyCall.filter((at) => at > since).length);
         expect(log.count(-Infinity, since + 0.5)).toBe(0);
@@ -91,6 +91,6 @@ describe('the log of calls', () => {
     for (let at = 0; at < 1_000_000; at += 10) log.add(at);
     expect(log.size).toBeLessThan(600);
     expect(log.count(999_000, Infinity)).toBe(100);
-    expect(log.completeSince).toBeGreaterThan(990_000);
+    expect(log.completeSinceAt).toBeGreaterThan(990_000);
   });
 });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createGovernor } from '../../../src/throttle/pacing/governor.ts';
 import type { Governor } from '../../../src/throttle/pacing/governor-contract.ts';
-import { parseLearnedModel } from '../../../src/throttle/adaptive/learned-model.ts';
+import { parseModelSnapshot } from '../../../src/throttle/adaptive/learned-model.ts';
 import type { LearnedState } from '../../../src/throttle/throttle.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { play } from './auto-world.ts';
@@ -60,7 +60,7 @@ describe('what was learned', () => {
 
   it('is nothing while nothing was refused', () => {
     const auto = governor();
-    auto.reported(5, auto.granted(0, false), { kind: 'accepted' });
+    auto.recordResult(5, auto.recordGrant(0, false), { kind: 'accepted' });
     expect([auto.snapshot(5), auto.learned((at) => at)]).toEqual([undefined, undefined]);
   });
 });
@@ -85,8 +85,8 @@ describe('whatever is in the file', () => {
         expect(auto.burst).toBeGreaterThanOrEqual(1);
         expect(auto.inFlightLimit).toBeGreaterThanOrEqual(1);
         expect(auto.openAt(1001)).not.toBeNaN();
-        const grant = auto.granted(2000, false);
-        auto.reported(2010, grant, { kind: 'accepted' });
+        const grant = auto.recordGrant(2000, false);
+        auto.recordResult(2010, grant, { kind: 'accepted' });
         expect(auto.rate).toBeGreaterThan(0);
       }),
       { numRuns: 500 },
@@ -110,7 +110,7 @@ describe('whatever is in the file', () => {
     { ...SNAPSHOT, used: -1 },
     { ...SNAPSHOT, limit: 1e9, used: 1e9 },
   ])('is not taken for a limit: %j', (value) => {
-    expect(parseLearnedModel(value)).toBeUndefined();
+    expect(parseModelSnapshot(value)).toBeUndefined();
     expect(restored(value).rate).toBe(Infinity);
   });
 

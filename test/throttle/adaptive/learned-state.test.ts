@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  formatFile,
+  formatStateFile,
   formatLearnedState,
-  parseFile,
+  parseStateFile,
   parseLearnedState,
 } from '../../../src/throttle/adaptive/learned-state.ts';
 
@@ -76,25 +76,25 @@ describe('a file', () => {
       ['default', LEARNED],
       ['__proto__', LEARNED],
     ]);
-    expect(parseFile(formatFile(limits))).toEqual({ kind: 'read', limits });
-    expect(formatFile(limits)).toMatch(/\}\n$/);
+    expect(parseStateFile(formatStateFile(limits))).toEqual({ kind: 'read', limits });
+    expect(formatStateFile(limits)).toMatch(/\}\n$/);
   });
 
   it('of the first version, with one limit in it, is of no use', () => {
-    expect(parseFile(TEXT)).toEqual({ kind: 'useless', reason: 'is of another version' });
+    expect(parseStateFile(TEXT)).toEqual({ kind: 'useless', reason: 'is of another version' });
   });
 
   it.each(['', '{', 'null', '7', '{"version":2}', '{"version":2,"limits":{}}', '{"version":2,"limits":[["a"]]}'])(
     'is not to be had from %j',
     (text) => {
-      expect(parseFile(text)).toEqual({ kind: 'useless', reason: 'is not what a sidecar writes' });
+      expect(parseStateFile(text)).toEqual({ kind: 'useless', reason: 'is not what a sidecar writes' });
     },
   );
 
   it('is never guessed, and nothing throws', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
-        expect(parseFile(text).kind).toBe('useless');
+        expect(parseStateFile(text).kind).toBe('useless');
       }),
     );
   });

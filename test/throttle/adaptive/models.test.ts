@@ -1,10 +1,10 @@
 /** Ideas of a limiter: the true one stands whatever is seen, and says the truth; false ones fall. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBeliefs } from '../../../src/throttle/adaptive/beliefs.ts';
+import { createModelSelector } from '../../../src/throttle/adaptive/beliefs.ts';
 import { BucketModel } from '../../../src/throttle/adaptive/bucket-model.ts';
 import { DEFAULT_LEARNING } from '../../../src/throttle/adaptive/parameters.ts';
-import { SlotsModel } from '../../../src/throttle/adaptive/slots-model.ts';
+import { ConcurrencyModel } from '../../../src/throttle/adaptive/slots-model.ts';
 import { WindowModel, type WindowKind } from '../../../src/throttle/adaptive/window-model.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { seeded } from '../simulation.ts';
@@ -13,17 +13,17 @@ import { ask } from './truthful-limiter.ts';
 /** Lets the bounds be seen. */
 class OpenWindow extends WindowModel {
   get bounds(): [number, number] {
-    return [this.least, this.most];
+    return [this.lowerBound, this.upperBound];
   }
 }
 class OpenBucket extends BucketModel {
   get bounds(): [number, number] {
-    return [this.least, this.most];
+    return [this.lowerBound, this.upperBound];
   }
 }
-class OpenSlots extends SlotsModel {
+class OpenSlots extends ConcurrencyModel {
   get bounds(): [number, number] {
-    return [this.least, this.most];
+    return [this.lowerBound, this.upperBound];
   }
 }
 
@@ -76,10 +76,10 @@ describe('an idea that is true', () => {
           random: seeded(seed),
           createModels: ({ accepted }) => [new OpenWindow(kind, windowMs, accepted, DEFAULT_LEARNING)],
           look: (beliefs) => {
-            const [model] = beliefs.all;
+            const [model] = beliefs.models;
             if (!(model instanceof OpenWindow)) throw new Error('no such model');
             const [least, most] = model.bounds;
-            expect(model.stands).toBe(true);
+            expect(model.isConsistent).toBe(true);
             // One call may have overtaken the opening of its window: the idea allows for that in what it survives.
             expect(least).toBeLessThanOrEqual(calls + (kind === 'fixed-window' ? 1 : 0));
             expect(most).toBeGreaterThanOrEqual(calls);
@@ -108,10 +108,10 @@ describe('an idea that is true', () => {
           random: seeded(seed),
           createModels: ({ accepted }) => [new OpenBucket(accepted)],
           look: (beliefs) => {
-            const [model] = beliefs.all;
+            const [model] = beliefs.models;
             if (!(model instanceof OpenBucket)) throw new Error('no such model');
             const [least, most] = model.bounds;
-            expect(model.stands).toBe(true);
+            expect(model.isConsistent).toBe(true);
             expect(least * 1000).toBeLessThanOrEqual(perSecond * 1.005);
             expect(most * 1000).toBeGreaterThanOrEqual(perSecond * 0.995);
           },
@@ -137,10 +137,10 @@ describe('an idea that is true', () => {
           random: seeded(seed),
           createModels: ({ sent }) => [new OpenSlots(sent)],
           look: (beliefs) => {
-            const [model] = beliefs.all;
+            const [model] = beliefs.models;
             if (!(model instanceof OpenSlots)) throw new Error('no such model');
             const [least, most] = model.bounds;
-            expect(model.stands).toBe(true);
+            expect(model.isConsistent).toBe(true);
             expect(least).toBeLessThanOrEqual(calls);
             expect(most).toBeGreaterThanOrEqual(calls);
           },
@@ -181,14 +181,14 @@ describe('of all ideas only the true one is left, and knows the limit', () => {
       jitterMs: 10,
       serviceMs: limiter.kind === 'concurrency' ? 500 : 0,
       random,
-      createModels: ({ accepted, sent }) => [...createBeliefs(DEFAULT_LEARNING, accepted, sent).all],
+      createModels: ({ accepted, sent }) => [...createModelSelector(DEFAULT_LEARNING, accepted, sent).models],
     });
-    const standing = beliefs.all.filter((model) => model.stands);
+    const standing = beliefs.models.filter((model) => model.isConsistent);
     expect(standing.map((model) => model.kind)).toEqual([kind]);
     const [model] = standing;
     expect(Math.abs((model?.windowMs ?? 0) - windowMs)).toBeLessThanOrEqual(0.05 * windowMs);
     expect(Math.abs((model?.limit ?? 0) - limit)).toBeLessThanOrEqual(1);
-    expect(beliefs.choose(300_000, 0)).toBe(model);
+    expect(beliefs.selectBest(300_000, 0)).toBe(model);
     expect(model?.isTrusted).toBe(true);
   });
 });

@@ -59,7 +59,7 @@ function learned(rate: number): LearnedState {
 /** One that has written a rate and stopped. */
 async function leave(rate: number): Promise<void> {
   const file = create();
-  file.keep(() => single(learned(rate)));
+  file.startWriting(() => single(learned(rate)));
   await file.stop();
 }
 
@@ -91,7 +91,7 @@ describe('what was learned', () => {
     const file = create();
     let state = learned(1);
     let asked = 0;
-    file.keep(() => {
+    file.startWriting(() => {
       asked++;
       return single(state);
     });
@@ -113,7 +113,7 @@ describe('what was learned', () => {
 
   it('unchanged is not written again', async () => {
     const file = create();
-    file.keep(() => single(learned(1)));
+    file.startWriting(() => single(learned(1)));
     await clock.advance(10_000);
     await until(() => writtenRate() === 1, 'a first write');
     const { ino } = statSync(path);
@@ -123,7 +123,7 @@ describe('what was learned', () => {
 
   it('is written at the end, and nothing is when nothing was learned', async () => {
     const file = create();
-    file.keep(() => single(undefined));
+    file.startWriting(() => single(undefined));
     await file.stop();
     expect(existsSync(path)).toBe(false);
   });
@@ -149,7 +149,7 @@ describe('several throttles', () => {
         ['idle', OWNER],
       ]),
     );
-    file.keep(
+    file.startWriting(
       () =>
         new Map([
           ['default', learned(1)],
@@ -180,7 +180,7 @@ describe('several throttles', () => {
       ]),
     );
     let rate = 1;
-    file.keep(
+    file.startWriting(
       () =>
         new Map([
           ['default', learned(9)],
@@ -205,7 +205,7 @@ describe('a file of no use is told of once, and written over', () => {
     const file = create();
     expect(await restoredFrom(file)).toBeUndefined();
     expect(warnings).toEqual([`throttle.stateFile: ${JSON.stringify(path)} ${reason}: the limit is learned anew`]);
-    file.keep(() => single(learned(4)));
+    file.startWriting(() => single(learned(4)));
     await file.stop();
     expect(writtenRate()).toBe(4);
     expect(warnings).toHaveLength(1);
@@ -238,7 +238,7 @@ describe('a place that cannot be written', () => {
     const told = [...warnings];
     expect(told).toEqual([expect.stringMatching(code)]);
     expect(told[0]).toContain('what is learned ends with this process');
-    file.keep(() => single(learned(1)));
+    file.startWriting(() => single(learned(1)));
     await clock.advance(30_000);
     await file.stop();
     expect(warnings).toEqual(told);
@@ -248,7 +248,7 @@ describe('a place that cannot be written', () => {
     mkdirSync(join(path, 'full'), { recursive: true });
     const file = create();
     expect(await restoredFrom(file)).toBeUndefined();
-    file.keep(() => single(learned(1)));
+    file.startWriting(() => single(learned(1)));
     await file.stop();
     expect(warnings).toEqual([
       expect.stringContaining('cannot be read (EINVAL)'),
@@ -262,7 +262,7 @@ describe('a place that cannot be written', () => {
     mkdirSync(parent);
     const file = create(join(parent, 'learned.json'));
     let rate = 1;
-    file.keep(() => single(learned(rate++)));
+    file.startWriting(() => single(learned(rate++)));
     const write = async (): Promise<void> => {
       await clock.advance(10_000);
     };

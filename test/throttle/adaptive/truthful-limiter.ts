@@ -3,7 +3,7 @@
  * their order, with a flight time that differs from call to call by no more than the jitter that is allowed for.
  */
 import type { Random } from '../../../src/platform/clock.ts';
-import { LimiterBeliefs } from '../../../src/throttle/adaptive/beliefs.ts';
+import { ModelSelector } from '../../../src/throttle/adaptive/beliefs.ts';
 import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
 import type { Evidence, LimiterModel } from '../../../src/throttle/adaptive/limiter-model.ts';
 import { create, type LimiterRule } from '../../bench/governor/limiters.ts';
@@ -26,7 +26,7 @@ export interface Asking {
   readonly random: Random;
   readonly createModels: (logs: Logs) => LimiterModel[];
   /** Called after every answer. */
-  readonly look?: (beliefs: LimiterBeliefs, evidence: Evidence, accepted: boolean) => void;
+  readonly look?: (beliefs: ModelSelector, evidence: Evidence, accepted: boolean) => void;
 }
 
 interface Call {
@@ -38,11 +38,11 @@ interface Call {
 }
 
 /** Tells the ideas everything, in the order in which a client learns it. */
-export function ask(asking: Asking): LimiterBeliefs {
+export function ask(asking: Asking): ModelSelector {
   const calls = judge(asking);
   const log = (): CallLog => new CallLog(100_000, 1e9);
   const [accepted, sent, pending] = [log(), log(), log()];
-  const beliefs = new LimiterBeliefs(asking.createModels({ accepted, sent }));
+  const beliefs = new ModelSelector(asking.createModels({ accepted, sent }));
   const abreast = new Map<Call, number>();
   let acceptedSinceRefusal = 0;
   const events = [
@@ -59,10 +59,16 @@ export function ask(asking: Asking): LimiterBeliefs {
     pending.remove(at);
     if (!call.accepted) accepted.remove(at);
     const { jitterMs } = asking;
-    const evidence = { at, jitterMs, abreast: abreast.get(call) ?? 0, pending, telling: acceptedSinceRefusal > 0 };
+    const evidence = {
+      at,
+      jitterMs,
+      inFlight: abreast.get(call) ?? 0,
+      pending,
+      isInformative: acceptedSinceRefusal > 0,
+    };
     acceptedSinceRefusal = call.accepted ? acceptedSinceRefusal + 1 : 0;
-    if (call.accepted) beliefs.accepted(evidence);
-    else beliefs.refused(evidence);
+    if (call.accepted) beliefs.recordAccepted(evidence);
+    else beliefs.recordRefused(evidence);
     asking.look?.(beliefs, evidence, call.accepted);
   }
   return beliefs;
@@ -77,7 +83,7 @@ function judge({ limiter, departures, flightMs, jitterMs, serviceMs = 0, random 
   const leaving: number[] = [];
   for (const call of calls.toSorted((a, b) => a.arrivesAt - b.arrivesAt)) {
     const inFlight = leaving.filter((at) => at > call.arrivesAt).length;
-    call.accepted = server.judge(call.arrivesAt, inFlight).accepted;
+    call.accepted = server.evaluate(call.arrivesAt, inFlight).accepted;
     const leavesAt = call.arrivesAt + (call.accepted ? serviceMs : 0);
     if (call.accepted) leaving.push(leavesAt);
     call.answeredAt = leavesAt + call.backMs;

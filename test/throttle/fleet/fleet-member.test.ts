@@ -1,7 +1,7 @@
 /** A throttle in a fleet whose board is played by the test: when it is asked, and what a reload changes. */
 import { describe, expect, it, test } from 'vitest';
 import { createThrottle } from '../../../src/throttle/queue/admission.ts';
-import type { QuotaBoard, QuotaHearer, QuotaReply, QuotaRequest } from '../../../src/throttle/fleet/fleet-board.ts';
+import type { QuotaStore, QuotaListener, QuotaReply, QuotaRequest } from '../../../src/throttle/fleet/fleet-board.ts';
 import type { Throttle, ThrottleTerms } from '../../../src/throttle/throttle.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { ACCEPTED, Asking, rateLimited } from '../fixture.ts';
@@ -17,10 +17,10 @@ class WatchedClock extends ManualClock {
 }
 
 /** Answers within a moment with what the test has set, and does as its leader says. */
-class PlayedBoard implements QuotaBoard {
+class PlayedBoard implements QuotaStore {
   readonly asked: QuotaRequest[] = [];
   readonly #clock: WatchedClock;
-  hearer: QuotaHearer | undefined;
+  hearer: QuotaListener | undefined;
   isAway = false;
   reply: Partial<QuotaReply>;
 
@@ -35,29 +35,29 @@ class PlayedBoard implements QuotaBoard {
     if (this.isAway) return undefined;
     const { rate, burst, epoch } = request.published ?? {};
     if (rate !== undefined && burst !== undefined) this.reply = { ...this.reply, rate, burst };
-    if (epoch !== undefined && epoch >= 0) this.reply = { ...this.reply, isHeld: false };
-    return { ...NOTHING_KNOWN, boardNow: this.#clock.wallNow(), ...this.reply };
+    if (epoch !== undefined && epoch >= 0) this.reply = { ...this.reply, isFleetPaused: false };
+    return { ...NOTHING_KNOWN, storeNow: this.#clock.wallNow(), ...this.reply };
   }
 
-  listen(hearer: QuotaHearer): void {
+  listen(hearer: QuotaListener): void {
     this.hearer = hearer;
   }
 }
 
 const NOTHING_KNOWN: QuotaReply = {
-  boardNow: 0,
+  storeNow: 0,
   isLeader: false,
   epoch: 0,
-  isHeld: false,
+  isFleetPaused: false,
   pausedUntil: 0,
   rate: Infinity,
   burst: 1,
-  present: 2,
+  replicaCount: 2,
   rank: 1,
   oldestReportAt: 0,
-  againInMs: 0,
-  slots: [],
-  mail: '',
+  retryInMs: 0,
+  permitTimes: [],
+  peerReports: '',
   version: 0,
   model: '',
 };
@@ -77,7 +77,7 @@ async function join(throttle: Partial<ThrottleTerms['throttle']> = {}, reply: Pa
     observe: () => undefined,
     fleet: { board, id: 'one' },
   });
-  board.hearer?.joined();
+  board.hearer?.onConnected();
   await clock.advance(10);
   return { clock, board, throttle: created };
 }
@@ -85,7 +85,7 @@ async function join(throttle: Partial<ThrottleTerms['throttle']> = {}, reply: Pa
 /** A call that waits for nothing. */
 function callOnce(throttle: Throttle): void {
   const ticket = throttle.enter(Infinity);
-  const permit = ticket.tryPermit();
+  const permit = ticket.tryTakePermit();
   permit?.report(ACCEPTED);
   permit?.release();
   ticket.leave();
@@ -112,14 +112,14 @@ async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<un
   const startedAt = clock.wallNow();
   const calls = Array.from({ length: 29 }, (_, index) => `${String(startedAt + index * 50)} 1 5 0;`);
   await clock.advance(1450);
-  board.reply = { ...board.reply, mail: calls.join(''), oldestReportAt: clock.wallNow() };
+  board.reply = { ...board.reply, peerReports: calls.join(''), oldestReportAt: clock.wallNow() };
   await clock.advance(700);
-  board.reply = { ...board.reply, mail: '' };
+  board.reply = { ...board.reply, peerReports: '' };
   await clock.advance(700);
   if (changes !== undefined) throttle.reconfigure({ throttle: { ...TERMS, ...before, ...changes }, queue: QUEUE });
   await clock.advance(10);
   const refusedAt = clock.wallNow();
-  board.reply = { ...board.reply, mail: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
+  board.reply = { ...board.reply, peerReports: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
   await clock.advance(710);
   const { rate, burst } = board.asked.findLast(({ published }) => published !== undefined)?.published ?? {};
   return { rate, burst };
@@ -167,7 +167,7 @@ test('calls that wait for nothing make nobody think about when to ask', async ()
 test('a board that is lost is asked again soon, also when nobody waits', async () => {
   const { clock, board } = await join();
   board.isAway = true;
-  board.hearer?.lost();
+  board.hearer?.onDisconnected();
   const asked = board.asked.length;
   await clock.advance(250);
   expect(board.asked.length).toBe(asked + 1);
@@ -175,11 +175,11 @@ test('a board that is lost is asked again soon, also when nobody waits', async (
 
 test('a leader ends a pause that is over as soon as its last call has, although nobody waits', async () => {
   const rates = { rate: 40, burst: 8 };
-  const { throttle, clock, board } = await join(rates, { ...rates, isLeader: true, present: 1 });
-  board.reply = { ...board.reply, slots: [clock.wallNow(), clock.wallNow() + 1] };
+  const { throttle, clock, board } = await join(rates, { ...rates, isLeader: true, replicaCount: 1 });
+  board.reply = { ...board.reply, permitTimes: [clock.wallNow(), clock.wallNow() + 1] };
   const [refused, slow] = [0, 1].map(() => new Asking(throttle.enter(clock.now() + 60_000)));
   await clock.advance(5);
-  board.reply = { ...board.reply, slots: [], epoch: 1, isHeld: true, pausedUntil: clock.wallNow() + 2000 };
+  board.reply = { ...board.reply, permitTimes: [], epoch: 1, isFleetPaused: true, pausedUntil: clock.wallNow() + 2000 };
   refused?.permit?.report(rateLimited('2'));
   refused?.permit?.release();
   refused?.ticket.leave();

@@ -1,32 +1,32 @@
 /** One replica's share of the quota: with the board, and without. */
 import { describe, expect, test } from 'vitest';
 import type { QuotaReply } from '../../../src/throttle/fleet/fleet-board.ts';
-import { FleetClock } from '../../../src/throttle/fleet/fleet-clock.ts';
-import { FleetShare } from '../../../src/throttle/fleet/fleet-share.ts';
+import { ClockOffset } from '../../../src/throttle/fleet/fleet-clock.ts';
+import { QuotaLease } from '../../../src/throttle/fleet/fleet-share.ts';
 
 const AHEAD = 1_000_000;
 
-function create(): FleetShare {
-  const clock = new FleetClock();
-  clock.learn(0, 0, AHEAD);
-  return new FleetShare(clock);
+function create(): QuotaLease {
+  const clock = new ClockOffset();
+  clock.addSample(0, 0, AHEAD);
+  return new QuotaLease(clock);
 }
 
 function reply(change: Partial<QuotaReply> = {}): QuotaReply {
   return {
-    boardNow: AHEAD,
+    storeNow: AHEAD,
     isLeader: false,
     epoch: 0,
-    isHeld: false,
+    isFleetPaused: false,
     pausedUntil: 0,
     rate: 40,
     burst: 8,
-    present: 4,
+    replicaCount: 4,
     rank: 1,
     oldestReportAt: AHEAD,
-    againInMs: 0,
-    slots: [],
-    mail: '',
+    retryInMs: 0,
+    permitTimes: [],
+    peerReports: '',
     version: 0,
     model: '',
     ...change,
@@ -36,7 +36,7 @@ function reply(change: Partial<QuotaReply> = {}): QuotaReply {
 describe('joined', () => {
   test('a permit is a slot, used at its instant or a little later, and then lost', () => {
     const share = create();
-    share.absorb(0, reply({ slots: [AHEAD + 100, AHEAD + 125, AHEAD + 150] }));
+    share.applyReply(0, reply({ permitTimes: [AHEAD + 100, AHEAD + 125, AHEAD + 150] }));
     expect(share.tryTake(99)).toBe(false);
     expect(share.nextAt(99)).toBe(100);
     expect(share.tryTake(100)).toBe(true);
@@ -51,11 +51,15 @@ describe('joined', () => {
     const share = create();
     const leader = create();
     for (const one of [share, leader]) {
-      one.absorb(0, reply({ isLeader: one === leader, slots: [AHEAD + 10] }));
-      expect(one.hear(5, { epoch: 1, isHeld: true, pausedUntil: AHEAD + 50, rate: 40, burst: 8 })).toBe(true);
-      expect(one.hear(6, { epoch: 1, isHeld: true, pausedUntil: AHEAD + 50, rate: 40, burst: 8 })).toBe(false);
+      one.applyReply(0, reply({ isLeader: one === leader, permitTimes: [AHEAD + 10] }));
+      expect(one.applyUpdate(5, { epoch: 1, isFleetPaused: true, pausedUntil: AHEAD + 50, rate: 40, burst: 8 })).toBe(
+        true,
+      );
+      expect(one.applyUpdate(6, { epoch: 1, isFleetPaused: true, pausedUntil: AHEAD + 50, rate: 40, burst: 8 })).toBe(
+        false,
+      );
       expect(one.tryTake(10)).toBe(false);
-      expect(one.slotsLeft(10)).toBe(0);
+      expect(one.permitsLeft(10)).toBe(0);
     }
     expect(share.nextAt(60)).toBe(Infinity);
     expect(share.tryTake(60)).toBe(false);
@@ -65,31 +69,31 @@ describe('joined', () => {
 
   test('while no limit is known no permit is needed', () => {
     const share = create();
-    share.absorb(0, reply({ rate: Infinity }));
-    expect(share.isPaced).toBe(false);
+    share.applyReply(0, reply({ rate: Infinity }));
+    expect(share.isLimited).toBe(false);
     expect(share.tryTake(0)).toBe(true);
     expect(share.nextAt(0)).toBe(0);
   });
 
   test('beyond the lease one call at a time goes, and the next when it has ended or is given up', () => {
     const share = create();
-    share.absorb(0, reply({ isLeader: true }));
-    share.setExtra(0, 10);
+    share.applyReply(0, reply({ isLeader: true }));
+    share.setExtraRate(0, 10);
     expect([share.tryTake(0), share.tookExtra]).toEqual([true, true]);
     expect(share.tryTake(150)).toBe(false);
-    share.extraEnded();
+    share.onExtraEnded();
     expect(share.tryTake(150)).toBe(true);
     expect(share.nextAt(300)).toBe(2150);
     expect(share.tryTake(2150)).toBe(true);
     // What was taken beyond is left to the others.
-    expect(share.repay(8)).toBe(5);
-    expect(share.repay(8)).toBe(8);
+    expect(share.repayExtra(8)).toBe(5);
+    expect(share.repayExtra(8)).toBe(8);
   });
 
   test('a wait is at least what it would be if the others wanted nothing', () => {
     const share = create();
-    share.absorb(0, reply({ slots: [AHEAD + 100] }));
-    expect(share.leastWaitMs(40)).toBe(1000);
+    share.applyReply(0, reply({ permitTimes: [AHEAD + 100] }));
+    expect(share.minWaitMs(40)).toBe(1000);
     expect(share.nthAt(0, 0)).toBe(100);
     expect(share.nthAt(0, 1)).toBe(200);
   });
@@ -99,38 +103,38 @@ describe('apart', () => {
   test('each has its part of the last rate, in its own place, and never the whole', () => {
     const opens = [0, 1, 2, 3].map((rank) => {
       const share = create();
-      share.absorb(0, reply({ rank, slots: [AHEAD + 10] }));
-      share.leave(1000);
+      share.applyReply(0, reply({ rank, permitTimes: [AHEAD + 10] }));
+      share.onDisconnected(1000);
       expect(share).toMatchObject({ state: 'apart', ownRate: 10, ownBurst: 2, isPaced: false });
-      return share.opensApartAt;
+      return share.apartOpenAt;
     });
     expect(opens).toEqual([1125, 1150, 1175, 1200]);
   });
 
   test('its own refusals lower its own part alone, and calls bring it back', () => {
     const share = create();
-    share.absorb(0, reply());
-    share.leave(0);
-    share.noteApart(true);
+    share.applyReply(0, reply());
+    share.onDisconnected(0);
+    share.adjustApartRate(true);
     expect(share.ownRate).toBeCloseTo(8.5);
-    for (let call = 0; call < 40; call++) share.noteApart(false);
+    for (let call = 0; call < 40; call++) share.adjustApartRate(false);
     expect(share.ownRate).toBe(10);
   });
 
   test('lasts until somebody has said what holds', () => {
     const share = create();
-    share.absorb(0, reply());
-    share.leave(0);
-    share.absorb(10, reply({ rate: undefined }));
+    share.applyReply(0, reply());
+    share.onDisconnected(0);
+    share.applyReply(10, reply({ rate: undefined }));
     expect(share.state).toBe('apart');
-    share.absorb(20, reply());
+    share.applyReply(20, reply());
     expect(share.state).toBe('joined');
   });
 
   test('who knew of no limit goes on as if there were no fleet', () => {
     const share = create();
-    share.absorb(0, reply({ rate: Infinity }));
-    share.leave(0);
+    share.applyReply(0, reply({ rate: Infinity }));
+    share.onDisconnected(0);
     expect(share.state).toBe('unknown');
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createGovernor } from '../../../src/throttle/pacing/governor.ts';
 import type { Governor, GovernorOptions } from '../../../src/throttle/pacing/governor-contract.ts';
 import type { RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
-import type { AttemptResult } from '../../../src/throttle/throttle.ts';
+import type { PermitReport } from '../../../src/throttle/throttle.ts';
 import {
   AUTO,
   bucketLimiter,
@@ -14,7 +14,7 @@ import {
   windowLimiter,
 } from '../simulation.ts';
 
-const ACCEPTED: AttemptResult = { kind: 'accepted' };
+const ACCEPTED: PermitReport = { kind: 'accepted' };
 
 function governor(part: Partial<GovernorOptions> = {}): Governor {
   return createGovernor({ rate: 'auto', burst: 1, maxInFlight: 64, maxPauseMs: 300_000, random: () => 0.5, ...part });
@@ -22,12 +22,12 @@ function governor(part: Partial<GovernorOptions> = {}): Governor {
 
 const NOTHING_STATED = { statedWaitMs: undefined, remaining: undefined, resetInMs: undefined, quotas: [], fields: {} };
 
-function refused(statedWaitMs?: number, status = 429): AttemptResult {
+function refused(statedWaitMs?: number, status = 429): PermitReport {
   return { kind: 'rate-limited', signal: { ...NOTHING_STATED, status, statedWaitMs } };
 }
 
 /** An accepted answer that says what is left. */
-function left(remaining: number, resetInMs: number): AttemptResult {
+function left(remaining: number, resetInMs: number): PermitReport {
   const hint: RateLimitSignal = { ...NOTHING_STATED, status: 200, quotas: [{ remaining, resetInMs }] };
   return { kind: 'accepted', hint };
 }
@@ -36,8 +36,8 @@ it('a stated wait that keeps being too short is stretched, yet not beyond measur
   const auto = governor({ random: () => 1 });
   let now = 0;
   for (let round = 0; round < 12; round++) {
-    const grant = auto.granted(now, false);
-    const verdict = auto.reported(now, grant, refused(1000));
+    const grant = auto.recordGrant(now, false);
+    const verdict = auto.recordResult(now, grant, refused(1000));
     expect(verdict).toMatchObject({ kind: 'limited' });
     const pausedMs = auto.pausedMs(now);
     expect(pausedMs).toBeGreaterThanOrEqual(1000);
@@ -51,55 +51,55 @@ describe('auto', () => {
     const auto = governor();
     expect(auto.inFlightLimit).toBe(4);
     expect(auto.rate).toBe(Infinity);
-    for (let count = 0; count < 100; count++) auto.reported(count, auto.granted(count, false), ACCEPTED);
+    for (let count = 0; count < 100; count++) auto.recordResult(count, auto.recordGrant(count, false), ACCEPTED);
     expect(auto.inFlightLimit).toBe(64);
     expect(auto.rate).toBe(Infinity);
   });
 
   it('pauses at a refusal, then grants one probe, and the others when it is accepted', () => {
     const auto = governor();
-    expect(auto.reported(0, auto.granted(0, false), refused(1000))).toEqual({
+    expect(auto.recordResult(0, auto.recordGrant(0, false), refused(1000))).toEqual({
       kind: 'limited',
       pauseMs: 1000,
       stated: true,
     });
     expect(auto.rate).toBeLessThan(Infinity);
     expect(auto.openAt(10)).toBe(1000);
-    const probe = auto.granted(1000, true);
+    const probe = auto.recordGrant(1000, true);
     expect(auto.openAt(1001)).toBeGreaterThan(1001);
-    auto.reported(1005, probe, ACCEPTED);
+    auto.recordResult(1005, probe, ACCEPTED);
     expect(auto.openAt(1005)).toBeLessThanOrEqual(1005);
   });
 
   it('lets the others go as well when the probe ends without an answer', () => {
     const auto = governor();
-    auto.reported(0, auto.granted(0, false), refused(1000));
-    auto.ended(1010, auto.granted(1000, true));
+    auto.recordResult(0, auto.recordGrant(0, false), refused(1000));
+    auto.recordEnded(1010, auto.recordGrant(1000, true));
     expect(auto.openAt(1010)).toBeLessThanOrEqual(1010);
   });
 
   it('sends another probe, and only that, when the first was never sent', () => {
     const auto = governor();
-    auto.reported(0, auto.granted(0, false), refused(1000));
-    auto.withdrawn(1010, auto.granted(1000, true));
+    auto.recordResult(0, auto.recordGrant(0, false), refused(1000));
+    auto.recordUnused(1010, auto.recordGrant(1000, true));
     expect(auto.openAt(1010)).toBe(1010);
-    expect(auto.granted(1010, true).probe).toBe(true);
+    expect(auto.recordGrant(1010, true).isPauseProbe).toBe(true);
     expect(auto.openAt(1011)).toBeGreaterThan(1011);
   });
 
   it('sends another probe after 2 s without an answer to the first', () => {
     const auto = governor();
-    auto.reported(0, auto.granted(0, false), refused(1000));
-    auto.granted(1000, true);
+    auto.recordResult(0, auto.recordGrant(0, false), refused(1000));
+    auto.recordGrant(1000, true);
     expect(auto.openAt(1500)).toBe(3000);
   });
 
   it('does not believe a far reset for longer than maxPauseMs without asking again', () => {
     const auto = governor();
-    auto.reported(0, auto.granted(0, false), left(0, 86_400_000));
+    auto.recordResult(0, auto.recordGrant(0, false), left(0, 86_400_000));
     expect(auto.openAt(1)).toBe(300_000);
-    expect(auto.hold(1)).toEqual({ until: 300_000, stated: true });
-    expect(auto.granted(300_000, true).probe).toBe(true);
+    expect(auto.currentPause(1)).toEqual({ until: 300_000, stated: true });
+    expect(auto.recordGrant(300_000, true).isPauseProbe).toBe(true);
     expect(auto.openAt(300_001)).toBeGreaterThan(300_001);
   });
 
@@ -108,7 +108,7 @@ describe('auto', () => {
     let now = 0;
     const pauses: number[] = [];
     for (let count = 0; count < 12; count++) {
-      const verdict = auto.reported(now, auto.granted(now, true), refused());
+      const verdict = auto.recordResult(now, auto.recordGrant(now, true), refused());
       pauses.push(verdict.kind === 'limited' ? Math.round(verdict.pauseMs) : -1);
       now = auto.openAt(now);
     }
@@ -118,19 +118,19 @@ describe('auto', () => {
 
   it('backs off as well from a server that states a wait of nothing again and again', () => {
     const auto = governor();
-    auto.reported(0, auto.granted(0, false), refused(0));
-    auto.reported(1, auto.granted(1, true), refused(0));
+    auto.recordResult(0, auto.recordGrant(0, false), refused(0));
+    auto.recordResult(1, auto.recordGrant(1, true), refused(0));
     expect(auto.openAt(1)).toBeGreaterThan(100);
   });
 
   it('cuts the rate once for all attempts of one epoch, yet heeds a longer stated wait of any', () => {
     const auto = governor();
-    const [first, second, third] = [auto.granted(0, false), auto.granted(0, false), auto.granted(0, false)];
-    auto.reported(5, first, refused(1000));
+    const [first, second, third] = [auto.recordGrant(0, false), auto.recordGrant(0, false), auto.recordGrant(0, false)];
+    auto.recordResult(5, first, refused(1000));
     const { rate } = auto;
-    auto.reported(6, second, refused());
+    auto.recordResult(6, second, refused());
     expect(auto.openAt(6)).toBe(1005);
-    auto.reported(7, third, refused(4000));
+    auto.recordResult(7, third, refused(4000));
     expect(auto.openAt(7)).toBe(4007);
     expect(auto.rate).toBe(rate);
   });
@@ -138,10 +138,11 @@ describe('auto', () => {
   it('does not grow a rate that the app does not use', () => {
     const rateAfterUse = (waitedFor: boolean): number => {
       const auto = governor();
-      for (let now = 0; now < 4000; now += 100) auto.reported(now + 5, auto.granted(now, false), ACCEPTED);
-      auto.reported(4005, auto.granted(4000, false), refused(0));
+      for (let now = 0; now < 4000; now += 100) auto.recordResult(now + 5, auto.recordGrant(now, false), ACCEPTED);
+      auto.recordResult(4005, auto.recordGrant(4000, false), refused(0));
       expect(auto.rate).toBeCloseTo(10, 0);
-      for (let now = 5000; now < 15_000; now += 200) auto.reported(now + 5, auto.granted(now, waitedFor), ACCEPTED);
+      for (let now = 5000; now < 15_000; now += 200)
+        auto.recordResult(now + 5, auto.recordGrant(now, waitedFor), ACCEPTED);
       return auto.rate;
     };
     expect(rateAfterUse(false)).toBeCloseTo(10, 0);
@@ -151,39 +152,39 @@ describe('auto', () => {
   it('never exceeds a configured maximum, neither before the first refusal nor after', () => {
     const auto = governor({ maxRate: 3 });
     expect(auto.rate).toBe(3);
-    for (let now = 0; now < 4000; now += 100) auto.reported(now + 5, auto.granted(now, false), ACCEPTED);
-    auto.reported(4005, auto.granted(4000, false), refused(0));
+    for (let now = 0; now < 4000; now += 100) auto.recordResult(now + 5, auto.recordGrant(now, false), ACCEPTED);
+    auto.recordResult(4005, auto.recordGrant(4000, false), refused(0));
     expect(auto.rate).toBe(3);
     expect(governor({ maxRate: 3, rate: 7 }).rate).toBe(7);
   });
 
   it('keeps to what accepted answers say is left, and lets one go first after the reset', () => {
     const auto = governor();
-    auto.reported(0, auto.granted(0, false), left(3, 5000));
+    auto.recordResult(0, auto.recordGrant(0, false), left(3, 5000));
     for (let count = 0; count < 3; count++) {
       expect(auto.openAt(1)).toBeLessThanOrEqual(1);
-      auto.reported(2, auto.granted(1, false), left(2 - count, 5000));
+      auto.recordResult(2, auto.recordGrant(1, false), left(2 - count, 5000));
     }
-    expect(auto.hold(2)).toEqual({ until: 5000, stated: true });
+    expect(auto.currentPause(2)).toEqual({ until: 5000, stated: true });
     expect(auto.pausedMs(2)).toBe(4998);
-    auto.granted(5000, true);
+    auto.recordGrant(5000, true);
     expect(auto.openAt(5001)).toBeGreaterThan(5001);
   });
 
   it('takes calls granted since the answered one as not yet counted by it, and does not call that a hold', () => {
     const auto = governor();
-    const answered = auto.granted(0, false);
-    const underWay = auto.granted(0, false);
-    auto.reported(1, answered, left(1, 5000));
+    const answered = auto.recordGrant(0, false);
+    const underWay = auto.recordGrant(0, false);
+    auto.recordResult(1, answered, left(1, 5000));
     expect(auto.openAt(1)).toBe(5001);
-    expect(auto.hold(1).stated).toBe(false);
-    auto.withdrawn(2, underWay);
+    expect(auto.currentPause(1).isCertain).toBe(false);
+    auto.recordUnused(2, underWay);
     expect(auto.openAt(2)).toBeLessThanOrEqual(2);
   });
 
   it('lets nothing that an upstream states move a configured rate', () => {
     const fixed = governor({ rate: 50 });
-    fixed.reported(0, fixed.granted(0, false), left(0, 5000));
+    fixed.recordResult(0, fixed.recordGrant(0, false), left(0, 5000));
     expect([fixed.openAt(1), fixed.rate]).toEqual([-Infinity, 50]);
   });
 });
@@ -191,11 +192,11 @@ describe('auto', () => {
 describe('503 with Retry-After', () => {
   it('pauses all only when two answers in a row agree, and never cuts the rate', () => {
     const auto = governor();
-    const grant = (): ReturnType<Governor['granted']> => auto.granted(0, false);
-    expect(auto.reported(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
-    auto.reported(0, grant(), ACCEPTED);
-    expect(auto.reported(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
-    expect(auto.reported(0, grant(), refused(1000, 503)).kind).toBe('limited');
+    const grant = (): ReturnType<Governor['recordGrant']> => auto.recordGrant(0, false);
+    expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
+    auto.recordResult(0, grant(), ACCEPTED);
+    expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
+    expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('limited');
     expect(auto.openAt(0)).toBe(1000);
     expect(auto.rate).toBe(Infinity);
     expect(auto.learned((at) => at)).toBeUndefined();
@@ -205,9 +206,9 @@ describe('503 with Retry-After', () => {
 describe('a configured rate', () => {
   it('stays as it is through refusals, with all of maxInFlight from the start', () => {
     const fixed = governor({ rate: 50, burst: 5 });
-    fixed.reported(0, fixed.granted(0, false), refused(2000));
+    fixed.recordResult(0, fixed.recordGrant(0, false), refused(2000));
     expect([fixed.rate, fixed.burst, fixed.inFlightLimit, fixed.openAt(0)]).toEqual([50, 5, 64, 2000]);
-    expect([fixed.exact, fixed.isConfident, fixed.snapshot(0)]).toEqual([true, true, undefined]);
+    expect([fixed.hasConfiguredRate, fixed.isConfident, fixed.snapshot(0)]).toEqual([true, true, undefined]);
     expect(fixed.learned((at) => at)).toBeUndefined();
   });
 });

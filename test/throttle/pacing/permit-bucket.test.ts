@@ -69,7 +69,7 @@ describe('invariant 2: permits granted in any interval ≤ burst + rate · inter
           now += wait;
           saved = Math.min(current.burst, saved + (wait * current.rate) / 1000);
           if (changed !== null) {
-            bucket.setPace(now, changed.rate, changed.burst);
+            bucket.setRate(now, changed.rate, changed.burst);
             current = changed;
             saved = Math.min(saved, current.burst);
           }
@@ -115,8 +115,8 @@ describe('permit bucket', () => {
   it('keeps what follows at a distance from the late use of a permit', () => {
     const bucket = new PermitBucket(50, 1);
     for (const takenAt of [0, 20]) bucket.tryTake(takenAt);
-    bucket.used(36, 0);
-    bucket.used(37, 20);
+    bucket.recordUse(36, 0);
+    bucket.recordUse(37, 20);
     // On the wire: 36, 37, and then no closer than if both had been taken there.
     expect(bucket.nextAt(40)).toBe(76);
   });
@@ -124,24 +124,24 @@ describe('permit bucket', () => {
   it('takes a permit that is used within a few milliseconds for used at once', () => {
     const bucket = new PermitBucket(50, 1);
     bucket.tryTake(0);
-    bucket.used(4, 0);
+    bucket.recordUse(4, 0);
     expect(bucket.nextAt(4)).toBe(20);
   });
 
   it('keeps what is saved up when the rate changes', () => {
     const bucket = new PermitBucket(10, 1);
     bucket.tryTake(0);
-    bucket.setPace(50, 5, 1);
+    bucket.setRate(50, 5, 1);
     expect(bucket.nextAt(50)).toBe(150);
   });
 
   it('saves up more when the burst grows, from now on, and loses what is above a smaller one', () => {
     const bucket = new PermitBucket(10, 1);
     bucket.tryTake(0);
-    bucket.setPace(100, 10, 3);
+    bucket.setRate(100, 10, 3);
     expect(bucket.available(100)).toBe(1);
     expect([200, 300, 900].map((at) => bucket.available(at))).toEqual([2, 3, 3]);
-    bucket.setPace(900, 10, 1);
+    bucket.setRate(900, 10, 1);
     expect(grantsOf(bucket, [900, 900, 999, 1000])).toEqual([900, 1000]);
   });
 
@@ -149,9 +149,9 @@ describe('permit bucket', () => {
     const bucket = new PermitBucket(Infinity, 1);
     expect(grantsOf(bucket, [5, 5, 5])).toEqual([5, 5, 5]);
     expect(bucket.available(5)).toBe(Infinity);
-    bucket.setPace(5, 10, 4);
+    bucket.setRate(5, 10, 4);
     expect([bucket.available(5), bucket.nextAt(5)]).toEqual([0, 105]);
-    bucket.setPace(6, Infinity, 1);
+    bucket.setRate(6, Infinity, 1);
     expect(grantsOf(bucket, [6, 6])).toEqual([6, 6]);
   });
 

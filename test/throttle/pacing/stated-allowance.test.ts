@@ -1,7 +1,7 @@
 /** What is done with what answers say is left: never more than was stated, and as little waiting as that allows. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Grant } from '../../../src/throttle/pacing/grant.ts';
+import type { PermitGrant } from '../../../src/throttle/pacing/grant.ts';
 import type { RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import { StatedAllowance } from '../../../src/throttle/pacing/stated-allowance.ts';
 import type { StatedQuota } from '../../../src/throttle/signals/stated-quota.ts';
@@ -13,22 +13,22 @@ class Caller {
   readonly allowance = new StatedAllowance(300_000);
   #serial = 0;
 
-  send(at: number): Grant {
-    this.allowance.spend(at);
+  send(at: number): PermitGrant {
+    this.allowance.recordSent(at);
     this.#serial++;
     return {
       at,
       serial: this.#serial,
       epoch: 0,
       rate: Infinity,
-      probe: false,
-      waitedFor: false,
-      beyond: false,
-      abreast: 0,
+      isPauseProbe: false,
+      isWaitedFor: false,
+      isProbeCall: false,
+      inFlight: 0,
     };
   }
 
-  hear(now: number, call: Grant, ...quotas: StatedQuota[]): void {
+  hear(now: number, call: PermitGrant, ...quotas: StatedQuota[]): void {
     const hint: RateLimitSignal = {
       status: 200,
       statedWaitMs: undefined,
@@ -37,7 +37,7 @@ class Caller {
       quotas,
       fields: {},
     };
-    this.allowance.accepted(now, call, quotas.length === 0 ? undefined : hint);
+    this.allowance.recordAccepted(now, call, quotas.length === 0 ? undefined : hint);
   }
 
   /** A call that is answered in the same instant. */
@@ -75,7 +75,7 @@ describe('what is left', () => {
     const caller = new Caller();
     caller.call(0, left(90));
     expect(caller.countOpen(0)).toBe(66);
-    expect(caller.allowance.usedUpUntil(0)).toBe(-Infinity);
+    expect(caller.allowance.exhaustedUntil(0)).toBe(-Infinity);
     const few = new Caller();
     few.call(0, left(4, WINDOW_MS, 5));
     expect(few.countOpen(0)).toBe(3);
@@ -84,15 +84,15 @@ describe('what is left', () => {
   it('is waited for when it is used up, and then asked for by one', () => {
     const caller = new Caller();
     caller.call(0, left(0, 4000));
-    expect([caller.allowance.openAt(1), caller.allowance.usedUpUntil(1)]).toEqual([4000, 4000]);
-    expect([caller.allowance.hasRunOut(3999), caller.allowance.hasRunOut(4000)]).toEqual([false, true]);
+    expect([caller.allowance.openAt(1), caller.allowance.exhaustedUntil(1)]).toEqual([4000, 4000]);
+    expect([caller.allowance.isProbeDue(3999), caller.allowance.isProbeDue(4000)]).toEqual([false, true]);
   });
 
   it('is not believed for longer than the longest pause without asking again', () => {
     const caller = new Caller();
     caller.call(0, left(0, 86_400_000));
     expect(caller.allowance.openAt(1)).toBe(300_000);
-    expect(caller.allowance.hasRunOut(300_000)).toBe(true);
+    expect(caller.allowance.isProbeDue(300_000)).toBe(true);
     caller.send(300_000);
     expect(caller.allowance.openAt(300_001)).toBe(600_000);
   });
@@ -149,8 +149,8 @@ describe('what is left', () => {
   it('is less by calls that ended without an answer, and not by those that were never made', () => {
     const caller = new Caller();
     caller.call(0, left(3, 5000, 3));
-    caller.allowance.ended(caller.send(1));
-    caller.allowance.giveBack(caller.send(2));
+    caller.allowance.recordEnded(caller.send(1));
+    caller.allowance.recordUnused(caller.send(2));
     expect(caller.countOpen(3)).toBe(2);
   });
 
@@ -191,7 +191,7 @@ describe('the reset', () => {
   it('that brings a refusal is waited for a second longer the next time', () => {
     const caller = new Caller();
     caller.call(0, left(0, 1000));
-    caller.allowance.refused(caller.send(1000));
+    caller.allowance.recordRefused(caller.send(1000));
     caller.call(5000, left(0, 1000));
     expect(caller.allowance.openAt(5001)).toBe(7000);
   });
@@ -259,7 +259,15 @@ it('is bounded, whatever is stated, never throws and always opens in the end', (
   const step = fc.record({
     waitMs: fc.double({ min: 0, max: 1e6, noNaN: true }),
     quotas: fc.array(quota, { maxLength: 8 }),
-    end: fc.constantFrom('accepted', 'accepted', 'accepted', 'refused', 'ended', 'giveBack', 'never' as const),
+    end: fc.constantFrom(
+      'accepted',
+      'accepted',
+      'accepted',
+      'recordRefused',
+      'recordEnded',
+      'recordUnused',
+      'never' as const,
+    ),
   });
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 60 }), (steps) => {
@@ -273,7 +281,7 @@ it('is bounded, whatever is stated, never throws and always opens in the end', (
         if (end === 'accepted') caller.hear(now + 1, call, ...quotas);
         else if (end !== 'never') allowance[end](call);
         expect(allowance.openAt(now)).not.toBeNaN();
-        expect(allowance.usedUpUntil(now)).toBeLessThanOrEqual(now + 300_001);
+        expect(allowance.exhaustedUntil(now)).toBeLessThanOrEqual(now + 300_001);
       }
     }),
   );

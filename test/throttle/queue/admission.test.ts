@@ -101,13 +101,13 @@ describe('the body', () => {
     const fixture = new Fixture({ maxInFlight: 2 });
     const tickets = Array.from({ length: 4 }, () => fixture.enter());
     const admitted: number[] = [];
-    tickets.forEach((ticket, index) => void ticket.admitted().then(() => admitted.push(index)));
+    tickets.forEach((ticket, index) => void ticket.waitForAdmission().then(() => admitted.push(index)));
     await fixture.clock.advance(0);
     expect(admitted).toEqual([0, 1]);
     tickets[0]?.leave();
     await fixture.clock.advance(0);
     expect(admitted).toEqual([0, 1, 2]);
-    const permit = await tickets[1]?.permit();
+    const permit = await tickets[1]?.waitForPermit();
     await fixture.clock.advance(0);
     expect(admitted).toEqual([0, 1, 2, 3]);
     permit?.release();
@@ -116,13 +116,13 @@ describe('the body', () => {
   it('that is slow does not hold up a younger request, and its reading is not waiting', async () => {
     const fixture = new Fixture({ rate: 10, timeoutMs: 1000 });
     const slow = fixture.enter();
-    await slow.admitted();
+    await slow.waitForAdmission();
     const quick = fixture.ask();
     await quick.settled;
     expect(quick.outcome).toBe('granted');
     await fixture.clock.advance(5000);
     expect(slow.waitedMs).toBe(0);
-    expect((await slow.permit()).grantedAt).toBe(5000);
+    expect((await slow.waitForPermit()).grantedAt).toBe(5000);
   });
 });
 
@@ -135,7 +135,7 @@ describe('a pause', () => {
     refused.permit?.release();
     const others = [fixture.ask(), fixture.ask(), fixture.ask()];
     expect(refused.ticket.retryWaitMs()).toBe(2000);
-    const retry = refused.ticket.permit();
+    const retry = refused.ticket.waitForPermit();
     await fixture.clock.advance(1999);
     expect(others.map((asking) => asking.outcome)).toEqual(['waits', 'waits', 'waits']);
     await fixture.clock.advance(1);
@@ -225,7 +225,7 @@ describe('invariant 3: the expired and the gone leave before a permit is spent o
     expect(second.ticket.waitedMs).toBe(100);
     second.permit?.release();
     first.permit?.release();
-    await expect(Promise.all([second.ticket.permit(), fixture.clock.advance(100)])).rejects.toMatchObject({
+    await expect(Promise.all([second.ticket.waitForPermit(), fixture.clock.advance(100)])).rejects.toMatchObject({
       code: 'QUEUE_TIMEOUT',
     });
     expect(second.ticket.waitedMs).toBe(150);
@@ -245,7 +245,7 @@ describe('invariant 3: the expired and the gone leave before a permit is spent o
     await gone.settled;
     expect(gone.error).toBe(reason);
     expect(fixture.rejections).toEqual(['client_left']);
-    await expect(outside.permit()).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(outside.waitForPermit()).rejects.toMatchObject({ name: 'AbortError' });
   });
 
   it('rejects the wait of one that fails by itself with its fault, and counts nobody as gone', async () => {
@@ -309,7 +309,7 @@ describe('a permit', () => {
     const asking = fixture.ask();
     await asking.settled;
     expect(fixture.clock.pendingTimers).toBe(0);
-    asking.permit?.used();
+    asking.permit?.markSent();
     asking.permit?.release();
     expect(fixture.events).toEqual([{ kind: 'permit-granted', route: 'default', waitedMs: 0 }]);
   });
@@ -331,13 +331,13 @@ describe('the end', () => {
     await holder.settled;
     const waiting: Asking[] = [fixture.ask(), fixture.ask()];
     await fixture.clock.advance(0);
-    fixture.throttle.cut();
+    fixture.throttle.shutDown();
     expect(refusalOf(() => fixture.enter()).code).toBe('DRAINING');
     await Promise.all(waiting.map((asking) => asking.settled));
     expect(waiting.map((asking) => asking.error)).toMatchObject([{ code: 'DRAINING' }, { code: 'DRAINING' }]);
     holder.permit?.report(rateLimited('1'));
     holder.permit?.release();
-    await expect(holder.ticket.permit()).rejects.toMatchObject({ code: 'DRAINING' });
+    await expect(holder.ticket.waitForPermit()).rejects.toMatchObject({ code: 'DRAINING' });
     expect(fixture.throttle.state()).toMatchObject({ queued: 0, inFlight: 0 });
     expect(fixture.clock.pendingTimers).toBe(0);
   });

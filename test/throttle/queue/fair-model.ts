@@ -36,23 +36,23 @@ export class FairModel {
     const [retry] = byAge(this.retries);
     if (retry === undefined) return this.#first(this.ready, (each) => this.#pass(each));
     const own = byAge(this.ready).find((ticket) => lineOf(ticket) === lineOf(retry));
-    return own !== undefined && own.age < retry.age ? own : retry;
+    return own !== undefined && own.arrivalNumber < retry.arrivalNumber ? own : retry;
   }
 
   /** Who is outside and should have the free place, if there is one. */
   get nextOutside(): QueueTicket | undefined {
     const held = [...this.preparing, ...this.ready];
     if (held.length + this.retries.size >= this.#places) return undefined;
-    const inClass = (priority: Priority): number => held.filter((each) => each.standing.priority === priority).length;
+    const inClass = (priority: Priority): number => held.filter((each) => each.queueClass.priority === priority).length;
     const inLine = (line: string): number => held.filter((each) => lineOf(each) === line).length;
     const lowIsFull = inClass('low') >= Math.max(1, Math.floor(this.#places * 0.75));
-    const mayRead = [...this.outside].filter((each) => each.standing.priority !== 'low' || !lowIsFull);
+    const mayRead = [...this.outside].filter((each) => each.queueClass.priority !== 'low' || !lowIsFull);
     return this.#first(mayRead, (each) => this.#pass(each) + inClass(each) * STRIDES[each], inLine);
   }
 
   enter(ticket: QueueTicket): void {
     const line = lineOf(ticket);
-    const { priority } = ticket.standing;
+    const { priority } = ticket.queueClass;
     this.#passes[priority] = this.#pass(priority);
     if (!this.#turns.has(line)) this.#turns.set(line, ++this.#turn);
     this.outside.add(ticket);
@@ -65,9 +65,9 @@ export class FairModel {
 
   /** It has its permit, whether or not others were before it. */
   grant(ticket: QueueTicket): void {
-    const { priority } = ticket.standing;
+    const { priority } = ticket.queueClass;
     const pass = this.#pass(priority);
-    const passes = [...this.ready].map((each) => this.#pass(each.standing.priority));
+    const passes = [...this.ready].map((each) => this.#pass(each.queueClass.priority));
     this.remove(ticket);
     this.#reached = Math.min(pass, ...passes);
     this.#passes[priority] = pass + STRIDES[priority];
@@ -82,7 +82,7 @@ export class FairModel {
 
   #pass(priority: Priority): number {
     const isThere = [...this.outside, ...this.preparing, ...this.ready].some(
-      (each) => each.standing.priority === priority,
+      (each) => each.queueClass.priority === priority,
     );
     if (!isThere && this.#passes[priority] <= this.#reached) return this.#reached + STRIDES[priority];
     return Math.max(this.#passes[priority], this.#reached);
@@ -95,21 +95,21 @@ export class FairModel {
     roundOf: (line: string) => number = () => 0,
   ): QueueTicket | undefined {
     const keyOf = (ticket: QueueTicket): number[] => {
-      const { priority } = ticket.standing;
+      const { priority } = ticket.queueClass;
       const line = lineOf(ticket);
       const turn = this.#turns.get(line) ?? 0;
-      return [passOf(priority), CLASSES.indexOf(priority), roundOf(line), turn, ticket.age];
+      return [passOf(priority), CLASSES.indexOf(priority), roundOf(line), turn, ticket.arrivalNumber];
     };
     return [...tickets].sort((one, other) => compare(keyOf(one), keyOf(other)))[0];
   }
 }
 
-function lineOf({ standing }: QueueTicket): string {
-  return `${standing.priority} ${standing.caller}`;
+function lineOf({ queueClass }: QueueTicket): string {
+  return `${queueClass.priority} ${queueClass.caller}`;
 }
 
 function byAge(tickets: ReadonlySet<QueueTicket>): QueueTicket[] {
-  return [...tickets].sort((one, other) => one.age - other.age);
+  return [...tickets].sort((one, other) => one.arrivalNumber - other.arrivalNumber);
 }
 
 function compare(one: readonly number[], other: readonly number[]): number {

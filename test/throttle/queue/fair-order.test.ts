@@ -9,7 +9,7 @@ const CALLER = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const PLACES = fc.constantFrom(1, 2, 3, 8, 64, Infinity);
 
 function ages(tickets: readonly QueueTicket[]): number[] {
-  return tickets.map((ticket) => ticket.age);
+  return tickets.map((ticket) => ticket.arrivalNumber);
 }
 
 function isSorted(numbers: readonly number[]): boolean {
@@ -22,7 +22,7 @@ function share(driver: RoomDriver, classes: readonly Priority[], permits: number
   for (const priority of classes)
     for (const caller of ['a', 'b', 'c']) for (let each = 0; each < 30; each++) driver.enter(priority, caller);
   for (let permit = 0; permit < permits; permit++) {
-    const { priority, caller } = driver.grant()!.standing;
+    const { priority, caller } = driver.grant()!.queueClass;
     counts.push({ high: 0, normal: 0, low: 0, [priority]: 1 });
     driver.enter(priority, caller);
   }
@@ -47,7 +47,7 @@ describe('without priorities and callers', () => {
           else if (kind === 'retry' && granted.length > 0) {
             const [retry] = granted.splice(pick % granted.length, 1);
             driver.retry(retry!);
-            waiting = [...waiting, retry!].sort((one, other) => one.age - other.age);
+            waiting = [...waiting, retry!].sort((one, other) => one.arrivalNumber - other.arrivalNumber);
           }
           expect(driver.room.size).toBe(waiting.length);
           expect(driver.room.countAhead({ priority: 'normal', caller: '' })).toBe(waiting.length);
@@ -63,7 +63,7 @@ describe('callers of one class', () => {
     const driver = new RoomDriver(64);
     for (let count = 0; count < 1000; count++) driver.enter('normal', 'many');
     const single = driver.enter('normal', 'single');
-    expect([driver.grant()?.standing.caller, driver.grant()]).toEqual(['many', single]);
+    expect([driver.grant()?.queueClass.caller, driver.grant()]).toEqual(['many', single]);
   });
 
   it('each have a permit within as many turns as there are callers waiting, whatever comes and goes', () => {
@@ -80,7 +80,7 @@ describe('callers of one class', () => {
         const dueBy = new Map<string, number>();
         let permits = 0;
         const remove = (ticket: QueueTicket): void => {
-          const { caller } = ticket.standing;
+          const { caller } = ticket.queueClass;
           const left = lines.get(caller)!.filter((each) => each !== ticket);
           if (left.length > 0) lines.set(caller, left);
           else lines.delete(caller);
@@ -98,9 +98,9 @@ describe('callers of one class', () => {
             const ticket = driver.grant();
             if (ticket === undefined) continue;
             permits++;
-            expect(lines.get(ticket.standing.caller)?.[0]).toBe(ticket);
+            expect(lines.get(ticket.queueClass.caller)?.[0]).toBe(ticket);
             remove(ticket);
-            watch(ticket.standing.caller);
+            watch(ticket.queueClass.caller);
             for (const due of dueBy.values()) expect(due).toBeGreaterThan(permits);
           } else {
             const all = [...lines.values()].flat();
@@ -108,9 +108,9 @@ describe('callers of one class', () => {
             if (ticket === undefined) continue;
             driver.leave(ticket);
             remove(ticket);
-            if (!lines.has(ticket.standing.caller)) dueBy.delete(ticket.standing.caller);
+            if (!lines.has(ticket.queueClass.caller)) dueBy.delete(ticket.queueClass.caller);
           }
-          expect(driver.room.callers).toBe(lines.size);
+          expect(driver.room.callerCount).toBe(lines.size);
         }
       }),
       { numRuns: 300 },
@@ -120,11 +120,11 @@ describe('callers of one class', () => {
   it('are forgotten when nothing of theirs waits', () => {
     const driver = new RoomDriver(4);
     const tickets = Array.from({ length: 1000 }, (_, index) => driver.enter('low', `caller-${index}`));
-    expect(driver.room.callers).toBe(1000);
+    expect(driver.room.callerCount).toBe(1000);
     for (const ticket of tickets.slice(0, 500)) driver.leave(ticket);
-    expect(driver.room.callers).toBe(500);
+    expect(driver.room.callerCount).toBe(500);
     driver.drain();
-    expect([driver.room.callers, driver.room.size]).toEqual([0, 0]);
+    expect([driver.room.callerCount, driver.room.size]).toEqual([0, 0]);
   });
 });
 
@@ -177,7 +177,7 @@ describe('classes', () => {
       driver.enter('low');
       driver.enter('normal');
     }
-    const order = Array.from({ length: 34 }, () => driver.grant()!.standing.priority);
+    const order = Array.from({ length: 34 }, () => driver.grant()!.queueClass.priority);
     expect(order.filter((priority) => priority === 'low')).toHaveLength(2);
   });
 
@@ -188,12 +188,12 @@ describe('classes', () => {
       driver.enter('low', 'a');
     }
     let low = driver.grant()!;
-    while (low.standing.priority !== 'low') low = driver.grant()!;
+    while (low.queueClass.priority !== 'low') low = driver.grant()!;
     for (let tries = 0; tries < 3; tries++) {
       driver.retry(low);
       expect(driver.grant()).toBe(low);
     }
-    const next = Array.from({ length: 100 }, () => driver.grant()!.standing.priority);
+    const next = Array.from({ length: 100 }, () => driver.grant()!.queueClass.priority);
     // Four permits' worth of normal ones.
     expect(next.indexOf('low')).toBe(64);
   });
@@ -220,8 +220,8 @@ describe('how many are ahead of a newcomer', () => {
         const driver = new RoomDriver();
         for (const line of lines) for (let each = 0; each < line.size; each++) driver.enter(line.priority, line.caller);
         for (let permit = 0; permit < permits; permit++) driver.grant();
-        const waiting = driver.room.queued().filter(({ standing }) => standing.priority === priority);
-        const own = waiting.filter(({ standing }) => standing.caller === caller);
+        const waiting = driver.room.waitingTickets().filter(({ queueClass }) => queueClass.priority === priority);
+        const own = waiting.filter(({ queueClass }) => queueClass.caller === caller);
         const predicted = driver.room.countAhead({ priority, caller });
         const newcomer = driver.enter(priority, caller);
         const ahead = driver.drain().indexOf(newcomer);
@@ -256,11 +256,11 @@ describe('whatever their class, caller and time of leaving', () => {
           }
           expect(driver.room.size).toBe(waiting.size);
           const sizes = { high: 0, normal: 0, low: 0 };
-          for (const ticket of waiting) sizes[ticket.standing.priority]++;
-          expect(driver.room.sizes()).toEqual(sizes);
+          for (const ticket of waiting) sizes[ticket.queueClass.priority]++;
+          expect(driver.room.sizesByPriority()).toEqual(sizes);
         }
         const isFirst = [...waiting].every(
-          ({ standing }) => standing.priority !== priority || standing.caller !== caller,
+          ({ queueClass }) => queueClass.priority !== priority || queueClass.caller !== caller,
         );
         const predicted = driver.room.countAhead({ priority, caller });
         const newcomer = driver.enter(priority, caller);
@@ -269,7 +269,9 @@ describe('whatever their class, caller and time of leaving', () => {
         if (isFirst && places === Infinity) expect(predicted).toBe(ahead);
         for (const each of ['high', 'normal', 'low'])
           for (const name of 'abcde') {
-            const own = driver.granted.filter(({ standing }) => standing.priority === each && standing.caller === name);
+            const own = driver.granted.filter(
+              ({ queueClass }) => queueClass.priority === each && queueClass.caller === name,
+            );
             expect(isSorted(ages(own))).toBe(true);
           }
       }),

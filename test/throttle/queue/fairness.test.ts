@@ -1,25 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { createThrottle } from '../../../src/throttle/queue/admission.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import type { Priority, Standing } from '../../../src/throttle/throttle.ts';
+import type { Priority, QueueClass } from '../../../src/throttle/throttle.ts';
 import { ACCEPTED, type Asking, Fixture, rateLimited } from '../fixture.ts';
 import { seeded } from '../simulation.ts';
 import { SteppingClock } from '../stepping-clock.ts';
 
-const HIGH: Standing = { priority: 'high', caller: '' };
-const NORMAL: Standing = { priority: 'normal', caller: '' };
-const LOW: Standing = { priority: 'low', caller: '' };
+const HIGH: QueueClass = { priority: 'high', caller: '' };
+const NORMAL: QueueClass = { priority: 'normal', caller: '' };
+const LOW: QueueClass = { priority: 'low', caller: '' };
 
-function by(caller: string, priority: Priority = 'normal'): Standing {
+function by(caller: string, priority: Priority = 'normal'): QueueClass {
   return { priority, caller };
 }
 
-function askMany(fixture: Fixture, count: number, standing: Standing): Asking[] {
+function askMany(fixture: Fixture, count: number, standing: QueueClass): Asking[] {
   return Array.from({ length: count }, () => fixture.ask(60_000, standing));
 }
 
 /** The code with which `ask` is refused at the door, or what has become of it. */
-async function outcomeOf(fixture: Fixture, withinMs: number, standing: Standing): Promise<string> {
+async function outcomeOf(fixture: Fixture, withinMs: number, standing: QueueClass): Promise<string> {
   try {
     const asking = fixture.ask(withinMs, standing);
     await fixture.clock.advance(0);
@@ -63,7 +63,7 @@ describe('a full queue', () => {
   const FULL = { rate: 1, maxInFlight: 2, queueMax: 10 };
 
   /** One has the permit, ten wait. */
-  async function fill(standing: Standing, settings = FULL): Promise<{ fixture: Fixture; waiting: Asking[] }> {
+  async function fill(standing: QueueClass, settings = FULL): Promise<{ fixture: Fixture; waiting: Asking[] }> {
     const fixture = new Fixture(settings);
     const [, ...waiting] = askMany(fixture, 11, standing);
     await fixture.clock.advance(0);
@@ -130,7 +130,7 @@ describe('a full queue', () => {
     }
     const [, waiting] = [fixture.enter(60_000, HIGH), fixture.enter(60_000, HIGH)];
     let isAdmitted = false;
-    void waiting.admitted().then(() => (isAdmitted = true));
+    void waiting.waitForAdmission().then(() => (isAdmitted = true));
     await fixture.clock.advance(0);
     expect(isAdmitted).toBe(false);
     fixture.enter(60_000, NORMAL);
@@ -145,7 +145,7 @@ describe('a full queue', () => {
     await fixture.clock.advance(1000);
     retrying.permit?.report(rateLimited('5'));
     retrying.permit?.release();
-    const retry = retrying.ticket.permit();
+    const retry = retrying.ticket.waitForPermit();
     for (let count = 0; count < 12; count++) await outcomeOf(fixture, 60_000, HIGH);
     expect(fixture.throttle.state()).toMatchObject({ queued: 10, queuedByPriority: { high: 8, low: 2 } });
     await fixture.clock.advance(5000);
@@ -161,7 +161,7 @@ describe('a retry', () => {
     refused.permit?.report(rateLimited('2'));
     refused.permit?.release();
     const others = [fixture.ask(60_000, HIGH), fixture.ask(60_000, NORMAL)];
-    const retry = refused.ticket.permit();
+    const retry = refused.ticket.waitForPermit();
     expect(refused.ticket.retryWaitMs()).toBe(2000);
     await fixture.clock.advance(2000);
     const probe = await retry;
@@ -181,7 +181,7 @@ describe('retries', () => {
     const waits = retrying.map((asking) => {
       asking.permit?.release();
       const waitMs = asking.ticket.retryWaitMs();
-      asking.ticket.permit().then(
+      asking.ticket.waitForPermit().then(
         () => undefined,
         () => undefined,
       );
@@ -200,13 +200,13 @@ describe('bodies', () => {
     const tickets = names.map((name) => {
       const [priority, caller = ''] = name.split(' ');
       const ticket = fixture.enter(60_000, { priority: priority as Priority, caller });
-      void ticket.admitted().then(() => admitted.push(name));
+      void ticket.waitForAdmission().then(() => admitted.push(name));
       return ticket;
     });
     for (const ticket of [holder, ...tickets]) {
       const first = ticket === holder ? holder : tickets[names.indexOf(admitted.at(-1) ?? '')]!;
       names[tickets.indexOf(first)] = '';
-      (await first.permit()).release();
+      (await first.waitForPermit()).release();
       await fixture.clock.advance(0);
     }
     expect(admitted).toEqual(['high a', 'normal a', 'normal b', 'normal a', 'low a', 'low a']);
@@ -219,12 +219,12 @@ describe('bodies', () => {
     for (let count = 0; count < 20; count++)
       void fixture
         .enter(60_000, LOW)
-        .admitted()
+        .waitForAdmission()
         .then(() => lowOnes++);
     for (let count = 0; count < 20; count++)
       void fixture
         .enter(60_000, NORMAL)
-        .admitted()
+        .waitForAdmission()
         .then(() => normalOnes++);
     await fixture.clock.advance(0);
     expect([lowOnes, normalOnes]).toEqual([6, 2]);
@@ -249,8 +249,8 @@ async function play(
   const lost = { high: 0, normal: 0, low: 0 };
   const call = async (priority: Priority): Promise<void> => {
     const ticket = throttle.enter(clock.now() + 60_000, { priority, caller: '' });
-    await ticket.admitted();
-    const permit = await ticket.permit();
+    await ticket.waitForAdmission();
+    const permit = await ticket.waitForPermit();
     waits[priority].push(ticket.waitedMs);
     await clock.sleep(50);
     permit.report(ACCEPTED);

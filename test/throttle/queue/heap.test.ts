@@ -12,8 +12,8 @@ it('has the least key first while keys change and entries come and go', () => {
     fc.property(fc.array(fc.tuple(fc.nat(9), fc.nat(20), fc.boolean()), { maxLength: 200 }), (steps) => {
       const heap = new Heap<Entry>({
         precedes: (one, other) => one.key < other.key,
-        slotOf: (entry) => entry.slot,
-        putSlot: (entry, slot) => {
+        getIndex: (entry) => entry.slot,
+        setIndex: (entry, slot) => {
           entry.slot = slot;
         },
       });
@@ -22,7 +22,7 @@ it('has the least key first while keys change and entries come and go', () => {
       for (const [index, key, belongs] of steps) {
         const entry = entries[index]!;
         entry.key = key;
-        heap.keep(entry, belongs);
+        heap.update(entry, belongs);
         if (belongs) inside.add(entry);
         else inside.delete(entry);
         expect(heap.first?.key).toBe(inside.size === 0 ? undefined : Math.min(...[...inside].map((each) => each.key)));

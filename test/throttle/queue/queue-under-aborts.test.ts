@@ -1,21 +1,21 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Standing } from '../../../src/throttle/throttle.ts';
+import type { QueueClass } from '../../../src/throttle/throttle.ts';
 import { ACCEPTED, type Asking, Fixture, rateLimited } from '../fixture.ts';
 
 type Step =
-  | { readonly kind: 'enter'; readonly withinMs: number; readonly standing: Standing }
+  | { readonly kind: 'enter'; readonly withinMs: number; readonly standing: QueueClass }
   | { readonly kind: 'leave' | 'accept' | 'refuse' | 'cancel' | 'retry'; readonly pick: number }
   | { readonly kind: 'wait'; readonly ms: number };
 
-const NAMELESS: fc.Arbitrary<Standing> = fc.constant({ priority: 'normal', caller: '' });
+const NAMELESS: fc.Arbitrary<QueueClass> = fc.constant({ priority: 'normal', caller: '' });
 
-const ANYBODY: fc.Arbitrary<Standing> = fc.record({
+const ANYBODY: fc.Arbitrary<QueueClass> = fc.record({
   priority: fc.constantFrom('high', 'normal', 'low'),
   caller: fc.constantFrom('', 'a', 'b'),
 });
 
-function step(standing: fc.Arbitrary<Standing>): fc.Arbitrary<Step> {
+function step(standing: fc.Arbitrary<QueueClass>): fc.Arbitrary<Step> {
   return fc.oneof(
     fc.record({ kind: fc.constant('enter' as const), withinMs: fc.integer({ min: 50, max: 2000 }), standing }),
     fc.record({
@@ -32,7 +32,7 @@ class Play {
   readonly waiting: Asking[] = [];
   readonly holding: Asking[] = [];
   readonly gone = new Set<Asking>();
-  readonly standings = new Map<Asking, Standing>();
+  readonly standings = new Map<Asking, QueueClass>();
 
   constructor(rate: number | 'auto') {
     this.fixture = new Fixture({ rate, burst: 2, maxInFlight: 3, queueMax: 8, timeoutMs: 1000 });
@@ -53,7 +53,7 @@ class Play {
     expect(state.inFlight).toBeLessThanOrEqual(3);
   }
 
-  #enter({ withinMs, standing }: { readonly withinMs: number; readonly standing: Standing }): void {
+  #enter({ withinMs, standing }: { readonly withinMs: number; readonly standing: QueueClass }): void {
     try {
       const asking = this.fixture.ask(withinMs, standing);
       this.waiting.push(asking);

@@ -1,31 +1,31 @@
 /** A waiting room without time: bodies are there the moment they may be read, and permits are given when the test says so. */
-import { type Desk, QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
-import type { Priority, Standing } from '../../../src/throttle/throttle.ts';
-import { WaitingRoom } from '../../../src/throttle/queue/waiting-room.ts';
+import { type TicketHost, QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
+import type { Priority, QueueClass } from '../../../src/throttle/throttle.ts';
+import { RequestQueue } from '../../../src/throttle/queue/waiting-room.ts';
 
 const unasked = (): never => {
   throw new Error('nobody asks the desk here');
 };
 
-const DESK: Desk = {
-  isCut: false,
+const DESK: TicketHost = {
+  isShutDown: false,
   now: () => 0,
-  admit: unasked,
-  queueForPermit: unasked,
-  tryPermit: unasked,
+  waitForBodySlot: unasked,
+  waitForPermit: unasked,
+  tryTakePermit: unasked,
   retryWaitMs: unasked,
   leave: unasked,
-  bodyReceived: unasked,
+  recordBodyEnd: unasked,
 };
 
 export class RoomDriver {
-  readonly room: WaitingRoom;
+  readonly room: RequestQueue;
   /** In order of their permits. */
   readonly granted: QueueTicket[] = [];
   #arrivals = 0;
 
   constructor(places = Infinity) {
-    this.room = new WaitingRoom(places);
+    this.room = new RequestQueue(places);
   }
 
   enter(priority: Priority = 'normal', caller = ''): QueueTicket {
@@ -35,7 +35,7 @@ export class RoomDriver {
     return ticket;
   }
 
-  createTicket(standing: Standing): QueueTicket {
+  createTicket(standing: QueueClass): QueueTicket {
     return new QueueTicket(DESK, this.#arrivals++, Infinity, Infinity, standing);
   }
 

@@ -9,14 +9,14 @@ const STALLED_AFTER_MS = 1000;
 /** Whether `admitted` has been resolved by now. */
 function watchAdmission(ticket: Ticket): { isAdmitted: boolean } {
   const watched = { isAdmitted: false };
-  void ticket.admitted().then(() => (watched.isAdmitted = true));
+  void ticket.waitForAdmission().then(() => (watched.isAdmitted = true));
   return watched;
 }
 
 async function twoReaders(): Promise<{ fixture: Fixture; readers: [Ticket, Ticket] }> {
   const fixture = new Fixture({ maxInFlight: 2 });
   const readers: [Ticket, Ticket] = [fixture.enter(), fixture.enter()];
-  await Promise.all(readers.map((reader) => reader.admitted()));
+  await Promise.all(readers.map((reader) => reader.waitForAdmission()));
   return { fixture, readers };
 }
 
@@ -30,7 +30,7 @@ describe('while every place for reading is taken', () => {
     const { fixture } = await twoReaders();
     const ticket = fixture.throttle.enter(60_000, undefined, false);
     expect(ticket.isAdmitted).toBe(true);
-    expect(ticket.tryPermit()).toBeDefined();
+    expect(ticket.tryTakePermit()).toBeDefined();
   });
 
   it('a request whose body has been received stops waiting for a place', async () => {
@@ -39,10 +39,10 @@ describe('while every place for reading is taken', () => {
     const watched = watchAdmission(ticket);
     await fixture.clock.advance(0);
     expect(watched.isAdmitted).toBe(false);
-    ticket.bodyReceived();
+    ticket.recordBodyEnd();
     await fixture.clock.advance(0);
     expect(watched.isAdmitted).toBe(true);
-    expect(ticket.tryPermit()).toBeDefined();
+    expect(ticket.tryTakePermit()).toBeDefined();
     expect(bodies(fixture)).toEqual([2, 0, 2]);
   });
 
@@ -50,13 +50,13 @@ describe('while every place for reading is taken', () => {
     const { fixture, readers } = await twoReaders();
     const newcomer = watchAdmission(fixture.enter());
     await fixture.clock.advance(STALLED_AFTER_MS - 1);
-    expect(readers[0].received(fixture.clock.now())).toBe(true);
+    expect(readers[0].recordBodyBytes(fixture.clock.now())).toBe(true);
     expect(newcomer.isAdmitted).toBe(false);
     await fixture.clock.advance(1);
     expect(newcomer.isAdmitted).toBe(true);
     // The stalled one is not among those that wait.
     expect(bodies(fixture)).toEqual([2, 1, 2]);
-    expect(readers[1].received(fixture.clock.now())).toBe(false);
+    expect(readers[1].recordBodyBytes(fixture.clock.now())).toBe(false);
     const again = watchAdmission(readers[1]);
     const younger = watchAdmission(fixture.enter());
     await fixture.clock.advance(0);
@@ -82,7 +82,7 @@ describe('while every place for reading is taken', () => {
     watchAdmission(fixture.enter());
     expect(bodies(fixture)).toEqual([1, 2, 1]);
     readers[0].leave();
-    expect(readers[1].tryPermit()).toBeDefined();
+    expect(readers[1].tryTakePermit()).toBeDefined();
     expect(bodies(fixture)).toEqual([1, 0, 1]);
   });
 });
@@ -91,7 +91,7 @@ it('without waiting requests no timer is set, and no reader loses its place', as
   const { fixture, readers } = await twoReaders();
   await fixture.clock.advance(60_000);
   expect(fixture.clock.pendingTimers).toBe(0);
-  expect(readers.map((reader) => reader.received(fixture.clock.now()))).toEqual([true, true]);
+  expect(readers.map((reader) => reader.recordBodyBytes(fixture.clock.now()))).toEqual([true, true]);
 });
 
 it('at every moment as many places are taken as there are readers, and nobody waits while one has stalled', async () => {
@@ -110,7 +110,7 @@ it('at every moment as many places are taken as there are readers, and nobody wa
         if (each.kind === 'enter') {
           const entry = { ticket: fixture.enter(10_000_000), receivedAt: now, isReading: false };
           alive.push(entry);
-          void entry.ticket.admitted().then(
+          void entry.ticket.waitForAdmission().then(
             () => Object.assign(entry, { isReading: true, receivedAt: fixture.clock.now() }),
             () => undefined,
           );
@@ -119,16 +119,16 @@ it('at every moment as many places are taken as there are readers, and nobody wa
         } else if (chosen?.isReading) {
           if (each.kind === 'bytes') {
             chosen.receivedAt = now;
-            if (!chosen.ticket.received(now)) {
+            if (!chosen.ticket.recordBodyBytes(now)) {
               chosen.isReading = false;
-              void chosen.ticket.admitted().then(
+              void chosen.ticket.waitForAdmission().then(
                 () => Object.assign(chosen, { isReading: true, receivedAt: fixture.clock.now() }),
                 () => undefined,
               );
             }
           } else {
             alive.splice(alive.indexOf(chosen), 1);
-            if (each.kind === 'whole') chosen.ticket.tryPermit()?.release();
+            if (each.kind === 'whole') chosen.ticket.tryTakePermit()?.release();
             chosen.ticket.leave();
           }
         }

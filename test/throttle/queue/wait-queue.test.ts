@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ExpiryHeap } from '../../../src/throttle/queue/expiry-heap.ts';
-import { WaitQueue, type QueueLinks } from '../../../src/throttle/queue/wait-queue.ts';
+import { LinkedQueue, type QueueLinks } from '../../../src/throttle/queue/wait-queue.ts';
 
 class Entry implements QueueLinks<Entry> {
   older: Entry | undefined;
   younger: Entry | undefined;
   queue: object | undefined;
-  expirySlot = -1;
-  readonly age: number;
+  expiryHeapIndex = -1;
+  readonly arrivalNumber: number;
   readonly expiresAt: number;
 
   constructor(age: number, expiresAt = 0) {
-    this.age = age;
+    this.arrivalNumber = age;
     this.expiresAt = expiresAt;
   }
 }
@@ -20,7 +20,7 @@ class Entry implements QueueLinks<Entry> {
 it('keeps the order of age under any mix of insertions and removals', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(60), fc.boolean()), { maxLength: 200 }), (steps) => {
-      const queue = new WaitQueue<Entry>();
+      const queue = new LinkedQueue<Entry>();
       const inside = new Map<number, Entry>();
       for (const [age, insert] of steps) {
         const present = inside.get(age);
@@ -34,9 +34,9 @@ it('keeps the order of age under any mix of insertions and removals', () => {
           inside.delete(age);
         }
         const expected = [...inside.keys()].sort((a, b) => a - b);
-        expect([...queue].map((entry) => entry.age)).toEqual(expected);
+        expect([...queue].map((entry) => entry.arrivalNumber)).toEqual(expected);
         expect(queue.size).toBe(expected.length);
-        expect(queue.oldest?.age).toBe(expected[0]);
+        expect(queue.oldest?.arrivalNumber).toBe(expected[0]);
         expect(queue.countOlder(30)).toBe(expected.filter((other) => other < 30).length);
       }
     }),
@@ -44,7 +44,7 @@ it('keeps the order of age under any mix of insertions and removals', () => {
 });
 
 it('does not remove what stands in another queue', () => {
-  const [queue, other] = [new WaitQueue<Entry>(), new WaitQueue<Entry>()];
+  const [queue, other] = [new LinkedQueue<Entry>(), new LinkedQueue<Entry>()];
   const entry = new Entry(1);
   other.insert(entry);
   expect(queue.remove(entry)).toBe(false);

@@ -40,7 +40,7 @@ it('gives places and permits in the order of its rules, whatever bodies, retries
         }
         expect(room.admitNext()).toBe(undefined);
       };
-      const enter = ({ priority, caller }: QueueTicket['standing']): void => {
+      const enter = ({ priority, caller }: QueueTicket['queueClass']): void => {
         const ticket = driver.createTicket({ priority, caller });
         room.add(ticket);
         model.enter(ticket);
@@ -81,8 +81,8 @@ it('gives places and permits in the order of its rules, whatever bodies, retries
         expect(room.nextReady).toBe(model.nextReady);
         fill();
         expect(room.size).toBe(model.all.length);
-        expect(room.callers).toBe(model.callers);
-        expect(new Set(room.queued())).toEqual(new Set([...model.outside, ...model.ready, ...model.retries]));
+        expect(room.callerCount).toBe(model.callers);
+        expect(new Set(room.waitingTickets())).toEqual(new Set([...model.outside, ...model.ready, ...model.retries]));
       }
     }),
     { numRuns: 300 },

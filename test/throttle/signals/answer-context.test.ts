@@ -1,11 +1,11 @@
 /** What successive answers tell of a reset's unit and of whose quota a partition is. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AnswerContext } from '../../../src/throttle/signals/answer-context.ts';
+import { ObservedSignalContext } from '../../../src/throttle/signals/answer-context.ts';
 
 /** @param readings instant and value, by turns */
 function unitAfter(...readings: readonly (readonly [number, string])[]): number {
-  const context = new AnswerContext();
+  const context = new ObservedSignalContext();
   for (const [at, reset] of readings) context.observe((name) => (name === 'x-ratelimit-reset' ? reset : undefined), at);
   return context.resetUnitMs;
 }
@@ -68,30 +68,30 @@ describe('a plain reset', () => {
 
 describe('a partition', () => {
   it('is ours while it is always the same, each policy for itself', () => {
-    const { isShared } = new AnswerContext();
+    const { isOwnPartition } = new ObservedSignalContext();
     for (let count = 0; count < 5; count++) {
-      expect(isShared('minute', 'us')).toBe(true);
-      expect(isShared('day', 'also us')).toBe(true);
+      expect(isOwnPartition('minute', 'us')).toBe(true);
+      expect(isOwnPartition('day', 'also us')).toBe(true);
     }
   });
 
   it('that changes from call to call is nobody’s', () => {
-    const { isShared } = new AnswerContext();
-    const verdicts = ['a', 'b', 'a', 'b', 'c', 'a'].map((partition) => isShared('minute', partition));
+    const { isOwnPartition } = new ObservedSignalContext();
+    const verdicts = ['a', 'b', 'a', 'b', 'c', 'a'].map((partition) => isOwnPartition('minute', partition));
     expect(verdicts).toEqual([true, false, false, false, false, false]);
   });
 
   it('that has changed once, as with a new token, is ours again soon', () => {
-    const { isShared } = new AnswerContext();
-    isShared('minute', 'before');
-    const verdicts = Array.from({ length: 10 }, () => isShared('minute', 'after'));
+    const { isOwnPartition } = new ObservedSignalContext();
+    isOwnPartition('minute', 'before');
+    const verdicts = Array.from({ length: 10 }, () => isOwnPartition('minute', 'after'));
     expect(verdicts.indexOf(true)).toBe(8);
     expect(verdicts.lastIndexOf(false)).toBe(7);
   });
 
   it('of one policy too many is nobody’s', () => {
-    const { isShared } = new AnswerContext();
-    const verdicts = Array.from({ length: 20 }, (_, at) => isShared(`p${at}`, 'us'));
+    const { isOwnPartition } = new ObservedSignalContext();
+    const verdicts = Array.from({ length: 20 }, (_, at) => isOwnPartition(`p${at}`, 'us'));
     expect(verdicts.filter((isOurs) => isOurs)).toHaveLength(16);
   });
 });

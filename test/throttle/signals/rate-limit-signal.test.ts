@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readHttpDate } from '../../../src/platform/http-date.ts';
+import { parseHttpDate } from '../../../src/platform/http-date.ts';
 import {
-  isUsedUp,
+  hasExhaustedQuota,
   readRateLimitSignal,
   type RateLimitSignal,
 } from '../../../src/throttle/signals/rate-limit-signal.ts';
@@ -54,8 +54,8 @@ describe('Retry-After', () => {
   });
 
   it('takes a two-digit year as the one at most 50 years ahead', () => {
-    expect(readHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', NOW)).toBe(Date.UTC(1994, 10, 6, 8, 49, 37));
-    expect(readHttpDate('Sunday, 06-Nov-76 08:49:37 GMT', NOW)).toBe(Date.UTC(2076, 10, 6, 8, 49, 37));
+    expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', NOW)).toBe(Date.UTC(1994, 10, 6, 8, 49, 37));
+    expect(parseHttpDate('Sunday, 06-Nov-76 08:49:37 GMT', NOW)).toBe(Date.UTC(2076, 10, 6, 8, 49, 37));
   });
 });
 
@@ -213,9 +213,9 @@ describe('the quotas', () => {
 
   it('are used up when one of them is', () => {
     const spent = { 'x-ratelimit-limit-day': '9', 'x-ratelimit-remaining-day': '0' };
-    expect(isUsedUp(read({ ...spent, ratelimit: '"a";r=5;t=5' }))).toBe(true);
-    expect(isUsedUp(read({ ratelimit: '"a";r=5;t=5' }))).toBe(false);
-    expect(isUsedUp(read({ 'x-ratelimit-reset': '5' }))).toBe(false);
+    expect(hasExhaustedQuota(read({ ...spent, ratelimit: '"a";r=5;t=5' }))).toBe(true);
+    expect(hasExhaustedQuota(read({ ratelimit: '"a";r=5;t=5' }))).toBe(false);
+    expect(hasExhaustedQuota(read({ 'x-ratelimit-reset': '5' }))).toBe(false);
   });
 });
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
-import { shareSignal } from '../../../src/throttle/signals/shared-signal.ts';
+import { divideSignal } from '../../../src/throttle/signals/shared-signal.ts';
 
 function stated(quota: number, windowSeconds: number, remaining: number) {
   const fields: Record<string, string> = {
@@ -17,7 +17,7 @@ it('all parts together never exceed the whole, and each allows some call in the 
   fc.assert(
     fc.property(counts, fc.integer({ min: 1, max: 50 }), ([quota, seconds, remaining], share) => {
       const whole = stated(quota, seconds, remaining);
-      const part = shareSignal(whole, share);
+      const part = divideSignal(whole, share);
       expect((part.remaining ?? NaN) * share).toBeLessThanOrEqual(remaining);
       const [stating] = part.quotas;
       expect(stating?.quota).toBeGreaterThanOrEqual(1);
@@ -30,5 +30,5 @@ it('all parts together never exceed the whole, and each allows some call in the 
 
 it('one replica has it all', () => {
   const whole = stated(100, 60, 7);
-  expect(shareSignal(whole, 1)).toBe(whole);
+  expect(divideSignal(whole, 1)).toBe(whole);
 });

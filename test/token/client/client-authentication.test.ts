@@ -5,12 +5,12 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { canChange, readClient } from '../../../src/token/client/client-authentication.ts';
+import { canCredentialChange, readClientCredential } from '../../../src/token/client/client-authentication.ts';
 import type {
   ClientCredential,
-  ClientMethod,
-  ClientOptions,
-  Proof,
+  ClientAuthMethod,
+  ClientAuthOptions,
+  ClientAuthentication,
 } from '../../../src/token/client/client-authentication.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import type { Certificates } from '../../support/certificates.ts';
@@ -33,12 +33,12 @@ const recipient = {
   wallNow: Date.UTC(2026, 10, 1),
 };
 
-function clientOf(method: ClientMethod, more: Partial<ClientOptions> = {}): ClientOptions {
+function clientOf(method: ClientAuthMethod, more: Partial<ClientAuthOptions> = {}): ClientAuthOptions {
   return { clientId: { kind: 'value', value: 'client-1' }, method, clientCertificate: undefined, ...more };
 }
 
-async function read(options: ClientOptions): Promise<ClientCredential> {
-  const reading = await readClient(options);
+async function read(options: ClientAuthOptions): Promise<ClientCredential> {
+  const reading = await readClientCredential(options);
   if (reading.kind === 'unreadable') throw new Error(reading.detail);
   return reading;
 }
@@ -56,16 +56,16 @@ describe('a secret', () => {
     ['raw', `client-1:${SECRET}`],
     ['form', 'client-1:p%C3%A4%3A%C3%9F%252B%2B%2F%3D+'],
   ] as const)('in Basic, %s', async (encoding, joined) => {
-    const { prove } = await read(clientOf({ name: 'client_secret_basic', secret, encoding }));
+    const { authenticate } = await read(clientOf({ name: 'client_secret_basic', secret, encoding }));
     const basic = Buffer.from(joined).toString('base64');
-    const proof = await prove(recipient);
+    const proof = await authenticate(recipient);
     expect(proof).toMatchObject({ authorization: `Basic ${basic}`, parameters: [] });
-    expect(proof.withheld).toEqual(expect.arrayContaining([SECRET, basic]));
+    expect(proof.valuesToRedact).toEqual(expect.arrayContaining([SECRET, basic]));
   });
 
   test('in the form, and then not in the header', async () => {
     const credential = await read(clientOf({ name: 'client_secret_post', secret }));
-    expect(await credential.prove(recipient)).toEqual({
+    expect(await credential.authenticate(recipient)).toEqual({
       authorization: undefined,
       parameters: [
         ['client_id', 'client-1'],
@@ -80,11 +80,11 @@ describe('a secret', () => {
     const clientId = { kind: 'value', value: 'https://client.test' } as const;
     const basic = (encoding: 'raw' | 'form') =>
       clientOf({ name: 'client_secret_basic', secret, encoding }, { clientId });
-    expect(await readClient(basic('raw'))).toMatchObject({
+    expect(await readClientCredential(basic('raw'))).toMatchObject({
       kind: 'unreadable',
       detail: expect.stringContaining('colon') as unknown,
     });
-    expect(await readClient(basic('form'))).toMatchObject({ kind: 'ready', clientId: 'https://client.test' });
+    expect(await readClientCredential(basic('form'))).toMatchObject({ kind: 'ready', clientId: 'https://client.test' });
   });
 });
 
@@ -93,7 +93,7 @@ describe('an assertion', () => {
   const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const ed25519 = generateKeyPairSync('ed25519').privateKey;
   const keyFile = (key: KeyObject): string => write('key.pem', pem(key));
-  const method = (file: string, more: Partial<Extract<ClientMethod, { name: 'private_key_jwt' }>> = {}) =>
+  const method = (file: string, more: Partial<Extract<ClientAuthMethod, { name: 'private_key_jwt' }>> = {}) =>
     ({
       name: 'private_key_jwt',
       keyFile: file,
@@ -110,7 +110,7 @@ describe('an assertion', () => {
     readonly signature: Buffer;
   }
 
-  function decode({ parameters }: Proof): Decoded {
+  function decode({ parameters }: ClientAuthentication): Decoded {
     const assertion = new Map(parameters).get('client_assertion') ?? '';
     const [header = '', claims = '', signature = ''] = assertion.split('.');
     const json = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>;
@@ -123,8 +123,8 @@ describe('an assertion', () => {
   }
 
   test('says who asks whom, for less than a minute from now, and is signed', async () => {
-    const { prove } = await read(clientOf(method(keyFile(p256), { keyId: 'k1' })));
-    const proof = await prove(recipient);
+    const { authenticate } = await read(clientOf(method(keyFile(p256), { keyId: 'k1' })));
+    const proof = await authenticate(recipient);
     const { header, claims, signed, signature } = decode(proof);
     expect(proof.parameters.slice(0, 2)).toEqual([
       ['client_id', 'client-1'],
@@ -143,7 +143,7 @@ describe('an assertion', () => {
     });
     const key = createPublicKey(p256);
     expect(verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, signature)).toBe(true);
-    expect(proof.withheld).toEqual([new Map(proof.parameters).get('client_assertion')]);
+    expect(proof.valuesToRedact).toEqual([new Map(proof.parameters).get('client_assertion')]);
   });
 
   test.each([
@@ -152,30 +152,30 @@ describe('an assertion', () => {
     ['RS512', rsa, 'sha512', {}],
     ['EdDSA', ed25519, undefined, {}],
   ] as const)('is signed with %s', async (algorithm, key, hash, padding) => {
-    const { prove, algorithm: used } = await read(clientOf(method(keyFile(key), { algorithm })));
-    const { header, signed, signature } = decode(await prove(recipient));
+    const { authenticate, algorithm: used } = await read(clientOf(method(keyFile(key), { algorithm })));
+    const { header, signed, signature } = decode(await authenticate(recipient));
     expect([header.alg, used]).toEqual([algorithm, algorithm]);
     expect(verify(hash, signed, { key: createPublicKey(key), ...padding }, signature)).toBe(true);
   });
 
   test('is never used twice', async () => {
-    const { prove } = await read(clientOf(method(keyFile(p256))));
+    const { authenticate } = await read(clientOf(method(keyFile(p256))));
     const ids = await Promise.all(
-      [prove(recipient), prove(recipient)].map(async (proof) => decode(await proof).claims.jti),
+      [authenticate(recipient), authenticate(recipient)].map(async (proof) => decode(await proof).claims.jti),
     );
     expect(new Set(ids).size).toBe(2);
   });
 
   test('is for the issuer where that is asked for and known', async () => {
-    const { prove } = await read(clientOf(method(keyFile(p256), { audience: 'issuer' })));
-    const { claims } = decode(await prove({ ...recipient, issuer: 'https://login.test/tenant' }));
+    const { authenticate } = await read(clientOf(method(keyFile(p256), { audience: 'issuer' })));
+    const { claims } = decode(await authenticate({ ...recipient, issuer: 'https://login.test/tenant' }));
     expect(claims.aud).toBe('https://login.test/tenant');
   });
 
   test('carries the kid of a JWK unless there is another', async () => {
     const file = write('key.jwk', JSON.stringify({ ...p256.export({ format: 'jwk' }), kid: 'of-the-jwk' }));
     const kid = async (keyId: string | undefined) =>
-      decode(await (await read(clientOf(method(file, { keyId })))).prove(recipient)).header.kid;
+      decode(await (await read(clientOf(method(file, { keyId })))).authenticate(recipient)).header.kid;
     expect([await kid(undefined), await kid('mine')]).toEqual(['of-the-jwk', 'mine']);
   });
 
@@ -186,7 +186,7 @@ describe('an assertion', () => {
   });
 
   test('cannot be made with a file that holds no key', async () => {
-    const reading = await readClient(clientOf(method(write('none.pem', 'sesame'))));
+    const reading = await readClientCredential(clientOf(method(write('none.pem', 'sesame'))));
     expect(reading).toEqual({
       kind: 'unreadable',
       detail: `auth.privateKeyFile: the file ${join(folder, 'none.pem')} holds no private key in PEM or JWK`,
@@ -199,7 +199,7 @@ describe('a certificate', () => {
     const credential = await read(
       clientOf({ name: 'tls_client_auth' }, { clientCertificate: certificates.issue('a') }),
     );
-    expect(await credential.prove(recipient)).toEqual({
+    expect(await credential.authenticate(recipient)).toEqual({
       authorization: undefined,
       parameters: [['client_id', 'client-1']],
       withheld: [],
@@ -209,14 +209,16 @@ describe('a certificate', () => {
   });
 
   test('is missing', async () => {
-    expect(await readClient(clientOf({ name: 'tls_client_auth' }))).toMatchObject({ kind: 'unreadable' });
+    expect(await readClientCredential(clientOf({ name: 'tls_client_auth' }))).toMatchObject({ kind: 'unreadable' });
   });
 
   test('that does not fit its key is told of', async () => {
     const { certificateFile } = certificates.issue('a');
     const { keyFile } = certificates.issue('b');
     expect(
-      await readClient(clientOf({ name: 'tls_client_auth' }, { clientCertificate: { certificateFile, keyFile } })),
+      await readClientCredential(
+        clientOf({ name: 'tls_client_auth' }, { clientCertificate: { certificateFile, keyFile } }),
+      ),
     ).toEqual({
       kind: 'unreadable',
       detail: expect.stringMatching(
@@ -239,7 +241,7 @@ describe('a version', () => {
     versions.push((await read(options)).version);
     const next = certificates.issue('a');
     copyFileSync(next.certificateFile, certificate.certificateFile);
-    expect(await readClient(options)).toMatchObject({ kind: 'unreadable' });
+    expect(await readClientCredential(options)).toMatchObject({ kind: 'unreadable' });
     copyFileSync(next.keyFile, certificate.keyFile);
     versions.push((await read(options)).version);
     expect(new Set(versions).size).toBe(3);
@@ -248,9 +250,11 @@ describe('a version', () => {
 
   test('cannot change when all is given in place', () => {
     const basic = { name: 'client_secret_basic', secret, encoding: 'raw' } as const;
-    expect(canChange(clientOf(basic))).toBe(false);
-    expect(canChange(clientOf({ ...basic, secret: { kind: 'file', path: '/s' } }))).toBe(true);
-    expect(canChange(clientOf(basic, { clientId: { kind: 'file', path: '/i' } }))).toBe(true);
-    expect(canChange(clientOf(basic, { clientCertificate: { certificateFile: '/c', keyFile: '/k' } }))).toBe(true);
+    expect(canCredentialChange(clientOf(basic))).toBe(false);
+    expect(canCredentialChange(clientOf({ ...basic, secret: { kind: 'file', path: '/s' } }))).toBe(true);
+    expect(canCredentialChange(clientOf(basic, { clientId: { kind: 'file', path: '/i' } }))).toBe(true);
+    expect(canCredentialChange(clientOf(basic, { clientCertificate: { certificateFile: '/c', keyFile: '/k' } }))).toBe(
+      true,
+    );
   });
 });

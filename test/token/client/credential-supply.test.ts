@@ -1,13 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
-import { createCredentialSupply } from '../../../src/token/client/credential-supply.ts';
-import type { CredentialReading, Credentials } from '../../../src/token/client/credential-supply.ts';
-import type { Fetched, TokenNeed } from '../../../src/token/source/supply.ts';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import { createRotatingTokenFetcher } from '../../../src/token/client/credential-supply.ts';
+import type { CredentialReadResult, VersionedCredentials } from '../../../src/token/client/credential-supply.ts';
+import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/supply.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { REJECTED, REJECTED_DETAIL, UNAVAILABLE } from '../source/source-harness.ts';
 
-const UNREADABLE: CredentialReading<Credentials> = { kind: 'unreadable', detail: 'auth.clientSecret: is empty' };
+const UNREADABLE: CredentialReadResult<VersionedCredentials> = {
+  kind: 'unreadable',
+  detail: 'auth.clientSecret: is empty',
+};
 
 /** Credentials in a file, and a server that knows some of them. */
 class Setting {
@@ -19,16 +22,16 @@ class Setting {
   /** Undefined cannot be read. */
   file: string | undefined = 'old';
   known = ['old', 'new', 'newer'];
-  outage: TokenAnswer | undefined;
+  outage: TokenRequestResult | undefined;
   /** Happens while a request is under way. */
   meanwhile: () => void = () => undefined;
-  readonly supply = createCredentialSupply({
+  readonly supply = createRotatingTokenFetcher({
     credential: 'default',
     read: () => Promise.resolve(this.file === undefined ? UNREADABLE : { kind: 'ready', version: this.file }),
     request: ({ version }) => {
       this.asked.push(version);
       this.meanwhile();
-      const grant: TokenAnswer = { kind: 'ok', value: `of-${version}`, lifetimeMs: 3_600_000, scope: undefined };
+      const grant: TokenRequestResult = { kind: 'ok', value: `of-${version}`, lifetimeMs: 3_600_000, scope: undefined };
       return Promise.resolve(this.outage ?? (this.known.includes(version) ? grant : REJECTED));
     },
     canChange: true,
@@ -40,11 +43,11 @@ class Setting {
   static async running(): Promise<Setting> {
     const setting = new Setting();
     await setting.fetch('first');
-    setting.supply.watch(() => (setting.news += 1));
+    setting.supply.watchCredentials(() => (setting.news += 1));
     return setting;
   }
 
-  fetch(reason: TokenNeed['reason']): Promise<Fetched> {
+  fetch(reason: TokenNeed['reason']): Promise<DeclinableFetchResult> {
     return this.supply.fetch({ reason, held: undefined }, new AbortController().signal);
   }
 
@@ -88,17 +91,17 @@ describe('new credentials', () => {
     setting.outage = undefined;
     expect(await setting.fetch('renewal')).toMatchObject({ value: 'of-new' });
     expect(setting.asked).toEqual(['old', 'new', 'new']);
-    expect(setting.supply.fault()).toBeUndefined();
+    expect(setting.supply.credentialFault()).toBeUndefined();
   });
 
   test('the first ones ever that are refused are simply refused, and changed ones are news', async () => {
     const setting = new Setting();
-    setting.supply.watch(() => (setting.news += 1));
+    setting.supply.watchCredentials(() => (setting.news += 1));
     setting.file = 'wrong';
     expect(await setting.fetch('first')).toEqual(REJECTED);
     await setting.clock.advance(10_000);
     expect(setting.news).toBe(0);
-    expect(setting.supply.fault()).toBeUndefined();
+    expect(setting.supply.credentialFault()).toBeUndefined();
     setting.file = 'new';
     await setting.clock.advance(2_000);
     expect(setting.news).toBe(1);
@@ -108,7 +111,7 @@ describe('new credentials', () => {
 
   test('while the held token was not asked for here, what is first seen is in use', async () => {
     const setting = new Setting();
-    setting.supply.watch(() => (setting.news += 1));
+    setting.supply.watchCredentials(() => (setting.news += 1));
     await setting.clock.advance(4_000);
     expect(setting.news).toBe(0);
     setting.file = 'new';
@@ -138,7 +141,7 @@ describe('new credentials that are refused', () => {
     expect(setting.told('credential-rotation')).toEqual([
       { kind: 'credential-rotation', credential: 'default', outcome: 'refused', detail: REJECTED_DETAIL },
     ]);
-    expect(setting.supply.fault()).toEqual({
+    expect(setting.supply.credentialFault()).toEqual({
       detail: `the new credentials were refused: ${REJECTED_DETAIL}`,
       wallAt: setting.clock.wallNow(),
     });
@@ -179,7 +182,7 @@ describe('new credentials that are refused', () => {
     await setting.clock.advance(62_000);
     expect(setting.news).toBeGreaterThan(1);
     expect(await setting.fetch('rotated')).toMatchObject({ value: 'of-wrong' });
-    expect(setting.supply.fault()).toBeUndefined();
+    expect(setting.supply.credentialFault()).toBeUndefined();
   });
 
   test('give way to newer ones at once', async () => {
@@ -189,14 +192,14 @@ describe('new credentials that are refused', () => {
     await setting.clock.advance(2_000);
     expect(setting.news).toBe(before + 1);
     expect(await setting.fetch('rotated')).toMatchObject({ value: 'of-newer' });
-    expect(setting.supply.fault()).toBeUndefined();
+    expect(setting.supply.credentialFault()).toBeUndefined();
   });
 
   test('taken back: the fault is over, and nothing is asked', async () => {
     const setting = await refused();
     setting.file = 'old';
     await setting.clock.advance(2_000);
-    expect(setting.supply.fault()).toBeUndefined();
+    expect(setting.supply.credentialFault()).toBeUndefined();
     expect(setting.asked).toEqual(['old', 'wrong']);
   });
 
@@ -247,16 +250,16 @@ describe('files that cannot be read', () => {
         detail: 'auth.clientSecret: is empty',
       },
     ]);
-    expect(setting.supply.fault()).toMatchObject({ detail: 'auth.clientSecret: is empty' });
+    expect(setting.supply.credentialFault()).toMatchObject({ detail: 'auth.clientSecret: is empty' });
     expect(setting.news).toBe(0);
     setting.file = 'old';
     await setting.clock.advance(2_000);
-    expect(setting.supply.fault()).toBeUndefined();
+    expect(setting.supply.credentialFault()).toBeUndefined();
   });
 
   test('from the beginning: no token, and they are news once they are there', async () => {
     const setting = new Setting();
-    setting.supply.watch(() => (setting.news += 1));
+    setting.supply.watchCredentials(() => (setting.news += 1));
     setting.file = undefined;
     expect(await setting.fetch('first')).toEqual({ kind: 'unavailable', detail: 'auth.clientSecret: is empty' });
     setting.file = 'old';
@@ -268,9 +271,9 @@ describe('files that cannot be read', () => {
 
 test('nobody looks at files any more once the watch is cancelled, or where there are none', async () => {
   const setting = new Setting();
-  setting.supply.watch(() => (setting.news += 1))();
+  setting.supply.watchCredentials(() => (setting.news += 1))();
   expect(setting.clock.pendingTimers).toBe(0);
-  const inPlace = createCredentialSupply({
+  const inPlace = createRotatingTokenFetcher({
     credential: 'default',
     read: () => Promise.resolve({ kind: 'ready', version: 'x' }),
     request: () => Promise.resolve(UNAVAILABLE),
@@ -278,6 +281,6 @@ test('nobody looks at files any more once the watch is cancelled, or where there
     clock: setting.clock,
     observe: () => undefined,
   });
-  inPlace.watch(() => (setting.news += 1));
+  inPlace.watchCredentials(() => (setting.news += 1));
   expect(setting.clock.pendingTimers).toBe(0);
 });

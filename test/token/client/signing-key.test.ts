@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { readSigningKey } from '../../../src/token/client/signing-key.ts';
+import { parseSigningKey } from '../../../src/token/client/signing-key.ts';
 import type { SigningAlgorithm } from '../../../src/token/client/signing-key.ts';
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -30,7 +30,7 @@ describe('a key is read, and its usual algorithm known', () => {
     ['an Ed25519 JWK', `\n ${jwk(ed25519.privateKey)}\n`, 'EdDSA'],
     ['PEM behind a remark', `# of legacy-app\n${pem(p256.privateKey)}`, 'ES256'],
   ])('%s', (_, text, algorithm) => {
-    expect(readSigningKey(text, undefined)).toMatchObject({
+    expect(parseSigningKey(text, undefined)).toMatchObject({
       kind: 'read',
       signingKey: { algorithm, keyId: undefined },
     });
@@ -38,7 +38,7 @@ describe('a key is read, and its usual algorithm known', () => {
 
   test('the algorithm that is asked for wins over the JWK, and the kid is taken along', () => {
     const text = jwk(rsa.privateKey, { alg: 'PS256', kid: 'k1' });
-    expect(readSigningKey(text, 'RS512')).toMatchObject({ signingKey: { algorithm: 'RS512', keyId: 'k1' } });
+    expect(parseSigningKey(text, 'RS512')).toMatchObject({ signingKey: { algorithm: 'RS512', keyId: 'k1' } });
   });
 });
 
@@ -83,7 +83,7 @@ describe('what cannot sign is refused in words, without any of the contents', ()
     ['another curve', pem(p256.privateKey), 'ES384', 'holds a key for ES256, which cannot sign ES384'],
     ['a JWK for encryption', jwk(p256.privateKey, { alg: 'ECDH-ES' }), undefined, 'which cannot sign ECDH-ES'],
   ])('%s', (_, text, asked, fault) => {
-    const reading = readSigningKey(text, asked);
+    const reading = parseSigningKey(text, asked);
     expect(reading).toMatchObject({ kind: 'unusable', fault: expect.stringContaining(fault) as unknown });
     expect(JSON.stringify(reading)).not.toContain('sesame');
   });

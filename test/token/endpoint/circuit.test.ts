@@ -1,49 +1,53 @@
 import { describe, expect, test } from 'vitest';
-import { Circuit } from '../../../src/token/endpoint/circuit.ts';
-import type { FailedAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import { TokenCircuitBreaker } from '../../../src/token/endpoint/circuit.ts';
+import type { TokenRequestFailure } from '../../../src/token/endpoint/token-answer.ts';
 
 const DOWN = { kind: 'unavailable', detail: 'down' } as const;
 
 /** Fails as often as told, each failure 10 ms after its request, one right after the other is allowed. */
-function fail(circuit: Circuit, times: number, answer: FailedAnswer = DOWN, random = 0.5): number {
+function fail(circuit: TokenCircuitBreaker, times: number, answer: TokenRequestFailure = DOWN, random = 0.5): number {
   let now = 0;
   for (let n = 0; n < times; n++) {
-    circuit.begin();
-    circuit.fail(answer, now, now + 10, random);
+    circuit.recordAttemptStart();
+    circuit.recordFailure(answer, now, now + 10, random);
     now += 10;
   }
   return now;
 }
 
 test('five failures in a row open it, a success closes it', () => {
-  const circuit = new Circuit();
+  const circuit = new TokenCircuitBreaker();
   fail(circuit, 4);
   expect([circuit.phase, circuit.failures]).toEqual(['closed', 4]);
-  circuit.close();
+  circuit.recordSuccess();
   fail(circuit, 4);
   expect(circuit.phase).toBe('closed');
   fail(circuit, 1);
   expect([circuit.phase, circuit.failures]).toEqual(['open', 5]);
-  circuit.begin();
+  circuit.recordAttemptStart();
   expect(circuit.phase).toBe('half-open');
-  circuit.close();
+  circuit.recordSuccess();
   expect([circuit.phase, circuit.failures]).toEqual(['closed', 0]);
 });
 
 test('a probe that fails opens it again, one that is abandoned leaves it open', () => {
-  const circuit = new Circuit();
+  const circuit = new TokenCircuitBreaker();
   fail(circuit, 6);
   expect(circuit.phase).toBe('open');
-  circuit.begin();
-  circuit.abandon();
+  circuit.recordAttemptStart();
+  circuit.recordNoResult();
   expect([circuit.phase, circuit.failures]).toEqual(['open', 6]);
 });
 
 describe('when to ask again', () => {
-  const waits = (times: number, random: number, answer: FailedAnswer = DOWN): [eagerMs: number, idleMs: number] => {
-    const circuit = new Circuit();
+  const waits = (
+    times: number,
+    random: number,
+    answer: TokenRequestFailure = DOWN,
+  ): [eagerMs: number, idleMs: number] => {
+    const circuit = new TokenCircuitBreaker();
     const now = fail(circuit, times, answer, random);
-    return [circuit.nextAt(true) - now, circuit.nextAt(false) - now];
+    return [circuit.nextAttemptAt(true) - now, circuit.nextAttemptAt(false) - now];
   };
 
   test.each([
@@ -65,12 +69,12 @@ describe('when to ask again', () => {
   });
 
   test('a probe that took long is followed soon, and never at once', () => {
-    const circuit = new Circuit();
+    const circuit = new TokenCircuitBreaker();
     fail(circuit, 5);
-    circuit.fail(DOWN, 1_000, 4_000, 0);
-    expect(circuit.nextAt(true)).toBe(5_750);
-    circuit.fail(DOWN, 10_000, 20_000, 0);
-    expect(circuit.nextAt(true)).toBe(21_000);
+    circuit.recordFailure(DOWN, 1_000, 4_000, 0);
+    expect(circuit.nextAttemptAt(true)).toBe(5_750);
+    circuit.recordFailure(DOWN, 10_000, 20_000, 0);
+    expect(circuit.nextAttemptAt(true)).toBe(21_000);
   });
 
   test.each([
@@ -88,20 +92,20 @@ describe('when to ask again', () => {
 });
 
 test('a probe may take 3.5 s, every eighth as long as it needs; a first request always', () => {
-  const circuit = new Circuit();
-  circuit.begin();
-  expect(circuit.patienceMs).toBeUndefined();
+  const circuit = new TokenCircuitBreaker();
+  circuit.recordAttemptStart();
+  expect(circuit.attemptTimeoutMs).toBeUndefined();
   fail(circuit, 5);
   const patience = Array.from({ length: 17 }, () => {
-    circuit.begin();
-    const { patienceMs } = circuit;
-    circuit.fail(DOWN, 0, 10, 0);
-    return patienceMs;
+    circuit.recordAttemptStart();
+    const { attemptTimeoutMs } = circuit;
+    circuit.recordFailure(DOWN, 0, 10, 0);
+    return attemptTimeoutMs;
   });
   const quick: (number | undefined)[] = Array<number>(7).fill(3_500);
   expect(patience).toEqual([...quick, undefined, ...quick, undefined, 3_500]);
-  circuit.begin();
-  circuit.close();
-  circuit.begin();
-  expect(circuit.patienceMs).toBeUndefined();
+  circuit.recordAttemptStart();
+  circuit.recordSuccess();
+  circuit.recordAttemptStart();
+  expect(circuit.attemptTimeoutMs).toBeUndefined();
 });

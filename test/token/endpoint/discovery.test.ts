@@ -206,7 +206,7 @@ test('a method that the server does not list is named once, and used', async () 
 
 test('the issuer, not the endpoint found by it, is what a token is bound to', async () => {
   const endpoint = buildEndpoint('https://login.test/tenant', { extraHeaders: { 'X-Key': 'v' }, scope: 's' });
-  const credential = await endpoint.read();
+  const credential = await endpoint.readCredential();
   expect(credential.kind === 'ready' && endpoint.binding(credential)).toEqual({
     tokenUrl: 'https://login.test/tenant',
     clientId: 'client-1',

@@ -6,7 +6,7 @@ import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { call } from '../../support/calls.ts';
 import { startRecordingUpstream } from '../../support/recording-upstream.ts';
 import { newCredential } from '../../support/secrets.ts';
-import { settings, spawnSidecar, startSidecar } from '../../support/sidecar-process.ts';
+import { baseSettings, spawnSidecar, startSidecar } from '../../support/sidecar-process.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { askOnce, buildEndpoint } from './endpoint.ts';
 
@@ -69,12 +69,16 @@ describe('a token endpoint that echoes the client secret', () => {
       const endpoint = buildEndpoint(new URL(`${server.url}/oauth/token`), { method, observe });
       const answer = await askOnce(endpoint);
       const clock = new ManualClock();
-      const supply = { fetch: () => Promise.resolve(answer), watch: () => () => undefined, fault: () => undefined };
+      const supply = {
+        fetch: () => Promise.resolve(answer),
+        watchCredentials: () => () => undefined,
+        credentialFault: () => undefined,
+      };
       const common = { credential: 'default', scope: 'urn:a', invalidationCooldownMs: 5000, clock, observe };
-      const source = createTokenSource({ ...common, supply, random: () => 0 });
+      const source = createTokenSource({ ...common, fetcher: supply, random: () => 0 });
       source.start();
       await clock.advance(1);
-      const fault = await source.usable(AbortSignal.abort(new Error('left'))).catch(String);
+      const fault = await source.waitForToken(AbortSignal.abort(new Error('left'))).catch(String);
       source.stop();
       const shown = answer.kind === 'ok' ? { ...answer, value: '' } : answer;
       return JSON.stringify([shown, events, source.state(), typeof fault === 'string' ? fault : '']);
@@ -133,12 +137,12 @@ describe('a real process', () => {
     onTestFinished(() => tokens[Symbol.asyncDispose]());
     onTestFinished(() => upstream[Symbol.asyncDispose]());
     const env = {
-      ...settings(upstream.url, tokens.url, credential),
+      ...baseSettings(upstream.url, tokens.url, credential),
       SIDECAR_SCOPE: 'urn:a',
       SIDECAR_LOG_LEVEL: 'trace',
     };
     await using sidecar = await startSidecar({ name: `echo-${status}`, env });
-    await sidecar.line(/"msg":"token (request failed|obtained)/);
+    await sidecar.waitForLine(/"msg":"token (request failed|obtained)/);
     const texts = [(await call(sidecar.proxyUrl)).text];
     for (const path of ['/', '/status', '/metrics', '/readyz']) texts.push((await call(sidecar.adminUrl + path)).text);
     for (const args of [['check'], ['check', '--json'], ['config']]) {

@@ -1,6 +1,6 @@
 /** Token endpoints of the tests: a client with a secret, unless told otherwise, and one whole request. */
-import { goDirectly } from '../../../src/platform/egress/egress.ts';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import { selectNoProxy } from '../../../src/platform/egress/egress.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
 import { createTokenEndpoint } from '../../../src/token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint, TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -24,7 +24,7 @@ export function buildEndpoint(address: URL | string, options: Partial<TokenEndpo
     extraHeaders: {},
     timeoutMs: 10_000,
     caFile: undefined,
-    egress: goDirectly,
+    egress: selectNoProxy,
     clock: new ManualClock(),
     observe: () => undefined,
     ...options,
@@ -35,8 +35,8 @@ export function buildEndpoint(address: URL | string, options: Partial<TokenEndpo
 export async function askOnce(
   endpoint: TokenEndpoint,
   signal: AbortSignal = new AbortController().signal,
-): Promise<TokenAnswer> {
-  const credential = await endpoint.read();
+): Promise<TokenRequestResult> {
+  const credential = await endpoint.readCredential();
   if (credential.kind === 'unreadable') return { kind: 'unavailable', detail: credential.detail };
   return endpoint.request(credential, signal);
 }

@@ -1,12 +1,16 @@
 /** Metadata of authorization servers: where it is, what of it is believed. */
 import { describe, expect, test } from 'vitest';
-import { describeMismatch, metadataUrls, readMetadata } from '../../../src/token/endpoint/server-metadata.ts';
+import {
+  describeUnsupportedAuth,
+  listMetadataUrls,
+  parseServerMetadata,
+} from '../../../src/token/endpoint/server-metadata.ts';
 
 const ISSUER = 'https://login.test/tenant';
 
 function read(fields: Readonly<Record<string, unknown>>, issuer = ISSUER, allowInsecureHttp = false) {
   const document = { issuer, token_endpoint: 'https://login.test/token', ...fields };
-  return readMetadata(JSON.stringify(document), issuer, allowInsecureHttp);
+  return parseServerMetadata(JSON.stringify(document), issuer, allowInsecureHttp);
 }
 
 describe('it is found', () => {
@@ -16,7 +20,10 @@ describe('it is found', () => {
     ['https://a.test/t/1', '/.well-known/oauth-authorization-server/t/1', '/t/1/.well-known/openid-configuration'],
     ['https://a.test/t/', '/.well-known/oauth-authorization-server/t', '/t/.well-known/openid-configuration'],
   ])('for %s', (issuer, oauth, openid) => {
-    expect(metadataUrls(issuer).map(({ href }) => href)).toEqual([`https://a.test${oauth}`, `https://a.test${openid}`]);
+    expect(listMetadataUrls(issuer).map(({ href }) => href)).toEqual([
+      `https://a.test${oauth}`,
+      `https://a.test${openid}`,
+    ]);
   });
 });
 
@@ -79,7 +86,7 @@ describe('it is refused, in words that can be shown', () => {
   });
 
   test.each(['', '<html>', '[]', 'null', '"x"'])('%j', (body) => {
-    expect(readMetadata(body, ISSUER, false)).toEqual({ kind: 'unusable', fault: 'is not a JSON object' });
+    expect(parseServerMetadata(body, ISSUER, false)).toEqual({ kind: 'unusable', fault: 'is not a JSON object' });
   });
 
   test('a server cannot write into a log what it likes', () => {
@@ -105,14 +112,14 @@ describe('a mismatch', () => {
     ['client_secret_post', undefined, undefined],
     ['tls_client_auth', undefined, undefined],
   ])('of %s', (method, algorithm, words) => {
-    expect(describeMismatch(metadata, { method, algorithm })).toBe(words);
+    expect(describeUnsupportedAuth(metadata, { method, algorithm })).toBe(words);
   });
   test('of the algorithm', () => {
     const used = { method: 'private_key_jwt', algorithm: 'ES256' };
     const any = { ...metadata, methods: undefined };
-    expect(describeMismatch(any, used)).toBe(
+    expect(describeUnsupportedAuth(any, used)).toBe(
       'the assertion is signed with ES256, and the authorization server lists PS256',
     );
-    expect(describeMismatch({ ...any, signingAlgorithms: undefined }, used)).toBeUndefined();
+    expect(describeUnsupportedAuth({ ...any, signingAlgorithms: undefined }, used)).toBeUndefined();
   });
 });

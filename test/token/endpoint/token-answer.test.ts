@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { createRedact } from '../../../src/platform/secret-forms.ts';
 import {
   DEFAULT_LIFETIME_MS,
-  readGrant,
-  readOAuthError,
-  readRetryAfterMs,
+  parseTokenResponse,
+  parseOAuthError,
+  parseRetryAfterMs,
 } from '../../../src/token/endpoint/token-answer.ts';
 
 function grant(fields: Record<string, unknown>): string {
@@ -25,7 +25,7 @@ describe('a success (RFC 6749 5.1)', () => {
     ['fields unknown', { refresh_token: 'x', id_token: 7 }, { kind: 'ok' }],
     ['the longest token', { access_token: 'a'.repeat(16_384) }, { kind: 'ok' }],
   ])('%s', (_name, fields, expected) => {
-    expect(readGrant(grant(fields))).toMatchObject({ kind: 'ok', ...expected });
+    expect(parseTokenResponse(grant(fields))).toMatchObject({ kind: 'ok', ...expected });
   });
 
   test.each<[string, string]>([
@@ -51,7 +51,7 @@ describe('a success (RFC 6749 5.1)', () => {
     ['a life shorter than any flight', grant({ expires_in: 0.001 })],
     ['scope as a list', grant({ scope: ['a'] })],
   ])('malformed: %s', (_name, body) => {
-    const answer = readGrant(body);
+    const answer = parseTokenResponse(body);
     expect(answer.kind).toBe('malformed');
     expect(JSON.stringify(answer)).not.toMatch(/abc|html|aaaa/);
   });
@@ -68,7 +68,7 @@ describe('an error (RFC 6749 5.2)', () => {
     ['{"message":"no"}', undefined],
     ['<html>', undefined],
   ])('%s', (body, expected) => {
-    expect(readOAuthError(body, createRedact(['hunter2', '']))).toBe(expected);
+    expect(parseOAuthError(body, createRedact(['hunter2', '']))).toBe(expected);
   });
 });
 
@@ -90,6 +90,6 @@ describe('Retry-After', () => {
     ['Sun, tomorrow', undefined],
     [['1', '2'], undefined],
   ])('%j', (field, expected) => {
-    expect(readRetryAfterMs(field, now)).toBe(expected);
+    expect(parseRetryAfterMs(field, now)).toBe(expected);
   });
 });

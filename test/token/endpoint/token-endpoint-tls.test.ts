@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { SecureVersion } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { startOpensslServer } from '../../support/openssl-server.ts';
 import { askOnce, buildEndpoint } from './endpoint.ts';
@@ -41,7 +41,7 @@ async function listen(maxVersion: SecureVersion): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function ask(url: string, caFile: string | undefined): Promise<TokenAnswer> {
+function ask(url: string, caFile: string | undefined): Promise<TokenRequestResult> {
   return askOnce(buildEndpoint(new URL(url), { caFile }));
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { askOnce, buildEndpoint, SECRET } from './endpoint.ts';
 import { RawServer } from './raw-server.ts';
@@ -33,12 +33,12 @@ function answer(status: string, body: string, fields: readonly string[] = []): (
   return (socket) => socket.write(`${head}\r\n\r\n${body}`);
 }
 
-function ask(tokenUrl: URL, options?: Partial<TokenEndpointOptions>): Promise<TokenAnswer> {
+function ask(tokenUrl: URL, options?: Partial<TokenEndpointOptions>): Promise<TokenRequestResult> {
   return askOnce(buildEndpoint(tokenUrl, options));
 }
 
 /** One request to a server that answers with these bytes. */
-async function askFor(status: string, body: string, fields?: readonly string[]): Promise<TokenAnswer> {
+async function askFor(status: string, body: string, fields?: readonly string[]): Promise<TokenRequestResult> {
   const { url } = await serve(answer(status, body, fields));
   return ask(url);
 }
@@ -95,7 +95,7 @@ describe('the request', () => {
     for (const written of ['first', 'second']) {
       await writeFile(path, `${written}\n`);
       expect(await askOnce(endpoint)).toMatchObject({ kind: 'ok' });
-      for (const reading of [await endpoint.read(), await endpoint.read()])
+      for (const reading of [await endpoint.readCredential(), await endpoint.readCredential()])
         versions.add(reading.kind === 'ready' ? reading.version : 'none');
     }
     await rm(folder, { recursive: true });
@@ -111,7 +111,7 @@ describe('the request', () => {
     const { url, requests } = await serve(answer('200 OK', GRANT));
     const secret = { kind: 'file', path } as const;
     const endpoint = buildEndpoint(url, { method: { name: 'client_secret_basic', secret, encoding: 'raw' } });
-    const older = await endpoint.read();
+    const older = await endpoint.readCredential();
     await rm(folder, { recursive: true });
     if (older.kind === 'ready') await endpoint.request(older, new AbortController().signal);
     expect(requests[0]).toContain(`Basic ${Buffer.from('client-1:first').toString('base64')}\r\n`);

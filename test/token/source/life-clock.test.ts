@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { LifeClock } from '../../../src/token/source/life-clock.ts';
+import { SuspendAwareClock } from '../../../src/token/source/life-clock.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -21,7 +21,7 @@ class TwoClocks {
 /** What the life clock makes of advances, read after each. */
 function elapsed(...advances: readonly (readonly [monoMs: number, wallMs: number])[]): number {
   const clocks = new TwoClocks();
-  const life = new LifeClock(clocks);
+  const life = new SuspendAwareClock(clocks);
   const from = life.now();
   for (const [monoMs, wallMs] of advances) {
     clocks.pass(monoMs, wallMs);
@@ -66,7 +66,7 @@ test.each<[string, (readonly [number, number])[], number]>([
 
 test('readings often and clocks that tick differently do not make it run fast', () => {
   const clocks = new TwoClocks();
-  const life = new LifeClock(clocks);
+  const life = new SuspendAwareClock(clocks);
   const from = life.now();
   for (let tick = 0; tick < 100_000; tick++) {
     clocks.mono += 0.1;
@@ -82,7 +82,7 @@ test('it never goes back, never runs slower than the monotonic clock, and never 
   fc.assert(
     fc.property(fc.array(advance, { maxLength: 30 }), (advances) => {
       const clocks = new TwoClocks();
-      const life = new LifeClock(clocks);
+      const life = new SuspendAwareClock(clocks);
       const [monoFrom, wallFrom, from] = [clocks.mono, clocks.wall, life.now()];
       let last = from;
       for (const [monoMs, wallMs] of advances) {

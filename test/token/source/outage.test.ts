@@ -1,6 +1,6 @@
 /** An hour without a token endpoint, in virtual time: what it costs, what callers notice, how soon it is over. */
 import { expect, test } from 'vitest';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
 import { SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
 const MINUTE_MS = 60_000;
@@ -8,7 +8,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const LATENCY_MS = 100;
 
 interface Outage {
-  readonly answer: TokenAnswer;
+  readonly answer: TokenRequestResult;
   /** From a request to its failure. */
   readonly latencyMs: number;
   /** Age of the hour's token at the beginning; below 45 minutes, when it would be renewed. */
@@ -27,10 +27,13 @@ interface Course {
   readonly recoveryMs: number;
 }
 
-const DOWN: TokenAnswer = { kind: 'unavailable', detail: 'auth.test refused the connection (ECONNREFUSED)' };
-const HANGING: TokenAnswer = { kind: 'unavailable', detail: 'auth.test gave no whole answer within 10000 ms' };
-const HTML: TokenAnswer = { kind: 'malformed', detail: 'the token endpoint answered 200 with a body that is no JSON' };
-const BUSY: TokenAnswer = { kind: 'unavailable', detail: 'auth.test answered 429', retryAfterMs: 30_000 };
+const DOWN: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test refused the connection (ECONNREFUSED)' };
+const HANGING: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test gave no whole answer within 10000 ms' };
+const HTML: TokenRequestResult = {
+  kind: 'malformed',
+  detail: 'the token endpoint answered 200 with a body that is no JSON',
+};
+const BUSY: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test answered 429', retryAfterMs: 30_000 };
 
 /** The same sequence in every run. */
 function createRandom(): () => number {
@@ -47,7 +50,7 @@ async function play({ answer, latencyMs, tokenAgeMs, callEveryMs }: Outage, last
   const calls: { readonly wasValid: boolean; readonly end: ReturnType<typeof watch> }[] = [];
   const call = (): void => {
     const wasValid = harness.source.current() !== undefined;
-    calls.push({ wasValid, end: watch(harness.source.usable(harness.patient)) });
+    calls.push({ wasValid, end: watch(harness.source.waitForToken(harness.patient)) });
   };
   const until = harness.clock.now() + lastsMs;
   while (harness.clock.now() < until) {

@@ -1,14 +1,14 @@
 /** A token source over a token endpoint that answers as told, in virtual time. */
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
-import type { Fetched, TokenNeed } from '../../../src/token/source/supply.ts';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/supply.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
 import type { TokenSource } from '../../../src/token/token.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
-export const UNAVAILABLE: TokenAnswer = { kind: 'unavailable', detail: 'auth.test answered 500' };
+export const UNAVAILABLE: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test answered 500' };
 export const REJECTED_DETAIL = 'auth.test answered 401 and the error "invalid_client"';
-export const REJECTED: TokenAnswer = { kind: 'rejected', detail: REJECTED_DETAIL };
+export const REJECTED: TokenRequestResult = { kind: 'rejected', detail: REJECTED_DETAIL };
 
 /** What a test may set, at the start or later. */
 type Setup = Partial<Pick<SourceHarness, 'latencyMs' | 'lifetimeMs' | 'random' | 'answer' | 'fault' | 'scope'>>;
@@ -29,7 +29,7 @@ export class SourceHarness {
   mostInFlight = 0;
   aborted = 0;
   /** Undefined: a new token. */
-  answer: Fetched | undefined;
+  answer: DeclinableFetchResult | undefined;
   /** Asked for. */
   scope: string | undefined;
   /** Told at the request for each token that is granted: the earliest that its life can begin. */
@@ -43,18 +43,18 @@ export class SourceHarness {
     this.source = createTokenSource({
       credential: 'default',
       scope: this.scope,
-      supply: {
+      fetcher: {
         fetch: (need, signal) => {
           this.reasons.push(need.reason);
           return this.#requestToken(signal);
         },
-        watch: (onNews) => {
+        watchCredentials: (onNews) => {
           this.onNews = onNews;
           return () => {
             this.onNews = undefined;
           };
         },
-        fault: () => undefined,
+        credentialFault: () => undefined,
       },
       invalidationCooldownMs: 5_000,
       clock: this.clock,
@@ -85,7 +85,7 @@ export class SourceHarness {
     return this.events.filter((event): event is Extract<SidecarEvent, { kind: K }> => event.kind === kind);
   }
 
-  #requestToken(signal: AbortSignal): Promise<Fetched> {
+  #requestToken(signal: AbortSignal): Promise<DeclinableFetchResult> {
     this.requestedAt.push(this.clock.now());
     const value = `token-${String(this.requests)}`;
     this.onGrant(value, this.lifetimeMs);

@@ -8,12 +8,12 @@ describe('failures', () => {
   test('the first fetch is awaited, its failure told, and further calls are refused at once', async () => {
     const harness = new SourceHarness({ answer: UNAVAILABLE });
     harness.source.start();
-    const first = watch(harness.source.usable(harness.patient));
+    const first = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     // chance 0.5 between 200 and 1000 ms
     expect(first.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE', retryAfterMs: 600 });
     await harness.clock.advance(100);
-    await expect(harness.source.usable(harness.patient)).rejects.toMatchObject({ retryAfterMs: 500 });
+    await expect(harness.source.waitForToken(harness.patient)).rejects.toMatchObject({ retryAfterMs: 500 });
     expect(harness.requests).toBe(1);
   });
 
@@ -22,7 +22,7 @@ describe('failures', () => {
     harness.source.start();
     await harness.clock.advance(100 + 600);
     harness.answer = undefined;
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     expect(call.value?.value).toBe('token-2');
     expect(harness.requests).toBe(2);
@@ -60,12 +60,12 @@ describe('failures', () => {
     await harness.clock.advance(HOUR_MS - 20_000);
     expect(harness.source.state()).toMatchObject({ status: 'valid' });
     expect(harness.source.state().consecutiveFailures).toBeGreaterThan(5);
-    expect((await harness.source.usable(harness.patient)).value).toBe('token-1');
+    expect((await harness.source.waitForToken(harness.patient)).value).toBe('token-1');
   });
 
   test('a request that throws counts as a failure and tells nothing of what was thrown', async () => {
     const harness = new SourceHarness({ fault: new Error('quotes the secret') });
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
     expect(JSON.stringify([harness.source.state(), harness.events, String(call.error)])).not.toContain('quotes');
@@ -95,7 +95,7 @@ describe('a circuit that has opened', () => {
     const harness = await left();
     await harness.clock.advance(10_000);
     harness.answer = undefined;
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     expect(harness.source.state().circuit).toBe('half-open');
     await harness.clock.advance(100);
     expect(call.value).toBeDefined();
@@ -104,11 +104,11 @@ describe('a circuit that has opened', () => {
   test('one who is refused has the next probe brought forward, and finds its token when told to come back', async () => {
     const harness = await left();
     await harness.clock.advance(10_000);
-    const first = watch(harness.source.usable(harness.patient));
+    const first = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(200);
     expect(first.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
     harness.answer = undefined;
-    const second = watch(harness.source.usable(harness.patient));
+    const second = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(0);
     const { retryAfterMs } = second.error as SidecarError;
     expect(retryAfterMs).toBeLessThan(5_000);
@@ -121,17 +121,17 @@ describe('a circuit that has opened', () => {
     await harness.clock.advance(10_000);
     const before = harness.requests;
     for (let second = 0; second < 60; second++) {
-      harness.source.seek();
+      harness.source.requestIfMissing();
       await harness.clock.advance(1_000);
     }
     expect(harness.requests - before).toBeGreaterThan(10);
     expect(harness.requests - before).toBeLessThan(20);
     harness.answer = undefined;
-    harness.source.seek();
+    harness.source.requestIfMissing();
     await harness.clock.advance(5_000);
     expect(harness.source.current()).toBeDefined();
     const { requests } = harness;
-    harness.source.seek();
+    harness.source.requestIfMissing();
     expect(harness.requests).toBe(requests);
   });
 
@@ -139,7 +139,7 @@ describe('a circuit that has opened', () => {
     const harness = await left();
     await harness.clock.advance(10_000);
     harness.latencyMs = 10_000;
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(3_500);
     expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
     expect(harness.source.state().lastFailure?.detail).toContain('brought nothing within 3500 ms');
@@ -151,12 +151,12 @@ describe('a refused client', () => {
   test('is told so by its OAuth error and asked again every 60 s only', async () => {
     const harness = new SourceHarness({ answer: REJECTED });
     harness.source.start();
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     expect(call.error).toMatchObject({ code: 'TOKEN_REJECTED', retryAfterMs: undefined });
     expect(String(call.error)).toContain('invalid_client');
     for (let n = 0; n < 50; n++) {
-      await expect(harness.source.usable(harness.patient)).rejects.toMatchObject({ code: 'TOKEN_REJECTED' });
+      await expect(harness.source.waitForToken(harness.patient)).rejects.toMatchObject({ code: 'TOKEN_REJECTED' });
       await harness.clock.advance(1_000);
     }
     expect(harness.requests).toBe(1);
@@ -216,10 +216,10 @@ describe('new credentials while a good token is held', () => {
 
   test('declined while the held token was refused with 401: another one is asked for in the same breath', async () => {
     const harness = await SourceHarness.holding();
-    const held = await harness.source.usable(harness.patient);
+    const held = await harness.source.waitForToken(harness.patient);
     harness.answer = { kind: 'declined' };
     harness.onNews?.();
-    const verdict = watch(harness.source.unauthorized(held, harness.patient));
+    const verdict = watch(harness.source.handleUnauthorized(held, harness.patient));
     await harness.clock.advance(100);
     harness.answer = undefined;
     await harness.clock.advance(100);
@@ -254,14 +254,14 @@ describe('new credentials while a good token is held', () => {
 describe('stop', () => {
   test('aborts the fetch, refuses those who wait, and leaves no timer', async () => {
     const harness = new SourceHarness({ latencyMs: 10_000 });
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     harness.source.stop();
     await harness.clock.advance(0);
     expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
     expect(String(call.error)).toContain('shutting down');
     expect(harness.aborted).toBe(1);
-    await expect(harness.source.usable(harness.patient)).rejects.toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
+    await expect(harness.source.waitForToken(harness.patient)).rejects.toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
     await harness.clock.advance(HOUR_MS);
     expect(harness.requests).toBe(1);
     expect(harness.source.current()).toBeUndefined();
@@ -273,7 +273,7 @@ describe('stop', () => {
     expect(harness.clock.pendingTimers).toBe(0);
     expect(harness.onNews).toBeUndefined();
     harness.source.start();
-    harness.source.seek();
+    harness.source.requestIfMissing();
     expect(harness.onNews).toBeUndefined();
     expect(harness.requests).toBe(1);
   });

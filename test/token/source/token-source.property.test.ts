@@ -1,7 +1,7 @@
 /** Whatever happens in whatever order, the invariants of the token source hold. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
 import type { Token } from '../../../src/token/token.ts';
 import { REJECTED, SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
@@ -12,7 +12,7 @@ type Step =
   | { kind: 'accept'; index: number }
   | {
       kind: 'endpoint';
-      setup: { answer: TokenAnswer | undefined; latencyMs: number; lifetimeMs: number; random: number };
+      setup: { answer: TokenRequestResult | undefined; latencyMs: number; lifetimeMs: number; random: number };
     }
   /** NTP: no time has passed. */
   | { kind: 'wall'; ms: number }
@@ -29,7 +29,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('endpoint' as const),
       setup: fc.record({
-        answer: fc.constantFrom<TokenAnswer | undefined>(undefined, undefined, UNAVAILABLE, REJECTED),
+        answer: fc.constantFrom<TokenRequestResult | undefined>(undefined, undefined, UNAVAILABLE, REJECTED),
         latencyMs: fc.nat(3_000),
         lifetimeMs: fc.integer({ min: 1_000, max: 60_000 }),
         random: fc.double({ min: 0, max: 0.999, noNaN: true }),
@@ -70,13 +70,13 @@ class Play {
       case 'wait':
         return harness.clock.advance(step.ms);
       case 'call':
-        this.waiting.push(watch(harness.source.usable(harness.patient)));
+        this.waiting.push(watch(harness.source.waitForToken(harness.patient)));
         return harness.clock.advance(0);
       case 'refuse':
         return this.refuse(this.seen.at(-1 - step.index));
       case 'accept': {
         const token = this.seen.at(-1 - step.index);
-        if (token !== undefined) harness.source.accepted(token);
+        if (token !== undefined) harness.source.confirmAccepted(token);
         return;
       }
       case 'endpoint':
@@ -97,7 +97,7 @@ class Play {
     if (token === undefined) return;
     const { source, patient, requests, clock } = this.harness;
     const current = source.current();
-    const verdict = watch(source.unauthorized(token, patient));
+    const verdict = watch(source.handleUnauthorized(token, patient));
     this.waiting.push(verdict);
     if (current === undefined || current.serial <= token.serial) return;
     await clock.advance(0);

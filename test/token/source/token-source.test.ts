@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
 import { SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
 const HOUR_MS = 3_600_000;
@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 describe('invariant 4: one token request in flight, whatever asks', () => {
   test('200 concurrent first calls cost one token request', async () => {
     const harness = new SourceHarness();
-    const calls = Array.from({ length: 200 }, () => harness.source.usable(harness.patient));
+    const calls = Array.from({ length: 200 }, () => harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     const tokens = await Promise.all(calls);
     expect(new Set(tokens.map((token) => token.value))).toEqual(new Set(['token-1']));
@@ -17,7 +17,7 @@ describe('invariant 4: one token request in flight, whatever asks', () => {
 
   test('a held token is given at once and without a request', async () => {
     const harness = await SourceHarness.holding();
-    expect((await harness.source.usable(harness.patient)).value).toBe('token-1');
+    expect((await harness.source.waitForToken(harness.patient)).value).toBe('token-1');
     expect(harness.requests).toBe(1);
   });
 
@@ -31,8 +31,8 @@ describe('invariant 4: one token request in flight, whatever asks', () => {
   test("a caller's abort ends its wait alone, with its own reason", async () => {
     const harness = new SourceHarness();
     const leaver = new AbortController();
-    const left = watch(harness.source.usable(leaver.signal));
-    const stayed = watch(harness.source.usable(harness.patient));
+    const left = watch(harness.source.waitForToken(leaver.signal));
+    const stayed = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(50);
     const reason = new Error('client left');
     leaver.abort(reason);
@@ -48,7 +48,7 @@ describe('invariant 4: one token request in flight, whatever asks', () => {
 test("waiting leaves no listener on the caller's signal", async () => {
   const harness = new SourceHarness();
   const { patient } = harness;
-  const call = watch(harness.source.usable(patient));
+  const call = watch(harness.source.waitForToken(patient));
   expect(getEventListeners(patient, 'abort')).toHaveLength(1);
   await harness.clock.advance(100);
   expect(call.settled).toBe(true);
@@ -84,7 +84,7 @@ describe('refresh ahead', () => {
     const harness = await SourceHarness.holding({ lifetimeMs: 4_000, latencyMs: 300, random: 0.999 });
     let given = 0;
     for (let at = 0; at < 20_000; at += 20) {
-      const call = watch(harness.source.usable(harness.patient));
+      const call = watch(harness.source.waitForToken(harness.patient));
       await harness.clock.advance(20);
       if (!call.settled) continue;
       given += 1;
@@ -115,7 +115,7 @@ describe('refresh ahead', () => {
 
   test('the life counts from the request: one over on arrival is a failure', async () => {
     const harness = new SourceHarness({ lifetimeMs: 2_000, latencyMs: 1_900 });
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(1_900);
     expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
     expect(harness.source.state().lastFailure?.detail).toContain('expired before it arrived');
@@ -135,7 +135,7 @@ describe('clocks', () => {
     const harness = await SourceHarness.holding();
     harness.clock.stepWall(2 * HOUR_MS);
     expect(harness.source.current()).toBeUndefined();
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     expect(call.value?.value).toBe('token-2');
   });
@@ -173,7 +173,7 @@ describe('clocks', () => {
   test('a clock set forward costs one request and nobody a failure', async () => {
     const harness = await SourceHarness.holding();
     harness.clock.stepWall(HOUR_MS);
-    const calls = Array.from({ length: 50 }, () => watch(harness.source.usable(harness.patient)));
+    const calls = Array.from({ length: 50 }, () => watch(harness.source.waitForToken(harness.patient)));
     await harness.clock.advance(100);
     expect(calls.map((call) => call.value?.value)).toEqual(Array(50).fill('token-2'));
     expect(harness.requests).toBe(2);
@@ -191,7 +191,7 @@ describe('a token that was asked for before', () => {
 
   test('lives as long as is left of it, and is renewed when it is due', async () => {
     const harness = found(HOUR_MS / 2);
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     expect(call.value).toMatchObject({ value: 'kept', scope: 'a' });
     expect(harness.source.state()).toMatchObject({
@@ -227,14 +227,19 @@ describe('a token that was asked for before', () => {
 
   test('over already, it is a failure', async () => {
     const harness = found(HOUR_MS);
-    const call = watch(harness.source.usable(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
   });
 });
 
 describe('granted scopes', () => {
-  const grant = (scope: string | undefined): TokenAnswer => ({ kind: 'ok', value: 'x', lifetimeMs: 10_000, scope });
+  const grant = (scope: string | undefined): TokenRequestResult => ({
+    kind: 'ok',
+    value: 'x',
+    lifetimeMs: 10_000,
+    scope,
+  });
 
   test('narrower than asked: told once, shown as long as it lasts, and told when it is over', async () => {
     const harness = new SourceHarness({ scope: 'a b c', answer: grant('b') });

@@ -4,7 +4,7 @@ import { REJECTED, SourceHarness, UNAVAILABLE, watch } from './source-harness.ts
 
 async function holding(): Promise<{ harness: SourceHarness; token: Token }> {
   const harness = new SourceHarness();
-  const call = watch(harness.source.usable(harness.patient));
+  const call = watch(harness.source.waitForToken(harness.patient));
   await harness.clock.advance(100);
   if (call.value === undefined) throw new Error('no first token');
   return { harness, token: call.value };
@@ -14,14 +14,14 @@ async function holding(): Promise<{ harness: SourceHarness; token: Token }> {
 async function refuse(harness: SourceHarness): Promise<string | undefined> {
   const token = harness.source.current();
   if (token === undefined) throw new Error('no token in use');
-  const verdict = watch(harness.source.unauthorized(token, harness.patient));
+  const verdict = watch(harness.source.handleUnauthorized(token, harness.patient));
   await harness.clock.advance(harness.latencyMs);
   return verdict.value?.kind;
 }
 
 test('30 concurrent 401s for one token: one refresh, 30 replays', async () => {
   const { harness, token } = await holding();
-  const verdicts = Array.from({ length: 30 }, () => harness.source.unauthorized(token, harness.patient));
+  const verdicts = Array.from({ length: 30 }, () => harness.source.handleUnauthorized(token, harness.patient));
   await harness.clock.advance(100);
   expect(await Promise.all(verdicts)).toEqual(Array.from({ length: 30 }, () => ({ kind: 'replay' })));
   expect(harness.requests).toBe(2);
@@ -32,10 +32,10 @@ test('30 concurrent 401s for one token: one refresh, 30 replays', async () => {
 
 test('a suspect token is withheld while its refresh is under way: callers wait for the next', async () => {
   const { harness, token } = await holding();
-  void harness.source.unauthorized(token, harness.patient);
+  void harness.source.handleUnauthorized(token, harness.patient);
   expect(harness.source.current()).toBeUndefined();
   expect(harness.source.state().status).toBe('suspect');
-  const call = watch(harness.source.usable(harness.patient));
+  const call = watch(harness.source.waitForToken(harness.patient));
   await harness.clock.advance(100);
   expect(call.value?.value).toBe('token-2');
   expect(harness.source.state().status).toBe('valid');
@@ -55,7 +55,7 @@ test('late 401s for an older token say replay at once and change nothing', async
   const { harness, token } = await holding();
   await refuse(harness);
   await harness.clock.advance(60_000);
-  const verdicts = Array.from({ length: 50 }, () => harness.source.unauthorized(token, harness.patient));
+  const verdicts = Array.from({ length: 50 }, () => harness.source.handleUnauthorized(token, harness.patient));
   expect(await Promise.all(verdicts)).toEqual(Array.from({ length: 50 }, () => ({ kind: 'replay' })));
   expect(harness.requests).toBe(2);
   expect(harness.source.current()?.serial).toBe(2);
@@ -67,7 +67,7 @@ test('a late 401 while the newer token is itself suspect waits for the same refr
   await harness.clock.advance(60_000);
   const second = harness.source.current();
   if (second === undefined) throw new Error('no second token');
-  const late = [second, token].map((refused) => watch(harness.source.unauthorized(refused, harness.patient)));
+  const late = [second, token].map((refused) => watch(harness.source.handleUnauthorized(refused, harness.patient)));
   await harness.clock.advance(100);
   expect(late.map((verdict) => verdict.value?.kind)).toEqual(['replay', 'replay']);
   expect(harness.requests).toBe(3);
@@ -77,7 +77,7 @@ test('a 401 during the regular refresh joins it', async () => {
   const { harness, token } = await holding();
   await harness.clock.advance(0.8 * 3_600_000 - 50);
   expect(harness.requests).toBe(2);
-  const verdict = watch(harness.source.unauthorized(token, harness.patient));
+  const verdict = watch(harness.source.handleUnauthorized(token, harness.patient));
   await harness.clock.advance(100);
   expect(verdict.value?.kind).toBe('replay');
   expect(harness.requests).toBe(2);
@@ -86,7 +86,7 @@ test('a 401 during the regular refresh joins it', async () => {
 test('a 401 for the last token, which has ended meanwhile, waits for the next', async () => {
   const { harness, token } = await holding();
   harness.clock.stepWall(2 * 3_600_000);
-  const verdict = watch(harness.source.unauthorized(token, harness.patient));
+  const verdict = watch(harness.source.handleUnauthorized(token, harness.patient));
   await harness.clock.advance(100);
   expect(verdict.value?.kind).toBe('replay');
   expect(harness.eventsOf('token-invalidated')).toEqual([]);
@@ -95,8 +95,8 @@ test('a 401 for the last token, which has ended meanwhile, waits for the next', 
 test("a caller's abort ends its wait alone", async () => {
   const { harness, token } = await holding();
   const leaver = new AbortController();
-  const left = watch(harness.source.unauthorized(token, leaver.signal));
-  const stayed = watch(harness.source.unauthorized(token, harness.patient));
+  const left = watch(harness.source.handleUnauthorized(token, leaver.signal));
+  const stayed = watch(harness.source.handleUnauthorized(token, harness.patient));
   const reason = new Error('client left');
   leaver.abort(reason);
   await harness.clock.advance(100);
@@ -110,7 +110,7 @@ describe('when the refresh fails', () => {
     async (answer) => {
       const { harness, token } = await holding();
       harness.answer = answer;
-      const waiter = watch(harness.source.usable(harness.patient));
+      const waiter = watch(harness.source.waitForToken(harness.patient));
       expect(await refuse(harness)).toBe('pass-through');
       expect(waiter.value).toBe(token);
       expect(harness.source.current()).toBe(token);
@@ -125,8 +125,8 @@ describe('when the refresh fails', () => {
   test('those who wait for a withheld token are given it back', async () => {
     const { harness, token } = await holding();
     harness.answer = UNAVAILABLE;
-    void harness.source.unauthorized(token, harness.patient);
-    const waiter = watch(harness.source.usable(harness.patient));
+    void harness.source.handleUnauthorized(token, harness.patient);
+    const waiter = watch(harness.source.waitForToken(harness.patient));
     await harness.clock.advance(100);
     expect(waiter.value).toBe(token);
   });
@@ -180,7 +180,7 @@ describe('cooldown', () => {
     for (let n = 0; n < 3; n++) await measureCooldown(harness);
     const taken = harness.source.current();
     if (taken === undefined) throw new Error('no token in use');
-    harness.source.accepted(taken);
+    harness.source.confirmAccepted(taken);
     expect(Math.round((await measureCooldown(harness)) / 1_000)).toBe(5);
   });
 
@@ -189,7 +189,7 @@ describe('cooldown', () => {
     await refuse(harness);
     await measureCooldown(harness);
     await refuse(harness);
-    harness.source.accepted(token);
+    harness.source.confirmAccepted(token);
     expect(Math.round((await measureCooldown(harness)) / 1_000)).toBe(20);
   });
 
@@ -198,7 +198,7 @@ describe('cooldown', () => {
     for (let n = 0; n < 5; n++) {
       expect(await refuse(harness)).toBe('replay');
       const taken = harness.source.current();
-      if (taken !== undefined) harness.source.accepted(taken);
+      if (taken !== undefined) harness.source.confirmAccepted(taken);
       await harness.clock.advance(60_000);
     }
     expect(harness.requests).toBe(6);
@@ -207,7 +207,7 @@ describe('cooldown', () => {
 
 test('stop lets a waiting 401 pass through', async () => {
   const { harness, token } = await holding();
-  const verdict = watch(harness.source.unauthorized(token, harness.patient));
+  const verdict = watch(harness.source.handleUnauthorized(token, harness.patient));
   harness.source.stop();
   await harness.clock.advance(0);
   expect(verdict.value?.kind).toBe('pass-through');

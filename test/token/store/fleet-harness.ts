@@ -4,11 +4,11 @@
  */
 import type { Clock } from '../../../src/platform/clock.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
-import { createCredentialSupply } from '../../../src/token/client/credential-supply.ts';
+import { createRotatingTokenFetcher } from '../../../src/token/client/credential-supply.ts';
 import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
-import { shareTokens } from '../../../src/token/store/shared-tokens.ts';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
-import type { TokenBoard } from '../../../src/token/store/token-board.ts';
+import { shareTokenRequests } from '../../../src/token/store/shared-tokens.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
+import type { SharedTokenStore } from '../../../src/token/store/token-board.ts';
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenSource } from '../../../src/token/token.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -29,9 +29,9 @@ export interface ReplicaOptions {
   /** What its wall clock is ahead, milliseconds. */
   readonly wallOffsetMs?: number;
   /** Answers its requests instead of the endpoint. */
-  readonly answer?: (value: string) => TokenAnswer;
+  readonly answer?: (value: string) => TokenRequestResult;
   /** Default: the harness's own. */
-  readonly board?: TokenBoard;
+  readonly board?: SharedTokenStore;
 }
 
 export interface Replica {
@@ -59,7 +59,12 @@ export class FleetHarness {
   latencyMs = 300;
   lifetimeMs = 3_600_000;
   /** What the endpoint answers now. Default: a new token. */
-  answer = (value: string): TokenAnswer => ({ kind: 'ok', value, lifetimeMs: this.lifetimeMs, scope: undefined });
+  answer = (value: string): TokenRequestResult => ({
+    kind: 'ok',
+    value,
+    lifetimeMs: this.lifetimeMs,
+    scope: undefined,
+  });
   #random = 1;
 
   /** Adds replicas that are alike, and does not start them. */
@@ -98,19 +103,19 @@ export class FleetHarness {
     const events: SidecarEvent[] = [];
     const observe = (event: SidecarEvent): void => void events.push(event);
     const random = (): number => this.random();
-    const request = shareTokens<Client>({
-      board,
-      request: (_client, signal) => {
+    const request = shareTokenRequests<Client>({
+      store: board,
+      sendRequest: (_client, signal) => {
         replica.requests++;
         return this.#request(options.answer ?? ((value) => this.answer(value)), signal, life.signal);
       },
       identify: ({ version }) => ({ binding: { ...BINDING, clientId }, keyMaterial: version }),
-      patienceMs: 10_000,
+      peerWaitMs: 10_000,
       clock,
       random,
       observe,
     });
-    const supply = createCredentialSupply<Client>({
+    const supply = createRotatingTokenFetcher<Client>({
       credential: 'default',
       read: () => Promise.resolve({ kind: 'ready', version: secret ?? this.secret }),
       request,
@@ -121,7 +126,7 @@ export class FleetHarness {
     const source = createTokenSource({
       credential: 'default',
       scope: undefined,
-      supply,
+      fetcher: supply,
       invalidationCooldownMs: 5000,
       clock,
       random,
@@ -131,7 +136,11 @@ export class FleetHarness {
     return replica;
   }
 
-  #request(answer: (value: string) => TokenAnswer, signal: AbortSignal, life: AbortSignal): Promise<TokenAnswer> {
+  #request(
+    answer: (value: string) => TokenRequestResult,
+    signal: AbortSignal,
+    life: AbortSignal,
+  ): Promise<TokenRequestResult> {
     const index = this.requestedAt.push(this.clock.now());
     return new Promise((resolve) => {
       const cancel = this.clock.after(this.latencyMs, () => resolve(answer(`token-${String(index)}`)));

@@ -3,7 +3,12 @@
  * the same rules as the one over Redis. It can be away, and it can lose an answer.
  */
 import type { Clock } from '../../../src/platform/clock.ts';
-import type { Claim, ClaimRequest, Posting, TokenBoard } from '../../../src/token/store/token-board.ts';
+import type {
+  ClaimResult,
+  ClaimRequest,
+  PublishRequest,
+  SharedTokenStore,
+} from '../../../src/token/store/token-board.ts';
 
 interface Failure {
   readonly sealed: string;
@@ -14,12 +19,12 @@ interface Failure {
 }
 
 interface Entry {
-  token?: Posting | undefined;
+  token?: PublishRequest | undefined;
   lease?: { readonly owner: string; readonly until: number } | undefined;
   failure?: Failure | undefined;
 }
 
-export class MemoryBoard implements TokenBoard {
+export class MemoryBoard implements SharedTokenStore {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #entries = new Map<string, Entry>();
   isAway = false;
@@ -47,12 +52,12 @@ export class MemoryBoard implements TokenBoard {
     return Promise.resolve(!this.isAway);
   }
 
-  claim(name: string, request: ClaimRequest): Promise<Claim | undefined> {
+  claim(name: string, request: ClaimRequest): Promise<ClaimResult | undefined> {
     this.claims++;
     return this.#answer(() => this.#claim(this.#entry(name), request));
   }
 
-  publish(name: string, posting: Posting): Promise<boolean | undefined> {
+  publish(name: string, posting: PublishRequest): Promise<boolean | undefined> {
     return this.#answer(() => {
       const entry = this.#entry(name);
       if (!this.#isFree(entry, posting.owner) || posting.expiresAt <= this.#now()) return false;
@@ -61,7 +66,7 @@ export class MemoryBoard implements TokenBoard {
     });
   }
 
-  fail(name: string, owner: string, sealed: string, holdMs: number): Promise<boolean | undefined> {
+  publishFailure(name: string, owner: string, sealed: string, holdMs: number): Promise<boolean | undefined> {
     return this.#answer(() => {
       const entry = this.#entry(name);
       if (!this.#isFree(entry, owner)) return false;
@@ -72,7 +77,7 @@ export class MemoryBoard implements TokenBoard {
     });
   }
 
-  release(name: string, owner: string): Promise<boolean | undefined> {
+  releaseLease(name: string, owner: string): Promise<boolean | undefined> {
     return this.#answer(() => {
       const entry = this.#entry(name);
       if (entry.lease?.owner !== owner) return false;
@@ -81,7 +86,7 @@ export class MemoryBoard implements TokenBoard {
     });
   }
 
-  discard(name: string, sealed: string): Promise<boolean | undefined> {
+  discardUnreadable(name: string, sealed: string): Promise<boolean | undefined> {
     return this.#answer(() => {
       const entry = this.#entry(name);
       if (entry.token?.sealed === sealed) entry.token = undefined;
@@ -91,16 +96,17 @@ export class MemoryBoard implements TokenBoard {
     });
   }
 
-  #claim(entry: Entry, { owner, leaseMs, unwanted, isRefused, leastShare }: ClaimRequest): Claim {
+  #claim(entry: Entry, { owner, leaseMs, excludedMark, isRefused, minRemainingShare }: ClaimRequest): ClaimResult {
     const now = this.#now();
     const { token, failure } = entry;
-    if (token !== undefined && token.mark !== unwanted) {
+    if (token !== undefined && token.mark !== excludedMark) {
       const leftMs = token.expiresAt - now;
-      if (leftMs > 0 && leftMs >= token.lifetimeMs * leastShare) return { kind: 'found', sealed: token.sealed, leftMs };
+      if (leftMs > 0 && leftMs >= token.lifetimeMs * minRemainingShare)
+        return { kind: 'found', sealed: token.sealed, leftMs };
     } else if (isRefused) {
       entry.token = undefined;
     }
-    if (!this.#isFree(entry, owner)) return { kind: 'taken', by: entry.lease?.owner ?? '' };
+    if (!this.#isFree(entry, owner)) return { kind: 'taken', owner: entry.lease?.owner ?? '' };
     if (failure !== undefined) {
       const isOwn = failure.owner === owner;
       const until = isOwn ? (failure.isWanted ? failure.yieldUntil : 0) : failure.until;
@@ -114,7 +120,7 @@ export class MemoryBoard implements TokenBoard {
       }
     }
     entry.lease = { owner, until: now + leaseMs };
-    return { kind: 'yours', boardNow: now };
+    return { kind: 'yours', storeNow: now };
   }
 
   #isFree({ lease }: Entry, owner: string): boolean {

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openToken, sealToken } from '../../../src/token/store/sealed-token.ts';
-import type { KeptToken, TokenBinding } from '../../../src/token/store/sealed-token.ts';
+import type { StoredToken, TokenBinding } from '../../../src/token/store/sealed-token.ts';
 
-const TOKEN: KeptToken = {
+const TOKEN: StoredToken = {
   value: 'eyJhbGciOi.J9.token~+/==',
   scope: 'urn:a.read urn:a.write',
   obtainedWallAt: 1_793_491_200_000.25,

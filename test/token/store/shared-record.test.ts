@@ -1,7 +1,7 @@
 /** What replicas leave for each other: hidden from whoever lacks the key, and never confused. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { markToken, nameRecord, openFailure, sealFailure } from '../../../src/token/store/shared-record.ts';
+import { deriveTokenMark, deriveRecordName, openFailure, sealFailure } from '../../../src/token/store/shared-record.ts';
 import type { TokenIdentity } from '../../../src/token/store/shared-record.ts';
 import { openToken, sealText, sealToken } from '../../../src/token/store/sealed-token.ts';
 import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
@@ -27,9 +27,9 @@ describe('names and marks', () => {
     fc.assert(
       fc.property(identity, identity, fc.string(), fc.string(), (one, other, token, otherToken) => {
         const isSame = JSON.stringify(one) === JSON.stringify(other);
-        expect(nameRecord(one) === nameRecord(other)).toBe(isSame);
-        expect(markToken(one, token) === markToken(one, otherToken)).toBe(token === otherToken);
-        expect(nameRecord(structuredClone(one))).toBe(nameRecord(one));
+        expect(deriveRecordName(one) === deriveRecordName(other)).toBe(isSame);
+        expect(deriveTokenMark(one, token) === deriveTokenMark(one, otherToken)).toBe(token === otherToken);
+        expect(deriveRecordName(structuredClone(one))).toBe(deriveRecordName(one));
       }),
     );
   });
@@ -49,15 +49,15 @@ describe('names and marks', () => {
     ],
     ['its order', { asked: [['a b', 'scope']] }],
   ] as const)('differ with %s', (_, change) => {
-    expect(nameRecord({ ...IDENTITY, binding: { ...BINDING, ...change } })).not.toBe(nameRecord(IDENTITY));
+    expect(deriveRecordName({ ...IDENTITY, binding: { ...BINDING, ...change } })).not.toBe(deriveRecordName(IDENTITY));
   });
 
   test('differ with the secret, and show nothing', () => {
     const other = { ...IDENTITY, keyMaterial: 'another-secret' };
-    expect(nameRecord(other)).not.toBe(nameRecord(IDENTITY));
-    expect(markToken(other, 'token')).not.toBe(markToken(IDENTITY, 'token'));
-    expect(nameRecord(IDENTITY)).toMatch(/^[\w-]{22}$/);
-    expect(markToken(IDENTITY, 'token')).toMatch(/^[\w-]{22}$/);
+    expect(deriveRecordName(other)).not.toBe(deriveRecordName(IDENTITY));
+    expect(deriveTokenMark(other, 'token')).not.toBe(deriveTokenMark(IDENTITY, 'token'));
+    expect(deriveRecordName(IDENTITY)).toMatch(/^[\w-]{22}$/);
+    expect(deriveTokenMark(IDENTITY, 'token')).toMatch(/^[\w-]{22}$/);
   });
 });
 

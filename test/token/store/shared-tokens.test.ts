@@ -1,14 +1,17 @@
 /** One token for a fleet: who asks, who waits, and what happens when somebody dies, lies, or is alone. In virtual time. */
 import { describe, expect, test } from 'vitest';
-import type { TokenAnswer } from '../../../src/token/endpoint/token-answer.ts';
-import type { Claim, TokenBoard } from '../../../src/token/store/token-board.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
+import type { ClaimResult, SharedTokenStore } from '../../../src/token/store/token-board.ts';
 import { FleetHarness, SECRET } from './fleet-harness.ts';
 import { MemoryBoard } from './memory-board.ts';
 import { watch } from '../source/source-harness.ts';
 
 const HOUR_MS = 3_600_000;
-const UNAVAILABLE: TokenAnswer = { kind: 'unavailable', detail: 'auth.test answered 500' };
-const REJECTED: TokenAnswer = { kind: 'rejected', detail: 'auth.test answered 401 and the error "invalid_client"' };
+const UNAVAILABLE: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test answered 500' };
+const REJECTED: TokenRequestResult = {
+  kind: 'rejected',
+  detail: 'auth.test answered 401 and the error "invalid_client"',
+};
 const patient = new AbortController().signal;
 
 async function started(count: number): Promise<FleetHarness> {
@@ -105,7 +108,7 @@ describe('refreshing ahead of the end', () => {
 describe('what is taken over', () => {
   test('ends with the token, never later, however late it is found and however slowly the board answers', async () => {
     const fleet = await started(1);
-    const slow: TokenBoard = {
+    const slow: SharedTokenStore = {
       whenReady: () => fleet.board.whenReady(),
       claim: async (name, request) => {
         const claim = await fleet.board.claim(name, request);
@@ -113,9 +116,9 @@ describe('what is taken over', () => {
         return claim;
       },
       publish: (name, posting) => fleet.board.publish(name, posting),
-      fail: (name, owner, sealed, holdMs) => fleet.board.fail(name, owner, sealed, holdMs),
-      release: (name, owner) => fleet.board.release(name, owner),
-      discard: (name, sealed) => fleet.board.discard(name, sealed),
+      publishFailure: (name, owner, sealed, holdMs) => fleet.board.publishFailure(name, owner, sealed, holdMs),
+      releaseLease: (name, owner) => fleet.board.releaseLease(name, owner),
+      discardUnreadable: (name, sealed) => fleet.board.discardUnreadable(name, sealed),
     };
     const end = fleet.requestedAt[0]! + HOUR_MS;
     for (const hours of [0, -1, 24]) {
@@ -148,7 +151,9 @@ describe('what is taken over', () => {
 describe('a 401', () => {
   test('for all replicas at once is one request, and each replays', async () => {
     const fleet = await started(4);
-    const verdicts = Promise.all(fleet.replicas.map(({ source }) => source.unauthorized(source.current()!, patient)));
+    const verdicts = Promise.all(
+      fleet.replicas.map(({ source }) => source.handleUnauthorized(source.current()!, patient)),
+    );
     await fleet.clock.advance(1000);
     expect(await verdicts).toEqual(Array.from({ length: 4 }, () => ({ kind: 'replay' })));
     expect(fleet.values()).toEqual(same('token-2', 4));
@@ -159,11 +164,11 @@ describe('a 401', () => {
     const fleet = await started(4);
     const [first, ...others] = fleet.replicas.map(({ source }) => source);
     const refused = first!.current()!;
-    const verdict = watch(first!.unauthorized(refused, patient));
+    const verdict = watch(first!.handleUnauthorized(refused, patient));
     await fleet.clock.advance(1000);
     expect(verdict.value).toEqual({ kind: 'replay' });
     for (const source of others) {
-      const late = watch(source.unauthorized(source.current()!, patient));
+      const late = watch(source.handleUnauthorized(source.current()!, patient));
       await fleet.clock.advance(1);
       expect(late.value).toEqual({ kind: 'replay' });
     }
@@ -175,7 +180,7 @@ describe('a 401', () => {
     const fleet = await started(1);
     const [{ source }] = fleet.replicas as [(typeof fleet.replicas)[0]];
     fleet.answer = () => UNAVAILABLE;
-    void source.unauthorized(source.current()!, patient);
+    void source.handleUnauthorized(source.current()!, patient);
     await fleet.clock.advance(1000);
     fleet.add(1)[0]?.source.start();
     await fleet.clock.advance(1000);
@@ -281,7 +286,7 @@ describe('a token endpoint that fails', () => {
     fleet.add(16);
     for (const { source } of fleet.replicas) source.start();
     const wanted = (): void => {
-      for (const { source } of fleet.replicas) source.usable(patient).catch(() => undefined);
+      for (const { source } of fleet.replicas) source.waitForToken(patient).catch(() => undefined);
     };
     for (let second = 0; second < 600; second++) {
       wanted();
@@ -306,7 +311,7 @@ describe('a token endpoint that fails', () => {
     for (const { source } of fleet.replicas) source.start();
     await fleet.clock.advance(1000);
     for (const { source } of fleet.replicas) {
-      const refused = watch(source.usable(patient));
+      const refused = watch(source.waitForToken(patient));
       await fleet.clock.advance(0);
       expect(refused.error).toMatchObject({ code: 'TOKEN_REJECTED', message: `No access token: ${REJECTED.detail}` });
     }
@@ -432,7 +437,7 @@ test('a board that speaks of failures alone is believed for ten minutes', async 
     const claim = await told(name, { ...request, owner: 'somebody else' });
     return claim?.kind === 'failed' ? (lie = { ...claim, leftMs: 60_000 }) : lie;
   };
-  let lie: Claim | undefined;
+  let lie: ClaimResult | undefined;
   late?.source.start();
   await fleet.clock.advance(590_000);
   expect(late?.requests).toBe(0);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
-import type { Fetched, TokenNeed } from '../../../src/token/source/supply.ts';
-import { cacheTokens } from '../../../src/token/store/token-cache.ts';
+import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/supply.ts';
+import { withTokenCache } from '../../../src/token/store/token-cache.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const HOUR_MS = 3_600_000;
@@ -16,7 +16,7 @@ const BINDING: TokenBinding = {
   method: 'client_secret_basic',
   asked: [['scope', 'a b']],
 };
-const DOWN: Fetched = { kind: 'unavailable', detail: 'down' };
+const DOWN: DeclinableFetchResult = { kind: 'unavailable', detail: 'down' };
 
 let folder: string;
 let path: string;
@@ -32,7 +32,7 @@ afterEach(async () => {
 });
 
 interface Setup {
-  readonly answer?: Fetched;
+  readonly answer?: DeclinableFetchResult;
   readonly binding?: TokenBinding;
   readonly keyMaterial?: string;
   readonly isReadable?: boolean;
@@ -48,29 +48,29 @@ function startProcess({ at = path, answer = grant('fresh'), isReadable = true, .
     asked: 0,
     warnings: (): string[] => events.flatMap((event) => (event.kind === 'warning' ? [event.message] : [])),
   };
-  const supply = cacheTokens(
+  const supply = withTokenCache(
     {
       fetch: () => {
         process.asked += 1;
         return Promise.resolve(process.answer);
       },
-      watch: () => () => undefined,
-      fault: () => undefined,
+      watchCredentials: () => () => undefined,
+      credentialFault: () => undefined,
     },
     {
       path: at,
-      readSeal: () =>
+      readSealInputs: () =>
         Promise.resolve(process.isReadable ? { binding: BINDING, keyMaterial: SECRET, ...seal } : undefined),
       clock,
       observe: (event) => events.push(event),
     },
   );
-  const fetch = (reason: TokenNeed['reason'] = 'first'): Promise<Fetched> =>
+  const fetch = (reason: TokenNeed['reason'] = 'first'): Promise<DeclinableFetchResult> =>
     supply.fetch({ reason, held: undefined }, new AbortController().signal);
   return Object.assign(process, { fetch });
 }
 
-function grant(value: string): Fetched {
+function grant(value: string): DeclinableFetchResult {
   return { kind: 'ok', value, lifetimeMs: HOUR_MS, scope: 'a' };
 }
 
@@ -173,7 +173,7 @@ describe('a 401', () => {
     await next.fetch();
     await next.fetch('unauthorized');
     // Until it is taken out the refused one may still be found.
-    const isFresh = (found: Fetched): boolean => found.kind === 'found' && found.token.value === 'fresh';
+    const isFresh = (found: DeclinableFetchResult): boolean => found.kind === 'found' && found.token.value === 'fresh';
     await until(async () => isFresh(await startProcess({ answer: DOWN }).fetch()));
     expect(await startProcess({ answer: DOWN }).fetch()).toMatchObject({ token: { value: 'fresh' } });
   });

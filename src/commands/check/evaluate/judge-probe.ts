@@ -1,16 +1,16 @@
 /** What the answer to one GET with the token means for those who will call the upstream. Pure. */
 import { readScopeRefusal } from '../../../exchange/scope-refusal.ts';
 import { readRateLimitSignal } from '../../../throttle/signals/rate-limit-signal.ts';
-import type { Verdict } from '../walk.ts';
+import type { CheckFinding } from '../walk.ts';
 
-export interface ProbeHead {
+export interface ProbeResponseHead {
   readonly status: number;
   /** Several lines joined by a comma; undefined when there is none. The name in lower case. */
   readonly field: (name: string) => string | undefined;
 }
 
 /** How the settings are called that matter here. */
-export interface ProbeNames {
+export interface ProbeSettingNames {
   readonly address: string;
   readonly audience: string;
   readonly scope: string;
@@ -20,7 +20,7 @@ export interface ProbeNames {
 const CHALLENGE_ERROR = /\berror\s*=\s*"?([\w-]{1,60})/i;
 
 /** @param wallNow epoch milliseconds */
-export function judgeProbe(head: ProbeHead, names: ProbeNames, wallNow: number): Verdict {
+export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames, wallNow: number): CheckFinding {
   const { status } = head;
   const detail = `answered with ${status}${describeLimits(head, wallNow)}`;
   if (status < 300) return { outcome: 'ok', detail };
@@ -29,7 +29,7 @@ export function judgeProbe(head: ProbeHead, names: ProbeNames, wallNow: number):
     const advice = `the upstream does not take this token: check ${names.audience} and ${names.scope} against what the partner says`;
     return { outcome: 'fail', detail: error === undefined ? detail : `${detail} (${error})`, advice };
   }
-  if (status === 403) return judgeForbidden(head, detail, names);
+  if (status === 403) return evaluateForbidden(head, detail, names);
   if (status < 400) {
     const advice = 'redirects are passed on to the application: see whether it follows them';
     return { outcome: 'warn', detail, advice };
@@ -51,8 +51,11 @@ export function judgeProbe(head: ProbeHead, names: ProbeNames, wallNow: number):
   };
 }
 
-function judgeForbidden(head: ProbeHead, detail: string, names: ProbeNames): Verdict {
-  const refusal = readScopeRefusal({ status: 403, fields: ['www-authenticate', head.field('www-authenticate') ?? ''] });
+function evaluateForbidden(head: ProbeResponseHead, detail: string, names: ProbeSettingNames): CheckFinding {
+  const refusal = readScopeRefusal({
+    status: 403,
+    headers: ['www-authenticate', head.field('www-authenticate') ?? ''],
+  });
   if (refusal === undefined) {
     const advice = 'the token is known and may not do this: ask the partner which role or scope it takes';
     return { outcome: 'fail', detail, advice };
@@ -63,7 +66,7 @@ function judgeForbidden(head: ProbeHead, detail: string, names: ProbeNames): Ver
 }
 
 /** The fields with which the upstream states its limits, as received. */
-function describeLimits({ status, field }: ProbeHead, wallNow: number): string {
+function describeLimits({ status, field }: ProbeResponseHead, wallNow: number): string {
   const { fields } = readRateLimitSignal(status, field, wallNow);
   const stated = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
   return stated.length === 0 ? ', no rate limit stated' : `, limits stated: ${stated.join(', ')}`;

@@ -4,17 +4,17 @@
  */
 import { findMissingScopes } from '../../../token/endpoint/granted-scope.ts';
 import { chooseRefreshDelayMs } from '../../../token/source/refresh-schedule.ts';
-import type { FailedAnswer, TokenAnswer } from '../../../token/endpoint/token-answer.ts';
+import type { TokenRequestFailure, TokenRequestResult } from '../../../token/endpoint/token-answer.ts';
 import type { NameSetting } from '../setting-names.ts';
-import type { Verdict } from '../walk.ts';
+import type { CheckFinding } from '../walk.ts';
 
 /** The head of the answer, as far as it tells what answered. */
-export interface AnswerHead {
+export interface TokenResponseHead {
   readonly status: number;
   readonly contentType: string;
 }
 
-export interface TokenTerms {
+export interface TokenCheckContext {
   readonly url: string;
   readonly nameSetting: NameSetting;
   /** `auth.method`. */
@@ -22,20 +22,20 @@ export interface TokenTerms {
   /** Whether the endpoint was found by its issuer. */
   readonly isDiscovered: boolean;
   /** Undefined: there was none. */
-  readonly head: AnswerHead | undefined;
+  readonly head: TokenResponseHead | undefined;
 }
 
-type Granted = Extract<TokenAnswer, { kind: 'ok' }>;
+type GrantedToken = Extract<TokenRequestResult, { kind: 'ok' }>;
 
-const SHORT_MS = 60_000;
-const LONG_MS = 24 * 3_600_000;
+const SHORT_LIFETIME_MS = 60_000;
+const LONG_LIFETIME_MS = 24 * 3_600_000;
 
 /** Why there is no token. */
-export function judgeFailure(answer: FailedAnswer, terms: TokenTerms): Verdict {
+export function evaluateTokenFailure(answer: TokenRequestFailure, terms: TokenCheckContext): CheckFinding {
   const { head, url } = terms;
   if (answer.kind === 'rejected' && answer.error !== undefined)
     return { outcome: 'fail', detail: answer.detail, advice: adviseByError(answer.error, terms) };
-  const where = terms.isDiscovered ? terms.nameSetting('auth.issuer') : adviseAddress(terms);
+  const where = terms.isDiscovered ? terms.nameSetting('auth.issuer') : nameEndpointSettings(terms);
   if (head === undefined)
     return { outcome: 'fail', detail: answer.detail, advice: `see the steps before this one, and ${where}` };
   if (head.status === 404)
@@ -52,7 +52,7 @@ export function judgeFailure(answer: FailedAnswer, terms: TokenTerms): Verdict {
   return { outcome: 'fail', detail: answer.detail, advice: adviseByStatus(head.status, where) };
 }
 
-function adviseAddress({ nameSetting }: TokenTerms): string {
+function nameEndpointSettings({ nameSetting }: TokenCheckContext): string {
   return `${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
 }
 
@@ -64,7 +64,7 @@ function adviseByStatus(status: number, where: string): string {
   return `no token endpoint speaks like this, rather something in front of it: check ${where}, and ask whoever runs it`;
 }
 
-function adviseByError(error: string, { nameSetting, method }: TokenTerms): string {
+function adviseByError(error: string, { nameSetting, method }: TokenCheckContext): string {
   // Servers that go by the letter decode what they get, and stumble over a percent sign that is none of an escape.
   const form = `; with a secret that has "+" or "%" in it try ${nameSetting('auth.basicEncoding')} form`;
   const encoding = method === 'client_secret_basic' ? form : '';
@@ -72,7 +72,7 @@ function adviseByError(error: string, { nameSetting, method }: TokenTerms): stri
     case 'invalid_client': {
       const what = `the server does not know this client or its proof (${method}): compare ${nameSetting('auth.clientId')}`;
       const whom = `and ask which ${nameSetting('auth.method')} it expects`;
-      return `${what} and ${proofSetting(method, nameSetting)} with what you were given, ${whom}${encoding}`;
+      return `${what} and ${nameCredentialSettings(method, nameSetting)} with what you were given, ${whom}${encoding}`;
     }
     case 'invalid_scope':
       return `ask for other scopes in ${nameSetting('auth.scope')}, or have the partner grant these to the client`;
@@ -91,7 +91,7 @@ function adviseByError(error: string, { nameSetting, method }: TokenTerms): stri
   }
 }
 
-function proofSetting(method: string, nameSetting: NameSetting): string {
+function nameCredentialSettings(method: string, nameSetting: NameSetting): string {
   switch (method) {
     case 'private_key_jwt':
       return `${nameSetting('auth.privateKeyFile')} and ${nameSetting('auth.keyId')}`;
@@ -103,7 +103,11 @@ function proofSetting(method: string, nameSetting: NameSetting): string {
 }
 
 /** What was granted against what was asked for. */
-export function judgeScope(asked: string | undefined, granted: Granted, nameSetting: NameSetting): Verdict {
+export function evaluateScope(
+  asked: string | undefined,
+  granted: GrantedToken,
+  nameSetting: NameSetting,
+): CheckFinding {
   const { scope } = granted;
   if (scope === undefined) return { outcome: 'ok', detail: 'not stated by the server, which leaves it unknown' };
   const missing = findMissingScopes(asked, scope);
@@ -114,15 +118,15 @@ export function judgeScope(asked: string | undefined, granted: Granted, nameSett
 }
 
 /** How long the token lives, and what the refresh schedule makes of it. */
-export function judgeLifetime({ lifetimeMs }: Granted, nowWall: number): Verdict {
+export function evaluateLifetime({ lifetimeMs }: GrantedToken, nowWall: number): CheckFinding {
   const [soonest, latest] = [chooseRefreshDelayMs(lifetimeMs, 0), chooseRefreshDelayMs(lifetimeMs, 1)];
   const until = new Date(nowWall + lifetimeMs).toISOString().replace(/\.\d+Z$/, 'Z');
-  const detail = `valid for ${seconds(lifetimeMs)} (until ${until}), renewed after ${seconds(soonest)} to ${seconds(latest)}`;
-  if (lifetimeMs < SHORT_MS) {
+  const detail = `valid for ${formatSeconds(lifetimeMs)} (until ${until}), renewed after ${formatSeconds(soonest)} to ${formatSeconds(latest)}`;
+  if (lifetimeMs < SHORT_LIFETIME_MS) {
     const advice = 'ask the partner for a longer one: an outage of the token endpoint is felt that soon';
     return { outcome: 'warn', detail, advice };
   }
-  if (lifetimeMs <= LONG_MS) return { outcome: 'ok', detail };
+  if (lifetimeMs <= LONG_LIFETIME_MS) return { outcome: 'ok', detail };
   return {
     outcome: 'warn',
     detail,
@@ -130,6 +134,6 @@ export function judgeLifetime({ lifetimeMs }: Granted, nowWall: number): Verdict
   };
 }
 
-function seconds(ms: number): string {
+function formatSeconds(ms: number): string {
   return `${Math.round(ms / 1000)} s`;
 }

@@ -14,7 +14,7 @@ export interface CertificateFacts {
 }
 
 /** How the settings are called that matter here. */
-export interface TlsNames {
+export interface TlsSettingNames {
   /** Where the server is. */
   readonly address: string;
   /** Whom to trust. */
@@ -25,12 +25,12 @@ export interface TlsNames {
   readonly caFile: string | undefined;
 }
 
-interface Fault {
+interface TlsFault {
   readonly detail: string;
   readonly advice: string;
 }
 
-const LONGEST_NAMES = 200;
+const MAX_NAMES_LENGTH = 200;
 
 const UNKNOWN_AUTHORITY: ReadonlySet<string> = new Set([
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -39,40 +39,59 @@ const UNKNOWN_AUTHORITY: ReadonlySet<string> = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-interface Distrusted {
+interface UntrustedContext {
   readonly host: string;
-  readonly names: TlsNames;
+  readonly names: TlsSettingNames;
   readonly wallNow: number;
 }
 
 /** Stands in for what no server leaves out. */
-const NOBODY: CertificateFacts = { subject: '(none)', issuer: '(nobody)', names: '', validFrom: 0, validTo: 0 };
+const UNKNOWN_CERTIFICATE: CertificateFacts = {
+  subject: '(none)',
+  issuer: '(nobody)',
+  names: '',
+  validFrom: 0,
+  validTo: 0,
+};
 
 /** Why a certificate is not trusted. @param chain the server's own first */
-export function describeDistrust(code: string, chain: readonly CertificateFacts[], where: Distrusted): Fault {
+export function describeUntrustedCertificate(
+  code: string,
+  chain: readonly CertificateFacts[],
+  where: UntrustedContext,
+): TlsFault {
   const { host, names, wallNow } = where;
-  const leaf = chain[0] ?? NOBODY;
+  const leaf = chain[0] ?? UNKNOWN_CERTIFICATE;
   const certificate = `the certificate ${leaf.subject} by ${leaf.issuer}`;
   if (code === 'CERT_HAS_EXPIRED') {
     const old = chain.find(({ validTo }) => validTo < wallNow) ?? leaf;
-    const detail = `the certificate ${old.subject} has expired (${day(old.validTo)})`;
-    return { detail, advice: `ask whoever runs ${host} to renew it, if the clock here is right: ${day(wallNow)}` };
+    const detail = `the certificate ${old.subject} has expired (${formatDay(old.validTo)})`;
+    return {
+      detail,
+      advice: `ask whoever runs ${host} to renew it, if the clock here is right: ${formatDay(wallNow)}`,
+    };
   }
   if (code === 'CERT_NOT_YET_VALID') {
-    const detail = `${certificate} is valid only from ${day(leaf.validFrom)} on`;
-    return { detail, advice: `see whether the clock here is right: ${day(wallNow)}` };
+    const detail = `${certificate} is valid only from ${formatDay(leaf.validFrom)} on`;
+    return { detail, advice: `see whether the clock here is right: ${formatDay(wallNow)}` };
   }
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || code === 'HOSTNAME_MISMATCH') {
-    const valid = leaf.names === '' ? `nothing but its subject, ${leaf.subject}` : leaf.names.slice(0, LONGEST_NAMES);
+    const valid =
+      leaf.names === '' ? `nothing but its subject, ${leaf.subject}` : leaf.names.slice(0, MAX_NAMES_LENGTH);
     const advice = `use one of those names in ${names.address}, or ask for a certificate that names ${host}`;
     return { detail: `the certificate is for ${valid}, not for ${host}`, advice };
   }
   if (code === 'DEPTH_ZERO_SELF_SIGNED_CERT' || UNKNOWN_AUTHORITY.has(code))
-    return describeUnknownAuthority(code, certificate, chain.at(-1) ?? NOBODY, names);
+    return describeUnknownAuthority(code, certificate, chain.at(-1) ?? UNKNOWN_CERTIFICATE, names);
   return { detail: `${certificate} is not trusted (${code})`, advice: `ask whoever runs ${host}, and see ${names.ca}` };
 }
 
-function describeUnknownAuthority(code: string, certificate: string, last: CertificateFacts, names: TlsNames): Fault {
+function describeUnknownAuthority(
+  code: string,
+  certificate: string,
+  last: CertificateFacts,
+  names: TlsSettingNames,
+): TlsFault {
   const trusted = names.caFile === undefined ? "the system's roots" : `the authorities in ${names.caFile}`;
   if (code === 'DEPTH_ZERO_SELF_SIGNED_CERT') {
     const advice = `set ${names.ca} to a file with this very certificate, if the server's owner confirms that it is theirs`;
@@ -85,7 +104,7 @@ function describeUnknownAuthority(code: string, certificate: string, last: Certi
 }
 
 /** Alerts by their names (RFC 8446 §6.2): what stands before the name differs between versions of OpenSSL. */
-const REFUSALS: Readonly<Record<string, string>> = {
+const ALERT_TEXTS: Readonly<Record<string, string>> = {
   CERTIFICATE_REQUIRED: 'the server demands a client certificate',
   BAD_CERTIFICATE: 'the server does not accept the client certificate',
   CERTIFICATE_UNKNOWN: 'the server does not accept the client certificate',
@@ -98,9 +117,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
 };
 
 /** Why a handshake came to no end. */
-export function describeHandshakeFault(code: string, names: TlsNames): Fault {
+export function describeHandshakeFault(code: string, names: TlsSettingNames): TlsFault {
   const [, alert = ''] = /_ALERT_(\w+)$/.exec(code) ?? [];
-  const refusal = REFUSALS[alert];
+  const refusal = ALERT_TEXTS[alert];
   if (refusal !== undefined) {
     const advice = `set ${names.certificate} to the certificate that you were given, or ask whoever runs the server which one it knows`;
     return { detail: `${refusal} (${code})`, advice };
@@ -133,6 +152,6 @@ export function describeHandshakeFault(code: string, names: TlsNames): Fault {
   return { detail: `the handshake failed (${code})`, advice: path };
 }
 
-function day(epochMs: number): string {
+function formatDay(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, 10);
 }

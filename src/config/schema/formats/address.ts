@@ -3,18 +3,18 @@
  * of the configuration. Nothing here resolves a name.
  */
 import { isIPv4, isIPv6 } from 'node:net';
-import type { AllowedHost, ListenAddress } from '../../config.ts';
+import type { AllowedHostConfig, ListenAddressConfig } from '../../config.ts';
 import { format, list } from './formats.ts';
 import type { Format } from './formats.ts';
 
 /** Longest path that a `unix:` socket address of Linux holds. */
-const LONGEST_SOCKET_PATH_BYTES = 107;
+const MAX_SOCKET_PATH_BYTES = 107;
 // Underscores are not for DNS host names, yet Compose and Kubernetes users have them in service names.
-const NAME = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/;
+const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/;
 const HOST_AND_PORT = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::([0-9]{1,5}))?$/;
 
 /** Splits `host`, `host:port`, `[v6]` and `[v6]:port`, the host in lower case; undefined when it is none of these. */
-export function parseHost(text: string): AllowedHost | undefined {
+export function parseHost(text: string): AllowedHostConfig | undefined {
   const [, host, digits] = HOST_AND_PORT.exec(text.toLowerCase()) ?? [];
   if (host === undefined || !isHost(host)) return undefined;
   const port = digits === undefined ? undefined : Number(digits);
@@ -26,14 +26,14 @@ export function parseHost(text: string): AllowedHost | undefined {
 function isHost(host: string): boolean {
   if (host.startsWith('[')) return isIPv6(host.slice(1, -1));
   // Digits and dots alone are an IPv4 address or a mistake, never a name.
-  return /^[0-9.]+$/.test(host) ? isIPv4(host) : host.length <= 253 && NAME.test(host);
+  return /^[0-9.]+$/.test(host) ? isIPv4(host) : host.length <= 253 && HOST_NAME.test(host);
 }
 
 /** Reads `localhost:PORT`, `HOST:PORT`, `[v6]:PORT` (the host then without brackets) or `unix:/path`; else undefined. */
-export function parseListenAddress(text: string): ListenAddress | undefined {
+export function parseListenAddress(text: string): ListenAddressConfig | undefined {
   if (text.startsWith('unix:')) {
     const path = text.slice('unix:'.length);
-    const fits = /^\/\P{Cc}+$/u.test(path) && Buffer.byteLength(path) <= LONGEST_SOCKET_PATH_BYTES;
+    const fits = /^\/\P{Cc}+$/u.test(path) && Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;
     return fits ? { kind: 'unix', path } : undefined;
   }
   const parsed = parseHost(text);
@@ -44,7 +44,7 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
 /** An address to listen on. */
 export function listenAddress(): Format<string> {
   return format({
-    expected: `localhost:PORT, HOST:PORT, [IPv6]:PORT or unix:/path (port 0-65535, path up to ${String(LONGEST_SOCKET_PATH_BYTES)} bytes)`,
+    expected: `localhost:PORT, HOST:PORT, [IPv6]:PORT or unix:/path (port 0-65535, path up to ${String(MAX_SOCKET_PATH_BYTES)} bytes)`,
     check: (value) => typeof value === 'string' && parseListenAddress(value) !== undefined,
   });
 }

@@ -3,18 +3,18 @@
  * also `{ methods: [GET, POST], path: /quotes }`. What they let through is the listener's part.
  */
 import { METHODS } from '../../../platform/http.ts';
-import type { AllowRule } from '../../config.ts';
+import type { AllowRuleConfig } from '../../config.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 
 /** A path of plain segments: no query, escape, empty or dot segment, no slash at its end, no `*`, which is no wildcard. */
-const PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
+const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
 const ANY_METHOD = '*';
 const NEVER_FORWARDED = ['CONNECT', 'SOURCE', 'TRACE'];
-const EXPECTED = 'rules such as "GET,POST /quotes", separated by semicolons (* for every method)';
+const EXPECTED_RULES = 'rules such as "GET,POST /quotes", separated by semicolons (* for every method)';
 
 /** Reads `METHODS PATH`; undefined when it is not one. */
-export function parseAllowRule(text: string): AllowRule | undefined {
+export function parseAllowRule(text: string): AllowRuleConfig | undefined {
   const [, list, path] = /^(\S+) +(\S+)$/.exec(text) ?? [];
   if (list === undefined || path === undefined || !isPlainPath(path)) return undefined;
   const methods = list.split(',');
@@ -25,22 +25,22 @@ export function parseAllowRule(text: string): AllowRule | undefined {
 /** A list of rules; empty allows everything. */
 export function allowRules(): Format<readonly string[]> {
   return format({
-    expected: `${EXPECTED}; in a file also { methods: [GET, POST], path: /quotes }`,
+    expected: `${EXPECTED_RULES}; in a file also { methods: [GET, POST], path: /quotes }`,
     check: (value) => {
       if (!Array.isArray(value)) return false;
       const wrong = (value as unknown[]).find((entry) => typeof entry !== 'string' || ruleFault(entry) !== undefined);
       if (wrong === undefined) return true;
       return typeof wrong === 'string' ? `rule ${JSON.stringify(wrong)}: ${ruleFault(wrong) ?? ''}` : false;
     },
-    fromText: split,
+    fromText: splitRules,
     fromFile: (value) => {
-      if (typeof value === 'string') return split(value);
-      return Array.isArray(value) ? (value as unknown[]).map(asText) : value;
+      if (typeof value === 'string') return splitRules(value);
+      return Array.isArray(value) ? (value as unknown[]).map(toRuleText) : value;
     },
   });
 }
 
-function split(text: string): string[] {
+function splitRules(text: string): string[] {
   const rules = text.split(';').map((rule) => rule.trim());
   // One semicolon at the end is no empty rule.
   if (rules.at(-1) === '') rules.pop();
@@ -48,7 +48,7 @@ function split(text: string): string[] {
 }
 
 /** The text form of an entry of a file; what is neither form is returned as it is, for the check to refuse. */
-function asText(entry: unknown): unknown {
+function toRuleText(entry: unknown): unknown {
   if (!(entry instanceof Map)) return typeof entry === 'string' ? entry.trim() : entry;
   const { methods = [ANY_METHOD], path, ...others } = Object.fromEntries(entry) as Record<string, unknown>;
   const list = Array.isArray(methods) ? methods.join(',') : methods;
@@ -70,7 +70,7 @@ function ruleFault(text: string): string | undefined {
 
 /** Whether it is a path of plain segments, as rules and prefixes are written. */
 export function isPlainPath(path: string): boolean {
-  return PATH.test(path) && path.split('/').every((segment) => segment !== '.' && segment !== '..');
+  return PLAIN_PATH.test(path) && path.split('/').every((segment) => segment !== '.' && segment !== '..');
 }
 
 /** Whether it is the name of a method, in capitals, that is ever passed on. */

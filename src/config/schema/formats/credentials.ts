@@ -21,7 +21,7 @@ export function secretFault(value: string): string | undefined {
 }
 
 /** As secretFault; also what a field value cannot carry unchanged. */
-export function fieldValueFault(value: string): string | undefined {
+export function headerValueFault(value: string): string | undefined {
   const fault = secretFault(value);
   if (fault !== undefined) return fault;
   return /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value)
@@ -48,18 +48,18 @@ export function scope(): Format<string> {
   );
 }
 
-const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
 
 /** What the token request says of itself, besides what frames it. */
-const OWN_FIELDS = new Set('accept accept-encoding authorization'.split(' '));
+const TOKEN_REQUEST_HEADERS = new Set('accept accept-encoding authorization'.split(' '));
 
 /** Fields that frame or route a message: they cannot double as a password. */
-const FRAMING_FIELDS = new Set(
+const FRAMING_HEADERS = new Set(
   'connection content-length content-type expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
 );
 
 /** Form fields that have a setting of their own, or follow from one. */
-const OWN_PARAMETERS = new Map([
+const PARAMETERS_WITH_SETTING = new Map([
   ['audience', 'auth.audience'],
   ['client_assertion', 'auth.method'],
   ['client_assertion_type', 'auth.method'],
@@ -72,8 +72,8 @@ const OWN_PARAMETERS = new Map([
 
 /** What is wrong with the name of a further form field (RFC 6749 appendix A); undefined when nothing is. */
 export function extraParameterNameFault(name: string): string | undefined {
-  if (OWN_PARAMETERS.has(name)) {
-    const own = OWN_PARAMETERS.get(name);
+  if (PARAMETERS_WITH_SETTING.has(name)) {
+    const own = PARAMETERS_WITH_SETTING.get(name);
     return own === undefined ? 'is always client_credentials' : `is set by ${own}`;
   }
   return /^[\w.-]+$/.test(name) && name !== '__proto__'
@@ -82,20 +82,20 @@ export function extraParameterNameFault(name: string): string | undefined {
 }
 
 /** What is wrong with the name of a further header field of the token request; undefined when nothing is. */
-export function extraFieldNameFault(name: string): string | undefined {
+export function extraHeaderNameFault(name: string): string | undefined {
   const lower = name.toLowerCase();
-  if (FRAMING_FIELDS.has(lower) || OWN_FIELDS.has(lower) || lower.startsWith('proxy-'))
+  if (FRAMING_HEADERS.has(lower) || TOKEN_REQUEST_HEADERS.has(lower) || lower.startsWith('proxy-'))
     return 'is written by the sidecar itself';
-  return FIELD_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
+  return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
 }
 
 /** The name of a field that every client must send. */
-export function fieldName(): Format<string> {
+export function headerName(): Format<string> {
   return format({
     expected: 'a field name such as X-Sidecar-Key',
     check: (value) =>
-      typeof value === 'string' && FRAMING_FIELDS.has(value.toLowerCase())
+      typeof value === 'string' && FRAMING_HEADERS.has(value.toLowerCase())
         ? 'expected a field that does not frame or route the message'
-        : typeof value === 'string' && FIELD_NAME.test(value),
+        : typeof value === 'string' && HEADER_NAME.test(value),
   });
 }

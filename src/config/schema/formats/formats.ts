@@ -23,7 +23,7 @@ export interface Format<T> {
   readonly show: (text: string) => string;
 }
 
-interface FormatParts {
+interface FormatOptions {
   readonly expected: string;
   /** True when fine, false when `expected` says it all, or words of its own. */
   readonly check: (value: unknown) => boolean | string;
@@ -33,7 +33,7 @@ interface FormatParts {
 }
 
 /** Makes a format of its parts. */
-export function format<T>(parts: FormatParts): Format<T> {
+export function format<T>(parts: FormatOptions): Format<T> {
   const assertFits = (value: unknown): asserts value is T => {
     const verdict = parts.check(value);
     if (verdict === true) return;
@@ -47,7 +47,7 @@ export function format<T>(parts: FormatParts): Format<T> {
   });
 }
 
-const WHOLE = /^(?:0|[1-9][0-9]*)$/;
+const INTEGER = /^(?:0|[1-9][0-9]*)$/;
 const DECIMAL = /^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/;
 
 /** A whole number in plain decimal digits, both bounds included. */
@@ -56,24 +56,24 @@ export function wholeNumber(min: number, max: number): Format<number> {
   return format({
     expected,
     check: (value) =>
-      typeof value === 'string' && WHOLE.test(value)
+      typeof value === 'string' && INTEGER.test(value)
         ? `expected ${expected}, without quotes`
         : typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max,
-    fromText: (text) => (WHOLE.test(text) ? Number(text) : text),
+    fromText: (text) => (INTEGER.test(text) ? Number(text) : text),
   });
 }
 
 /** `auto`, or permits per second: more than 0, decimals allowed. */
 export function rate(max: number): Format<number | 'auto'> {
-  return decimalOr<'auto'>(['auto'], `auto, or ${permits(max)}`, max);
+  return decimalOr<'auto'>(['auto'], `auto, or ${describePermits(max)}`, max);
 }
 
 /** Permits per second: more than 0, decimals allowed. */
 export function permitsPerSecond(max: number): Format<number> {
-  return decimalOr<never>([], permits(max), max);
+  return decimalOr<never>([], describePermits(max), max);
 }
 
-function permits(max: number): string {
+function describePermits(max: number): string {
   return `a number of permits per second above 0 and up to ${String(max)} (decimals allowed)`;
 }
 
@@ -106,7 +106,7 @@ export function fraction(): Format<number> {
 }
 
 /** `true` or `false`, nothing else. */
-export function toggle(): Format<boolean> {
+export function booleanValue(): Format<boolean> {
   return format({
     expected: 'true or false',
     check: (value) =>

@@ -1,21 +1,21 @@
 /**
  * Formats of forward proxies and of what is reached without one. Which destinations take a proxy is egress/'s part.
  */
-import { readExemption } from '../../../platform/egress/no-proxy.ts';
+import { parseNoProxyEntry } from '../../../platform/egress/no-proxy.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { maskUrl } from './url.ts';
 
 /** Switches every proxy off. */
-export const NO_PROXY = 'none';
+export const PROXY_OFF = 'none';
 
 /** An http: or https: URL of a host, perhaps with a port and credentials; the scheme may be left out for http:. */
 export function proxyUrl(): Format<string> {
   return format({
-    expected: `a proxy such as http://user:password@proxy.example.com:3128, or ${NO_PROXY}`,
+    expected: `a proxy such as http://user:password@proxy.example.com:3128, or ${PROXY_OFF}`,
     check: (value) => {
       if (typeof value !== 'string') return false;
-      if (value === NO_PROXY) return true;
+      if (value === PROXY_OFF) return true;
       if (/^socks/i.test(value)) return 'expected an http: or https: proxy; SOCKS is not spoken';
       return parseProxyUrl(value) !== undefined;
     },
@@ -26,14 +26,14 @@ export function proxyUrl(): Format<string> {
 /** Undefined when the text is `none` or no proxy. */
 export function parseProxyUrl(text: string): URL | undefined {
   const href = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
-  if (text === NO_PROXY || /[\s\\\p{Cc}]/u.test(text) || !/^https?:\/\//i.test(href) || !URL.canParse(href))
+  if (text === PROXY_OFF || /[\s\\\p{Cc}]/u.test(text) || !/^https?:\/\//i.test(href) || !URL.canParse(href))
     return undefined;
   const url = new URL(href);
   const isBare = url.pathname === '/' && url.search === '' && url.hash === '';
-  return isBare && hasReadableUser(url) ? url : undefined;
+  return isBare && hasDecodableUser(url) ? url : undefined;
 }
 
-function hasReadableUser({ username, password }: URL): boolean {
+function hasDecodableUser({ username, password }: URL): boolean {
   try {
     return !decodeURIComponent(username + password).includes('\0');
   } catch {
@@ -44,7 +44,7 @@ function hasReadableUser({ username, password }: URL): boolean {
 
 /** What is wrong with an entry of `egress.noProxy`; undefined when nothing is. */
 export function noProxyEntryFault(entry: string): string | undefined {
-  return readExemption(entry) === undefined
+  return parseNoProxyEntry(entry) === undefined
     ? 'expected host[:port], .suffix, an address, a network such as 10.0.0.0/8, or *'
     : undefined;
 }

@@ -7,14 +7,14 @@ import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { maskUrl } from './url.ts';
 
-const EXPECTED = 'a URL such as rediss://user:password@host:6379/0 or unix:///run/redis/redis.sock';
+const EXPECTED_URL = 'a URL such as rediss://user:password@host:6379/0 or unix:///run/redis/redis.sock';
 const NETWORK_URL = /^rediss?:\/\/[^\s\\/?#\p{Cc}][^\s\\?#\p{Cc}]*$/iu;
 const SOCKET_URL = /^unix:\/\/(?:[^\s/?#@\p{Cc}]*@)?\/[^\s?#\p{Cc}]+(?:\?db=\d+)?$/u;
 
 /** A Redis URL, its password masked where it is shown. */
 export function redisUrl(): Format<string> {
   return format({
-    expected: EXPECTED,
+    expected: EXPECTED_URL,
     check: (value) => typeof value === 'string' && (redisUrlFault(value) ?? true),
     show: maskUrl,
   });
@@ -22,18 +22,18 @@ export function redisUrl(): Format<string> {
 
 /** Says what is wrong with a Redis URL, without showing it; undefined when nothing is. */
 export function redisUrlFault(text: string): string | undefined {
-  const expected = `expected ${EXPECTED}`;
+  const expected = `expected ${EXPECTED_URL}`;
   const isNetwork = NETWORK_URL.test(text) && URL.canParse(text);
   if (!isNetwork && !SOCKET_URL.test(text)) return expected;
   if (text.includes('*'.repeat(8))) return 'is masked: the password itself is expected';
   // Left to the client, one that does not decode would be told of at the first connection, with the URL in the message.
-  if (!decodes(text)) return 'expected a percent sign in it to be written as %25';
+  if (!isDecodable(text)) return 'expected a percent sign in it to be written as %25';
   if (!isNetwork) return undefined;
   const { hostname, pathname } = new URL(text);
   return hostname !== '' && /^\/?$|^\/\d{1,5}$/.test(pathname) ? undefined : expected;
 }
 
-function decodes(text: string): boolean {
+function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);
     return true;
@@ -49,6 +49,6 @@ export function redisPassword(text: string): string | undefined {
 }
 
 /** Whether whoever listens on the network can read the password. */
-export function carriesPasswordInTheClear(text: string): boolean {
+export function hasUnencryptedPassword(text: string): boolean {
   return /^redis:/i.test(text) && redisPassword(text) !== undefined && !isLoopbackHost(new URL(text).hostname);
 }

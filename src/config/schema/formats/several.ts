@@ -5,7 +5,7 @@
 import { format } from './formats.ts';
 import type { Format, TextMap } from './formats.ts';
 
-interface EntryFormat {
+interface EntryOptions {
   /** What one entry is, in words. */
   readonly what: string;
   /** True when fine, or words. */
@@ -14,10 +14,10 @@ interface EntryFormat {
 }
 
 /** One text stays as it is; several are a JSON array, in a file also a list. */
-export type OneOrSeveral = string | readonly string[];
+export type OneOrMany = string | readonly string[];
 
 /** One text, or several, each once. */
-export function oneOrSeveral({ what, check, show = (text) => text }: EntryFormat): Format<OneOrSeveral> {
+export function oneOrMany({ what, check, show = (text) => text }: EntryOptions): Format<OneOrMany> {
   const expected = `${what}; several as a JSON array`;
   const fault = (entry: unknown): string | undefined => {
     if (typeof entry === 'number' || typeof entry === 'boolean') return `expected ${what}; write it in quotes`;
@@ -41,11 +41,11 @@ export function oneOrSeveral({ what, check, show = (text) => text }: EntryFormat
 }
 
 /** As a list, whether one or several; not set is none. */
-export function listOf(value: OneOrSeveral | null): readonly string[] {
+export function toList(value: OneOrMany | null): readonly string[] {
   return typeof value === 'string' ? [value] : (value ?? []);
 }
 
-interface MapFormat {
+interface TextMapOptions {
   /** What the map says, in words, with an example. */
   readonly expected: string;
   /** What is wrong with a name; undefined when nothing is. */
@@ -55,7 +55,7 @@ interface MapFormat {
 }
 
 /** Names with their values: a section of a file, or a JSON object in a variable. The values may be secrets. */
-export function textMap({ expected, nameFault, valueFault }: MapFormat): Format<TextMap> {
+export function textMap({ expected, nameFault, valueFault }: TextMapOptions): Format<TextMap> {
   return format({
     expected,
     check: (value) => {

@@ -4,8 +4,8 @@
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
-import { oneOrSeveral } from './several.ts';
-import type { OneOrSeveral } from './several.ts';
+import { oneOrMany } from './several.ts';
+import type { OneOrMany } from './several.ts';
 
 /** What stands where a secret was. */
 export const MASK = '********';
@@ -37,8 +37,8 @@ function baseUrlFault(text: string): boolean | string {
 }
 
 /** Usually a URL, and then one that may hold a password; any text without control characters is one. */
-export function audience(): Format<OneOrSeveral> {
-  return oneOrSeveral({
+export function audience(): Format<OneOrMany> {
+  return oneOrMany({
     what: 'an audience without control characters, such as https://api.example.com',
     check: (entry) => /^\P{Cc}+$/u.test(entry),
     show: maskUrl,
@@ -46,8 +46,8 @@ export function audience(): Format<OneOrSeveral> {
 }
 
 /** An absolute URI without fragment (RFC 8707 §2). */
-export function resource(): Format<OneOrSeveral> {
-  return oneOrSeveral({
+export function resource(): Format<OneOrMany> {
+  return oneOrMany({
     what: 'an absolute URI without fragment, such as https://api.example.com/v1',
     check: (entry) => /^[\x21\x22\x24-\x7e]+$/.test(entry) && URL.canParse(entry),
     show: maskUrl,
@@ -73,7 +73,7 @@ export function joinUrl(base: string, path: string): URL {
 }
 
 /** True when what is sent to this URL crosses a network unencrypted. */
-function isInsecure(text: string): boolean {
+function isInsecureUrl(text: string): boolean {
   const url = new URL(text);
   return url.protocol === 'http:' && !isLoopbackHost(url.hostname);
 }
@@ -83,6 +83,6 @@ function isInsecure(text: string): boolean {
  * @param allowedBy the name of the setting that allows it
  */
 export function insecureFault(text: string | null, isAllowed: boolean, allowedBy: string): string | undefined {
-  if (text === null || isAllowed || !isInsecure(text)) return undefined;
+  if (text === null || isAllowed || !isInsecureUrl(text)) return undefined;
   return `http: is accepted for loopback hosts only, since anyone on the way could read what is sent; use https:, or set ${allowedBy} to true`;
 }

@@ -4,31 +4,38 @@
  */
 import Bottleneck from 'bottleneck';
 import { fullJitterMs } from '../../../../src/retry/backoff.ts';
-import { type Answer, CallerGone, type CreateClient, isRefusal, QUEUE_TIMEOUT_MS, RETRIES } from '../client.ts';
+import {
+  type SimulatedResponse,
+  CallerGone,
+  type CreateClient,
+  isRefusal,
+  QUEUE_TIMEOUT_MS,
+  RETRIES,
+} from '../client.ts';
 import { readStatedWaitMs } from './stated-wait.ts';
-import { TOLD_SHARE } from './told.ts';
+import { KNOWN_LIMIT_SHARE } from './told.ts';
 
-class Refused extends Error {
-  readonly answer: Answer;
+class RefusedError extends Error {
+  readonly response: SimulatedResponse;
 
-  constructor(answer: Answer) {
+  constructor(answer: SimulatedResponse) {
     super('refused');
-    this.answer = answer;
+    this.response = answer;
   }
 }
 
 export const createBottleneck: CreateClient = ({ clock, random, limiter, perSecond, replicas }) => {
-  const rate = (perSecond * TOLD_SHARE) / replicas;
+  const rate = (perSecond * KNOWN_LIMIT_SHARE) / replicas;
   const pace =
     limiter.kind === 'concurrency'
       ? { maxConcurrent: Math.max(1, Math.floor(limiter.calls / replicas)) }
       : // Without it all that waits counts as running, and `highWater` bounds nothing.
         { minTime: 1000 / rate, maxConcurrent: Math.max(2, Math.ceil(rate)) };
-  const highWater = Math.max(1, Math.floor((rate * QUEUE_TIMEOUT_MS * TOLD_SHARE) / 1000) - pace.maxConcurrent);
+  const highWater = Math.max(1, Math.floor((rate * QUEUE_TIMEOUT_MS * KNOWN_LIMIT_SHARE) / 1000) - pace.maxConcurrent);
   const bottleneck = new Bottleneck({ ...pace, highWater, strategy: Bottleneck.strategy.OVERFLOW });
   bottleneck.on('failed', (error: unknown, { retryCount }) => {
-    if (!(error instanceof Refused) || !isRefusal(error.answer) || retryCount >= RETRIES) return undefined;
-    const statedMs = readStatedWaitMs(error.answer, clock.wallNow()) ?? 0;
+    if (!(error instanceof RefusedError) || !isRefusal(error.response) || retryCount >= RETRIES) return undefined;
+    const statedMs = readStatedWaitMs(error.response, clock.wallNow()) ?? 0;
     return Math.max(statedMs, fullJitterMs(retryCount + 1, random()));
   });
   return {
@@ -36,12 +43,12 @@ export const createBottleneck: CreateClient = ({ clock, random, limiter, perSeco
       try {
         await bottleneck.schedule(async () => {
           const answer = await send();
-          if (answer.status >= 300) throw new Refused(answer);
+          if (answer.status >= 300) throw new RefusedError(answer);
         });
         return 'served';
       } catch (error) {
         if (error instanceof CallerGone) return 'gave-up';
-        if (error instanceof Refused || error instanceof Bottleneck.BottleneckError) return 'refused-to-caller';
+        if (error instanceof RefusedError || error instanceof Bottleneck.BottleneckError) return 'refused-to-caller';
         throw error;
       }
     },

@@ -10,7 +10,7 @@ export interface ClientEntry {
   readonly note: string;
   readonly packages: readonly string[];
   /** It was told the limit, and is not to be compared with those that were not. */
-  readonly isTold: boolean;
+  readonly hasKnownLimit: boolean;
   /** It knows no other time than the process's. */
   readonly needsVirtualGlobals: boolean;
   load(): Promise<CreateClient>;
@@ -25,7 +25,7 @@ export const CLIENTS: readonly ClientEntry[] = [
     title: 'bearer-sidecar',
     note: '`throttle.rate: auto` and the other defaults.',
     packages: [],
-    isTold: false,
+    hasKnownLimit: false,
     needsVirtualGlobals: false,
     load: async () => (await import('./ours.ts')).createOurs,
   },
@@ -34,7 +34,7 @@ export const CLIENTS: readonly ClientEntry[] = [
     title: 'full-jitter retry',
     note: `what most applications have; obeys Retry-After; ${RETRIED}; ${POOLED}.`,
     packages: [],
-    isTold: false,
+    hasKnownLimit: false,
     needsVirtualGlobals: false,
     load: async () => withWorkerPool((await import('./full-jitter.ts')).createFullJitter),
   },
@@ -43,7 +43,7 @@ export const CLIENTS: readonly ClientEntry[] = [
     title: 'AWS adaptive',
     note: `the client-side rate limiter of the AWS SDKs; ${RETRIED}; ${POOLED}.`,
     packages: ['@smithy/util-retry'],
-    isTold: false,
+    hasKnownLimit: false,
     needsVirtualGlobals: true,
     load: async () => withWorkerPool((await import('./smithy.ts')).createAwsAdaptive),
   },
@@ -52,7 +52,7 @@ export const CLIENTS: readonly ClientEntry[] = [
     title: 'AWS standard',
     note: `the AWS SDKs' other mode; ${RETRIED}, less when its own budget of retries is used up; ${POOLED}.`,
     packages: ['@smithy/util-retry'],
-    isTold: false,
+    hasKnownLimit: false,
     needsVirtualGlobals: true,
     load: async () => withWorkerPool((await import('./smithy.ts')).createAwsStandard),
   },
@@ -61,7 +61,7 @@ export const CLIENTS: readonly ClientEntry[] = [
     title: 'p-retry',
     note: `\`randomize\`, otherwise its defaults; ${RETRIED}; ${POOLED}.`,
     packages: ['p-retry'],
-    isTold: false,
+    hasKnownLimit: false,
     needsVirtualGlobals: true,
     load: async () => withWorkerPool((await import('./p-throttle.ts')).createPRetry),
   },
@@ -70,7 +70,7 @@ export const CLIENTS: readonly ClientEntry[] = [
     title: 'undici RetryAgent',
     note: `its defaults, with POST; ${RETRIED}; ${POOLED}.`,
     packages: ['undici'],
-    isTold: false,
+    hasKnownLimit: false,
     needsVirtualGlobals: true,
     load: async () => withWorkerPool((await import('./undici-retry.ts')).createUndiciRetry),
   },
@@ -79,7 +79,7 @@ export const CLIENTS: readonly ClientEntry[] = [
     title: 'bottleneck',
     note: 'told 0.97 of the limit, spaced evenly; full-jitter retry in its `failed` hook; its queue holds 29 s.',
     packages: ['bottleneck'],
-    isTold: true,
+    hasKnownLimit: true,
     needsVirtualGlobals: true,
     load: async () => (await import('./bottleneck.ts')).createBottleneck,
   },
@@ -88,7 +88,7 @@ export const CLIENTS: readonly ClientEntry[] = [
     title: 'p-throttle + p-retry',
     note: 'told 0.97 of the limit and its window; its queue holds 29 s.',
     packages: ['p-throttle', 'p-retry'],
-    isTold: true,
+    hasKnownLimit: true,
     needsVirtualGlobals: true,
     load: async () => (await import('./p-throttle.ts')).createPThrottle,
   },

@@ -3,16 +3,16 @@
  * to the queue with the same ticket. What a status means and what follows it is decided by the sidecar's own functions.
  */
 import { SidecarError } from '../../../../src/platform/errors.ts';
-import { AnswerSignals } from '../../../../src/exchange/answer-signal.ts';
+import { ResponseClassifier } from '../../../../src/exchange/answer-signal.ts';
 import { decideRetry } from '../../../../src/retry/policy.ts';
 import { createThrottle } from '../../../../src/throttle/queue/admission.ts';
 import type { Throttle, Ticket } from '../../../../src/throttle/throttle.ts';
 import {
-  type Answer,
+  type SimulatedResponse,
   type Client,
-  type ClientSurroundings,
+  type ClientContext,
   type CreateClient,
-  type Outcome,
+  type CallOutcome,
   QUEUE_TIMEOUT_MS,
   type Send,
 } from '../client.ts';
@@ -20,22 +20,22 @@ import { findRule } from '../rules.ts';
 
 const RULES = { attempts: 4, unsafeOn429: true, trustIdempotencyKey: false };
 /** The pattern known of the partner: a POST, its body in memory. */
-const REQUEST = { method: 'POST', hasIdempotencyKey: false, isReplayable: true, isReplayed: false };
+const REQUEST = { method: 'POST', hasIdempotencyKey: false, isReplayable: true, hasReplayedAfter401: false };
 
 /** `rate: auto` with the configuration's other defaults. */
 export const createOurs: CreateClient = (surroundings) => new OurClient(surroundings);
 
 class OurClient implements Client {
   readonly #throttle: Throttle;
-  readonly #signals: AnswerSignals;
-  readonly #clock: ClientSurroundings['clock'];
+  readonly #signals: ResponseClassifier;
+  readonly #clock: ClientContext['clock'];
   readonly #retriesAtHead: boolean;
 
-  constructor({ clock, random, leaveOut }: ClientSurroundings) {
+  constructor({ clock, random, leaveOut }: ClientContext) {
     const rule = leaveOut === undefined ? undefined : findRule(leaveOut);
     this.#retriesAtHead = rule?.retriesAtHead ?? true;
     this.#clock = clock;
-    this.#signals = new AnswerSignals({ route: 'default', share: 1, clock, observe: () => undefined });
+    this.#signals = new ResponseClassifier({ route: 'default', replicas: 1, clock, observe: () => undefined });
     this.#throttle = createThrottle({
       route: 'default',
       throttle: { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 },
@@ -47,24 +47,24 @@ class OurClient implements Client {
     });
   }
 
-  async call(deadlineAt: number, send: Send): Promise<Outcome> {
+  async call(deadlineAt: number, send: Send): Promise<CallOutcome> {
     let ticket: Ticket | undefined;
-    let refusal: Answer | undefined;
+    let refusal: SimulatedResponse | undefined;
     try {
       ticket = this.#throttle.enter(deadlineAt);
-      await ticket.admitted();
+      await ticket.waitForAdmission();
       let countedAttempts = 0;
       for (;;) {
-        const permit = await ticket.permit();
-        permit.used();
+        const permit = await ticket.waitForPermit();
+        permit.markSent();
         const answer = await send();
         const { status } = answer;
-        const { result, isRateLimited } = this.#signals.read({
+        const { permitReport, isRateLimited } = this.#signals.classify({
           status,
           statusText: '',
-          fields: flatten(answer.fields),
+          headers: flattenHeaders(answer.headers),
         });
-        permit.report(result);
+        permit.report(permitReport);
         permit.release();
         if (status < 300) return 'served';
         refusal = answer;
@@ -75,7 +75,7 @@ class OurClient implements Client {
         if (this.#retriesAtHead) continue;
         ticket.leave();
         ticket = this.#throttle.enter(deadlineAt);
-        await ticket.admitted();
+        await ticket.waitForAdmission();
       }
     } catch (error) {
       if (!(error instanceof SidecarError)) throw error;
@@ -94,10 +94,10 @@ class OurClient implements Client {
   }
 }
 
-const NO_FIELDS: readonly string[] = [];
+const NO_HEADERS: readonly string[] = [];
 
-function flatten(fields: Answer['fields']): readonly string[] {
+function flattenHeaders(fields: SimulatedResponse['headers']): readonly string[] {
   let flat: string[] | undefined;
   for (const name in fields) (flat ??= []).push(name, fields[name] ?? '');
-  return flat ?? NO_FIELDS;
+  return flat ?? NO_HEADERS;
 }

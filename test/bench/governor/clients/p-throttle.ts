@@ -6,15 +6,15 @@ import pRetry, { AbortError } from 'p-retry';
 import pThrottle, { type Options as ThrottleOptions } from 'p-throttle';
 import {
   CallerGone,
-  type ClientSurroundings,
+  type ClientContext,
   type CreateClient,
   isRefusal,
-  type Outcome,
+  type CallOutcome,
   QUEUE_TIMEOUT_MS,
   RETRIES,
   type Send,
 } from '../client.ts';
-import { TOLD_SHARE } from './told.ts';
+import { KNOWN_LIMIT_SHARE } from './told.ts';
 
 const REFUSED = 'refused';
 
@@ -22,8 +22,8 @@ export const createPRetry: CreateClient = () => ({ call: (_deadlineAt, send) => 
 
 export const createPThrottle: CreateClient = (surroundings) => {
   const throttled = pThrottle(settingsFor(surroundings))((send: Send) => send());
-  const rate = (surroundings.perSecond * TOLD_SHARE) / surroundings.replicas;
-  const longestQueue = Math.max(1, Math.floor((rate * QUEUE_TIMEOUT_MS * TOLD_SHARE) / 1000));
+  const rate = (surroundings.perSecond * KNOWN_LIMIT_SHARE) / surroundings.replicas;
+  const longestQueue = Math.max(1, Math.floor((rate * QUEUE_TIMEOUT_MS * KNOWN_LIMIT_SHARE) / 1000));
   return {
     async call(_deadlineAt, send) {
       if (throttled.queueSize >= longestQueue) return 'refused-to-caller';
@@ -32,15 +32,15 @@ export const createPThrottle: CreateClient = (surroundings) => {
   };
 };
 
-function settingsFor({ limiter, perSecond, replicas }: ClientSurroundings): ThrottleOptions {
+function settingsFor({ limiter, perSecond, replicas }: ClientContext): ThrottleOptions {
   if ('windowMs' in limiter) {
-    const limit = Math.max(1, Math.floor((limiter.calls * TOLD_SHARE) / replicas));
+    const limit = Math.max(1, Math.floor((limiter.calls * KNOWN_LIMIT_SHARE) / replicas));
     return { limit, interval: limiter.windowMs, strict: limiter.kind === 'sliding-log' };
   }
-  return { limit: 1, interval: (1000 * replicas) / (perSecond * TOLD_SHARE) };
+  return { limit: 1, interval: (1000 * replicas) / (perSecond * KNOWN_LIMIT_SHARE) };
 }
 
-async function retry(send: Send): Promise<Outcome> {
+async function retry(send: Send): Promise<CallOutcome> {
   try {
     await pRetry(
       async () => {

@@ -1,2 +1,2 @@
 /** What clients that must be told the limit are told: a little less than the truth, as a careful user would. */
-export const TOLD_SHARE = 0.97;
+export const KNOWN_LIMIT_SHARE = 0.97;

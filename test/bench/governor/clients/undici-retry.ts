@@ -1,6 +1,13 @@
 /** undici's RetryAgent with its defaults, but for POST and 429 being retried as often as the other clients do. */
 import { Dispatcher, RetryAgent } from 'undici';
-import { type Answer, CallerGone, type CreateClient, type Outcome, RETRIES, type Send } from '../client.ts';
+import {
+  type SimulatedResponse,
+  CallerGone,
+  type CreateClient,
+  type CallOutcome,
+  RETRIES,
+  type Send,
+} from '../client.ts';
 
 export const createUndiciRetry: CreateClient = () => {
   const agent = new RetryAgent(new SimulatedDispatcher(), { methods: ['POST'], maxRetries: RETRIES });
@@ -24,7 +31,7 @@ class SimulatedDispatcher extends Dispatcher {
     handler.onRequestStart?.(controller, {});
     (options as SimulatedOptions).opaque().then(
       (answer) => {
-        tellAnswer(answer, controller, handler);
+        deliverResponse(answer, controller, handler);
       },
       (error: unknown) => {
         // A caller who leaves aborts its request: nothing is retried then.
@@ -36,8 +43,12 @@ class SimulatedDispatcher extends Dispatcher {
   }
 }
 
-function tellAnswer(answer: Answer, controller: SimulatedController, handler: Dispatcher.DispatchHandler): void {
-  handler.onResponseStart?.(controller, answer.status, { ...answer.fields }, '');
+function deliverResponse(
+  answer: SimulatedResponse,
+  controller: SimulatedController,
+  handler: Dispatcher.DispatchHandler,
+): void {
+  handler.onResponseStart?.(controller, answer.status, { ...answer.headers }, '');
   // The answer's end is told when the reader lets it come.
   controller.whenResumed(() => {
     try {
@@ -80,10 +91,10 @@ class SimulatedController implements Dispatcher.DispatchController {
 }
 
 class Caller implements Dispatcher.DispatchHandler {
-  readonly #resolve: (outcome: Outcome) => void;
+  readonly #resolve: (outcome: CallOutcome) => void;
   #status = 0;
 
-  constructor(resolve: (outcome: Outcome) => void) {
+  constructor(resolve: (outcome: CallOutcome) => void) {
     this.#resolve = resolve;
   }
 

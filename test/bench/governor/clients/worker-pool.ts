@@ -2,7 +2,7 @@
  * A bounded number of calls at a time, the others in order of arrival: what an application puts before a client that has no queue of its
  * own. Without it such clients pile up calls that nobody waits for any more.
  */
-import { type CreateClient, type Outcome, QUEUE_TIMEOUT_MS } from '../client.ts';
+import { type CreateClient, type CallOutcome, QUEUE_TIMEOUT_MS } from '../client.ts';
 
 /** As many as our own throttle lets in at a time. */
 const WORKERS = 64;
@@ -29,7 +29,7 @@ export function withWorkerPool(createClient: CreateClient): CreateClient {
         next.giveUp();
       }
     };
-    const work = async (call: () => Promise<Outcome>): Promise<Outcome> => {
+    const work = async (call: () => Promise<CallOutcome>): Promise<CallOutcome> => {
       working++;
       try {
         return await call();
@@ -39,7 +39,7 @@ export function withWorkerPool(createClient: CreateClient): CreateClient {
     };
     return {
       call(deadlineAt, send) {
-        const call = (): Promise<Outcome> => client.call(deadlineAt, send);
+        const call = (): Promise<CallOutcome> => client.call(deadlineAt, send);
         if (working < WORKERS) return work(call);
         return new Promise((resolve, reject) => {
           queue.push({

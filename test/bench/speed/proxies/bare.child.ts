@@ -38,7 +38,7 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
-    if (status >= 200) this.#response.writeHead(status, answerFields(controller.rawHeaders as Buffer[]));
+    if (status >= 200) this.#response.writeHead(status, responseHeaders(controller.rawHeaders as Buffer[]));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -57,27 +57,27 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 }
 
-function answerFields(raw: readonly Buffer[]): string[] {
+function responseHeaders(raw: readonly Buffer[]): string[] {
   const fields: string[] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = raw[at]!.toString('latin1');
-    if (!staysHere(name)) fields.push(name, raw[at + 1]!.toString('latin1'));
+    if (!isHopByHop(name)) fields.push(name, raw[at + 1]!.toString('latin1'));
   }
   return fields;
 }
 
-function requestFields(raw: readonly string[]): string[] {
+function requestHeaders(raw: readonly string[]): string[] {
   const fields: string[] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = raw[at]!;
-    if (!staysHere(name)) fields.push(name, raw[at + 1]!);
+    if (!isHopByHop(name)) fields.push(name, raw[at + 1]!);
   }
   fields.push('authorization', AUTHORIZATION);
   return fields;
 }
 
 /** Fields of one connection, and those that are set anew. */
-function staysHere(name: string): boolean {
+function isHopByHop(name: string): boolean {
   switch (name.length) {
     case 2:
       return name.toLowerCase() === 'te';
@@ -113,5 +113,5 @@ function readWhole(request: IncomingMessage, then: (body: Buffer) => void): void
 
 function forward(request: IncomingMessage, response: ServerResponse, body: Buffer | IncomingMessage | null): void {
   const { url = '/', method = 'GET', rawHeaders } = request;
-  pool.dispatch({ path: url, method, headers: requestFields(rawHeaders), body }, new Relay(response));
+  pool.dispatch({ path: url, method, headers: requestHeaders(rawHeaders), body }, new Relay(response));
 }

@@ -1,6 +1,6 @@
 /** What one answer of the upstream is taken to mean. */
 import { expect, test } from 'vitest';
-import { judgeProbe } from '../../../../src/commands/check/evaluate/judge-probe.ts';
+import { evaluateProbe } from '../../../../src/commands/check/evaluate/judge-probe.ts';
 
 const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE' };
 
@@ -29,7 +29,7 @@ test.each([
   [503, {}, 'fail', /503/, /in trouble/],
 ] as const)('%i %j: %s', (status, fields, outcome, detail, advice) => {
   const field = (name: string): string | undefined => new Map(Object.entries(fields)).get(name);
-  const verdict = judgeProbe({ status, field }, names, 0);
+  const verdict = evaluateProbe({ status, field }, names, 0);
   expect(verdict.outcome).toBe(outcome);
   expect(verdict.detail).toMatch(detail);
   if (advice === undefined) expect(verdict.advice).toBeUndefined();

@@ -1,12 +1,12 @@
 /** What is said of a handshake: each fault names its cause and the setting that mends it. */
 import { describe, expect, test } from 'vitest';
-import { judgeHandshake } from '../../../../src/commands/check/evaluate/judge-tls.ts';
-import type { Handshake, TlsTerms } from '../../../../src/commands/check/evaluate/judge-tls.ts';
+import { evaluateHandshake } from '../../../../src/commands/check/evaluate/judge-tls.ts';
+import type { TlsHandshakeResult, TlsCheckContext } from '../../../../src/commands/check/evaluate/judge-tls.ts';
 
 const NOW = Date.UTC(2027, 0, 31);
 const DAY_MS = 86_400_000;
 const names = { address: 'BASE_URL', ca: 'CA_FILE', certificate: 'CERTIFICATE_FILE', caFile: undefined };
-const terms: TlsTerms = { host: 'api.example', clientCertificate: 'none', names, wallNow: NOW };
+const terms: TlsCheckContext = { host: 'api.example', clientCertificate: 'none', names, wallNow: NOW };
 const leaf = {
   subject: 'CN=api.example',
   issuer: 'CN=Middle',
@@ -16,7 +16,7 @@ const leaf = {
 };
 const middle = { ...leaf, subject: 'CN=Middle', issuer: 'CN=Root', names: '' };
 
-type Secured = Extract<Handshake, { kind: 'secured' }>;
+type Secured = Extract<TlsHandshakeResult, { kind: 'secured' }>;
 const secured = (changes: Partial<Secured> = {}): Secured => ({
   kind: 'secured',
   protocol: 'TLSv1.3',
@@ -30,7 +30,7 @@ const secured = (changes: Partial<Secured> = {}): Secured => ({
 
 describe('a handshake that succeeded', () => {
   test('says protocol, cipher, who vouches for whom, and how long', () => {
-    expect(judgeHandshake(secured(), terms)).toEqual({
+    expect(evaluateHandshake(secured(), terms)).toEqual({
       outcome: 'ok',
       detail:
         'TLSv1.3 (TLS_AES_256_GCM_SHA384), certificate CN=api.example by CN=Middle, 100 days left (2027-05-11), no client certificate asked for',
@@ -43,12 +43,12 @@ describe('a handshake that succeeded', () => {
     [0, 'warn'],
   ])('%i days before its end: %s', (days, outcome) => {
     const ending = { ...leaf, validTo: NOW + days * DAY_MS };
-    expect(judgeHandshake(secured({ chain: [ending, middle] }), terms).outcome).toBe(outcome);
+    expect(evaluateHandshake(secured({ chain: [ending, middle] }), terms).outcome).toBe(outcome);
   });
 
   test('an intermediate certificate that ends first is named', () => {
     const ending = { ...middle, validTo: NOW + 3 * DAY_MS };
-    const verdict = judgeHandshake(secured({ chain: [leaf, ending] }), terms);
+    const verdict = evaluateHandshake(secured({ chain: [leaf, ending] }), terms);
     expect(verdict).toMatchObject({
       outcome: 'warn',
       detail: expect.stringContaining('3 days left (CN=Middle)') as string,
@@ -63,7 +63,7 @@ describe('a handshake that succeeded', () => {
     ['required', true, 'ok', 'client certificate shown', undefined],
     ['required', false, 'warn', 'ours was not shown', 'BASE_URL'],
   ] as const)('with a client certificate %s, asked for: %s', (clientCertificate, isAsked, outcome, words, advice) => {
-    const verdict = judgeHandshake(secured({ isAsked }), { ...terms, clientCertificate });
+    const verdict = evaluateHandshake(secured({ isAsked }), { ...terms, clientCertificate });
     expect(verdict.outcome).toBe(outcome);
     expect(verdict.detail).toContain(words);
     expect(verdict.advice ?? '').toContain(advice ?? '');
@@ -80,7 +80,7 @@ describe('a certificate that is not trusted', () => {
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /unknown authority/, /leaves out its intermediate/],
     ['CERT_REVOKED', /is not trusted \(CERT_REVOKED\)/, /CA_FILE/],
   ])('%s', (distrust, detail, advice) => {
-    expect(judgeHandshake(secured({ distrust }), terms)).toEqual({
+    expect(evaluateHandshake(secured({ distrust }), terms)).toEqual({
       outcome: 'fail',
       detail: expect.stringMatching(detail) as string,
       advice: expect.stringMatching(advice) as string,
@@ -89,13 +89,13 @@ describe('a certificate that is not trusted', () => {
 
   test('an expired intermediate certificate is the one that is named', () => {
     const expired = { ...middle, validTo: NOW - DAY_MS };
-    const { detail } = judgeHandshake(secured({ distrust: 'CERT_HAS_EXPIRED', chain: [leaf, expired] }), terms);
+    const { detail } = evaluateHandshake(secured({ distrust: 'CERT_HAS_EXPIRED', chain: [leaf, expired] }), terms);
     expect(detail).toBe('the certificate CN=Middle has expired (2027-01-30)');
   });
 
   test('the file that is trusted instead of the roots is named', () => {
     const own = { ...terms, names: { ...names, caFile: '/etc/ca.pem' } };
-    expect(judgeHandshake(secured({ distrust: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' }), own).detail).toContain(
+    expect(evaluateHandshake(secured({ distrust: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' }), own).detail).toContain(
       'not among the authorities in /etc/ca.pem',
     );
   });
@@ -118,7 +118,7 @@ describe('a handshake that failed', () => {
       detail: expect.stringMatching(detail) as string,
       advice: expect.stringMatching(advice) as string,
     };
-    expect(judgeHandshake({ kind: 'failed', code }, terms)).toEqual(expected);
-    expect(judgeHandshake(secured({ isAsked: true, refusal: code }), terms)).toEqual(expected);
+    expect(evaluateHandshake({ kind: 'failed', code }, terms)).toEqual(expected);
+    expect(evaluateHandshake(secured({ isAsked: true, refusal: code }), terms)).toEqual(expected);
   });
 });

@@ -1,9 +1,13 @@
 /** What the answer to a token request is taken to mean. */
 import { describe, expect, test } from 'vitest';
-import { judgeFailure, judgeLifetime, judgeScope } from '../../../../src/commands/check/evaluate/judge-token.ts';
-import type { TokenTerms } from '../../../../src/commands/check/evaluate/judge-token.ts';
+import {
+  evaluateTokenFailure,
+  evaluateLifetime,
+  evaluateScope,
+} from '../../../../src/commands/check/evaluate/judge-token.ts';
+import type { TokenCheckContext } from '../../../../src/commands/check/evaluate/judge-token.ts';
 
-const terms: TokenTerms = {
+const terms: TokenCheckContext = {
   url: 'https://login.example/oauth/token',
   nameSetting: (key) => `<${key}>`,
   method: 'client_secret_basic',
@@ -23,7 +27,7 @@ describe('a refusal', () => {
     ['something_else', ['ask the partner']],
   ])('%s points at what may be wrong', (error, words) => {
     const detail = `login.example answered the token request with 401 and the error "${error}"`;
-    const verdict = judgeFailure({ kind: 'rejected', error, detail }, terms);
+    const verdict = evaluateTokenFailure({ kind: 'rejected', error, detail }, terms);
     expect(verdict).toMatchObject({ outcome: 'fail', detail });
     for (const word of words) expect(verdict.advice).toContain(word);
   });
@@ -34,7 +38,7 @@ describe('a refusal', () => {
     ['client_secret_post', '<auth.clientSecret>'],
   ])('of a client with %s names its proof', (method, setting) => {
     const answer = { kind: 'rejected', error: 'invalid_client', detail: '' } as const;
-    const { advice } = judgeFailure(answer, { ...terms, method });
+    const { advice } = evaluateTokenFailure(answer, { ...terms, method });
     expect(advice).toContain(setting);
     expect(advice).not.toContain('basicEncoding');
   });
@@ -52,19 +56,25 @@ describe('an answer that is none of a token endpoint', () => {
     [200, 'application/json', /the words of the endpoint/, /not as a token endpoint/],
     [403, '', /the words of the endpoint/, /something in front of it/],
   ])('%i %s', (status, contentType, detail, advice) => {
-    const verdict = judgeFailure(unavailable, { ...terms, head: { status, contentType } });
+    const verdict = evaluateTokenFailure(unavailable, { ...terms, head: { status, contentType } });
     expect(verdict.outcome).toBe('fail');
     expect(verdict.detail).toMatch(detail);
     expect(verdict.advice).toMatch(advice);
   });
 
   test('and one that was found by its issuer points there', () => {
-    const verdict = judgeFailure(unavailable, { ...terms, isDiscovered: true, head: { status: 404, contentType: '' } });
+    const verdict = evaluateTokenFailure(unavailable, {
+      ...terms,
+      isDiscovered: true,
+      head: { status: 404, contentType: '' },
+    });
     expect(verdict.advice).toContain('<auth.issuer>');
   });
 
   test('no answer at all points back', () => {
-    expect(judgeFailure(unavailable, { ...terms, head: undefined }).advice).toContain('the steps before this one');
+    expect(evaluateTokenFailure(unavailable, { ...terms, head: undefined }).advice).toContain(
+      'the steps before this one',
+    );
   });
 });
 
@@ -76,7 +86,7 @@ test.each([
   ['a b', undefined, 'ok', 'unknown'],
   ['a c d', 'a b', 'fail', 'not granted: c d; granted: a b'],
 ])('asked for %s, granted %s: %s', (asked, scope, outcome, words) => {
-  const verdict = judgeScope(asked, { ...granted, scope }, terms.nameSetting);
+  const verdict = evaluateScope(asked, { ...granted, scope }, terms.nameSetting);
   expect(verdict.outcome).toBe(outcome);
   expect(verdict.detail).toContain(words);
   expect(verdict.advice?.includes('<auth.scope>')).toBe(outcome === 'fail' ? true : undefined);
@@ -89,7 +99,7 @@ test.each([
   [86_400, 'ok', 'valid for 86400 s'],
   [86_401, 'warn', 'valid for 86401 s'],
 ])('a life of %i s: %s', (seconds, outcome, words) => {
-  const verdict = judgeLifetime({ ...granted, lifetimeMs: seconds * 1000 }, Date.UTC(2027, 0, 1));
+  const verdict = evaluateLifetime({ ...granted, lifetimeMs: seconds * 1000 }, Date.UTC(2027, 0, 1));
   expect(verdict.outcome).toBe(outcome);
   expect(verdict.detail).toContain(words);
   expect(verdict.advice === undefined).toBe(outcome === 'ok');

@@ -2,8 +2,8 @@
 import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../../src/config/load/load.ts';
-import { carriesPasswordInTheClear, redisPassword } from '../../../../src/config/schema/formats/redis-url.ts';
-import { printConfig } from '../../../../src/commands/config.ts';
+import { hasUnencryptedPassword, redisPassword } from '../../../../src/config/schema/formats/redis-url.ts';
+import { renderConfig } from '../../../../src/commands/config.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from '../../base-env.ts';
 
 describe('a Redis URL', () => {
@@ -46,7 +46,7 @@ describe('a Redis URL', () => {
 
   test('is shown without its password', () => {
     const env = { ...BASE_ENV, SIDECAR_REDIS_URL: 'rediss://user:sesame@host:6380/1' };
-    expect(printConfig({ env }).stdout).toContain('redisUrl: rediss://********@host:6380/1');
+    expect(renderConfig({ env }).stdout).toContain('redisUrl: rediss://********@host:6380/1');
   });
 
   test('gives its password as it is sent', () => {
@@ -60,9 +60,9 @@ describe('a Redis URL', () => {
   });
 
   test('sends its password in the clear over a network without TLS alone', () => {
-    expect(carriesPasswordInTheClear('redis://:sesame@redis.example.com')).toBe(true);
+    expect(hasUnencryptedPassword('redis://:sesame@redis.example.com')).toBe(true);
     const others = ['rediss://:sesame@host', 'redis://:sesame@localhost', 'redis://host', 'unix://:sesame@/run/r.sock'];
-    expect(others.filter(carriesPasswordInTheClear)).toEqual([]);
+    expect(others.filter(hasUnencryptedPassword)).toEqual([]);
   });
 });
 
