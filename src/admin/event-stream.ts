@@ -4,8 +4,8 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { Cancel } from '../platform/clock.ts';
-import { createProblemResponse } from './answers.ts';
-import type { AdminResponse } from './answers.ts';
+import { createProblemResponse } from './admin-response.ts';
+import type { AdminResponse } from './admin-response.ts';
 import type { PlotRow } from './history/history.ts';
 
 /** Probes and scrapes must find a free connection however many pages are open. */

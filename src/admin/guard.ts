@@ -3,7 +3,7 @@
  * rebinding and cross-site requests of a browser on the same machine. Answers are the server's business.
  */
 import { isIP, isIPv4 } from 'node:net';
-import { parseHostHeader, type HostPort } from '../platform/host-field.ts';
+import { parseHostHeader, type HostPort } from '../platform/host-header.ts';
 
 /** One entry of the allow-list: host in lower case, IPv6 in brackets; no port allows any. */
 export interface AllowedAdminHost {

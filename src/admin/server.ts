@@ -5,27 +5,27 @@
 import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../platform/clock.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { FleetConnectionState } from '../fleet/condition.ts';
+import type { FleetConnectionState } from '../fleet/connection-health.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
-import { createJsonResponse, createProblemResponse, sendResponse, createTextResponse } from './answers.ts';
-import type { AdminResponse } from './answers.ts';
+import { createJsonResponse, createProblemResponse, sendResponse, createTextResponse } from './admin-response.ts';
+import type { AdminResponse } from './admin-response.ts';
 import type { ConfigurationState, StatusPageSetting } from './status/configuration.ts';
 import { isLocalPeer, guardAdminRequest } from './guard.ts';
 import type { AdminHandler } from './http-server.ts';
 import type { AllowedAdminHost } from './guard.ts';
-import { handleLogLevel, LOG_LEVEL_PATH } from './control/log-level.ts';
+import { handleLogLevel, LOG_LEVEL_PATH } from './control/log-level-endpoint.ts';
 import type { LogLevelSwitch } from './control/log-level-switch.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
-import { createPageEndpoints } from './page-door.ts';
-import type { PageEndpoints } from './page-door.ts';
+import { createPageEndpoints } from './page-endpoints.ts';
+import type { PageEndpoints } from './page-endpoints.ts';
 import { evaluateQuit, QUIT_PATH } from './control/quit.ts';
 import { describeReadiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
 import { describeStatus } from './status/status.ts';
 import type { StatusInputs, ListenerState, ScopeRefusals } from './status/status-shape.ts';
-import { createActivityRecorder } from './history/watch.ts';
-import type { ActivityRecorder } from './history/watch.ts';
+import { createActivityRecorder } from './history/activity-recorder.ts';
+import type { ActivityRecorder } from './history/activity-recorder.ts';
 
 export interface AdminOptions {
   readonly version: string;

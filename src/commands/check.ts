@@ -6,10 +6,10 @@
 import { systemClock } from '../platform/clock.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { formatProblems, formatWarnings } from '../config/load/problems.ts';
-import { runChecks } from './check/examine.ts';
+import { runChecks } from './check/run-checks.ts';
 import { formatJsonReport, formatStep, formatSummary, hasNoFailure } from './check/report.ts';
-import { formatStepForTerminal, formatSummaryForTerminal, OUTCOME_STYLES } from './check/screen.ts';
-import type { CheckStep } from './check/walk.ts';
+import { formatStepForTerminal, formatSummaryForTerminal, OUTCOME_STYLES } from './check/terminal-report.ts';
+import type { CheckStep } from './check/step-runner.ts';
 import { terminalWidthOf, paintFor } from './paint.ts';
 
 export interface CheckOptions {

@@ -12,7 +12,7 @@ import { findNearest } from '../config/load/nearest.ts';
 import { truncate, formatProblems, formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { SETTINGS } from '../config/schema/schema.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
-import { maskSetting } from '../config/shown-settings.ts';
+import { maskSetting } from '../config/displayed-settings.ts';
 
 /** What a command leaves for main to do. */
 export interface CommandOutput {

@@ -2,7 +2,7 @@
 import { get } from '../platform/http.ts';
 import type { ListenAddressConfig } from '../config/config.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
-import { DEFAULT_CLIENT_SETTINGS } from '../config/ordinary-client.ts';
+import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
 import { formatProblems } from '../config/load/problems.ts';
 
 const PROBES: Readonly<Record<string, string>> = { live: '/livez', ready: '/readyz', startup: '/startupz' };

@@ -8,8 +8,8 @@ import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStartup, type StartupUrls } from './banner.ts';
-import { listenForSighup } from './hang-up.ts';
-import { openObservability, logSamplingOptions, type Observability } from './observing.ts';
+import { listenForSighup } from './sighup.ts';
+import { openObservability, logSamplingOptions, type Observability } from './observability.ts';
 import { terminalWidthOf, paintFor } from './paint.ts';
 import { isReadableFormat, openLog, breakLineOnStop } from './readable-log.ts';
 

@@ -3,7 +3,7 @@
  * Keys are those of the file; docs, formats, defaults and variables live in schema.ts.
  */
 
-import type { ProxySelectorOptions } from '../platform/egress/egress.ts';
+import type { ProxySelectorOptions } from '../platform/egress/proxy-selector.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
 import type { ClientAuthMethod } from '../token/client/client-authentication.ts';
 

@@ -1,9 +1,9 @@
 /** What an attempt's end is called: in metrics, and in the sidecar's own replies. */
 import { SidecarError } from '../platform/errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
-import type { AttemptResult } from '../upstream/attempt-terms.ts';
+import type { AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamFailure } from '../upstream/failure.ts';
-import type { AbortReason } from './lifeline.ts';
+import type { AbortReason } from './request-lifetime.ts';
 
 /**
  * The label of an attempt that brought an answer.

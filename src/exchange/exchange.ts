@@ -6,12 +6,12 @@ import type { QueueClass, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';
 import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
-import type { ResponseCut } from '../upstream/attempt-terms.ts';
+import type { ResponseCut } from '../upstream/attempt-contract.ts';
 import type { Upstream } from '../upstream/client.ts';
-import type { ResponseClassifier } from './answer-signal.ts';
-import type { RequestLifetime } from './lifeline.ts';
+import type { ResponseClassifier } from './response-classifier.ts';
+import type { RequestLifetime } from './request-lifetime.ts';
 import type { ReplayMemory } from './request-body/replay-body.ts';
-import type { RequestTracer } from './watch.ts';
+import type { RequestTracer } from './request-tracer.ts';
 
 /** What every request of a route shares. */
 export interface ExchangeParts {

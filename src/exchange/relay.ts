@@ -4,13 +4,13 @@
  */
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
-import type { UpstreamResponse } from '../upstream/answer-head.ts';
-import type { ResponseSink, BufferedResponse } from '../upstream/attempt-terms.ts';
-import { rewriteResponseHeaders, findHeader, withoutContentLength } from '../upstream/fields.ts';
+import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import type { ResponseSink, BufferedResponse } from '../upstream/attempt-contract.ts';
+import { rewriteResponseHeaders, findHeader, withoutContentLength } from '../upstream/headers.ts';
 import { rewriteLocation } from '../upstream/location.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
-import { drainThenClose, markClosing } from './linger.ts';
-import { withTracerHeaders } from './watch.ts';
+import { drainThenClose, markClosing } from './drain-then-close.ts';
+import { withTracerHeaders } from './request-tracer.ts';
 
 /** A first chunk that is at hand shares a packet with the head; heads that wait for their bodies go when all that is at hand has been read. */
 let pendingHeads: Relay | undefined;

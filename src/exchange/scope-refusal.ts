@@ -1,5 +1,5 @@
 /** Reads from an answer's head that the token lacks a scope (RFC 6750 §3.1): no wait and no other token of its kind helps. */
-import type { UpstreamResponse } from '../upstream/answer-head.ts';
+import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 
 export interface ScopeRefusal {
   /** The scope that the answer says is needed, bounded; undefined when it does not. */

@@ -3,7 +3,7 @@
  * for a token, what its attempts took until the head, and how many there were. Of its own body's time nothing is said.
  */
 import type { Clock } from '../platform/clock.ts';
-import type { Stage, RequestTracer } from './watch.ts';
+import type { Stage, RequestTracer } from './request-tracer.ts';
 
 /** Starts counting for one request. */
 export function createServerTimingTracer(clock: Clock): RequestTracer {

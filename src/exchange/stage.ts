@@ -1,8 +1,8 @@
 /** Gives the end of a request's lifeline the name of the stage in which it came: each has its own reply. */
 import { SidecarError } from '../platform/errors.ts';
 import type { TokenSource } from '../token/token.ts';
-import { RequestAborted, type RequestLifetime } from './lifeline.ts';
-import type { Stage, RequestTracer } from './watch.ts';
+import { RequestAborted, type RequestLifetime } from './request-lifetime.ts';
+import type { Stage, RequestTracer } from './request-tracer.ts';
 
 /** Gives a deadline that passes in `wait` the name of the stage in which it passed. */
 export async function waitInStage<T>(stage: Stage, wait: Promise<T>, watch?: RequestTracer): Promise<T> {

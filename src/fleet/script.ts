@@ -3,8 +3,8 @@
  * a cluster's proxy can tell where it belongs, and answers with a list.
  */
 import { createHash } from 'node:crypto';
-import { RedisFault } from './fault.ts';
-import type { RedisConnection } from './link.ts';
+import { RedisFault } from './redis-fault.ts';
+import type { RedisConnection } from './redis-connection.ts';
 
 export interface Script {
   readonly source: string;

@@ -1,7 +1,7 @@
 /** Which requests are under way, on which connections: for draining, cutting, and for faults found within a body. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { AbortReason, RequestLifetime } from '../exchange/lifeline.ts';
+import type { AbortReason, RequestLifetime } from '../exchange/request-lifetime.ts';
 
 /** A request that is, or was, under way; it is in at most one collection, which alone writes the links. */
 export class ActiveRequest {

@@ -6,10 +6,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { SidecarError } from '../platform/errors.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
-import { isMarkedClosing } from '../exchange/linger.ts';
+import { isMarkedClosing } from '../exchange/drain-then-close.ts';
 import type { ActiveRequests } from './active-requests.ts';
-import { createRequestStats, recordOutcome } from './ending.ts';
-import { toParserError } from './faults.ts';
+import { createRequestStats, recordOutcome } from './request-outcome.ts';
+import { toParserError } from './listener-errors.ts';
 import { sendRawLocalReply } from './local-reply.ts';
 
 /** What is needed to record a refusal. */

@@ -5,7 +5,7 @@
  * the raw fields, since parsed ones hide repetitions (RFC 9112 §3.2).
  */
 import { SidecarError } from '../platform/errors.ts';
-import { parseHostPort, quoteForMessage, parseHostHeader, type HostPort } from '../platform/host-field.ts';
+import { parseHostPort, quoteForMessage, parseHostHeader, type HostPort } from '../platform/host-header.ts';
 
 export interface AllowedProxyHost {
   readonly host: string;

@@ -7,8 +7,8 @@ import { STATUS_CODES } from '../platform/http.ts';
 import type { Duplex } from 'node:stream';
 import { systemClock } from '../platform/clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
-import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/linger.ts';
-import { isFullyReceived } from '../exchange/request-body/received.ts';
+import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
+import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 
 interface ReplyTemplate {
   readonly status: number;

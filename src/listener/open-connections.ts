@@ -7,7 +7,7 @@ import type { Clock } from '../platform/clock.ts';
 import { ConnectionSlots } from '../platform/connection-slots.ts';
 import type { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
-import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './faults.ts';
+import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './listener-errors.ts';
 
 /** What a port may hold. */
 export interface PortLimits {

@@ -1,6 +1,6 @@
 /** Answers the CORS preflight of an allowed page (Fetch standard); who is allowed is the guard's. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { corsHeaders } from '../upstream/fields.ts';
+import { corsHeaders } from '../upstream/headers.ts';
 
 /** The status of an answered preflight. */
 export const PREFLIGHT_STATUS = 204;

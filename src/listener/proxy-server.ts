@@ -8,18 +8,18 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
 import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
-import { forwardRequest } from '../exchange/handle.ts';
+import { forwardRequest } from '../exchange/forward.ts';
 import { destroyWhenAttached } from '../exchange/relay.ts';
-import { RequestAborted } from '../exchange/lifeline.ts';
-import { withTracerHeaders, type StartTracer } from '../exchange/watch.ts';
-import { corsHeaders } from '../upstream/fields.ts';
+import { RequestAborted } from '../exchange/request-lifetime.ts';
+import { withTracerHeaders, type StartTracer } from '../exchange/request-tracer.ts';
+import { corsHeaders } from '../upstream/headers.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
-import { admitRequest, type RequestAdmissionOptions } from './admit.ts';
-import { ActiveExchange, type ExchangeHost } from './carried.ts';
+import { admitRequest, type RequestAdmissionOptions } from './request-admission.ts';
+import { ActiveExchange, type ExchangeHost } from './active-exchange.ts';
 import { ClosingConnections } from './closing-connections.ts';
-import { CLIENT_LEFT, createRequestStats, recordOutcome, type RequestOutcome } from './ending.ts';
+import { CLIENT_LEFT, createRequestStats, recordOutcome, type RequestOutcome } from './request-outcome.ts';
 import { sendLocalReply, sendRawLocalReply } from './local-reply.ts';
-import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './faults.ts';
+import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './listener-errors.ts';
 import { createProxyHttpServer, type ProxyHttpServerOptions } from './http-server.ts';
 import { OpenConnections, type PortLimits } from './open-connections.ts';
 import { replyToPreflight } from './preflight.ts';
@@ -200,12 +200,8 @@ export class ProxyServer {
         : checkUpgrade(request, { isEnabled: serveUpgrade !== undefined, isPipelined });
     if (refusal !== undefined || admission.kind !== 'admitted' || serveUpgrade === undefined) {
       if (admission.kind === 'admitted') admission.lifetime.clearDeadline();
-      this.#closingConnections.refuseHandedOver(
-        request,
-        stream,
-        refusal ?? createDrainingError(),
-        route?.parts ?? unrouted,
-      );
+      const error = refusal ?? createDrainingError();
+      this.#closingConnections.refuseHandedOver(request, stream, error, route?.parts ?? unrouted);
       return;
     }
     const { lifetime } = admission;
@@ -216,15 +212,11 @@ export class ProxyServer {
     let ending: RequestOutcome;
     try {
       if (this.#phase === 'refusing') throw createDrainingError();
-      ending = {
-        kind: 'relayed',
-        relayed: await serveUpgrade(parts, { ...admission, request, socket, head, stats: stats }),
-      };
+      const relayed = await serveUpgrade(parts, { ...admission, request, socket, head, stats });
+      ending = { kind: 'relayed', relayed };
     } catch (thrown) {
-      ending =
-        thrown instanceof RequestAborted
-          ? { kind: 'client-left' }
-          : { kind: 'replied', error: this.#toSidecarError(thrown) };
+      if (thrown instanceof RequestAborted) ending = { kind: 'client-left' };
+      else ending = { kind: 'replied', error: this.#toSidecarError(thrown) };
       if (ending.kind === 'replied') sendRawLocalReply(socket, ending.error);
     }
     recordOutcome(parts, request, ending, stats, clock.now() - startedAt);

@@ -3,7 +3,7 @@
  * are. Pure. A path that lenient servers could read as that of another route is taken by none: the credential must never depend on
  * whose reading is right.
  */
-import { decodeRounds } from '../upstream/target.ts';
+import { decodeRounds } from '../upstream/request-target.ts';
 
 /** What the choice depends on. */
 export interface RoutePath {

@@ -2,7 +2,7 @@
  * Time and chance as values that are handed in, so that everything that waits can be tested in virtual time.
  * Durations end in `Ms`, instants in `At`. Instants are monotonic unless a name says `wall`.
  */
-import { TimerList } from './delay-line.ts';
+import { TimerList } from './timer-list.ts';
 
 /** Cancels a timer; calling it again, or after it fired, does nothing. */
 export type Cancel = () => void;

@@ -3,15 +3,15 @@ import { createHmac, randomUUID } from 'node:crypto';
 import type { Clock, Random } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import { hasUnencryptedPassword, redisUrlFault } from '../config/schema/formats/redis-url.ts';
-import { Subscriber } from '../fleet/ear.ts';
-import { createRedisScriptClient } from '../fleet/fleet.ts';
-import type { RedisScriptClient } from '../fleet/fleet.ts';
-import { RedisFault } from '../fleet/fault.ts';
-import { openRedisConnection } from '../fleet/link.ts';
-import { createRedisQuotaStore } from '../fleet/quota-board.ts';
-import type { RedisQuotaStore } from '../fleet/quota-board.ts';
-import { createRedisTokenStore } from '../fleet/token-board.ts';
-import type { RedisTokenStore } from '../fleet/token-board.ts';
+import { Subscriber } from '../fleet/subscriber.ts';
+import { createRedisScriptClient } from '../fleet/script-client.ts';
+import type { RedisScriptClient } from '../fleet/script-client.ts';
+import { RedisFault } from '../fleet/redis-fault.ts';
+import { openRedisConnection } from '../fleet/redis-connection.ts';
+import { createRedisQuotaStore } from '../fleet/redis-quota-store.ts';
+import type { RedisQuotaStore } from '../fleet/redis-quota-store.ts';
+import { createRedisTokenStore } from '../fleet/redis-token-store.ts';
+import type { RedisTokenStore } from '../fleet/redis-token-store.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 
@@ -52,8 +52,7 @@ export function createFleetParts(config: Config['fleet'], surroundings: FleetDep
     const url = await readRedisUrl(config.redisUrl);
     if (!hasWarned && hasUnencryptedPassword(url)) {
       hasWarned = true;
-      const message =
-        'the password of fleet.redisUrl crosses the network readable; use rediss: where others can listen';
+      const message = 'the password of fleet.redisUrl is sent unencrypted; use rediss: on a shared network';
       observe({ kind: 'warning', message });
     }
     return openRedisConnection({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });

@@ -4,22 +4,22 @@
  */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
-import { createProxySelector, type ProxySelector } from '../platform/egress/egress.ts';
-import { ResponseClassifier } from '../exchange/answer-signal.ts';
+import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
+import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
-import type { Route } from '../listener/admit.ts';
+import type { Route } from '../listener/request-admission.ts';
 import type { RouteTable } from '../listener/route-table.ts';
 import { createUpgradeHandler } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { EventObserver } from '../telemetry/events.ts';
-import { createThrottle } from '../throttle/queue/admission.ts';
+import { createThrottle } from '../throttle/queue/queueing-throttle.ts';
 import type { LearnedState, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
 import { createTlsContextProvider, type TlsContextProvider } from '../platform/tls.ts';
 import type { TokenSource } from '../token/token.ts';
 import { createUpstream, type Upstream } from '../upstream/client.ts';
 import type { Budgets } from './budgets.ts';
 import type { FleetParts } from './fleet.ts';
-import { createReloadableRouteTable, type PersistentRouteParts } from './live-table.ts';
+import { createReloadableRouteTable, type PersistentRouteParts } from './reloadable-route-table.ts';
 import { divideAmongReplicas } from './replica-share.ts';
 import { createTokens, type RedactValue } from './tokens.ts';
 

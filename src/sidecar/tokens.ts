@@ -1,15 +1,15 @@
 /** Joins the parts that bring the tokens of one credential: the endpoint, what is read for it, and the source that holds the token. */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { AuthConfig } from '../config/config.ts';
-import type { ProxySelector } from '../platform/egress/egress.ts';
+import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
-import { createRotatingTokenFetcher } from '../token/client/credential-supply.ts';
-import type { TokenFetcher } from '../token/source/supply.ts';
+import { createRotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
+import type { TokenFetcher } from '../token/source/token-fetcher.ts';
 import { withTokenCache } from '../token/store/token-cache.ts';
 import { shareTokenRequests } from '../token/store/shared-tokens.ts';
 import type { SharedTokenRequest } from '../token/store/shared-tokens.ts';
-import type { SharedTokenStore } from '../token/store/token-board.ts';
+import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import { createTokenSource } from '../token/source/token-source.ts';

@@ -1,8 +1,8 @@
 /** What a throttle is made from. */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { EventObserver } from '../telemetry/events.ts';
-import type { QuotaStore } from './fleet/fleet-board.ts';
-import type { LearningParameters } from './adaptive/parameters.ts';
+import type { QuotaStore } from './fleet/quota-store.ts';
+import type { LearningParameters } from './adaptive/learning-parameters.ts';
 import type { LearnedState, ThrottleTerms } from './throttle.ts';
 
 export interface ThrottleOptions extends ThrottleTerms {

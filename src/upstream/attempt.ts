@@ -5,8 +5,8 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../platform/clock.ts';
-import { readResponseHead, type UpstreamResponse } from './answer-head.ts';
-import type { ResponseSink, AttemptResult, AttemptHandler } from './attempt-terms.ts';
+import { readResponseHead, type UpstreamResponse } from './upstream-response.ts';
+import type { ResponseSink, AttemptResult, AttemptHandler } from './attempt-contract.ts';
 import {
   abortedFailure,
   classifyConnectError,

@@ -4,8 +4,8 @@
  */
 import type { Readable } from 'node:stream';
 import { Attempt } from './attempt.ts';
-import type { AttemptHandler } from './attempt-terms.ts';
-import { ConnectionPool } from './connections.ts';
+import type { AttemptHandler } from './attempt-contract.ts';
+import { ConnectionPool } from './connection-pool.ts';
 import { createConnector, type ConnectorOptions } from './connector.ts';
 
 export interface UpstreamOptions extends ConnectorOptions {

@@ -5,11 +5,11 @@
 import type { buildConnector } from 'undici';
 import type { Clock } from '../platform/clock.ts';
 import { buildEgressConnector } from '../platform/egress/connector.ts';
-import type { ProxySelector } from '../platform/egress/egress.ts';
-import { memoizeLast } from '../platform/remembered.ts';
+import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
+import { memoizeLast } from '../platform/memoize.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { TlsContextProvider } from '../platform/tls.ts';
-import { UpstreamCircuitBreaker, PROBE_INTERVAL_MS, type ConnectDecision } from './circuit.ts';
+import { UpstreamCircuitBreaker, PROBE_INTERVAL_MS, type ConnectDecision } from './circuit-breaker.ts';
 import { classifyConnectError, CircuitOpenError } from './failure.ts';
 
 export interface ConnectorOptions {

@@ -2,7 +2,7 @@
  * Keeps a client that follows a redirect on the sidecar (RFC 9110 §10.2.2): a Location on the upstream's base becomes
  * a path-absolute reference. Pure. Redirects themselves are passed on, never followed.
  */
-import { withoutTrailingSlash } from './target.ts';
+import { withoutTrailingSlash } from './request-target.ts';
 
 const HAS_SCHEME = /^[a-z][a-z\d+.-]*:/i;
 

@@ -2,7 +2,7 @@
  * Whether a response's head says where its body ends (RFC 9112 §6.3). Pure. Undici's parser refuses most contradictions itself; it
  * miscounts a length followed by white space, and passes on a body in a transfer coding that it has not removed.
  */
-import type { UpstreamResponse } from './answer-head.ts';
+import type { UpstreamResponse } from './upstream-response.ts';
 
 /** As far as a number counts exactly. */
 const LENGTH = /^\d{1,15}$/;

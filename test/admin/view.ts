@@ -5,7 +5,7 @@ import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
 import { renderStatusPage } from '../../src/admin/page/status-page.ts';
 import type { PageAssetPaths } from '../../src/admin/page/status-page.ts';
 import type { PageView } from '../../src/admin/page/view.ts';
-import type { RunEverySecond } from '../../src/admin/history/watch.ts';
+import type { RunEverySecond } from '../../src/admin/history/activity-recorder.ts';
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
 import { unpaced, validToken } from './states.ts';
 

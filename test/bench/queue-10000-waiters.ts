@@ -3,7 +3,7 @@
  * 1 000 callers and all three priorities.
  * Run: node test/bench/queue-10000-waiters.ts
  */
-import { createThrottle } from '../../src/throttle/queue/admission.ts';
+import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { Permit, QueueClass, Throttle, Ticket } from '../../src/throttle/throttle.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { seeded } from '../throttle/simulation.ts';

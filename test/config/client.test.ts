@@ -4,7 +4,7 @@ import { chmodSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderConfig } from '../../src/commands/config.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
-import { DEFAULT_CLIENT_SETTINGS } from '../../src/config/ordinary-client.ts';
+import { DEFAULT_CLIENT_SETTINGS } from '../../src/config/default-client-settings.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import type { Certificates, IssuedFiles } from '../support/certificates.ts';
 import { BASE_ENV, configOf, problemsOf, scratchFile } from './base-env.ts';

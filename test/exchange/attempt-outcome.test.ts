@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../src/platform/errors.ts';
 import { classifyAttempt, labelFailure, isLocalEnd } from '../../src/exchange/attempt-outcome.ts';
-import type { AttemptResult } from '../../src/upstream/attempt-terms.ts';
+import type { AttemptResult } from '../../src/upstream/attempt-contract.ts';
 import {
   abortedFailure,
   classifyConnectError,

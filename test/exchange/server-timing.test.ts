@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createServerTimingTracer } from '../../src/exchange/server-timing.ts';
-import type { TracedAttempt } from '../../src/exchange/watch.ts';
+import type { TracedAttempt } from '../../src/exchange/request-tracer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const attempt: TracedAttempt = { method: 'GET', baseUrl: new URL('http://a.example'), path: '/', headers: ['A', 'b'] };

@@ -1,18 +1,18 @@
 /** A proxy port on a free port of 127.0.0.1, with its own throttle, upstream pool and events, and tokens that a test holds. */
 import { systemClock } from '../../src/platform/clock.ts';
-import { selectNoProxy } from '../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
 import type { Clock } from '../../src/platform/clock.ts';
-import { ResponseClassifier } from '../../src/exchange/answer-signal.ts';
+import { ResponseClassifier } from '../../src/exchange/response-classifier.ts';
 import type { ExchangeParts } from '../../src/exchange/exchange.ts';
 import { ReplayMemory } from '../../src/exchange/request-body/replay-body.ts';
 import { bind } from '../../src/listener/bind.ts';
-import type { Route } from '../../src/listener/admit.ts';
+import type { Route } from '../../src/listener/request-admission.ts';
 import { ProxyServer } from '../../src/listener/proxy-server.ts';
 import type { ProxyServerOptions } from '../../src/listener/proxy-server.ts';
 import { createRouteTable } from '../../src/listener/route-table.ts';
 import { createRetryBudget } from '../../src/retry/budget.ts';
 import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';
-import { createThrottle } from '../../src/throttle/queue/admission.ts';
+import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { Throttle } from '../../src/throttle/throttle.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { FakeTokens } from './fake-tokens.ts';

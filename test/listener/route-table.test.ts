@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createRouteTable } from '../../src/listener/route-table.ts';
 import type { RoutePath } from '../../src/listener/route-table.ts';
-import { joinTarget } from '../../src/upstream/target.ts';
+import { joinTarget } from '../../src/upstream/request-target.ts';
 
 const ALL = ['/', '/quotes', '/quotes/special', '/policies', '/a.b/~c'];
 

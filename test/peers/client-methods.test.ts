@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
-import { createProxySelector } from '../../src/platform/egress/egress.ts';
+import { createProxySelector } from '../../src/platform/egress/proxy-selector.ts';
 import { simple } from '../config/base-env.ts';
 import { createTokenEndpoint } from '../../src/token/endpoint/token-endpoint.ts';
 import { makeCertificates } from '../support/certificates.ts';

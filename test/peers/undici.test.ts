@@ -3,7 +3,7 @@ import { Pool } from 'undici';
 import type { Dispatcher } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { selectNoProxy } from '../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import { startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';

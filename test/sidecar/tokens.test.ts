@@ -1,6 +1,6 @@
 /** The parts of one credential, joined: what its files hold is noticed, tried and withheld from the log. */
 import { expect, it, onTestFinished } from 'vitest';
-import { createProxySelector } from '../../src/platform/egress/egress.ts';
+import { createProxySelector } from '../../src/platform/egress/proxy-selector.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { simple } from '../config/base-env.ts';
 import { createTokens } from '../../src/sidecar/tokens.ts';

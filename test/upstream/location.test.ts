@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { rewriteLocation } from '../../src/upstream/location.ts';
-import { joinTarget } from '../../src/upstream/target.ts';
+import { joinTarget } from '../../src/upstream/request-target.ts';
 
 const BASE = new URL('https://api.example.com/v1');
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { createTlsContextProvider } from '../../src/platform/tls.ts';
-import { PROBE_INTERVAL_MS } from '../../src/upstream/circuit.ts';
+import { PROBE_INTERVAL_MS } from '../../src/upstream/circuit-breaker.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openUpstream, send, soFar, startWireServer, until } from './wire.ts';

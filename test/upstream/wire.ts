@@ -2,11 +2,11 @@
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { systemClock } from '../../src/platform/clock.ts';
-import { selectNoProxy } from '../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../src/platform/egress/proxy-selector.ts';
 import type { Clock } from '../../src/platform/clock.ts';
-import type { UpstreamResponse } from '../../src/upstream/answer-head.ts';
+import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts';
 import type { Attempt } from '../../src/upstream/attempt.ts';
-import type { ResponseSink, AttemptResult } from '../../src/upstream/attempt-terms.ts';
+import type { ResponseSink, AttemptResult } from '../../src/upstream/attempt-contract.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
 import type { Upstream, UpstreamOptions, UpstreamRequest } from '../../src/upstream/client.ts';
 

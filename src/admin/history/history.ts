@@ -3,7 +3,7 @@
  * increments each, and once a second what was counted becomes a row of a ring. Rows are told as rates; nothing here grows.
  */
 import type { SidecarEvent } from '../../telemetry/events.ts';
-import { findBucket, LATENCY_BUCKET_COUNT, readQuantile } from './latency-counts.ts';
+import { findBucket, LATENCY_BUCKET_COUNT, readQuantile } from './latency-histogram.ts';
 import { MinuteHistory, LOCAL_CODE_OFFSET } from './minutes.ts';
 import type { SecondCounts } from './minutes.ts';
 

@@ -1,5 +1,5 @@
 /** What happened in each of the last minutes by the wall clock (pure): codes as sent, latency, refusals. Bounded, made once. */
-import { LATENCY_BUCKET_COUNT, readQuantile } from './latency-counts.ts';
+import { LATENCY_BUCKET_COUNT, readQuantile } from './latency-histogram.ts';
 
 /** What ended within one second. */
 export interface SecondCounts {

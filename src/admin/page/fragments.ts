@@ -4,9 +4,9 @@ import type { Markup } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
 import { renderTokens } from './token-part.ts';
 import { describePlots, renderEvents, renderMinutes, renderTiles } from './traffic-parts.ts';
-import { evaluateHealth } from './verdict.ts';
-import type { HealthSummary } from './verdict.ts';
-import { renderClockTime, renderElapsed } from './words.ts';
+import { evaluateHealth } from './health-summary.ts';
+import type { HealthSummary } from './health-summary.ts';
+import { renderClockTime, renderElapsed } from './format.ts';
 import type { PageView } from './view.ts';
 
 /** By id; each is the whole content of its element. */

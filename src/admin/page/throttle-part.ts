@@ -3,7 +3,7 @@ import type { Status } from '../status/status-shape.ts';
 import { renderFacts } from './facts.ts';
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime, formatCount, renderCountdown, formatRate, formatDuration } from './words.ts';
+import { renderClockTime, formatCount, renderCountdown, formatRate, formatDuration } from './format.ts';
 import type { PageView } from './view.ts';
 
 type ThrottleStatus = Status['throttle'];

@@ -3,7 +3,7 @@ import type { Status } from '../status/status-shape.ts';
 import { renderFacts } from './facts.ts';
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime, formatCount, renderCountdown } from './words.ts';
+import { renderClockTime, formatCount, renderCountdown } from './format.ts';
 import type { PageView } from './view.ts';
 
 type TokenStatus = Status['token'];

@@ -3,7 +3,7 @@ import { ROW_COLUMNS } from '../history/history.ts';
 import type { PlotRow } from '../history/history.ts';
 import { markup } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
-import { renderClockTime, formatInteger, formatLatency, formatRate } from './words.ts';
+import { renderClockTime, formatInteger, formatLatency, formatRate } from './format.ts';
 import type { PageView } from './view.ts';
 
 const MAX_LISTED_EVENTS = 12;

@@ -1,6 +1,6 @@
 /** Everything that one drawing of the page shows, read at one instant. */
 import type { StatusPageSetting } from '../status/configuration.ts';
-import type { LoggedEvent } from '../history/happenings.ts';
+import type { LoggedEvent } from '../history/event-log.ts';
 import type { LastMinute, PlotRow } from '../history/history.ts';
 import type { CodeCount, Minute } from '../history/minutes.ts';
 import type { Status } from '../status/status-shape.ts';

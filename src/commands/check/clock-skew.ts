@@ -3,7 +3,7 @@
  * the time that the answer took cannot explain counts.
  */
 import { parseHttpDate } from '../../platform/http-date.ts';
-import type { CheckFinding } from './walk.ts';
+import type { CheckFinding } from './step-runner.ts';
 
 /** An answer's Date field, and when the exchange began and ended, epoch milliseconds. */
 export interface DatedResponse {

@@ -3,21 +3,21 @@
  * found by its issuer, one token request, and what the answer says. What the findings mean is judge-token's and clock-skew's.
  */
 import type { CredentialConfig } from '../../config/config.ts';
-import type { ProxySelector } from '../../platform/egress/egress.ts';
+import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { createTokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
-import type { TokenRequestResult } from '../../token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
 import { evaluateSkew } from './clock-skew.ts';
 import { discoverTokenUrl } from './discover.ts';
-import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/judge-token.ts';
-import type { TokenResponseHead, TokenCheckContext } from './evaluate/judge-token.ts';
+import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
+import type { TokenResponseHead, TokenCheckContext } from './evaluate/evaluate-token.ts';
 import type { ProxyChecks } from './proxies.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
-import { StepRunner } from './walk.ts';
-import type { StepResult, CheckStepName, CheckStep, CheckContext } from './walk.ts';
-import { createTarget, checkConnectivity } from './way.ts';
-import type { ConnectivityTarget } from './way.ts';
+import { StepRunner } from './step-runner.ts';
+import type { StepResult, CheckStepName, CheckStep, CheckContext } from './step-runner.ts';
+import { createTarget, checkConnectivity } from './connectivity.ts';
+import type { ConnectivityTarget } from './connectivity.ts';
 
 export interface CredentialCheckContext extends CheckContext {
   readonly egress: ProxySelector;

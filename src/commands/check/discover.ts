@@ -1,13 +1,13 @@
 /** Asks an issuer for its metadata as the token endpoint's own discovery does, and says where tokens are asked for. */
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { ProxySelector } from '../../platform/egress/egress.ts';
+import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { describeConnectionFault } from '../../token/endpoint/connection-fault.ts';
 import { Discovery, readDocument } from '../../token/endpoint/discovery.ts';
-import { sendSingleRequest } from '../../token/endpoint/single-exchange.ts';
+import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { createSettingNamer } from './setting-names.ts';
-import type { StepResult } from './walk.ts';
+import type { StepResult } from './step-runner.ts';
 
 export interface DiscoveryCheckContext {
   readonly clock: Clock;

@@ -8,11 +8,11 @@ import type { AuthConfig, Config, UpstreamConfig, ValueSource } from '../../conf
 import { formatSettingName } from '../../config/load/problems.ts';
 import type { ClientCertificateFiles } from '../../platform/tls.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
-import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/judge-tls.ts';
+import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/evaluate-tls.ts';
 import { createSettingNamer } from './setting-names.ts';
 import type { NameSetting } from './setting-names.ts';
-import { StepRunner } from './walk.ts';
-import type { CheckStep, CheckContext, CheckFinding } from './walk.ts';
+import { StepRunner } from './step-runner.ts';
+import type { CheckStep, CheckContext, CheckFinding } from './step-runner.ts';
 
 interface CheckedFile {
   readonly setting: string;

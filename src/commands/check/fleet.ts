@@ -6,17 +6,17 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
 import { redisPassword } from '../../config/schema/formats/redis-url.ts';
-import { RedisFault } from '../../fleet/fault.ts';
-import { openRedisConnection } from '../../fleet/link.ts';
-import { dryRunQuota } from '../../fleet/rehearsal.ts';
+import { RedisFault } from '../../fleet/redis-fault.ts';
+import { openRedisConnection } from '../../fleet/redis-connection.ts';
+import { dryRunQuota } from '../../fleet/quota-dry-run.ts';
 import { createFleetParts } from '../../sidecar/fleet.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { readSecret } from '../../token/client/secret-file.ts';
-import { StepRunner } from './walk.ts';
-import type { StepResult, CheckStep, CheckContext } from './walk.ts';
-import { checkConnectivity } from './way.ts';
-import type { ConnectivityTarget } from './way.ts';
+import { StepRunner } from './step-runner.ts';
+import type { StepResult, CheckStep, CheckContext } from './step-runner.ts';
+import { checkConnectivity } from './connectivity.ts';
+import type { ConnectivityTarget } from './connectivity.ts';
 
 type FleetConfig = NonNullable<Config['fleet']>;
 

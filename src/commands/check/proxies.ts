@@ -1,11 +1,11 @@
 /** The egress proxies, each looked at once however many destinations are behind it. */
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
-import type { ForwardProxy } from '../../platform/egress/egress.ts';
+import type { ForwardProxy } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
-import { StepRunner } from './walk.ts';
-import type { CheckStep, CheckContext } from './walk.ts';
-import { createTarget, checkConnectivity } from './way.ts';
+import { StepRunner } from './step-runner.ts';
+import type { CheckStep, CheckContext } from './step-runner.ts';
+import { createTarget, checkConnectivity } from './connectivity.ts';
 
 export interface ProxyChecks {
   /** Whether it takes connections; for one that was not looked at, true. */

@@ -3,7 +3,7 @@
  * here too: no step is meant to hold one, yet some tell what a server has sent.
  */
 import { toSingleLine } from '../../config/load/problems.ts';
-import type { CheckOutcome, CheckStep } from './walk.ts';
+import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
 /** Colours a mark; the text itself stays as it is. */
 export type PaintOutcome = (outcome: CheckOutcome, text: string) => string;

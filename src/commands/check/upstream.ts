@@ -4,20 +4,20 @@
  */
 import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
-import type { ProxySelector } from '../../platform/egress/egress.ts';
+import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
-import { sendSingleRequest } from '../../token/endpoint/single-exchange.ts';
+import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { classifyConnectError, classifyExchangeError, timeoutFailure } from '../../upstream/failure.ts';
-import { joinTarget } from '../../upstream/target.ts';
+import { joinTarget } from '../../upstream/request-target.ts';
 import { evaluateSkew } from './clock-skew.ts';
-import { evaluateProbe } from './evaluate/judge-probe.ts';
-import type { ProbeResponseHead } from './evaluate/judge-probe.ts';
+import { evaluateProbe } from './evaluate/evaluate-probe.ts';
+import type { ProbeResponseHead } from './evaluate/evaluate-probe.ts';
 import type { ProxyChecks } from './proxies.ts';
 import { createSettingNamer, formatTarget } from './setting-names.ts';
-import { StepRunner } from './walk.ts';
-import type { StepResult, CheckStep, CheckContext } from './walk.ts';
-import { createTarget, checkConnectivity } from './way.ts';
-import type { ConnectivityTarget } from './way.ts';
+import { StepRunner } from './step-runner.ts';
+import type { StepResult, CheckStep, CheckContext } from './step-runner.ts';
+import { createTarget, checkConnectivity } from './connectivity.ts';
+import type { ConnectivityTarget } from './connectivity.ts';
 
 export interface UpstreamCheckContext extends CheckContext {
   readonly egress: ProxySelector;
@@ -134,11 +134,8 @@ async function sendProbe(
   } catch (error) {
     if (check.signal.aborted) throw error;
     const { detail } = late.signal.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
-    return {
-      outcome: 'fail',
-      detail,
-      advice: `ask whoever runs ${baseUrl.host} what it makes of GET ${baseUrl.pathname}`,
-    };
+    const advice = `ask the operator of ${baseUrl.host} about GET ${baseUrl.pathname}`;
+    return { outcome: 'fail', detail, advice };
   } finally {
     cancel();
   }

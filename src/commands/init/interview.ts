@@ -7,7 +7,7 @@ import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint } from '../paint.ts';
 import { findFaultOf } from './answers.ts';
 import type { AnsweredKey, Answers, SecretLocation } from './answers.ts';
-import type { TerminalPrompter } from './conversation.ts';
+import type { TerminalPrompter } from './terminal-prompter.ts';
 import { DEFAULT_OUTPUT, isExistingPath, secretPathFor } from './files.ts';
 
 /** What is known from options. */

@@ -3,7 +3,7 @@ import { toSingleLine } from '../../config/load/problems.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { Paint } from '../paint.ts';
 import type { InitPlan } from './interview.ts';
-import { quoteForShell } from './shell-word.ts';
+import { quoteForShell } from './shell-quote.ts';
 
 /**
  * Lines, each ended by a line feed.

@@ -9,7 +9,7 @@ import type { RouteConfig, UpstreamConfig, ValueSource } from '../config.ts';
 import { parseProxyUrl, PROXY_OFF } from '../schema/formats/proxy.ts';
 import type { ResolvedRoutes, ResolvedRoute } from './routes.ts';
 import type { Settings } from '../schema/schema.ts';
-import { toList } from '../schema/formats/several.ts';
+import { toList } from '../schema/formats/one-or-many.ts';
 import { joinUrl } from '../schema/formats/url.ts';
 
 /**

@@ -6,7 +6,7 @@ import { headerValueFault, scope, secret, secretFault } from './formats/credenti
 import { list, oneOf, text, wholeNumber } from './formats/formats.ts';
 import type { TextMap } from './formats/formats.ts';
 import { noProxyEntryFault, proxyUrl } from './formats/proxy.ts';
-import { textMap } from './formats/several.ts';
+import { textMap } from './formats/one-or-many.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
 import { audience, baseUrl, resource, urlPath } from './formats/url.ts';
 

@@ -8,7 +8,7 @@ import * as authorization from './schema-auth.ts';
 import * as sharing from './schema-fleet.ts';
 import * as inbound from './schema-inbound.ts';
 import * as outbound from './schema-outbound.ts';
-import * as pacing from './schema-pacing.ts';
+import * as pacing from './schema-throttle.ts';
 import type { SettingTreeKeys, Setting, SettingTreeValues } from './setting.ts';
 
 const schema = {

@@ -3,9 +3,9 @@
  * and ends with its request or after the client's silence. What is kept is the caller's.
  */
 import type { IncomingMessage } from 'node:http';
-import type { RequestLifetime, RequestAborted } from '../lifeline.ts';
-import { getReadLimiter, type ReadLimiter } from './packet-pace.ts';
-import { isFullyReceived } from './received.ts';
+import type { RequestLifetime, RequestAborted } from '../request-lifetime.ts';
+import { getReadLimiter, type ReadLimiter } from './read-limiter.ts';
+import { isFullyReceived } from './request-receipt.ts';
 import { toStageError } from '../stage.ts';
 
 /** What reading needs: it may be lost to another request during a silence. */

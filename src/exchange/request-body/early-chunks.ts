@@ -4,7 +4,7 @@
  * connection is not read from.
  */
 import type { IncomingMessage } from 'node:http';
-import { getReadLimiter, type ReadLimiter } from './packet-pace.ts';
+import { getReadLimiter, type ReadLimiter } from './read-limiter.ts';
 
 export class EarlyChunks {
   readonly #request: IncomingMessage;

@@ -1,7 +1,7 @@
 /** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { getReadLimiter, type ReadLimiter } from './packet-pace.ts';
+import { getReadLimiter, type ReadLimiter } from './read-limiter.ts';
 
 interface UploadHooks {
   readonly onChunk: (chunk: Buffer) => void;

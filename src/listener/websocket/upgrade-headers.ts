@@ -1,6 +1,6 @@
 /** The header fields of an upgrade on both sides of the sidecar, as http-proxy-3 takes them. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { filterRequestHeaders, rewriteResponseHeaders } from '../../upstream/fields.ts';
+import { filterRequestHeaders, rewriteResponseHeaders } from '../../upstream/headers.ts';
 
 /**
  * The end-to-end fields of the request, and of the connection-specific ones those that make the upgrade.

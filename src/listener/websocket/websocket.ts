@@ -3,18 +3,18 @@
  * Asking the upstream is handshake.ts's.
  */
 import type { IncomingMessage } from 'node:http';
-import type { ProxySelector } from '../../platform/egress/egress.ts';
+import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ExchangeParts, RelayedResponse } from '../../exchange/exchange.ts';
-import type { RequestLifetime, RequestAborted } from '../../exchange/lifeline.ts';
+import type { RequestLifetime, RequestAborted } from '../../exchange/request-lifetime.ts';
 import { awaitToken, waitInStage, toStageError } from '../../exchange/stage.ts';
 import type { Permit, Ticket } from '../../throttle/throttle.ts';
 import type { TlsContextProvider } from '../../platform/tls.ts';
 import type { Token } from '../../token/token.ts';
-import type { ResponseCut } from '../../upstream/attempt-terms.ts';
+import type { ResponseCut } from '../../upstream/attempt-contract.ts';
 import { EarlyBytes } from './early-bytes.ts';
 import { checkHandshakeRequest } from './handshake-rules.ts';
-import { createHandshake, type PendingUpgrade } from './handshake.ts';
+import { createHandshake, type PendingUpgrade } from './websocket-handshake.ts';
 
 /** One upgrade that passed the guard. */
 export interface UpgradeRequest extends Omit<PendingUpgrade, 'earlyBytes'> {

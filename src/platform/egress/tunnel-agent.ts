@@ -6,8 +6,8 @@ import type { Agent, ClientRequestArgs } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
-import { getHostAndPort } from './egress.ts';
-import type { ForwardProxy } from './egress.ts';
+import { getHostAndPort } from './proxy-selector.ts';
+import type { ForwardProxy } from './proxy-selector.ts';
 import { openTunnel } from './tunnel.ts';
 
 type ConnectionCallback = (error: Error | null, stream: Duplex) => void;

@@ -7,8 +7,8 @@ import { request as requestSecure } from 'node:https';
 import { isIPv6 } from 'node:net';
 import type { Socket } from 'node:net';
 import type { TlsContextProvider } from '../tls.ts';
-import { getHostAndPort } from './egress.ts';
-import type { ForwardProxy } from './egress.ts';
+import { getHostAndPort } from './proxy-selector.ts';
+import type { ForwardProxy } from './proxy-selector.ts';
 import { createProxyConnectionFault, createProxyRefusalFault } from './proxy-fault.ts';
 
 export interface TunnelDestination {
@@ -46,20 +46,20 @@ export function openTunnel(
     request.once('error', (error) => {
       reject(signal.aborted ? (signal.reason as Error) : createProxyConnectionFault(url.host, error));
     });
-    request.once('connect', (answer, socket, head: Buffer) => {
-      const status = answer.statusCode ?? 0;
-      if (status >= 200 && status < 300) {
-        if (head.length > 0) socket.unshift(head);
-        resolve(socket);
-      } else {
+    request.once('connect', (response, socket, head: Buffer) => {
+      const status = response.statusCode ?? 0;
+      if (status < 200 || status >= 300) {
         socket.destroy();
         reject(createProxyRefusalFault(url.host, authority, status));
+        return;
       }
+      if (head.length > 0) socket.unshift(head);
+      resolve(socket);
     });
-    // An answer to CONNECT is told by the event above, whatever its status.
-    request.once('response', (answer) => {
-      answer.destroy();
-      reject(createProxyRefusalFault(url.host, authority, answer.statusCode ?? 0));
+    // Node.js reports a response to CONNECT through the event above.
+    request.once('response', (response) => {
+      response.destroy();
+      reject(createProxyRefusalFault(url.host, authority, response.statusCode ?? 0));
     });
     request.end();
   });

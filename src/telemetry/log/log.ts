@@ -75,12 +75,8 @@ export function createLog(options: LogOptions): Log {
   const { level, secretsInUse = 1, sampling, clock = systemClock } = options;
   const redaction = createRedactor(secretsInUse);
   const sink = createSink(options, redaction, (trouble) => logRecovery(logger, trouble));
-  const { logger, requests } = createEventLogger({
-    level,
-    clock,
-    sink,
-    describeRequest: createAccessDescriber(sampling),
-  });
+  const describeRequest = createAccessDescriber(sampling);
+  const { logger, requests } = createEventLogger({ level, clock, sink, describeRequest });
   const storms = createLogCoalescers(logger, clock);
   const lastWords = (): void => {
     requests.writeAll();

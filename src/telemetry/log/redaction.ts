@@ -2,7 +2,7 @@
  * The last look at a log line before it leaves: no terminal control character, no registered secret.
  * A second line of defence only: events and messages hold no secret to begin with.
  */
-import { MASK, buildAnyTextPattern, SHORTEST_SECRET, listSecretEncodings } from '../../platform/secret-forms.ts';
+import { MASK, buildAnyTextPattern, SHORTEST_SECRET, listSecretEncodings } from '../../platform/secret-redaction.ts';
 
 /** Besides those in use. Secrets rotate, and a late error may still carry an old one. */
 const RETAINED_OLD_SECRETS = 7;

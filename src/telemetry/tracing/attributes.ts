@@ -1,6 +1,6 @@
 /** How requests and servers are described in spans: the semantic conventions for HTTP of OpenTelemetry. Paths go without their query. */
 import type { Attributes } from '@opentelemetry/api';
-import type { TracedAttempt } from '../../exchange/watch.ts';
+import type { TracedAttempt } from '../../exchange/request-tracer.ts';
 import { KNOWN_METHODS } from '../metrics/known-methods.ts';
 import { truncate } from '../log/shown.ts';
 

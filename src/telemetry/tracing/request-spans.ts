@@ -6,8 +6,8 @@ import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@open
 import type { Context, Span, Tracer } from '@opentelemetry/api';
 import type { Clock } from '../../platform/clock.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
-import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/watch.ts';
-import type { AttemptResult } from '../../upstream/attempt-terms.ts';
+import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
+import type { AttemptResult } from '../../upstream/attempt-contract.ts';
 import type { RequestEnded } from '../events.ts';
 import { truncate } from '../log/shown.ts';
 import { describeAttempt, describeMethod, spanNameOfMethod } from './attributes.ts';

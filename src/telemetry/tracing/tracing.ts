@@ -1,6 +1,6 @@
 /** What tracing needs and gives, whoever does it. */
 import type { Clock } from '../../platform/clock.ts';
-import type { StartTracer } from '../../exchange/watch.ts';
+import type { StartTracer } from '../../exchange/request-tracer.ts';
 import type { EventObserver } from '../events.ts';
 
 export interface TracingOptions {

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Cancel, Clock } from '../../platform/clock.ts';
-import { systemErrorCode, writeFileAtomically } from '../../platform/replace-file.ts';
+import { systemErrorCode, writeFileAtomically } from '../../platform/atomic-write.ts';
 import {
   formatStateFile,
   formatLearnedState,

@@ -1,10 +1,10 @@
 /** Puts a throttle into its fleet: makes it a member where a fleet is configured, and shows the member what it needs to see of it. */
-import type { FleetHost } from './fleet-terms.ts';
+import type { FleetHost } from './fleet-contract.ts';
 import { FleetMember } from './fleet-member.ts';
-import type { PermitGate } from '../pacing/gate.ts';
-import { DEFAULT_LEARNING } from '../adaptive/parameters.ts';
+import type { PermitGate } from '../pacing/permit-gate.ts';
+import { DEFAULT_LEARNING } from '../adaptive/learning-parameters.ts';
 import type { ThrottleOptions } from '../throttle-options.ts';
-import type { RequestQueue } from '../queue/waiting-room.ts';
+import type { RequestQueue } from '../queue/request-queue.ts';
 
 /** The parts of a throttle, and what brings them up to the present. */
 export interface FleetHostParts {

@@ -3,10 +3,10 @@
  * is over for the others once its own probe has been accepted, or at once when it has no call that could be one. With a configured rate
  * there is nothing to learn, and pauses are ended all the same.
  */
-import type { PublishedLimit } from './fleet-board.ts';
-import { FleetLimitLearner, type FleetLimit } from './fleet-mind.ts';
-import type { ReportedCalls } from './fleet-report.ts';
-import type { LearnedRatePolicyOptions } from '../adaptive/learned-pace.ts';
+import type { PublishedLimit } from './quota-store.ts';
+import { FleetLimitLearner, type FleetLimit } from './fleet-limit-learner.ts';
+import type { ReportedCalls } from './call-report.ts';
+import type { LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
 import type { LearnedLimit } from '../throttle.ts';
 
 /** Smaller changes of a rate are not worth telling all. */

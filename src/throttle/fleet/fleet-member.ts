@@ -3,18 +3,18 @@
  * One question at a time, and as few as will do. A board that does not answer twice running is gone, until it answers. What
  * the answers mean is fleet-share's, what a leader does fleet-leader's.
  */
-import { OneShotTimer } from '../pacing/alarm.ts';
-import type { QuotaUpdate, QuotaReply, QuotaRequest } from './fleet-board.ts';
-import { ClockOffset } from './fleet-clock.ts';
+import { OneShotTimer } from '../pacing/one-shot-timer.ts';
+import type { QuotaUpdate, QuotaReply, QuotaRequest } from './quota-store.ts';
+import { ClockOffset } from './clock-offset.ts';
 import type { LeaderInputs } from './fleet-leader.ts';
-import { LeaderElection } from './fleet-leadership.ts';
-import { FleetRatePolicy } from './fleet-pace.ts';
-import { ReportBuffer } from './fleet-outbox.ts';
-import { encodeCalls } from './fleet-report.ts';
-import { nextExchangeAt } from './fleet-schedule.ts';
-import { QuotaLease } from './fleet-share.ts';
-import type { FleetHost, FleetMemberOptions, FleetThrottleSettings } from './fleet-terms.ts';
-import type { RatePolicy } from '../pacing/pace.ts';
+import { LeaderElection } from './leader-election.ts';
+import { FleetRatePolicy } from './fleet-rate-policy.ts';
+import { ReportBuffer } from './report-buffer.ts';
+import { encodeCalls } from './call-report.ts';
+import { nextExchangeAt } from './exchange-timing.ts';
+import { QuotaLease } from './quota-lease.ts';
+import type { FleetHost, FleetMemberOptions, FleetThrottleSettings } from './fleet-contract.ts';
+import type { RatePolicy } from '../pacing/rate-policy.ts';
 
 /** Permits asked for at once. */
 const MAX_WANTED_PERMITS = 16;

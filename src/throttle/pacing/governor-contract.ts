@@ -2,8 +2,8 @@
  * What a governor is asked and promises, in words that its gate shares (pure). How it judges is governor.ts's.
  */
 import type { Random } from '../../platform/clock.ts';
-import type { PermitGrant } from './grant.ts';
-import type { LearningParameters } from '../adaptive/parameters.ts';
+import type { PermitGrant } from './permit-grant.ts';
+import type { LearningParameters } from '../adaptive/learning-parameters.ts';
 import type { PermitReport, LearnedLimit } from '../throttle.ts';
 
 /** What is configured, and may change. */

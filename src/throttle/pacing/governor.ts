@@ -6,10 +6,10 @@
  * last pause teaches nothing new, except a longer stated wait. It grants nothing itself: bucket, slots and timers are the gate's.
  */
 import type { Governor, GovernorOptions, GovernorTerms, GrantPause, LimitDecision } from './governor-contract.ts';
-import type { PermitGrant } from './grant.ts';
-import { LearnedRatePolicy } from '../adaptive/learned-pace.ts';
-import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/parameters.ts';
-import { FixedRatePolicy, type RatePolicy } from './pace.ts';
+import type { PermitGrant } from './permit-grant.ts';
+import { LearnedRatePolicy } from '../adaptive/learned-rate-policy.ts';
+import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/learning-parameters.ts';
+import { FixedRatePolicy, type RatePolicy } from './rate-policy.ts';
 import { SharedPause } from './pause.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import { StatedAllowance } from './stated-allowance.ts';

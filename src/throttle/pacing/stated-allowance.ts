@@ -2,9 +2,9 @@
  * What accepted answers say is left, of every quota that they state: the tightest at each moment counts (pure). It only counts;
  * a refusal, whatever it states, is the pause's. How one quota is kept to is quota-account.ts's.
  */
-import type { PermitGrant } from './grant.ts';
+import type { PermitGrant } from './permit-grant.ts';
 import { CallLog } from '../adaptive/call-log.ts';
-import { QuotaTracker } from './quota-account.ts';
+import { QuotaTracker } from './quota-tracker.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import type { StatedQuota } from '../signals/stated-quota.ts';
 

@@ -3,7 +3,7 @@
  * stride, and the class whose pass is lowest is next: of 81 permits with all classes waiting 64 go to high, 16 to normal and 1 to
  * low. A class that comes back starts a stride behind where the others are. Within a class it is caller-turns.ts's.
  */
-import { CallerRoundRobin } from './caller-turns.ts';
+import { CallerRoundRobin } from './round-robin.ts';
 import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';
 

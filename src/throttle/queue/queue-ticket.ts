@@ -5,7 +5,7 @@
 import { SidecarError } from '../../platform/errors.ts';
 import type { ExpiryEntry } from './expiry-heap.ts';
 import type { Permit, QueueClass, Ticket } from '../throttle.ts';
-import type { QueueLinks } from './wait-queue.ts';
+import type { QueueLinks } from './linked-queue.ts';
 
 /** Who answers a ticket's calls. */
 export interface TicketHost {

@@ -2,7 +2,7 @@
  * Reads the quotas in separate fields, one number each (pure): RateLimit-Limit, -Remaining and -Reset of the drafts up to 06,
  * the X- forms of the same, and Kong's X-RateLimit-Limit-Minute and the like. Resets come as durations, as epochs and as dates.
  */
-import { plausibleWaitMs, readMsUntilDate, readNumber, resetInMsOf, type ReadHeader } from './field-values.ts';
+import { plausibleWaitMs, readMsUntilDate, readNumber, resetInMsOf, type ReadHeader } from './header-values.ts';
 import type { StatedQuota } from './stated-quota.ts';
 import { readLimitField } from './structured-quotas.ts';
 

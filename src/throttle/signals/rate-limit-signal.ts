@@ -3,7 +3,7 @@
  * (draft-ietf-httpapi-ratelimit-headers), its older drafts, and the X- fields in use. Fields of strangers: whatever is
  * malformed is ignored, and nothing here throws. What to do about it is the governor's.
  */
-import { MAX_WAIT_MS, readMsUntilDate, readNumber, type ReadHeader } from './field-values.ts';
+import { MAX_WAIT_MS, readMsUntilDate, readNumber, type ReadHeader } from './header-values.ts';
 import { HEADER_FAMILIES, PLAIN_QUOTA_HEADERS, readFamilyQuotas, readUnitQuotas } from './plain-quotas.ts';
 import { mergeQuotas, type StatedQuota } from './stated-quota.ts';
 import { readDictionaryQuota, readStructuredQuotas, type IsOwnPartition } from './structured-quotas.ts';

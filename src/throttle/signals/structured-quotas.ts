@@ -4,7 +4,7 @@
  * out: bytes and concurrent requests are no calls per window. A field that does not parse is ignored as a whole (§4.2).
  */
 import { parseDictionary, parseList, Token } from 'structured-headers';
-import { numberOrUndefined, positiveOrUndefined, resetInMsOf, secondsToMs } from './field-values.ts';
+import { numberOrUndefined, positiveOrUndefined, resetInMsOf, secondsToMs } from './header-values.ts';
 import type { StatedQuota } from './stated-quota.ts';
 
 /** Whether the share of a policy that a partition key names is one that all our calls draw on. */

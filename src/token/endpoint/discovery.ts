@@ -6,8 +6,8 @@ import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { listMetadataUrls, parseServerMetadata } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
-import { readBoundedText } from './single-exchange.ts';
-import type { TokenRequestFailure } from './token-answer.ts';
+import { readBoundedText } from './single-request.ts';
+import type { TokenRequestFailure } from './token-response.ts';
 
 export interface DiscoveryOptions {
   /** Exactly as the server writes it. */

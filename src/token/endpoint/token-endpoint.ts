@@ -6,8 +6,8 @@ import { X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
-import type { ProxySelector } from '../../platform/egress/egress.ts';
-import { createRedact, type Redact } from '../../platform/secret-forms.ts';
+import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { createRedact, type Redact } from '../../platform/secret-redaction.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { canCredentialChange, readClientCredential } from '../client/client-authentication.ts';
 import type {
@@ -15,7 +15,7 @@ import type {
   ClientAuthOptions,
   ClientCredentialReadResult,
 } from '../client/client-authentication.ts';
-import { createEchoProtection, listSentSecrets } from '../store/confidence.ts';
+import { createEchoProtection, listSentSecrets } from '../store/echo-protection.ts';
 import { describeConnectionFault } from './connection-fault.ts';
 import { Discovery, readDocument } from './discovery.ts';
 import type { GetDocument } from './discovery.ts';
@@ -23,9 +23,9 @@ import type { TokenBinding } from '../store/sealed-token.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../client/secret-file.ts';
 import { describeUnsupportedAuth } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
-import { sendSingleRequest, readBoundedText } from './single-exchange.ts';
-import { parseTokenResponse, parseOAuthError, parseRetryAfterMs } from './token-answer.ts';
-import type { EchoFilter, TokenRequestFailure, TokenRequestResult } from './token-answer.ts';
+import { sendSingleRequest, readBoundedText } from './single-request.ts';
+import { parseTokenResponse, parseOAuthError, parseRetryAfterMs } from './token-response.ts';
+import type { EchoFilter, TokenRequestFailure, TokenRequestResult } from './token-response.ts';
 import { listRequestedParameters, buildTokenRequest } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
 

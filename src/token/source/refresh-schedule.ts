@@ -2,7 +2,7 @@
  * When a token may still be sent, when its successor is asked for, and how long to wait after a failure.
  * Pure: instants come in as arguments, chance as a number in [0, 1).
  */
-import type { TokenRequestFailure } from '../endpoint/token-answer.ts';
+import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import type { Token } from '../token.ts';
 
 /** The part of a life that is left for the flight to the upstream, at most `LONGEST_MARGIN_MS`. */

@@ -5,14 +5,14 @@
  */
 import { abortable } from './abortable.ts';
 import { findMissingScopes } from '../endpoint/granted-scope.ts';
-import { createInvalidationCooldown, canRefresh, recordAccepted } from './invalidation.ts';
-import { recordRefreshStart, recordRefused, recordReplaced } from './invalidation.ts';
-import type { InvalidationCooldown } from './invalidation.ts';
-import { SuspendAwareClock } from './life-clock.ts';
+import { createInvalidationCooldown, canRefresh, recordAccepted } from './invalidation-cooldown.ts';
+import { recordRefreshStart, recordRefused, recordReplaced } from './invalidation-cooldown.ts';
+import type { InvalidationCooldown } from './invalidation-cooldown.ts';
+import { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { isUsable } from './refresh-schedule.ts';
-import { TokenRefresher } from './renewal.ts';
-import type { TokenRefresherOptions } from './renewal.ts';
-import type { TokenNeed } from './supply.ts';
+import { TokenRefresher } from './token-refresher.ts';
+import type { TokenRefresherOptions } from './token-refresher.ts';
+import type { TokenNeed } from './token-fetcher.ts';
 import type { Token, TokenSource, TokenState, UnauthorizedDecision } from '../token.ts';
 
 export interface TokenSourceOptions extends TokenRefresherOptions {

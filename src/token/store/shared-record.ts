@@ -4,7 +4,7 @@
  * with another secret finds nothing and disturbs nobody. Where it is kept, and when it is read, is decided by the caller.
  */
 import { createHmac, hkdfSync } from 'node:crypto';
-import type { TokenRequestFailure } from '../endpoint/token-answer.ts';
+import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import { openText, sealText } from './sealed-token.ts';
 import type { TokenBinding } from './sealed-token.ts';
 

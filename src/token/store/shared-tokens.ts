@@ -8,15 +8,15 @@ import { randomUUID } from 'node:crypto';
 import type { Cancel, Clock, Random } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { abortableDelay } from '../source/abortable.ts';
-import { SuspendAwareClock } from '../source/life-clock.ts';
-import { WaitBudget } from '../source/patience.ts';
+import { SuspendAwareClock } from '../source/suspend-aware-clock.ts';
+import { WaitBudget } from '../source/wait-budget.ts';
 import { chooseRetryDelays } from '../source/refresh-schedule.ts';
 import { openToken, sealToken } from './sealed-token.ts';
 import { deriveTokenMark, deriveRecordName, openFailure, sealFailure } from './shared-record.ts';
 import type { TokenIdentity } from './shared-record.ts';
-import type { ReusedToken, TokenNeed } from '../source/supply.ts';
-import type { TokenRequestFailure, TokenRequestResult } from '../endpoint/token-answer.ts';
-import type { ClaimResult, ClaimRequest, PublishRequest, SharedTokenStore } from './token-board.ts';
+import type { ReusedToken, TokenNeed } from '../source/token-fetcher.ts';
+import type { TokenRequestFailure, TokenRequestResult } from '../endpoint/token-response.ts';
+import type { ClaimResult, ClaimRequest, PublishRequest, SharedTokenStore } from './shared-token-store.ts';
 
 export interface SharedTokenOptions<C> {
   readonly store: SharedTokenStore;

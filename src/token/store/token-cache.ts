@@ -4,13 +4,13 @@
  */
 import { rm, stat } from 'node:fs/promises';
 import type { Clock } from '../../platform/clock.ts';
-import { systemErrorCode, writeFileAtomically } from '../../platform/replace-file.ts';
+import { systemErrorCode, writeFileAtomically } from '../../platform/atomic-write.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
 import { openToken, sealToken } from './sealed-token.ts';
 import type { StoredToken, TokenBinding } from './sealed-token.ts';
 import { readTextFile } from '../client/secret-file.ts';
-import type { DeclinableFetchResult, TokenNeed, TokenFetcher } from '../source/supply.ts';
+import type { DeclinableFetchResult, TokenNeed, TokenFetcher } from '../source/token-fetcher.ts';
 
 /** What a token is sealed with. */
 export interface SealInputs {

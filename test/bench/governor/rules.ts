@@ -1,5 +1,5 @@
 /** The governor's rules, and what it is without each: used by `--leave-out` and `--rules`. */
-import { DEFAULT_LEARNING, type LearningParameters } from '../../../src/throttle/adaptive/parameters.ts';
+import { DEFAULT_LEARNING, type LearningParameters } from '../../../src/throttle/adaptive/learning-parameters.ts';
 import type { LimiterKind } from '../../../src/throttle/adaptive/limiter-model.ts';
 
 /** A rule, in words for the table. */

@@ -1,7 +1,7 @@
 /** How a check is printed. */
 import { expect, test } from 'vitest';
 import { formatJsonReport, formatStep, formatSummary, redactStep } from '../../../src/commands/check/report.ts';
-import type { CheckStep } from '../../../src/commands/check/walk.ts';
+import type { CheckStep } from '../../../src/commands/check/step-runner.ts';
 
 const step = (changes: Partial<CheckStep> = {}): CheckStep => ({
   step: 'tls',

@@ -1,7 +1,7 @@
 /** WebSocket upgrades over raw TCP: a request, an upstream that accepts it, and connections that then do what no WebSocket library does. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
-import { selectNoProxy } from '../../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
 import { createUpgradeHandler } from '../../../src/listener/websocket/websocket.ts';
 import { startProxy } from '../proxy.ts';
 import type { Proxy, ProxyOptions } from '../proxy.ts';

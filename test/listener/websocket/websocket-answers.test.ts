@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { selectNoProxy } from '../../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
 import { createUpgradeHandler } from '../../../src/listener/websocket/websocket.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { openSocket, readToEnd, sendRaw } from '../../support/raw-client.ts';

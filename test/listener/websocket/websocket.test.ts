@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { selectNoProxy } from '../../../src/platform/egress/egress.ts';
+import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
 import { createUpgradeHandler } from '../../../src/listener/websocket/websocket.ts';
 import { createTlsContextProvider } from '../../../src/platform/tls.ts';
 import { makeCertificates } from '../../support/certificates.ts';

@@ -12,7 +12,7 @@ import { Client } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { buildEgressConnector } from '../../../src/platform/egress/connector.ts';
-import { getHostAndPort, createProxySelector } from '../../../src/platform/egress/egress.ts';
+import { getHostAndPort, createProxySelector } from '../../../src/platform/egress/proxy-selector.ts';
 import { ProxyFault } from '../../../src/platform/egress/proxy-fault.ts';
 import { openTunnel } from '../../../src/platform/egress/tunnel.ts';
 import { loadTlsContext } from '../../../src/platform/tls.ts';

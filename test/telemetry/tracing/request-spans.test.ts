@@ -3,7 +3,7 @@ import { InMemorySpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trac
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../../src/exchange/trace-context.ts';
-import type { TracedAttempt, TracedRequest } from '../../../src/exchange/watch.ts';
+import type { TracedAttempt, TracedRequest } from '../../../src/exchange/request-tracer.ts';
 import type { RequestEnded } from '../../../src/telemetry/events.ts';
 import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

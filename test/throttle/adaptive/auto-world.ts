@@ -4,9 +4,9 @@
  */
 import type { Clock } from '../../../src/platform/clock.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
-import { ResponseClassifier } from '../../../src/exchange/answer-signal.ts';
+import { ResponseClassifier } from '../../../src/exchange/response-classifier.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
-import { createThrottle } from '../../../src/throttle/queue/admission.ts';
+import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import type { ThrottleOptions } from '../../../src/throttle/throttle-options.ts';
 import type { LearnedState, Throttle } from '../../../src/throttle/throttle.ts';
 import type { Client, ClientContext, CallOutcome, Send } from '../../bench/governor/client.ts';

@@ -1,10 +1,10 @@
 /** Ideas of a limiter: the true one stands whatever is seen, and says the truth; false ones fall. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createModelSelector } from '../../../src/throttle/adaptive/beliefs.ts';
+import { createModelSelector } from '../../../src/throttle/adaptive/model-selector.ts';
 import { BucketModel } from '../../../src/throttle/adaptive/bucket-model.ts';
-import { DEFAULT_LEARNING } from '../../../src/throttle/adaptive/parameters.ts';
-import { ConcurrencyModel } from '../../../src/throttle/adaptive/slots-model.ts';
+import { DEFAULT_LEARNING } from '../../../src/throttle/adaptive/learning-parameters.ts';
+import { ConcurrencyModel } from '../../../src/throttle/adaptive/concurrency-model.ts';
 import { WindowModel, type WindowKind } from '../../../src/throttle/adaptive/window-model.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { seeded } from '../simulation.ts';

@@ -3,7 +3,7 @@
  * their order, with a flight time that differs from call to call by no more than the jitter that is allowed for.
  */
 import type { Random } from '../../../src/platform/clock.ts';
-import { ModelSelector } from '../../../src/throttle/adaptive/beliefs.ts';
+import { ModelSelector } from '../../../src/throttle/adaptive/model-selector.ts';
 import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
 import type { Evidence, LimiterModel } from '../../../src/throttle/adaptive/limiter-model.ts';
 import { create, type LimiterRule } from '../../bench/governor/limiters.ts';

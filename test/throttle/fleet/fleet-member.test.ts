@@ -1,7 +1,7 @@
 /** A throttle in a fleet whose board is played by the test: when it is asked, and what a reload changes. */
 import { describe, expect, it, test } from 'vitest';
-import { createThrottle } from '../../../src/throttle/queue/admission.ts';
-import type { QuotaStore, QuotaListener, QuotaReply, QuotaRequest } from '../../../src/throttle/fleet/fleet-board.ts';
+import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
+import type { QuotaStore, QuotaListener, QuotaReply, QuotaRequest } from '../../../src/throttle/fleet/quota-store.ts';
 import type { Throttle, ThrottleTerms } from '../../../src/throttle/throttle.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { ACCEPTED, Asking, rateLimited } from '../fixture.ts';

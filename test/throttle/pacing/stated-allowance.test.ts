@@ -1,7 +1,7 @@
 /** What is done with what answers say is left: never more than was stated, and as little waiting as that allows. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PermitGrant } from '../../../src/throttle/pacing/grant.ts';
+import type { PermitGrant } from '../../../src/throttle/pacing/permit-grant.ts';
 import type { RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import { StatedAllowance } from '../../../src/throttle/pacing/stated-allowance.ts';
 import type { StatedQuota } from '../../../src/throttle/signals/stated-quota.ts';

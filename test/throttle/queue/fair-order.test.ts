@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
 import type { Priority } from '../../../src/throttle/throttle.ts';
-import { RoomDriver } from './room-driver.ts';
+import { RoomDriver } from './request-queue-driver.ts';
 
 const PRIORITY = fc.constantFrom('high', 'normal', 'low');
 const CALLER = fc.constantFrom('a', 'b', 'c', 'd', 'e');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createThrottle } from '../../../src/throttle/queue/admission.ts';
+import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import type { Priority, QueueClass } from '../../../src/throttle/throttle.ts';
 import { ACCEPTED, type Asking, Fixture, rateLimited } from '../fixture.ts';

@@ -1,6 +1,6 @@
 /** Token endpoints of the tests: a client with a secret, unless told otherwise, and one whole request. */
-import { selectNoProxy } from '../../../src/platform/egress/egress.ts';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
+import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { createTokenEndpoint } from '../../../src/token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint, TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { SecureVersion } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { makeCertificates } from '../../support/certificates.ts';
 import { startOpensslServer } from '../../support/openssl-server.ts';
 import { askOnce, buildEndpoint } from './endpoint.ts';

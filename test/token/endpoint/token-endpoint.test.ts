@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { askOnce, buildEndpoint, SECRET } from './endpoint.ts';
 import { RawServer } from './raw-server.ts';

@@ -1,6 +1,6 @@
 /** An hour without a token endpoint, in virtual time: what it costs, what callers notice, how soon it is over. */
 import { expect, test } from 'vitest';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,7 +1,7 @@
 /** A token source over a token endpoint that answers as told, in virtual time. */
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
-import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/supply.ts';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
+import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { TokenSource } from '../../../src/token/token.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

@@ -1,7 +1,7 @@
 /** Whatever happens in whatever order, the invariants of the token source hold. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { Token } from '../../../src/token/token.ts';
 import { REJECTED, SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 

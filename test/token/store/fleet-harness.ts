@@ -4,11 +4,11 @@
  */
 import type { Clock } from '../../../src/platform/clock.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
-import { createRotatingTokenFetcher } from '../../../src/token/client/credential-supply.ts';
+import { createRotatingTokenFetcher } from '../../../src/token/client/rotating-token-fetcher.ts';
 import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
 import { shareTokenRequests } from '../../../src/token/store/shared-tokens.ts';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
-import type { SharedTokenStore } from '../../../src/token/store/token-board.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
+import type { SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenSource } from '../../../src/token/token.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

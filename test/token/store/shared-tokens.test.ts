@@ -1,7 +1,7 @@
 /** One token for a fleet: who asks, who waits, and what happens when somebody dies, lies, or is alone. In virtual time. */
 import { describe, expect, test } from 'vitest';
-import type { TokenRequestResult } from '../../../src/token/endpoint/token-answer.ts';
-import type { ClaimResult, SharedTokenStore } from '../../../src/token/store/token-board.ts';
+import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
+import type { ClaimResult, SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
 import { FleetHarness, SECRET } from './fleet-harness.ts';
 import { MemoryBoard } from './memory-board.ts';
 import { watch } from '../source/source-harness.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
-import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/supply.ts';
+import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
 import { withTokenCache } from '../../../src/token/store/token-cache.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 

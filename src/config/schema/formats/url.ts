@@ -4,8 +4,8 @@
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
-import { oneOrMany } from './several.ts';
-import type { OneOrMany } from './several.ts';
+import { oneOrMany } from './one-or-many.ts';
+import type { OneOrMany } from './one-or-many.ts';
 
 /** What stands where a secret was. */
 export const MASK = '********';

@@ -13,7 +13,7 @@ import {
   RETRIES,
 } from '../client.ts';
 import { readStatedWaitMs } from './stated-wait.ts';
-import { KNOWN_LIMIT_SHARE } from './told.ts';
+import { KNOWN_LIMIT_SHARE } from './known-limit.ts';
 
 class RefusedError extends Error {
   readonly response: SimulatedResponse;

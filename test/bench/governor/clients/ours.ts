@@ -3,9 +3,9 @@
  * to the queue with the same ticket. What a status means and what follows it is decided by the sidecar's own functions.
  */
 import { SidecarError } from '../../../../src/platform/errors.ts';
-import { ResponseClassifier } from '../../../../src/exchange/answer-signal.ts';
+import { ResponseClassifier } from '../../../../src/exchange/response-classifier.ts';
 import { decideRetry } from '../../../../src/retry/policy.ts';
-import { createThrottle } from '../../../../src/throttle/queue/admission.ts';
+import { createThrottle } from '../../../../src/throttle/queue/queueing-throttle.ts';
 import type { Throttle, Ticket } from '../../../../src/throttle/throttle.ts';
 import {
   type SimulatedResponse,

@@ -14,7 +14,7 @@ import {
   RETRIES,
   type Send,
 } from '../client.ts';
-import { KNOWN_LIMIT_SHARE } from './told.ts';
+import { KNOWN_LIMIT_SHARE } from './known-limit.ts';
 
 const REFUSED = 'refused';
 

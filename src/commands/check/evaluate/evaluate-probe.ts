@@ -1,0 +1,73 @@
+/** What the answer to one GET with the token means for those who will call the upstream. Pure. */
+import { readScopeRefusal } from '../../../exchange/scope-refusal.ts';
+import { readRateLimitSignal } from '../../../throttle/signals/rate-limit-signal.ts';
+import type { CheckFinding } from '../step-runner.ts';
+
+export interface ProbeResponseHead {
+  readonly status: number;
+  /** Several lines joined by a comma; undefined when there is none. The name in lower case. */
+  readonly field: (name: string) => string | undefined;
+}
+
+/** How the settings are called that matter here. */
+export interface ProbeSettingNames {
+  readonly address: string;
+  readonly audience: string;
+  readonly scope: string;
+}
+
+/** The `error` of a challenge (RFC 6750 §3.1). */
+const CHALLENGE_ERROR = /\berror\s*=\s*"?([\w-]{1,60})/i;
+
+/** @param wallNow epoch milliseconds */
+export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames, wallNow: number): CheckFinding {
+  const { status } = head;
+  const detail = `answered with ${status}${describeLimits(head, wallNow)}`;
+  if (status < 300) return { outcome: 'ok', detail };
+  if (status === 401) {
+    const error = CHALLENGE_ERROR.exec(head.field('www-authenticate') ?? '')?.[1];
+    const advice = `the upstream does not take this token: check ${names.audience} and ${names.scope} against what the partner says`;
+    return { outcome: 'fail', detail: error === undefined ? detail : `${detail} (${error})`, advice };
+  }
+  if (status === 403) return evaluateForbidden(head, detail, names);
+  if (status < 400) {
+    const advice = 'redirects are passed on to the application: see whether it follows them';
+    return { outcome: 'warn', detail, advice };
+  }
+  if (status === 404)
+    return {
+      outcome: 'warn',
+      detail,
+      advice: `the token was not refused; check the path of ${names.address} and of --probe`,
+    };
+  if (status === 429)
+    return { outcome: 'warn', detail, advice: 'the limit is reached at the first call: see who else uses this client' };
+  if (status >= 500)
+    return { outcome: 'fail', detail, advice: 'the upstream is in trouble: try again, then ask whoever runs it' };
+  return {
+    outcome: 'warn',
+    detail,
+    advice: 'the token was not refused; the upstream expects another request than this GET',
+  };
+}
+
+function evaluateForbidden(head: ProbeResponseHead, detail: string, names: ProbeSettingNames): CheckFinding {
+  const refusal = readScopeRefusal({
+    status: 403,
+    headers: ['www-authenticate', head.field('www-authenticate') ?? ''],
+  });
+  if (refusal === undefined) {
+    const advice = 'the token is known and may not do this: ask the partner which role or scope it takes';
+    return { outcome: 'fail', detail, advice };
+  }
+  const needed = refusal.needed === undefined ? '' : `: ${refusal.needed}`;
+  const advice = `ask for that scope in ${names.scope}, and have the partner grant it to the client`;
+  return { outcome: 'fail', detail: `${detail} (insufficient_scope${needed})`, advice };
+}
+
+/** The fields with which the upstream states its limits, as received. */
+function describeLimits({ status, field }: ProbeResponseHead, wallNow: number): string {
+  const { fields } = readRateLimitSignal(status, field, wallNow);
+  const stated = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+  return stated.length === 0 ? ', no rate limit stated' : `, limits stated: ${stated.join(', ')}`;
+}

@@ -1,0 +1,120 @@
+/**
+ * What the leader of a fleet believes of the quota that all share (pure): one learned pace, fed with the calls of every replica in
+ * the order in which they were made, as if one process had made them. Reports come late, so that it lives a little in the past; a
+ * refusal brings it up to the present at once. It grants nothing: what it believes is published.
+ */
+import type { PermitGrant } from '../pacing/permit-grant.ts';
+import type { ReportedCalls } from './call-report.ts';
+import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
+import type { LearnedLimit } from '../throttle.ts';
+
+/** What the fleet is to go by. */
+export interface FleetLimit {
+  /** Permits per second; Infinity while no limit is known. */
+  readonly rate: number;
+  readonly burst: number;
+}
+
+/** Of a window's limit: permits that may be saved up. A full window is seen too late to be waited for. */
+const WINDOW_BURST_SHARE = 0.02;
+/** Calls that took longer are told of later than they happened. */
+const MAX_REPORT_LAG_MS = 1_000;
+const MAX_PENDING_CALLS = 65_536;
+
+/** One learned pace for all. */
+export class FleetLimitLearner {
+  readonly #policy: LearnedRatePolicy;
+  #pendingCalls: ReportedCalls[] = [];
+  #lastAt = -Infinity;
+  #lastRefusedAt = -Infinity;
+  #longestTookMs = 0;
+  #serial = 0;
+  /** Of the limit as it is held, also while more is tried. */
+  #burst = 1;
+
+  constructor(options: LearnedRatePolicyOptions) {
+    // How many calls of other replicas are under way is not known to anyone.
+    const kinds = options.learning.kinds.filter((kind) => kind !== 'concurrency');
+    this.#policy = new LearnedRatePolicy({ ...options, learning: { ...options.learning, kinds } });
+  }
+
+  /** Calls of one replica, in whatever order. */
+  addCalls(calls: readonly ReportedCalls[]): void {
+    for (const call of calls) {
+      this.#pendingCalls.push(call);
+      this.#longestTookMs = Math.max(call.tookMs, this.#longestTookMs * 0.95);
+    }
+    if (this.#pendingCalls.length > MAX_PENDING_CALLS)
+      this.#pendingCalls.splice(0, this.#pendingCalls.length - MAX_PENDING_CALLS);
+  }
+
+  /** @param until all calls made before this have been heard of, but for those that are not answered yet */
+  ingest(until: number): void {
+    this.#pendingCalls.sort((one, other) => one.at - other.at);
+    const settledAt = until - Math.min(MAX_REPORT_LAG_MS, 2 * this.#longestTookMs);
+    const isUrgent = this.#pendingCalls.some(({ at, isRefused }) => isRefused && at <= until);
+    const end = this.#pendingCalls.findIndex(({ at }) => at > (isUrgent ? until : settledAt));
+    for (const calls of this.#pendingCalls.splice(0, end < 0 ? this.#pendingCalls.length : end))
+      this.#learnCalls(calls);
+    if (this.extraRate === 0) this.#burst = Math.max(1, this.#policy.burst);
+  }
+
+  /** What to publish. */
+  get limit(): FleetLimit {
+    const rate = this.#policy.confirmedRate;
+    const { kind, limit, windowMs } = this.#policy.learned(identity) ?? { kind: 'free' };
+    if (limit === undefined || windowMs === undefined || !kind.endsWith('window')) return { rate, burst: this.#burst };
+    const burst = Math.max(1, Math.floor(limit * WINDOW_BURST_SHARE));
+    // All saved up and a window's worth together stay below the limit.
+    const safe = Math.max(limit - burst, limit / 2) * (1000 / windowMs);
+    return { rate: Math.min(rate, safe), burst };
+  }
+
+  /** Permits per second beyond what is published, while a trial for more is under way. */
+  get extraRate(): number {
+    const { rate, confirmedRate } = this.#policy;
+    return Number.isFinite(rate) ? Math.max(0, rate - confirmedRate) : 0;
+  }
+
+  /** When the limit lets the next call through; past or -Infinity: now. */
+  openAt(now: number): number {
+    return this.#policy.openAt(now, true);
+  }
+
+  learned(wallAt: (at: number) => number): LearnedLimit | undefined {
+    return this.#policy.learned(wallAt);
+  }
+
+  snapshot(now: number): object | undefined {
+    return this.#policy.snapshot(now);
+  }
+
+  restore(now: number, snapshot: unknown, ageMs: number): void {
+    this.#policy.restore(now, snapshot, ageMs);
+  }
+
+  #learnCalls(calls: ReportedCalls): void {
+    for (let count = 0; count < calls.count; count++) this.#learnCall(calls);
+  }
+
+  #learnCall({ at: madeAt, tookMs, isRefused, isWaitedFor, isProbe }: ReportedCalls): void {
+    // One that comes too late for its place counts as made now.
+    const at = Math.max(madeAt, this.#lastAt);
+    this.#lastAt = at;
+    const { rate } = this.#policy;
+    const isProbeCall = this.#policy.recordGrant(at, isWaitedFor);
+    const common = { at, serial: ++this.#serial, epoch: 0, rate, isWaitedFor, isProbeCall, inFlight: 0 };
+    const grant: PermitGrant = { ...common, isPauseProbe: isProbe };
+    const answeredAt = at + tookMs;
+    if (!isRefused) this.#policy.recordAccepted(answeredAt, grant, madeAt > this.#lastRefusedAt);
+    else if (madeAt <= this.#lastRefusedAt && !isProbe) this.#policy.recordLateRefusal(answeredAt, grant);
+    else {
+      this.#lastRefusedAt = answeredAt;
+      this.#policy.recordRefused(answeredAt, grant);
+    }
+  }
+}
+
+function identity(at: number): number {
+  return at;
+}

@@ -1,0 +1,35 @@
+/** What a throttle shows of itself, read from its parts. Pure. */
+import type { PermitGate } from './pacing/permit-gate.ts';
+import type { FleetQuotaState, ThrottleState, ThrottleTerms } from './throttle.ts';
+import type { RequestQueue } from './queue/request-queue.ts';
+
+/** What there is to look at. */
+export interface ThrottleParts {
+  readonly gate: PermitGate;
+  readonly room: RequestQueue;
+  readonly terms: ThrottleTerms;
+  readonly fleet: FleetQuotaState | undefined;
+}
+
+/** @param wallAt turns a monotonic instant into epoch milliseconds */
+export function readThrottleState(
+  { gate, room, terms, fleet }: ThrottleParts,
+  now: number,
+  wallAt: (at: number) => number,
+): Omit<ThrottleState, 'route' | 'recentSignals'> {
+  return {
+    mode: terms.throttle.rate === 'auto' ? 'auto' : 'static',
+    rate: gate.rate,
+    pausedMs: gate.pausedMs(now),
+    queued: room.size,
+    queueMax: terms.queue.max,
+    queuedByPriority: room.sizesByPriority(),
+    readingBodies: room.readingCount,
+    stalledBodies: room.stalledCount,
+    inFlight: gate.inFlight,
+    streams: gate.streams,
+    inFlightLimit: gate.inFlightLimit,
+    learned: gate.learned(wallAt),
+    fleet,
+  };
+}

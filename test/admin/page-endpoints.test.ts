@@ -1,0 +1,56 @@
+/** What pages that are open are told, when they came at different moments. */
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { expect, it } from 'vitest';
+import { createPageEndpoints } from '../../src/admin/page-endpoints.ts';
+import { createActivityRecorder } from '../../src/admin/history/activity-recorder.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { unpaced, validToken } from './states.ts';
+
+interface Told {
+  readonly fragments: Readonly<Record<string, string>>;
+}
+
+/** What the page shows by now: all that it was told, the newest last. */
+class Page extends EventEmitter {
+  readonly socket = {};
+  readonly destroyed = false;
+  readonly writableLength = 0;
+  readonly shown: Record<string, string> = {};
+
+  write(text: string): boolean {
+    const data = /^data: (.*)$/m.exec(text)?.[1] ?? '';
+    Object.assign(this.shown, (JSON.parse(data) as Told).fragments);
+    return true;
+  }
+}
+
+it('a page that comes between two seconds shows the same as the others in the next', async () => {
+  let queued = 0;
+  let second = (): void => undefined;
+  const throttles = () => [{ ...unpaced, queued }];
+  const eachSecond = (run: () => void) => {
+    second = run;
+    return () => undefined;
+  };
+  const clock = { ...systemClock, now: () => 0, wallNow: () => 0 };
+  const watch = createActivityRecorder({ clock, throttles, runEverySecond: eachSecond });
+  watch.start();
+  const common = { version: '1.2.3', uptimeMs: 0, draining: false, fleet: undefined, scopeRefusals: [] };
+  const states = () => ({ ...common, tokens: [validToken], throttles: throttles(), configuration: undefined });
+  const door = createPageEndpoints({ readStatus: states, activity: watch, settings: () => undefined, clock });
+  const open = async (): Promise<Page> => {
+    const page = new Page();
+    (await door.events()).stream?.(page as unknown as ServerResponse);
+    return page;
+  };
+
+  const first = await open();
+  second();
+  queued = 7;
+  const other = await open();
+  expect(other.shown).not.toEqual(first.shown);
+  queued = 0;
+  second();
+  expect(other.shown).toEqual(first.shown);
+});

@@ -1,0 +1,37 @@
+/** What one answer of the upstream is taken to mean. */
+import { expect, test } from 'vitest';
+import { evaluateProbe } from '../../../../src/commands/check/evaluate/evaluate-probe.ts';
+
+const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE' };
+
+test.each([
+  [200, {}, 'ok', /^answered with 200, no rate limit stated$/, undefined],
+  [302, {}, 'warn', /302/, /redirects are passed on/],
+  [401, { 'www-authenticate': 'Bearer error="invalid_token"' }, 'fail', /\(invalid_token\)$/, /AUDIENCE and SCOPE/],
+  [401, {}, 'fail', /401, no rate limit stated$/, /AUDIENCE/],
+  [403, {}, 'fail', /403/, /role or scope/],
+  [
+    403,
+    { 'www-authenticate': 'Bearer error="insufficient_scope", scope="quotes.write"' },
+    'fail',
+    /\(insufficient_scope: quotes\.write\)$/,
+    /SCOPE/,
+  ],
+  [404, {}, 'warn', /404/, /BASE_URL/],
+  [405, {}, 'warn', /405/, /another request/],
+  [
+    429,
+    { 'retry-after': '7', 'x-ratelimit-limit': '10' },
+    'warn',
+    /retry-after: 7, x-ratelimit-limit: 10/,
+    /first call/,
+  ],
+  [503, {}, 'fail', /503/, /in trouble/],
+] as const)('%i %j: %s', (status, fields, outcome, detail, advice) => {
+  const field = (name: string): string | undefined => new Map(Object.entries(fields)).get(name);
+  const verdict = evaluateProbe({ status, field }, names, 0);
+  expect(verdict.outcome).toBe(outcome);
+  expect(verdict.detail).toMatch(detail);
+  if (advice === undefined) expect(verdict.advice).toBeUndefined();
+  else expect(verdict.advice).toMatch(advice);
+});

@@ -1,0 +1,106 @@
+/** What the answer to a token request is taken to mean. */
+import { describe, expect, test } from 'vitest';
+import {
+  evaluateTokenFailure,
+  evaluateLifetime,
+  evaluateScope,
+} from '../../../../src/commands/check/evaluate/evaluate-token.ts';
+import type { TokenCheckContext } from '../../../../src/commands/check/evaluate/evaluate-token.ts';
+
+const terms: TokenCheckContext = {
+  url: 'https://login.example/oauth/token',
+  nameSetting: (key) => `<${key}>`,
+  method: 'client_secret_basic',
+  isDiscovered: false,
+  head: { status: 401, contentType: 'application/json' },
+};
+
+describe('a refusal', () => {
+  test.each([
+    ['invalid_client', ['<auth.clientId>', '<auth.clientSecret>', '<auth.method>', '<auth.basicEncoding> form']],
+    ['invalid_scope', ['<auth.scope>', 'partner']],
+    ['invalid_target', ['<auth.resource>', '<auth.audience>']],
+    ['access_denied', ['<auth.audience>', 'partner']],
+    ['unauthorized_client', ['client_credentials', 'partner']],
+    ['unsupported_grant_type', ['<auth.url>', '<auth.tokenPath>']],
+    ['invalid_request', ['<auth.audience>', '<auth.extraParameters>', '<auth.basicEncoding> form']],
+    ['something_else', ['ask the partner']],
+  ])('%s points at what may be wrong', (error, words) => {
+    const detail = `login.example answered the token request with 401 and the error "${error}"`;
+    const verdict = evaluateTokenFailure({ kind: 'rejected', error, detail }, terms);
+    expect(verdict).toMatchObject({ outcome: 'fail', detail });
+    for (const word of words) expect(verdict.advice).toContain(word);
+  });
+
+  test.each([
+    ['private_key_jwt', '<auth.privateKeyFile>'],
+    ['tls_client_auth', '<auth.tlsCertificateFile>'],
+    ['client_secret_post', '<auth.clientSecret>'],
+  ])('of a client with %s names its proof', (method, setting) => {
+    const answer = { kind: 'rejected', error: 'invalid_client', detail: '' } as const;
+    const { advice } = evaluateTokenFailure(answer, { ...terms, method });
+    expect(advice).toContain(setting);
+    expect(advice).not.toContain('basicEncoding');
+  });
+});
+
+describe('an answer that is none of a token endpoint', () => {
+  const unavailable = { kind: 'unavailable', detail: 'the words of the endpoint' } as const;
+  test.each([
+    [404, 'application/json', /POST https:\/\/login\.example\/oauth\/token was answered with 404/, /<auth\.tokenPath>/],
+    [200, 'text/html; charset=utf-8', /a web page \(HTML\)/, /login page.*<auth\.url>/],
+    [503, 'text/html', /503 and a web page/, /maintenance page/],
+    [503, '', /the words of the endpoint/, /in trouble/],
+    [302, '', /the words of the endpoint/, /redirects are not followed/],
+    [429, '', /the words of the endpoint/, /limits token requests/],
+    [200, 'application/json', /the words of the endpoint/, /not as a token endpoint/],
+    [403, '', /the words of the endpoint/, /something in front of it/],
+  ])('%i %s', (status, contentType, detail, advice) => {
+    const verdict = evaluateTokenFailure(unavailable, { ...terms, head: { status, contentType } });
+    expect(verdict.outcome).toBe('fail');
+    expect(verdict.detail).toMatch(detail);
+    expect(verdict.advice).toMatch(advice);
+  });
+
+  test('and one that was found by its issuer points there', () => {
+    const verdict = evaluateTokenFailure(unavailable, {
+      ...terms,
+      isDiscovered: true,
+      head: { status: 404, contentType: '' },
+    });
+    expect(verdict.advice).toContain('<auth.issuer>');
+  });
+
+  test('no answer at all points back', () => {
+    expect(evaluateTokenFailure(unavailable, { ...terms, head: undefined }).advice).toContain(
+      'the steps before this one',
+    );
+  });
+});
+
+const granted = { kind: 'ok', value: 'the-token-itself', lifetimeMs: 3_600_000, scope: 'a b' } as const;
+
+test.each([
+  ['a b', 'a b', 'ok', 'granted: a b'],
+  [undefined, 'a b', 'ok', 'granted: a b'],
+  ['a b', undefined, 'ok', 'unknown'],
+  ['a c d', 'a b', 'fail', 'not granted: c d; granted: a b'],
+])('asked for %s, granted %s: %s', (asked, scope, outcome, words) => {
+  const verdict = evaluateScope(asked, { ...granted, scope }, terms.nameSetting);
+  expect(verdict.outcome).toBe(outcome);
+  expect(verdict.detail).toContain(words);
+  expect(verdict.advice?.includes('<auth.scope>')).toBe(outcome === 'fail' ? true : undefined);
+});
+
+test.each([
+  [59, 'warn', 'renewed after 44 s to 50 s'],
+  [60, 'ok', 'renewed after 45 s to 51 s'],
+  [3600, 'ok', 'valid for 3600 s (until 2027-01-01T01:00:00Z), renewed after 2700 s to 3060 s'],
+  [86_400, 'ok', 'valid for 86400 s'],
+  [86_401, 'warn', 'valid for 86401 s'],
+])('a life of %i s: %s', (seconds, outcome, words) => {
+  const verdict = evaluateLifetime({ ...granted, lifetimeMs: seconds * 1000 }, Date.UTC(2027, 0, 1));
+  expect(verdict.outcome).toBe(outcome);
+  expect(verdict.detail).toContain(words);
+  expect(verdict.advice === undefined).toBe(outcome === 'ok');
+});

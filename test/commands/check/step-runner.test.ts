@@ -1,0 +1,53 @@
+/** A walk of steps: what is thrown, stopped or late becomes what was found. */
+import { expect, test } from 'vitest';
+import { StepRunner } from '../../../src/commands/check/step-runner.ts';
+import type { StepResult } from '../../../src/commands/check/step-runner.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+function startWalk() {
+  const clock = new ManualClock();
+  const [stop, late] = [new AbortController(), new AbortController()];
+  const signal = AbortSignal.any([stop.signal, late.signal]);
+  return { clock, stop, late, walk: new StepRunner('upstream', { clock, stop: stop.signal, signal }) };
+}
+
+const never = (): Promise<StepResult<never>> => new Promise(() => undefined);
+
+test('a step tells its value, and how long it took', async () => {
+  const { walk, clock } = startWalk();
+  const value = await walk.run('dns', async () => {
+    await clock.advance(12);
+    return { outcome: 'ok', detail: 'found', value: 7 } as const;
+  });
+  expect(value).toBe(7);
+  expect(walk.steps).toEqual([{ step: 'dns', target: 'upstream', outcome: 'ok', ms: 12, detail: 'found' }]);
+});
+
+test('an error that nobody expects shows its code and not its message', async () => {
+  const { walk } = startWalk();
+  const error = Object.assign(new Error('the secret is 42'), { code: 'EODD' });
+  expect(await walk.run('tcp', () => Promise.reject(error))).toBeUndefined();
+  expect(walk.steps).toMatchObject([{ outcome: 'fail', detail: 'failed unexpectedly (EODD)' }]);
+});
+
+test('a person who interrupts ends the step under way and those behind it', async () => {
+  const { walk, stop } = startWalk();
+  const step = walk.run('tcp', never);
+  stop.abort();
+  await step;
+  await walk.run('tls', never);
+  expect(walk.steps).toMatchObject([
+    { step: 'tcp', outcome: 'skip', detail: 'interrupted' },
+    { step: 'tls', outcome: 'skip', detail: 'interrupted' },
+  ]);
+});
+
+test('the end of the time for the whole check is a fault of the step under way', async () => {
+  const { walk, late } = startWalk();
+  const step = walk.run('token', never);
+  late.abort();
+  await step;
+  expect(walk.steps).toMatchObject([
+    { step: 'token', outcome: 'fail', detail: expect.stringContaining('time') as string },
+  ]);
+});

@@ -1,0 +1,63 @@
+/** A check on a terminal: nothing is lost for the width, and nothing is wider than it need be. */
+import { describe, expect, test } from 'vitest';
+import {
+  formatStepForTerminal,
+  formatSummaryForTerminal,
+  wrapText,
+} from '../../../src/commands/check/terminal-report.ts';
+import type { CheckStep } from '../../../src/commands/check/step-runner.ts';
+import { paintNothing } from '../../../src/commands/paint.ts';
+
+const STEP: CheckStep = {
+  step: 'tcp',
+  target: 'token endpoint',
+  outcome: 'fail',
+  ms: 3.25,
+  detail: '127.0.0.1:1 refused the connection (ECONNREFUSED) after 3 ms',
+  advice: 'nothing listens there: check host and port in auth.url (SIDECAR_AUTH_URL), and that the service is up',
+};
+
+describe.each([[200], [100], [80], [40]])('at %i columns', (columns) => {
+  const lines = formatStepForTerminal(STEP, columns, paintNothing).trimEnd().split('\n');
+  test('no line is wider', () => {
+    expect(lines.filter((line) => line.length > Math.max(columns, 48))).toEqual([]);
+  });
+  test('every word is there, in order', () => {
+    const words = lines.join(' ').split(/ +/).join(' ');
+    expect(words).toContain(`✘ tcp token endpoint`);
+    expect(words).toContain(STEP.detail);
+    expect(words).toContain(`→ ${STEP.advice ?? ''}`);
+  });
+  test('advice begins a line of its own', () => {
+    expect(lines.filter((line) => /^ +→ nothing/.test(line))).toHaveLength(1);
+  });
+});
+
+test('a word that is wider than the room beside the columns has the width of the screen', () => {
+  const path = `/run/secrets/${'long-'.repeat(10)}name`;
+  const text = formatStepForTerminal({ ...STEP, detail: `${path}, mode 0600` }, 100, paintNothing);
+  expect(text).toContain(`\n    ${path}, mode 0600\n`);
+});
+
+test('a text cannot move the cursor', () => {
+  const nasty = '\u001b[2J\r\n';
+  expect(formatStepForTerminal({ ...STEP, detail: nasty, advice: nasty }, 100, paintNothing)).not.toMatch(
+    /[^\P{Cc}\n]/u,
+  );
+});
+
+test('the summary counts what there is', () => {
+  const steps = (['ok', 'ok', 'fail', 'skip'] as const).map((outcome): CheckStep => ({ ...STEP, outcome }));
+  expect(formatSummaryForTerminal(steps, paintNothing)).toBe('\n2 fine, 1 to mend, 1 skipped\n');
+  expect(formatSummaryForTerminal(steps.slice(0, 1), paintNothing)).toBe('\n1 fine\n');
+});
+
+test.each([
+  ['a b c', 3, ['a b', 'c']],
+  ['abcdef g', 3, ['abcdef', 'g']],
+  ['', 3, ['']],
+  ['abc def', 7, ['abc def']],
+  ['abc def', 6, ['abc', 'def']],
+])('%j in %i columns', (text, width, lines) => {
+  expect(wrapText(text, width)).toEqual(lines);
+});

@@ -1,0 +1,25 @@
+/** What a person has to type to call the program again. */
+import { expect, test } from 'vitest';
+import { findProgramCommand } from '../../../src/commands/init/program-command.ts';
+
+const BASE = { argv0: 'node', script: '/srv/app/dist/main.js', isBinary: false, folder: '/home/me', env: {} };
+
+test.each([
+  ['by npx', { env: { npm_command: 'exec' } }, 'npx bearer-sidecar'],
+  [
+    'by its name',
+    { script: '/usr/local/bin/bearer-sidecar', env: { PATH: '/usr/bin:/usr/local/bin' } },
+    'bearer-sidecar',
+  ],
+  [
+    'by a link that is not on the PATH',
+    { script: '/opt/it/bin/bearer-sidecar', env: { PATH: '/usr/bin' } },
+    'node /opt/it/bin/bearer-sidecar',
+  ],
+  ['by its file', {}, 'node /srv/app/dist/main.js'],
+  ['by its file below the present folder', { folder: '/srv/app' }, 'node dist/main.js'],
+  ['by its file, whose path has a blank', { script: '/srv/my app/main.js' }, "node '/srv/my app/main.js'"],
+  ['as the one-file binary', { isBinary: true, argv0: './bearer-sidecar-linux-x64' }, './bearer-sidecar-linux-x64'],
+])('called %s', (_, call, name) => {
+  expect(findProgramCommand({ ...BASE, ...call })).toBe(name);
+});

@@ -1,0 +1,90 @@
+/** A watch hears the story of each request once and in order, whatever becomes of it. */
+import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
+import { expect, it, onTestFinished } from 'vitest';
+import type { RequestTracer } from '../../src/exchange/request-tracer.ts';
+import { startProxy } from '../listener/proxy.ts';
+import { call } from '../support/calls.ts';
+import { closeServer, listenOnLoopback } from '../support/loopback.ts';
+
+async function open(answer: RequestListener) {
+  const upstream = createServer(answer);
+  const url = await listenOnLoopback(upstream);
+  onTestFinished(() => closeServer(upstream));
+  const heard: string[] = [];
+  const watch: RequestTracer = {
+    traceId: 'ab'.repeat(16),
+    startWait: (stage) => void heard.push(`wait ${stage}`),
+    endWait: () => void heard.push('waited'),
+    startAttempt: ({ method, path, baseUrl, headers }) => {
+      heard.push(`attempt ${method} ${baseUrl.origin === url ? path : baseUrl.origin}`);
+      return [...headers, 'x-from-watch', String(heard.length)];
+    },
+    endAttempt: (end) => void heard.push(end.kind),
+    responseHeaders: () => {
+      heard.push('answer');
+      return ['x-seen', 'yes'];
+    },
+    endRequest: ({ code, traceId }) => void heard.push(`ended ${String(code)} ${String(traceId === watch.traceId)}`),
+  };
+  const proxy = await startProxy(url, { startTracer: () => watch });
+  onTestFinished(() => proxy[Symbol.asyncDispose]());
+  return { heard, proxy };
+}
+
+it('one attempt: the fields are those of the watch, in both directions', async () => {
+  const { heard, proxy } = await open((request, response) => {
+    response.end(String(request.headers['x-from-watch']));
+  });
+  const answer = await call(`${proxy.url}/quotes?a=b`, { method: 'POST', body: '{}' });
+  await proxy.told(1);
+  expect(answer.headers['x-seen']).toBe('yes');
+  expect(answer.text).toMatch(/^\d+$/);
+  expect(heard.filter((line) => !line.startsWith('wait'))).toEqual([
+    'attempt POST /quotes?a=b',
+    'answer',
+    'relayed',
+    'ended 200 true',
+  ]);
+});
+
+it('a refused call, then an answer: each attempt ends before the next begins', async () => {
+  let asked = 0;
+  const { heard, proxy } = await open((_, response) => {
+    response.writeHead(++asked === 1 ? 429 : 200, { 'retry-after': '0' }).end();
+  });
+  expect((await call(`${proxy.url}/quotes`)).status).toBe(200);
+  await proxy.told(1);
+  const story = heard.slice(heard.indexOf('attempt GET /quotes'));
+  expect(story.filter((line) => line !== 'waited')).toEqual([
+    'attempt GET /quotes',
+    'held',
+    'attempt GET /quotes',
+    'answer',
+    'relayed',
+    'ended 200 true',
+  ]);
+});
+
+it('every wait that begins ends, with nothing between', async () => {
+  const { heard, proxy } = await open((_, response) => {
+    response.end();
+  });
+  await call(`${proxy.url}/quotes`, { method: 'POST', body: '{}' });
+  await proxy.told(1);
+  for (const [index, line] of heard.entries()) if (line.startsWith('wait ')) expect(heard[index + 1]).toBe('waited');
+});
+
+it('a reply of the sidecar itself has its fields too, a refusal at the door is told as well', async () => {
+  const { heard, proxy } = await open((_, response) => {
+    response.end();
+  });
+  proxy.tokens.stop();
+  const reply = await call(`${proxy.url}/quotes`);
+  expect([reply.status, reply.headers['x-seen']]).toEqual([503, 'yes']);
+  await proxy.told(1);
+  expect(heard).toEqual(['wait token', 'waited', 'answer', 'ended 503 true']);
+  await call(`${proxy.url}/quotes`, { headers: { host: 'evil.example' } });
+  await proxy.told(2);
+  expect(heard.slice(4)).toEqual(['ended 403 true']);
+});

@@ -1,0 +1,99 @@
+/** Fleets of throttles in virtual time, over the script as it is: what they learn together, and what they do without Redis. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { bucketLimiter, windowLimiter } from '../throttle/simulation.ts';
+import { startRedis } from '../support/redis.ts';
+import { FleetSimulation, SimulationClock, SimulatedRedis, type FleetSimulationOptions } from './fleet-simulation.ts';
+
+const QUOTA = 40;
+
+async function create(options: Omit<FleetSimulationOptions, 'redis' | 'clock' | 'offered'>) {
+  const server = await startRedis();
+  const clock = new SimulationClock();
+  const redis = await SimulatedRedis.open(server.url, clock);
+  const world = new FleetSimulation({ ...options, redis, clock, offered: QUOTA * 1.5 });
+  onTestFinished(() => {
+    world.stop();
+    redis.close();
+  });
+  return { world, clock, redis };
+}
+
+describe.each([
+  ['a bucket of 20 that refills at 40/s', () => bucketLimiter(QUOTA, 20)],
+  ['400 in 10 s', () => windowLimiter(QUOTA * 10, 10_000, false)],
+])('%s', (_, limiter) => {
+  test.each([1, 4, 16])('is kept to by %i replicas, evenly and for few commands', async (replicas) => {
+    const { world, clock, redis } = await create({ replicas, limiter: limiter() });
+    await clock.runUntil(40_000);
+    const { commands } = redis;
+    await clock.runUntil(120_000);
+    const { accepted, refusedShare, jain } = world.count(40_000, 120_000);
+    expect(accepted / (80 * QUOTA)).toBeGreaterThan(0.93);
+    expect(refusedShare).toBeLessThan(0.008);
+    expect(jain).toBeGreaterThan(0.975);
+    expect((redis.commands - commands) / accepted).toBeLessThan(0.27);
+    expect(world.failed).toBe(0);
+  });
+});
+
+test('without being pushed the news, a fleet finds out by asking', async () => {
+  const { world, clock, redis } = await create({ replicas: 4, limiter: bucketLimiter(QUOTA, 20) });
+  redis.dropsUpdates = true;
+  await clock.runUntil(60_000);
+  const { accepted, refusedShare } = world.count(20_000, 60_000);
+  expect(accepted / (40 * QUOTA)).toBeGreaterThan(0.65);
+  expect(refusedShare).toBeLessThan(0.05);
+});
+
+test('a leader that dies is followed by another, and what was learned stays', async () => {
+  const { world, clock } = await create({ replicas: 4, limiter: bucketLimiter(QUOTA, 20) });
+  await clock.runUntil(20_000);
+  const leader = world.throttles.findIndex((one) => one.state().fleet?.isLeader);
+  world.stopReplica(leader);
+  await clock.runUntil(25_000);
+  const next = world.throttles.findIndex((one, index) => index !== leader && one.state().fleet?.isLeader === true);
+  expect(next).toBeGreaterThanOrEqual(0);
+  expect(world.throttles[next]?.state().fleet?.rate).toBeGreaterThan(20);
+  await clock.runUntil(60_000);
+  expect(world.count(25_000, 60_000).refusedShare).toBeLessThan(0.03);
+});
+
+describe('Redis killed for 30 s under load', () => {
+  test('a configured rate is never exceeded, and is whole again at once', async () => {
+    const { world, clock, redis } = await create({
+      replicas: 4,
+      limiter: () => ({ accepted: true }),
+      rate: QUOTA,
+      burst: 5,
+    });
+    await clock.runUntil(20_000);
+    redis.crash();
+    await clock.runUntil(50_000);
+    await redis.restart(3000);
+    await clock.runUntil(80_000);
+    // 4: each replica's own burst of one, while they are apart. 1: jitter on the way.
+    expect(world.largestBurst(QUOTA)).toBeLessThanOrEqual(5 + 4 + 1);
+    expect(world.count(25_000, 50_000).sent / (25 * QUOTA)).toBeGreaterThan(0.97);
+    expect(world.count(55_000, 80_000).sent / (25 * QUOTA)).toBeGreaterThan(0.97);
+    expect(world.failed).toBe(0);
+  });
+
+  test.each([
+    ['a bucket', bucketLimiter(QUOTA, 20)],
+    ['a window', windowLimiter(QUOTA * 10, 10_000, false)],
+  ])('%s that was learned is kept to', async (_, limiter) => {
+    const { world, clock, redis } = await create({ replicas: 16, limiter });
+    await clock.runUntil(40_000);
+    redis.crash();
+    await clock.runUntil(70_000);
+    const apart = world.count(40_000, 70_000);
+    expect(apart.refusedShare).toBeLessThan(0.01);
+    expect(apart.accepted / (30 * QUOTA)).toBeGreaterThan(0.8);
+    await redis.restart(3000);
+    await clock.runUntil(75_000);
+    expect(world.throttles.map((one) => one.state().fleet?.state)).toEqual(Array(16).fill('joined'));
+    await clock.runUntil(100_000);
+    expect(world.count(70_000, 100_000).refusedShare).toBeLessThan(0.02);
+    expect(world.failed).toBe(0);
+  });
+});

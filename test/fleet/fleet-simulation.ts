@@ -1,0 +1,319 @@
+/**
+ * A fleet of throttles in virtual time before one limiter, sharing their quota by the script as it is, in a real Redis whose clock is
+ * handed in. An exchange takes a virtual moment, and virtual time stands still while Redis works.
+ */
+import { createClient } from '@redis/client';
+import type { Cancel, Clock } from '../../src/platform/clock.ts';
+import { parseReply } from '../../src/fleet/redis-quota-store.ts';
+import { buildExchangeScript } from '../../src/fleet/quota-script.ts';
+import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
+import { ExpiryHeap, type ExpiryEntry } from '../../src/throttle/queue/expiry-heap.ts';
+import type { QuotaStore, QuotaListener, QuotaUpdate, QuotaRequest } from '../../src/throttle/fleet/quota-store.ts';
+import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
+import type { Permit, Throttle } from '../../src/throttle/throttle.ts';
+import { seeded, type Limiter } from '../throttle/simulation.ts';
+
+const WALL = Date.UTC(2026, 10, 1);
+const EXCHANGE_MS = 1;
+
+class Timer implements ExpiryEntry {
+  expiryHeapIndex = -1;
+  readonly expiresAt: number;
+  readonly run: () => void;
+
+  constructor(at: number, run: () => void) {
+    this.expiresAt = at;
+    this.run = run;
+  }
+}
+
+/** Steps from timer to timer, and waits for real work in between. */
+export class SimulationClock implements Clock {
+  #now = 0;
+  readonly #timers = new ExpiryHeap<Timer>();
+  readonly #work = new Set<Promise<unknown>>();
+
+  now(): number {
+    return this.#now;
+  }
+
+  wallNow(): number {
+    return this.#now + WALL;
+  }
+
+  after(delayMs: number, run: () => void): Cancel {
+    return this.exactlyAt(this.#now + Math.max(0, delayMs), run);
+  }
+
+  exactlyAt(at: number, run: () => void): Cancel {
+    const timer = new Timer(Math.max(at, this.#now), run);
+    this.#timers.add(timer);
+    return () => this.#timers.remove(timer);
+  }
+
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => void this.after(delayMs, resolve));
+  }
+
+  /** Virtual time waits for this. */
+  async hold<T>(work: Promise<T>): Promise<T> {
+    this.#work.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#work.delete(work);
+    }
+  }
+
+  async runUntil(at: number): Promise<void> {
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.#work.size > 0) {
+        await Promise.allSettled(this.#work);
+        continue;
+      }
+      const timer = this.#timers.earliest;
+      if (timer === undefined || timer.expiresAt > at) break;
+      this.#timers.remove(timer);
+      this.#now = timer.expiresAt;
+      timer.run();
+    }
+    this.#now = at;
+  }
+}
+
+/** A Redis with the script, whose clock is the world's and is `skewMs` ahead of it. */
+export class SimulatedRedis {
+  readonly #client: Awaited<ReturnType<typeof connect>>;
+  readonly #clock: SimulationClock;
+  readonly #source = buildExchangeScript('local now = tonumber(ARGV[12])');
+  readonly #listeners = new Set<QuotaListener>();
+  readonly #disconnected = new Set<QuotaStore>();
+  #lastUpdate = '';
+  isDown = false;
+  #generation = 0;
+  dropsUpdates = false;
+  commands = 0;
+
+  private constructor(client: Awaited<ReturnType<typeof connect>>, clock: SimulationClock) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  static async open(url: string, clock: SimulationClock): Promise<SimulatedRedis> {
+    return new SimulatedRedis(await connect(url), clock);
+  }
+
+  /** One replica's door to it. */
+  createStore(key: string): QuotaStore {
+    const board: QuotaStore = {
+      exchange: async (request) => {
+        if (this.isDown || this.#disconnected.has(board)) return undefined;
+        this.commands++;
+        await this.#clock.sleep(EXCHANGE_MS / 2);
+        const life = this.#generation;
+        const reply = await this.run(key, request);
+        await this.#clock.sleep(EXCHANGE_MS / 2);
+        // Who was asked before the end does not answer after it.
+        return life === this.#generation ? reply : undefined;
+      },
+      listen: (hearer) => {
+        this.#listeners.add(hearer);
+        this.#clock.after(1, () => hearer.onConnected());
+      },
+    };
+    return board;
+  }
+
+  /** Nothing that this one asks arrives any more. */
+  disconnect(board: QuotaStore | undefined): void {
+    if (board !== undefined) this.#disconnected.add(board);
+  }
+
+  async run(key: string, request: QuotaRequest, now = this.#clock.wallNow()) {
+    const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version } = request;
+    const told = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
+    const args = [
+      id,
+      want,
+      activity,
+      fixed?.rate ?? '',
+      fixed?.burst ?? '',
+      knownReplicas,
+      calls,
+      refusal?.at ?? '',
+      refusal?.statedWaitMs ?? '',
+    ];
+    const rest = [...args, told === undefined ? '' : JSON.stringify(told), version, now].map(String);
+    const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', this.#source, '1', key, ...rest]));
+    const reply = parseReply(raw as unknown as unknown[]);
+    if (reply !== undefined) this.#pushUpdate(key, reply);
+    return reply;
+  }
+
+  /** SIGKILL, as the replicas see it. */
+  crash(): void {
+    this.isDown = true;
+    this.#generation++;
+    for (const hearer of this.#listeners) hearer.onDisconnected();
+  }
+
+  /** Back, with nothing in it; the replicas join one after the other. */
+  async restart(spreadMs: number): Promise<void> {
+    await this.#clock.hold(this.#client.sendCommand(['FLUSHALL']));
+    this.isDown = false;
+    let delayMs = 0;
+    for (const hearer of this.#listeners) {
+      this.#clock.after(delayMs, () => hearer.onConnected());
+      delayMs += spreadMs / this.#listeners.size;
+    }
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  /** What the script publishes when it has news. */
+  #pushUpdate(key: string, { epoch, isFleetPaused, pausedUntil, rate, burst }: QuotaUpdate): void {
+    const news = { epoch, isFleetPaused, pausedUntil, rate, burst };
+    const text = key + JSON.stringify([epoch, isFleetPaused, pausedUntil, rate === Infinity ? 0 : rate, burst]);
+    if (text === this.#lastUpdate || this.dropsUpdates) return;
+    this.#lastUpdate = text;
+    for (const hearer of this.#listeners)
+      this.#clock.after(EXCHANGE_MS, () => {
+        if (!this.isDown) hearer.onUpdate(news);
+      });
+  }
+}
+
+async function connect(url: string) {
+  const client = createClient({ url, RESP: 2, socket: { reconnectStrategy: false } });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+export interface FleetSimulationOptions {
+  readonly redis: SimulatedRedis;
+  readonly clock: SimulationClock;
+  readonly replicas: number;
+  readonly limiter: Limiter;
+  /** Calls per second offered to all together. */
+  readonly offered: number;
+  readonly rate?: number | 'auto';
+  readonly burst?: number;
+  readonly seed?: number;
+  readonly key?: string;
+  /** Default: they share over Redis. */
+  readonly isAlone?: boolean;
+}
+
+export interface LimiterArrival {
+  readonly at: number;
+  readonly replica: number;
+  readonly accepted: boolean;
+}
+
+export class FleetSimulation {
+  readonly throttles: readonly Throttle[];
+  /** Every arrival at the limiter. */
+  readonly arrivals: LimiterArrival[] = [];
+  failed = 0;
+  readonly #options: FleetSimulationOptions;
+  readonly #stores: readonly QuotaStore[];
+  readonly #stoppedReplicas = new Set<number>();
+  #isStopped = false;
+
+  constructor(options: FleetSimulationOptions) {
+    const { redis, clock, replicas, rate = 'auto', burst = 1, seed = 1, key = 'quota' } = options;
+    this.#options = options;
+    const random = seeded(seed);
+    this.#stores = Array.from({ length: replicas }, () => redis.createStore(key));
+    this.throttles = this.#stores.map((board, index) =>
+      createThrottle({
+        route: 'default',
+        throttle: { rate, burst, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 },
+        // Whatever is offered beyond the quota waits.
+        queue: { max: 100_000, timeoutMs: 1_000_000 },
+        clock,
+        random,
+        observe: () => undefined,
+        fleet: options.isAlone === true ? undefined : { board, id: `replica-${String(index).padStart(2, '0')}` },
+      }),
+    );
+    for (let index = 0; index < replicas; index++) this.#offer(index, random);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const throttle of this.throttles) throttle.shutDown();
+  }
+
+  /** One replica is gone: it asks for nothing and calls no more. */
+  stopReplica(index: number): void {
+    this.#stoppedReplicas.add(index);
+    this.#options.redis.disconnect(this.#stores[index]);
+  }
+
+  /** The most by which arrivals were ever ahead of a rate: a burst, when it is kept. */
+  largestBurst(perSecond: number): number {
+    let debt = 0;
+    let last = -Infinity;
+    let largest = 0;
+    for (const { at } of this.arrivals) {
+      debt = Math.max(0, debt - ((at - last) * perSecond) / 1000) + 1;
+      last = at;
+      largest = Math.max(largest, debt);
+    }
+    return largest;
+  }
+
+  /** Calls between two instants. */
+  count(from: number, to: number) {
+    const within = this.arrivals.filter(({ at }) => at >= from && at < to);
+    const accepted = within.filter((one) => one.accepted);
+    const each = this.throttles.map((_, index) => accepted.filter(({ replica }) => replica === index).length);
+    const sum = each.reduce((total, one) => total + one, 0);
+    const squares = each.reduce((total, one) => total + one * one, 0);
+    return {
+      sent: within.length,
+      accepted: accepted.length,
+      refused: within.length - accepted.length,
+      refusedShare: (within.length - accepted.length) / Math.max(1, within.length),
+      jain: (sum * sum) / (each.length * Math.max(1, squares)),
+      each,
+    };
+  }
+
+  #offer(index: number, random: () => number): void {
+    const { clock, offered, replicas } = this.#options;
+    const next = (): void => {
+      if (this.#isStopped) return;
+      if (!this.#stoppedReplicas.has(index)) void this.#call(index, random);
+      clock.after((-Math.log(1 - random()) * 1000 * replicas) / offered, next);
+    };
+    clock.after(random() * 100, next);
+  }
+
+  async #call(index: number, random: () => number): Promise<void> {
+    const { clock, limiter } = this.#options;
+    const attempt = async (permit: Permit): Promise<boolean> => {
+      await clock.sleep(2 + random() * 3);
+      const { accepted, fields } = limiter(clock.now());
+      this.arrivals.push({ at: clock.now(), replica: index, accepted });
+      await clock.sleep(2 + random() * 3);
+      const signal = readRateLimitSignal(429, (name) => fields?.[name], clock.wallNow());
+      permit.report(accepted ? { kind: 'accepted' } : { kind: 'rate-limited', signal });
+      permit.release();
+      return accepted;
+    };
+    try {
+      const ticket = this.throttles[index]!.enter(clock.now() + 1_000_000);
+      await ticket.waitForAdmission();
+      while (!(await attempt(await ticket.waitForPermit())));
+      ticket.leave();
+    } catch {
+      this.failed++;
+    }
+  }
+}

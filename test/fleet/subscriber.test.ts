@@ -1,0 +1,84 @@
+/** What is published is heard; a server that lets nobody listen is told of, once. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/platform/clock.ts';
+import { Subscriber } from '../../src/fleet/subscriber.ts';
+import { RedisFault } from '../../src/fleet/redis-fault.ts';
+import { openRedisConnection } from '../../src/fleet/redis-connection.ts';
+import type { RedisConnection } from '../../src/fleet/redis-connection.ts';
+import type { SidecarEvent } from '../../src/telemetry/events.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { startRedis } from '../support/redis.ts';
+import { waitUntil } from '../support/until.ts';
+
+const WARNING = {
+  kind: 'warning',
+  message: expect.stringMatching(/^Redis refuses SUBSCRIBE \(NOPERM\): /) as string,
+};
+
+function createSubscriber(open: () => Promise<RedisConnection>, clock = new ManualClock()) {
+  const events: SidecarEvent[] = [];
+  const heard: string[] = [];
+  const ear = new Subscriber({ open, clock, random: () => 0, observe: (event) => events.push(event) });
+  onTestFinished(() => ear.close());
+  ear.subscribe('bearer-sidecar:a', (message) => heard.push(message));
+  ear.subscribe('bearer-sidecar:b', (message) => heard.push(message));
+  ear.start();
+  return { ear, events, heard, clock };
+}
+
+/** A connection on which every SUBSCRIBE fails like this; `break` ends it. */
+function openRefusingServer(fault: RedisFault) {
+  const ends: (() => void)[] = [];
+  const open = (): Promise<RedisConnection> => {
+    const { promise: ended, resolve } = Promise.withResolvers<RedisFault>();
+    ends.push(() => resolve(new RedisFault('cut the connection (ECONNRESET)')));
+    return Promise.resolve({
+      send: () => Promise.resolve([]),
+      subscribe: () => Promise.reject(fault),
+      ended,
+      destroy: () => undefined,
+    });
+  };
+  return { open, ends };
+}
+
+describe('a refused SUBSCRIBE', () => {
+  test('is told once, for however many channels and connections', async () => {
+    const { open, ends } = openRefusingServer(new RedisFault('does not permit it (NOPERM)', 'NOPERM'));
+    const { events, clock } = createSubscriber(open);
+    await clock.advance(0);
+    expect(events).toEqual([WARNING]);
+    ends[0]?.();
+    await clock.advance(10_000);
+    expect(ends).toHaveLength(2);
+    expect(events).toEqual([WARNING]);
+  });
+
+  test('by a connection that ended meanwhile is none', async () => {
+    const { open } = openRefusingServer(new RedisFault('closed the connection'));
+    const { events, clock } = createSubscriber(open);
+    await clock.advance(0);
+    expect(events).toEqual([]);
+  });
+
+  test('of a real Redis is one', async () => {
+    const rights = ['~bearer-sidecar:*', '+@all', '-subscribe', '&bearer-sidecar:*'];
+    const redis = await startRedis({ args: ['--user', 'sidecar', 'on', '>sesame', ...rights] });
+    const url = `redis://sidecar:sesame@127.0.0.1:${redis.port}`;
+    const { events } = createSubscriber(() =>
+      openRedisConnection({ url, caFile: undefined, timeoutMs: 15_000, clock: systemClock }),
+    );
+    await waitUntil(() => events.length > 0, 'it was told of');
+    expect(events).toEqual([WARNING]);
+  });
+});
+
+test('where it is permitted, what is published is heard, and nothing is told', async () => {
+  const redis = await startRedis();
+  const open = () => openRedisConnection({ url: redis.url, caFile: undefined, timeoutMs: 15_000, clock: systemClock });
+  const { events, heard } = createSubscriber(open);
+  const isThere = async () => (await redis.command('PUBLISH', 'bearer-sidecar:b', 'news')) === 1;
+  await waitUntil(isThere, 'somebody listens');
+  await waitUntil(() => heard.length > 0, 'it was heard');
+  expect([heard, events]).toEqual([['news'], []]);
+});

@@ -1,0 +1,90 @@
+/** What a replica tells of its calls, and what is read of it. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  CallCollector,
+  decodeCalls,
+  encodeCalls,
+  type ReportedCalls,
+} from '../../../src/throttle/fleet/call-report.ts';
+
+const call = (at: number, traits: Partial<ReportedCalls> = {}): ReportedCalls => ({
+  at,
+  count: 1,
+  tookMs: 5,
+  isRefused: false,
+  isWaitedFor: false,
+  isProbe: false,
+  ...traits,
+});
+
+const countOf = (calls: readonly ReportedCalls[]): number => calls.reduce((total, { count }) => total + count, 0);
+
+const same = (at: number): number => at;
+
+describe('a report', () => {
+  test('is read as it was written, by the clock in between', () => {
+    const calls = [call(10), call(20, { isRefused: true }), call(30, { isWaitedFor: true, isProbe: true, count: 7 })];
+    const text = encodeCalls(calls, (at) => at + 1_790_000_000_000);
+    expect(decodeCalls(text, (at) => at - 1_790_000_000_000)).toEqual(calls);
+  });
+
+  test('is bounded, and none of the last seconds is lost: near calls become one, refused ones apart from the rest', () => {
+    const at = fc.integer({ min: 0, max: 9000 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(at, fc.integer({ min: 0, max: 99 })), { maxLength: 3000 }), (made) => {
+        const report = new CallCollector();
+        for (const [at, chance] of made) report.add(call(at, { isRefused: chance === 0 }));
+        const told = report.take(-Infinity);
+        const refused = made.filter(([, chance]) => chance === 0).length;
+        expect(countOf(told)).toBe(made.length);
+        expect(countOf(told.filter(({ isRefused }) => isRefused))).toBe(refused);
+        expect(told.length).toBeLessThanOrEqual(65 + 2 * Math.min(65, refused));
+        expect(report.size).toBe(0);
+      }),
+    );
+  });
+
+  test.each([
+    ['one after the other', (nth: number) => call(nth * 20, { isRefused: true })],
+    ['all at once', () => call(7, { isRefused: true })],
+    ['the later ones answered first', (nth: number) => call(9000 - nth, { isRefused: true })],
+    ['each a probe', (nth: number) => call(nth * 500, { isRefused: true, isProbe: true })],
+    ['every other one', (nth: number) => call(nth, { isRefused: nth % 2 === 0 })],
+    ['probes among them', (nth: number) => call(nth, { isRefused: nth % 3 > 0, isProbe: nth % 3 === 1 })],
+  ])('keeps no more of 20 000 refusals that nobody asks for, %s', (_, make) => {
+    const report = new CallCollector();
+    let most = 0;
+    for (let nth = 0; nth < 20_000; nth++) {
+      report.add(make(nth));
+      most = Math.max(most, report.size);
+    }
+    expect(most).toBeLessThanOrEqual(1024);
+    const told = report.take(-Infinity);
+    expect(told.length).toBeLessThanOrEqual(325);
+    expect(encodeCalls(told, (at) => at + 1_790_000_000_000).length).toBeLessThan(10_000);
+  });
+
+  test('has the last second as it was, however long nobody asked', () => {
+    const report = new CallCollector();
+    for (let nth = 0; nth < 20_000; nth++) report.add(call(nth * 300, { isRefused: true, isProbe: true }));
+    const [last, probe] = [19_999 * 300, { isRefused: true, isProbe: true }];
+    expect(report.take(last - 1000)).toEqual([900, 600, 300, 0].map((ago) => call(last - ago, probe)));
+  });
+
+  test('leaves out what is too old, and knows when the last refused call was made', () => {
+    const report = new CallCollector();
+    report.add(call(10));
+    report.add(call(2000, { isRefused: true }));
+    expect(report.lastRefusedAt).toBe(2000);
+    expect(report.take(1000).map(({ at }) => at)).toEqual([2000]);
+    expect(report.lastRefusedAt).toBeUndefined();
+  });
+
+  test.each(['', ';;', 'x y z;', '1 2;', '1 -5 3 0;', 'NaN 1 1 0;', '1 1 -1 0;', '1 1 1 0.5;', '1 1e9 0 0;'])(
+    'that is none is passed over: %j',
+    (text) => {
+      expect(decodeCalls(`${text}5 1 2 1;`, same)).toEqual([call(5, { tookMs: 2, isRefused: true })]);
+    },
+  );
+});

@@ -1,0 +1,101 @@
+/** Which fields pass in each direction, and that a client can neither keep nor remove what is the sidecar's. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { corsHeaders, filterRequestHeaders, rewriteResponseHeaders } from '../../src/upstream/headers.ts';
+
+const CONNECTION_SPECIFIC = [
+  'Connection',
+  'Proxy-Connection',
+  'Keep-Alive',
+  'TE',
+  'Trailer',
+  'Transfer-Encoding',
+  'Upgrade',
+];
+const OWN = ['Content-Length', 'Expect', 'Host', 'Authorization', 'Proxy-Authorization', 'HTTP2-Settings'];
+const same = (value: string): string => value;
+
+describe('a request', () => {
+  it.each([...CONNECTION_SPECIFIC, ...OWN, 'X-Sidecar-Timeout-Ms', 'x-sidecar-anything', 'X-Key'])(
+    'loses %s in every case and with underscores',
+    (name) => {
+      for (const spelling of [name, name.toLowerCase(), name.toUpperCase(), name.replaceAll('-', '_')]) {
+        const { headers } = filterRequestHeaders(['A', '1', spelling, 'x', 'B', '2'], 'x-key');
+        expect(headers).toEqual(['A', '1', 'B', '2']);
+      }
+    },
+  );
+
+  it('loses a required header whose configured name has an underscore', () => {
+    for (const spelling of ['x_key', 'X_Key', 'x-key']) {
+      expect(filterRequestHeaders([spelling, 'secret', 'A', '1'], 'x_key').headers).toEqual(['A', '1']);
+    }
+  });
+
+  it('loses what Connection names, in several fields, with spaces, empty members and underscores', () => {
+    const raw = ['Connection', 'X-A, ,x_b', 'x-a', '1', 'X-B', '2', 'connection', '\tX-C ', 'x_c', '3', 'X-D', '4'];
+    expect(filterRequestHeaders(raw, undefined).headers).toEqual(['X-D', '4']);
+  });
+
+  it('cannot have a default taken for its own by naming it in Connection', () => {
+    const raw = ['Connection', 'authorization, content-type, idempotency-key, host, content-length'];
+    const body = ['Content-Type', 'text/xml', 'Idempotency-Key', 'k', 'Authorization', 'Basic x', 'Accept', '*/*'];
+    expect(filterRequestHeaders([...raw, ...body], undefined)).toEqual({
+      fields: ['Accept', '*/*'],
+      hadAuthorization: true,
+      hasContentType: false,
+      hasIdempotencyKey: false,
+    });
+  });
+
+  it('tells what it had', () => {
+    expect(filterRequestHeaders(['content-TYPE', 'a/b', 'IDEMPOTENCY-key', '1'], undefined)).toMatchObject({
+      hadAuthorization: false,
+      hasContentType: true,
+      hasIdempotencyKey: true,
+    });
+  });
+
+  it('keeps everything else in order, in its case, with its repetitions', () => {
+    const name = fc.constantFrom('Accept', 'x-a', 'X-A', 'Cookie', 'x_under', 'Via', 'X-Forwarded-For', 'Origin');
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, fc.string())), (pairs) => {
+        expect(filterRequestHeaders(pairs.flat(), 'x-key').headers).toEqual(pairs.flat());
+      }),
+    );
+  });
+});
+
+describe('an answer', () => {
+  it.each(CONNECTION_SPECIFIC)('loses %s', (name) => {
+    expect(rewriteResponseHeaders(['A', '1', name, 'x'], same, undefined)).toEqual(['A', '1']);
+    expect(rewriteResponseHeaders([name.toLowerCase(), 'x', 'A', '1'], same, undefined)).toEqual(['A', '1']);
+  });
+
+  it('loses what Connection names', () => {
+    const raw = ['X-Hop', '1', 'Connection', 'close, x-HOP', 'Content-Length', '3'];
+    expect(rewriteResponseHeaders(raw, same, undefined)).toEqual(['Content-Length', '3']);
+  });
+
+  it('keeps repeated fields apart, in order and in their case', () => {
+    const raw = ['Set-Cookie', 'a=1, x', 'set-cookie', 'b=2', 'WWW-Authenticate', 'Bearer', 'SET-COOKIE', 'c=3'];
+    expect(rewriteResponseHeaders(raw, same, undefined)).toEqual(raw);
+  });
+
+  it('has its Location rewritten, and nothing else', () => {
+    const raw = ['LOCATION', '/v1/a', 'Content-Location', '/v1/a'];
+    expect(rewriteResponseHeaders(raw, (value) => value.slice(3), undefined)).toEqual([
+      'LOCATION',
+      '/a',
+      'Content-Location',
+      '/v1/a',
+    ]);
+  });
+
+  it('for an allowed page carries the sidecar’s CORS fields in place of the upstream’s', () => {
+    const raw = ['Access-Control-Allow-Origin', '*', 'access-control-allow-credentials', 'true', 'Vary', 'Accept'];
+    const origin = 'http://localhost:3000';
+    expect(rewriteResponseHeaders(raw, same, origin)).toEqual(['Vary', 'Accept', ...corsHeaders(origin)]);
+    expect(rewriteResponseHeaders(raw, same, undefined)).toEqual(raw);
+  });
+});
