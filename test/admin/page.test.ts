@@ -195,10 +195,10 @@ it('a handler that nobody asks for the page has loaded nothing of it', async () 
     import { registerHooks } from 'node:module';
     const seen = [];
     registerHooks({ load: (url, context, next) => (seen.push(url), next(url, context)) });
-    await import('./src/sidecar.ts');
+    await import('./src/sidecar/sidecar.ts');
     console.log(JSON.stringify(seen.filter((url) => /admin|uplot/.test(url))));`;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
   const seen = JSON.parse(stdout) as string[];
-  expect(seen.some((url) => url.endsWith('/admin/watch.ts'))).toBe(true);
+  expect(seen.some((url) => url.endsWith('/admin/history/activity-recorder.ts'))).toBe(true);
   expect(seen.filter((url) => /admin\/page\/|uplot/i.test(url))).toEqual([]);
 });

@@ -29,10 +29,7 @@ export function openTunnel(
   const authority = formatAuthority(destination);
   const { host, port } = getHostAndPort(url);
   const terms = {
-    method: 'CONNECT',
-    host,
-    port,
-    path: authority,
+    ...{ method: 'CONNECT', host, port, path: authority },
     headers: buildConnectHeaders(url, authority),
     agent: false,
     insecureHTTPParser: false,

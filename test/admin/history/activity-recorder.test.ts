@@ -51,9 +51,9 @@ describe('the watch', () => {
 
   it('keeps no process that has nothing else to do', async () => {
     const script = `
-      import { createWatch } from './src/admin/watch.ts';
+      import { createActivityRecorder } from './src/admin/history/activity-recorder.ts';
       import { systemClock } from './src/platform/clock.ts';
-      createWatch({ clock: systemClock, throttles: () => [] }).start();
+      createActivityRecorder({ clock: systemClock, throttles: () => [] }).start();
       console.log('started');`;
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
     expect(stdout).toBe('started\n');

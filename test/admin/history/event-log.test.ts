@@ -35,7 +35,7 @@ describe('the list', () => {
       ['Alone, without the fleet: a', 2],
       ['Alone, without the fleet: b', 1],
     ]);
-    expect(happenings.read()[0]).toMatchObject({ firstWallAt: 1000, wallAt: 1020 });
+    expect(happenings.read()[0]).toMatchObject({ firstWallAt: 1000, lastWallAt: 1020 });
     tell(lost('a'), 60_001);
     expect(list().map(([, count]) => count)).toEqual([1, 2, 1]);
   });
