@@ -5,6 +5,7 @@
 import { defineConfig } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 import { PURE_FILES } from './tools/layers/pure-files.ts';
+import { refusedWords } from './tools/lint/refused-words.ts';
 
 const IMPURE_GLOBALS = [
   'setTimeout',
@@ -57,7 +58,9 @@ export default defineConfig(
   },
   {
     files: ['src/**/*.ts'],
+    plugins: { glossary: { rules: { 'refused-words': refusedWords } } },
     rules: {
+      'glossary/refused-words': process.env.GLOSSARY === undefined ? 'off' : 'error',
       'no-console': 'error',
       'max-lines': ['error', { max: 400 }],
       'max-lines-per-function': ['error', { max: 40, skipBlankLines: true, skipComments: true }],

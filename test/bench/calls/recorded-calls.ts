@@ -1,0 +1,53 @@
+/** What one recording holds, and the figures that it gives. */
+
+export interface TracedFunction {
+  /** Below src/. */
+  readonly file: string;
+  readonly name: string;
+  readonly line: number;
+}
+
+/** `calls` are indexes into `functions`, in the order of the calls. */
+export interface RecordedCalls {
+  readonly functions: readonly TracedFunction[];
+  readonly calls: readonly number[];
+}
+
+export interface CallFigures {
+  readonly calls: number;
+  readonly functions: number;
+  readonly files: number;
+  /** How often a call is of another file than the call before it. */
+  readonly fileChanges: number;
+  readonly byFolder: ReadonlyMap<string, number>;
+  readonly byFunction: ReadonlyMap<string, number>;
+}
+
+export function countCalls({ functions, calls }: RecordedCalls): CallFigures {
+  const byFolder = new Map<string, number>();
+  const byFunction = new Map<string, number>();
+  const files = new Set<string>();
+  let fileChanges = 0;
+  let previousFile: string | undefined;
+  for (const id of calls) {
+    const called = functions[id];
+    if (called === undefined) throw new Error(`no function has the number ${id}`);
+    const { file, name, line } = called;
+    const folder = file.includes('/') ? file.slice(0, file.indexOf('/')) : '.';
+    byFolder.set(folder, (byFolder.get(folder) ?? 0) + 1);
+    const key = `${file}:${line} ${name}`;
+    byFunction.set(key, (byFunction.get(key) ?? 0) + 1);
+    files.add(file);
+    if (previousFile !== undefined && previousFile !== file) fileChanges++;
+    previousFile = file;
+  }
+  return { calls: calls.length, functions: byFunction.size, files: files.size, fileChanges, byFolder, byFunction };
+}
+
+/** The recording in the middle, by its number of calls: a timer that fires within one of them does not count. */
+export function pickMedian(recordings: readonly RecordedCalls[]): RecordedCalls {
+  const sorted = recordings.toSorted((one, other) => one.calls.length - other.calls.length);
+  const median = sorted[Math.floor(sorted.length / 2)];
+  if (median === undefined) throw new Error('nothing was recorded');
+  return median;
+}

@@ -1,0 +1,67 @@
+/** Words that no declared name of src/ may hold, and what they are called instead; ARCHITECTURE.md (Glossary) has the whole table. */
+
+export interface RefusedWord {
+  /** One word of a name in camel case, in lower case. */
+  readonly word: string;
+  readonly instead: string;
+  /** Folders of src/ in which it is refused. Default: all. */
+  readonly folders?: readonly string[];
+}
+
+export const REFUSED_WORDS: readonly RefusedWord[] = [
+  { word: 'answer', instead: 'response, or reply for one of the sidecar itself' },
+  { word: 'answers', instead: 'responses' },
+  { word: 'answered', instead: 'responded' },
+  { word: 'told', instead: 'reported' },
+  { word: 'tell', instead: 'report, record or emit' },
+  { word: 'tells', instead: 'reports' },
+  { word: 'hear', instead: 'listen or receive' },
+  { word: 'hears', instead: 'listens or receives' },
+  { word: 'hearsay', instead: 'cachedPeerState' },
+  { word: 'heed', instead: 'observe' },
+  { word: 'ear', instead: 'subscriber' },
+  { word: 'nobody', instead: 'none or unused' },
+  { word: 'somebody', instead: 'any' },
+  { word: 'whoever', instead: 'the noun that is meant' },
+  { word: 'whatever', instead: 'the noun that is meant' },
+  { word: 'lifeline', instead: 'lifetime' },
+  { word: 'tally', instead: 'stats' },
+  { word: 'ending', instead: 'outcome' },
+  { word: 'carried', instead: 'active exchange' },
+  { word: 'linger', instead: 'drainThenClose' },
+  { word: 'outgoing', instead: 'request builder' },
+  { word: 'means', instead: 'inputs' },
+  { word: 'wishes', instead: 'preferences' },
+  { word: 'patience', instead: 'wait budget' },
+  { word: 'alarm', instead: 'timer' },
+  { word: 'gate', instead: 'permit gate', folders: ['fleet', 'exchange', 'upstream', 'token', 'listener'] },
+  { word: 'pace', instead: 'rate or rate policy', folders: ['throttle', 'fleet', 'exchange', 'upstream'] },
+  { word: 'verdict', instead: 'decision', folders: ['throttle', 'exchange', 'listener', 'commands'] },
+  { word: 'belief', instead: 'selected model' },
+  { word: 'beliefs', instead: 'model selector' },
+  { word: 'believed', instead: 'selected' },
+  { word: 'doubt', instead: 'change detector' },
+  { word: 'doubtful', instead: 'suspect' },
+  { word: 'trial', instead: 'limit probe' },
+  { word: 'beyond', instead: 'isProbeCall' },
+  { word: 'abreast', instead: 'in flight' },
+  { word: 'mind', instead: 'limit learner' },
+  { word: 'board', instead: 'store' },
+  { word: 'outbox', instead: 'report buffer' },
+  { word: 'rehearsal', instead: 'dry run' },
+  { word: 'happening', instead: 'event' },
+  { word: 'happenings', instead: 'event log' },
+  { word: 'judge', instead: 'evaluate' },
+  { word: 'judges', instead: 'evaluates' },
+  { word: 'withhold', instead: 'redact' },
+  { word: 'withheld', instead: 'refreshing' },
+  { word: 'endure', instead: 'onRefreshFailed' },
+  { word: 'settlement', instead: 'fetch result' },
+  { word: 'remembered', instead: 'memoized' },
+  { word: 'hearer', instead: 'listener' },
+  { word: 'news', instead: 'update' },
+  { word: 'asked', instead: 'requested' },
+  { word: 'manager', instead: 'the noun of what it does' },
+  { word: 'helper', instead: 'the noun of what it does' },
+  { word: 'utils', instead: 'the noun of what it holds' },
+];
