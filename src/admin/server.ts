@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../platform/clock.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { FleetConnectionState } from '../fleet/connection-health.ts';
+import type { FleetConnectionState } from '../fleet/redis/connection-health.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
 import { createJsonResponse, createProblemResponse, sendResponse, createTextResponse } from './admin-response.ts';

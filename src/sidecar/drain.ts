@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import type { ActivityRecorder } from '../admin/history/activity-recorder.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
-import type { RedisScriptClient } from '../fleet/script-client.ts';
+import type { RedisScriptClient } from '../fleet/redis/script-client.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
 import type { ProxyServer } from '../listener/proxy-server.ts';
 import type { StateFile } from '../throttle/adaptive/state-file.ts';

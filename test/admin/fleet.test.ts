@@ -1,7 +1,7 @@
 /** What the admin port tells of a fleet. */
 import { describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/admin/status/status.ts';
-import type { FleetConnectionState } from '../../src/fleet/connection-health.ts';
+import type { FleetConnectionState } from '../../src/fleet/redis/connection-health.ts';
 import { unpaced, validToken } from './states.ts';
 import { pageOf, textOf } from './view.ts';
 

@@ -1,9 +1,9 @@
 /** A fleet's door over a real Redis, in real time, with everything it told at hand. It ends with the test. */
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { createRedisScriptClient } from '../../src/fleet/script-client.ts';
-import type { RedisScriptClient, RedisScriptClientOptions } from '../../src/fleet/script-client.ts';
-import { openRedisConnection } from '../../src/fleet/redis-connection.ts';
+import { createRedisScriptClient } from '../../src/fleet/redis/script-client.ts';
+import type { RedisScriptClient, RedisScriptClientOptions } from '../../src/fleet/redis/script-client.ts';
+import { openRedisConnection } from '../../src/fleet/redis/redis-connection.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 
 export { waitUntil as until } from '../support/until.ts';

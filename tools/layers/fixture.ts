@@ -21,7 +21,7 @@ const FORBIDDEN_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'src/exchange/forward.ts': ['../listener/server.ts', '../config/config.ts', '../telemetry/log/log.ts'],
   'src/throttle/throttle.ts': ['../upstream/client.ts'],
   'src/token/token.ts': ['../throttle/throttle.ts'],
-  'src/fleet/script-client.ts': ['../token/token.ts'],
+  'src/fleet/redis/script-client.ts': ['../../listener/server.ts'],
   'src/retry/loop.ts': ['../token/token.ts', '../platform/errors.ts', '../../tools/tool.ts', 'vitest'],
   'src/upstream/client.ts': ['../exchange/forward.ts'],
   'src/platform/errors.ts': ['../retry/loop.ts', './nowhere.ts', 'node:fs'],

@@ -1,6 +1,6 @@
 /**
- * Which source may import which. Arrows run one way: main -> commands -> sidecar -> listener, admin, sandbox -> exchange
- * -> throttle, token, retry, upstream, fleet -> platform, telemetry/events; siblings never import each other.
+ * Which source may import which. Arrows run one way: main -> commands -> sidecar -> listener, admin, sandbox -> exchange,
+ * fleet -> throttle, token, retry, upstream -> platform, telemetry/events; siblings never import each other.
  * tools/check-layers.ts applies these rules to src/ and shows on a fixture that each of them can fail.
  */
 import type { IFlattenedRuleSet } from 'dependency-cruiser';
@@ -14,8 +14,8 @@ const LAYERS: readonly (readonly string[])[] = [
   ['^src/commands/'],
   ['^src/sidecar/'],
   ['^src/listener/', '^src/admin/', '^src/sandbox/', '^src/config/', '^src/telemetry/(?!events\\.ts$)'],
-  ['^src/exchange/'],
-  ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/', '^src/fleet/'],
+  ['^src/exchange/', '^src/fleet/'],
+  ['^src/throttle/', '^src/token/', '^src/retry/', '^src/upstream/'],
   ['^src/platform/|^src/telemetry/events\\.ts$'],
 ];
 

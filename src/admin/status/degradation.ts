@@ -1,5 +1,5 @@
 /** What works and yet needs somebody to look at it: the words of /status for that, as pure functions of the states of the parts. */
-import type { FleetConnectionState } from '../../fleet/connection-health.ts';
+import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { TokenState } from '../../token/token.ts';
 import { describeReloadFault, type ConfigurationState } from './configuration.ts';

@@ -1,5 +1,5 @@
 /** What /status is made from and what it says, as types alone. Instants are ISO 8601, durations seconds, what is unknown or unlimited null. */
-import type { FleetConnectionState } from '../../fleet/connection-health.ts';
+import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';

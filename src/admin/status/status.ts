@@ -2,7 +2,7 @@
  * The JSON of /status, as pure functions of the states of the parts. Instants are ISO 8601, durations
  * seconds, what is unknown or unlimited null. No state holds a secret, so nothing here can show one.
  */
-import type { FleetConnectionState } from '../../fleet/connection-health.ts';
+import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import { describeConfiguration } from './configuration.ts';

@@ -1,5 +1,5 @@
 /**
- * A board in this process, by an injected clock: for what takes too long in real time. test/fleet/redis-token-store.test.ts holds it to
+ * A board in this process, by an injected clock: for what takes too long in real time. test/fleet/shared-token/redis-token-store.test.ts holds it to
  * the same rules as the one over Redis. It can be away, and it can lose an answer.
  */
 import type { Clock } from '../../../src/platform/clock.ts';

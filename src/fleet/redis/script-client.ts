@@ -3,8 +3,8 @@
  * be able to go on alone: "not at all" is an ordinary answer here. Keys and scripts are those of the boards built on it;
  * keeping a connection is standing-link's.
  */
-import type { Cancel, Clock, Random } from '../platform/clock.ts';
-import type { EventObserver } from '../telemetry/events.ts';
+import type { Cancel, Clock, Random } from '../../platform/clock.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
 import { ConnectionHealth } from './connection-health.ts';
 import type { FleetConnectionState } from './connection-health.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';

@@ -4,7 +4,7 @@
  * published, and the calls that were reported for it (`mail`). Instants are milliseconds of the server's clock, with
  * fractions. Permits are slots: each has an instant of its own, so that all replicas together keep one even pace.
  */
-import { defineScript } from './script.ts';
+import { defineScript } from '../redis/script.ts';
 
 /** A replica that is not heard of for so long is gone; a leader sooner. */
 const REPLICA_TIMEOUT_MS = 10_000;

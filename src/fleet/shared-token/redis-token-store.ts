@@ -3,8 +3,8 @@
  * or take it over. It carries sealed texts and marks: what is in them, and when to ask, is the token part's. A lease says who
  * asks; it is kept up by claiming again and ends by itself, so that nobody waits for a replica that died.
  */
-import type { RedisScriptClient } from './script-client.ts';
-import type { ScriptReply, Script } from './script.ts';
+import type { RedisScriptClient } from '../redis/script-client.ts';
+import type { ScriptReply, Script } from '../redis/script.ts';
 import {
   CLAIM_SCRIPT,
   DISCARD_UNREADABLE_SCRIPT,

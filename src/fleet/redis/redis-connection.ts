@@ -3,8 +3,8 @@
  * its queue are off: they would hold commands back where this process has to go on alone. What the client does not bound, a
  * handshake that never ends, is bounded here; an answer that never comes is the caller's. When to open another is standing-link's.
  */
-import type { Clock } from '../platform/clock.ts';
-import { loadTlsContext } from '../platform/tls.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { loadTlsContext } from '../../platform/tls.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';
 
 export interface RedisConnectionOptions {

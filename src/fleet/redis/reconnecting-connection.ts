@@ -2,7 +2,7 @@
  * Keeps one connection standing: opens it in the background, and anew after every end, with jittered backoff. Whoever asks for it
  * gets the one that stands or none, and never waits. What is sent over it is the fleet's.
  */
-import type { Cancel, Clock, Random } from '../platform/clock.ts';
+import type { Cancel, Clock, Random } from '../../platform/clock.ts';
 import { toRedisFault } from './redis-fault.ts';
 import type { RedisFault } from './redis-fault.ts';
 import type { RedisConnection } from './redis-connection.ts';

@@ -1,7 +1,7 @@
 /** Fleets of throttles in virtual time, over the script as it is: what they learn together, and what they do without Redis. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { bucketLimiter, windowLimiter } from '../throttle/simulation.ts';
-import { startRedis } from '../support/redis.ts';
+import { bucketLimiter, windowLimiter } from '../../throttle/simulation.ts';
+import { startRedis } from '../../support/redis.ts';
 import { FleetSimulation, SimulationClock, SimulatedRedis, type FleetSimulationOptions } from './fleet-simulation.ts';
 
 const QUOTA = 40;

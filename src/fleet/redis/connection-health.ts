@@ -2,8 +2,8 @@
  * Whether the fleet can be asked, and why not: told once for each change, however many commands meet it. A server that takes
  * connections and refuses every command counts as one that cannot be asked.
  */
-import type { Clock } from '../platform/clock.ts';
-import type { EventObserver } from '../telemetry/events.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
 import type { RedisFault } from './redis-fault.ts';
 
 /** What the admin port and the metrics show. Holds no secret. */

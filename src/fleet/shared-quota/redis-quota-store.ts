@@ -3,10 +3,10 @@
  * carries reports and models as texts: what is in them is the throttle's. News are pushed over a second connection, so that a
  * pause holds everywhere at once; without that one, each exchange tells of it.
  */
-import type { Subscriber } from './subscriber.ts';
-import type { RedisScriptClient } from './script-client.ts';
+import type { Subscriber } from '../redis/subscriber.ts';
+import type { RedisScriptClient } from '../redis/script-client.ts';
 import { EXCHANGE_SCRIPT } from './quota-script.ts';
-import type { ScriptReply } from './script.ts';
+import type { ScriptReply } from '../redis/script.ts';
 
 /** What an exchange is asked with, and what it answers, as the throttle has them. Instants are the server's, milliseconds. */
 interface QuotaRequest {

@@ -1,9 +1,9 @@
 /** When a connection is opened anew, in virtual time. */
 import { describe, expect, test } from 'vitest';
-import { RedisFault } from '../../src/fleet/redis-fault.ts';
-import type { RedisConnection } from '../../src/fleet/redis-connection.ts';
-import { ReconnectingConnection } from '../../src/fleet/reconnecting-connection.ts';
-import { ManualClock } from '../support/manual-clock.ts';
+import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
+import type { RedisConnection } from '../../../src/fleet/redis/redis-connection.ts';
+import { ReconnectingConnection } from '../../../src/fleet/redis/reconnecting-connection.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 
 const REFUSED = new RedisFault('refused the connection (ECONNREFUSED)');
 

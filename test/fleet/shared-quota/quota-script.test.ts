@@ -1,8 +1,8 @@
 /** The script of the quota board, in a real Redis whose clock is handed in. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import fc from 'fast-check';
-import type { QuotaRequest } from '../../src/throttle/fleet/quota-store.ts';
-import { startRedis } from '../support/redis.ts';
+import type { QuotaRequest } from '../../../src/throttle/fleet/quota-store.ts';
+import { startRedis } from '../../support/redis.ts';
 import { SimulationClock, SimulatedRedis } from './fleet-simulation.ts';
 
 const START = Date.UTC(2026, 10, 1);

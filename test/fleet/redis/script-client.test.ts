@@ -7,12 +7,12 @@ import { join as joinPath } from 'node:path';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/platform/clock.ts';
-import { defineScript } from '../../src/fleet/script.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { makeCertificates } from '../support/certificates.ts';
-import { startRedis } from '../support/redis.ts';
-import { openClient, until } from './harness.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { defineScript } from '../../../src/fleet/redis/script.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { makeCertificates } from '../../support/certificates.ts';
+import { startRedis } from '../../support/redis.ts';
+import { openClient, until } from '../harness.ts';
 
 const ECHO = defineScript(`return {KEYS[1], ARGV[1]}`);
 const ECHOED = ['some key', 'some argument'];

@@ -4,7 +4,7 @@
  * asks for the next one (`owner`, `leaseUntil`), and the last failure (`failure`, `failedBy`, `failedUntil`, `yieldUntil`,
  * `wanted`). Instants are milliseconds of the server's clock. What all this means to replicas is told in token-board.ts.
  */
-import { defineScript } from './script.ts';
+import { defineScript } from '../redis/script.ts';
 
 /** Lua writes a large number in few digits unless it is told not to. */
 const PREAMBLE = `

@@ -1,18 +1,18 @@
 /** The rules of the board: of the one over a real Redis, and of the one that other tests use in its place. */
 import { describe, expect, test } from 'vitest';
-import type { RedisScriptClient } from '../../src/fleet/script-client.ts';
-import { defineScript } from '../../src/fleet/script.ts';
-import { createRedisTokenStore } from '../../src/fleet/redis-token-store.ts';
+import type { RedisScriptClient } from '../../../src/fleet/redis/script-client.ts';
+import { defineScript } from '../../../src/fleet/redis/script.ts';
+import { createRedisTokenStore } from '../../../src/fleet/shared-token/redis-token-store.ts';
 import type {
   ClaimResult,
   ClaimRequest,
   PublishRequest,
   SharedTokenStore,
-} from '../../src/token/store/shared-token-store.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { startRedis } from '../support/redis.ts';
-import { MemoryBoard } from '../token/store/memory-board.ts';
-import { openClient } from './harness.ts';
+} from '../../../src/token/store/shared-token-store.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { startRedis } from '../../support/redis.ts';
+import { MemoryBoard } from '../../token/store/memory-board.ts';
+import { openClient } from '../harness.ts';
 
 /** A board and its time. */
 interface StoreUnderTest {

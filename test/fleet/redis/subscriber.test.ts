@@ -1,14 +1,14 @@
 /** What is published is heard; a server that lets nobody listen is told of, once. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/platform/clock.ts';
-import { Subscriber } from '../../src/fleet/subscriber.ts';
-import { RedisFault } from '../../src/fleet/redis-fault.ts';
-import { openRedisConnection } from '../../src/fleet/redis-connection.ts';
-import type { RedisConnection } from '../../src/fleet/redis-connection.ts';
-import type { SidecarEvent } from '../../src/telemetry/events.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { startRedis } from '../support/redis.ts';
-import { waitUntil } from '../support/until.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { Subscriber } from '../../../src/fleet/redis/subscriber.ts';
+import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
+import { openRedisConnection } from '../../../src/fleet/redis/redis-connection.ts';
+import type { RedisConnection } from '../../../src/fleet/redis/redis-connection.ts';
+import type { SidecarEvent } from '../../../src/telemetry/events.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { startRedis } from '../../support/redis.ts';
+import { waitUntil } from '../../support/until.ts';
 
 const WARNING = {
   kind: 'warning',

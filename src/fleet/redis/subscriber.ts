@@ -2,8 +2,8 @@
  * Hears what scripts tell all replicas at once (PUBLISH), over a connection of its own: one that listens can send nothing else
  * (RESP 2). Whatever is told while it is down is missed, and found out by asking.
  */
-import type { Clock, Random } from '../platform/clock.ts';
-import type { EventObserver } from '../telemetry/events.ts';
+import type { Clock, Random } from '../../platform/clock.ts';
+import type { EventObserver } from '../../telemetry/events.ts';
 import { toRedisFault } from './redis-fault.ts';
 import type { RedisFault } from './redis-fault.ts';
 import type { RedisConnection } from './redis-connection.ts';

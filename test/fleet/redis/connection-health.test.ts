@@ -1,8 +1,8 @@
 /** What is told of a fleet, and how often. */
 import { expect, test } from 'vitest';
-import { ConnectionHealth } from '../../src/fleet/connection-health.ts';
-import { RedisFault } from '../../src/fleet/redis-fault.ts';
-import { ManualClock } from '../support/manual-clock.ts';
+import { ConnectionHealth } from '../../../src/fleet/redis/connection-health.ts';
+import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 
 const REFUSED = new RedisFault('refused the connection (ECONNREFUSED)');
 const LATE = new RedisFault('could not be reached in time');

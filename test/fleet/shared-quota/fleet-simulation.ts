@@ -3,15 +3,15 @@
  * handed in. An exchange takes a virtual moment, and virtual time stands still while Redis works.
  */
 import { createClient } from '@redis/client';
-import type { Cancel, Clock } from '../../src/platform/clock.ts';
-import { parseReply } from '../../src/fleet/redis-quota-store.ts';
-import { buildExchangeScript } from '../../src/fleet/quota-script.ts';
-import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
-import { ExpiryHeap, type ExpiryEntry } from '../../src/throttle/queue/expiry-heap.ts';
-import type { QuotaStore, QuotaListener, QuotaUpdate, QuotaRequest } from '../../src/throttle/fleet/quota-store.ts';
-import { readRateLimitSignal } from '../../src/throttle/signals/rate-limit-signal.ts';
-import type { Permit, Throttle } from '../../src/throttle/throttle.ts';
-import { seeded, type Limiter } from '../throttle/simulation.ts';
+import type { Cancel, Clock } from '../../../src/platform/clock.ts';
+import { parseReply } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
+import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
+import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
+import { ExpiryHeap, type ExpiryEntry } from '../../../src/throttle/queue/expiry-heap.ts';
+import type { QuotaStore, QuotaListener, QuotaUpdate, QuotaRequest } from '../../../src/throttle/fleet/quota-store.ts';
+import { readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
+import type { Permit, Throttle } from '../../../src/throttle/throttle.ts';
+import { seeded, type Limiter } from '../../throttle/simulation.ts';
 
 const WALL = Date.UTC(2026, 10, 1);
 const EXCHANGE_MS = 1;

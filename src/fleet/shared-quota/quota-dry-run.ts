@@ -2,11 +2,11 @@
  * Does once what a replica does on Redis to share a quota, on a key of its own that it takes away again: one exchange, and listening
  * for news. Where a right is missing it says which. For `check`; what is done for good is quota-board's and ear's.
  */
-import { RedisFault } from './redis-fault.ts';
-import type { RedisScriptClient } from './script-client.ts';
-import type { RedisConnection } from './redis-connection.ts';
+import { RedisFault } from '../redis/redis-fault.ts';
+import type { RedisScriptClient } from '../redis/script-client.ts';
+import type { RedisConnection } from '../redis/redis-connection.ts';
 import { createRedisQuotaStore } from './redis-quota-store.ts';
-import { defineScript } from './script.ts';
+import { defineScript } from '../redis/script.ts';
 
 export interface QuotaDryRunOptions {
   /** Has begun to connect. */
