@@ -1,6 +1,6 @@
 /**
- * Every command of every page. What needs nothing but the sandbox is run as it stands, on free ports and in a folder of its own;
- * of the rest the files, options and scripts that it names are looked up. Fences say what they hold.
+ * Every command of every page. A command that needs only the sandbox is run on free ports and in its own folder; of the others, the files,
+ * options and scripts are checked. Each fenced block names its language.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,19 +9,19 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { commandsIn, treatmentOf } from './commands.ts';
+import { commandsIn, checkCommand } from './commands.ts';
 import { PAGES, ROOT, blocksOf, readPage } from './pages.ts';
 import type { Block } from './pages.ts';
 import { startSandbox } from './sandbox.ts';
 import type { RunningSandbox } from './sandbox.ts';
 
 const OURS = /^((?:[A-Z_]+=\S+ )*)(?:npx )?(?:build\/)?bearer-sidecar\b/;
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const BLOCKS = PAGES.flatMap(blocksOf);
 const where = ({ page, line }: Block): string => `${page}:${String(line)}`;
 const withLanguage = (...languages: string[]): Block[] => BLOCKS.filter(({ language }) => languages.includes(language));
 
-test('every fence says what it holds', () => {
+test('every fenced block names its language', () => {
   const known = new Set([
     'sh',
     'yaml',
@@ -41,7 +41,7 @@ test('every fence says what it holds', () => {
 });
 
 test.each(withLanguage('yaml').map((block) => [where(block), block] as const))('%s is YAML', (_, { text }) => {
-  // Placeholders of a template engine are no YAML before it has run.
+  // A template engine replaces these lines before the text is YAML.
   const documents = parseAllDocuments(text.replaceAll(/^ *\{\{.*\}\}$/gm, ''));
   expect(documents.flatMap(({ errors }) => errors.map(({ message }) => message))).toEqual([]);
 });
@@ -50,15 +50,18 @@ test.each(withLanguage('json').map((block) => [where(block), block] as const))('
   expect(JSON.parse(text)).toBeTypeOf('object');
 });
 
-test.each(withLanguage('sh').map((block) => [where(block), block] as const))('%s can be meant', (_, block) => {
-  for (const command of commandsIn(block)) {
-    const treatment = treatmentOf(command);
-    expect(treatment, `nobody has said how to try: ${command.text}`).toBeDefined();
-    expect(treatment?.kind === 'read' ? treatment.faults : []).toEqual([]);
-  }
-});
+test.each(withLanguage('sh').map((block) => [where(block), block] as const))(
+  '%s names commands, options and files that exist',
+  (_, block) => {
+    for (const command of commandsIn(block)) {
+      const check = checkCommand(command);
+      expect(check, `no rule for this command: ${command.text}`).toBeDefined();
+      expect(check?.kind === 'read' ? check.faults : []).toEqual([]);
+    }
+  },
+);
 
-test('what is run in a container of the image is there: Node.js, no shell and no kill', () => {
+test('commands in a container use the only program of the image, Node.js', () => {
   const programs = PAGES.flatMap((page) =>
     [...readPage(page).matchAll(/\bkubectl exec [^`\n]*? -- (\S+)/g)].map(([, program]) => program),
   );
@@ -66,21 +69,21 @@ test('what is run in a container of the image is there: Node.js, no shell and no
   expect([...new Set(programs)]).toEqual(['/usr/local/bin/node']);
 });
 
-test('what is wrong is found', () => {
+test('a wrong command, option, script or file is reported', () => {
   const block = (text: string): Block => ({ page: '', line: 0, language: 'sh', text });
-  const judge = (text: string) => commandsIn(block(text)).map(treatmentOf);
-  expect(judge('frobnicate --all')).toEqual([undefined]);
-  expect(judge('bearer-sidecar chekc')).toMatchObject([{ kind: 'read', faults: [expect.stringContaining('check')] }]);
-  expect(judge('npm run no-such-script && npm test')).toMatchObject([{ faults: [expect.any(String)] }, { faults: [] }]);
-  expect(judge('docker compose -f deploy/none.yaml --sideways up')).toMatchObject([{ faults: { length: 2 } }]);
-  expect(judge('curl -d \'{ "a": 1 }\' \\\n  http://localhost:18080/x   # a comment')).toMatchObject([{ kind: 'run' }]);
+  const check = (text: string) => commandsIn(block(text)).map(checkCommand);
+  expect(check('frobnicate --all')).toEqual([undefined]);
+  expect(check('bearer-sidecar chekc')).toMatchObject([{ kind: 'read', faults: [expect.stringContaining('check')] }]);
+  expect(check('npm run no-such-script && npm test')).toMatchObject([{ faults: [expect.any(String)] }, { faults: [] }]);
+  expect(check('docker compose -f deploy/none.yaml --sideways up')).toMatchObject([{ faults: { length: 2 } }]);
+  expect(check('curl -d \'{ "a": 1 }\' \\\n  http://localhost:18080/x   # a comment')).toMatchObject([{ kind: 'run' }]);
 });
 
-describe('run as it stands', () => {
+describe('run against the sandbox', () => {
   let sandbox: RunningSandbox;
   beforeAll(async () => {
     sandbox = await startSandbox('docs-commands');
-  }, PATIENCE_MS);
+  }, TIMEOUT_MS);
   afterAll(async () => {
     await sandbox[Symbol.asyncDispose]();
   });
@@ -95,11 +98,11 @@ describe('run as it stands', () => {
     if (!block.text.includes('init --yes')) writeFileSync(join(folder, 'sidecar.yaml'), 'throttle: { rate: auto }\n');
     writeFileSync(join(folder, 'secret.txt'), sandbox.client.SIDECAR_CLIENT_SECRET ?? '', { mode: 0o600 });
     for (const command of commandsIn(block)) {
-      if (treatmentOf(command)?.kind !== 'run') continue;
+      if (checkCommand(command)?.kind !== 'run') continue;
       const text = command.text
         .replace(/^curl /, 'curl --fail --silent --show-error --max-time 20 ')
         .replace(OURS, (_, variables: string) => `${variables}'${process.execPath}' '${join(ROOT, 'src', 'main.ts')}'`)
-        // A completion script goes into a person's own folders: here are none.
+        // A completion script is written to folders of the user, which do not exist here.
         .replace(/ > .*$/, ' > completion')
         .replaceAll('http://localhost:18080', sandbox.proxyUrl)
         .replaceAll('http://localhost:19464', sandbox.adminUrl);
@@ -108,7 +111,7 @@ describe('run as it stands', () => {
     }
   }
 
-  const runs = withLanguage('sh').filter((block) => commandsIn(block).some((one) => treatmentOf(one)?.kind === 'run'));
+  const runs = withLanguage('sh').filter((block) => commandsIn(block).some((one) => checkCommand(one)?.kind === 'run'));
   const isLast = ({ text }: Block): boolean => text.includes('/quitquitquit');
   const ordered = [...runs.filter((block) => !isLast(block)), ...runs.filter(isLast)];
 
@@ -117,10 +120,10 @@ describe('run as it stands', () => {
     async (_, block) => {
       await expect(runAll(block)).resolves.toBeUndefined();
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 
-  test('the last one asked it to end', async () => {
+  test('the last command ends the sandbox', async () => {
     expect(ordered.length).toBeGreaterThan(8);
     expect(await sandbox.exit).toEqual({ code: 0, signal: null });
   });

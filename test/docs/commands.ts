@@ -1,6 +1,6 @@
 /**
- * What is done with each command that a page shows: run, or looked at as far as that goes without what it needs. A command that is
- * not known here is a fault, so that nobody adds one that is never tried.
+ * How each command on a page is tested: it is run, or its files, options and scripts are checked. A command without a rule here is a fault,
+ * so that each new command is tested.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,19 +10,19 @@ import type { Block } from './pages.ts';
 
 /** One command, as a shell would see it. */
 export interface Command {
-  /** Without comments and line continuations, variables set in front included. */
+  /** Without comments and line continuations; includes the variables in front. */
   readonly text: string;
   readonly program: string;
   readonly args: readonly string[];
 }
 
-export type Treatment =
-  /** By a shell, against the sandbox. */
+export type CommandCheck =
+  /** Run by a shell, against the sandbox. */
   | { readonly kind: 'run' }
-  /** `faults`: what does not exist of the things that it names. */
+  /** `faults`: names in the command that do not exist. */
   | { readonly kind: 'read'; readonly faults: readonly string[] };
 
-/** The commands of a block, in order; what stands in `<( )` and behind `&&` or `|` counts as one of its own. */
+/** The commands of a block, in order; a part in `<( )` or behind `&&` or `|` counts as a command. */
 export function commandsIn({ text }: Block): Command[] {
   const lines = text.replaceAll(/\\\n\s*/g, ' ').split('\n');
   return (
@@ -36,7 +36,7 @@ export function commandsIn({ text }: Block): Command[] {
         const [program = '', ...args] = words.slice(first);
         return { text: line, program, args };
       })
-      // Nothing but variables is no command.
+      // A line with variables only is not a command.
       .filter(({ program }) => !/^[A-Z_]+=/.test(program))
   );
 }
@@ -49,10 +49,10 @@ function wordsOf(line: string): string[] {
 const SCRIPTS = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> })
   .scripts;
 
-/** Ours that go on until they are ended, or that ask; others try them (test/e2e). */
-const NOT_ALONE = new Set(['run', 'sandbox', 'init']);
+/** Commands that run until they are stopped, or that ask questions: test/e2e covers them. */
+const LONG_RUNNING = new Set(['run', 'sandbox', 'init']);
 
-/** Options of others' programs that were looked up in their own help. */
+/** Options of other programs, from their own help. */
 const OPTIONS: Readonly<Record<string, string>> = {
   kubectl:
     '--from-file --container --kustomize --dry-run --output --filename --port-forward --namespace --follow --tail -c -n -k -f -l -o',
@@ -67,34 +67,38 @@ const OPTIONS: Readonly<Record<string, string>> = {
   cd: '',
 };
 
-/** @returns undefined for a command that nobody has thought about */
-export function treatmentOf(command: Command): Treatment | undefined {
+/** @returns undefined for a command without a rule */
+export function checkCommand(command: Command): CommandCheck | undefined {
   const { program, args } = command;
   if (program === 'curl') return { kind: 'run' };
-  if (program === 'bearer-sidecar' || program === 'build/bearer-sidecar') return treatOurs(args);
-  if (program === 'npx' && args[0] === 'bearer-sidecar') return treatOurs(args.slice(1));
+  if (program === 'bearer-sidecar' || program === 'build/bearer-sidecar') return checkOwnCommand(args);
+  if (program === 'npx' && args[0] === 'bearer-sidecar') return checkOwnCommand(args.slice(1));
   if (program === 'npm') return read(faultsOfNpm(args));
-  if (program === 'node_modules/.bin/node') return readStart(args);
+  if (program === 'node_modules/.bin/node') return checkStart(args);
   if (program === 'node') return read(filesMissing(args.slice(0, 1)));
-  // Names of settings are looked at wherever they stand (names.test.ts).
+  // names.test.ts checks names of settings everywhere.
   if (program === 'export') return read([]);
   const known = OPTIONS[program]?.split(' ');
   if (known === undefined) return undefined;
   const options = ownOptions(args).filter((option) => !known.includes(option));
-  return read([...options.map((option) => `${program} with ${option}`), ...filesMissing(args), ...inside(args)]);
+  return read([
+    ...options.map((option) => `${program} with ${option}`),
+    ...filesMissing(args),
+    ...faultsInContainer(args),
+  ]);
 }
 
-function treatOurs(args: readonly string[]): Treatment {
+function checkOwnCommand(args: readonly string[]): CommandCheck {
   const reading = parseArguments(args);
   if (reading.kind === 'misuse') return read([reading.why]);
   if (reading.kind !== 'invocation') return { kind: 'run' };
   const { command, given } = reading.invocation;
-  const asksNobody = command === 'init' && given.has('yes');
-  return NOT_ALONE.has(command) && !asksNobody ? read([]) : { kind: 'run' };
+  const isNonInteractive = command === 'init' && given.has('yes');
+  return LONG_RUNNING.has(command) && !isNonInteractive ? read([]) : { kind: 'run' };
 }
 
-/** A program of a clone, started to go on beside what follows. */
-function readStart(args: readonly string[]): Treatment {
+/** A program of a clone that is started in the background. */
+function checkStart(args: readonly string[]): CommandCheck {
   const [main, ...words] = args.filter((arg) => arg !== '&');
   const reading = parseArguments(words);
   return read([
@@ -103,7 +107,7 @@ function readStart(args: readonly string[]): Treatment {
   ]);
 }
 
-function read(faults: readonly string[]): Treatment {
+function read(faults: readonly string[]): CommandCheck {
   return { kind: 'read', faults };
 }
 
@@ -113,15 +117,15 @@ function faultsOfNpm([verb = '', name = '']: readonly string[]): string[] {
   return script in SCRIPTS ? [] : [`no npm script ${script}`];
 }
 
-/** Up to what is handed to the program in a container. */
+/** The options in front of the arguments for a program in a container. */
 function ownOptions(args: readonly string[]): string[] {
   const end = args.findIndex((arg) => arg === '--');
   const own = end === -1 ? args : args.slice(0, end);
   return own.filter((arg) => /^--?[a-zA-Z]/.test(arg)).map((arg) => arg.replace(/=.*$/s, ''));
 }
 
-/** What the sidecar in a container is asked to do. */
-function inside(args: readonly string[]): string[] {
+/** Faults of the sidecar's own arguments in a container command. */
+function faultsInContainer(args: readonly string[]): string[] {
   const main = args.indexOf('dist/main.js');
   const image = args.findIndex((arg) => arg.startsWith('bearer-sidecar:'));
   if (main === -1 && (image === -1 || args[0] !== 'run')) return [];
@@ -129,7 +133,7 @@ function inside(args: readonly string[]): string[] {
   return reading.kind === 'misuse' ? [reading.why] : [];
 }
 
-/** Words that are paths of this project, but for `kubectl`'s own way to write `kind/name`. */
+/** Paths of this project that do not exist; `kubectl`'s `kind/name` does not count. */
 function filesMissing(args: readonly string[]): string[] {
   const paths = args.filter((arg) => /^(?:deploy|config|tools|src|test|docs)\/.*[/.]/.test(arg));
   return paths.filter((path) => !existsSync(join(ROOT, path))).map((path) => `no file ${path}`);

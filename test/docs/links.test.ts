@@ -1,4 +1,4 @@
-/** Links between pages lead somewhere: files and images that exist, headings that are there. */
+/** Links between pages name files, images and headings that exist. */
 import { existsSync, globSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
@@ -12,12 +12,12 @@ function faultOf(page: string, link: string): string | undefined {
   return anchorsOf(target).has(anchor) ? undefined : `${link}: no such heading`;
 }
 
-test.each(PAGES)('%s', (page) => {
+test.each(PAGES)('the links of %s exist', (page) => {
   const inside = linksOf(page).filter((link) => !/^[a-z]+:/.test(link));
   expect(inside.map((link) => faultOf(page, link)).filter((fault) => fault !== undefined)).toEqual([]);
 });
 
-test('what leads nowhere is found', () => {
+test('a broken link is reported', () => {
   expect(faultOf('README.md', 'docs/no-such-page.md')).toContain('no such file');
   expect(faultOf('README.md', 'docs/governor.md#no-such-heading')).toContain('no such heading');
   expect(PAGES.flatMap(linksOf).length).toBeGreaterThan(100);
@@ -30,18 +30,18 @@ test('every picture is shown on a page', () => {
   expect(pictures.filter((picture) => !shown.has(picture))).toEqual([]);
 });
 
-test('every page under docs is in its index', () => {
+test('every page in docs is in docs/README.md', () => {
   const index = new Set(linksOf('docs/README.md').map((link) => normalize(join('docs', link.replace(/#.*/, '')))));
   const pages = PAGES.filter((page) => /^docs\/[^/]+\.md$/.test(page) && page !== 'docs/README.md');
   expect(pages.filter((page) => !index.has(page))).toEqual([]);
 });
 
-test('no page waits for a figure', () => {
-  // These marks are named here because it is them that this test refuses; nothing is left to do in this file.
+test('no page has a placeholder', () => {
+  // The marks below are what this test refuses.
   expect(PAGES.filter((page) => /@@|\bTBD\b|\bFIXME\b/.test(readPage(page)))).toEqual([]);
 });
 
-test('every alternative text says something', () => {
+test('every image has an alternative text', () => {
   const bare = PAGES.filter((page) => readPage(page).includes('![]('));
   expect(bare).toEqual([]);
 });

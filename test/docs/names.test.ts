@@ -1,4 +1,4 @@
-/** Settings, variables, metrics, scripts and files that a page names exist: compared with the schema, the project, and a sandbox that runs. */
+/** Settings, variables, metrics, scripts and files that a page names exist: compared with the schema, the project and a running sandbox. */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,18 +8,18 @@ import { startSandbox } from './sandbox.ts';
 import type { RunningSandbox } from './sandbox.ts';
 import { PAGES, ROOT, proseOf, readPage } from './pages.ts';
 
-/** History is not rewritten when a name changes, and what is generated is compared with its source elsewhere. */
+/** The history keeps old names; other tests compare generated pages with their source. */
 const NAMING = PAGES.filter((page) => !/^(?:CHANGELOG|config\/reference|docs\/adr\/.*)\.?/.test(page));
 
 const KEYS = new Set([...SETTINGS].map(([key]) => key as string));
-/** A part of a section has a name, too. */
+/** Keys, and the sections that hold them. */
 const SECTIONS_AND_KEYS = new Set([...KEYS].flatMap((key) => [key, key.replace(/\.[^.]*$/, '')]));
 const SECTIONS = new Set([...KEYS].map((key) => key.replace(/\..*$/s, '')));
 const VARIABLES = new Set([...[...SETTINGS].map(([, setting]) => setting.env), CONFIG_VARIABLE]);
 
-/** Of deploy/compose.yaml, and one that is shown because it is wrong. */
+/** One of deploy/compose.yaml, and a wrong one that a page shows as an example. */
 const OTHER_VARIABLES = new Set(['SIDECAR_COMMAND', 'SIDECAR_THROTTLE_RATE']);
-/** Fields of /status that are there with a fleet only. */
+/** Fields of /status that exist only in a fleet. */
 const STATUS_OF_A_FLEET = new Set(['throttle.fleet']);
 
 let sandbox: RunningSandbox;
@@ -43,20 +43,20 @@ function isField(status: unknown, path: string): boolean {
   return true;
 }
 
-/** Pairs of page and name that are not known. */
+/** Unknown names, each with its page. */
 function unknown(pattern: RegExp, text: (page: string) => string, isKnown: (name: string) => boolean): string[] {
   return NAMING.flatMap((page) =>
     [...text(page).matchAll(pattern)].map(([, name = '']) => (isKnown(name) ? '' : `${page}: ${name}`)),
   ).filter((fault) => fault !== '');
 }
 
-describe('every name on every page', () => {
-  test('variables', () => {
+describe('names on pages that exist', () => {
+  test('environment variables', () => {
     const isKnown = (name: string): boolean => VARIABLES.has(name) || OTHER_VARIABLES.has(name);
     expect(unknown(/\b(SIDECAR_[A-Z0-9]+(?:_[A-Z0-9]+)*)\b(?!_)/g, readPage, isKnown)).toEqual([]);
   });
 
-  test('keys, or fields of /status', async () => {
+  test('setting keys and fields of /status', async () => {
     const status: unknown = JSON.parse(await read('/status'));
     const isKnown = (name: string): boolean =>
       !SECTIONS.has(name.replace(/\..*$/s, '')) ||
@@ -65,17 +65,17 @@ describe('every name on every page', () => {
       STATUS_OF_A_FLEET.has(name) ||
       isField(status, name);
     const faults = unknown(/`([a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+)`/g, proseOf, isKnown);
-    // A chart has keys of its own, which its schema checks.
+    // The chart's own keys are checked by its schema.
     expect(faults.filter((fault) => !fault.startsWith('deploy/helm/'))).toEqual([]);
   });
 
-  test('scripts', () => {
+  test('npm scripts', () => {
     const scripts = Object.keys((JSON.parse(readPage('package.json')) as { scripts: object }).scripts);
     const isKnown = (name: string): boolean => name.endsWith(':') || scripts.includes(name);
     expect(unknown(/`npm run ([\w:]+)/g, readPage, isKnown)).toEqual([]);
   });
 
-  test('all long tests in CONTRIBUTING.md, all of src in the tree of ARCHITECTURE.md', () => {
+  test('CONTRIBUTING.md has all long tests, and ARCHITECTURE.md all folders of src', () => {
     const { scripts } = JSON.parse(readPage('package.json')) as { scripts: object };
     const long = Object.keys(scripts).filter((name) => name.startsWith('soak:'));
     const [named, tree] = [readPage('CONTRIBUTING.md'), readPage('ARCHITECTURE.md').split('```text\nsrc/')[1] ?? ''];
@@ -85,7 +85,7 @@ describe('every name on every page', () => {
     expect(sources.filter((name) => !new RegExp(`^  (?:.* )?${name}[ /\\n]`, 'm').test(tree))).toEqual([]);
   });
 
-  test('files of the project, and of src without saying so', () => {
+  test('files of the project, with or without src/', () => {
     const isThere = (path: string): boolean => globSync([path, `${path}.ts`], { cwd: ROOT }).length > 0;
     const isKnown = (path: string): boolean => isThere(path) || isThere(`src/${path}`);
     const folders = ['config', 'deploy', 'docs', 'src', 'test', 'tools', ...globSync('*/', { cwd: join(ROOT, 'src') })];
@@ -102,7 +102,7 @@ describe('every name on every page', () => {
     ).toEqual([]);
   });
 
-  test('the patterns find what they look for', () => {
+  test('the patterns match existing names', () => {
     expect([...readPage('README.md').matchAll(/\bSIDECAR_[A-Z_]+/g)].length).toBeGreaterThan(5);
     expect(unknown(/\b(SIDECAR_[A-Z_]+)\b/g, readPage, () => false).length).toBeGreaterThan(50);
   });

@@ -1,7 +1,4 @@
-/**
- * The Markdown pages that users read, as data: fenced blocks, links, anchors. Enough of CommonMark for pages as plain as ours;
- * a fence that is not closed is a fault.
- */
+/** The Markdown pages that users read, as data: fenced blocks, links, anchors. It reads the part of CommonMark that these pages use. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -18,17 +15,17 @@ export interface Block {
   readonly page: string;
   /** Of its first line of content, from 1. */
   readonly line: number;
-  /** What stands behind the fence; '' when nothing does. */
+  /** The info string of the fence; '' without one. */
   readonly language: string;
   readonly text: string;
 }
 
-/** Throws when there is no such page. */
+/** @throws Error when the page does not exist */
 export function readPage(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8');
 }
 
-/** @throws Error when a fence stays open */
+/** @throws Error when a fence is not closed */
 export function blocksOf(page: string): Block[] {
   const blocks: Block[] = [];
   let open: { indent: string; language: string; line: number; lines: string[] } | undefined;
@@ -40,7 +37,7 @@ export function blocksOf(page: string): Block[] {
       open = undefined;
     } else if (fence !== null) open = { indent: fence[1] ?? '', language: fence[2] ?? '', line: index + 2, lines: [] };
   }
-  if (open !== undefined) throw new Error(`${page}:${String(open.line)}: this fence stays open`);
+  if (open !== undefined) throw new Error(`${page}:${String(open.line)}: this fence is not closed`);
   return blocks;
 }
 
@@ -49,14 +46,14 @@ export function proseOf(page: string): string {
   return readPage(page).replace(/^( *)```.*?^\1```$/gms, '');
 }
 
-/** Targets of links and images, as written, those in angle brackets left out. */
+/** Targets of links and images, as written; without those in angle brackets. */
 export function linksOf(page: string): string[] {
   const prose = proseOf(page).replaceAll(/`[^`\n]*`/g, '');
   const links = [...prose.matchAll(/\]\(([^)\s]+)\)|\b(?:src|srcset)="([^"]+)"/g)];
   return links.map(([, link, source]) => link ?? source ?? '');
 }
 
-/** What a link's fragment may name: the headings, written as GitHub writes them. */
+/** The headings, as GitHub writes them in a link's fragment. */
 export function anchorsOf(page: string): Set<string> {
   const seen = new Map<string, number>();
   const anchors = new Set<string>();

@@ -1,4 +1,4 @@
-/** The sandbox as a page tells readers to start it, on free ports, with the doors open that pages speak of. */
+/** The sandbox as the pages start it, on free ports, with the optional admin endpoints that pages use. */
 import { newCredential } from '../support/secrets.ts';
 import { spawnSidecar } from '../support/sidecar-process.ts';
 import type { SidecarProcess } from '../support/sidecar-process.ts';
@@ -6,11 +6,11 @@ import type { SidecarProcess } from '../support/sidecar-process.ts';
 export interface RunningSandbox extends SidecarProcess {
   readonly proxyUrl: string;
   readonly adminUrl: string;
-  /** Settings of a client that the sandbox knows, for commands beside it. */
+  /** Settings of a client that the sandbox accepts, for other commands. */
   readonly client: Readonly<Record<string, string>>;
 }
 
-/** @param name of the copy of its output */
+/** @param name names the file with a copy of its output */
 export async function startSandbox(name: string): Promise<RunningSandbox> {
   const { id, secret } = newCredential();
   const client = { SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret };
