@@ -6,14 +6,12 @@ import type { LoadedConfig } from '../config/changes.ts';
 import type { AuthConfig, RouteConfig } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
-import { MASK } from '../config/schema/formats/url.ts';
-import type { Paint } from './paint.ts';
+import { MASK } from '../platform/secret-redaction.ts';
+import type { Sidecar } from '../sidecar/sidecar.ts';
+import type { Paint } from './terminal.ts';
 
 /** Where the sidecar listens: `http://host:port`, or `unix:/path`. */
-export interface StartupUrls {
-  readonly proxyUrl: string;
-  readonly adminUrl: string;
-}
+export type SidecarUrls = Pick<Sidecar, 'proxyUrl' | 'adminUrl'>;
 
 const NAME_WIDTH = 9;
 const MAX_COLUMN_WIDTH = 48;
@@ -38,19 +36,19 @@ interface Row {
 export function describeStartup(
   loaded: LoadedConfig,
   version: string,
-  places: StartupUrls,
+  urls: SidecarUrls,
   { paint, columns }: TerminalStyle,
 ): string {
   const { routes, credentials } = loaded.config;
   const rows: Row[] = [
-    { name: 'proxy', text: places.proxyUrl, remark: 'your application calls this' },
+    { name: 'proxy', text: urls.proxyUrl, remark: 'your application calls this' },
     ...routes.slice(0, MAX_ROUTES).map((route) => createRouteRow(route, routes.length === 1)),
     ...credentials.map(({ name, auth }) => ({
       name: credentials.length === 1 ? 'token' : `token ${name}`,
       text: describeEndpoint(auth),
       remark: name === 'default' ? describeCredentialOrigin(loaded) : '',
     })),
-    { name: 'status', text: statusPageUrl(places.adminUrl), remark: 'metrics, probes and a page to look at' },
+    { name: 'status', text: statusPageUrl(urls.adminUrl), remark: 'metrics, probes and a page to look at' },
   ];
   const rest = routes.length - MAX_ROUTES;
   if (rest > 0) rows.splice(1 + MAX_ROUTES, 0, { name: '', text: '', remark: `and ${rest} more routes` });

@@ -10,7 +10,7 @@ import { runChecks } from './check/run-checks.ts';
 import { formatJsonReport, formatStep, formatSummary, hasNoFailure } from './check/report.ts';
 import { formatStepForTerminal, formatSummaryForTerminal, OUTCOME_STYLES } from './check/terminal-report.ts';
 import type { CheckStep } from './check/step-runner.ts';
-import { terminalWidthOf, paintFor } from './paint.ts';
+import { terminalWidthOf, paintFor } from './terminal.ts';
 
 export interface CheckOptions {
   /** One JSON document on stdout instead of lines. */

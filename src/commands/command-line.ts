@@ -1,10 +1,11 @@
 /** Hands argv over to one command; every way out is an exit code: 0 fine, 1 failed, 2 wrong usage or settings. */
+import { readAsset } from '../platform/asset.ts';
 import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { parseArguments } from './arguments.ts';
 import type { Invocation } from './arguments.ts';
+import type { CommandOutput } from './config.ts';
 import { describeCommand, describeProgram } from './help.ts';
-import { paintFor } from './paint.ts';
-import { readVersion } from './version.ts';
+import { paintFor } from './terminal.ts';
 
 const VERSION = readVersion();
 /** Commands that open connections and have no log. */
@@ -79,13 +80,7 @@ async function dispatch(
   }
 }
 
-interface PrintedOutput {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function writeOutput({ exitCode, stdout, stderr }: PrintedOutput): number {
+function writeOutput({ exitCode, stdout, stderr }: CommandOutput): number {
   process.stdout.write(stdout);
   process.stderr.write(stderr);
   return exitCode;
@@ -95,4 +90,11 @@ function reportUsageError(why: string, command: string | undefined): number {
   const where = `bearer-sidecar ${command === undefined ? '' : `${command} `}--help`;
   process.stderr.write(`bearer-sidecar: ${toSingleLine(why)}${why.endsWith('?') ? ' See' : '; see'} ${where}\n`);
   return 2;
+}
+
+/** The version of the package's manifest, such as `1.2.3`; `unknown` when it names none. */
+function readVersion(): string {
+  const manifest: unknown = JSON.parse(readAsset('package.json').toString());
+  const hasVersion = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
+  return hasVersion ? String(manifest.version) : 'unknown';
 }

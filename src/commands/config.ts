@@ -10,6 +10,8 @@ import { loadConfig } from '../config/load/load.ts';
 import type { EffectiveSetting, LoadOptions } from '../config/load/load.ts';
 import { findNearest } from '../config/load/nearest.ts';
 import { truncate, formatProblems, formatWarnings, toSingleLine } from '../config/load/problems.ts';
+import { listSections } from '../config/load/sections.ts';
+import { LIST_KEYS } from '../config/schema/schema-routes.ts';
 import { SETTINGS } from '../config/schema/schema.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
 import { maskSetting } from '../config/displayed-settings.ts';
@@ -39,11 +41,8 @@ export function renderConfig(options: LoadOptions, part?: string): CommandOutput
 
 type KeyFilter = (key: string) => boolean;
 
-const LIST_KEYS = ['credentials', 'routes'] as const;
-
 function describeUnknownKey(part: string): string {
-  const sections = [...SETTINGS.keys()].map((key) => key.slice(0, Math.max(0, key.lastIndexOf('.'))));
-  const meant = findNearest(part, [...SETTINGS.keys(), ...new Set(sections), ...LIST_KEYS]);
+  const meant = findNearest(part, [...SETTINGS.keys(), ...listSections(SETTINGS.keys()), ...LIST_KEYS]);
   const hint = meant === undefined ? 'bearer-sidecar config shows all of them' : `did you mean ${meant}?`;
   return `unknown key ${JSON.stringify(truncate(part))}; ${hint}`;
 }

@@ -1,4 +1,5 @@
 /** `bearer-sidecar health` and `wait`: ask a running sidecar's admin port, for HEALTHCHECK, exec probes and start scripts. */
+import { sleep, systemClock } from '../platform/clock.ts';
 import { get } from '../platform/http.ts';
 import type { ListenAddressConfig } from '../config/config.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
@@ -34,23 +35,10 @@ export async function waitUntilReady(load: LoadOptions, max: string, stop: Abort
     const late = AbortSignal.timeout(Math.min(RESPONSE_TIMEOUT_MS, Math.ceil(leftMs)));
     const answer = await requestProbe(address, '/readyz', AbortSignal.any([late, stop]));
     if (answer.status === 200) return 0;
-    if (performance.now() + POLL_INTERVAL_MS <= endsAt) await sleep(POLL_INTERVAL_MS, stop);
+    if (performance.now() + POLL_INTERVAL_MS <= endsAt) await sleep(systemClock, POLL_INTERVAL_MS, stop);
     else return failWith(1, `not ready after ${max}: ${answer.text}`);
     if (stop.aborted) return failWith(1, `stopped before it was ready: ${answer.text}`);
   }
-}
-
-/** Resolves after the time, or with the signal. */
-function sleep(ms: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      stop.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, stop.aborted ? 0 : ms);
-    stop.addEventListener('abort', end);
-  });
 }
 
 /** Only the admin port's address matters here: what else is missing is no reason not to ask. */

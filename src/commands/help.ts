@@ -1,7 +1,7 @@
 /** The texts of --help: one that fits a screen of 80 by 24, and one for each command. All words are the table's. */
 import { COMMAND_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
 import type { CommandName, OptionName } from './command-table.ts';
-import type { Paint } from './paint.ts';
+import type { Paint } from './terminal.ts';
 
 const MINIMUM_SETTINGS = [
   'Settings: defaults < file < SIDECAR_ variables. run needs at least',

@@ -6,8 +6,8 @@ import { toSingleLine } from '../config/load/problems.ts';
 import { createLog } from '../telemetry/log/log.ts';
 import type { Log, LogOptions } from '../telemetry/log/log.ts';
 import { createDescriptorWriter } from '../telemetry/log/log-writer.ts';
-import { paintFor } from './paint.ts';
-import type { Paint, TextRole } from './paint.ts';
+import { paintFor } from './terminal.ts';
+import type { Paint, TextRole } from './terminal.ts';
 
 type LogFormat = 'auto' | 'json' | 'pretty';
 /** A stream that may be a terminal. */

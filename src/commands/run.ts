@@ -7,10 +7,11 @@ import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
-import { describeStartup, type StartupUrls } from './banner.ts';
+import { describeStartup } from './banner.ts';
+import { listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
 import { listenForSighup } from './sighup.ts';
 import { openObservability, logSamplingOptions, type Observability } from './observability.ts';
-import { terminalWidthOf, paintFor } from './paint.ts';
+import { terminalWidthOf, paintFor } from './terminal.ts';
 import { isReadableFormat, openLog, breakLineOnStop } from './readable-log.ts';
 
 const FIRST_RUN_HINT = '\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n';
@@ -19,7 +20,6 @@ const FIRST_RUN_HINT = '\nbearer-sidecar init asks for what is needed; bearer-si
 const LOG_FLUSH_TIMEOUT_MS = 500;
 /** Longest wait for spans to leave, before that. */
 const SPAN_FLUSH_TIMEOUT_MS = 1000;
-const MIN_EXTRA_SECRET_LENGTH = 12;
 
 /** @returns exit code: 0 when nothing was cut, 1 when something was or the start failed, 2 for invalid settings */
 export async function run(
@@ -40,11 +40,9 @@ export async function run(
   const log = openLog(terms.format, stdout, { level: terms.level, secretsInUse: credentials.length, sampling });
   for (const warning of [...warnings, ...loaded.warnings]) log.warn(warning);
   const loadAgain = hasConfigFile(load) ? () => loadConfig(load) : undefined;
-  const onListening = (places: StartupUrls): void => {
+  const onListening = (urls: Sidecar): void => {
     if (!stdout.isTTY || !isReadableFormat(terms.format, stdout)) return;
-    stdout.write(
-      describeStartup(loaded, version, places, { paint: paintFor(stdout), columns: terminalWidthOf(stdout) }),
-    );
+    stdout.write(describeStartup(loaded, version, urls, { paint: paintFor(stdout), columns: terminalWidthOf(stdout) }));
     breakLineOnStop(terms.format, stdout, stop);
   };
   return serve({ loaded, reloadConfig: loadAgain, version, log, stop, onListening });
@@ -119,16 +117,13 @@ async function registerSecrets({ credentials, egress, fleet }: Config, log: Log)
   const redisUrl = fleet && (await readSecretValue('fleet.redisUrl', fleet.redisUrl));
   const shared = redisUrl === undefined ? undefined : redisPassword(redisUrl);
   if (shared !== undefined) log.registerSecret(shared);
-  for (const { password } of [egress.proxy, egress.httpProxy].filter((url) => url !== undefined))
-    if (password !== '') log.registerSecret(decodeURIComponent(password));
+  for (const password of listProxyPasswords(egress)) log.registerSecret(password);
   // Last, since only the newest few are remembered.
   for (const { auth } of credentials) await registerCredentialSecrets(auth, log);
 }
 
 async function registerCredentialSecrets(auth: AuthConfig, log: Log): Promise<void> {
-  const extras = [...Object.values(auth.extraParameters), ...Object.values(auth.extraHeaders)];
-  // A shorter one is hardly a secret, and masking it would shred every line.
-  for (const value of extras.filter(({ length }) => length >= MIN_EXTRA_SECRET_LENGTH)) log.registerSecret(value);
+  for (const value of listExtraSecrets(auth)) log.registerSecret(value);
   if (!('secret' in auth.method)) return;
   const secret = await readSecretValue('auth.clientSecret', auth.method.secret);
   if (secret !== undefined) log.registerSecret(secret, await readSecretValue('auth.clientId', auth.clientId));

@@ -2,11 +2,11 @@
 import { loadConfig, hasConfigFile, type LoadOptions, type Preset } from '../config/load/load.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
 import { formatProblems, formatWarnings } from '../config/load/problems.ts';
-import { formatSandboxLines } from '../sandbox/sandbox-text.ts';
+import { formatSandboxLines } from './sandbox-text.ts';
 import { startSandbox, type Sandbox, type SandboxOptions } from '../sandbox/sandbox.ts';
 import { describeShutdown } from './banner.ts';
 import { logSamplingOptions } from './observability.ts';
-import { paintFor } from './paint.ts';
+import { paintFor } from './terminal.ts';
 import { openLog, breakLineOnStop } from './readable-log.ts';
 import { serve } from './run.ts';
 

@@ -6,10 +6,7 @@
 import type { ProxySelectorOptions } from '../platform/egress/proxy-selector.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
 import type { ClientAuthMethod } from '../token/client/client-authentication.ts';
-
-/** A value given in place, or in a file that is read anew whenever the value is needed. */
-export type ValueSource =
-  { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
+import type { SecretSource } from '../token/client/secret-file.ts';
 
 export type ListenAddressConfig =
   /** `localhost` means every loopback family of this machine (127.0.0.1 and, where present, ::1). IPv6 without brackets. */
@@ -59,7 +56,7 @@ export interface UpstreamConfig {
 /** How the tokens of one credential are had. */
 export interface AuthConfig {
   readonly endpoint: TokenEndpointSource;
-  readonly clientId: ValueSource;
+  readonly clientId: SecretSource;
   readonly method: ClientAuthMethod;
   /** Offered to the token endpoint. */
   readonly clientCertificate: ClientCertificateFiles | undefined;
@@ -144,7 +141,7 @@ export interface Config {
     /** Permission bits of a `unix:` socket. */
     readonly socketMode: number;
     /** `name` is lower case. */
-    readonly requiredHeader: { readonly name: string; readonly value: ValueSource } | undefined;
+    readonly requiredHeader: { readonly name: string; readonly value: SecretSource } | undefined;
     readonly allowUnauthenticatedNetwork: boolean;
     readonly allowedHosts: readonly AllowedHostConfig[];
     /** Serialized origins (RFC 6454 §6.2), lower case. */
@@ -165,7 +162,7 @@ export interface Config {
   /** What replicas share goes through here; undefined: this process is alone. */
   readonly fleet:
     | {
-        readonly redisUrl: ValueSource;
+        readonly redisUrl: SecretSource;
         readonly caFile: string | undefined;
         readonly keyPrefix: string;
         /** Longest wait for the answer to one command. */

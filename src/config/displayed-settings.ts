@@ -4,7 +4,7 @@ import type { SettingValue } from './schema/formats/formats.ts';
 import type { LoadResult } from './load/load.ts';
 import { isTextMap, settingOf } from './schema/schema.ts';
 import type { SettingKey } from './schema/schema.ts';
-import { MASK } from './schema/formats/url.ts';
+import { MASK } from '../platform/secret-redaction.ts';
 
 /** A setting in words. */
 export interface DisplayedSetting {

@@ -90,3 +90,15 @@ function startLongTimer(delayMs: number, run: () => void): Cancel {
     cancel();
   };
 }
+
+/** Resolves after `delayMs`, or when the signal is aborted. */
+export async function sleep(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const end = (): void => resolve(undefined);
+  const cancel = clock.after(delayMs, end);
+  signal.addEventListener('abort', end, { once: true });
+  await promise;
+  cancel();
+  signal.removeEventListener('abort', end);
+}

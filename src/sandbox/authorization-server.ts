@@ -8,10 +8,9 @@ import type { Clock } from '../platform/clock.ts';
 import { systemClock } from '../platform/clock.ts';
 import { jsonResponse, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
 import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
-import { KNOWN_SCOPES } from './scopes.ts';
 import { TokenIssuer } from './token-issuer.ts';
 import type { TokenAuthority } from './token-issuer.ts';
-import { evaluateTokenRequest } from './token-request.ts';
+import { evaluateTokenRequest, KNOWN_SCOPES } from './token-request.ts';
 import type { OAuthError, RegisteredClient } from './token-request.ts';
 
 export interface AuthorizationServerOptions {

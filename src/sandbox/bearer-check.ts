@@ -3,7 +3,7 @@
  * Its refusals are those of RFC 6750 §3.1.
  */
 import type { IncomingMessage } from 'node:http';
-import { problemResponse } from './problem-response.ts';
+import { problemResponse } from './loopback-server.ts';
 import type { SandboxResponse } from './loopback-server.ts';
 import type { TokenAuthority, TokenVerification } from './token-issuer.ts';
 

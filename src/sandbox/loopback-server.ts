@@ -3,7 +3,7 @@
  * counts answers by status and closes at once; what is asked and answered is left to the two simulated servers.
  */
 import { once } from 'node:events';
-import { createServer } from '../platform/http.ts';
+import { createServer, STATUS_CODES } from '../platform/http.ts';
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
@@ -73,6 +73,17 @@ export function jsonResponse(status: number, value: object, fields: OutgoingHttp
     },
     body,
   };
+}
+
+/** An error of the simulated API: problem+json (RFC 9457), marked as simulated. The real API's error bodies are unknown. */
+export function problemResponse(
+  status: number,
+  detail: string,
+  members: object = {},
+  headers: OutgoingHttpHeaders = {},
+): SandboxResponse {
+  const problem = { type: 'about:blank', title: STATUS_CODES[status], status, detail, ...members, simulated: true };
+  return jsonResponse(status, problem, { 'content-type': 'application/problem+json', ...headers });
 }
 
 /** Reads up to `limitBytes`; past it nothing is kept, far past it the client is cut. Rejects when it breaks off. */

@@ -8,14 +8,13 @@ import { systemClock } from '../platform/clock.ts';
 import { checkBearer, refuseScope } from './bearer-check.ts';
 import { HiddenLimit } from './hidden-limit.ts';
 import type { HiddenLimitOptions } from './hidden-limit.ts';
-import { jsonResponse, pathOf, readBody, serveOnLoopback } from './loopback-server.ts';
+import { jsonResponse, pathOf, problemResponse, readBody, serveOnLoopback } from './loopback-server.ts';
 import type { LoopbackServer, SandboxResponse } from './loopback-server.ts';
-import { problemResponse } from './problem-response.ts';
 import { SalesService } from './sales-service.ts';
 import { streamSalesEvents } from './sales-events.ts';
 import { checkPolicyRequest, checkQuoteRequest, parseJsonObject } from './sales-input.ts';
 import type { FieldFault } from './sales-input.ts';
-import { POLICIES_SCOPE, QUOTES_SCOPE } from './scopes.ts';
+import { POLICIES_SCOPE, QUOTES_SCOPE } from './token-request.ts';
 import type { TokenAuthority } from './token-issuer.ts';
 
 export interface SalesApiOptions {

@@ -1,6 +1,7 @@
 /**
  * A short stream of server-sent events (WHATWG HTML, "Server-sent events"), to try streaming through the sidecar with.
  */
+import { sleep } from '../platform/clock.ts';
 import type { Clock } from '../platform/clock.ts';
 
 const EVENTS = ['received', 'priced', 'ready'] as const;
@@ -14,20 +15,4 @@ export async function* streamSalesEvents(clock: Clock, gone: AbortSignal): Async
     const data = JSON.stringify({ status, simulated: true });
     yield `id: ${(index + 1).toString()}\nevent: quote-status\ndata: ${data}\n\n`;
   }
-}
-
-/** Resolves after `delayMs`, or as soon as `gone` is aborted. */
-async function sleep(clock: Clock, delayMs: number, gone: AbortSignal): Promise<void> {
-  if (gone.aborted) return;
-  await new Promise<void>((resolve) => {
-    const cancel = clock.after(delayMs, () => {
-      gone.removeEventListener('abort', leave);
-      resolve();
-    });
-    const leave = (): void => {
-      cancel();
-      resolve();
-    };
-    gone.addEventListener('abort', leave, { once: true });
-  });
 }

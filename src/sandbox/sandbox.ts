@@ -9,7 +9,7 @@ import { startAuthorizationServer } from './authorization-server.ts';
 import type { HiddenLimitOptions } from './hidden-limit.ts';
 import type { LoopbackServer } from './loopback-server.ts';
 import { DEFAULT_LIMIT, startSalesApi } from './sales-api.ts';
-import { KNOWN_SCOPES } from './scopes.ts';
+import { KNOWN_SCOPES } from './token-request.ts';
 
 export interface SandboxOptions {
   /** The one client that the authorization server knows. Default: random. */

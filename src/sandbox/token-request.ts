@@ -4,6 +4,11 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 
+/** The scope names that were seen at the real service, with `example` in the vendor's place. */
+export const POLICIES_SCOPE = 'urn:example.partners.sales.individual.travel.policies.write';
+export const QUOTES_SCOPE = 'urn:example.partners.sales.individual.travel.quotesrequests.write';
+export const KNOWN_SCOPES: readonly string[] = [POLICIES_SCOPE, QUOTES_SCOPE];
+
 /** The one client that the simulated authorization server knows, and what it may have. */
 export interface RegisteredClient {
   /** Without a colon (RFC 7617 §2). */

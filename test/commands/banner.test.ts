@@ -1,7 +1,7 @@
 /** What a person is told at the start. */
 import { expect, test } from 'vitest';
 import { describeStartup } from '../../src/commands/banner.ts';
-import { paintNothing } from '../../src/commands/paint.ts';
+import { paintNothing } from '../../src/commands/terminal.ts';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 

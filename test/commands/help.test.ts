@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { COMMAND_NAMES, commandOf, formatOption } from '../../src/commands/command-table.ts';
 import { describeCommand, describeProgram } from '../../src/commands/help.ts';
-import { paintNothing } from '../../src/commands/paint.ts';
-import type { Paint } from '../../src/commands/paint.ts';
+import { paintNothing } from '../../src/commands/terminal.ts';
+import type { Paint } from '../../src/commands/terminal.ts';
 
 const shout: Paint = (role, text) => `<${role}>${text}</>`;
 const linesOf = (text: string): string[] => text.trimEnd().split('\n');

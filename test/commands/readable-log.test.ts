@@ -1,8 +1,8 @@
 /** The log as people read it, and when it is written for them. */
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { paintNothing } from '../../src/commands/paint.ts';
-import type { Paint } from '../../src/commands/paint.ts';
+import { paintNothing } from '../../src/commands/terminal.ts';
+import type { Paint } from '../../src/commands/terminal.ts';
 import { formatLine, isReadableFormat, openLog } from '../../src/commands/readable-log.ts';
 import { MemoryStream } from '../telemetry/log/memory-stream.ts';
 

@@ -1,7 +1,7 @@
 /** The simulated API's door: which tokens open it, and what the others are told. */
 import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
-import { POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/scopes.ts';
+import { POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/token-request.ts';
 import { TokenIssuer } from '../../src/sandbox/token-issuer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { AUDIENCE, Partner, closeStarted } from './partner.ts';

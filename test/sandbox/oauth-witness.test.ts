@@ -1,7 +1,7 @@
 /** A library that we did not write takes the simulated server's answer, and its token with the published key. */
 import * as oauth from 'oauth4webapi';
 import { afterEach, expect, test } from 'vitest';
-import { KNOWN_SCOPES } from '../../src/sandbox/scopes.ts';
+import { KNOWN_SCOPES } from '../../src/sandbox/token-request.ts';
 import { ISSUER } from '../../src/sandbox/token-issuer.ts';
 import { AUDIENCE, basic, closeStarted, start } from './token-client.ts';
 

@@ -4,10 +4,12 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
-import type { AuthConfig, Config, UpstreamConfig, ValueSource } from '../../config/config.ts';
+import type { AuthConfig, Config, UpstreamConfig } from '../../config/config.ts';
+import { splitPemCertificates } from '../../config/load/named-files.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
 import type { ClientCertificateFiles } from '../../platform/tls.ts';
 import { LARGEST_PEM_BYTES, readTextFile } from '../../token/client/secret-file.ts';
+import type { SecretSource } from '../../token/client/secret-file.ts';
 import { formatDays, DAY_MS, EXPIRY_WARNING_DAYS } from './evaluate/evaluate-tls.ts';
 import { createSettingNamer } from './setting-names.ts';
 import type { NameSetting } from './setting-names.ts';
@@ -80,7 +82,7 @@ function listUpstreamFiles({ caFile, clientCertificate }: UpstreamConfig, names:
   ];
 }
 
-function listSecretFile(setting: string, source: ValueSource | undefined): CheckedFile[] {
+function listSecretFile(setting: string, source: SecretSource | undefined): CheckedFile[] {
   return source?.kind === 'file' ? [{ setting, path: source.path, kind: 'secret' }] : [];
 }
 
@@ -135,9 +137,8 @@ function evaluateCertificates(
   shown: string,
   wallNow: number,
 ): CheckFinding {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   // A bundle of a system holds expired ones as a matter of course: of authorities the best counts, of our own the first.
-  const ends = blocks.map((block) => Date.parse(new X509Certificate(block).validTo));
+  const ends = splitPemCertificates(pem).map((block) => Date.parse(new X509Certificate(block).validTo));
   const end = kind === 'authorities' ? Math.max(...ends) : (ends[0] ?? NaN);
   const days = Math.floor((end - wallNow) / DAY_MS);
   const whom = kind !== 'authorities' || ends.length === 1 ? 'certificate' : `${ends.length} certificates, the last`;

@@ -1,7 +1,5 @@
-/**
- * How a check is printed: a line for each step for people, or one JSON document for machines. The last look for secrets is
- * here too: no step is meant to hold one, yet some tell what a server has sent.
- */
+/** How a check is printed where no terminal is: one line for each step, or one JSON document. Also masks secrets in steps. */
+import { createRedact } from '../../platform/secret-redaction.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
@@ -12,9 +10,6 @@ const OUTCOME_LABELS: Readonly<Record<CheckOutcome, string>> = { ok: 'ok  ', war
 const STEP_WIDTH = 13;
 const TARGET_WIDTH = 21;
 const TIME_WIDTH = 9;
-/** A shorter value hides nothing, and masking it would shred every line. */
-const MIN_SECRET_LENGTH = 4;
-const MASK = '********';
 
 /** One line, ended by a line feed: mark, step, target, time, what was found, and behind an arrow what to do. */
 export function formatStep(step: CheckStep, paint: PaintOutcome): string {
@@ -46,10 +41,11 @@ export function hasNoFailure(steps: readonly CheckStep[]): boolean {
   return steps.every(({ outcome }) => outcome !== 'fail');
 }
 
-/** The step without the secrets, should one of them have got into its words. */
-export function redactStep(step: CheckStep, secrets: ReadonlySet<string>): CheckStep {
-  const masked = (text: string): string =>
-    [...secrets].reduce((rest, one) => (one.length < MIN_SECRET_LENGTH ? rest : rest.replaceAll(one, MASK)), text);
-  const detail = masked(step.detail);
-  return step.advice === undefined ? { ...step, detail } : { ...step, detail, advice: masked(step.advice) };
+/** The steps with the secrets masked. Their texts hold no secret of ours, but some quote what a server has sent. */
+export function redactSteps(steps: readonly CheckStep[], secrets: Iterable<string>): readonly CheckStep[] {
+  const redact = createRedact([...secrets]);
+  return steps.map(({ advice, ...step }) => {
+    const masked = { ...step, detail: redact(step.detail) };
+    return advice === undefined ? masked : { ...masked, advice: redact(advice) };
+  });
 }

@@ -4,11 +4,12 @@
  */
 import type { Config } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';
 import { checkProxies } from './proxies.ts';
-import { redactStep } from './report.ts';
+import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';
 import type { UpstreamProbe } from './upstream.ts';
 import type { CheckStep, CheckContext } from './step-runner.ts';
@@ -19,17 +20,18 @@ export interface CheckedConfig {
   readonly warnings: readonly string[];
 }
 
-const MIN_EXTRA_SECRET_LENGTH = 8;
-
 /** Steps as they are done, in order; without what is known to be secret. */
 export async function* runChecks(
   { config, warnings }: CheckedConfig,
   probePath: string | undefined,
   surroundings: CheckContext,
 ): AsyncGenerator<readonly CheckStep[]> {
-  const secrets = findSecrets(config);
+  const secrets = new Set([
+    ...listProxyPasswords(config.egress),
+    ...config.credentials.flatMap(({ auth }) => listExtraSecrets(auth)),
+  ]);
   for (const group of startChecks(config, warnings, probePath, surroundings, (secret) => secrets.add(secret)))
-    yield (await group).map((step) => redactStep(step, secrets));
+    yield redactSteps(await group, secrets);
 }
 
 function startChecks(
@@ -97,15 +99,4 @@ function listDestinations({ credentials, routes }: Config): readonly URL[] {
     ...credentials.map(({ auth: { endpoint } }) => (endpoint.kind === 'url' ? endpoint.url : new URL(endpoint.issuer))),
     ...routes.map(({ upstream }) => upstream.baseUrl),
   ];
-}
-
-function findSecrets({ egress, credentials }: Config): Set<string> {
-  const passwords = [egress.proxy, egress.httpProxy].flatMap((url) => (url === undefined ? [] : [url.password]));
-  const given = credentials.flatMap(({ auth }) => [
-    ...Object.values(auth.extraParameters),
-    ...Object.values(auth.extraHeaders),
-  ]);
-  // Shorter ones are words such as `true`, which stand in other words too.
-  const secrets = given.filter(({ length }) => length >= MIN_EXTRA_SECRET_LENGTH);
-  return new Set([...passwords, ...passwords.map(decodeURIComponent), ...secrets].filter((text) => text !== ''));
 }

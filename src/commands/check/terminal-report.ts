@@ -3,7 +3,8 @@
  * Where output is read by programs, report.ts has the form.
  */
 import { toSingleLine } from '../../config/load/problems.ts';
-import type { Paint, TextRole } from '../paint.ts';
+import { wrapText } from '../terminal.ts';
+import type { Paint, TextRole } from '../terminal.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
 /** How outcomes look. */
@@ -58,14 +59,3 @@ export function formatSummaryForTerminal(steps: readonly CheckStep[], paint: Pai
 }
 
 const OUTCOME_LABELS = { ok: 'fine', warn: 'to look at', fail: 'to mend' } as const;
-
-/** Lines of at most `width` characters, broken between words; a longer word stands alone and whole, to be copied. */
-export function wrapText(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
-}

@@ -2,6 +2,7 @@
  * `bearer-sidecar completion SHELL`: a script that teaches a shell the commands, their options and what may follow them. It holds
  * all words itself, so that pressing Tab starts no process. Installing it is left to the user.
  */
+import type { CommandOutput } from '../config.ts';
 import { bashScript } from './bash.ts';
 import { fishScript } from './fish.ts';
 import { buildVocabulary } from './vocabulary.ts';
@@ -10,7 +11,7 @@ import { zshScript } from './zsh.ts';
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
 /** @returns the script for stdout, or exit code 2 with what was expected */
-export function renderCompletion(shell: string | undefined): { exitCode: 0 | 2; stdout: string; stderr: string } {
+export function renderCompletion(shell: string | undefined): CommandOutput {
   const script = Object.entries(SHELLS).find(([name]) => name === shell)?.[1];
   if (script !== undefined) return { exitCode: 0, stdout: script(buildVocabulary()), stderr: '' };
   const found = shell === undefined ? 'completion needs a shell' : `unknown shell ${JSON.stringify(shell)}`;

@@ -1,4 +1,6 @@
 /** The words that a shell may offer, taken from the table of commands and the schema. In which syntax is left to each shell's file. */
+import { listSections } from '../../config/load/sections.ts';
+import { LIST_KEYS } from '../../config/schema/schema-routes.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import { COMMAND_NAMES, commandOf, optionOf } from '../command-table.ts';
 import type { CommandName, OptionName } from '../command-table.ts';
@@ -29,9 +31,6 @@ export interface CompletionVocabulary {
   readonly options: readonly CompletionOption[];
 }
 
-/** In a file, and no settings of their own. */
-const LIST_KEYS = ['credentials', 'routes'];
-
 /** The words of this version. */
 export function buildVocabulary(): CompletionVocabulary {
   const commands = COMMAND_NAMES.map((name) => ({
@@ -51,12 +50,7 @@ function toCompletionOption(name: OptionName): CompletionOption {
 function listOperands(name: CommandName): readonly string[] {
   const { completions = [] } = commandOf(name);
   if (completions === 'commands') return COMMAND_NAMES;
-  return completions === 'keys' ? [...new Set([...listSections(), ...SETTINGS.keys(), ...LIST_KEYS])] : completions;
-}
-
-function listSections(): string[] {
-  return [...SETTINGS.keys()].flatMap((key) => {
-    const above = key.split('.').slice(0, -1);
-    return above.map((_, depth) => above.slice(0, depth + 1).join('.'));
-  });
+  return completions === 'keys'
+    ? [...new Set([...listSections(SETTINGS.keys()), ...SETTINGS.keys(), ...LIST_KEYS])]
+    : completions;
 }

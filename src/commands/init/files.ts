@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
 import { copyFile, open, rename, rm } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
+import { systemErrorCode } from '../../platform/atomic-write.ts';
 
 /** Where the configuration file goes unless somebody says otherwise. */
 export const DEFAULT_OUTPUT = 'sidecar.yaml';
@@ -82,7 +83,7 @@ async function withPathInError({ path }: FileToWrite, step: Promise<void>): Prom
 }
 
 function describeWriteError(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  const code = systemErrorCode(error);
   switch (code) {
     case 'EEXIST':
       return 'it exists';

@@ -4,7 +4,7 @@
  */
 import { dirname } from 'node:path';
 import { toSingleLine } from '../../config/load/problems.ts';
-import type { Paint } from '../paint.ts';
+import type { Paint } from '../terminal.ts';
 import { findFaultOf } from './answers.ts';
 import type { AnsweredKey, Answers, SecretLocation } from './answers.ts';
 import type { TerminalPrompter } from './terminal-prompter.ts';

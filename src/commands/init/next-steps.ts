@@ -1,9 +1,9 @@
 /** What a person reads when init has written its files: what is where, and which commands come next. */
 import { toSingleLine } from '../../config/load/problems.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
-import type { Paint } from '../paint.ts';
+import type { Paint } from '../terminal.ts';
 import type { InitPlan } from './interview.ts';
-import { quoteForShell } from './shell-quote.ts';
+import { quoteForShell } from '../shell-quote.ts';
 
 /**
  * Lines, each ended by a line feed.
@@ -24,7 +24,7 @@ export function describeNextSteps(
   );
   for (const [, { env: name }] of winning) lines.push(paint('warning', `${name} is set here and wins over the file`));
   const isMissing = secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '';
-  const named = `--config ${quoteForShell(output)}`;
+  const named = `--config ${quoteForShell(toSingleLine(output))}`;
   lines.push('', 'Next:');
   if (isMissing) lines.push(command("export SIDECAR_CLIENT_SECRET='…'"));
   lines.push(command(`${program} check ${named}`), command(`${program} ${named}`), '');

@@ -1,6 +1,6 @@
 /** How the program was called, in the words that call it again from the same place. Pure; what is typed behind it is next-steps'. */
 import { delimiter, dirname, relative } from 'node:path';
-import { quoteForShell } from './shell-quote.ts';
+import { quoteForShell } from '../shell-quote.ts';
 
 /** What a process knows of its own call. */
 export interface ProgramContext {

@@ -3,7 +3,7 @@ import { Document, isMap, stringify } from 'yaml';
 import type { Scalar } from 'yaml';
 import { settingOf } from '../../config/schema/schema.ts';
 import type { SettingKey } from '../../config/schema/schema.ts';
-import { wrapText } from '../check/terminal-report.ts';
+import { wrapText } from '../terminal.ts';
 import type { Answers } from './answers.ts';
 
 const COMMENT_WIDTH = 96;

@@ -5,7 +5,8 @@
 import { parseHost, parseListenAddress } from '../schema/formats/address.ts';
 import { parseAllowRule } from '../schema/formats/allow-rules.ts';
 import type { AllowedHostConfig, AuthConfig, Config, ListenAddressConfig } from '../config.ts';
-import type { RouteConfig, UpstreamConfig, ValueSource } from '../config.ts';
+import type { RouteConfig, UpstreamConfig } from '../config.ts';
+import type { SecretSource } from '../../token/client/secret-file.ts';
 import { parseProxyUrl, PROXY_OFF } from '../schema/formats/proxy.ts';
 import type { ResolvedRoutes, ResolvedRoute } from './routes.ts';
 import type { Settings } from '../schema/schema.ts';
@@ -75,7 +76,7 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConf
       auth.issuer === null
         ? { kind: 'url', url: joinUrl(requireValue(auth.url), auth.tokenPath) }
         : { kind: 'issuer', issuer: auth.issuer, allowInsecureHttp },
-    clientId: requireValue(toValueSource(auth.clientId, auth.clientIdFile)),
+    clientId: requireValue(toSecretSource(auth.clientId, auth.clientIdFile)),
     method: assembleClientMethod(auth),
     clientCertificate: assembleClientCertificate(auth),
     audience: toList(auth.audience),
@@ -91,7 +92,7 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConf
 }
 
 function assembleClientMethod(auth: Settings['auth']): AuthConfig['method'] {
-  const secret = toValueSource(auth.clientSecret, auth.clientSecretFile);
+  const secret = toSecretSource(auth.clientSecret, auth.clientSecretFile);
   switch (auth.method) {
     case 'client_secret_basic':
       return { name: auth.method, secret: requireValue(secret), encoding: auth.basicEncoding };
@@ -129,15 +130,15 @@ function assembleEgress({ egress, upstream }: Settings): Config['egress'] {
 
 function assembleRequiredHeader(header: Settings['listen']['requiredHeader']): Config['listen']['requiredHeader'] {
   if (header.name === null) return undefined;
-  return { name: header.name.toLowerCase(), value: requireValue(toValueSource(header.value, header.valueFile)) };
+  return { name: header.name.toLowerCase(), value: requireValue(toSecretSource(header.value, header.valueFile)) };
 }
 
 function assembleFleet({ redisUrl, redisUrlFile, caFile, keyPrefix, timeoutMs }: Settings['fleet']): Config['fleet'] {
-  const url = toValueSource(redisUrl, redisUrlFile);
+  const url = toSecretSource(redisUrl, redisUrlFile);
   return url && { redisUrl: url, caFile: caFile ?? undefined, keyPrefix, timeoutMs };
 }
 
-function toValueSource(value: string | null, path: string | null): ValueSource | undefined {
+function toSecretSource(value: string | null, path: string | null): SecretSource | undefined {
   if (value !== null) return { kind: 'value', value };
   return path === null ? undefined : { kind: 'file', path };
 }

@@ -15,9 +15,9 @@ import {
   ROUTE_SETTINGS,
   REFUSED_IN_ROUTES,
 } from '../schema/schema-routes.ts';
-import type { RouteKey, RouteSetting } from '../schema/schema-routes.ts';
+import type { ListKey, RouteKey, RouteSetting } from '../schema/schema-routes.ts';
 import { readSections } from './sections.ts';
-import type { RawValue, ListName } from './sources.ts';
+import type { RawValue } from './sources.ts';
 
 /** One entry, with what was found in it and is fine by itself. */
 export interface ConfigEntry {
@@ -45,9 +45,9 @@ export interface ConfigEntries {
 }
 
 /** Never fails. */
-export function readEntries(lists: ReadonlyMap<ListName, RawValue>): ConfigEntries {
+export function readEntries(lists: ReadonlyMap<ListKey, RawValue>): ConfigEntries {
   const problems: ConfigProblem[] = [];
-  const readAll = (list: ListName, kind: EntryKind): ConfigEntry[] => {
+  const readAll = (list: ListKey, kind: EntryKind): ConfigEntry[] => {
     const given = lists.get(list);
     if (given === undefined) return [];
     return splitIntoSections(list, given.value, problems).map((part) => readEntry(part, given.origin, kind, problems));
@@ -61,7 +61,7 @@ interface EntrySection {
 }
 
 /** A list of sections; of credentials also a section with one for each name. */
-function splitIntoSections(list: ListName, value: unknown, problems: ConfigProblem[]): EntrySection[] {
+function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProblem[]): EntrySection[] {
   const isByName = value instanceof Map && list === 'credentials';
   const found: [label: string, name: string | undefined, tree: unknown][] = isByName
     ? [...(value as Map<unknown, unknown>)].map(([name, tree]) => [

@@ -19,7 +19,8 @@ import { VALUE_AND_FILE_KEYS, findBrokenRules } from '../rules/rules.ts';
 import { CONFIG_VARIABLE, SETTINGS, completeSettings } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { readConfigFile, readEnvironment } from './sources.ts';
-import type { ConfigFileReading, RawValue, ListName } from './sources.ts';
+import type { ListKey } from '../schema/schema-routes.ts';
+import type { ConfigFileReading, RawValue } from './sources.ts';
 
 export interface LoadOptions {
   /** The environment, usually process.env. */
@@ -112,7 +113,7 @@ type ConfigFileResult =
   | {
       readonly ok: true;
       readonly given: ReadonlyMap<SettingKey, RawValue>;
-      readonly lists: ReadonlyMap<ListName, RawValue>;
+      readonly lists: ReadonlyMap<ListKey, RawValue>;
       readonly problems: readonly ConfigProblem[];
     }
   | { readonly ok: false; readonly problem: ConfigProblem };

@@ -5,6 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
+import { systemErrorCode } from '../../platform/atomic-write.ts';
 import { findClientCertificateFault } from '../../platform/tls.ts';
 import { parseSigningKey } from '../../token/client/signing-key.ts';
 import { dropLineEnd, headerValueFault, secretFault } from '../schema/formats/credentials.ts';
@@ -74,7 +75,7 @@ function checkFile(path: string, fault: (contents: string) => string | undefined
 
 /** Why a file cannot be read, in words that follow its name. */
 export function describeFileError(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  const code = systemErrorCode(error);
   switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
@@ -127,8 +128,13 @@ function redisUrlContentsFault(contents: string): string | undefined {
   return fault && `holds no Redis URL: ${fault}`;
 }
 
+/** The PEM certificates in a text, in order. */
+export function splitPemCertificates(text: string): readonly string[] {
+  return text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+}
+
 function certificateFault(contents: string): string | undefined {
-  const blocks = contents.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  const blocks = splitPemCertificates(contents);
   if (blocks.length === 0) return 'holds no PEM certificate (-----BEGIN CERTIFICATE-----)';
   const broken = blocks.findIndex((block) => !isCertificate(block));
   return broken < 0 ? undefined : `holds a certificate that cannot be read, number ${String(broken + 1)}`;

@@ -65,9 +65,10 @@ function describeUnknownKey(key: string, { path, prefix, keys }: SectionOptions)
   return `unknown key in ${path}${meant === undefined ? '' : `; did you mean ${prefix}${meant}?`}`;
 }
 
-function listSections(keys: readonly string[]): Set<string> {
+/** The sections of dotted keys, each once: `listen` and `listen.requiredHeader` of `listen.requiredHeader.name`. */
+export function listSections(keys: Iterable<string>): Set<string> {
   return new Set(
-    keys.flatMap((key) => {
+    [...keys].flatMap((key) => {
       const above = key.split('.').slice(0, -1);
       return above.map((_, depth) => above.slice(0, depth + 1).join('.'));
     }),

@@ -11,6 +11,8 @@ import { truncate } from './problems.ts';
 import type { ValueOrigin } from './problems.ts';
 import { CONFIG_VARIABLE, SETTINGS, settingOf } from '../schema/schema.ts';
 import type { SettingKey } from '../schema/schema.ts';
+import { LIST_KEYS } from '../schema/schema-routes.ts';
+import type { ListKey } from '../schema/schema-routes.ts';
 import { readSections } from './sections.ts';
 
 /** A value as found, not checked yet; null asks for the default. */
@@ -23,16 +25,12 @@ export interface RawValue {
 export interface ConfigSource {
   readonly given: ReadonlyMap<SettingKey, RawValue>;
   /** Lists of entries, as found. */
-  readonly lists: ReadonlyMap<ListName, RawValue>;
+  readonly lists: ReadonlyMap<ListKey, RawValue>;
   /** Keys of the file that are no settings. */
   readonly problems: readonly ConfigProblem[];
   /** Variables that are no settings. */
   readonly warnings: readonly string[];
 }
-
-/** What a file may hold besides settings. */
-const LIST_KEYS = ['credentials', 'routes'] as const;
-export type ListName = (typeof LIST_KEYS)[number];
 
 const VARIABLE_PREFIX = 'SIDECAR_';
 
@@ -120,7 +118,7 @@ function toConfigSource(tree: ReadonlyMap<unknown, unknown>, path: string): Conf
   const keys = [...SETTINGS.keys(), ...LIST_KEYS];
   const { values, problems } = readSections(tree, { path, prefix: '', keys });
   const given = new Map<SettingKey, RawValue>();
-  const lists = new Map<ListName, RawValue>();
+  const lists = new Map<ListKey, RawValue>();
   for (const [key, raw] of values) {
     const origin = `file ${path}`;
     if (key === 'routes' || key === 'credentials') lists.set(key, { value: raw, origin });

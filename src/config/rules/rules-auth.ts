@@ -3,10 +3,17 @@
  * another method is an error, not a remark: whoever wrote it believes that it is in use.
  */
 import { formatSettingName } from '../load/problems.ts';
-import type { SettingsRule } from './rule.ts';
 import { settingOf } from '../schema/schema.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { insecureFault } from '../schema/formats/url.ts';
+
+/** A rule between settings. */
+export interface SettingsRule {
+  /** The settings that the rule reads; a problem names the first. */
+  readonly keys: readonly [SettingKey, ...SettingKey[]];
+  /** The fault in words; undefined when the rule holds. */
+  readonly fault: (settings: Settings) => string | undefined;
+}
 
 type AuthMethodName = Settings['auth']['method'];
 

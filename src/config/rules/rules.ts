@@ -6,8 +6,8 @@ import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseListenAddress } from '../schema/formats/address.ts';
 import { formatSettingName, createSettingProblem } from '../load/problems.ts';
 import type { SettingProblem } from '../load/problems.ts';
-import type { SettingsRule } from './rule.ts';
 import { AUTH_RULES, exactlyOneFault } from './rules-auth.ts';
+import type { SettingsRule } from './rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { insecureFault } from '../schema/formats/url.ts';
 

@@ -8,6 +8,10 @@ import type { Format, SettingValue } from './formats/formats.ts';
 import { SETTINGS } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 
+/** Keys of a file that hold entries instead of settings. */
+export const LIST_KEYS = ['credentials', 'routes'] as const;
+export type ListKey = (typeof LIST_KEYS)[number];
+
 /** The name of the route and of the credential that the top-level settings describe. */
 export const DEFAULT_NAME = 'default';
 

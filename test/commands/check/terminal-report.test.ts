@@ -1,12 +1,8 @@
 /** A check on a terminal: nothing is lost for the width, and nothing is wider than it need be. */
 import { describe, expect, test } from 'vitest';
-import {
-  formatStepForTerminal,
-  formatSummaryForTerminal,
-  wrapText,
-} from '../../../src/commands/check/terminal-report.ts';
+import { formatStepForTerminal, formatSummaryForTerminal } from '../../../src/commands/check/terminal-report.ts';
 import type { CheckStep } from '../../../src/commands/check/step-runner.ts';
-import { paintNothing } from '../../../src/commands/paint.ts';
+import { paintNothing, wrapText } from '../../../src/commands/terminal.ts';
 
 const STEP: CheckStep = {
   step: 'tcp',

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { describeNextSteps } from '../../../src/commands/init/next-steps.ts';
 import type { InitPlan } from '../../../src/commands/init/interview.ts';
-import { paintNothing } from '../../../src/commands/paint.ts';
+import { paintNothing } from '../../../src/commands/terminal.ts';
 
 const PLAN: InitPlan = {
   answers: new Map([['auth.url', 'https://login.example.com']]),

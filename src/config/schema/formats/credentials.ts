@@ -2,9 +2,9 @@
  * Formats of what goes into credentials: client id and secret (RFC 6749 §2.3.1), scope (§3.3), the required header
  * (RFC 9110 §5.6.2, §5.5). The same checks serve a value given in place and the contents of a file.
  */
+import { MASK } from '../../../platform/secret-redaction.ts';
 import { format, matching } from './formats.ts';
 import type { Format } from './formats.ts';
-import { MASK } from './url.ts';
 
 /** Drops exactly one line end, as editors and `echo` leave it. */
 export function dropLineEnd(contents: string): string {

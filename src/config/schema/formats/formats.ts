@@ -65,42 +65,35 @@ export function wholeNumber(min: number, max: number): Format<number> {
 
 /** `auto`, or permits per second: more than 0, decimals allowed. */
 export function rate(max: number): Format<number | 'auto'> {
-  return decimalOr<'auto'>(['auto'], `auto, or ${describePermits(max)}`, max);
+  return decimal(`auto, or ${describePermits(max)}`, (value) => value === 'auto' || isPermits(value, max));
 }
 
 /** Permits per second: more than 0, decimals allowed. */
 export function permitsPerSecond(max: number): Format<number> {
-  return decimalOr<never>([], describePermits(max), max);
+  return decimal(describePermits(max), (value) => isPermits(value, max));
 }
 
 function describePermits(max: number): string {
   return `a number of permits per second above 0 and up to ${String(max)} (decimals allowed)`;
 }
 
-function decimalOr<Word extends string>(
-  words: readonly string[],
-  expected: string,
-  max: number,
-): Format<number | Word> {
-  return format({
-    expected,
-    check: (value) =>
-      typeof value === 'string' && DECIMAL.test(value)
-        ? `expected ${expected}, without quotes`
-        : words.some((word) => word === value) || (typeof value === 'number' && value > 0 && value <= max),
-    fromText: (text) => (DECIMAL.test(text) ? Number(text) : text),
-  });
+function isPermits(value: unknown, max: number): boolean {
+  return typeof value === 'number' && value > 0 && value <= max;
 }
 
 /** A share: 0 to 1, both included, decimals allowed. */
 export function fraction(): Format<number> {
-  const expected = 'a number from 0 to 1 (decimals allowed)';
+  return decimal(
+    'a number from 0 to 1 (decimals allowed)',
+    (value) => typeof value === 'number' && value >= 0 && value <= 1,
+  );
+}
+
+function decimal<T>(expected: string, isAllowed: (value: unknown) => boolean): Format<T> {
   return format({
     expected,
     check: (value) =>
-      typeof value === 'string' && DECIMAL.test(value)
-        ? `expected ${expected}, without quotes`
-        : typeof value === 'number' && value >= 0 && value <= 1,
+      typeof value === 'string' && DECIMAL.test(value) ? `expected ${expected}, without quotes` : isAllowed(value),
     fromText: (text) => (DECIMAL.test(text) ? Number(text) : text),
   });
 }

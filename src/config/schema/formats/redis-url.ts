@@ -3,6 +3,7 @@
  * those of the IANA registrations of `redis` and `rediss`, and `unix:` for a socket file.
  */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
+import { MASK } from '../../../platform/secret-redaction.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { maskUrl } from './url.ts';
@@ -25,7 +26,7 @@ export function redisUrlFault(text: string): string | undefined {
   const expected = `expected ${EXPECTED_URL}`;
   const isNetwork = NETWORK_URL.test(text) && URL.canParse(text);
   if (!isNetwork && !SOCKET_URL.test(text)) return expected;
-  if (text.includes('*'.repeat(8))) return 'is masked: the password itself is expected';
+  if (text.includes(MASK)) return 'is masked: the password itself is expected';
   // Left to the client, one that does not decode would be told of at the first connection, with the URL in the message.
   if (!isDecodable(text)) return 'expected a percent sign in it to be written as %25';
   if (!isNetwork) return undefined;

@@ -2,13 +2,11 @@
  * URLs of the configuration: which are accepted, how two are joined, and how one is shown without its password.
  */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
+import { MASK } from '../../../platform/secret-redaction.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { oneOrMany } from './one-or-many.ts';
 import type { OneOrMany } from './one-or-many.ts';
-
-/** What stands where a secret was. */
-export const MASK = '********';
 
 /** Hides the user information of a URL, also of text that is only nearly one, and whatever follows `?` or `#`. */
 export function maskUrl(text: string): string {

@@ -1,14 +1,7 @@
-/**
- * What the sandbox says on stdout: where each part listens, one line to paste, and that it is a simulation.
- * Scripts read these lines; no secret is ever in them.
- */
-import type { Sandbox } from './sandbox.ts';
-
-/** Where the sidecar in front of the sandbox listens: `http://host:port`, or `unix:/path`. */
-export interface SidecarUrls {
-  readonly proxyUrl: string;
-  readonly adminUrl: string;
-}
+/** The lines that the sandbox prints to stdout. Scripts read them; they hold no secret. */
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { SidecarUrls } from './banner.ts';
+import { quoteForShell } from './shell-quote.ts';
 
 const EXAMPLE_REQUEST = {
   destination: 'ES',
@@ -20,14 +13,14 @@ const EXAMPLE_REQUEST = {
 /** The lines to print, in order, without line ends. The `try` line works when pasted into a POSIX shell. */
 export function formatSandboxLines(
   sandbox: Pick<Sandbox, 'tokenUrl' | 'apiUrl' | 'audience' | 'scope'>,
-  places: SidecarUrls,
+  urls: SidecarUrls,
 ): readonly string[] {
   return [
-    `proxy ${places.proxyUrl}`,
-    `admin ${places.adminUrl}`,
+    `proxy ${urls.proxyUrl}`,
+    `admin ${urls.adminUrl}`,
     `token ${sandbox.tokenUrl.href}`,
     `api ${sandbox.apiUrl.href}`,
-    `try ${formatCurlCommand(places.proxyUrl)}`,
+    `try ${formatCurlCommand(urls.proxyUrl)}`,
     'note Everything behind the proxy is simulated in this process: no partner is called, nothing is sold.',
     `note Its token endpoint gives tokens for the audience ${sandbox.audience} and the scopes ${sandbox.scope}.`,
     "note The real API's paths, payloads, errors and rate limits are unknown; those here are invented.",
@@ -43,12 +36,7 @@ function formatCurlCommand(proxyUrl: string): string {
 function findCurlTarget(proxyUrl: string): { readonly base: string; readonly options: string } {
   if (proxyUrl.startsWith('unix:'))
     return { base: 'http://localhost', options: `--unix-socket ${quoteForShell(proxyUrl.slice('unix:'.length))} ` };
-  // A wildcard address is no name to call: the sidecar's guard does not know it.
+  // The sidecar's guard refuses a wildcard address as Host.
   const base = proxyUrl.replace(/\/$/, '').replace(/^(https?:\/\/)(?:0\.0\.0\.0|\[::\])(?=:|$)/, '$1localhost');
   return { base, options: '' };
-}
-
-/** One word of a POSIX shell, whatever is in it. */
-function quoteForShell(text: string): string {
-  return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,0 +1,18 @@
+/** Secrets that stand in the configuration itself, for the commands that mask them in what they print. */
+import type { AuthConfig, Config } from '../config/config.ts';
+
+/** Shorter values of extra fields are words such as `true`: masking them would garble every line. */
+const MIN_EXTRA_SECRET_LENGTH = 8;
+
+/** The passwords of forward proxies, decoded. */
+export function listProxyPasswords({ proxy, httpProxy }: Config['egress']): readonly string[] {
+  return [proxy, httpProxy]
+    .flatMap((url) => (url ? [decodeURIComponent(url.password)] : []))
+    .filter((text) => text !== '');
+}
+
+/** The values of `auth.extraParameters` and `auth.extraHeaders`. */
+export function listExtraSecrets({ extraParameters, extraHeaders }: AuthConfig): readonly string[] {
+  const values = [...Object.values(extraParameters), ...Object.values(extraHeaders)];
+  return values.filter(({ length }) => length >= MIN_EXTRA_SECRET_LENGTH);
+}

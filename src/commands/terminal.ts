@@ -1,0 +1,46 @@
+/**
+ * Text on a terminal: colours, width and line breaks. Node.js decides from the stream, NO_COLOR, FORCE_COLOR and TERM=dumb whether
+ * there are colours; callers name the role of a text, not its colour.
+ */
+import { styleText } from 'node:util';
+
+export type TextRole = 'heading' | 'name' | 'quiet' | 'good' | 'warning' | 'bad';
+
+/** Returns the text in the colour of its role, or unchanged. */
+export type Paint = (role: TextRole, text: string) => string;
+
+const STYLES = {
+  heading: 'bold',
+  name: 'cyan',
+  quiet: 'dim',
+  good: 'green',
+  warning: 'yellow',
+  bad: 'red',
+} as const satisfies Record<TextRole, Parameters<typeof styleText>[0]>;
+
+const DEFAULT_COLUMNS = 80;
+
+/** Paints for one stream. */
+export function paintFor(stream: NodeJS.WritableStream): Paint {
+  return (role, text) => styleText(STYLES[role], text, { stream });
+}
+
+/** For output that is not a terminal. */
+export const paintNothing: Paint = (_role, text) => text;
+
+/** The width of a terminal in characters. */
+export function terminalWidthOf({ columns }: Pick<NodeJS.WriteStream, 'columns'>): number {
+  // Some terminals do not know their size and report 0.
+  return columns > 0 ? columns : DEFAULT_COLUMNS;
+}
+
+/** Lines of at most `width` characters, broken between words. A longer word gets a line of its own. */
+export function wrapText(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
