@@ -19,16 +19,16 @@ Generated from the schema by \`node tools/config-reference.ts\`; do not edit.
 Later wins: defaults < file (YAML or JSON, named by \`--config\` or \`SIDECAR_CONFIG\`) < environment. Unknown keys in a file are
 errors, unknown \`SIDECAR_\` variables are warnings. In the environment an empty variable counts as not set, numbers are plain
 decimal digits, booleans \`true\` or \`false\`, lists are separated by commas; in a file numbers and booleans are written without
-quotes and lists may be arrays. Times are milliseconds, sizes bytes. Of a file that holds a credential, one line end at its end
-is dropped. \`bearer-sidecar config\` prints what applies and where it came from.
+quotes and lists may be arrays. Times are milliseconds, sizes bytes. One trailing line end of a credential file is dropped.
+\`bearer-sidecar config\` prints the effective values and their origins.
 
-On SIGHUP the file is read again. Keys marked *changes on SIGHUP* take effect at once, also within a route; of a route itself
-\`pathPrefix\`, \`stripPrefix\` and \`methods\` do as well. When a key that is not marked has changed, nothing is taken over. In a fleet
-\`throttle.rate\`, \`throttle.maxRate\`, \`throttle.burst\` and \`throttle.maxInFlight\` need a restart, too.
+On SIGHUP the file is read again. Keys marked *changes on SIGHUP* take effect at once, also within a route; so do
+\`pathPrefix\`, \`stripPrefix\` and \`methods\` of a route. When any other key has changed, no change is applied. In a fleet
+\`throttle.rate\`, \`throttle.maxRate\`, \`throttle.burst\` and \`throttle.maxInFlight\` need a restart too.
 `;
 
 const DEFAULT_HEAD = `# Every setting with its default. Generated from the schema by \`node tools/config-reference.ts\`; do not edit.
-# null = not set. Copy what you change into a file of your own: example.yaml shows a small one.
+# null = not set. Copy only the changed settings into your own file, as in example.yaml.
 `;
 
 function renderReference(): string {
@@ -49,29 +49,30 @@ function renderReference(): string {
 const ROUTES_HEAD = `
 ## routes
 
-In a file only: a list of sections, one for each API or part of one. Without it the settings above are the one route, \`default\`; with
-it they are that route still, for every path that no other takes, as soon as \`upstream.baseUrl\` is set.
+In a file only: a list of sections, one for each API or part of one. Without it the settings above are the only route, \`default\`.
+With it they remain that route, for every path that no other route takes, if \`upstream.baseUrl\` is set.
 
 | key | format | default | what it does |
 |---|---|---|---|
 `;
 
 const INHERITANCE = `
-**What a route does not say it takes from the top level**, wherever that has it from: its own value, else the top-level one. Settings that
-only make sense together are taken together or not at all: a certificate and its key.
+**A route inherits every setting that it does not contain from the top level.** A certificate and its key are inherited together or
+not at all.
 Further keys of a route, each as above:`;
 
 const CREDENTIALS = `
 ## credentials
 
-In a file only: a section with one section for each name, or a list of sections with a \`name\`; routes choose by that name. \`auth\` is
-the credential \`default\`, which is in use when the top level is a route or a route does not choose. Each that a route uses has a token
-of its own, asked for with what it says alone.
+In a file only: a section with one section for each name, or a list of sections with a \`name\`; routes refer to that name. \`auth\` is
+the credential \`default\`, which is used when the top level is a route or a route names no credential. Each credential that a route
+uses has its own token, requested with its own settings only.
 
-What a credential does not say it takes from \`auth\`, with three exceptions. The settings of the client (method, id, secret, key,
-certificate) are taken together or not at all, and so are audience, scope and resource. With a \`url\` or an \`issuer\` of its own
-only \`timeoutMs\` and \`invalidationCooldownMs\` are taken: no secret goes to another's server. \`cacheFile\` is never taken.
-Keys of a credential, each as the one of \`auth\`:`;
+A credential inherits every setting that it does not contain from \`auth\`, with three exceptions. The settings of the client (method,
+id, secret, key, certificate) are inherited together or not at all, and so are audience, scope and resource. With its own \`url\` or
+\`issuer\` it inherits only \`timeoutMs\` and \`invalidationCooldownMs\`, so that no secret goes to another server. \`cacheFile\` is
+never inherited.
+Keys of a credential, each as in \`auth\`:`;
 
 function renderEntries(): string {
   let text = ROUTES_HEAD;

@@ -1,6 +1,6 @@
 /**
- * What differs between the configuration in force and one that was read later, key by key, and which of it a running process can
- * take over. It changes nothing itself; what follows from a difference is sidecar/reload.ts's.
+ * Compares the active configuration with one that was read later, key by key, and says which changes a running process can apply.
+ * sidecar/reload.ts applies them.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigEntry } from './load/entries.ts';
@@ -11,20 +11,20 @@ import type { ValueOrigin } from './load/problems.ts';
 import type { SettingKey } from './schema/schema.ts';
 import type { RouteKey } from './schema/schema-routes.ts';
 
-/** A configuration that was loaded and is fine. */
+/** A valid configuration. */
 export type LoadedConfig = Extract<LoadResult, { readonly ok: true }>;
 
-/** One key that has another value now. */
+/** One setting whose value changed. */
 export interface SettingChange {
-  /** As in a file; of an entry behind its name: `routes.quotes.throttle.rate`. */
+  /** As in a file; in an entry after the entry's name: `routes.quotes.throttle.rate`. */
   readonly key: string;
-  /** False: only a restart takes it over. */
+  /** False: only a restart applies it. */
   readonly isLive: boolean;
-  /** What it was and what it is, with where that comes from; undefined unless live, since others may be secrets. */
+  /** The old value, the new value and its origin; undefined unless live, since other settings may be secrets. */
   readonly words: string | undefined;
 }
 
-/** What a running process takes over, wherever it stands. None of these is a secret, names a file or opens a connection. */
+/** Settings that a running process applies. None of them is a secret, names a file or opens a connection. */
 const LIVE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'upstream.requestTimeoutMs',
   'upstream.bodyIdleTimeoutMs',
@@ -45,10 +45,10 @@ const LIVE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'log.level',
 ]);
 
-/** The same of what only a route has: which requests take it, not what they meet there. */
+/** Route settings that a running process applies: they decide which requests match, not where the requests go. */
 const LIVE_ROUTE_SETTINGS: ReadonlySet<RouteKey> = new Set<RouteKey>(['pathPrefix', 'stripPrefix', 'methods']);
 
-/** Of these a fleet has one for all replicas, agreed upon when a replica joins. */
+/** A fleet has one value for all replicas, fixed when a replica joins. */
 const FLEET_WIDE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'throttle.rate',
   'throttle.maxRate',
@@ -56,25 +56,25 @@ const FLEET_WIDE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'throttle.maxInFlight',
 ]);
 
-/** Whether a change of this setting needs no restart, where it is this process's own. */
+/** Whether a process outside a fleet applies a change of this setting without a restart. */
 export function isLiveSetting(key: SettingKey): boolean {
   return LIVE_SETTINGS.has(key);
 }
 
-/** The same of a key that only a route has. */
+/** Whether a change of this route setting needs no restart. */
 export function isLiveRouteSetting(key: RouteKey): boolean {
   return LIVE_ROUTE_SETTINGS.has(key);
 }
 
-/** Every difference, in the order of the documentation, then that of the entries. */
+/** Every difference: top-level settings in the order of the reference, then entries in their own order. */
 export function findChanges(before: LoadedConfig, after: LoadedConfig): SettingChange[] {
-  const isLiveHere: LiveSettingTest =
+  const isLive: LiveSettingTest =
     before.config.fleet === undefined ? isLiveSetting : (key) => isLiveSetting(key) && !FLEET_WIDE_SETTINGS.has(key);
   const { entries } = before;
   return [
-    ...findTopLevelChanges(before.effective, after.effective, isLiveHere),
-    ...findEntryChanges('credentials', entries.credentials, after.entries.credentials, isLiveHere),
-    ...findEntryChanges('routes', entries.routes, after.entries.routes, isLiveHere),
+    ...findTopLevelChanges(before.effective, after.effective, isLive),
+    ...findEntryChanges('credentials', entries.credentials, after.entries.credentials, isLive),
+    ...findEntryChanges('routes', entries.routes, after.entries.routes, isLive),
   ];
 }
 
@@ -83,11 +83,11 @@ type LiveSettingTest = (key: SettingKey) => boolean;
 function findTopLevelChanges(
   before: ReadonlyMap<SettingKey, EffectiveSetting>,
   after: ReadonlyMap<SettingKey, EffectiveSetting>,
-  isLiveHere: LiveSettingTest,
+  isLive: LiveSettingTest,
 ): SettingChange[] {
   return [...after].flatMap(([key, { value, origin }]) => {
-    const former = before.get(key)?.value ?? null;
-    return isDeepStrictEqual(former, value) ? [] : [describeChange(key, isLiveHere(key), { former, value, origin })];
+    const oldValue = before.get(key)?.value ?? null;
+    return isDeepStrictEqual(oldValue, value) ? [] : [describeChange(key, isLive(key), { oldValue, value, origin })];
   });
 }
 
@@ -95,16 +95,16 @@ function findEntryChanges(
   list: string,
   before: readonly ConfigEntry[],
   after: readonly ConfigEntry[],
-  isLiveHere: LiveSettingTest,
+  isLive: LiveSettingTest,
 ): SettingChange[] {
-  const [former, latter] = [indexByName(before), indexByName(after)];
-  const names = new Set([...former.keys(), ...latter.keys()]);
+  const [oldEntries, newEntries] = [indexByName(before), indexByName(after)];
+  const names = new Set([...oldEntries.keys(), ...newEntries.keys()]);
   return [...names].flatMap((name) => {
-    const [one, other] = [former.get(name), latter.get(name)];
+    const [oldEntry, newEntry] = [oldEntries.get(name), newEntries.get(name)];
     const key = `${list}.${name}`;
-    // To be there or not is nothing that a running process takes over.
-    if (one === undefined || other === undefined) return [{ key, isLive: false, words: undefined }];
-    return compareEntries(key, one, other, isLiveHere);
+    // A new or removed entry needs a restart.
+    if (oldEntry === undefined || newEntry === undefined) return [{ key, isLive: false, words: undefined }];
+    return compareEntries(key, oldEntry, newEntry, isLive);
   });
 }
 
@@ -112,36 +112,36 @@ function compareEntries(
   label: string,
   before: ConfigEntry,
   after: ConfigEntry,
-  isLiveHere: LiveSettingTest,
+  isLive: LiveSettingTest,
 ): SettingChange[] {
-  const [former, latter] = [listEntryValues(before), listEntryValues(after)];
-  const keys = new Set([...former.keys(), ...latter.keys()]);
+  const [oldValues, newValues] = [listEntryValues(before), listEntryValues(after)];
+  const keys = new Set([...oldValues.keys(), ...newValues.keys()]);
   return [...keys].flatMap((key) => {
-    const [one, other] = [former.get(key), latter.get(key)];
+    const [one, other] = [oldValues.get(key), newValues.get(key)];
     if (isDeepStrictEqual(one?.value, other?.value)) return [];
     const setting = (one ?? other)?.key;
-    const live = setting === undefined ? isLiveRouteSetting(key as RouteKey) : isLiveHere(setting);
-    const values = { former: one?.value ?? null, value: other?.value ?? null, origin: after.origin };
-    return [describeChange(`${label}.${key}`, live, values)];
+    const isKeyLive = setting === undefined ? isLiveRouteSetting(key as RouteKey) : isLive(setting);
+    const values = { oldValue: one?.value ?? null, value: other?.value ?? null, origin: after.origin };
+    return [describeChange(`${label}.${key}`, isKeyLive, values)];
   });
 }
 
-/** Entries that are fine have names, each its own. */
+/** Valid entries have unique names. */
 function indexByName(entries: readonly ConfigEntry[]): Map<string, ConfigEntry> {
   return new Map(entries.map((entry) => [entry.name ?? entry.label, entry]));
 }
 
 interface ChangedValue {
-  readonly former: SettingValue;
+  readonly oldValue: SettingValue;
   readonly value: SettingValue;
   readonly origin: ValueOrigin;
 }
 
-function describeChange(key: string, live: boolean, { former, value, origin }: ChangedValue): SettingChange {
+function describeChange(key: string, isLive: boolean, { oldValue, value, origin }: ChangedValue): SettingChange {
   return {
     key,
-    isLive: live,
-    words: live ? `${key}: ${formatChangedValue(former)} → ${formatChangedValue(value)} (${origin})` : undefined,
+    isLive,
+    words: isLive ? `${key}: ${formatChangedValue(oldValue)} → ${formatChangedValue(value)} (${origin})` : undefined,
   };
 }
 

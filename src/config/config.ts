@@ -1,6 +1,6 @@
 /**
- * The effective configuration, as the composition root hands it to the parts: checked, complete and frozen.
- * Keys are those of the file; docs, formats, defaults and variables live in schema.ts.
+ * The effective configuration that the composition root passes to the parts: validated, complete and frozen.
+ * Keys are those of the file; docs, formats, defaults and variables are in schema/.
  */
 
 import type { ProxySelectorOptions } from '../platform/egress/proxy-selector.ts';
@@ -19,7 +19,7 @@ export interface AllowedHostConfig {
   readonly port: number | undefined;
 }
 
-/** One entry of the list of what may be asked for. */
+/** One entry of `listen.allow`. */
 export interface AllowRuleConfig {
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
@@ -27,11 +27,11 @@ export interface AllowRuleConfig {
   readonly path: string;
 }
 
-/** Where tokens are asked for. */
+/** The token endpoint. */
 export type TokenEndpointSource =
   /** `auth.url` and `auth.tokenPath` joined. */
   | { readonly kind: 'url'; readonly url: URL }
-  /** As its metadata says, which must name the issuer exactly so. */
+  /** Found through the issuer's metadata, which must contain exactly this issuer. */
   | { readonly kind: 'issuer'; readonly issuer: string; readonly allowInsecureHttp: boolean };
 
 type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
@@ -43,56 +43,56 @@ export interface UpstreamConfig {
   readonly baseUrl: URL;
   readonly requestTimeoutMs: number;
   readonly connectTimeoutMs: number;
-  /** 0 = no limit. */
+  /** 0: no limit. */
   readonly maxConnectionAgeMs: number;
-  /** 0 = never. */
+  /** 0: never. */
   readonly bodyIdleTimeoutMs: number;
   readonly websocket: boolean;
   readonly caFile: string | undefined;
-  /** Offered to the upstream; falls back to that of `auth`. */
+  /** Offered to the upstream; default: that of `auth`. */
   readonly clientCertificate: ClientCertificateFiles | undefined;
 }
 
-/** How the tokens of one credential are had. */
+/** How one credential obtains its tokens. */
 export interface AuthConfig {
   readonly endpoint: TokenEndpointSource;
   readonly clientId: SecretSource;
   readonly method: ClientAuthMethod;
   /** Offered to the token endpoint. */
   readonly clientCertificate: ClientCertificateFiles | undefined;
-  /** Empty = none. */
+  /** Empty: none. */
   readonly audience: readonly string[];
   readonly scope: string | undefined;
   readonly resource: readonly string[];
-  /** Further form fields and header fields of the token request; the values may be secrets. */
+  /** Extra form fields and header fields of the token request; the values may be secrets. */
   readonly extraParameters: Readonly<Record<string, string>>;
   readonly extraHeaders: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Falls back to `upstream.caFile`. */
+  /** Default: `upstream.caFile`. */
   readonly caFile: string | undefined;
-  /** Where the newest token is kept across restarts. */
+  /** Keeps the newest token across restarts. */
   readonly cacheFile: string | undefined;
   readonly invalidationCooldownMs: number;
 }
 
-/** How fast one route calls. */
+/** How fast one route may call its upstream. */
 export interface ThrottleConfig {
-  /** Permits per second, or `auto`: learn it. */
+  /** Permits per second; `auto`: learned. */
   readonly rate: number | 'auto';
   /** Permits; unused with `auto`. */
   readonly burst: number;
   /** Permits per second that `auto` never exceeds. */
   readonly maxRate: number | undefined;
-  /** Replicas that the quota is divided by, at least 1. */
+  /** Number of replicas that share the quota, at least 1. */
   readonly share: number;
-  /** Where what `auto` has learned is kept. */
+  /** Keeps what `auto` has learned across restarts. */
   readonly stateFile: string | undefined;
   readonly maxInFlight: number;
   readonly maxStreams: number;
   readonly maxPauseMs: number;
 }
 
-/** How often one route tries. `replayTotalBytes` is for all routes together. */
+/** Retries of one route. `replayTotalBytes` is for all routes together. */
 export interface RetryConfig {
   /** The first attempt included. */
   readonly attempts: number;
@@ -102,26 +102,26 @@ export interface RetryConfig {
   readonly replayTotalBytes: number;
 }
 
-/** One identity at one authorization server, with what it asks for. */
+/** One client at one authorization server. */
 export interface CredentialConfig {
-  /** `default` is the one of the top-level settings. */
+  /** `default`: from the top-level settings. */
   readonly name: string;
   readonly auth: AuthConfig;
 }
 
-/** One API, or a part of one, with the credential that its requests carry. */
+/** One API, or a part of one, and the credential of its requests. */
 export interface RouteConfig {
-  /** `default` is the one of the top-level settings. */
+  /** `default`: from the top-level settings. */
   readonly name: string;
   /** Whole segments; `/` takes every path. */
   readonly pathPrefix: string;
-  /** Whether the prefix is taken off before the path is joined to the base URL. */
+  /** Whether the prefix is removed before the path is joined to the base URL. */
   readonly stripPrefix: boolean;
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
-  /** Name of one of the credentials. */
+  /** The name of a credential. */
   readonly credential: string;
-  /** Routes of the same group share one throttle; the route's own name when it shares with none. */
+  /** Routes of the same group share one throttle. Default: the route's own name. */
   readonly throttleGroup: string;
   readonly upstream: UpstreamConfig;
   readonly throttle: ThrottleConfig;
@@ -131,9 +131,9 @@ export interface RouteConfig {
 }
 
 export interface Config {
-  /** The one of the top-level settings, if there is one, first. */
+  /** The default route, if there is one, is the first. */
   readonly routes: readonly [RouteConfig, ...RouteConfig[]];
-  /** Those that a route uses. */
+  /** The credentials that a route uses. */
   readonly credentials: readonly CredentialConfig[];
   readonly egress: ProxySelectorOptions;
   readonly listen: {
@@ -159,13 +159,13 @@ export interface Config {
     readonly allowQuit: boolean;
     readonly allowLogLevel: boolean;
   };
-  /** What replicas share goes through here; undefined: this process is alone. */
+  /** The Redis that replicas share; undefined: a single process. */
   readonly fleet:
     | {
         readonly redisUrl: SecretSource;
         readonly caFile: string | undefined;
         readonly keyPrefix: string;
-        /** Longest wait for the answer to one command. */
+        /** Longest wait for the reply to one command. */
         readonly timeoutMs: number;
       }
     | undefined;
@@ -181,12 +181,12 @@ export interface Config {
   readonly allowInsecureHttp: boolean;
 }
 
-/** One thing wrong with the configuration. */
+/** One fault of the configuration. */
 export interface ConfigProblem {
   /** Dotted key, or the name of a file or argument. */
   readonly key: string;
   /** The environment variable that sets it, if any. */
   readonly variable: string | undefined;
-  /** What was found and what is expected; never a secret value. */
+  /** Found and expected value; never a secret. */
   readonly message: string;
 }

@@ -1,10 +1,7 @@
-/**
- * Puts aside how the partner's servers are reached and asked, for commands that speak with others or with nobody: what only suits
- * the partner must not stand in their way.
- */
+/** Resets the settings that only fit the partner's servers, for commands that call other servers or none (sandbox, health, wait). */
 import type { Preset } from './load/load.ts';
 
-/** Part of a preset: a client with a secret in HTTP Basic, no certificate, no proxy, nothing further in its requests. */
+/** Part of a preset: a client with a secret in HTTP Basic, without certificate, proxy or extra fields. */
 export const DEFAULT_CLIENT_SETTINGS: Preset['values'] = {
   'auth.issuer': null,
   'auth.method': null,

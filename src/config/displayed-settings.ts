@@ -1,4 +1,4 @@
-/** Settings as they may be shown: what is secret is masked, whatever it came from. */
+/** Settings as text, with every secret masked. */
 import { listEntryValues } from './load/entries.ts';
 import type { SettingValue } from './schema/formats/formats.ts';
 import type { LoadResult } from './load/load.ts';
@@ -6,27 +6,27 @@ import { isTextMap, settingOf } from './schema/schema.ts';
 import type { SettingKey } from './schema/schema.ts';
 import { MASK } from '../platform/secret-redaction.ts';
 
-/** A setting in words. */
+/** One setting as text. */
 export interface DisplayedSetting {
-  /** As in a file; of an entry behind its label: `routes[1].throttle.rate`. */
+  /** As in a file; in an entry after the entry's label: `routes[1].throttle.rate`. */
   readonly key: string;
   readonly value: string;
-  /** `default`, `file PATH`, `environment VARIABLE` or a preset's name. */
+  /** `default`, `file PATH`, `environment VARIABLE` or the name of a preset. */
   readonly origin: string;
 }
 
-/** The value with every secret in it masked. */
+/** The value with its secrets masked. */
 export function maskSetting(key: SettingKey, value: SettingValue): SettingValue {
   const { sensitive, format } = settingOf(key);
   if (value === null) return value;
-  // Of a map the names are no secret.
+  // The names in a map are not secret.
   if (isTextMap(value)) return Object.fromEntries(Object.keys(value).map((name) => [name, MASK]));
   if (sensitive) return MASK;
   if (Array.isArray(value)) return (value as readonly string[]).map((entry) => format.show(entry));
   return typeof value === 'string' ? format.show(value) : value;
 }
 
-/** Every setting in the order of the documentation, then what the entries of `credentials` and `routes` say themselves. */
+/** Every setting in the order of the reference, then the own settings of `credentials` and `routes`. */
 export function listDisplayedSettings({
   effective,
   entries,

@@ -50,7 +50,7 @@ describe('the proxy', () => {
   });
 
   test.each([
-    ['socks5://p:1', 'SOCKS is not spoken'],
+    ['socks5://p:1', 'SOCKS is not supported'],
     ['ftp://p:1', 'expected a proxy such as'],
     ['http://p:1/path', 'expected a proxy such as'],
     ['http://p:1?q', 'expected a proxy such as'],

@@ -1,6 +1,6 @@
 /**
- * What the environment says of proxies to every program: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in small letters, which win.
- * Settings of our own, from the file or the environment, win over them.
+ * Reads the proxy variables that all programs share: HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Lower-case names win over upper-case
+ * ones, and the sidecar's own settings win over both.
  */
 import { truncate } from './problems.ts';
 import { noProxyEntryFault, PROXY_OFF } from '../schema/formats/proxy.ts';
@@ -10,8 +10,8 @@ import type { RawValue, ConfigSource } from './sources.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The proxy settings that the environment implies. Entries of NO_PROXY that are not understood are left out with a warning.
- * @param own the settings that were given
+ * The proxy settings that these variables imply. Unknown entries of NO_PROXY are dropped with a warning.
+ * @param own the settings from the file and from SIDECAR_ variables
  */
 export function readAmbientProxies(
   env: Environment,
@@ -27,7 +27,7 @@ export function readAmbientProxies(
   if (!own.has('egress.proxy')) {
     take('egress.proxy', 'HTTPS_PROXY', (text) => text);
     take('egress.httpProxy', 'HTTP_PROXY', (text) => text);
-    // By custom HTTPS_PROXY is not for http: destinations.
+    // By convention HTTPS_PROXY does not apply to http: destinations.
     if (given.has('egress.proxy') && !given.has('egress.httpProxy') && !own.has('egress.httpProxy'))
       given.set('egress.httpProxy', { value: PROXY_OFF, origin: 'environment, HTTP_PROXY not set' });
   }

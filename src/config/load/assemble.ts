@@ -1,7 +1,4 @@
-/**
- * Turns checked settings into the Config that the parts are built from: text becomes URLs, addresses and numbers here,
- * and nowhere else. Nothing is checked any more.
- */
+/** Turns validated settings into the Config: texts become URLs, addresses and numbers here only. Validates nothing. */
 import { parseHost, parseListenAddress } from '../schema/formats/address.ts';
 import { parseAllowRule } from '../schema/formats/allow-rules.ts';
 import type { AllowedHostConfig, AuthConfig, Config, ListenAddressConfig } from '../config.ts';
@@ -14,7 +11,7 @@ import { toList } from '../schema/formats/one-or-many.ts';
 import { joinUrl } from '../schema/formats/url.ts';
 
 /**
- * Assembles a frozen Config (the URLs in it keep their setters: JavaScript cannot freeze those).
+ * Assembles a frozen Config; the URLs in it stay mutable, since JavaScript cannot freeze them.
  * @throws Error when the settings have not passed the formats and the rules
  */
 export function assembleConfig(settings: Settings, { routes, credentials }: ResolvedEntries): Config {

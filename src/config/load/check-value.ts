@@ -1,4 +1,4 @@
-/** Asks a setting's format about a value that was found, and words what is wrong with it. */
+/** Checks a raw value with the format of its setting, and describes the fault. */
 import type { SettingValue } from '../schema/formats/formats.ts';
 import { describeFound } from './problems.ts';
 import type { Setting } from '../schema/setting.ts';
@@ -7,7 +7,7 @@ import type { RawValue } from './sources.ts';
 type ValueCheck =
   { readonly ok: true; readonly value: SettingValue } | { readonly ok: false; readonly message: string };
 
-/** @param env the variable that the problem names anyhow; undefined when it names none */
+/** @param env the variable that the problem already names; undefined when it names none */
 export function checkValue(
   { format, sensitive, env }: Pick<Setting, 'format' | 'sensitive'> & { readonly env: string | undefined },
   { value, origin }: RawValue,
@@ -18,7 +18,7 @@ export function checkValue(
     return { ok: true, value };
   } catch (error) {
     const fault = error instanceof Error ? error.message : String(error);
-    // The variable beside the key is named already; a file or a variable that all programs share needs naming here.
+    // The problem names the setting's own variable; only a file or a shared variable must be added.
     const [, source] = /^(?:file|environment) (.+)$/s.exec(origin) ?? [];
     const where = source === undefined || source === env ? '' : ` in ${source}`;
     return { ok: false, message: sensitive ? fault : `found ${describeFound(format, value)}${where}; ${fault}` };

@@ -1,6 +1,6 @@
 /**
- * Reads the lists of a file, `routes` and `credentials`, into entries: the settings that each gives itself, checked one by one.
- * What an entry takes from the top level, and whether the entries fit each other, is decided in inheritance.ts and routes.ts.
+ * Reads the lists `routes` and `credentials` of a file into entries, and checks each entry's own settings. inheritance.ts adds the
+ * settings of the top level; routes.ts checks the entries against each other.
  */
 import { checkValue } from './check-value.ts';
 import type { ConfigProblem } from '../config.ts';
@@ -19,22 +19,22 @@ import type { ListKey, RouteKey, RouteSetting } from '../schema/schema-routes.ts
 import { readSections } from './sections.ts';
 import type { RawValue } from './sources.ts';
 
-/** One entry, with what was found in it and is fine by itself. */
+/** One entry with its own valid settings. */
 export interface ConfigEntry {
-  /** How problems name it: `routes[1]`, `credentials.write`. */
+  /** Its name in problems: `routes[1]`, `credentials.write`. */
   readonly label: string;
-  /** Undefined when it is wrong or not given: a problem of its own. */
+  /** Undefined when missing or invalid, which is a problem of its own. */
   readonly name: string | undefined;
-  /** The settings that stand in it, under their top-level keys. */
+  /** Its settings, by their top-level keys. */
   readonly settings: ReadonlyMap<SettingKey, SettingValue>;
-  /** Those that stand in it and are wrong. */
+  /** Its settings with an invalid value. */
   readonly wrong: ReadonlySet<SettingKey>;
-  /** What only an entry has, the default where it is not given or wrong. */
+  /** Settings that only entries have; the default where missing or invalid. */
   readonly own: ReadonlyMap<RouteKey, SettingValue>;
-  /** Which of these stand in it. */
+  /** The keys of `own` that the entry contains. */
   readonly given: ReadonlySet<RouteKey>;
   readonly origin: string;
-  /** How a problem names a setting of it; undefined for what is none of its. */
+  /** The name of a setting in problems; undefined when entries of this kind do not have the setting. */
   readonly nameOf: (key: SettingKey) => string | undefined;
 }
 
@@ -60,7 +60,7 @@ interface EntrySection {
   readonly tree: ReadonlyMap<unknown, unknown>;
 }
 
-/** A list of sections; of credentials also a section with one for each name. */
+/** Accepts a list of sections; for credentials also one section per name. */
 function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProblem[]): EntrySection[] {
   const isByName = value instanceof Map && list === 'credentials';
   const found: [label: string, name: string | undefined, tree: unknown][] = isByName
@@ -87,7 +87,7 @@ function splitIntoSections(list: ListKey, value: unknown, problems: ConfigProble
 }
 
 interface EntryKind {
-  /** Key within the entry to the setting it stands for. */
+  /** Key within the entry to the top-level setting of the same meaning. */
   readonly inherited: ReadonlyMap<string, SettingKey>;
   readonly own: readonly RouteKey[];
   readonly refused: ReadonlyMap<string, string>;
@@ -100,7 +100,7 @@ const ROUTE_KIND: EntryKind = {
 };
 const CREDENTIAL_KIND: EntryKind = { inherited: INHERITED_BY_CREDENTIALS, own: ['name'], refused: new Map() };
 
-/** What stands in an entry, by its key there, in the order of the documentation; the settings it stands for, for those that have one. */
+/** The values in an entry, by the key within the entry, in the order of the reference. */
 export function listEntryValues({ own, settings, label, nameOf }: ConfigEntry): Map<string, EntryValue> {
   const written = new Map<string, EntryValue>();
   for (const [key, value] of own)
@@ -110,6 +110,7 @@ export function listEntryValues({ own, settings, label, nameOf }: ConfigEntry): 
 }
 
 export interface EntryValue {
+  /** The top-level setting of the same meaning; undefined when only entries have it. */
   readonly key: SettingKey | undefined;
   readonly value: SettingValue;
 }
@@ -170,7 +171,7 @@ function readInherited(
   return { settings, wrong };
 }
 
-/** The default when it is not given or wrong, which is told of. */
+/** The default when missing or invalid; an invalid value is a problem. */
 function readOwnValue(key: RouteKey, found: RawValue | undefined, refuse: AddProblem): SettingValue {
   const setting: RouteSetting = ROUTE_SETTINGS[key];
   if (found === undefined) {
@@ -181,6 +182,6 @@ function readOwnValue(key: RouteKey, found: RawValue | undefined, refuse: AddPro
   const given = { ...found, value: format.fromFile(found.value) };
   const checked = checkValue({ format, sensitive: false, env: undefined }, given);
   if (checked.ok && !(key === 'name' && checked.value === DEFAULT_NAME)) return checked.value;
-  refuse(key, checked.ok ? 'found default, which names what the top level says' : checked.message);
+  refuse(key, checked.ok ? 'found default, which names the top-level settings' : checked.message);
   return setting.default;
 }

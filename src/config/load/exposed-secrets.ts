@@ -1,6 +1,6 @@
 /**
- * Warns of files with secrets in them that other users of the machine can read. Never a reason to refuse: how a secret is
- * mounted is often not for this process's user to decide.
+ * Warns about secret files that other users of the machine can read. It is never an error: the user of this process often cannot
+ * decide how a secret is mounted.
  */
 import { realpathSync, statSync } from 'node:fs';
 import type { ConfigEntries, ConfigEntry } from './entries.ts';
@@ -9,16 +9,16 @@ import type { ResolvedRoutes } from './routes.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import type { RawValue } from './sources.ts';
 
-/** What decides who can read a file. */
+/** The facts that decide who can read a file. */
 export interface FileAccess {
   readonly mode: number;
   /** The owner. */
   readonly uid: number;
-  /** With every symbolic link followed. */
+  /** After following every symbolic link. */
   readonly realPath: string;
 }
 
-/** One warning for each file, unreadable ones apart: those are problems. */
+/** One warning per file. Unreadable files are problems instead. */
 export function findExposedSecretWarnings(settings: Settings, given: ReadonlyMap<SettingKey, RawValue>): string[] {
   return [...findSecretFiles(settings, given)].flatMap(([path, key]) =>
     exposedFileWarnings(path, formatSettingName(key)),
@@ -35,7 +35,7 @@ function exposedFileWarnings(path: string, name: string): string[] {
   ];
 }
 
-/** As warnOfExposedSecrets, for what entries of `routes` and `credentials` name themselves, each file once. */
+/** The same for files that entries of `routes` and `credentials` name, each file once. */
 export function findEntryWarnings(
   entries: ConfigEntries,
   { routes, credentials }: Pick<ResolvedRoutes, 'routes' | 'credentials'>,
@@ -61,25 +61,25 @@ function findWarningsIn(
 }
 
 /**
- * Whether more than its owner and those it was handed to can read a file.
+ * Whether users other than the owner, and the group it was given to, can read a file.
  * @param ownUid of this process; undefined where files have no modes (Windows)
  */
 export function isExposed({ mode, uid, realPath }: FileAccess, ownUid: number | undefined): boolean {
   if (ownUid === undefined) return false;
   if (uid === ownUid) return (mode & 0o077) !== 0;
-  // Somebody else's file: the group is how it was handed over. A secret volume of Kubernetes belongs to root, and without
-  // an fsGroup no other user could read it at all.
+  // A file of another user is shared through its group. A Kubernetes secret volume belongs to root; without an fsGroup it must be
+  // readable by all.
   const isKubernetesVolume = uid === 0 && /\/\.\.\d{4}_/.test(realPath);
   return (mode & 0o007) !== 0 && !isKubernetesVolume;
 }
 
-/** What takes it from the others and leaves it to this process, which could not read another user's file of mode 600. */
+/** How to restrict the file so that this process can still read it. */
 export function adviseOnFileMode({ uid }: FileAccess, ownUid: number | undefined): string {
   if (ownUid === undefined || uid === ownUid) return 'chmod 600 it';
   return `it belongs to user ${String(uid)}: chown ${String(ownUid)} it and chmod 400 it, or give it to a group of user ${String(ownUid)} and chmod 640 it`;
 }
 
-/** Path to the setting that names it, or that stands in it. */
+/** Path of each secret file to the setting that names it or is stored in it. */
 function findSecretFiles(settings: Settings, given: ReadonlyMap<SettingKey, RawValue>): Map<string, SettingKey> {
   const files = new Map<string, SettingKey>();
   const { clientSecretFile, privateKeyFile, tlsKeyFile } = settings.auth;
@@ -92,7 +92,7 @@ function findSecretFiles(settings: Settings, given: ReadonlyMap<SettingKey, RawV
   if (valueFile !== null) files.set(valueFile, 'listen.requiredHeader.valueFile');
   const urls = (['fleet.redisUrl', 'egress.proxy', 'egress.httpProxy'] as const).filter((key) => {
     const value = given.get(key)?.value;
-    // Without user information there is nothing to hide in a URL.
+    // A URL without user information holds no secret.
     return typeof value === 'string' && value.includes('@');
   });
   const maps = (['auth.extraParameters', 'auth.extraHeaders'] as const).filter((key) => given.has(key));
@@ -108,7 +108,7 @@ function readFileAccess(path: string): FileAccess | undefined {
     const { mode, uid } = statSync(path);
     return { mode, uid, realPath: realpathSync(path) };
   } catch {
-    // Gone since it was read: whoever reads it next says so.
+    // Removed since it was read: the next reader reports that.
     return undefined;
   }
 }

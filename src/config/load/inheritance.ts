@@ -1,6 +1,6 @@
 /**
- * What an entry of `routes` or `credentials` takes from the top level: its own value, else the top-level one, and settings that only
- * make sense together are taken together or not at all. No client's secret goes to another client's server that way.
+ * Completes an entry of `routes` or `credentials` with top-level settings. Settings that belong together are inherited together
+ * or not at all, so that the secret of one client never goes to the server of another.
  */
 import type { ConfigProblem } from '../config.ts';
 import type { ConfigEntry } from './entries.ts';
@@ -12,24 +12,24 @@ import { replaceSettings, SETTINGS, settingOf } from '../schema/schema.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { INHERITED_WITH_OWN_SERVER, NEVER_INHERITED, INHERITED_TOGETHER } from '../schema/schema-routes.ts';
 
-/** The settings that entries take from. */
+/** Settings that entries can inherit. */
 export interface SettingsLevel {
   readonly settings: Settings;
-  /** Those that somebody gave. */
+  /** Settings with an explicit value. */
   readonly given: ReadonlySet<SettingKey>;
-  /** Those whose value is no good: told of already. */
+  /** Settings with an invalid value, which is reported already. */
   readonly wrong: ReadonlySet<SettingKey>;
 }
 
-/** What holds for an entry: as a top level of its own, of which `given` says what it took over. */
+/** The settings that apply to an entry; `given` and `wrong` then refer to inherited settings too. */
 export function inheritSettings(top: SettingsLevel, entry: ConfigEntry): SettingsLevel {
   const dropped = new Set([...SETTINGS.keys()].filter((key) => isNotInherited(key, entry)));
   const defaults = [...dropped].map((key) => [key, settingOf(key).default] as const);
-  const isTaken = (key: SettingKey): boolean => !dropped.has(key) && !isOwnSetting(key, entry);
+  const isInherited = (key: SettingKey): boolean => !dropped.has(key) && !isOwnSetting(key, entry);
   return {
     settings: replaceSettings(top.settings, [...defaults, ...entry.settings]),
-    given: new Set([...top.given].filter(isTaken)),
-    wrong: new Set([...[...top.wrong].filter(isTaken), ...entry.wrong]),
+    given: new Set([...top.given].filter(isInherited)),
+    wrong: new Set([...[...top.wrong].filter(isInherited), ...entry.wrong]),
   };
 }
 
@@ -47,22 +47,22 @@ function isNotInherited(key: SettingKey, entry: ConfigEntry): boolean {
 }
 
 /**
- * The rules that are broken and the files that cannot be used, by the names that they have in the entry.
- * @param isAsked whether the rules that are put to a key matter here
+ * The broken rules and the unusable files, named by the keys of the entry.
+ * @param appliesTo whether the rules of a key apply to the entry
  */
 export function findEntryProblems(
   entry: ConfigEntry,
   { settings, given, wrong }: SettingsLevel,
-  isAsked: (key: SettingKey) => boolean,
+  appliesTo: (key: SettingKey) => boolean,
 ): ConfigProblem[] {
   const found = [
-    ...findBrokenRules(settings, wrong, isAsked),
+    ...findBrokenRules(settings, wrong, appliesTo),
     ...findFileProblems(settings, (key) => entry.settings.has(key)),
   ];
   return found.map((problem) => renameKeysInProblem(problem, entry, given));
 }
 
-/** What was taken over keeps the name that it has where it was given. */
+/** Inherited settings keep their top-level names. */
 function renameKeysInProblem(
   problem: SettingProblem,
   entry: ConfigEntry,

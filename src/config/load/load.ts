@@ -1,6 +1,6 @@
 /**
- * The story of loading: sources are read and merged, each setting is checked by its format, then all against each
- * other and the files they name; either a frozen Config comes out, or every problem at once. Nothing is thrown or logged.
+ * Loads the configuration: reads and merges the sources, checks each setting by its format, then checks all settings against each
+ * other and the files they name. Returns a frozen Config, or all problems together.
  */
 import { readAmbientProxies } from './ambient-proxies.ts';
 import { assembleConfig } from './assemble.ts';
@@ -20,14 +20,14 @@ import { CONFIG_VARIABLE, SETTINGS, completeSettings } from '../schema/schema.ts
 import type { SettingKey } from '../schema/schema.ts';
 import { readConfigFile, readEnvironment } from './sources.ts';
 import type { ListKey } from '../schema/schema-routes.ts';
-import type { ConfigFileReading, RawValue } from './sources.ts';
+import type { RawValue } from './sources.ts';
 
 export interface LoadOptions {
   /** The environment, usually process.env. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Path of a YAML or JSON file; default: the one that SIDECAR_CONFIG names, if any. */
   readonly file?: string | undefined;
-  /** Settings that win over file and environment. */
+  /** Settings that override file and environment. */
   readonly preset?: Preset | undefined;
 }
 
@@ -35,11 +35,11 @@ export interface LoadOptions {
 export interface Preset {
   /** Shown as the origin of these values. */
   readonly name: string;
-  /** null = the default, whatever file and environment say. A credential also unsets its `…File` twin, and the other way round. */
+  /** null: the default. A value also unsets its `…File` twin, and the other way round. */
   readonly values: Readonly<Partial<Record<SettingKey, SettingValue>>>;
 }
 
-/** A setting as it applies. */
+/** A setting's effective value. */
 export interface EffectiveSetting {
   readonly value: SettingValue;
   readonly origin: ValueOrigin;
@@ -49,15 +49,15 @@ export type LoadResult =
   | {
       readonly ok: true;
       readonly config: Config;
-      /** Every setting, in the order of the schema, with where it came from. Holds secrets as they are. */
+      /** Every setting with its origin, in the order of the schema. Contains secrets. */
       readonly effective: ReadonlyMap<SettingKey, EffectiveSetting>;
-      /** What entries of `routes` and `credentials` give themselves. Holds secrets as they are. */
+      /** The own settings of `routes` and `credentials`. Contains secrets. */
       readonly entries: ConfigEntries;
       readonly warnings: readonly string[];
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[]; readonly warnings: readonly string[] };
 
-/** Whether there is a file that the configuration is read from. */
+/** Whether the configuration is read from a file. */
 export function hasConfigFile({ env, file }: LoadOptions): boolean {
   return file !== undefined || (env[CONFIG_VARIABLE] ?? '') !== '';
 }
@@ -67,7 +67,7 @@ export function loadConfig(options: LoadOptions): LoadResult {
   const environment = readEnvironment(options.env);
   const warnings = [...environment.warnings];
   const file = readNamedFile(options);
-  // Without the file every setting in it would seem missing: the one problem is told alone.
+  // Without the file every setting in it would seem missing: only this problem is reported.
   if (!file.ok) return { ok: false, problems: [file.problem], warnings };
 
   const own = applyPreset(new Map([...file.given, ...environment.given]), options.preset);
@@ -90,7 +90,7 @@ interface CheckedTopLevel extends SettingsLevel {
   readonly problems: readonly ConfigProblem[];
 }
 
-/** What the top level says, with what is wrong with it; of what only entries need nothing is missed here. */
+/** Checks the top-level settings. Settings that only entries need are not required here. */
 function checkTopLevel(given: ReadonlyMap<SettingKey, RawValue>, entries: ConfigEntries): CheckedTopLevel {
   const names = new Set([...given].filter(([, { value }]) => value !== null).map(([key]) => key));
   const { values, problems } = checkValues(
@@ -99,12 +99,12 @@ function checkTopLevel(given: ReadonlyMap<SettingKey, RawValue>, entries: Config
   );
   const wrong = new Set(problems.map(({ key }) => key));
   const settings = completeSettings(values);
-  const isAsked = (key: SettingKey): boolean => !key.startsWith('auth.') || usesDefaultCredential(entries, names);
-  const found = [...problems, ...findBrokenRules(settings, wrong, isAsked), ...findFileProblems(settings)];
+  const appliesTo = (key: SettingKey): boolean => !key.startsWith('auth.') || usesDefaultCredential(entries, names);
+  const found = [...problems, ...findBrokenRules(settings, wrong, appliesTo), ...findFileProblems(settings)];
   return { settings, given: names, wrong, values, problems: found };
 }
 
-/** What entries take from the top level would be told of once more for each of them. */
+/** A problem of an inherited setting is found once per entry. */
 function removeDuplicates(problems: readonly ConfigProblem[]): ConfigProblem[] {
   return [...new Map(problems.map((problem) => [JSON.stringify([problem.key, problem.message]), problem])).values()];
 }
@@ -118,15 +118,15 @@ type ConfigFileResult =
     }
   | { readonly ok: false; readonly problem: ConfigProblem };
 
-function readNamedFile({ env, file }: LoadOptions): ConfigFileResult {
-  const [path, variable] = file === undefined ? [env[CONFIG_VARIABLE], CONFIG_VARIABLE] : [file, undefined];
+function readNamedFile({ env, file: named }: LoadOptions): ConfigFileResult {
+  const [path, variable] = named === undefined ? [env[CONFIG_VARIABLE], CONFIG_VARIABLE] : [named, undefined];
   if (path === undefined || (path === '' && variable !== undefined))
     return { ok: true, given: new Map(), lists: new Map(), problems: [] };
-  const reading: ConfigFileReading = readConfigFile(path);
-  if (reading.kind === 'read') return { ok: true, ...reading.source };
+  const file = readConfigFile(path);
+  if (file.kind === 'read') return { ok: true, ...file.source };
   return {
     ok: false,
-    problem: { key: 'configuration file', variable, message: `${JSON.stringify(path)}: ${reading.fault}` },
+    problem: { key: 'configuration file', variable, message: `${JSON.stringify(path)}: ${file.fault}` },
   };
 }
 
@@ -146,8 +146,8 @@ interface CheckedValues {
 }
 
 /**
- * Asks each setting's format; the values that fit, and a problem for each that does not or is missing.
- * @param isNeeded whether there is no doing without a required setting
+ * Checks each value with its setting's format; a value that is invalid or missing is a problem.
+ * @param isNeeded whether a required setting must have a value
  */
 function checkValues(given: ReadonlyMap<SettingKey, RawValue>, isNeeded: (key: SettingKey) => boolean): CheckedValues {
   const values = new Map<SettingKey, SettingValue>();

@@ -1,6 +1,6 @@
 /**
- * Looks at the files that settings name: credentials and certificate authorities must be there, readable and usable at
- * start. Credentials are read anew by their users later; nothing read here is kept.
+ * Checks at start that the files named by settings exist and can be used. Nothing that is read here is kept: credentials are read
+ * again at each use.
  */
 import { isUtf8 } from 'node:buffer';
 import { X509Certificate } from 'node:crypto';
@@ -18,7 +18,7 @@ import type { SettingKey, Settings } from '../schema/schema.ts';
 interface NamedFile {
   readonly key: SettingKey;
   readonly path: (settings: Settings) => string | null;
-  /** What is wrong with the contents; undefined when nothing is. Never shows any of them. */
+  /** The fault of the contents, without quoting them; undefined when there is none. */
   readonly fault: (contents: string, settings: Settings) => string | undefined;
 }
 
@@ -42,19 +42,19 @@ const NAMED_FILES: readonly NamedFile[] = [
   },
 ];
 
-/** Nothing longer is a credential or a bundle of certificates; a path given by mistake may lead to something that is. */
+/** Credentials and certificate bundles are smaller; a wrong path may lead to a large file. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /**
- * One problem for each named file that cannot be used.
- * @param isAsked which settings to look at. Default: all
+ * One problem per file that cannot be used.
+ * @param isIncluded which settings to check. Default: all
  */
 export function findFileProblems(
   settings: Settings,
-  isAsked: (key: SettingKey) => boolean = () => true,
+  isIncluded: (key: SettingKey) => boolean = () => true,
 ): SettingProblem[] {
   return NAMED_FILES.flatMap(({ key, path: pathOf, fault }) => {
-    const path = isAsked(key) ? pathOf(settings) : null;
+    const path = isIncluded(key) ? pathOf(settings) : null;
     if (path === null) return [];
     const found = checkFile(path, (contents) => fault(contents, settings));
     return found === undefined ? [] : [createSettingProblem(key, `the file ${JSON.stringify(path)} ${found}`)];
@@ -63,7 +63,7 @@ export function findFileProblems(
 
 function checkFile(path: string, fault: (contents: string) => string | undefined): string | undefined {
   try {
-    // A pipe can be read once, a device perhaps for ever; these files are read again and again.
+    // The files are read repeatedly: a pipe can be read only once, and a device may never end.
     if (!statSync(path).isFile()) return 'is not a regular file';
     const bytes = readFileSync(path);
     if (bytes.length > MAX_FILE_BYTES) return `is larger than ${String(MAX_FILE_BYTES)} bytes`;
@@ -73,7 +73,7 @@ function checkFile(path: string, fault: (contents: string) => string | undefined
   }
 }
 
-/** Why a file cannot be read, in words that follow its name. */
+/** Why a file cannot be read, as text that follows its name. */
 export function describeFileError(error: unknown): string {
   const code = systemErrorCode(error);
   switch (code) {
@@ -98,7 +98,7 @@ function clientIdFault(contents: string, { auth }: Settings): string | undefined
   return secretFault(contents) ?? (isColonForbidden(auth) ? colonFault(contents) : undefined);
 }
 
-/** A file that the method does not use is another problem. */
+/** A file that the method does not use is reported by a rule. */
 function signingKeyFault(contents: string, { auth }: Settings): string | undefined {
   if (auth.method !== 'private_key_jwt') return undefined;
   const reading = parseSigningKey(contents, auth.signingAlgorithm ?? undefined);
@@ -108,7 +108,7 @@ function signingKeyFault(contents: string, { auth }: Settings): string | undefin
 function tlsKeyFault(owner: 'auth' | 'upstream'): NamedFile['fault'] {
   return (key, settings) => {
     const certificate = readOrUndefined(settings[owner].tlsCertificateFile);
-    // A certificate that cannot be read is a problem of its own.
+    // An unreadable certificate is reported separately.
     if (certificate === undefined || certificateFault(certificate) !== undefined) return undefined;
     const found = findClientCertificateFault({ certificate, key });
     return found === undefined ? undefined : `cannot be used: ${found}`;

@@ -1,12 +1,10 @@
-/**
- * Finds the name that was probably meant, for "did you mean". Knows nothing of settings.
- */
+/** Finds the name that was probably meant, for "did you mean". */
 import { distance } from 'fastest-levenshtein';
 
-/** The candidate that `name` is most likely a misspelling of, or undefined when none is near. */
+/** The candidate that `name` most likely misspells; undefined when none is near. */
 export function findNearest<T extends string>(name: string, candidates: Iterable<T>): T | undefined {
   const wanted = normalizeName(name);
-  // One slip in four characters is a slip; more is another word. Past any candidate's length nothing can be near.
+  // One error in four characters is a misspelling; more is another word.
   const limit = Math.min(3, Math.floor(wanted.length / 4));
   let best: T | undefined;
   let bestDistance = limit + 1;
@@ -19,12 +17,12 @@ export function findNearest<T extends string>(name: string, candidates: Iterable
   return best;
 }
 
-/** Letter case and word separators are how most misspellings differ. */
+/** Most misspellings differ in letter case and word separators only. */
 function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll(/[-_]/g, '');
 }
 
-/** Insertions, deletions and substitutions that turn `a` into `b`; one swap of neighbours counts as a single slip too. */
+/** Insertions, deletions and substitutions that turn `a` into `b`; one swap of neighbours counts as one. */
 function editDistance(a: string, b: string): number {
   const swapped = Array.from({ length: Math.max(0, a.length - 1) }, (_, at) => 1 + distance(swapNeighbours(a, at), b));
   return Math.min(distance(a, b), ...swapped);

@@ -1,20 +1,18 @@
-/**
- * Words of configuration problems: how a refused value is shown, where it came from, one line each for stderr.
- */
+/** The texts of configuration problems and warnings, one line each. */
 import type { ConfigProblem } from '../config.ts';
 import type { Format, SettingValue } from '../schema/formats/formats.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { settingOf } from '../schema/schema.ts';
 
-/** Where a value came from, as shown to people: `default`, `file PATH`, `environment VARIABLE` or a preset's name. */
+/** Where a value came from: `default`, `file PATH`, `environment VARIABLE` or the name of a preset. */
 export type ValueOrigin = string;
 
 const MAX_SHOWN_LENGTH = 100;
 
-/** A problem that is put to a setting. */
+/** A problem of one setting. */
 export type SettingProblem = ConfigProblem & { readonly key: SettingKey };
 
-/** A problem of one setting. */
+/** Names the setting's variable. */
 export function createSettingProblem(key: SettingKey, message: string): SettingProblem {
   return { key, variable: settingOf(key).env, message };
 }
@@ -24,7 +22,7 @@ export function formatSettingName(key: SettingKey): string {
   return `${key} (${settingOf(key).env})`;
 }
 
-/** What was found, in words; of a secret nothing. */
+/** The value that was found; a secret is masked. */
 export function describeFound(format: Format<NonNullable<SettingValue>>, value: unknown): string {
   if (typeof value === 'string') return truncate(JSON.stringify(format.show(value)));
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
@@ -35,7 +33,7 @@ export function describeFound(format: Format<NonNullable<SettingValue>>, value: 
   return value instanceof Map ? 'a section' : 'something else';
 }
 
-/** Text cut to a length that fits a line. */
+/** Shortens a text to the length of a line. */
 export function truncate(text: string): string {
   return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text;
 }
@@ -59,7 +57,7 @@ function formatLine(text: string): string {
   return `bearer-sidecar: ${toSingleLine(text)}\n`;
 }
 
-/** Text from outside, such as a path, with what would start a new line or reorder this one written as an escape. */
+/** Escapes characters that would start a new line or reorder this one, for texts from outside such as paths. */
 export function toSingleLine(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,

@@ -1,6 +1,6 @@
 /**
- * Resolves `routes` and `credentials`: which there are, what holds for each, and whether they fit each other. Without either the
- * top-level settings are the one route and the one credential.
+ * Resolves `routes` and `credentials` to complete settings, and checks them against each other. Without entries the top-level
+ * settings are the only route and the only credential.
  */
 import type { ConfigProblem } from '../config.ts';
 import type { ConfigEntries, ConfigEntry } from './entries.ts';
@@ -10,13 +10,13 @@ import { findNearest } from './nearest.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { DEFAULT_NAME } from '../schema/schema-routes.ts';
 
-/** One credential with the settings that hold for it. */
+/** One credential with its complete settings. */
 export interface ResolvedCredential {
   readonly name: string;
   readonly settings: Settings;
 }
 
-/** One route with the settings that hold for it; its `auth` is its credential's. */
+/** One route with its complete settings; `auth` is that of its credential. */
 export interface ResolvedRoute {
   readonly name: string;
   readonly pathPrefix: string;
@@ -28,25 +28,25 @@ export interface ResolvedRoute {
 }
 
 export interface ResolvedRoutes {
-  /** The top-level one, if there is one, first. */
+  /** The default route, if there is one, is the first. */
   readonly routes: readonly ResolvedRoute[];
-  /** Those that a route uses. */
+  /** The credentials that a route uses. */
   readonly credentials: readonly ResolvedCredential[];
   readonly problems: readonly ConfigProblem[];
   readonly warnings: readonly string[];
 }
 
-/** Whether the top-level settings are a route themselves. */
+/** Whether the top-level settings are a route. */
 export function hasDefaultRoute(entries: ConfigEntries, given: ReadonlySet<SettingKey>): boolean {
   return entries.routes.length === 0 || given.has('upstream.baseUrl');
 }
 
-/** Whether the top-level `auth` is a credential that is in use. */
+/** Whether a route uses the top-level `auth`. */
 export function usesDefaultCredential(entries: ConfigEntries, given: ReadonlySet<SettingKey>): boolean {
   return hasDefaultRoute(entries, given) || entries.routes.some(({ own }) => own.get('credential') === DEFAULT_NAME);
 }
 
-/** Of entries that are wrong what can be told nevertheless. */
+/** Never fails: invalid entries are resolved as far as possible, with their problems. */
 export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): ResolvedRoutes {
   const problems: ConfigProblem[] = [];
   const credentials = new Map<string, ResolvedCredential>();
@@ -80,7 +80,7 @@ export function resolveRoutes(top: SettingsLevel, entries: ConfigEntries): Resol
   return { routes, credentials: [...credentials.values()], problems, warnings };
 }
 
-/** A token that goes to a second origin because nobody said otherwise is rarely meant. */
+/** A route that sends the default token to a second origin is rarely intended. */
 function findOtherOriginWarnings({ label, given }: ConfigEntry, top: Settings, { upstream }: Settings): string[] {
   const [usual, own] = [top.upstream.baseUrl, upstream.baseUrl];
   if (given.has('credential') || usual === null || own === null) return [];
@@ -89,7 +89,7 @@ function findOtherOriginWarnings({ label, given }: ConfigEntry, top: Settings, {
   return origin === new URL(usual).origin ? [] : [`${label}: ${words}`];
 }
 
-/** The top level with another credential's `auth`. */
+/** The top level with the `auth` of another credential. */
 function withAuthOf(level: SettingsLevel, top: SettingsLevel): SettingsLevel {
   return { ...top, settings: { ...top.settings, auth: level.settings.auth } };
 }
@@ -134,36 +134,36 @@ function createEntryProblem(entry: ConfigEntry, key: string, message: string): C
   return { key: `${entry.label}.${key}`, variable: undefined, message };
 }
 
-/** Names and prefixes are there once, and the credentials that routes name are there. */
+/** Names and prefixes must be unique, and the credentials that routes name must exist. */
 function findNameProblems(entries: ConfigEntries, top: SettingsLevel, credentials: readonly string[]): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
-  const takePlace = (places: Map<string, string>, entry: ConfigEntry, key: 'name' | 'pathPrefix'): void => {
+  const checkUnique = (seen: Map<string, string>, entry: ConfigEntry, key: 'name' | 'pathPrefix'): void => {
     const value = textOrUndefined(entry.own.get(key));
     if (value === undefined) return;
-    const other = places.get(value);
+    const other = seen.get(value);
     if (other !== undefined)
       problems.push(createEntryProblem(entry, key, `found ${JSON.stringify(value)}, as in ${other}`));
-    else places.set(value, `${entry.label}.${key}`);
+    else seen.set(value, `${entry.label}.${key}`);
   };
   const [routeNames, credentialNames] = [new Map<string, string>(), new Map<string, string>()];
   const prefixes = new Map<string, string>();
   if (hasDefaultRoute(entries, top.given)) prefixes.set('/', 'the route of the top-level upstream.baseUrl');
-  for (const entry of entries.credentials) takePlace(credentialNames, entry, 'name');
+  for (const entry of entries.credentials) checkUnique(credentialNames, entry, 'name');
   for (const entry of entries.routes) {
-    takePlace(routeNames, entry, 'name');
-    takePlace(prefixes, entry, 'pathPrefix');
+    checkUnique(routeNames, entry, 'name');
+    checkUnique(prefixes, entry, 'pathPrefix');
     const wanted = credentialNameOf(entry);
     if (credentials.includes(wanted)) continue;
     const meant = findNearest(wanted, credentials);
     const hint = meant === undefined ? `there are: ${credentials.slice(0, 10).join(', ')}` : `did you mean ${meant}?`;
     problems.push(
-      createEntryProblem(entry, 'credential', `found ${JSON.stringify(wanted)}, which is no credential; ${hint}`),
+      createEntryProblem(entry, 'credential', `found ${JSON.stringify(wanted)}, which is not a credential; ${hint}`),
     );
   }
   return problems;
 }
 
-/** Each would take the other's token for its own, and lose its own. */
+/** Two credentials with one file would overwrite each other's token. */
 function findCacheFileProblems(
   { credentials: entries }: ConfigEntries,
   credentials: ReadonlyMap<string, ResolvedCredential>,
@@ -180,7 +180,7 @@ function findCacheFileProblems(
   });
 }
 
-/** Routes of one group have one throttle, and it can be set in one way only. */
+/** Routes of one group share one throttle, so their throttle settings must be equal. */
 function findGroupProblems({ routes: entries }: ConfigEntries, routes: readonly ResolvedRoute[]): ConfigProblem[] {
   const firsts = new Map<string, ResolvedRoute>();
   const byName = new Map(routes.map((route) => [route.name, route]));

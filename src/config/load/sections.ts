@@ -1,51 +1,48 @@
-/**
- * Flattens sections of a configuration file into dotted keys, and says which keys nobody knows and what was probably meant.
- * Whether a value is any good is not judged here.
- */
+/** Flattens the sections of a configuration file into dotted keys, and reports unknown keys. Values are not checked here. */
 import type { ConfigProblem } from '../config.ts';
 import { findNearest } from './nearest.ts';
 import { truncate } from './problems.ts';
 
 export interface SectionOptions {
-  /** The file, for words. */
+  /** The path of the file, for messages. */
   readonly path: string;
-  /** What stands before the keys in problems, such as `routes[1].`; empty at the top level. */
+  /** Precedes the keys in problems, such as `routes[1].`; empty at the top level. */
   readonly prefix: string;
-  /** Every key there is. */
+  /** All known keys. */
   readonly keys: readonly string[];
-  /** Keys that are refused with words of their own. Default: none. */
+  /** Keys with a refusal of their own. Default: none. */
   readonly refused?: ReadonlyMap<string, string>;
 }
 
 export interface SectionReadResult<K extends string> {
-  /** By dotted key, without the prefix. A key with nothing (or null) after it is left out. */
+  /** By dotted key, without the prefix. Empty values and null are left out. */
   readonly values: ReadonlyMap<K, unknown>;
   readonly problems: readonly ConfigProblem[];
 }
 
-/** @typeParam K the keys of `terms` */
+/** @typeParam K the keys of `options` */
 export function readSections<K extends string>(
   tree: ReadonlyMap<unknown, unknown>,
-  terms: SectionOptions & { readonly keys: readonly K[] },
+  options: SectionOptions & { readonly keys: readonly K[] },
 ): SectionReadResult<K> {
   const values = new Map<K, unknown>();
   const problems: ConfigProblem[] = [];
-  const known: ReadonlySet<string> = new Set(terms.keys);
+  const known: ReadonlySet<string> = new Set(options.keys);
   const visit = (section: ReadonlyMap<unknown, unknown>, above: string): void => {
     for (const [name, raw] of section) {
       const key = `${above}${String(name)}`;
       const fault = String(name).includes('.')
-        ? `unknown key in ${terms.path}; ${NO_DOTS_MESSAGE}`
-        : terms.refused?.get(key);
-      const firstKey = terms.keys.find((candidate) => candidate.startsWith(`${key}.`));
+        ? `unknown key in ${options.path}; ${NO_DOTS_MESSAGE}`
+        : options.refused?.get(key);
+      const firstKey = options.keys.find((candidate) => candidate.startsWith(`${key}.`));
       if (fault === undefined && known.has(key)) {
         if (raw !== null) values.set(key as K, raw);
       } else if (fault === undefined && firstKey !== undefined && raw instanceof Map) {
         visit(raw, `${key}.`);
       } else if (fault !== undefined || firstKey === undefined || raw !== null) {
         const message =
-          fault ?? (firstKey === undefined ? describeUnknownKey(key, terms) : describeMissingKeys(firstKey, terms));
-        problems.push({ key: truncate(terms.prefix + key), variable: undefined, message });
+          fault ?? (firstKey === undefined ? describeUnknownKey(key, options) : describeMissingKeys(firstKey, options));
+        problems.push({ key: truncate(options.prefix + key), variable: undefined, message });
       }
     }
   };
@@ -53,7 +50,7 @@ export function readSections<K extends string>(
   return { values, problems };
 }
 
-/** Accepted, a dot could say the same setting twice without being a duplicate. */
+/** With dots in keys a setting could appear twice without being a YAML duplicate. */
 const NO_DOTS_MESSAGE = 'expected sections with keys in them, not dots';
 
 function describeMissingKeys(firstKey: string, { path, prefix }: SectionOptions): string {
@@ -75,7 +72,7 @@ export function listSections(keys: Iterable<string>): Set<string> {
   );
 }
 
-/** A right name in a wrong section. */
+/** Finds a correct name in a wrong section. */
 function findSameLastName(key: string, keys: readonly string[]): string | undefined {
   const last = (name: string): string => name.slice(name.lastIndexOf('.') + 1).toLowerCase();
   const matches = keys.filter((candidate) => last(candidate) === last(key));

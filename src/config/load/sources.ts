@@ -1,6 +1,6 @@
 /**
- * Reads the two sources of settings, a file (YAML 1.2, of which JSON is a part) and the environment, into flat lists of
- * raw values with their origin. Whether a value is any good is not judged here.
+ * Reads the two sources of settings, a file (YAML 1.2, which includes JSON) and the environment, into flat maps of raw values with
+ * their origin. Values are not checked here.
  */
 import { readFileSync } from 'node:fs';
 import { LineCounter, parseDocument } from 'yaml';
@@ -15,20 +15,20 @@ import { LIST_KEYS } from '../schema/schema-routes.ts';
 import type { ListKey } from '../schema/schema-routes.ts';
 import { readSections } from './sections.ts';
 
-/** A value as found, not checked yet; null asks for the default. */
+/** An unchecked value; null: the default. */
 export interface RawValue {
   readonly value: unknown;
   readonly origin: ValueOrigin;
 }
 
-/** What one source says. */
+/** The contents of one source. */
 export interface ConfigSource {
   readonly given: ReadonlyMap<SettingKey, RawValue>;
-  /** Lists of entries, as found. */
+  /** Unchecked lists of entries. */
   readonly lists: ReadonlyMap<ListKey, RawValue>;
-  /** Keys of the file that are no settings. */
+  /** Unknown keys of the file. */
   readonly problems: readonly ConfigProblem[];
-  /** Variables that are no settings. */
+  /** Unknown variables. */
   readonly warnings: readonly string[];
 }
 
@@ -57,7 +57,7 @@ function describeUnknownVariable(variable: string, known: Iterable<string>): str
   return `environment variable ${truncate(variable)} is not a setting; ${hint}`;
 }
 
-/** Settings with a short variable are also looked for under the long one that their path would make. */
+/** Settings with a short variable are also found under the long name that their path would give. */
 function findVariableByPath(variable: string): string | undefined {
   const isMeant = (key: string): boolean =>
     `${VARIABLE_PREFIX}${key.replaceAll(/(?=[A-Z])|\./g, '_').toUpperCase()}` === variable;
@@ -65,17 +65,17 @@ function findVariableByPath(variable: string): string | undefined {
 }
 
 function findSimilarVariable(variable: string, known: Iterable<string>): string | undefined {
-  // The prefix is common to all: left in, it would make short names look alike.
+  // With the common prefix, short names would all look similar.
   const names = [...known].map((name) => name.slice(VARIABLE_PREFIX.length));
   const meant = findNearest(variable.slice(VARIABLE_PREFIX.length), names);
   return meant === undefined ? undefined : `${VARIABLE_PREFIX}${meant}`;
 }
 
-/** A file that could be parsed, or the one thing that stands in the way. */
+/** A parsed file, or the reason why there is none. */
 export type ConfigFileReading =
   { readonly kind: 'read'; readonly source: ConfigSource } | { readonly kind: 'unreadable'; readonly fault: string };
 
-/** Reads a configuration file. A key with nothing (or null) after it counts as not set. */
+/** Reads a configuration file. An empty value or null counts as not set. */
 export function readConfigFile(path: string): ConfigFileReading {
   let contents: string;
   try {
@@ -97,7 +97,7 @@ function parseYaml(contents: string): ParsedYaml {
   const document = parseDocument(contents, { lineCounter, prettyErrors: false, stringKeys: true, logLevel: 'error' });
   const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) {
-    // The parser's own messages quote the file, and with it perhaps a secret: its code says enough.
+    // The parser's messages quote the file, which may hold a secret: only its code is shown.
     const { line, col } = lineCounter.linePos(error.pos[0]);
     const code = error.code.toLowerCase().replaceAll('_', ' ');
     return { ok: false, fault: `line ${String(line)}, column ${String(col)}: not valid YAML or JSON (${code})` };

@@ -1,6 +1,6 @@
 /**
- * The rules that tie the settings of the authorization server and of client authentication to each other. A setting of
- * another method is an error, not a remark: whoever wrote it believes that it is in use.
+ * Rules between the settings of the authorization server and of client authentication. A setting of another method is an error,
+ * not a warning: its author believes that it is in use.
  */
 import { formatSettingName } from '../load/problems.ts';
 import { settingOf } from '../schema/schema.ts';
@@ -20,7 +20,7 @@ type AuthMethodName = Settings['auth']['method'];
 const SECRET_METHODS: readonly AuthMethodName[] = ['client_secret_basic', 'client_secret_post'];
 const METHOD_KEY: SettingKey = 'auth.method';
 
-/** Rules over `auth.*` and over the client certificate of the upstream. */
+/** Rules for `auth.*` and for the client certificate of the upstream. */
 export const AUTH_RULES: readonly SettingsRule[] = [
   {
     keys: ['auth.url', 'auth.issuer'],
@@ -108,7 +108,7 @@ export const AUTH_RULES: readonly SettingsRule[] = [
   },
 ];
 
-/** What is wrong when a setting and its twin for a file are to be given exactly once; undefined when nothing is. */
+/** The fault unless exactly one of a setting and its `…File` twin is set. */
 export function exactlyOneFault(
   value: string | null,
   file: string | null,
@@ -122,12 +122,12 @@ export function exactlyOneFault(
   return undefined;
 }
 
-/** Whether id and secret are joined by a colon as they are: the first one ends the id (RFC 7617 §2). */
+/** Whether id and secret are joined without encoding: the first colon ends the id (RFC 7617 §2). */
 export function isColonForbidden({ method, basicEncoding }: Settings['auth']): boolean {
   return method === 'client_secret_basic' && basicEncoding === 'raw';
 }
 
-/** What is wrong with a client id that is joined to its secret as it is. */
+/** The fault of a client id that is joined without encoding. */
 export function colonFault(clientId: string): string | undefined {
   return clientId.includes(':') ? 'must not hold a colon' : undefined;
 }
@@ -140,7 +140,7 @@ function secretPresenceFault({ method, clientSecret, clientSecretFile }: Setting
   return `${found}, but ${describeMethod(method)} sends no secret; leave it out`;
 }
 
-/** A setting that only some methods use. */
+/** A rule for a setting that only some methods use. */
 function createMethodRule(
   key: SettingKey,
   methods: readonly AuthMethodName[],

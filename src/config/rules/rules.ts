@@ -1,6 +1,6 @@
 /**
- * Rules that tie settings to each other, as a table. Each names the settings it looks at and is passed over when one
- * of them is wrong by itself, so that one mistake makes one problem.
+ * Rules between settings, as a table. A rule is skipped when one of its settings is already invalid, so that one mistake makes
+ * one problem.
  */
 import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseListenAddress } from '../schema/formats/address.ts';
@@ -11,7 +11,7 @@ import type { SettingsRule } from './rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
 import { insecureFault } from '../schema/formats/url.ts';
 
-/** Settings that may be given in place or in a file, not both. */
+/** Settings with a value, or a file that holds it, but not both. */
 export const VALUE_AND_FILE_KEYS: readonly (readonly [value: SettingKey, file: SettingKey])[] = [
   ['auth.clientId', 'auth.clientIdFile'],
   ['auth.clientSecret', 'auth.clientSecretFile'],
@@ -58,7 +58,7 @@ const RULES: readonly SettingsRule[] = [
     keys: ['throttle.share', 'fleet.redisUrl', 'fleet.redisUrlFile'],
     fault: ({ throttle: { share }, fleet: { redisUrl, redisUrlFile } }) =>
       share > 1 && (redisUrl !== null || redisUrlFile !== null)
-        ? `found ${String(share)} together with ${formatSettingName(redisUrl === null ? 'fleet.redisUrlFile' : 'fleet.redisUrl')}, over which replicas share the quota as it is; expected 1, or only one of the two`
+        ? `found ${String(share)} together with ${formatSettingName(redisUrl === null ? 'fleet.redisUrlFile' : 'fleet.redisUrl')}, through which replicas already share the quota; expected 1, or only one of the two`
         : undefined,
   },
   {
@@ -78,16 +78,16 @@ const RULES: readonly SettingsRule[] = [
 ];
 
 /**
- * One problem for each rule that is broken; rules over a key in `wrong` are passed over.
- * @param isAsked whether the rules that are put to a key matter here. Default: all do
+ * One problem per broken rule; rules with a key in `wrong` are skipped.
+ * @param appliesTo whether to check the rules whose first key is this one. Default: all
  */
 export function findBrokenRules(
   settings: Settings,
   wrong: ReadonlySet<string>,
-  isAsked: (key: SettingKey) => boolean = () => true,
+  appliesTo: (key: SettingKey) => boolean = () => true,
 ): SettingProblem[] {
   return RULES.flatMap(({ keys, fault }) => {
-    const found = !isAsked(keys[0]) || keys.some((key) => wrong.has(key)) ? undefined : fault(settings);
+    const found = !appliesTo(keys[0]) || keys.some((key) => wrong.has(key)) ? undefined : fault(settings);
     return found === undefined ? [] : [createSettingProblem(keys[0], found)];
   });
 }
@@ -104,5 +104,5 @@ function exposureFault(listen: Settings['listen']): string | undefined {
   const address = parseListenAddress(listen.address);
   const isExposed = address?.kind === 'tcp' && !isLoopbackHost(address.host);
   if (!isExposed || listen.requiredHeader.name !== null || listen.allowUnauthenticatedNetwork) return undefined;
-  return `found ${listen.address}, which is not loopback: whoever reaches it would call the partner in your name; set ${formatSettingName('listen.requiredHeader.name')} and its value, or ${formatSettingName('listen.allowUnauthenticatedNetwork')} to true`;
+  return `found ${listen.address}, which is not loopback: any client that reaches it would call the partner in your name; set ${formatSettingName('listen.requiredHeader.name')} and its value, or ${formatSettingName('listen.allowUnauthenticatedNetwork')} to true`;
 }

@@ -1,6 +1,4 @@
-/**
- * The part of the schema that says how tokens are had, and through which proxy the partner is reached.
- */
+/** Settings of token requests and of the forward proxy. */
 import { extraHeaderNameFault, extraParameterNameFault } from './formats/credentials.ts';
 import { headerValueFault, scope, secret, secretFault } from './formats/credentials.ts';
 import { list, oneOf, text, wholeNumber } from './formats/formats.ts';
@@ -25,12 +23,12 @@ export const auth = {
     env: 'SIDECAR_AUTH_TOKEN_PATH',
   }),
   issuer: settingWithoutDefault({
-    doc: 'Issuer whose published metadata names the token endpoint (RFC 8414, OpenID Connect Discovery), exactly as the server writes it; instead of auth.url.',
+    doc: 'Issuer whose published metadata names the token endpoint (RFC 8414, OpenID Connect Discovery), exactly as the server writes it; an alternative to auth.url.',
     format: baseUrl('https://login.example.com'),
     env: 'SIDECAR_AUTH_ISSUER',
   }),
   method: setting({
-    doc: 'How the client shows who it is. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), tls_client_auth relies on the client certificate (RFC 8705).',
+    doc: 'How the client authenticates. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), tls_client_auth relies on the client certificate (RFC 8705).',
     format: oneOf(['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'tls_client_auth']),
     default: 'client_secret_basic',
     env: 'SIDECAR_AUTH_METHOD',
@@ -42,7 +40,7 @@ export const auth = {
     sensitive: true,
   }),
   clientIdFile: settingWithoutDefault({
-    doc: 'File that holds the client identifier; one line end at its end is dropped. Read anew when needed.',
+    doc: 'File that holds the client identifier; one trailing line end is dropped. Read again when needed.',
     format: text('a path'),
     env: 'SIDECAR_CLIENT_ID_FILE',
   }),
@@ -53,28 +51,28 @@ export const auth = {
     sensitive: true,
   }),
   clientSecretFile: settingWithoutDefault({
-    doc: 'File that holds the client secret; one line end at its end is dropped. Read anew when needed.',
+    doc: 'File that holds the client secret; one trailing line end is dropped. Read again when needed.',
     format: text('a path'),
     env: 'SIDECAR_CLIENT_SECRET_FILE',
   }),
   basicEncoding: setting({
-    doc: 'For client_secret_basic: raw joins id and secret as they are; form encodes both first, as RFC 6749 section 2.3.1 has it.',
+    doc: 'For client_secret_basic: raw joins id and secret unchanged; form encodes both first, as in RFC 6749 section 2.3.1.',
     format: oneOf(['raw', 'form']),
     default: 'raw',
     env: 'SIDECAR_AUTH_BASIC_ENCODING',
   }),
   privateKeyFile: settingWithoutDefault({
-    doc: 'For private_key_jwt: file of the private key, PEM or one JWK. Read anew when needed.',
+    doc: 'For private_key_jwt: file of the private key, PEM or one JWK. Read again when needed.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_PRIVATE_KEY_FILE',
   }),
   keyId: settingWithoutDefault({
-    doc: 'For private_key_jwt: the kid of the assertion; without it that of the JWK, if it has one.',
+    doc: 'For private_key_jwt: the kid of the assertion. Default: that of the JWK, if it has one.',
     format: text('a key id'),
     env: 'SIDECAR_AUTH_KEY_ID',
   }),
   signingAlgorithm: settingWithoutDefault({
-    doc: 'For private_key_jwt: how the assertion is signed; without it as the JWK says, else RS256 for an RSA key, ES256, ES384 or ES512 by curve, EdDSA for Ed25519.',
+    doc: 'For private_key_jwt: how the assertion is signed. Default: the alg of the JWK, else RS256 for an RSA key, ES256, ES384 or ES512 by curve, EdDSA for Ed25519.',
     format: oneOf(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']),
     env: 'SIDECAR_AUTH_SIGNING_ALGORITHM',
   }),
@@ -85,7 +83,7 @@ export const auth = {
     env: 'SIDECAR_AUTH_ASSERTION_AUDIENCE',
   }),
   tlsCertificateFile: settingWithoutDefault({
-    doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read anew when needed.',
+    doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read again when needed.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_TLS_CERTIFICATE_FILE',
   }),
@@ -95,22 +93,22 @@ export const auth = {
     env: 'SIDECAR_AUTH_TLS_KEY_FILE',
   }),
   audience: settingWithoutDefault({
-    doc: 'The audience to ask a token for, usually a URL; of several each is a field of its own. At least one of this, auth.scope and auth.resource is required.',
+    doc: 'The audience to request a token for, usually a URL; each of several is sent as a field of its own. At least one of this, auth.scope and auth.resource is required.',
     format: audience(),
     env: 'SIDECAR_AUDIENCE',
   }),
   scope: settingWithoutDefault({
-    doc: 'The scopes to ask a token for, separated by one blank. At least one of this, auth.audience and auth.resource is required.',
+    doc: 'The scopes to request a token for, separated by one blank. At least one of this, auth.audience and auth.resource is required.',
     format: scope(),
     env: 'SIDECAR_SCOPE',
   }),
   resource: settingWithoutDefault({
-    doc: 'The resource to ask a token for (RFC 8707), an absolute URI; of several each is a field of its own.',
+    doc: 'The resource to request a token for (RFC 8707), an absolute URI; each of several is sent as a field of its own.',
     format: resource(),
     env: 'SIDECAR_AUTH_RESOURCE',
   }),
   extraParameters: setting<TextMap>({
-    doc: 'Further form fields of the token request. Their values are shown nowhere.',
+    doc: 'Extra form fields of the token request. Their values are never shown.',
     format: textMap({
       expected: 'names with texts; as a variable a JSON object such as {"tenant":"a"}',
       nameFault: extraParameterNameFault,
@@ -121,7 +119,7 @@ export const auth = {
     sensitive: true,
   }),
   extraHeaders: setting<TextMap>({
-    doc: 'Further header fields of the token request. Their values are shown nowhere.',
+    doc: 'Extra header fields of the token request. Their values are never shown.',
     format: textMap({
       expected: 'names with texts; as a variable a JSON object such as {"x-api-key":"a"}',
       nameFault: extraHeaderNameFault,
@@ -132,23 +130,23 @@ export const auth = {
     sensitive: true,
   }),
   timeoutMs: setting({
-    doc: 'Longest time for one token request, from connecting to the last byte of the answer; that for the metadata of auth.issuer, where needed first, included.',
+    doc: 'Longest time for one token request, from connecting to the last byte of the response; includes the request for the metadata of auth.issuer when it comes first.',
     format: wholeNumber(1, HOUR_MS),
     default: 10_000,
     env: 'SIDECAR_AUTH_TIMEOUT_MS',
   }),
   caFile: settingWithoutDefault({
-    doc: 'PEM file of the certificate authorities to trust for the token endpoint alone; without it, upstream.caFile.',
+    doc: 'PEM file of the certificate authorities to trust for the token endpoint only. Default: upstream.caFile.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_CA_FILE',
   }),
   cacheFile: settingWithoutDefault({
-    doc: 'File that keeps the newest access token, so that a restart while the token endpoint is down begins with one. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable.',
+    doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_CACHE_FILE',
   }),
   invalidationCooldownMs: setting({
-    doc: 'Shortest time between two refreshes that a 401 of the API causes; doubles up to 300000 while fresh tokens are refused too.',
+    doc: 'Shortest time between two refreshes caused by a 401 of the API; doubles up to 300000 while new tokens are refused too.',
     format: wholeNumber(1, 300_000),
     default: 5000,
     env: 'SIDECAR_AUTH_INVALIDATION_COOLDOWN_MS',
@@ -157,17 +155,17 @@ export const auth = {
 
 export const egress = {
   proxy: settingWithoutDefault({
-    doc: 'Forward proxy through which the API and the authorization server are reached, by CONNECT; a password in it is a secret. none: directly, whatever the environment says. Not set: HTTPS_PROXY, and HTTP_PROXY for http: destinations. Loopback is never proxied.',
+    doc: 'Forward proxy through which the API and the authorization server are reached, by CONNECT; a password in it is a secret. none: no proxy, even if the environment names one. Not set: HTTPS_PROXY, and HTTP_PROXY for http: destinations. Loopback is never proxied.',
     format: proxyUrl(),
     env: 'SIDECAR_EGRESS_PROXY',
   }),
   httpProxy: settingWithoutDefault({
-    doc: 'As egress.proxy, for http: destinations alone; without it, egress.proxy.',
+    doc: 'As egress.proxy, for http: destinations only. Default: egress.proxy.',
     format: proxyUrl(),
     env: 'SIDECAR_EGRESS_HTTP_PROXY',
   }),
   noProxy: setting<readonly string[]>({
-    doc: 'What is reached directly: names (with all below them), .suffixes (only what is below), IP addresses, networks such as 10.0.0.0/8, each with or without a port, or *. Not set: NO_PROXY.',
+    doc: 'Destinations without a proxy: names (with their subdomains), .suffixes (subdomains only), IP addresses, networks such as 10.0.0.0/8, each with or without a port, or *. Not set: NO_PROXY.',
     format: list(
       'host[:port], .suffix, address, network in CIDR notation or *',
       0,
@@ -177,7 +175,7 @@ export const egress = {
     env: 'SIDECAR_EGRESS_NO_PROXY',
   }),
   caFile: settingWithoutDefault({
-    doc: 'PEM file of the certificate authorities to trust for an https: proxy alone; without it, upstream.caFile.',
+    doc: 'PEM file of the certificate authorities to trust for an https: proxy only. Default: upstream.caFile.',
     format: text('a path'),
     env: 'SIDECAR_EGRESS_CA_FILE',
   }),

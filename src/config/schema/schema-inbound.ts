@@ -1,6 +1,4 @@
-/**
- * The part of the schema that faces the application and the operator: who may connect where, ending, logs.
- */
+/** Settings of the listener, the admin port, the shutdown and the log. */
 import { allowedHosts, allowedOrigins, listenAddress } from './formats/address.ts';
 import { allowRules } from './formats/allow-rules.ts';
 import { headerName, headerValueFault, secret } from './formats/credentials.ts';
@@ -12,7 +10,7 @@ const LOOPBACK_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 export const listen = {
   address: setting({
-    doc: 'Where the application connects. localhost binds 127.0.0.1 and, where present, ::1. Port 0 takes a free one. An address that is not loopback needs listen.requiredHeader or listen.allowUnauthenticatedNetwork.',
+    doc: 'Address for the application. localhost binds 127.0.0.1 and, where present, ::1. Port 0 takes a free one. An address that is not loopback needs listen.requiredHeader or listen.allowUnauthenticatedNetwork.',
     format: listenAddress(),
     default: 'localhost:18080',
     env: 'SIDECAR_LISTEN',
@@ -25,30 +23,30 @@ export const listen = {
   }),
   requiredHeader: {
     name: settingWithoutDefault({
-      doc: 'A field that every request must carry, with the value below; it is never forwarded.',
+      doc: 'A header field that every request must carry, with the value below; it is never forwarded.',
       format: headerName(),
       env: 'SIDECAR_LISTEN_REQUIRED_HEADER_NAME',
     }),
     value: settingWithoutDefault({
-      doc: 'The value of the required field.',
+      doc: 'The value of the required header field.',
       format: secret('a field value: printable ASCII', headerValueFault),
       env: 'SIDECAR_LISTEN_REQUIRED_HEADER_VALUE',
       sensitive: true,
     }),
     valueFile: settingWithoutDefault({
-      doc: 'File that holds the value of the required field; one line end at its end is dropped.',
+      doc: 'File that holds the value of the required header field; one trailing line end is dropped.',
       format: text('a path'),
       env: 'SIDECAR_LISTEN_REQUIRED_HEADER_VALUE_FILE',
     }),
   },
   allowUnauthenticatedNetwork: setting({
-    doc: 'Whether an address that is not loopback may be listened on without a required field: whoever reaches it then calls the partner in your name.',
+    doc: 'Whether an address that is not loopback is allowed without a required header field: any client that reaches it then calls the partner in your name.',
     format: booleanValue(),
     default: false,
     env: 'SIDECAR_LISTEN_ALLOW_UNAUTHENTICATED_NETWORK',
   }),
   allowedHosts: setting({
-    doc: 'Values of the Host field that are served; on a unix: socket every valid value, and none, is served.',
+    doc: 'Allowed values of the Host field; on a unix: socket every valid value is allowed, and so is none.',
     format: allowedHosts(1),
     default: LOOPBACK_NAMES,
     env: 'SIDECAR_ALLOWED_HOSTS',
@@ -60,13 +58,13 @@ export const listen = {
     env: 'SIDECAR_ALLOWED_ORIGINS',
   }),
   allow: setting<readonly string[]>({
-    doc: 'What may be asked for at all: methods, and a path that is allowed itself and with everything below it, by whole segments. None allows everything. Spell out HEAD and OPTIONS too: no method stands for another.',
+    doc: 'Allowed requests: methods, and a path with everything below it, by whole segments. None allows everything. List HEAD and OPTIONS too: no method implies another.',
     format: allowRules(),
     default: [],
     env: 'SIDECAR_LISTEN_ALLOW',
   }),
   allowHalfClose: setting({
-    doc: 'Whether a client that has closed its sending side still waits for the answer; false: it has left.',
+    doc: 'Whether a client that has closed its sending side still waits for the response; false: it counts as gone.',
     format: booleanValue(),
     default: false,
     env: 'SIDECAR_LISTEN_ALLOW_HALF_CLOSE',
@@ -78,7 +76,7 @@ export const listen = {
     env: 'SIDECAR_LISTEN_KEEP_ALIVE_MS',
   }),
   maxConnections: setting({
-    doc: 'Client connections that may be open at once, at most; fewer where the limit of file descriptors or of memory allows fewer (docs/operations.md).',
+    doc: 'Most client connections open at once; fewer where the limit of file descriptors or of memory allows fewer (docs/operations.md).',
     format: wholeNumber(1, 1_000_000),
     default: 10_000,
     env: 'SIDECAR_LISTEN_MAX_CONNECTIONS',
@@ -87,13 +85,13 @@ export const listen = {
 
 export const admin = {
   address: setting({
-    doc: 'Where probes, metrics and status are served. Port 0 takes a free one.',
+    doc: 'Address of probes, metrics and status. Port 0 takes a free one.',
     format: listenAddress(),
     default: 'localhost:19464',
     env: 'SIDECAR_ADMIN_LISTEN',
   }),
   allowedHosts: setting({
-    doc: 'Values of the Host field that the admin port serves; IP addresses always pass.',
+    doc: 'Allowed values of the Host field on the admin port; IP addresses are always allowed.',
     format: allowedHosts(0),
     default: LOOPBACK_NAMES,
     env: 'SIDECAR_ADMIN_ALLOWED_HOSTS',
@@ -105,13 +103,13 @@ export const admin = {
     env: 'SIDECAR_ADMIN_EXPOSE_ALL',
   }),
   allowQuit: setting({
-    doc: 'Whether POST /quitquitquit ends the sidecar as SIGTERM does: for loopback peers alone, never for a browser.',
+    doc: 'Whether POST /quitquitquit ends the sidecar as SIGTERM does: for loopback peers only, never for a browser.',
     format: booleanValue(),
     default: false,
     env: 'SIDECAR_ADMIN_ALLOW_QUIT',
   }),
   allowLogLevel: setting({
-    doc: 'Whether GET and PUT /log-level tell and change log.level while the sidecar runs: for loopback peers alone, changed by no browser.',
+    doc: 'Whether GET and PUT /log-level show and change log.level while the sidecar runs: for loopback peers only; a browser cannot change it.',
     format: booleanValue(),
     default: false,
     env: 'SIDECAR_ADMIN_ALLOW_LOG_LEVEL',
@@ -120,7 +118,7 @@ export const admin = {
 
 export const response = {
   serverTiming: setting({
-    doc: 'Whether answers get a Server-Timing field that says where the time went: queue, token and upstream in milliseconds, and how many attempts there were.',
+    doc: 'Whether responses get a Server-Timing field: time in queue, token and upstream in milliseconds, and the number of attempts.',
     format: booleanValue(),
     default: false,
     env: 'SIDECAR_RESPONSE_SERVER_TIMING',
@@ -129,7 +127,7 @@ export const response = {
 
 export const shutdown = {
   drainMs: setting({
-    doc: 'Longest time from the signal to the end of the process; what is unanswered by then is cut.',
+    doc: 'Longest time from the signal to the end of the process; requests that are still open then are cut.',
     format: wholeNumber(0, DAY_MS),
     default: 25_000,
     env: 'SIDECAR_DRAIN_MS',
@@ -150,19 +148,19 @@ export const log = {
     env: 'SIDECAR_LOG_LEVEL',
   }),
   format: setting({
-    doc: 'How the log is written: json is one JSON document a line, pretty is for people; auto is pretty on a terminal, else json.',
+    doc: 'How the log is written: json is one JSON document per line, pretty is for people; auto is pretty on a terminal, else json.',
     format: oneOf(['auto', 'json', 'pretty']),
     default: 'auto',
     env: 'SIDECAR_LOG_FORMAT',
   }),
   sample: setting({
-    doc: 'The share of successful, fast requests that is logged; errors, refusals and slow requests always are. Below 1 the lines of requests say in sampled which share was logged of their kind.',
+    doc: 'The share of successful, fast requests that is logged; errors, refusals and slow requests are always logged. Below 1 the field sampled of a request line has the share logged of its kind.',
     format: fraction(),
     default: 1,
     env: 'SIDECAR_LOG_SAMPLE',
   }),
   slowMs: setting({
-    doc: 'From this duration on a request is slow, and logged whatever log.sample says.',
+    doc: 'Requests of this duration or longer are slow, and are logged regardless of log.sample.',
     format: wholeNumber(0, DAY_MS),
     default: 1000,
     env: 'SIDECAR_LOG_SLOW_MS',
@@ -170,7 +168,7 @@ export const log = {
 };
 
 export const allowInsecureHttp = setting({
-  doc: 'Whether http: URLs are accepted for hosts that are not loopback: secret, token and data then cross the network readable.',
+  doc: 'Whether http: URLs are accepted for hosts that are not loopback: secret, token and data then cross the network unencrypted.',
   format: booleanValue(),
   default: false,
   env: 'SIDECAR_ALLOW_INSECURE_HTTP',

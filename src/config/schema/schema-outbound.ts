@@ -1,7 +1,4 @@
-/**
- * The part of the schema that faces the partner: where it is and how often to try. How tokens are had is in schema-auth.ts, how
- * fast to call in schema-pacing.ts.
- */
+/** Settings of the upstream, its deadlines and retries. */
 import { text, booleanValue, wholeNumber } from './formats/formats.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
 import { baseUrl } from './formats/url.ts';
@@ -30,7 +27,7 @@ export const upstream = {
     env: 'SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS',
   }),
   maxConnectionAgeMs: setting({
-    doc: 'A connection older than this takes no further request, so that changes of DNS are followed; 0 = no limit.',
+    doc: 'A connection older than this takes no further request, so that DNS changes take effect; 0 = no limit.',
     format: wholeNumber(0, DAY_MS),
     default: 300_000,
     env: 'SIDECAR_UPSTREAM_MAX_CONNECTION_AGE_MS',
@@ -42,7 +39,7 @@ export const upstream = {
     env: 'SIDECAR_BODY_IDLE_TIMEOUT_MS',
   }),
   websocket: setting({
-    doc: 'Whether WebSocket upgrades are passed on.',
+    doc: 'Whether WebSocket upgrades are forwarded.',
     format: booleanValue(),
     default: false,
     env: 'SIDECAR_WEBSOCKET',
@@ -53,7 +50,7 @@ export const upstream = {
     env: 'SIDECAR_CA_FILE',
   }),
   tlsCertificateFile: settingWithoutDefault({
-    doc: 'PEM file of the client certificate, with its chain, that is offered to the API; without it, auth.tlsCertificateFile. Read again when it changes.',
+    doc: 'PEM file of the client certificate, with its chain, that is offered to the API. Default: auth.tlsCertificateFile. Read again when it changes.',
     format: text('a path'),
     env: 'SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE',
   }),
@@ -75,13 +72,13 @@ export const request = {
 
 export const retry = {
   attempts: setting({
-    doc: 'Attempts per request, the first included; retries of calls that were refused for their rate are not counted here.',
+    doc: 'Attempts per request, the first included; retries after a rate-limit refusal do not count.',
     format: wholeNumber(1, 100),
     default: 4,
     env: 'SIDECAR_RETRY_ATTEMPTS',
   }),
   unsafeOn429: setting({
-    doc: 'Whether requests of every method are retried after a 429, or a 403 with Retry-After or nothing remaining (a rate-limited call was not carried out); false: idempotent methods only.',
+    doc: 'Whether requests of every method are retried after a 429, or a 403 with Retry-After or no calls remaining (a rate-limited call was not carried out); false: idempotent methods only.',
     format: booleanValue(),
     default: true,
     env: 'SIDECAR_RETRY_UNSAFE_ON_429',
@@ -93,13 +90,13 @@ export const retry = {
     env: 'SIDECAR_RETRY_TRUST_IDEMPOTENCY_KEY',
   }),
   replayBufferBytes: setting({
-    doc: 'Longest request body that is kept for a retry; a longer one streams once and is not replayed.',
+    doc: 'Largest request body that is kept for a retry; a larger one is streamed once and is not replayed.',
     format: wholeNumber(0, 1024 * MIB),
     default: MIB,
     env: 'SIDECAR_REPLAY_BUFFER_BYTES',
   }),
   replayTotalBytes: setting({
-    doc: 'Bytes kept for retries by all requests together, at most; fewer where memory allows fewer (docs/operations.md). Past it, bodies stream once and are not replayed.',
+    doc: 'Most bytes kept for retries by all requests together; fewer where memory allows fewer (docs/operations.md). Above it, bodies are streamed once and are not replayed.',
     format: wholeNumber(0, 65_536 * MIB),
     default: 32 * MIB,
     env: 'SIDECAR_REPLAY_TOTAL_BYTES',

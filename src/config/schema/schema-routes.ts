@@ -1,6 +1,6 @@
 /**
- * What one entry of `routes` and of `credentials` may hold: settings of its own, and those it takes from the top level where it
- * has none. Both lists are for files alone: no variable can hold them.
+ * The keys of an entry of `routes` or `credentials`: its own settings, and the top-level settings that it can override.
+ * Both lists exist in files only.
  */
 import { isForwardedMethod, isPlainPath } from './formats/allow-rules.ts';
 import { format, list, matching, booleanValue } from './formats/formats.ts';
@@ -19,9 +19,9 @@ export const DEFAULT_NAME = 'default';
 export interface RouteSetting<T extends SettingValue = SettingValue> {
   readonly doc: string;
   readonly format: Format<NonNullable<T>>;
-  /** null: none. */
+  /** null: not set. */
   readonly default: T;
-  /** Set when there is no doing without it: what to give, in words. */
+  /** Set for a required setting: describes the value to give. */
   readonly required?: string;
 }
 
@@ -29,21 +29,21 @@ function routeSetting<T extends SettingValue>(given: RouteSetting<T>): RouteSett
   return given;
 }
 
-/** What names a route, a credential or a group. */
+/** The name of a route, a credential or a group. */
 function entryName(): Format<string> {
   return matching(/^[a-z0-9-]{1,32}$/, 'a name of 1 to 32 small letters, digits and hyphens');
 }
 
-/** By key, in the order of the documentation. */
+/** By key, in the order of the reference. */
 export const ROUTE_SETTINGS = {
   name: routeSetting<string | null>({
-    doc: 'What metrics, logs and the status call it.',
+    doc: 'Name of the route in metrics, logs and status.',
     format: entryName(),
     default: null,
     required: 'a name of 1 to 32 small letters, digits and hyphens',
   }),
   pathPrefix: routeSetting<string | null>({
-    doc: 'Which requests take it: this path and everything below it, by whole segments. The longest prefix that fits wins.',
+    doc: 'The requests of the route: this path and everything below it, by whole segments. The longest matching prefix wins.',
     format: format({
       expected: 'a path such as /quotes, without a slash at its end, escapes or dot segments',
       check: (value) => typeof value === 'string' && isPlainPath(value),
@@ -52,22 +52,22 @@ export const ROUTE_SETTINGS = {
     required: 'a path such as /quotes',
   }),
   stripPrefix: routeSetting<boolean>({
-    doc: 'Whether the prefix is taken off before the path is joined to the base URL; false: the upstream sees it.',
+    doc: 'Whether the prefix is removed before the path is joined to the base URL; false: the upstream sees it.',
     format: booleanValue(),
     default: false,
   }),
   credential: routeSetting<string>({
-    doc: 'Which credential its requests carry: a name of credentials, or default for the top-level auth.',
+    doc: 'The credential of its requests: a name in credentials, or default for the top-level auth.',
     format: entryName(),
     default: DEFAULT_NAME,
   }),
   methods: routeSetting<readonly string[]>({
-    doc: 'Methods that are passed on; others are answered with 405. None allows every method.',
+    doc: 'Methods that are forwarded; others get a 405. None allows every method.',
     format: list('a method in capitals that is forwarded', 0, isForwardedMethod),
     default: [],
   }),
   'throttle.group': routeSetting<string | null>({
-    doc: "Routes that name the same group share one throttle, whose throttle and queue settings must then be the same; a route's own name stands for its own.",
+    doc: "Routes of the same group share one throttle; their throttle and queue settings must be equal. Default: the route's own name.",
     format: entryName(),
     default: null,
   }),
@@ -75,19 +75,19 @@ export const ROUTE_SETTINGS = {
 
 export type RouteKey = keyof typeof ROUTE_SETTINGS;
 
-/** There is one of each for all routes. */
+/** Settings with one value for all routes. */
 const ROUTE_INDEPENDENT_SETTINGS: readonly SettingKey[] = ['throttle.stateFile', 'retry.replayTotalBytes'];
 
-/** Key within a route to the top-level setting of the same meaning: those of `upstream` stand without their section. */
+/** Key within a route to the top-level setting of the same meaning. Settings of `upstream` have no section in a route. */
 export const INHERITED_BY_ROUTES = mapLocalNames(
   /^(?:upstream\.|(?=(?:throttle|queue|request|retry)\.))/,
   (key) => !ROUTE_INDEPENDENT_SETTINGS.includes(key),
 );
 
-/** Key within a credential to the setting of `auth` of the same meaning. */
+/** Key within a credential to the setting of `auth`. */
 export const INHERITED_BY_CREDENTIALS = mapLocalNames(/^auth\./, () => true);
 
-/** What stands in a route although it is one for all. */
+/** Settings that a route cannot have, with the reason. */
 export const REFUSED_IN_ROUTES: ReadonlyMap<string, string> = new Map(
   ROUTE_INDEPENDENT_SETTINGS.map((key) => [key, `belongs to the top level, as ${key}: all routes share it`]),
 );
@@ -97,7 +97,7 @@ function mapLocalNames(section: RegExp, isTaken: (key: SettingKey) => boolean): 
   return new Map(keys.map((key) => [key.replace(section, ''), key]));
 }
 
-/** Settings that only make sense together: an entry that gives one of them takes none of the others from the top level. */
+/** Groups of settings that belong together: an entry that sets one of a group inherits none of the group. */
 export const INHERITED_TOGETHER: readonly (readonly SettingKey[])[] = [
   ['auth.url', 'auth.issuer'],
   [
@@ -118,8 +118,8 @@ export const INHERITED_TOGETHER: readonly (readonly SettingKey[])[] = [
   ['upstream.tlsCertificateFile', 'upstream.tlsKeyFile'],
 ];
 
-/** What a credential with an authorization server of its own still takes from the top level: what is no secret of another server's. */
+/** Settings that a credential with its own authorization server still inherits: none of them belongs to the other server. */
 export const INHERITED_WITH_OWN_SERVER: readonly SettingKey[] = ['auth.timeoutMs', 'auth.invalidationCooldownMs'];
 
-/** Two credentials that wrote it would take each other's token. */
+/** Two credentials with the same file would overwrite each other's token. */
 export const NEVER_INHERITED: readonly SettingKey[] = ['auth.cacheFile'];

@@ -1,6 +1,4 @@
-/**
- * The part of the schema that says how fast to call the partner, and how many may wait.
- */
+/** Settings of the rate of calls and of the queue. */
 import { permitsPerSecond, rate, text, wholeNumber } from './formats/formats.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
 
@@ -10,47 +8,47 @@ const MAX_RATE = 1_000_000;
 
 export const throttle = {
   rate: setting<number | 'auto'>({
-    doc: "Permits per second; auto learns the rate from the upstream's rate-limit answers.",
+    doc: "Permits per second; auto learns the rate from the upstream's rate-limit responses.",
     format: rate(MAX_RATE),
     default: 'auto',
     env: 'SIDECAR_RATE',
   }),
   maxRate: settingWithoutDefault({
-    doc: 'Permits per second that auto never exceeds, whatever it learns; unused with a number for throttle.rate.',
+    doc: 'Permits per second that auto never exceeds; unused with a number for throttle.rate.',
     format: permitsPerSecond(MAX_RATE),
     env: 'SIDECAR_THROTTLE_MAX_RATE',
   }),
   share: setting({
-    doc: 'Replicas that share the quota without knowing of each other: a number for throttle.rate, its burst, throttle.maxRate and what the upstream states are divided by it.',
+    doc: 'Number of replicas that share the quota without a fleet: a number for throttle.rate, its burst, throttle.maxRate and the limits stated by the upstream are divided by it.',
     format: wholeNumber(1, 10_000),
     default: 1,
     env: 'SIDECAR_THROTTLE_SHARE',
   }),
   stateFile: settingWithoutDefault({
-    doc: 'File that keeps what auto has learned over a restart, in a directory that can be written; without it a restart learns anew.',
+    doc: 'File that keeps the learned limits of auto across restarts, in a writable directory; without it a restart learns again.',
     format: text('a path'),
     env: 'SIDECAR_THROTTLE_STATE_FILE',
   }),
   burst: setting({
-    doc: 'Permits that may be saved up while nothing is sent; unused with auto.',
+    doc: 'Most permits saved up while nothing is sent; unused with auto.',
     format: wholeNumber(1, 1_000_000),
     default: 1,
     env: 'SIDECAR_BURST',
   }),
   maxInFlight: setting({
-    doc: 'Requests that may be under way at the upstream at once.',
+    doc: 'Most requests in flight at the upstream at once.',
     format: wholeNumber(1, 100_000),
     default: 64,
     env: 'SIDECAR_MAX_IN_FLIGHT',
   }),
   maxStreams: setting({
-    doc: 'Event streams, upgraded connections and uploads that have stalled while others wait, at once; they do not count in throttle.maxInFlight.',
+    doc: 'Most event streams, upgraded connections and stalled uploads at once; they do not count in throttle.maxInFlight.',
     format: wholeNumber(0, 100_000),
     default: 100,
     env: 'SIDECAR_THROTTLE_MAX_STREAMS',
   }),
   maxPauseMs: setting({
-    doc: 'While the upstream asks for a longer pause than this, new requests are refused at once, but for one probe per interval.',
+    doc: 'While the upstream asks for a longer pause than this, new requests are refused at once, except one probe per interval.',
     format: wholeNumber(1000, DAY_MS),
     default: 300_000,
     env: 'SIDECAR_THROTTLE_MAX_PAUSE_MS',
@@ -59,13 +57,13 @@ export const throttle = {
 
 export const queue = {
   max: setting({
-    doc: 'Requests that may wait at once; more are refused. With 0 only what can be sent at once is served.',
+    doc: 'Most requests waiting at once; more are refused. With 0 only requests that can be sent at once are served.',
     format: wholeNumber(0, 1_000_000),
     default: 1000,
     env: 'SIDECAR_QUEUE_MAX',
   }),
   timeoutMs: setting({
-    doc: 'Longest time that one request may wait, all its waits together.',
+    doc: 'Longest wait of one request, the sum of all its waits.',
     format: wholeNumber(1, DAY_MS),
     default: 30_000,
     env: 'SIDECAR_QUEUE_TIMEOUT_MS',

@@ -1,6 +1,6 @@
 /**
- * The convict schema: every setting with its doc, format, default and environment variable, as one tree and as a list.
- * The reference in config/ is generated from it. Reading, merging and problems are load.ts's part.
+ * The convict schema: every setting with its doc, format, default and environment variable, as a tree and as a map.
+ * config/reference.md is generated from it.
  */
 import convict from 'convict';
 import type { SettingValue, TextMap } from './formats/formats.ts';
@@ -31,13 +31,13 @@ const schema = {
 /** A dotted key of the schema. */
 export type SettingKey = SettingTreeKeys<typeof schema>;
 
-/** The values of all settings, checked one by one, not yet against each other. */
+/** The values of all settings, each valid by itself. */
 export type Settings = SettingTreeValues<typeof schema>;
 
-/** The variable that names the configuration file; it is no setting of its own. */
+/** The variable that names the configuration file. */
 export const CONFIG_VARIABLE = 'SIDECAR_CONFIG';
 
-/** Every setting by its dotted key, in the order of the documentation. */
+/** Every setting by its dotted key, in the order of the reference. */
 export const SETTINGS: ReadonlyMap<SettingKey, Setting> = new Map(listSettingsIn(schema, ''));
 
 function* listSettingsIn(node: object, prefix: string): Generator<[SettingKey, Setting]> {
@@ -51,7 +51,7 @@ function isSetting(node: object): node is Setting {
   return 'env' in node && 'format' in node;
 }
 
-/** The setting of a key. */
+/** @throws Error when there is no such setting */
 export function settingOf(key: SettingKey): Setting {
   const found = SETTINGS.get(key);
   if (found === undefined) throw new Error(`no such setting: ${key}`);
@@ -59,15 +59,15 @@ export function settingOf(key: SettingKey): Setting {
 }
 
 /**
- * Completes values with the schema's defaults.
- * @throws Error of convict when a value does not fit: callers have checked each one, with better messages
+ * Adds the schema's defaults.
+ * @throws Error of convict when a value is invalid; callers check each value first, with better messages
  */
 export function completeSettings(values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
-  // Environment and arguments are kept from convict: its reading of them is not strict.
+  // convict does not read environment and arguments strictly, so it gets none.
   const store = convict<Settings>(schema, { env: {}, args: [] });
   const maps: [SettingKey, TextMap][] = [];
   for (const [key, value] of values) {
-    // Convict would take a dot in a name for a path.
+    // convict would read a dot in a name as a path.
     if (isTextMap(value)) maps.push([key, value]);
     else store.set<string>(key, value);
   }
@@ -76,14 +76,14 @@ export function completeSettings(values: Iterable<readonly [SettingKey, SettingV
   return settings;
 }
 
-/** A copy with other values in some places. */
+/** A copy with some values replaced. */
 export function replaceSettings(settings: Settings, values: Iterable<readonly [SettingKey, SettingValue]>): Settings {
   const copy = structuredClone(settings);
   for (const [key, value] of values) replaceLeaf(copy, key.split('.'), value);
   return copy;
 }
 
-/** True for a map from names to texts. */
+/** Whether the value is a map from names to texts. */
 export function isTextMap(value: SettingValue): value is TextMap {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

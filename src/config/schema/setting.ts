@@ -1,23 +1,20 @@
-/**
- * The shape of one entry of the schema, a convict leaf with two additions of our own (`required`, and formats that
- * know their words), and the types that follow from a tree of them.
- */
+/** One entry of the schema, a convict leaf with `required` and described formats, and the types derived from a tree of them. */
 import type { Format, SettingValue } from './formats/formats.ts';
 
 /** One setting. */
 export interface Setting<T extends SettingValue = SettingValue> {
-  /** What it does, in one or two sentences that end in a full stop. */
+  /** What it does, in full sentences. */
   readonly doc: string;
   readonly format: Format<NonNullable<T>>;
-  /** null = not set. */
+  /** null: not set. */
   readonly default: T;
   /** The environment variable that sets it. */
   readonly env: string;
-  /** null passes without asking the format. */
+  /** null is valid without asking the format. */
   readonly nullable: boolean;
   /** True: the value is never shown. */
   readonly sensitive: boolean;
-  /** Set when there is no doing without it: what to give, in words. */
+  /** Set for a required setting: describes the value to give. */
   readonly required?: string;
 }
 
@@ -33,11 +30,11 @@ export function setting<T extends NonNullable<SettingValue>>(
   return { nullable: false, sensitive: false, ...given };
 }
 
-/** A setting that may be left out, or one without a default. */
+/** A setting without a default. */
 export function settingWithoutDefault<T extends NonNullable<SettingValue>>(
   given: SettingDefinition<T>,
 ): Setting<T | null> {
-  // The format is asked only about values that are not null.
+  // The format never sees null.
   return { default: null, nullable: true, sensitive: false, ...given };
 }
 

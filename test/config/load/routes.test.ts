@@ -221,12 +221,12 @@ credentials:
     [
       'the name of the top level',
       '{ name: default, pathPrefix: /a }',
-      'routes[0].name: found default, which names what the top level says',
+      'routes[0].name: found default, which names the top-level settings',
     ],
     [
       'a credential that is not there',
       '{ name: a, pathPrefix: /a, credential: defualt }',
-      'routes[0].credential: found "defualt", which is no credential; did you mean default?',
+      'routes[0].credential: found "defualt", which is not a credential; did you mean default?',
     ],
     [
       'what is one for all',

@@ -140,7 +140,7 @@ describe('throttle.share with a fleet', () => {
     ['SIDECAR_REDIS_URL_FILE', '/run/secrets/redis-url', 'fleet.redisUrlFile'],
   ])('is refused, naming both: %s', (variable, value, key) => {
     expect(problemsOf({ SIDECAR_THROTTLE_SHARE: '4', [variable]: value })).toContain(
-      `throttle.share (SIDECAR_THROTTLE_SHARE): found 4 together with ${key} (${variable}), over which replicas share the quota as it is; expected 1, or only one of the two`,
+      `throttle.share (SIDECAR_THROTTLE_SHARE): found 4 together with ${key} (${variable}), through which replicas already share the quota; expected 1, or only one of the two`,
     );
     const alone = loadConfig({ env: { ...BASE_ENV, SIDECAR_THROTTLE_SHARE: '1', [variable]: value } });
     const problems = alone.ok ? [] : alone.problems;

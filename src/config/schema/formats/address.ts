@@ -1,7 +1,4 @@
-/**
- * Addresses to listen on, names that a Host field may hold (RFC 9110 §7.2) and web origins (RFC 6454 §6.2), as text
- * of the configuration. Nothing here resolves a name.
- */
+/** Formats of listen addresses, Host values (RFC 9110 §7.2) and web origins (RFC 6454 §6.2). No name is resolved. */
 import { isIPv4, isIPv6 } from 'node:net';
 import type { AllowedHostConfig, ListenAddressConfig } from '../../config.ts';
 import { format, list } from './formats.ts';
@@ -9,11 +6,11 @@ import type { Format } from './formats.ts';
 
 /** Longest path that a `unix:` socket address of Linux holds. */
 const MAX_SOCKET_PATH_BYTES = 107;
-// Underscores are not for DNS host names, yet Compose and Kubernetes users have them in service names.
+// DNS host names have no underscores, but service names of Compose and Kubernetes may.
 const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/;
 const HOST_AND_PORT = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::([0-9]{1,5}))?$/;
 
-/** Splits `host`, `host:port`, `[v6]` and `[v6]:port`, the host in lower case; undefined when it is none of these. */
+/** Splits `host`, `host:port`, `[v6]` and `[v6]:port`, the host in lower case; undefined for any other text. */
 export function parseHost(text: string): AllowedHostConfig | undefined {
   const [, host, digits] = HOST_AND_PORT.exec(text.toLowerCase()) ?? [];
   if (host === undefined || !isHost(host)) return undefined;
@@ -25,11 +22,11 @@ export function parseHost(text: string): AllowedHostConfig | undefined {
 
 function isHost(host: string): boolean {
   if (host.startsWith('[')) return isIPv6(host.slice(1, -1));
-  // Digits and dots alone are an IPv4 address or a mistake, never a name.
+  // Only digits and dots: an IPv4 address or a mistake, never a name.
   return /^[0-9.]+$/.test(host) ? isIPv4(host) : host.length <= 253 && HOST_NAME.test(host);
 }
 
-/** Reads `localhost:PORT`, `HOST:PORT`, `[v6]:PORT` (the host then without brackets) or `unix:/path`; else undefined. */
+/** Reads `localhost:PORT`, `HOST:PORT`, `[v6]:PORT` (the result has no brackets) or `unix:/path`; undefined for any other text. */
 export function parseListenAddress(text: string): ListenAddressConfig | undefined {
   if (text.startsWith('unix:')) {
     const path = text.slice('unix:'.length);
@@ -49,7 +46,7 @@ export function listenAddress(): Format<string> {
   });
 }
 
-/** Names that a Host field may hold. */
+/** Allowed values of the Host field. */
 export function allowedHosts(minEntries: number): Format<readonly string[]> {
   return list('host[:port] (no port = any port; no wildcard)', minEntries, (entry) => parseHost(entry) !== undefined);
 }

@@ -1,19 +1,19 @@
 /**
- * Rules of `listen.allow`, as text of the configuration: `GET,POST /quotes`, several separated by semicolons; in a file
- * also `{ methods: [GET, POST], path: /quotes }`. What they let through is the listener's part.
+ * The format of `listen.allow`: `GET,POST /quotes`, several rules separated by semicolons; in a file also
+ * `{ methods: [GET, POST], path: /quotes }`. The listener applies the rules.
  */
 import { METHODS } from '../../../platform/http.ts';
 import type { AllowRuleConfig } from '../../config.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 
-/** A path of plain segments: no query, escape, empty or dot segment, no slash at its end, no `*`, which is no wildcard. */
+/** A path of plain segments: no query, escape, empty segment or trailing slash, and no `*`, since there are no wildcards. */
 const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
 const ANY_METHOD = '*';
 const NEVER_FORWARDED = ['CONNECT', 'SOURCE', 'TRACE'];
 const EXPECTED_RULES = 'rules such as "GET,POST /quotes", separated by semicolons (* for every method)';
 
-/** Reads `METHODS PATH`; undefined when it is not one. */
+/** Reads `METHODS PATH`; undefined for any other text. */
 export function parseAllowRule(text: string): AllowRuleConfig | undefined {
   const [, list, path] = /^(\S+) +(\S+)$/.exec(text) ?? [];
   if (list === undefined || path === undefined || !isPlainPath(path)) return undefined;
@@ -42,12 +42,12 @@ export function allowRules(): Format<readonly string[]> {
 
 function splitRules(text: string): string[] {
   const rules = text.split(';').map((rule) => rule.trim());
-  // One semicolon at the end is no empty rule.
+  // A trailing semicolon is not an empty rule.
   if (rules.at(-1) === '') rules.pop();
   return rules;
 }
 
-/** The text form of an entry of a file; what is neither form is returned as it is, for the check to refuse. */
+/** The text form of an entry of a file; any other value is returned unchanged, and the check refuses it. */
 function toRuleText(entry: unknown): unknown {
   if (!(entry instanceof Map)) return typeof entry === 'string' ? entry.trim() : entry;
   const { methods = [ANY_METHOD], path, ...others } = Object.fromEntries(entry) as Record<string, unknown>;
@@ -62,18 +62,18 @@ function ruleFault(text: string): string | undefined {
   const [list = '', path, ...others] = text.split(/ +/);
   if (path === undefined || others.length > 0)
     return `expected methods, a blank and a path, such as "GET,POST /quotes"`;
-  const stranger = list.split(',').find((method) => !isForwardedMethod(method));
-  if (list !== ANY_METHOD && stranger !== undefined)
-    return `${JSON.stringify(stranger)} is not a method that is forwarded; expected names in capitals, or ${ANY_METHOD} alone`;
+  const unknown = list.split(',').find((method) => !isForwardedMethod(method));
+  if (list !== ANY_METHOD && unknown !== undefined)
+    return `${JSON.stringify(unknown)} is not a method that is forwarded; expected names in capitals, or ${ANY_METHOD} alone`;
   return 'expected a path such as /quotes, without a slash at its end, escapes, query, wildcards or dot segments';
 }
 
-/** Whether it is a path of plain segments, as rules and prefixes are written. */
+/** Whether a path can be used in rules and prefixes. */
 export function isPlainPath(path: string): boolean {
   return PLAIN_PATH.test(path) && path.split('/').every((segment) => segment !== '.' && segment !== '..');
 }
 
-/** Whether it is the name of a method, in capitals, that is ever passed on. */
+/** Whether a method, in capitals, is ever forwarded. */
 export function isForwardedMethod(name: string): boolean {
   return METHODS.includes(name) && !NEVER_FORWARDED.includes(name);
 }

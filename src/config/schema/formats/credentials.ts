@@ -1,26 +1,26 @@
 /**
- * Formats of what goes into credentials: client id and secret (RFC 6749 §2.3.1), scope (§3.3), the required header
- * (RFC 9110 §5.6.2, §5.5). The same checks serve a value given in place and the contents of a file.
+ * Formats of credentials: client id and secret (RFC 6749 §2.3.1), scope (§3.3), the required header (RFC 9110 §5.6.2, §5.5).
+ * The same checks apply to the contents of a `…File`.
  */
 import { MASK } from '../../../platform/secret-redaction.ts';
 import { format, matching } from './formats.ts';
 import type { Format } from './formats.ts';
 
-/** Drops exactly one line end, as editors and `echo` leave it. */
+/** Removes one trailing line end, which editors and `echo` add. */
 export function dropLineEnd(contents: string): string {
   return contents.replace(/\r?\n$/, '');
 }
 
-/** Says what is wrong with a client secret, without showing it; undefined when nothing is. */
+/** The fault of a client secret, without quoting it; undefined when there is none. */
 export function secretFault(value: string): string | undefined {
   if (value === '') return 'must not be empty';
   if (/\p{Cc}/u.test(value)) return 'must not hold control characters (a line end or tab among them)';
-  // What `config` prints is a mask; fed back, it would be sent as the secret.
+  // `config` prints the mask; read back from its output it would be sent as the secret.
   if (value === MASK) return `is the mask ${MASK}, not the value itself`;
   return undefined;
 }
 
-/** As secretFault; also what a field value cannot carry unchanged. */
+/** As secretFault; also refuses what a header field cannot carry unchanged. */
 export function headerValueFault(value: string): string | undefined {
   const fault = secretFault(value);
   if (fault !== undefined) return fault;
@@ -29,7 +29,7 @@ export function headerValueFault(value: string): string | undefined {
     : 'must be printable ASCII without a blank at either end';
 }
 
-/** Text that `faultOf` finds nothing wrong with. */
+/** Text without a fault. */
 export function secret(expected: string, faultOf: (value: string) => string | undefined): Format<string> {
   return format({
     expected,
@@ -50,15 +50,15 @@ export function scope(): Format<string> {
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
 
-/** What the token request says of itself, besides what frames it. */
+/** Header fields that the token request sets itself. */
 const TOKEN_REQUEST_HEADERS = new Set('accept accept-encoding authorization'.split(' '));
 
-/** Fields that frame or route a message: they cannot double as a password. */
+/** Header fields that frame or route a message. */
 const FRAMING_HEADERS = new Set(
   'connection content-length content-type expect host keep-alive te trailer transfer-encoding upgrade'.split(' '),
 );
 
-/** Form fields that have a setting of their own, or follow from one. */
+/** Form fields of the token request that another setting decides. */
 const PARAMETERS_WITH_SETTING = new Map([
   ['audience', 'auth.audience'],
   ['client_assertion', 'auth.method'],
@@ -70,7 +70,7 @@ const PARAMETERS_WITH_SETTING = new Map([
   ['scope', 'auth.scope'],
 ]);
 
-/** What is wrong with the name of a further form field (RFC 6749 appendix A); undefined when nothing is. */
+/** The fault of the name of an extra form field (RFC 6749 appendix A). */
 export function extraParameterNameFault(name: string): string | undefined {
   if (PARAMETERS_WITH_SETTING.has(name)) {
     const own = PARAMETERS_WITH_SETTING.get(name);
@@ -81,15 +81,15 @@ export function extraParameterNameFault(name: string): string | undefined {
     : 'expected a name of letters, digits, "-", "." and "_"';
 }
 
-/** What is wrong with the name of a further header field of the token request; undefined when nothing is. */
+/** The fault of the name of an extra header field of the token request. */
 export function extraHeaderNameFault(name: string): string | undefined {
   const lower = name.toLowerCase();
   if (FRAMING_HEADERS.has(lower) || TOKEN_REQUEST_HEADERS.has(lower) || lower.startsWith('proxy-'))
-    return 'is written by the sidecar itself';
+    return 'is set by the sidecar itself';
   return HEADER_NAME.test(name) && name !== '__proto__' ? undefined : 'expected a field name such as X-Api-Key';
 }
 
-/** The name of a field that every client must send. */
+/** The name of the header field that every client must send. */
 export function headerName(): Format<string> {
   return format({
     expected: 'a field name such as X-Sidecar-Key',

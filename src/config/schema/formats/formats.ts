@@ -1,43 +1,42 @@
 /**
- * Strict formats for the schema: what a setting's value must look like, in words and as a check that convict runs.
- * convict's own coercions are not used: they read `no` as true and `10s` as 10. Formats of addresses and URLs
- * live in address.ts and url.ts; what needs two settings or the file system is left to rules.ts and named-files.ts.
+ * Strict formats for the schema: each describes the accepted values and checks one. convict's own coercions are not used, since
+ * they read `no` as true and `10s` as 10. Checks that need several settings or files are in rules/ and load/named-files.ts.
  */
 
-/** Names with their texts. */
+/** Texts by name. */
 export type TextMap = Readonly<Record<string, string>>;
 
-/** What a setting holds before it is assembled into a Config; null = not set. */
+/** The value of a setting before it is assembled into a Config; null: not set. */
 export type SettingValue = string | number | boolean | readonly string[] | TextMap | null;
 
-/** A convict format: called with a value, it throws an Error whose message says what is wrong or expected. */
+/** A convict format: throws an Error with the fault, or with what is expected. */
 export interface Format<T> {
   (value: unknown): asserts value is T;
-  /** What is accepted, in words that follow "expected". */
+  /** The accepted values, as text that follows "expected". */
   readonly expected: string;
-  /** Reads the text of an environment variable; text that does not fit is returned as it is, for the check to refuse. */
+  /** Converts the text of an environment variable; other text is returned unchanged, and the check refuses it. */
   readonly fromText: (text: string) => unknown;
-  /** Reads a value of a parsed file; by default nothing is converted. */
+  /** Converts a value of a parsed file. Default: unchanged. */
   readonly fromFile: (value: unknown) => unknown;
-  /** The value as people may see it; by default unchanged. */
+  /** The value without secrets. Default: unchanged. */
   readonly show: (text: string) => string;
 }
 
 interface FormatOptions {
   readonly expected: string;
-  /** True when fine, false when `expected` says it all, or words of its own. */
+  /** True: valid. False: `expected` describes the fault. A string: the fault. */
   readonly check: (value: unknown) => boolean | string;
   readonly fromText?: Format<never>['fromText'];
   readonly fromFile?: Format<never>['fromFile'];
   readonly show?: Format<never>['show'];
 }
 
-/** Makes a format of its parts. */
+/** Creates a format. */
 export function format<T>(parts: FormatOptions): Format<T> {
   const assertFits = (value: unknown): asserts value is T => {
-    const verdict = parts.check(value);
-    if (verdict === true) return;
-    throw new Error(verdict === false ? `expected ${parts.expected}` : verdict);
+    const result = parts.check(value);
+    if (result === true) return;
+    throw new Error(result === false ? `expected ${parts.expected}` : result);
   };
   return Object.assign(assertFits, {
     expected: parts.expected,
@@ -108,7 +107,7 @@ export function booleanValue(): Format<boolean> {
   });
 }
 
-/** One of a closed set of words, case as written. */
+/** One of a closed set of words, case-sensitive. */
 export function oneOf<const T extends string>(words: readonly T[]): Format<T> {
   return format({
     expected: `one of ${words.join(', ')}`,
@@ -116,7 +115,7 @@ export function oneOf<const T extends string>(words: readonly T[]): Format<T> {
   });
 }
 
-/** Text that matches `pattern` and `expected` describes. */
+/** Text that matches a pattern. */
 export function matching(pattern: RegExp, expected: string): Format<string> {
   return format({
     expected,
@@ -145,9 +144,8 @@ export function list(
       if (!isTextList(value)) return false;
       if (value.length < minEntries) return `expected at least ${String(minEntries)} of: ${what}`;
       for (const entry of value) {
-        const verdict = checkEntry(entry);
-        if (verdict !== true)
-          return `entry ${JSON.stringify(entry)}: ${verdict === false ? `expected ${what}` : verdict}`;
+        const result = checkEntry(entry);
+        if (result !== true) return `entry ${JSON.stringify(entry)}: ${result === false ? `expected ${what}` : result}`;
       }
       return true;
     },

@@ -1,28 +1,28 @@
 /**
- * Formats of settings that hold several texts: lists whose entries may hold commas, and maps from names to texts. In a
- * variable both are written in JSON. Lists of plain names are in formats.ts.
+ * Formats of several texts: lists whose entries may contain commas, and maps from names to texts. In a variable both are JSON.
+ * Comma-separated lists are in formats.ts.
  */
 import { format } from './formats.ts';
 import type { Format, TextMap } from './formats.ts';
 
 interface EntryOptions {
-  /** What one entry is, in words. */
+  /** Describes one entry. */
   readonly what: string;
-  /** True when fine, or words. */
+  /** As in a format. */
   readonly check: (entry: string) => boolean | string;
   readonly show?: Format<string>['show'];
 }
 
-/** One text stays as it is; several are a JSON array, in a file also a list. */
+/** One text, or several as a JSON array (in a file also a list). */
 export type OneOrMany = string | readonly string[];
 
-/** One text, or several, each once. */
+/** One text, or several different ones. */
 export function oneOrMany({ what, check, show = (text) => text }: EntryOptions): Format<OneOrMany> {
   const expected = `${what}; several as a JSON array`;
   const fault = (entry: unknown): string | undefined => {
     if (typeof entry === 'number' || typeof entry === 'boolean') return `expected ${what}; write it in quotes`;
-    const verdict = typeof entry === 'string' ? check(entry) : false;
-    return verdict === true ? undefined : verdict === false ? `expected ${what}` : verdict;
+    const result = typeof entry === 'string' ? check(entry) : false;
+    return result === true ? undefined : result === false ? `expected ${what}` : result;
   };
   return format({
     expected,
@@ -40,21 +40,21 @@ export function oneOrMany({ what, check, show = (text) => text }: EntryOptions):
   });
 }
 
-/** As a list, whether one or several; not set is none. */
+/** As a list; empty when not set. */
 export function toList(value: OneOrMany | null): readonly string[] {
   return typeof value === 'string' ? [value] : (value ?? []);
 }
 
 interface TextMapOptions {
-  /** What the map says, in words, with an example. */
+  /** Describes the map, with an example. */
   readonly expected: string;
-  /** What is wrong with a name; undefined when nothing is. */
+  /** The fault of a name; undefined when there is none. */
   readonly nameFault: (name: string) => string | undefined;
-  /** What is wrong with a value, without showing it. */
+  /** The fault of a value, without quoting it. */
   readonly valueFault: (value: string) => string | undefined;
 }
 
-/** Names with their values: a section of a file, or a JSON object in a variable. The values may be secrets. */
+/** Texts by name: a section of a file, or a JSON object in a variable. The values may be secrets. */
 export function textMap({ expected, nameFault, valueFault }: TextMapOptions): Format<TextMap> {
   return format({
     expected,
@@ -71,12 +71,12 @@ export function textMap({ expected, nameFault, valueFault }: TextMapOptions): Fo
   });
 }
 
-/** Undefined when it is none. */
+/** Undefined when the text is not JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    // The parser's words quote the text, which may be a secret; the format's own say what is expected.
+    // The parser's message quotes the text, which may be a secret.
     return undefined;
   }
 }

@@ -1,7 +1,4 @@
-/**
- * The URL of a Redis server: which is accepted, in place and in a file, and how it is shown without its password. The forms are
- * those of the IANA registrations of `redis` and `rediss`, and `unix:` for a socket file.
- */
+/** The format of a Redis URL: the IANA registrations of `redis` and `rediss`, and `unix:` for a socket file. */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { MASK } from '../../../platform/secret-redaction.ts';
 import { format } from './formats.ts';
@@ -12,7 +9,7 @@ const EXPECTED_URL = 'a URL such as rediss://user:password@host:6379/0 or unix:/
 const NETWORK_URL = /^rediss?:\/\/[^\s\\/?#\p{Cc}][^\s\\?#\p{Cc}]*$/iu;
 const SOCKET_URL = /^unix:\/\/(?:[^\s/?#@\p{Cc}]*@)?\/[^\s?#\p{Cc}]+(?:\?db=\d+)?$/u;
 
-/** A Redis URL, its password masked where it is shown. */
+/** A Redis URL; its password is masked in messages. */
 export function redisUrl(): Format<string> {
   return format({
     expected: EXPECTED_URL,
@@ -21,13 +18,13 @@ export function redisUrl(): Format<string> {
   });
 }
 
-/** Says what is wrong with a Redis URL, without showing it; undefined when nothing is. */
+/** The fault of a Redis URL, without quoting it; undefined when there is none. */
 export function redisUrlFault(text: string): string | undefined {
   const expected = `expected ${EXPECTED_URL}`;
   const isNetwork = NETWORK_URL.test(text) && URL.canParse(text);
   if (!isNetwork && !SOCKET_URL.test(text)) return expected;
   if (text.includes(MASK)) return 'is masked: the password itself is expected';
-  // Left to the client, one that does not decode would be told of at the first connection, with the URL in the message.
+  // The Redis client would report this only at the first connection, and would quote the URL.
   if (!isDecodable(text)) return 'expected a percent sign in it to be written as %25';
   if (!isNetwork) return undefined;
   const { hostname, pathname } = new URL(text);
@@ -43,13 +40,13 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** The password in a Redis URL, as it is sent; undefined when there is none. */
+/** The decoded password of a Redis URL; undefined when there is none. */
 export function redisPassword(text: string): string | undefined {
   const password = /^[a-z]+:\/\/[^:@/]*:([^/?#]*)@/i.exec(text)?.[1];
   return password === undefined || password === '' ? undefined : decodeURIComponent(password);
 }
 
-/** Whether whoever listens on the network can read the password. */
+/** Whether the password crosses a network unencrypted. */
 export function hasUnencryptedPassword(text: string): boolean {
   return /^redis:/i.test(text) && redisPassword(text) !== undefined && !isLoopbackHost(new URL(text).hostname);
 }

@@ -1,6 +1,4 @@
-/**
- * URLs of the configuration: which are accepted, how two are joined, and how one is shown without its password.
- */
+/** Formats of URLs and paths, how two are joined, and how a URL is shown without its password. */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
 import { MASK } from '../../../platform/secret-redaction.ts';
 import { format } from './formats.ts';
@@ -8,16 +6,16 @@ import type { Format } from './formats.ts';
 import { oneOrMany } from './one-or-many.ts';
 import type { OneOrMany } from './one-or-many.ts';
 
-/** Hides the user information of a URL, also of text that is only nearly one, and whatever follows `?` or `#`. */
+/** Masks the user information of a URL, also of an invalid one, and drops the text after `?` or `#`. */
 export function maskUrl(text: string): string {
   const [, scheme = '', rest = ''] = /^([a-z][a-z0-9+.-]*:\/\/)?(.*)$/isu.exec(text) ?? [];
-  // Up to the last `@`: an unencoded password may itself hold `@`, `/` or `?`.
+  // The last `@`: an unencoded password may contain `@`, `/` or `?`.
   const at = rest.lastIndexOf('@');
   const host = rest.slice(at + 1).replace(/[?#].*$/su, (tail) => `${tail.slice(0, 1)}…`);
   return at < 0 ? scheme + host : `${scheme}${MASK}@${host}`;
 }
 
-/** An absolute https: or http: URL to which paths are joined: no user information, query or fragment. */
+/** An absolute https: or http: URL without user information, query or fragment; paths are joined to it. */
 export function baseUrl(example: string): Format<string> {
   return format({
     expected: `an absolute https: URL, such as ${example}`,
@@ -27,14 +25,14 @@ export function baseUrl(example: string): Format<string> {
 }
 
 function baseUrlFault(text: string): boolean | string {
-  // The URL parser forgives blanks, backslashes and a missing `//`; a typing error is better refused than guessed.
+  // The URL parser accepts blanks, backslashes and a missing `//`, which are typing errors here.
   if (!/^https?:\/\/[^\s\\/\p{Cc}][^\s\\\p{Cc}]*$/iu.test(text) || !URL.canParse(text)) return false;
   if (/[?#]/.test(text)) return 'expected a URL without a query or fragment';
   const url = new URL(text);
   return url.username === '' && url.password === '' ? true : 'expected a URL without user information (user:password@)';
 }
 
-/** Usually a URL, and then one that may hold a password; any text without control characters is one. */
+/** Any text without control characters, usually a URL, which may contain a password. */
 export function audience(): Format<OneOrMany> {
   return oneOrMany({
     what: 'an audience without control characters, such as https://api.example.com',
@@ -52,7 +50,7 @@ export function resource(): Format<OneOrMany> {
   });
 }
 
-/** A path that is appended to a URL: no query, fragment or dot segment. */
+/** A path that is appended to a URL, without query, fragment or dot segment. */
 export function urlPath(): Format<string> {
   return format({
     expected: 'a path such as /oauth/token, without query, fragment or dot segments',
@@ -63,24 +61,24 @@ export function urlPath(): Format<string> {
   });
 }
 
-/** Appends `path` to the path of `base`, with exactly one slash between the two. */
+/** Appends `path` to the path of `base` with exactly one slash between them. */
 export function joinUrl(base: string, path: string): URL {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}`;
   return url;
 }
 
-/** True when what is sent to this URL crosses a network unencrypted. */
+/** Whether requests to this URL cross a network unencrypted. */
 function isInsecureUrl(text: string): boolean {
   const url = new URL(text);
   return url.protocol === 'http:' && !isLoopbackHost(url.hostname);
 }
 
 /**
- * Why a URL is refused whose traffic anyone on the way could read; undefined when it is not.
+ * The fault of an unencrypted URL; undefined when it is allowed.
  * @param allowedBy the name of the setting that allows it
  */
 export function insecureFault(text: string | null, isAllowed: boolean, allowedBy: string): string | undefined {
   if (text === null || isAllowed || !isInsecureUrl(text)) return undefined;
-  return `http: is accepted for loopback hosts only, since anyone on the way could read what is sent; use https:, or set ${allowedBy} to true`;
+  return `http: is accepted for loopback hosts only, since anyone on the network path could read the traffic; use https:, or set ${allowedBy} to true`;
 }
