@@ -1,6 +1,6 @@
 /**
- * Reads argv against the table of commands: an invocation that makes sense, or one line that says what does not and what was
- * probably meant. Of a value that may be a secret nothing is shown.
+ * Parses argv with the command table: a valid invocation, or one line with the fault and the name that was probably meant.
+ * Values that may be secrets are never shown.
  */
 import { parseArgs } from 'node:util';
 import type { ParseArgsConfig } from 'node:util';
@@ -8,19 +8,19 @@ import { findNearest } from '../config/load/nearest.ts';
 import { COMMAND_NAMES, OPTION_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
 import type { CommandName, OptionName } from './command-table.ts';
 
-/** What was asked for. */
+/** A valid command line. */
 export interface Invocation {
   readonly command: CommandName;
   readonly operands: readonly string[];
-  /** The values of options that take one, the last one given. */
+  /** The last value of each option that takes one. */
   readonly values: ReadonlyMap<OptionName, string>;
-  /** Every option that stands there. */
+  /** Every option that was given. */
   readonly given: ReadonlySet<OptionName>;
 }
 
 export type ParsedArguments =
   | { readonly kind: 'invocation'; readonly invocation: Invocation }
-  /** Of a command, or of the program as a whole. */
+  /** For a command, or for the whole program. */
   | { readonly kind: 'help'; readonly command: CommandName | undefined }
   | { readonly kind: 'version' }
   | { readonly kind: 'misuse'; readonly why: string; readonly command: CommandName | undefined };
@@ -31,7 +31,7 @@ export function parseArguments(argv: readonly string[]): ParsedArguments {
   const [first, ...rest] = operands;
   const command = first === undefined ? 'run' : COMMAND_NAMES.find((name) => name === first);
   const topic = first === undefined ? undefined : command;
-  // What follows an option that there is not may well be its value.
+  // The text after an unknown option may be its value.
   if (unknown !== undefined && (command !== undefined || unknown.isFirst))
     return usageError(describeUnknownOption(unknown.rawName, command ?? 'run'), topic);
   if (fault !== undefined) return usageError(fault, topic);
@@ -49,14 +49,14 @@ interface ParsedOptions {
   readonly values: Map<OptionName, string>;
   readonly given: Set<OptionName>;
   readonly operands: string[];
-  /** The first option that there is not, as written, and whether it stands before all operands. */
+  /** The first unknown option as written, and whether it precedes all operands. */
   readonly unknown: { readonly rawName: string; readonly isFirst: boolean } | undefined;
-  /** The first thing wrong with one that there is. */
+  /** The first fault of a known option. */
   readonly fault: string | undefined;
 }
 
 function parseOptions(argv: readonly string[]): ParsedOptions {
-  // Not strict: its messages do not say what was meant, and show what may be a secret.
+  // Not strict: its messages suggest no name, and may show a secret.
   const { tokens } = parseArgs({
     args: [...argv],
     options: Object.fromEntries(OPTION_NAMES.map((name) => [name, describeForParseArgs(name)])),
@@ -96,12 +96,12 @@ function valueFault(
   { value, inlineValue }: { readonly value?: string | undefined; readonly inlineValue?: boolean | undefined },
 ): string | undefined {
   if (optionOf(name).value === undefined) return value === undefined ? undefined : `--${name} takes no value`;
-  // What looks like the next option is one; a value that begins so is written behind an equals sign.
+  // A value that begins with a dash must be written after an equals sign.
   const isMissing = value === undefined || value === '' || (inlineValue === false && /^-./.test(value));
   return isMissing ? `expected a value: ${formatOption(name)}` : undefined;
 }
 
-/** Arguments that do not fit together, in words. */
+/** The fault of arguments that do not fit together. */
 function usageFault({ command, operands, values, given }: Invocation): string | undefined {
   const { operand, options } = commandOf(command);
   const extra = operands[operand === undefined ? 0 : 1];
@@ -144,7 +144,7 @@ function joinWords(words: readonly string[], joint: string): string {
   return words.length < 2 ? last : `${words.slice(0, -1).join(', ')} ${joint} ${last}`;
 }
 
-/** Of a setting that is meant for the environment, its name alone: the value may be a secret. */
+/** Shows only the name of a `NAME=value` argument: the value may be a secret. */
 function quoteArgument(argument: string): string {
   return `"${argument.replace(/=.*/s, '=…')}"`;
 }

@@ -1,7 +1,4 @@
-/**
- * What a person at a terminal is told at the start: where to connect, who is called, as whom, how fast, where to look, how to end it.
- * Nothing secret is in it. Elsewhere nobody reads it, and the log says the same.
- */
+/** The summary that `run` prints on a terminal at startup: addresses, upstreams, credentials, rates. It contains no secret. */
 import type { LoadedConfig } from '../config/changes.ts';
 import type { AuthConfig, RouteConfig } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
@@ -17,10 +14,9 @@ const NAME_WIDTH = 9;
 const MAX_COLUMN_WIDTH = 48;
 const MARGIN = 2;
 const GAP = 2;
-/** More are counted. */
 const MAX_ROUTES = 8;
 
-/** What is written on. */
+/** The terminal that is written to. */
 export interface TerminalStyle {
   readonly paint: Paint;
   readonly columns: number;
@@ -32,7 +28,7 @@ interface Row {
   readonly remark: string;
 }
 
-/** Lines, ended by a blank one. */
+/** Lines, followed by a blank one. */
 export function describeStartup(
   loaded: LoadedConfig,
   version: string,
@@ -48,7 +44,7 @@ export function describeStartup(
       text: describeEndpoint(auth),
       remark: name === 'default' ? describeCredentialOrigin(loaded) : '',
     })),
-    { name: 'status', text: statusPageUrl(urls.adminUrl), remark: 'metrics, probes and a page to look at' },
+    { name: 'status', text: statusPageUrl(urls.adminUrl), remark: 'metrics, probes and a status page' },
   ];
   const rest = routes.length - MAX_ROUTES;
   if (rest > 0) rows.splice(1 + MAX_ROUTES, 0, { name: '', text: '', remark: `and ${rest} more routes` });
@@ -56,7 +52,7 @@ export function describeStartup(
   return [title, '', ...alignRows(rows, { paint, columns }), '', `  ${describeShutdown(loaded)}`, '', ''].join('\n');
 }
 
-/** In columns, padded before they are coloured. A long text moves its own remark, and a long remark gets a line of its own. */
+/** Aligns columns before they are coloured. A long text moves only its own remark; a remark that does not fit gets its own line. */
 function alignRows(rows: readonly Row[], { paint, columns }: TerminalStyle): string[] {
   const width = Math.max(NAME_WIDTH, ...rows.map(({ name }) => name.length));
   const wide = Math.max(...rows.map(({ text }) => text.length).filter((length) => length <= MAX_COLUMN_WIDTH));
@@ -69,23 +65,23 @@ function alignRows(rows: readonly Row[], { paint, columns }: TerminalStyle): str
   });
 }
 
-/** How it is ended from a terminal, and what happens then. */
+/** How to stop the sidecar from a terminal. */
 export function describeShutdown({ config: { shutdown } }: LoadedConfig): string {
-  return `Ctrl-C drains: work in hand has ${shutdown.drainMs / 1000} s to finish; Ctrl-C again ends it at once.`;
+  return `Ctrl-C drains: open requests have ${shutdown.drainMs / 1000} s to finish; Ctrl-C again stops at once.`;
 }
 
 function createRouteRow({ name, pathPrefix, upstream, throttle: { rate } }: RouteConfig, isOnly: boolean): Row {
-  const pace = rate === 'auto' ? 'rate learned from its answers' : `at most ${rate} calls per second`;
+  const rateText = rate === 'auto' ? 'rate learned from its responses' : `at most ${rate} calls per second`;
   return isOnly && pathPrefix === '/'
-    ? { name: 'upstream', text: upstream.baseUrl.href, remark: pace }
-    : { name: 'route', text: `${pathPrefix} → ${upstream.baseUrl.href}`, remark: `${name}, ${pace}` };
+    ? { name: 'upstream', text: upstream.baseUrl.href, remark: rateText }
+    : { name: 'route', text: `${pathPrefix} → ${upstream.baseUrl.href}`, remark: `${name}, ${rateText}` };
 }
 
 function describeEndpoint({ endpoint }: AuthConfig): string {
-  return endpoint.kind === 'url' ? endpoint.url.href : `as ${endpoint.issuer} says`;
+  return endpoint.kind === 'url' ? endpoint.url.href : `found through ${endpoint.issuer}`;
 }
 
-/** Never the values themselves: where each comes from. */
+/** The origins of client id and secret, never their values. */
 function describeCredentialOrigin({ effective }: LoadedConfig): string {
   return (
     [

@@ -1,7 +1,6 @@
 /**
- * `bearer-sidecar check`: would it work, and if not, why? From the configuration over files, names, connections and certificates to
- * one token and what it is good for: a line for each step, with what to do next. No call of the partner's API is made unless a path to
- * probe is given, and no secret is printed. What each step looks at is told in check/.
+ * `bearer-sidecar check`: verifies the configuration, files, names, connections and certificates, and obtains one token. Prints one
+ * line per step, with advice. The partner's API is not called without --probe, and no secret is printed. The steps are in check/.
  */
 import { systemClock } from '../platform/clock.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
@@ -15,14 +14,14 @@ import { terminalWidthOf, paintFor } from './terminal.ts';
 export interface CheckOptions {
   /** One JSON document on stdout instead of lines. */
   readonly json: boolean;
-  /** Path to GET through the sidecar's own way, with the token; undefined: nothing is called. */
+  /** Path to GET as the sidecar would, with the token; undefined: no call. */
   readonly probe: string | undefined;
 }
 
-/** The whole check ends by then, whatever hangs. */
+/** Limit for the whole check. */
 const CHECK_TIMEOUT_MS = 30_000;
 
-/** @returns 0 when nothing stands in the way, 1 when something does or `stop` came first, 2 for invalid settings */
+/** @returns 0 when no step failed, 1 when one failed or `stop` was aborted, 2 for invalid settings */
 export async function check(load: LoadOptions, { json, probe }: CheckOptions, stop: AbortSignal): Promise<number> {
   const loaded = loadConfig(load);
   if (!loaded.ok) {
@@ -48,7 +47,6 @@ function toProblemStep({ key, message }: { readonly key: string; readonly messag
   return { step: 'configuration', target: key, outcome: 'fail', ms: 0, detail: message };
 }
 
-/** How the report is written. */
 interface ReportFormat {
   readonly step: (step: CheckStep) => string;
   readonly summary: (steps: readonly CheckStep[]) => string;
@@ -56,7 +54,7 @@ interface ReportFormat {
 
 function chooseReportFormat(stream: NodeJS.WriteStream): ReportFormat {
   const paint = paintFor(stream);
-  // A terminal that knows neither width nor symbols gets what a file would.
+  // A dumb terminal has neither width nor symbols.
   if (!stream.isTTY || process.env.TERM === 'dumb')
     return {
       step: (step) => formatStep(step, (outcome, mark) => paint(OUTCOME_STYLES[outcome].role, mark)),

@@ -1,4 +1,4 @@
-/** Hands argv over to one command; every way out is an exit code: 0 fine, 1 failed, 2 wrong usage or settings. */
+/** Runs the command that argv names. Exit codes: 0 success, 1 failure, 2 wrong usage or settings. */
 import { readAsset } from '../platform/asset.ts';
 import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { parseArguments } from './arguments.ts';
@@ -8,12 +8,12 @@ import { describeCommand, describeProgram } from './help.ts';
 import { paintFor } from './terminal.ts';
 
 const VERSION = readVersion();
-/** Commands that open connections and have no log. */
+/** Commands that print warnings to stderr, since they have no log. */
 const WARNING_ON_STDERR: ReadonlySet<Invocation['command']> = new Set(['sandbox', 'check', 'config', 'init']);
 
 /**
  * @param stop aborted by the first SIGTERM or SIGINT
- * @param warnings about the environment: into the log where there is one, otherwise to standard error
+ * @param warnings about the environment: into the log if there is one, otherwise to stderr
  * @returns the exit code; never throws
  */
 export async function runCommand(
@@ -92,7 +92,7 @@ function reportUsageError(why: string, command: string | undefined): number {
   return 2;
 }
 
-/** The version of the package's manifest, such as `1.2.3`; `unknown` when it names none. */
+/** The version in package.json; `unknown` when there is none. */
 function readVersion(): string {
   const manifest: unknown = JSON.parse(readAsset('package.json').toString());
   const hasVersion = typeof manifest === 'object' && manifest !== null && 'version' in manifest;

@@ -1,7 +1,4 @@
-/**
- * `bearer-sidecar config`: the effective configuration as YAML, secrets masked, with where each value came from; or the
- * problems that stand in the way. Writes nothing itself: main prints the texts and exits.
- */
+/** `bearer-sidecar config`: the effective configuration as YAML with masked secrets and origins, or its problems. */
 import { Document, isMap, isSeq, YAMLSeq } from 'yaml';
 import type { Node } from 'yaml';
 import { listEntryValues } from '../config/load/entries.ts';
@@ -16,26 +13,23 @@ import { SETTINGS } from '../config/schema/schema.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
 import { maskSetting } from '../config/displayed-settings.ts';
 
-/** What a command leaves for main to do. */
+/** What a command prints; command-line.ts writes it. */
 export interface CommandOutput {
-  /** 0 = fine, 2 = the configuration is invalid. */
+  /** 2: wrong usage or invalid settings. */
   readonly exitCode: 0 | 2;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/**
- * Loads the configuration and prints it, or one line per problem.
- * @param part a key or section to print alone. Default: everything
- */
+/** @param part the key or section to print. Default: all */
 export function renderConfig(options: LoadOptions, part?: string): CommandOutput {
-  const isAsked: KeyFilter = (key) => part === undefined || key === part || key.startsWith(`${part}.`);
-  if (part !== undefined && ![...SETTINGS.keys(), ...LIST_KEYS].some(isAsked))
+  const isIncluded: KeyFilter = (key) => part === undefined || key === part || key.startsWith(`${part}.`);
+  if (part !== undefined && ![...SETTINGS.keys(), ...LIST_KEYS].some(isIncluded))
     return { exitCode: 2, stdout: '', stderr: `bearer-sidecar: ${toSingleLine(describeUnknownKey(part))}\n` };
   const loaded = loadConfig(options);
   const warnings = formatWarnings(loaded.warnings);
   return loaded.ok
-    ? { exitCode: 0, stdout: renderSettingsYaml(loaded.effective, loaded.entries, isAsked), stderr: warnings }
+    ? { exitCode: 0, stdout: renderSettingsYaml(loaded.effective, loaded.entries, isIncluded), stderr: warnings }
     : { exitCode: 2, stdout: '', stderr: warnings + formatProblems(loaded.problems) };
 }
 
@@ -50,22 +44,22 @@ function describeUnknownKey(part: string): string {
 function renderSettingsYaml(
   effective: ReadonlyMap<SettingKey, EffectiveSetting>,
   entries: ConfigEntries,
-  isAsked: KeyFilter,
+  isIncluded: KeyFilter,
 ): string {
   const document = new Document({});
   for (const [key, { value, origin }] of effective) {
-    if (!isAsked(key)) continue;
+    if (!isIncluded(key)) continue;
     const node = document.createNode(maskSetting(key, value));
     node.comment = ` ${toSingleLine(origin)}${isFallbackCaFile(key, effective) ? ', as upstream.caFile' : ''}`;
     if (isSeq(node) || isMap(node)) node.flow = true;
     document.setIn(key.split('.'), node);
   }
-  for (const list of LIST_KEYS.filter(isAsked))
+  for (const list of LIST_KEYS.filter(isIncluded))
     if (entries[list].length > 0) document.set(list, renderEntries(document, entries[list]));
   return document.toString({ lineWidth: 0 });
 }
 
-/** What each says itself; what it takes from the top level stands there. */
+/** The own settings of each entry; inherited ones stand at the top level. */
 function renderEntries(document: Document, entries: readonly ConfigEntry[]): Node {
   const list = new YAMLSeq();
   for (const entry of entries) {
@@ -78,11 +72,11 @@ function renderEntries(document: Document, entries: readonly ConfigEntry[]): Nod
     list.add(section.contents);
   }
   const [first] = entries;
-  list.commentBefore = ` ${toSingleLine(first?.origin ?? '')}; what an entry does not say itself is as above`;
+  list.commentBefore = ` ${toSingleLine(first?.origin ?? '')}; other settings of an entry are as above`;
   return list;
 }
 
-/** True for the one setting that takes another's value when it has none. */
+/** Whether `auth.caFile` has no value of its own and takes that of `upstream.caFile`. */
 function isFallbackCaFile(key: SettingKey, effective: ReadonlyMap<SettingKey, EffectiveSetting>): boolean {
   return (
     key === 'auth.caFile' && effective.get(key)?.value === null && effective.get('upstream.caFile')?.value !== null

@@ -1,4 +1,4 @@
-/** `bearer-sidecar health` and `wait`: ask a running sidecar's admin port, for HEALTHCHECK, exec probes and start scripts. */
+/** `bearer-sidecar health` and `wait`: query the admin port of a running sidecar, for HEALTHCHECK, exec probes and start scripts. */
 import { sleep, systemClock } from '../platform/clock.ts';
 import { get } from '../platform/http.ts';
 import type { ListenAddressConfig } from '../config/config.ts';
@@ -9,20 +9,20 @@ import { formatProblems } from '../config/load/problems.ts';
 const PROBES: Readonly<Record<string, string>> = { live: '/livez', ready: '/readyz', startup: '/startupz' };
 const RESPONSE_TIMEOUT_MS = 2000;
 const POLL_INTERVAL_MS = 200;
-/** So long is an answer waited for although the time is up: `--max 0s` asks once. */
+/** The least wait for a response, so that `--max 0s` asks once. */
 const MIN_RESPONSE_TIMEOUT_MS = 100;
 
-/** @returns 0 when the probe says so, 1 when not, 2 for wrong usage or settings */
+/** @returns 0 when the probe succeeds, 1 when not, 2 for wrong usage or settings */
 export async function health(load: LoadOptions, probe: string): Promise<number> {
   const path = PROBES[probe];
   if (path === undefined) return failWith(2, `unknown probe "${probe}"; expected live, ready or startup`);
   const address = loadAdminAddress(load);
   if (address === undefined) return 2;
-  const answer = await requestProbe(address, path, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
-  return answer.status === 200 ? 0 : failWith(1, `not ${probe}: ${answer.text}`);
+  const response = await requestProbe(address, path, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
+  return response.status === 200 ? 0 : failWith(1, `not ${probe}: ${response.text}`);
 }
 
-/** Polls `/readyz`. @returns 0 once ready, 1 when `max` has passed or `stop` has come, 2 for wrong usage or settings */
+/** Polls `/readyz`. @returns 0 once ready, 1 after `max` or when `stop` is aborted, 2 for wrong usage or settings */
 export async function waitUntilReady(load: LoadOptions, max: string, stop: AbortSignal): Promise<number> {
   const maxMs = parseDurationMs(max);
   if (maxMs === undefined)
@@ -32,16 +32,16 @@ export async function waitUntilReady(load: LoadOptions, max: string, stop: Abort
   const endsAt = performance.now() + maxMs;
   for (;;) {
     const leftMs = Math.max(MIN_RESPONSE_TIMEOUT_MS, endsAt - performance.now());
-    const late = AbortSignal.timeout(Math.min(RESPONSE_TIMEOUT_MS, Math.ceil(leftMs)));
-    const answer = await requestProbe(address, '/readyz', AbortSignal.any([late, stop]));
-    if (answer.status === 200) return 0;
+    const timeout = AbortSignal.timeout(Math.min(RESPONSE_TIMEOUT_MS, Math.ceil(leftMs)));
+    const response = await requestProbe(address, '/readyz', AbortSignal.any([timeout, stop]));
+    if (response.status === 200) return 0;
     if (performance.now() + POLL_INTERVAL_MS <= endsAt) await sleep(systemClock, POLL_INTERVAL_MS, stop);
-    else return failWith(1, `not ready after ${max}: ${answer.text}`);
-    if (stop.aborted) return failWith(1, `stopped before it was ready: ${answer.text}`);
+    else return failWith(1, `not ready after ${max}: ${response.text}`);
+    if (stop.aborted) return failWith(1, `stopped before it was ready: ${response.text}`);
   }
 }
 
-/** Only the admin port's address matters here: what else is missing is no reason not to ask. */
+/** Only the address of the admin port is needed: other missing settings are replaced. */
 function loadAdminAddress(load: LoadOptions): ListenAddressConfig | undefined {
   const preset = {
     name: 'health',
@@ -65,7 +65,7 @@ interface ProbeResponse {
   readonly text: string;
 }
 
-/** Never rejects. @param until ends it, the answer in its middle as well */
+/** Never rejects. @param until aborts the request, also within the response */
 function requestProbe(address: ListenAddressConfig, path: string, until: AbortSignal): Promise<ProbeResponse> {
   const where =
     address.kind === 'unix'
@@ -80,19 +80,19 @@ function requestProbe(address: ListenAddressConfig, path: string, until: AbortSi
         resolve({ status: response.statusCode, text: text.trim() });
       });
     });
-    let why = 'it closed the connection in the middle of its answer';
+    let why = 'it closed the connection within its response';
     request.on('error', (error) => {
       why = error.message;
     });
-    // Comes last and always; of an answer that is cut off nothing else may come.
+    // Always the last event, and the only one when the response is cut.
     request.on('close', () => {
-      const words = until.aborted ? 'no answer in time' : why;
-      resolve({ status: undefined, text: `the admin port does not answer (${words})` });
+      const reason = until.aborted ? 'timeout' : why;
+      resolve({ status: undefined, text: `the admin port does not respond (${reason})` });
     });
   });
 }
 
-/** A sidecar that listens everywhere is asked at home. */
+/** The loopback address for a sidecar that listens on all addresses. */
 function toConnectableHost(host: string): string {
   if (host === 'localhost' || host === '0.0.0.0') return '127.0.0.1';
   return host === '::' ? '::1' : host;

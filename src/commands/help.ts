@@ -1,15 +1,15 @@
-/** The texts of --help: one that fits a screen of 80 by 24, and one for each command. All words are the table's. */
+/** The texts of --help: an overview for a screen of 80 by 24, and one for each command, from the command table. */
 import { COMMAND_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
 import type { CommandName, OptionName } from './command-table.ts';
 import type { Paint } from './terminal.ts';
 
 const MINIMUM_SETTINGS = [
-  'Settings: defaults < file < SIDECAR_ variables. run needs at least',
+  'Settings: defaults < file < SIDECAR_ variables. run requires',
   '  SIDECAR_BASE_URL  SIDECAR_AUTH_URL  SIDECAR_CLIENT_ID  SIDECAR_CLIENT_SECRET',
   '  (or …_FILE) and SIDECAR_AUDIENCE or SIDECAR_SCOPE; init asks for them',
 ];
 
-/** What the program can do, on one screen. */
+/** The overview of the program. */
 export function describeProgram(version: string, paint: Paint): string {
   const names = COMMAND_NAMES.map((name) => [formatCommand(name), commandOf(name).summary] as const);
   return joinLines([
@@ -23,17 +23,17 @@ export function describeProgram(version: string, paint: Paint): string {
     ...formatColumns(
       [
         [formatOption('config'), optionOf('config').description],
-        ['--help, --version', 'COMMAND --help tells of its options, with examples'],
+        ['--help, --version', 'COMMAND --help shows its options and examples'],
       ],
       paint,
     ),
     '',
     ...MINIMUM_SETTINGS,
-    paint('quiet', 'Exit codes: 0 fine, 1 failed or found a fault, 2 wrong usage or settings'),
+    paint('quiet', 'Exit codes: 0 success, 1 failure, 2 wrong usage or settings'),
   ]);
 }
 
-/** How one command is used, with its options and examples. */
+/** The usage of one command, with options and examples. */
 export function describeCommand(name: CommandName, paint: Paint): string {
   const { summary, operand, options, description, examples } = commandOf(name);
   const shown: readonly OptionName[] = [...options, 'help'];
@@ -63,7 +63,7 @@ function formatCommand(name: CommandName): string {
   return operand === undefined ? name : `${name} ${operand}`;
 }
 
-/** Two columns, the first padded before it is coloured: escapes have no width on the screen. */
+/** Two columns; padding is outside the colour, whose escapes have no width on the screen. */
 function formatColumns(rows: readonly (readonly [string, string])[], paint: Paint): string[] {
   const width = Math.max(...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `  ${paint('name', left)}${' '.repeat(width - left.length)}  ${right}`);

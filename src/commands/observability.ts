@@ -1,4 +1,4 @@
-/** What looks at a running sidecar from without: the log with its level, and traces when the environment asks for them. */
+/** Opens the log's level switch and, when the environment asks for it, tracing. */
 import { createLogLevelSwitch, type LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
@@ -9,17 +9,17 @@ import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 
 export interface Observability {
   readonly observe: EventObserver;
-  /** Undefined: nothing is traced. */
+  /** Undefined: no tracing. */
   readonly startTracer: StartTracer | undefined;
   /** Undefined unless `admin.allowLogLevel`. */
   readonly logLevelSwitch: LogLevelSwitch | undefined;
-  /** To be called when the configuration says so. */
+  /** For a changed `log.level`. */
   readonly setLogLevel: (level: LogLevel) => void;
-  /** Sends the spans that are left, waiting at most `timeoutMs`. The log stays open. Never rejects. */
+  /** Sends the remaining spans, waiting at most `timeoutMs`. The log stays open. Never rejects. */
   close(timeoutMs: number): Promise<void>;
 }
 
-/** @param log where both tell what happens to them */
+/** @param log receives the faults of both */
 export async function openObservability(config: Config, version: string, log: Log): Promise<Observability> {
   const tracing = await openTracing({
     env: process.env,
@@ -53,12 +53,12 @@ export async function openObservability(config: Config, version: string, log: Lo
   };
 }
 
-/** Which requests are logged, as the log takes it. */
+/** The sampling options of the log. */
 export function logSamplingOptions({ log }: Config): NonNullable<LogOptions['sampling']> {
   return { share: log.sample, slowMs: log.slowMs, random: Math.random };
 }
 
-/** By the credential's name; of a server that is known by its issuer, the issuer. */
+/** Token endpoint, or issuer, by the name of the credential. */
 function findTokenServers({ credentials }: Config): ReadonlyMap<string, URL> {
   return new Map(
     credentials.map(({ name, auth: { endpoint } }) => [

@@ -1,7 +1,8 @@
 /**
- * The log for people: each JSON line as time, level, message and what else it says, on one line. What is logged, and that no secret is
- * in it, is decided before; here only the form changes, and nothing in a line can move a terminal's cursor.
+ * The readable log: each JSON line as time, level, message and other fields. Only the form changes here, after redaction; control
+ * characters are escaped.
  */
+import type { Config } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
 import { createLog } from '../telemetry/log/log.ts';
 import type { Log, LogOptions } from '../telemetry/log/log.ts';
@@ -9,7 +10,8 @@ import { createDescriptorWriter } from '../telemetry/log/log-writer.ts';
 import { paintFor } from './terminal.ts';
 import type { Paint, TextRole } from './terminal.ts';
 
-type LogFormat = 'auto' | 'json' | 'pretty';
+type LogFormat = Config['log']['format'];
+
 /** A stream that may be a terminal. */
 export interface OutputStream extends NodeJS.WritableStream {
   readonly isTTY?: boolean;
@@ -19,19 +21,19 @@ export interface OutputStream extends NodeJS.WritableStream {
 const LEVEL_ROLES: Readonly<Record<string, TextRole>> = { fatal: 'bad', error: 'bad', warn: 'warning', info: 'good' };
 const LEVEL_WIDTH = 5;
 
-/** Whether people read there. */
+/** Whether lines are formatted for people. */
 export function isReadableFormat(format: LogFormat, stream: Pick<OutputStream, 'isTTY'>): boolean {
   return format === 'pretty' || (format === 'auto' && stream.isTTY === true);
 }
 
-/** Opens the log on a stream: JSON lines, or readable ones where people read. */
+/** Opens the log on a stream, with JSON or readable lines. */
 export function openLog(format: LogFormat, stream: OutputStream, options: Omit<LogOptions, 'format'>): Log {
   const { destination = createDescriptorWriter(stream) } = options;
   const form = isReadableFormat(format, stream) ? { format: formatLines(paintFor(stream)) } : {};
   return createLog({ ...options, ...form, destination });
 }
 
-/** On Ctrl-C a terminal shows ^C where the next line of the log would begin: that begins a line further down. */
+/** A terminal shows ^C for Ctrl-C: the next log line then begins on a new line. */
 export function breakLineOnStop(format: LogFormat, stream: OutputStream, stop: AbortSignal): void {
   if (stream.isTTY !== true || !isReadableFormat(format, stream)) return;
   stop.addEventListener('abort', () => stream.write('\n'), { once: true });
@@ -46,7 +48,7 @@ function formatLines(paint: Paint): (lines: string) => string {
       .join('');
 }
 
-/** One line of the log, without its line end, in words; what is no JSON object is passed on as text. */
+/** Formats one line without its line end; a line that is not a JSON object stays as it is, escaped. */
 export function formatLine(line: string, paint: Paint): string {
   const fields = parse(line);
   if (fields === undefined) return toSingleLine(line);
@@ -68,7 +70,7 @@ function parse(line: string): LogLineFields | undefined {
   }
 }
 
-/** `POST /quotes 201 in 12.3 ms`; of the rest what is out of the ordinary. */
+/** `POST /quotes 201 in 12.3 ms`, then the fields with unusual values. */
 function describeRequest({ method, path, code, durationMs, ...rest }: LogLineFields, paint: Paint): string[] {
   const isOrdinary = ([key, value]: readonly [string, unknown]): boolean => TYPICAL_FIELDS[key] === value;
   const others = Object.fromEntries(Object.entries(rest).filter((entry) => !isOrdinary(entry)));
@@ -98,7 +100,7 @@ function textOf(value: unknown): string {
   return toSingleLine(typeof value === 'string' ? value : JSON.stringify(value ?? ''));
 }
 
-/** On the wall clock of whoever looks. */
+/** Local time. */
 function formatLocalTime(time: unknown): string {
   const at = new Date(textOf(time));
   if (Number.isNaN(at.getTime())) return '--:--:--.---';

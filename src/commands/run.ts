@@ -14,14 +14,14 @@ import { openObservability, logSamplingOptions, type Observability } from './obs
 import { terminalWidthOf, paintFor } from './terminal.ts';
 import { isReadableFormat, openLog, breakLineOnStop } from './readable-log.ts';
 
-const FIRST_RUN_HINT = '\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n';
+const FIRST_RUN_HINT = '\nbearer-sidecar init asks for the required settings; bearer-sidecar sandbox needs none\n';
 
-/** Longest wait for log lines to leave at the end. */
+/** Longest wait for the last log lines. */
 const LOG_FLUSH_TIMEOUT_MS = 500;
-/** Longest wait for spans to leave, before that. */
+/** Longest wait for the last spans, before that. */
 const SPAN_FLUSH_TIMEOUT_MS = 1000;
 
-/** @returns exit code: 0 when nothing was cut, 1 when something was or the start failed, 2 for invalid settings */
+/** @returns 0 when no request was cut, 1 when one was or the start failed, 2 for invalid settings */
 export async function run(
   { warnings, ...load }: LoadOptions & { readonly warnings: readonly string[] },
   version: string,
@@ -30,22 +30,22 @@ export async function run(
   const loaded = loadConfig(load);
   if (!loaded.ok) {
     process.stderr.write(formatWarnings([...warnings, ...loaded.warnings]) + formatProblems(loaded.problems));
-    // Whoever has just typed the name alone wants to know how to begin.
+    // For a first call without any configuration.
     if (process.stderr.isTTY && !hasConfigFile(load)) process.stderr.write(FIRST_RUN_HINT);
     return 2;
   }
-  const { log: terms, credentials } = loaded.config;
+  const { log: logConfig, credentials } = loaded.config;
   const { stdout } = process;
   const sampling = logSamplingOptions(loaded.config);
-  const log = openLog(terms.format, stdout, { level: terms.level, secretsInUse: credentials.length, sampling });
+  const log = openLog(logConfig.format, stdout, { level: logConfig.level, secretsInUse: credentials.length, sampling });
   for (const warning of [...warnings, ...loaded.warnings]) log.warn(warning);
-  const loadAgain = hasConfigFile(load) ? () => loadConfig(load) : undefined;
+  const reloadConfig = hasConfigFile(load) ? () => loadConfig(load) : undefined;
   const onListening = (urls: Sidecar): void => {
-    if (!stdout.isTTY || !isReadableFormat(terms.format, stdout)) return;
+    if (!stdout.isTTY || !isReadableFormat(logConfig.format, stdout)) return;
     stdout.write(describeStartup(loaded, version, urls, { paint: paintFor(stdout), columns: terminalWidthOf(stdout) }));
-    breakLineOnStop(terms.format, stdout, stop);
+    breakLineOnStop(logConfig.format, stdout, stop);
   };
-  return serve({ loaded, reloadConfig: loadAgain, version, log, stop, onListening });
+  return serve({ loaded, reloadConfig, version, log, stop, onListening });
 }
 
 export interface ServeOptions {
@@ -59,9 +59,9 @@ export interface ServeOptions {
 }
 
 /**
- * Serves until `stop`, until the admin port is asked for the end or until its terminal is gone, drains, and says with an exit code whether anything was cut. SIGHUP reads the
- * configuration again.
- * @throws Error in words for people when it cannot start
+ * Serves until `stop`, `POST /quitquitquit` or the end of its terminal, then drains. SIGHUP reloads the configuration.
+ * @returns 0 when no request was cut, else 1
+ * @throws Error for the user when it cannot start
  */
 export async function serve({ loaded, reloadConfig, version, log, stop, onListening }: ServeOptions): Promise<number> {
   const hangUp = listenForSighup();
@@ -104,21 +104,18 @@ export async function serve({ loaded, reloadConfig, version, log, stop, onListen
   }
 }
 
-/**
- * What only the start needed is given back while the first token is on its way, instead of when the heap is next full, which may be never.
- * Nothing happens without `--expose-gc`, which the image has.
- */
+/** Frees the memory that only the start needed, with `--expose-gc` only (the image sets it): the heap may never fill up later. */
 function collectStartupGarbage(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
-/** A second line of defence: no secret is ever meant to reach a log line. */
+/** A second line of defence: log lines are written without secrets anyway. */
 async function registerSecrets({ credentials, egress, fleet }: Config, log: Log): Promise<void> {
   const redisUrl = fleet && (await readSecretValue('fleet.redisUrl', fleet.redisUrl));
   const shared = redisUrl === undefined ? undefined : redisPassword(redisUrl);
   if (shared !== undefined) log.registerSecret(shared);
   for (const password of listProxyPasswords(egress)) log.registerSecret(password);
-  // Last, since only the newest few are remembered.
+  // Last, since the log keeps only the newest secrets.
   for (const { auth } of credentials) await registerCredentialSecrets(auth, log);
 }
 

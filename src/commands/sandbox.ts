@@ -1,4 +1,4 @@
-/** `bearer-sidecar sandbox`: a simulated partner in this process and the sidecar in front of it; nothing to configure. */
+/** `bearer-sidecar sandbox`: the sidecar in front of a simulated partner in the same process. */
 import { loadConfig, hasConfigFile, type LoadOptions, type Preset } from '../config/load/load.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
 import { formatProblems, formatWarnings } from '../config/load/problems.ts';
@@ -22,7 +22,7 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
       return 2;
     }
     const { config } = loaded;
-    // Standard output is for the addresses; the log goes where it does not mix with them.
+    // stdout is for the addresses, so the log goes to stderr.
     const log = openLog(config.log.format, process.stderr, {
       level: config.log.level,
       sampling: logSamplingOptions(config),
@@ -36,7 +36,7 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
       onListening: ({ proxyUrl, adminUrl }) => {
         const { stdout } = process;
         const lines = formatSandboxLines(sandbox, { proxyUrl, adminUrl });
-        // Scripts read these lines as they are; what is for people alone stands around them.
+        // Scripts read these lines; the text around them is for people only.
         stdout.write(
           stdout.isTTY ? formatForTerminal(lines, version, describeShutdown(loaded)) : `${lines.join('\n')}\n`,
         );
@@ -50,10 +50,10 @@ export async function runSandbox(load: LoadOptions, version: string, stop: Abort
 
 function formatForTerminal(lines: readonly string[], version: string, end: string): string {
   const title = paintFor(process.stdout)('heading', `bearer-sidecar ${version}: the sandbox`);
-  return [title, '', ...lines, '', 'Paste what follows "try" into another terminal.', end, '', ''].join('\n');
+  return [title, '', ...lines, '', 'Paste the command after "try" into another terminal.', end, '', ''].join('\n');
 }
 
-/** The simulated partner as the one to call; everything else stays as configured. */
+/** Settings for the simulated partner; all others stay as configured. */
 function presetFor(sandbox: Sandbox): Preset {
   return {
     name: 'sandbox',
@@ -70,7 +70,7 @@ function presetFor(sandbox: Sandbox): Preset {
   };
 }
 
-/** Whoever sets the two variables knows the client, and can run `check` or an own client against the sandbox. */
+/** With both variables set, the client is known, for `check` or another client of the sandbox. */
 function readClient({ SIDECAR_CLIENT_ID: id, SIDECAR_CLIENT_SECRET: secret }: LoadOptions['env']): SandboxOptions {
   return id === undefined || id === '' || secret === undefined || secret === '' ? {} : { client: { id, secret } };
 }

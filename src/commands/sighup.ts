@@ -1,40 +1,40 @@
 /**
- * SIGHUP, which says one of two things: that the configuration is to be read again, or that the terminal is gone on which the process was
- * started. A terminal that is gone answers as none; on Windows the signal means nothing else (its console was closed).
+ * SIGHUP has two meanings: reload the configuration, or the terminal of the process was closed. A closed terminal is no longer a
+ * TTY. On Windows the signal always means that the console was closed.
  */
 import { isatty } from 'node:tty';
 
 export interface SighupListener {
-  /** Aborted when the terminal has gone: nobody is there any more who could end the process. */
+  /** Aborted when the terminal was closed. */
   readonly terminalClosed: AbortSignal;
-  /** Who hears of every other SIGHUP; at once if one has come before. */
+  /** Runs `reload` for every other SIGHUP, and at once if one has already arrived. */
   onReload(reload: () => void): void;
-  /** From now on the process ends with the signal, as without this. */
+  /** Restores the default: the signal ends the process. */
   restoreDefault(): void;
 }
 
 const STANDARD_STREAMS = [0, 1, 2];
 
-/** From now on the signal does not end the process by itself. */
+/** From now on the signal does not end the process. */
 export function listenForSighup(): SighupListener {
   const terminals = STANDARD_STREAMS.filter((descriptor) => isatty(descriptor));
-  const gone = new AbortController();
-  let hasCome = false;
+  const closed = new AbortController();
+  let isPending = false;
   let reload = (): void => {
-    hasCome = true;
+    isPending = true;
   };
-  const hear = (): void => {
-    const isOver = process.platform === 'win32' || terminals.some((descriptor) => !isatty(descriptor));
-    if (isOver) gone.abort();
+  const onSighup = (): void => {
+    const isClosed = process.platform === 'win32' || terminals.some((descriptor) => !isatty(descriptor));
+    if (isClosed) closed.abort();
     else reload();
   };
-  process.on('SIGHUP', hear);
+  process.on('SIGHUP', onSighup);
   return {
-    terminalClosed: gone.signal,
-    onReload(hearer) {
-      reload = hearer;
-      if (hasCome) hearer();
+    terminalClosed: closed.signal,
+    onReload(run) {
+      reload = run;
+      if (isPending) run();
     },
-    restoreDefault: () => void process.off('SIGHUP', hear),
+    restoreDefault: () => void process.off('SIGHUP', onSighup),
   };
 }

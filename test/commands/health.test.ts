@@ -36,12 +36,12 @@ const dies: RequestListener = (_, response) => {
 const untold = new AbortController().signal;
 
 describe('wait', () => {
-  it('does not outlast --max for an answer that never comes', async () => {
+  it('stops at --max when no response comes', async () => {
     const { load } = await startAdmin(never);
     const startedAt = performance.now();
     expect(await waitUntilReady(load, '50ms', untold)).toBe(1);
     expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
-    expect(said).toBe('bearer-sidecar: not ready after 50ms: the admin port does not answer (no answer in time)\n');
+    expect(said).toBe('bearer-sidecar: not ready after 50ms: the admin port does not respond (timeout)\n');
   });
 
   it('ends with the signal while it asks', async () => {
@@ -87,10 +87,10 @@ describe('wait', () => {
 });
 
 describe('health', () => {
-  it('says so when the admin port dies in the middle of its answer', async () => {
+  it('reports an admin port that closes the connection within its response', async () => {
     const { load } = await startAdmin(dies);
     expect(await health(load, 'ready')).toBe(1);
-    expect(said).toMatch(/^bearer-sidecar: not ready: the admin port does not answer \(.+\)\n$/);
+    expect(said).toMatch(/^bearer-sidecar: not ready: the admin port does not respond \(.+\)\n$/);
   });
 
   it('is what the probe says', async () => {

@@ -61,7 +61,7 @@ describe('files', () => {
     const { secret } = newCredential();
     const run = await runCheck('a secret with a line end', environment(secretFile(`${secret}\n`, 0o600)));
     expect(run.lines('ok')).toContainEqual(
-      expect.stringMatching(/^file +auth\.clientSecretFile .*mode 0600, the line end at its end is dropped$/),
+      expect.stringMatching(/^file +auth\.clientSecretFile .*mode 0600, the trailing line end is dropped$/),
     );
     expect(run.lines('warn')).toEqual([]);
   });
@@ -69,7 +69,7 @@ describe('files', () => {
   it('with a blank at the end of the secret are odd', async () => {
     const { secret } = newCredential();
     const run = await runCheck('a secret with a blank', environment(secretFile(`${secret} \n`, 0o600)));
-    expect(run.lines('warn')).toEqual([expect.stringMatching(/ends with a blank.* -> write it anew/)]);
+    expect(run.lines('warn')).toEqual([expect.stringMatching(/ends with a blank.* -> write it again/)]);
   });
 
   it.each([
@@ -92,7 +92,7 @@ describe('files', () => {
     const files = { SIDECAR_AUTH_TLS_CERTIFICATE_FILE: certificateFile, SIDECAR_AUTH_TLS_KEY_FILE: keyFile };
     const run = await runCheck('a client certificate that has run out', environment(files));
     expect(run.lines('FAIL')).toEqual([
-      expect.stringMatching(/^file +auth\.tlsCertificateFile .*certificate expired .* -> have the certificate renewed/),
+      expect.stringMatching(/^file +auth\.tlsCertificateFile .*certificate expired .* -> renew the certificate/),
     ]);
   });
 });
@@ -176,7 +176,7 @@ describe('--probe', () => {
     const run = await runCheck('a probe', environment(), ['--probe', '/policies?limit=1']);
     expect(run.code).toBe(0);
     expect(run.lines('ok')).toContainEqual(
-      expect.stringMatching(/^probe +upstream .*answered with 200, no rate limit stated$/),
+      expect.stringMatching(/^probe +upstream .*responded with 200, no rate limit stated$/),
     );
     expect(run.lines('ok')).toContainEqual(expect.stringMatching(/^clock +upstream +its clock agrees with ours$/));
     expect(upstream.requests.slice(before)).toMatchObject([

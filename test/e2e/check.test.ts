@@ -58,17 +58,17 @@ it('with everything right says so, step by step, and exits with 0', async () => 
   expect(run.stdout.split('\n').map((line) => line.replace(/ +/g, ' '))).toEqual(
     [
       'ok configuration settings valid',
-      `ok dns token endpoint ${ms} 127\\.0\\.0\\.1 is an address, no name`,
+      `ok dns token endpoint ${ms} 127\\.0\\.0\\.1 is an address`,
       `ok tcp token endpoint ${ms} 127\\.0\\.0\\.1:\\d+ in ${ms}`,
-      'skip tls token endpoint plain, as configured: no TLS',
+      'skip tls token endpoint not used, as configured',
       `ok token token endpoint ${ms} obtained from ${authorization.url}/oauth/token`,
       `ok scope token endpoint granted: ${scope}`,
       'ok lifetime token endpoint valid for 3600 s \\(until \\S+Z\\), renewed after 2700 s to 3060 s',
       'ok clock token endpoint its clock agrees with ours',
-      `ok dns upstream ${ms} 127\\.0\\.0\\.1 is an address, no name`,
+      `ok dns upstream ${ms} 127\\.0\\.0\\.1 is an address`,
       `ok tcp upstream ${ms} 127\\.0\\.0\\.1:\\d+ in ${ms}`,
-      'skip tls upstream plain, as configured: no TLS',
-      'skip clock upstream nothing is asked of the upstream without --probe PATH',
+      'skip tls upstream not used, as configured',
+      'skip clock upstream the upstream is called only with --probe PATH',
       '0 FAIL, 0 warn, 9 ok, 3 skip',
       '',
     ].map((line) => expect.stringMatching(new RegExp(`^${line}$`)) as string),
@@ -94,7 +94,7 @@ describe('the token endpoint', () => {
 
   it('is not at this path', async () => {
     await expectFaults('a wrong token path', { SIDECAR_AUTH_TOKEN_PATH: '/token/of/others' }, [
-      /^token .*POST \S+\/token\/of\/others was answered with 404 -> .*SIDECAR_AUTH_TOKEN_PATH/,
+      /^token .*POST \S+\/token\/of\/others returned 404 -> .*SIDECAR_AUTH_TOKEN_PATH/,
     ]);
   });
 
@@ -241,7 +241,7 @@ describe('the upstream', () => {
   it('speaks plain HTTP where https: is configured', async () => {
     const url = upstreamUrl.replace('http:', 'https:');
     await expectFaults('plain HTTP behind an https URL', { SIDECAR_BASE_URL: url }, [
-      /^tls .*no TLS is spoken on this port, perhaps plain HTTP.* -> check the port in .*SIDECAR_BASE_URL/,
+      /^tls .*this port does not use TLS, perhaps plain HTTP.* -> check the port in .*SIDECAR_BASE_URL/,
     ]);
   });
 
@@ -259,7 +259,7 @@ describe('the upstream', () => {
     await using openssl = await startOpensslServer(certificates);
     const changes = { SIDECAR_BASE_URL: openssl.url.href, SIDECAR_CA_FILE: certificates.caFile };
     await expectFaults('a client certificate that is missing', changes, [
-      /^tls .*demands a client certificate.* -> set .*SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE/,
+      /^tls .*requires a client certificate.* -> set .*SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE/,
     ]);
   });
 
@@ -268,15 +268,15 @@ describe('the upstream', () => {
     await using nginx = await startVerifyingNginx(certificates);
     const changes = { SIDECAR_BASE_URL: nginx.url, SIDECAR_CA_FILE: certificates.caFile };
     const run = await expectFaults('a client certificate that is asked for', changes, []);
-    expect(run.lines('warn')).toContainEqual(expect.stringMatching(/^tls .*is asked for and none is set/));
+    expect(run.lines('warn')).toContainEqual(expect.stringMatching(/^tls .*is requested and none is set/));
     const { certificateFile, keyFile } = certificates.issue('legacy-app');
     const own = { SIDECAR_UPSTREAM_TLS_CERTIFICATE_FILE: certificateFile, SIDECAR_UPSTREAM_TLS_KEY_FILE: keyFile };
     const better = await runCheck('a client certificate that is shown', environment({ ...changes, ...own }), [
       '--probe',
       '/',
     ]);
-    expect(better.stdout).toContain('client certificate shown');
-    expect(better.lines('ok')).toContainEqual(expect.stringMatching(/^probe .*answered with 200/));
+    expect(better.stdout).toContain('client certificate sent');
+    expect(better.lines('ok')).toContainEqual(expect.stringMatching(/^probe .*responded with 200/));
   });
 });
 

@@ -111,7 +111,7 @@ describe('on a terminal', () => {
     await using terminal = openTerminal({ name: 'first-steps', command: PROGRAM_COMMAND });
     expect(await terminal.exit).toBe(2);
     expect(terminal.text()).toContain(
-      '\n\nbearer-sidecar init asks for what is needed; bearer-sidecar sandbox needs nothing\n',
+      '\n\nbearer-sidecar init asks for the required settings; bearer-sidecar sandbox needs none\n',
     );
   });
 

@@ -1,7 +1,4 @@
-/**
- * One credential, looked at from its authorization server's name to the token: the way there, the metadata where the endpoint is
- * found by its issuer, one token request, and what the answer says. What the findings mean is judge-token's and clock-skew's.
- */
+/** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
 import type { CredentialConfig } from '../../config/config.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
@@ -22,13 +19,13 @@ import type { ConnectivityTarget } from './connectivity.ts';
 export interface CredentialCheckContext extends CheckContext {
   readonly egress: ProxySelector;
   readonly proxies: ProxyChecks;
-  /** Hears what must not be printed. */
-  readonly withhold: (secret: string) => void;
+  /** Registers a secret that must not be printed. */
+  readonly redactValue: (secret: string) => void;
 }
 
 export interface CredentialCheckResult {
   readonly steps: readonly CheckStep[];
-  /** The access token, if one was had. */
+  /** The access token; undefined when there is none. */
   readonly token: string | undefined;
 }
 
@@ -39,55 +36,55 @@ export async function checkCredential(
   check: CredentialCheckContext,
 ): Promise<CredentialCheckResult> {
   const { auth, name } = credential;
-  const walk = new StepRunner(formatTarget('token endpoint', name), check);
-  const url = await locateEndpoint(walk, credential, check);
+  const runner = new StepRunner(formatTarget('token endpoint', name), check);
+  const url = await locateEndpoint(runner, credential, check);
   if (url === undefined) {
-    walk.skip(['token', ...STEPS_AFTER_TOKEN], 'the token endpoint was not reached');
-    return { steps: walk.steps, token: undefined };
+    runner.skip(['token', ...STEPS_AFTER_TOKEN], 'the token endpoint was not reached');
+    return { steps: runner.steps, token: undefined };
   }
-  const asked = await walk.run('token', () => requestToken(credential, url, check, walk));
-  if (asked === undefined) {
-    walk.skip(STEPS_AFTER_TOKEN, 'no answer to look at');
-    return { steps: walk.steps, token: undefined };
+  const requested = await runner.run('token', () => requestToken(credential, url, check, runner));
+  if (requested === undefined) {
+    runner.skip(STEPS_AFTER_TOKEN, 'there is no response');
+    return { steps: runner.steps, token: undefined };
   }
-  const { answer, skew } = asked;
-  if (answer.kind === 'ok') {
-    walk.record('scope', evaluateScope(auth.scope, answer, createSettingNamer('credential', name)));
-    walk.record('lifetime', evaluateLifetime(answer, check.clock.wallNow()));
-  } else walk.skip(['scope', 'lifetime'], 'there is no token');
-  walk.record('clock', evaluateSkew(skew, auth.method.name === 'private_key_jwt'));
-  return { steps: walk.steps, token: answer.kind === 'ok' ? answer.value : undefined };
+  const { response, skew } = requested;
+  if (response.kind === 'ok') {
+    runner.record('scope', evaluateScope(auth.scope, response, createSettingNamer('credential', name)));
+    runner.record('lifetime', evaluateLifetime(response, check.clock.wallNow()));
+  } else runner.skip(['scope', 'lifetime'], 'there is no token');
+  runner.record('clock', evaluateSkew(skew, auth.method.name === 'private_key_jwt'));
+  return { steps: runner.steps, token: response.kind === 'ok' ? response.value : undefined };
 }
 
-/** The URL of the token endpoint, when the way to it is open. */
+/** The URL of the token endpoint if it is reachable. */
 async function locateEndpoint(
-  walk: StepRunner,
+  runner: StepRunner,
   credential: CredentialConfig,
   check: CredentialCheckContext,
 ): Promise<URL | undefined> {
   const { endpoint } = credential.auth;
   if (endpoint.kind === 'url')
-    return (await checkEndpointConnectivity(walk, endpoint.url, credential, check)) ? endpoint.url : undefined;
+    return (await checkEndpointConnectivity(runner, endpoint.url, credential, check)) ? endpoint.url : undefined;
   const issuer = new URL(endpoint.issuer);
-  if (!(await checkEndpointConnectivity(walk, issuer, credential, check))) {
-    walk.skip(['discovery'], 'the issuer was not reached');
+  if (!(await checkEndpointConnectivity(runner, issuer, credential, check))) {
+    runner.skip(['discovery'], 'the issuer was not reached');
     return undefined;
   }
-  const tokenUrl = await walk.run('discovery', () => discoverTokenUrl(credential, check));
+  const tokenUrl = await runner.run('discovery', () => discoverTokenUrl(credential, check));
   if (tokenUrl === undefined || tokenUrl.origin === issuer.origin) return tokenUrl;
-  // What was found may well be another server.
-  return (await checkEndpointConnectivity(walk, tokenUrl, credential, check)) ? tokenUrl : undefined;
+  // The token endpoint may be another server than the issuer.
+  return (await checkEndpointConnectivity(runner, tokenUrl, credential, check)) ? tokenUrl : undefined;
 }
 
 function checkEndpointConnectivity(
-  walk: StepRunner,
+  runner: StepRunner,
   url: URL,
   credential: CredentialConfig,
   check: CredentialCheckContext,
 ): Promise<boolean> {
   const proxy = check.egress(url);
-  const detour = proxy && { proxy, isReached: check.proxies.isReached(proxy) };
-  return checkConnectivity(walk, createEndpointTarget(url, credential), check, detour);
+  const checkedProxy = proxy && { proxy, isReached: check.proxies.isReached(proxy) };
+  return checkConnectivity(runner, createEndpointTarget(url, credential), check, checkedProxy);
 }
 
 function createEndpointTarget(url: URL, { auth, name }: CredentialConfig): ConnectivityTarget {
@@ -108,7 +105,7 @@ function createEndpointTarget(url: URL, { auth, name }: CredentialConfig): Conne
 }
 
 interface TokenRequestOutcome {
-  readonly answer: TokenRequestResult;
+  readonly response: TokenRequestResult;
   readonly skew: Parameters<typeof evaluateSkew>[0];
 }
 
@@ -116,28 +113,28 @@ async function requestToken(
   credential: CredentialConfig,
   url: URL,
   check: CredentialCheckContext,
-  walk: StepRunner,
+  runner: StepRunner,
 ): Promise<StepResult<TokenRequestOutcome>> {
-  const { clock, signal, withhold } = check;
+  const { clock, signal, redactValue } = check;
   const heads: DatedTokenResponse[] = [];
-  const endpoint = createEndpoint(credential, check, walk, (head) => heads.push(head));
+  const endpoint = createEndpoint(credential, check, runner, (head) => heads.push(head));
   const client = await endpoint.readCredential();
-  if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'mend that file' };
-  withhold(client.keyMaterial);
+  if (client.kind === 'unreadable') return { outcome: 'fail', detail: client.detail, advice: 'fix that file' };
+  redactValue(client.keyMaterial);
   const sentAt = clock.wallNow();
-  const answer = await endpoint.request(client, signal);
+  const response = await endpoint.request(client, signal);
   if (signal.aborted) throw signal.reason;
   const [head] = heads;
   const value: TokenRequestOutcome = {
-    answer,
+    response,
     skew: { date: head?.date, sentAt, receivedAt: head?.receivedAt ?? sentAt },
   };
-  if (answer.kind === 'ok') {
-    withhold(answer.value);
+  if (response.kind === 'ok') {
+    redactValue(response.value);
     return { outcome: 'ok', detail: `obtained from ${url.href}`, value };
   }
-  const verdict = evaluateTokenFailure(answer, createTokenContext(credential, url, head));
-  return head === undefined ? verdict : { ...verdict, value };
+  const finding = evaluateTokenFailure(response, createTokenContext(credential, url, head));
+  return head === undefined ? finding : { ...finding, value };
 }
 
 interface DatedTokenResponse extends TokenResponseHead {
@@ -149,7 +146,7 @@ interface DatedTokenResponse extends TokenResponseHead {
 function createEndpoint(
   { auth }: CredentialConfig,
   { egress, clock }: CredentialCheckContext,
-  walk: StepRunner,
+  runner: StepRunner,
   onHead: (head: DatedTokenResponse) => void,
 ): TokenEndpoint {
   return createTokenEndpoint({
@@ -158,7 +155,7 @@ function createEndpoint(
     clock,
     observe: (event) => {
       if (event.kind !== 'warning') return;
-      walk.record('discovery', { outcome: 'warn', detail: event.message, advice: METADATA_ADVICE });
+      runner.record('discovery', { outcome: 'warn', detail: event.message, advice: METADATA_ADVICE });
     },
     onResponseHead: ({ statusCode, headers }) => {
       const [contentType, date] = [String(headers['content-type'] ?? ''), String(headers.date ?? '')];
@@ -181,4 +178,4 @@ function createTokenContext(
   };
 }
 
-const METADATA_ADVICE = 'compare auth.method with what the server lists, or ask whoever runs it';
+const METADATA_ADVICE = 'compare auth.method with the methods that the server lists, or ask its operator';

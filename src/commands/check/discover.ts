@@ -1,4 +1,4 @@
-/** Asks an issuer for its metadata as the token endpoint's own discovery does, and says where tokens are asked for. */
+/** Finds the token endpoint through the issuer's metadata, as the sidecar does. */
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
@@ -15,22 +15,25 @@ export interface DiscoveryCheckContext {
   readonly signal: AbortSignal;
 }
 
-/** The value is the URL of the token endpoint, for a client with a certificate the one that is for such clients. */
+/** The value is the URL of the token endpoint, for a client with a certificate the one for mutual TLS. */
 export async function discoverTokenUrl(
   { auth, name }: CredentialConfig,
-  terms: DiscoveryCheckContext,
+  context: DiscoveryCheckContext,
 ): Promise<StepResult<URL>> {
   const { endpoint, timeoutMs, caFile, clientCertificate } = auth;
   if (endpoint.kind === 'url') return { outcome: 'ok', detail: 'not needed', value: endpoint.url };
-  const advice = `check ${createSettingNamer('credential', name)('auth.issuer')}: it must be exactly what the server calls itself`;
-  const discovery = new Discovery({ ...endpoint, ...terms, timeoutMs, observe: () => undefined });
-  const late = new AbortController();
-  const cancel = terms.clock.after(timeoutMs, () => late.abort());
-  const signal = AbortSignal.any([terms.signal, late.signal]);
+  const advice = `check ${createSettingNamer('credential', name)('auth.issuer')}: it must be exactly the issuer in the server's metadata`;
+  const discovery = new Discovery({ ...endpoint, ...context, timeoutMs, observe: () => undefined });
+  const timeout = new AbortController();
+  const cancel = context.clock.after(timeoutMs, () => timeout.abort());
+  const signal = AbortSignal.any([context.signal, timeout.signal]);
   const get = (url: URL): ReturnType<typeof readDocument> => {
     const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined;
     const headers = { Accept: 'application/json' };
-    return sendSingleRequest({ ...terms, url, method: 'GET', headers, secureContext, timeoutMs, signal }, readDocument);
+    return sendSingleRequest(
+      { ...context, url, method: 'GET', headers, secureContext, timeoutMs, signal },
+      readDocument,
+    );
   };
   try {
     const located = await discovery.locate(get, signal, signal);
@@ -39,10 +42,10 @@ export async function discoverTokenUrl(
     const found = clientCertificate === undefined ? tokenUrl : mtlsTokenUrl;
     return { outcome: 'ok', detail: `${endpoint.issuer} names ${found.href}`, value: found };
   } catch (error) {
-    if (terms.signal.aborted) throw error;
+    if (context.signal.aborted) throw error;
     const { host } = new URL(endpoint.issuer);
-    const detail = late.signal.aborted
-      ? `${host} gave no whole answer within ${timeoutMs} ms`
+    const detail = timeout.signal.aborted
+      ? `${host} sent no complete response within ${timeoutMs} ms`
       : describeConnectionFault(host, error);
     return { outcome: 'fail', detail, advice };
   } finally {

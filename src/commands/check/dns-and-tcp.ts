@@ -1,6 +1,6 @@
 /**
- * From a name to a connection: addresses as every connection of the process gets them (getaddrinfo), and a TCP connection to each,
- * so that one of several that does not answer is seen. What is spoken over it is secure.ts's.
+ * Resolves a name with getaddrinfo, as every connection of the process does, and connects to each address, so that a single
+ * unreachable address is found.
  */
 import { lookup } from 'node:dns/promises';
 import { connect, isIP, isIPv6 } from 'node:net';
@@ -14,26 +14,25 @@ export interface ConnectTarget {
   /** Name or address, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** Which setting names it, for people. */
+  /** The setting that names the host, for advice. */
   readonly setting: string;
-  /** For each of the two steps, milliseconds. */
+  /** For each of the two steps. */
   readonly timeoutMs: number;
 }
 
 type Timers = Pick<Clock, 'now' | 'after'>;
 
-/** Of a name with many addresses the first few tell enough. */
 const MAX_ADDRESSES = 8;
 
 /** The addresses of a name, in the order in which they are tried. */
-export async function resolveName(place: ConnectTarget, clock: Timers): Promise<StepResult<readonly string[]>> {
-  const { host, setting, timeoutMs } = place;
-  if (isIP(host) !== 0) return { outcome: 'ok', detail: `${host} is an address, no name`, value: [host] };
+export async function resolveName(target: ConnectTarget, clock: Timers): Promise<StepResult<readonly string[]>> {
+  const { host, setting, timeoutMs } = target;
+  if (isIP(host) !== 0) return { outcome: 'ok', detail: `${host} is an address`, value: [host] };
   try {
     const found = await lookUpWithTimeout(host, timeoutMs, clock);
     if (found !== undefined) return { outcome: 'ok', detail: `${host} is ${found.join(', ')}`, value: found };
-    const late = `the name server has not answered for ${host} within ${timeoutMs} ms`;
-    return { outcome: 'fail', detail: late, advice: NAME_SERVER_ADVICE };
+    const detail = `the name server did not respond for ${host} within ${timeoutMs} ms`;
+    return { outcome: 'fail', detail, advice: NAME_SERVER_ADVICE };
   } catch (error) {
     const code = errorCodeOf(error);
     if (code === 'EAI_AGAIN')
@@ -44,9 +43,9 @@ export async function resolveName(place: ConnectTarget, clock: Timers): Promise<
 }
 
 const NAME_SERVER_ADVICE =
-  'see whether the name server of this machine or pod can be reached (/etc/resolv.conf, network policy)';
+  'check that the name server of this machine or pod is reachable (/etc/resolv.conf, network policy)';
 
-/** Undefined when it takes too long: a lookup cannot be ended. */
+/** Undefined after the timeout; a lookup cannot be cancelled. */
 async function lookUpWithTimeout(host: string, timeoutMs: number, clock: Timers): Promise<string[] | undefined> {
   const late = Promise.withResolvers<undefined>();
   const cancel = clock.after(timeoutMs, () => late.resolve(undefined));
@@ -62,24 +61,24 @@ type ConnectAttempt = { readonly address: string; readonly ms: number } & (
   { readonly socket: Socket } | { readonly code: string }
 );
 
-/** Connects to each address; the value is a connection to the first that took one, and the caller's to end. */
+/** Connects to each address. The value is the connection to the first that accepted; the caller closes it. */
 export async function connectToEach(
   addresses: readonly string[],
-  place: ConnectTarget,
+  target: ConnectTarget,
   clock: Timers,
   signal: AbortSignal,
 ): Promise<StepResult<Socket>> {
   const tried = addresses.slice(0, MAX_ADDRESSES);
-  const tries = await Promise.all(tried.map((address) => connectTo(address, place, clock, signal)));
-  const [first, ...others] = tries.flatMap((one) => ('socket' in one ? [one.socket] : []));
+  const tries = await Promise.all(tried.map((address) => connectTo(address, target, clock, signal)));
+  const [first, ...others] = tries.flatMap((attempt) => ('socket' in attempt ? [attempt.socket] : []));
   for (const socket of others) socket.destroy();
-  const detail = tries.map((one) => describeAttempt(one, place)).join('; ');
-  const faults = tries.flatMap((one) => ('code' in one ? [one.code] : []));
-  if (first === undefined) return { outcome: 'fail', detail, advice: adviseUnreachable(faults[0] ?? '', place) };
-  // Without IPv6 here its addresses are passed over at once, and of localhost often one family alone is served.
-  const isOdd = faults.some((code) => !NO_ROUTE_CODES.has(code)) && !isLoopbackHost(place.host);
+  const detail = tries.map((attempt) => describeAttempt(attempt, target)).join('; ');
+  const faults = tries.flatMap((attempt) => ('code' in attempt ? [attempt.code] : []));
+  if (first === undefined) return { outcome: 'fail', detail, advice: adviseUnreachable(faults[0] ?? '', target) };
+  // Missing IPv6 is no fault, and localhost often serves attempt address family only.
+  const isOdd = faults.some((code) => !NO_ROUTE_CODES.has(code)) && !isLoopbackHost(target.host);
   if (!isOdd) return { outcome: 'ok', detail, value: first };
-  const advice = `tell whoever runs ${place.host} that not each of its addresses answers; connections go to the others`;
+  const advice = `tell the operator of ${target.host} that some of its addresses do not respond; connections use the others`;
   return { outcome: 'warn', detail, advice, value: first };
 }
 
@@ -100,7 +99,7 @@ function connectTo(
     };
     const leave = (): void => end('ABORT_ERR');
     const cancel = clock.after(timeoutMs, () => end('ETIMEDOUT'));
-    // It stays: a connection that breaks later would otherwise end the process.
+    // Stays attached: an error without a listener would end the process.
     socket.on('error', (error) => end(errorCodeOf(error)));
     socket.once('connect', () => {
       cancel();
@@ -117,23 +116,24 @@ const NO_ROUTE_CODES: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREAC
 const ERROR_TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refused the connection',
   ECONNRESET: 'cut the connection',
-  ETIMEDOUT: 'did not answer',
-  ABORT_ERR: 'was not waited for',
+  ETIMEDOUT: 'did not respond',
+  ABORT_ERR: 'was interrupted',
 };
 
-function describeAttempt(one: ConnectAttempt, { port }: ConnectTarget): string {
-  const where = `${isIPv6(one.address) ? `[${one.address}]` : one.address}:${port}`;
-  if ('socket' in one) return `${where} in ${one.ms.toFixed(1)} ms`;
-  const words = NO_ROUTE_CODES.has(one.code)
+function describeAttempt(attempt: ConnectAttempt, { port }: ConnectTarget): string {
+  const where = `${isIPv6(attempt.address) ? `[${attempt.address}]` : attempt.address}:${port}`;
+  if ('socket' in attempt) return `${where} in ${attempt.ms.toFixed(1)} ms`;
+  const outcome = NO_ROUTE_CODES.has(attempt.code)
     ? 'has no route from here'
-    : (ERROR_TEXTS[one.code] ?? 'cannot be reached');
-  return `${where} ${words} (${one.code}) after ${Math.round(one.ms)} ms`;
+    : (ERROR_TEXTS[attempt.code] ?? 'cannot be reached');
+  return `${where} ${outcome} (${attempt.code}) after ${Math.round(attempt.ms)} ms`;
 }
 
 function adviseUnreachable(code: string, { host, port, setting }: ConnectTarget): string {
   if (code === 'ECONNREFUSED')
-    return `nothing listens there: check host and port in ${setting}, and that the service is up`;
-  if (code === 'ECONNRESET') return `something between here and ${host} cuts connections: ask whoever runs the network`;
-  const proxy = 'or set egress.proxy (SIDECAR_EGRESS_PROXY) if a proxy is the way out';
-  return `ask whoever runs the network to open ${host}:${port} from here (firewall, network policy), ${proxy}`;
+    return `nothing listens there: check host and port in ${setting}, and that the service runs`;
+  if (code === 'ECONNRESET')
+    return `something between here and ${host} cuts connections: ask the operator of the network`;
+  const proxy = 'or set egress.proxy (SIDECAR_EGRESS_PROXY) if a proxy is required';
+  return `ask the operator of the network to open ${host}:${port} from here (firewall, network policy), ${proxy}`;
 }

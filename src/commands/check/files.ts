@@ -1,6 +1,6 @@
 /**
- * The files that settings name: who may read them, whether they hold what they should, and how long the certificates in them last.
- * Loading has refused those that cannot be used at all; what it warned of is told here, with the file.
+ * Checks the files that settings name: permissions, contents and the expiry of certificates. Loading has refused unusable files
+ * already; its warnings about files are reported here, with the file.
  */
 import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
@@ -19,33 +19,33 @@ import type { CheckStep, CheckContext, CheckFinding } from './step-runner.ts';
 interface CheckedFile {
   readonly setting: string;
   readonly path: string;
-  /** `secret`: one line. `key`: a private key. `certificate`: ours, its own first. `authorities`: whom to trust. */
+  /** `certificate`: our own, the leaf first. `authorities`: trusted certificates. */
   readonly kind: 'secret' | 'key' | 'certificate' | 'authorities';
 }
 
-/** @param warnings of loading; those about a file end up with it, the others are given back */
+/** @param warnings of loading; those about a file become part of its step, the others are returned */
 export async function checkFiles(
   config: Config,
   warnings: readonly string[],
-  surroundings: CheckContext,
+  context: CheckContext,
 ): Promise<{ readonly steps: readonly CheckStep[]; readonly rest: readonly string[] }> {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const groups = await Promise.all(
     listFiles(config).map(async (file) => {
       const own = warnings.find((warning) => warning.includes(` ${JSON.stringify(file.path)} `));
-      if (own !== undefined) told.add(own);
-      const walk = new StepRunner(file.setting.replace(/ \(.*$/, ''), surroundings);
-      await walk.run('file', () => inspectFile(file, own, surroundings.clock.wallNow()));
-      return walk.steps;
+      if (own !== undefined) reported.add(own);
+      const runner = new StepRunner(file.setting.replace(/ \(.*$/, ''), context);
+      await runner.run('file', () => inspectFile(file, own, context.clock.wallNow()));
+      return runner.steps;
     }),
   );
-  return { steps: groups.flat(), rest: warnings.filter((warning) => !told.has(warning)) };
+  return { steps: groups.flat(), rest: warnings.filter((warning) => !reported.has(warning)) };
 }
 
 /** Each path once. */
 function listFiles(config: Config): readonly CheckedFile[] {
   const { egress, fleet, listen } = config;
-  // Authorities that are set for the upstream hold for the authorization server as well.
+  // `upstream.caFile` is also the default of `auth.caFile`.
   const upstreamAuthorities = new Set(config.routes.map(({ upstream }) => upstream.caFile));
   const files = [
     ...config.credentials
@@ -120,14 +120,14 @@ async function inspectFile(
 
 function evaluateSecret(text: string, shown: string): CheckFinding {
   const value = text.replace(/\r?\n$/, '');
-  const lineEnd = value === text ? '' : ', the line end at its end is dropped';
+  const lineEnd = value === text ? '' : ', the trailing line end is dropped';
   if (value === '') return { outcome: 'fail', detail: `${shown}, is empty`, advice: 'write the value into it' };
   if (value === value.trim()) return { outcome: 'ok', detail: shown + lineEnd };
-  const detail = `${shown}, begins or ends with a blank, which counts as part of it`;
+  const detail = `${shown}, begins or ends with a blank, which is part of the value`;
   return {
     outcome: 'warn',
     detail,
-    advice: 'write it anew without the blank, if there is none in what you were given',
+    advice: 'write it again without the blank, unless the value has one',
   };
 }
 
@@ -137,14 +137,14 @@ function evaluateCertificates(
   shown: string,
   wallNow: number,
 ): CheckFinding {
-  // A bundle of a system holds expired ones as a matter of course: of authorities the best counts, of our own the first.
+  // A system bundle usually contains expired certificates: for authorities the last to expire counts, for our own the leaf.
   const ends = splitPemCertificates(pem).map((block) => Date.parse(new X509Certificate(block).validTo));
   const end = kind === 'authorities' ? Math.max(...ends) : (ends[0] ?? NaN);
   const days = Math.floor((end - wallNow) / DAY_MS);
-  const whom = kind !== 'authorities' || ends.length === 1 ? 'certificate' : `${ends.length} certificates, the last`;
+  const subject = kind !== 'authorities' || ends.length === 1 ? 'certificate' : `${ends.length} certificates, the last`;
   if (!Number.isFinite(days)) return { outcome: 'ok', detail: shown };
-  const detail = `${shown}, ${whom} ${days < 0 ? 'expired' : `valid for ${formatDays(days)}`} (${new Date(end).toISOString().slice(0, 10)})`;
-  const advice = kind === 'authorities' ? 'get the current ones of that authority' : 'have the certificate renewed';
+  const detail = `${shown}, ${subject} ${days < 0 ? 'expired' : `valid for ${formatDays(days)}`} (${new Date(end).toISOString().slice(0, 10)})`;
+  const advice = kind === 'authorities' ? 'get the current certificates of that authority' : 'renew the certificate';
   if (days < 0) return { outcome: 'fail', detail, advice };
   return days < EXPIRY_WARNING_DAYS ? { outcome: 'warn', detail, advice } : { outcome: 'ok', detail };
 }

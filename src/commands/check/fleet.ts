@@ -1,6 +1,6 @@
 /**
- * The part of `check` that looks at the fleet: the way to its Redis, and then it joins as a replica would and does there what a
- * replica does, so that missing rights show. It leaves nothing behind.
+ * Checks the fleet: connects to its Redis, joins as a replica and runs the commands of a replica, so that missing permissions show.
+ * It leaves nothing behind.
  */
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
@@ -24,30 +24,30 @@ const CLAIM = { leaseMs: 1000, excludedMark: undefined, isRefused: false, minRem
 const CONNECT_TIMEOUT_MS = 2000;
 const DEFAULT_PORT = 6379;
 
-/** @param withhold hears what must not be printed */
+/** @param redactValue registers a secret that must not be printed */
 export async function checkFleet(
   config: FleetConfig,
-  surroundings: CheckContext,
-  withhold: (secret: string) => void,
+  context: CheckContext,
+  redactValue: (secret: string) => void,
 ): Promise<readonly CheckStep[]> {
-  const walk = new StepRunner('Redis', surroundings);
+  const runner = new StepRunner('Redis', context);
   const reading = await readSecret('fleet.redisUrlFile', config.redisUrl);
   if (reading.kind === 'unreadable') {
-    walk.record('fleet', { outcome: 'fail', detail: reading.detail, advice: 'mount or write that file' });
-    return walk.steps;
+    runner.record('fleet', { outcome: 'fail', detail: reading.detail, advice: 'mount or write that file' });
+    return runner.steps;
   }
   const password = redisPassword(reading.value);
-  if (password !== undefined) withhold(password);
-  const destination = createRedisTarget(reading.value, config);
-  const isReached = destination === undefined || (await checkConnectivity(walk, destination, surroundings));
-  if (isReached) await walk.run('fleet', () => joinAsReplica(config, reading.value, surroundings, walk));
-  else walk.skip(['fleet'], `Redis was not reached: ${NOT_SHARED}`);
-  return walk.steps;
+  if (password !== undefined) redactValue(password);
+  const target = createRedisTarget(reading.value, config);
+  const isReached = target === undefined || (await checkConnectivity(runner, target, context));
+  if (isReached) await runner.run('fleet', () => joinAsReplica(config, reading.value, context, runner));
+  else runner.skip(['fleet'], `Redis was not reached: ${NOT_SHARED}`);
+  return runner.steps;
 }
 
-const NOT_SHARED = 'every replica asks for a token of its own, and keeps to a rate of its own, until this is mended';
+const NOT_SHARED = 'every replica uses its own token and its own rate until this is fixed';
 
-/** Undefined for a socket file, to which there is no way to look at. */
+/** Undefined for a socket file, which needs no connectivity check. */
 function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTarget | undefined {
   if (/^unix:/i.test(url)) return undefined;
   const { hostname, port, protocol } = new URL(url);
@@ -60,18 +60,17 @@ function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTa
     names: {
       address: formatSettingName('fleet.redisUrl'),
       ca: formatSettingName('fleet.caFile'),
-      certificate: 'none: Redis is shown no certificate',
+      certificate: 'none: Redis gets no client certificate',
       caFile,
     },
     timeoutMs: CONNECT_TIMEOUT_MS,
   };
 }
 
-/** What joining found out. */
 interface JoinResult {
-  /** A lease of the token board was had and given back. */
+  /** A lease of the token store was taken and released. */
   readonly isLeased: boolean;
-  /** Commands that are refused to who shares a quota; undefined when that could not be found out. */
+  /** Commands for the shared quota that Redis refuses; undefined when unknown. */
   readonly refused: readonly string[] | undefined;
   readonly fault: string | undefined;
 }
@@ -80,11 +79,11 @@ async function joinAsReplica(
   config: FleetConfig,
   url: string,
   { clock }: CheckContext,
-  walk: StepRunner,
+  runner: StepRunner,
 ): Promise<StepResult<never>> {
   const observe: EventObserver = (event) => {
-    const advice = `see ${formatSettingName('fleet.redisUrl')}`;
-    if (event.kind === 'warning') walk.record('fleet', { outcome: 'warn', detail: event.message, advice });
+    const advice = `check ${formatSettingName('fleet.redisUrl')}`;
+    if (event.kind === 'warning') runner.record('fleet', { outcome: 'warn', detail: event.message, advice });
   };
   const parts = createFleetParts(config, { clock, random: Math.random, observe });
   if (parts === undefined) throw new Error('a fleet is configured');
@@ -109,17 +108,21 @@ async function joinAsReplica(
 }
 
 function evaluateJoin({ isLeased, refused, fault: why }: JoinResult, keyPrefix: string): StepResult<never> {
-  if (isLeased && refused?.length === 0) return { outcome: 'ok', detail: 'joined as a replica would' };
+  if (isLeased && refused?.length === 0) return { outcome: 'ok', detail: 'joined like a replica' };
   const missing =
     refused === undefined || refused.length === 0 ? '' : `refused with ${keyPrefix}:*: ${refused.join(', ')}`;
   if (isLeased && refused?.join() === 'SUBSCRIBE') {
-    const detail = `${missing}: pauses of other replicas are heard of with the next exchange only`;
+    const detail = `${missing}: pauses of other replicas arrive with the next exchange only`;
     return { ...createFailure(detail), outcome: 'warn' };
   }
-  const said = [why, missing].filter((text) => text !== undefined && text !== '').join('; ');
-  return createFailure(`${said === '' ? 'Redis did not answer in time' : said}: ${NOT_SHARED}`);
+  const reasons = [why, missing].filter((text) => text !== undefined && text !== '').join('; ');
+  return createFailure(`${reasons === '' ? 'Redis did not respond in time' : reasons}: ${NOT_SHARED}`);
 }
 
 function createFailure(detail: string): StepResult<never> {
-  return { outcome: 'fail', detail, advice: `check ${formatSettingName('fleet.redisUrl')} and the rights of its user` };
+  return {
+    outcome: 'fail',
+    detail,
+    advice: `check ${formatSettingName('fleet.redisUrl')} and the permissions of its user`,
+  };
 }

@@ -1,4 +1,4 @@
-/** The egress proxies, each looked at once however many destinations are behind it. */
+/** Checks each egress proxy once. */
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
 import type { ForwardProxy } from '../../platform/egress/proxy-selector.ts';
@@ -8,32 +8,31 @@ import type { CheckStep, CheckContext } from './step-runner.ts';
 import { createTarget, checkConnectivity } from './connectivity.ts';
 
 export interface ProxyChecks {
-  /** Whether it takes connections; for one that was not looked at, true. */
+  /** Whether the proxy is reachable; true for one that was not checked. */
   isReached(proxy: ForwardProxy): Promise<boolean>;
-  /** What was found, in the order of the settings. */
+  /** The steps in the order of the settings. */
   readonly steps: Promise<readonly CheckStep[]>;
 }
 
-/** For one that is on this machine or in its network a second would do. */
 const PROXY_TIMEOUT_MS = 5000;
 
-/** @param isUsed whether a destination is behind one of them */
-export function checkProxies(egress: Config['egress'], isUsed: boolean, surroundings: CheckContext): ProxyChecks {
+/** @param isUsed whether any destination has a proxy */
+export function checkProxies(egress: Config['egress'], isUsed: boolean, context: CheckContext): ProxyChecks {
   const reached = new Map<string, Promise<boolean>>();
-  const walks: StepRunner[] = [];
+  const runners: StepRunner[] = [];
   const given = [
     [egress.proxy, 'egress.proxy'],
     [egress.httpProxy, 'egress.httpProxy'],
   ] as const;
   for (const [url, key] of isUsed ? given : []) {
     if (url === undefined || reached.has(url.host)) continue;
-    const walk = new StepRunner('egress proxy', surroundings);
-    walks.push(walk);
-    reached.set(url.host, checkConnectivity(walk, createProxyTarget(url, key, egress.caFile), surroundings));
+    const runner = new StepRunner('egress proxy', context);
+    runners.push(runner);
+    reached.set(url.host, checkConnectivity(runner, createProxyTarget(url, key, egress.caFile), context));
   }
   return {
     isReached: (proxy) => reached.get(proxy.url.host) ?? Promise.resolve(true),
-    steps: Promise.all(reached.values()).then(() => walks.flatMap(({ steps }) => steps)),
+    steps: Promise.all(reached.values()).then(() => runners.flatMap(({ steps }) => steps)),
   };
 }
 
@@ -44,7 +43,7 @@ function createProxyTarget(url: URL, key: 'egress.proxy' | 'egress.httpProxy', c
     names: {
       address: `${formatSettingName(key)} or HTTPS_PROXY`,
       ca: formatSettingName('egress.caFile'),
-      certificate: 'none: proxies are shown no certificate',
+      certificate: 'none: proxies get no client certificate',
       caFile,
     },
     timeoutMs: PROXY_TIMEOUT_MS,

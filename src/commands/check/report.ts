@@ -3,7 +3,7 @@ import { createRedact } from '../../platform/secret-redaction.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
-/** Colours a mark; the text itself stays as it is. */
+/** Colours the mark of an outcome. */
 export type PaintOutcome = (outcome: CheckOutcome, text: string) => string;
 
 const OUTCOME_LABELS: Readonly<Record<CheckOutcome, string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL', skip: 'skip' };
@@ -11,7 +11,7 @@ const STEP_WIDTH = 13;
 const TARGET_WIDTH = 21;
 const TIME_WIDTH = 9;
 
-/** One line, ended by a line feed: mark, step, target, time, what was found, and behind an arrow what to do. */
+/** One line: mark, step, target, time, finding, and the advice after an arrow. */
 export function formatStep(step: CheckStep, paint: PaintOutcome): string {
   const time = step.ms === 0 ? '' : `${step.ms < 10 ? step.ms.toFixed(1) : String(Math.round(step.ms))} ms`;
   const columns = [step.step.padEnd(STEP_WIDTH), step.target.padEnd(TARGET_WIDTH), time.padStart(TIME_WIDTH)];
@@ -19,7 +19,7 @@ export function formatStep(step: CheckStep, paint: PaintOutcome): string {
   return `${paint(step.outcome, OUTCOME_LABELS[step.outcome])}  ${columns.join(' ')}  ${toSingleLine(step.detail + advice)}\n`;
 }
 
-/** The last line for people. */
+/** The last line. */
 export function formatSummary(steps: readonly CheckStep[]): string {
   const count = (outcome: CheckOutcome): number => steps.filter((step) => step.outcome === outcome).length;
   const words = (['fail', 'warn', 'ok', 'skip'] as const).map(
@@ -28,7 +28,7 @@ export function formatSummary(steps: readonly CheckStep[]): string {
   return `${words.join(', ')}\n`;
 }
 
-/** One JSON document, ended by a line feed; `advice` is null where there is none. */
+/** One JSON document; `advice` is null when there is none. */
 export function formatJsonReport(steps: readonly CheckStep[], isWhole: boolean): string {
   const written = steps.map(({ step, target, outcome, ms, detail, advice = null }) => {
     return { step, target, outcome, ms, detail, advice };
@@ -36,7 +36,7 @@ export function formatJsonReport(steps: readonly CheckStep[], isWhole: boolean):
   return `${JSON.stringify({ ok: isWhole && hasNoFailure(steps), steps: written }, null, 2)}\n`;
 }
 
-/** True when nothing stands in the way. */
+/** Whether no step failed. */
 export function hasNoFailure(steps: readonly CheckStep[]): boolean {
   return steps.every(({ outcome }) => outcome !== 'fail');
 }

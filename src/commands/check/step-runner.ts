@@ -1,7 +1,4 @@
-/**
- * The steps of a check: what one found, how long it took, and what to do about it. A walk takes them one after the other towards one
- * target, and bounds each. What the steps look at is told in their own files, how they are printed in report.ts.
- */
+/** The steps of a check, and a runner that measures the steps for one target and turns errors into findings. */
 import type { Clock } from '../../platform/clock.ts';
 import { abortable } from '../../token/source/abortable.ts';
 
@@ -20,36 +17,35 @@ export type CheckStepName =
   | 'probe'
   | 'fleet';
 
-/** `fail`: it will not work. `warn`: it works, and somebody should look at it. `skip`: it could not be looked at. */
+/** `fail`: it will not work. `warn`: it works, with a problem. `skip`: not checked. */
 export type CheckOutcome = 'ok' | 'warn' | 'fail' | 'skip';
 
-/** What was found. Neither text may hold a secret or a token. */
+/** Neither text may contain a secret or a token. */
 export interface CheckFinding {
   readonly outcome: CheckOutcome;
   readonly detail: string;
-  /** What to do next: which setting, which file, whom to ask. */
+  /** What to do next: a setting, a file or a person to ask. */
   readonly advice?: string;
 }
 
-/** What was found, and what later steps go on with. */
+/** A finding with a value for later steps. */
 export interface StepResult<T> extends CheckFinding {
   readonly value?: T;
 }
 
 export interface CheckStep extends CheckFinding {
   readonly step: CheckStepName;
-  /** What was looked at: `token endpoint`, `upstream`, a setting. */
+  /** `token endpoint`, `upstream` or a setting. */
   readonly target: string;
-  /** How long it took, milliseconds; 0 when it follows from another step. */
+  /** Duration in milliseconds; 0 when it follows from another step. */
   readonly ms: number;
 }
 
-/** What all walks of one check share. */
 export interface CheckContext {
   readonly clock: Clock;
-  /** A person wants it to end. */
+  /** Aborted by the user. */
   readonly stop: AbortSignal;
-  /** Aborted by `stop`, and when the whole check has taken too long. */
+  /** Aborted by `stop` and by the timeout of the whole check. */
   readonly signal: AbortSignal;
 }
 
@@ -58,26 +54,26 @@ export class StepRunner {
   readonly #context: CheckContext;
   readonly #steps: CheckStep[] = [];
 
-  constructor(target: string, surroundings: CheckContext) {
+  constructor(target: string, context: CheckContext) {
     this.#target = target;
-    this.#context = surroundings;
+    this.#context = context;
   }
 
   get steps(): readonly CheckStep[] {
     return this.#steps;
   }
 
-  /** Adds what follows from something else. */
-  record(step: CheckStepName, verdict: CheckFinding): void {
-    this.#add(step, 0, verdict);
+  /** Adds a finding that follows from another step. */
+  record(step: CheckStepName, finding: CheckFinding): void {
+    this.#add(step, 0, finding);
   }
 
-  /** Adds steps that cannot be taken. */
+  /** Adds skipped steps. */
   skip(steps: readonly CheckStepName[], why: string): void {
     for (const step of steps) this.record(step, { outcome: 'skip', detail: why });
   }
 
-  /** Takes a step; its value, if it has brought one. Never rejects: whatever is thrown becomes what was found. */
+  /** Runs a step and returns its value, if there is one. Never rejects: an error becomes a finding. */
   async run<T>(step: CheckStepName, run: () => Promise<StepResult<T>>): Promise<T | undefined> {
     const { clock, signal } = this.#context;
     const startedAt = clock.now();
@@ -88,18 +84,18 @@ export class StepRunner {
         return this.#explain(error);
       }
     };
-    const { value, ...verdict } = signal.aborted ? this.#explain(undefined) : await find();
-    this.#add(step, clock.now() - startedAt, verdict);
+    const { value, ...finding } = signal.aborted ? this.#explain(undefined) : await find();
+    this.#add(step, clock.now() - startedAt, finding);
     return value;
   }
 
   #explain(error: unknown): StepResult<never> {
     const { stop, signal } = this.#context;
     if (stop.aborted) return { outcome: 'skip', detail: 'interrupted' };
-    const whom = `ask whoever runs the ${this.#target} why`;
-    if (signal.aborted) return { outcome: 'fail', detail: 'no end in the time that a check may take', advice: whom };
-    // The message of an error that nobody expects may quote what was sent.
-    return { outcome: 'fail', detail: `failed unexpectedly (${errorCodeOf(error)})`, advice: whom };
+    const advice = `ask the operator of the ${this.#target}`;
+    if (signal.aborted) return { outcome: 'fail', detail: 'not finished within the time limit of check', advice };
+    // The message of an unexpected error may quote the request.
+    return { outcome: 'fail', detail: `failed unexpectedly (${errorCodeOf(error)})`, advice };
   }
 
   #add(step: CheckStepName, ms: number, { outcome, detail, advice }: CheckFinding): void {
@@ -109,7 +105,7 @@ export class StepRunner {
   }
 }
 
-/** The code of an error of Node's, of several the first one's; `unknown` when there is none. */
+/** The code of a Node error, or of the first error of an AggregateError; `unknown` when there is none. */
 export function errorCodeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'unknown';
   if ('code' in error && typeof error.code === 'string') return error.code;

@@ -1,13 +1,9 @@
-/**
- * A check on a terminal: a symbol and a colour for each step, words wrapped to the width at hand, and what to do on lines of its own.
- * Where output is read by programs, report.ts has the form.
- */
+/** How a check is printed on a terminal: a coloured symbol for each step, texts wrapped to the width, advice on its own lines. */
 import { toSingleLine } from '../../config/load/problems.ts';
 import { wrapText } from '../terminal.ts';
 import type { Paint, TextRole } from '../terminal.ts';
 import type { CheckOutcome, CheckStep } from './step-runner.ts';
 
-/** How outcomes look. */
 export const OUTCOME_STYLES = {
   ok: { symbol: '✔', role: 'good' },
   warn: { symbol: '!', role: 'warning' },
@@ -18,12 +14,12 @@ export const OUTCOME_STYLES = {
 const STEP_WIDTH = 13;
 const TARGET_WIDTH = 21;
 const TIME_WIDTH = 8;
-/** Where the words begin when there is room beside the columns. */
+/** The column of the texts on a wide terminal. */
 const DETAIL_INDENT = 2 + STEP_WIDTH + 1 + TARGET_WIDTH + 1 + TIME_WIDTH + 2;
 const MIN_DETAIL_WIDTH = 40;
 const NARROW_INDENT = 4;
 
-/** One step, its lines ended by line feeds. @param columns the terminal's width */
+/** The lines of one step. @param columns the width of the terminal */
 export function formatStepForTerminal(
   { step, target, outcome, ms, detail, advice }: CheckStep,
   columns: number,
@@ -33,7 +29,7 @@ export function formatStepForTerminal(
   const time = ms === 0 ? '' : `${ms < 10 ? ms.toFixed(1) : String(Math.round(ms))} ms`;
   const named = [step.padEnd(STEP_WIDTH), target.padEnd(TARGET_WIDTH), paint('quiet', time.padStart(TIME_WIDTH))];
   const head = `${paint(role, symbol)} ${named.join(' ')}`;
-  // A path or a scope that is wider than the room beside the columns gets the whole width.
+  // A word that does not fit beside the columns moves the text to its own lines.
   const longest = Math.max(...`${detail} ${advice ?? ''}`.split(' ').map((word) => word.length));
   const isBeside = columns - DETAIL_INDENT >= Math.max(MIN_DETAIL_WIDTH, longest);
   const indent = ' '.repeat(isBeside ? DETAIL_INDENT : NARROW_INDENT);
@@ -47,7 +43,7 @@ export function formatStepForTerminal(
   return lines.map((line) => `${line}\n`).join('');
 }
 
-/** The last line, behind a blank one. */
+/** The last line, after a blank one. */
 export function formatSummaryForTerminal(steps: readonly CheckStep[], paint: Paint): string {
   const counted = (Object.keys(OUTCOME_STYLES) as CheckOutcome[]).flatMap((outcome) => {
     const count = steps.filter((step) => step.outcome === outcome).length;
@@ -58,4 +54,4 @@ export function formatSummaryForTerminal(steps: readonly CheckStep[], paint: Pai
   return `\n${counted.join(', ')}\n`;
 }
 
-const OUTCOME_LABELS = { ok: 'fine', warn: 'to look at', fail: 'to mend' } as const;
+const OUTCOME_LABELS = { ok: 'ok', warn: 'to review', fail: 'failed' } as const;

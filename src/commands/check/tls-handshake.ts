@@ -1,6 +1,6 @@
 /**
- * One TLS handshake over a connection that is open already, looked at rather than relied on: it goes on whatever the certificate is,
- * so that the certificate can be told about. Nothing is ever sent over it. What was found is judged in judge-tls.ts.
+ * Performs one TLS handshake over an open connection and returns its facts. An untrusted certificate does not end it, so that the
+ * certificate can be reported. No application data is sent. evaluate/evaluate-tls.ts evaluates the result.
  */
 import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -14,51 +14,50 @@ import type { CertificateFacts } from './evaluate/tls-faults.ts';
 import { errorCodeOf } from './step-runner.ts';
 
 export interface HandshakeOptions {
-  /** Ended with the handshake. */
+  /** Closed after the handshake. */
   readonly socket: Socket;
   /** Without brackets. */
   readonly host: string;
   readonly context: SecureContext;
-  /** Whether HTTP/1.1 is what is going to be spoken. */
+  /** Whether to offer HTTP/1.1 (ALPN). */
   readonly isHttp: boolean;
-  /** Milliseconds. */
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'after'>;
   readonly signal: AbortSignal;
 }
 
-/** In TLS 1.3 a server refuses a client's certificate when the client's handshake is over. */
+/** In TLS 1.3 the server refuses a client certificate after the client's side of the handshake. */
 const CERTIFICATE_ALERT_TIMEOUT_MS = 500;
 const MAX_CHAIN_LENGTH = 10;
 
-/** What came of it; `fault` where it ended early. Never rejects. */
-export async function performHandshake(terms: HandshakeOptions): Promise<TlsHandshakeResult> {
-  const { host, context, isHttp, clock, timeoutMs, signal } = terms;
-  const wire = new RecordingSocket(terms.socket);
+/** Never rejects. */
+export async function performHandshake(options: HandshakeOptions): Promise<TlsHandshakeResult> {
+  const { host, context, isHttp, clock, timeoutMs, signal } = options;
+  const wire = new RecordingSocket(options.socket);
   const tls = connect({
     socket: wire,
     host,
     ...(isIP(host) === 0 && { servername: host }),
     secureContext: context,
     ...(isHttp && { ALPNProtocols: ['http/1.1'] }),
-    // What is wrong with a certificate is to be told, with the certificate. No byte follows the handshake.
+    // Safe, since nothing is sent after the handshake: an untrusted certificate is reported in full.
     rejectUnauthorized: false,
   });
   const ended = whenEnded(tls);
-  const give = (code: string) => (): void => void tls.destroy(Object.assign(new Error(code), { code }));
-  const cancel = clock.after(timeoutMs, give('ETIMEDOUT'));
-  const leave = give('ABORT_ERR');
-  signal.addEventListener('abort', leave, { once: true });
+  const endWith = (code: string) => (): void => void tls.destroy(Object.assign(new Error(code), { code }));
+  const cancel = clock.after(timeoutMs, endWith('ETIMEDOUT'));
+  const onAbort = endWith('ABORT_ERR');
+  signal.addEventListener('abort', onAbort, { once: true });
   try {
     const fault = await Promise.race([whenSecured(tls), ended]);
     if (fault !== undefined) return { kind: 'failed', code: fault };
-    const isAsked = isCertificateRequested(wire.writtenBytes());
-    const mayBeRefused = isAsked && tls.getProtocol() === 'TLSv1.3';
+    const isRequested = isCertificateRequested(wire.writtenBytes());
+    const mayBeRefused = isRequested && tls.getProtocol() === 'TLSv1.3';
     const refusal = mayBeRefused ? await Promise.race([whenAccepted(tls, clock), ended]) : undefined;
-    return { kind: 'secured', ...describeSession(tls), isAsked, refusal };
+    return { kind: 'secured', ...describeSession(tls), isCertificateRequested: isRequested, refusal };
   } finally {
     cancel();
-    signal.removeEventListener('abort', leave);
+    signal.removeEventListener('abort', onAbort);
     tls.destroy();
   }
 }
@@ -75,7 +74,7 @@ function whenEnded(tls: TLSSocket): Promise<string> {
   });
 }
 
-/** A session to resume is what a server gives to clients that it takes; not every one does. */
+/** Most servers send a session ticket to a client that they accept; without one, the timeout decides. */
 function whenAccepted(tls: TLSSocket, clock: Pick<Clock, 'after'>): Promise<undefined> {
   return new Promise((resolve) => {
     const cancel = clock.after(CERTIFICATE_ALERT_TIMEOUT_MS, () => resolve(undefined));
@@ -95,7 +94,7 @@ function describeSession(
     chain.push(readCertificateFacts(next));
     next = next.issuerCertificate;
   }
-  // Node's types say Error; it is the code that is there.
+  // Typed as Error, but it is the code.
   const distrust = tls.authorized ? undefined : String(tls.authorizationError);
   return { protocol: tls.getProtocol() ?? 'TLS', cipher: tls.getCipher().name, distrust, chain };
 }
@@ -116,7 +115,7 @@ function readCertificateFacts({
   };
 }
 
-/** The connection under TLS, with what goes out over it kept. TLS takes a socket over, and would leave nothing to see. */
+/** Records the bytes that TLS writes to the connection, which TLS itself does not expose. */
 class RecordingSocket extends Duplex {
   readonly #socket: Socket;
   readonly #chunks: Buffer[] = [];
@@ -168,9 +167,9 @@ function isCertificateRequested(written: Buffer): boolean {
   for (let at = 0; at + RECORD_HEADER_BYTES < written.length;) {
     const type = written[at];
     if (type === CHANGE_CIPHER_SPEC) isEncrypted = true;
-    // TLS 1.2 sends it in the clear. The second ClientHello of TLS 1.3 comes behind a ChangeCipherSpec, which means nothing there.
+    // TLS 1.2 sends the Certificate message unencrypted. In TLS 1.3 a ChangeCipherSpec has no meaning and may precede a second ClientHello.
     if (type === HANDSHAKE && !isEncrypted && written[at + RECORD_HEADER_BYTES] === CERTIFICATE) return true;
-    // In TLS 1.3 the Finished message is the one that is always there, each message in a record of its own.
+    // In TLS 1.3 each message has its own record, and the Finished message is always sent.
     if (type === APPLICATION_DATA) encryptedMessages += 1;
     at += RECORD_HEADER_BYTES + written.readUInt16BE(at + RECORD_HEADER_BYTES - 2);
   }

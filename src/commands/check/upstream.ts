@@ -1,7 +1,4 @@
-/**
- * One upstream, for all the routes that lead to it: the way there and nothing more, since nobody knows what a call does; or, when a
- * path is given to probe, one GET of it with the token.
- */
+/** Checks one upstream for all its routes: the connection only, and with --probe also one GET with the token. */
 import type { RouteConfig } from '../../config/config.ts';
 import { DEFAULT_NAME } from '../../config/schema/schema-routes.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
@@ -27,12 +24,12 @@ export interface UpstreamCheckContext extends CheckContext {
 /** One GET through a route. */
 export interface UpstreamProbe {
   readonly route: RouteConfig;
-  /** As an application would ask the sidecar for it; query included. */
+  /** As sent to the sidecar, with the query. */
   readonly path: string;
   readonly token: Promise<string | undefined>;
 }
 
-/** Routes of the same server, trust and certificate together: looking once is enough. */
+/** Groups routes with the same server, trust and client certificate, so that each is checked once. */
 export function groupByUpstream(routes: readonly RouteConfig[]): readonly (readonly RouteConfig[])[] {
   const groups = Map.groupBy(routes, ({ upstream: { baseUrl, caFile, clientCertificate } }) =>
     JSON.stringify([baseUrl.origin, caFile, clientCertificate]),
@@ -40,7 +37,7 @@ export function groupByUpstream(routes: readonly RouteConfig[]): readonly (reado
   return [...groups.values()];
 }
 
-/** The route that takes a path: the one with the longest prefix, by whole segments. */
+/** The route with the longest prefix of a path, by whole segments. */
 export function findRoute(routes: readonly RouteConfig[], path: string): RouteConfig | undefined {
   const [pathname = ''] = path.split('?', 1);
   const fitting = routes.filter(
@@ -49,7 +46,7 @@ export function findRoute(routes: readonly RouteConfig[], path: string): RouteCo
   return fitting.toSorted((a, b) => b.pathPrefix.length - a.pathPrefix.length)[0];
 }
 
-/** @param routes at least one, all of one upstream */
+/** @param routes at least one, all of the same upstream */
 export async function checkUpstream(
   routes: readonly RouteConfig[],
   probe: UpstreamProbe | undefined,
@@ -59,26 +56,26 @@ export async function checkUpstream(
   if (first === undefined) return [];
   const { baseUrl } = first.upstream;
   const names = routes.map(({ name }) => name);
-  const walk = new StepRunner(
+  const runner = new StepRunner(
     formatTarget('upstream', names.includes(DEFAULT_NAME) ? DEFAULT_NAME : names.join(',')),
     check,
   );
   const proxy = check.egress(baseUrl);
-  const detour = proxy && { proxy, isReached: check.proxies.isReached(proxy) };
-  const isReached = await checkConnectivity(walk, createUpstreamTarget(first), check, detour);
+  const checkedProxy = proxy && { proxy, isReached: check.proxies.isReached(proxy) };
+  const isReached = await checkConnectivity(runner, createUpstreamTarget(first), check, checkedProxy);
   if (probe === undefined || !routes.includes(probe.route)) {
-    walk.skip(['clock'], 'nothing is asked of the upstream without --probe PATH');
-    return walk.steps;
+    runner.skip(['clock'], 'the upstream is called only with --probe PATH');
+    return runner.steps;
   }
   const token = await probe.token;
   if (!isReached || token === undefined) {
-    walk.skip(['probe', 'clock'], isReached ? 'there is no token' : 'the upstream was not reached');
-    return walk.steps;
+    runner.skip(['probe', 'clock'], isReached ? 'there is no token' : 'the upstream was not reached');
+    return runner.steps;
   }
-  const head = await walk.run('probe', () => sendProbe(probe, token, check));
-  if (head === undefined) walk.skip(['clock'], 'no answer to look at');
-  else walk.record('clock', evaluateSkew({ ...head, date: head.field('date') }, false));
-  return walk.steps;
+  const head = await runner.run('probe', () => sendProbe(probe, token, check));
+  if (head === undefined) runner.skip(['clock'], 'there is no response');
+  else runner.record('clock', evaluateSkew({ ...head, date: head.field('date') }, false));
+  return runner.steps;
 }
 
 function createUpstreamTarget({ name, upstream }: RouteConfig): ConnectivityTarget {
@@ -112,8 +109,8 @@ async function sendProbe(
   const joined = joinTarget(baseUrl.pathname, local.startsWith('/') ? local : `/${local}`);
   if (joined.kind === 'refused') return { outcome: 'fail', detail: joined.why, advice: 'give --probe another path' };
   const { clock, egress } = check;
-  const late = new AbortController();
-  const cancel = clock.after(requestTimeoutMs, () => late.abort());
+  const timeout = new AbortController();
+  const cancel = clock.after(requestTimeoutMs, () => timeout.abort());
   const sentAt = clock.wallNow();
   try {
     const exchange = {
@@ -124,7 +121,7 @@ async function sendProbe(
       egress,
       clock,
       timeoutMs: connectTimeoutMs,
-      signal: AbortSignal.any([check.signal, late.signal]),
+      signal: AbortSignal.any([check.signal, timeout.signal]),
     };
     const head = await sendSingleRequest(exchange, ({ statusCode, headers }) => {
       const field = (name: string): string | undefined => [headers[name] ?? []].flat().join(', ') || undefined;
@@ -133,7 +130,7 @@ async function sendProbe(
     return { ...evaluateProbe(head, createProbeSettingNames(route), head.receivedAt), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
-    const { detail } = late.signal.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
+    const { detail } = timeout.signal.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
     const advice = `ask the operator of ${baseUrl.host} about GET ${baseUrl.pathname}`;
     return { outcome: 'fail', detail, advice };
   } finally {

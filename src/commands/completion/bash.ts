@@ -1,4 +1,4 @@
-/** Completion for bash, 3.2 and newer: words and file names, without the bash-completion package. */
+/** Completion for bash 3.2 and newer, without the bash-completion package. */
 import type { CompletionCommand, CompletionOption, CompletionVocabulary } from './vocabulary.ts';
 
 /** The script, to be sourced. */
@@ -20,7 +20,7 @@ complete -F _bearer_sidecar bearer-sidecar
 `;
 }
 
-/** Behind an option that takes one. */
+/** Completes the value of an option. */
 function completeValue(files: string, others: string): string {
   return `# bash completion for bearer-sidecar
 _bearer_sidecar() {
@@ -45,7 +45,7 @@ _bearer_sidecar() {
 `;
 }
 
-/** The first word that is neither an option nor the value of one. */
+/** Finds the first word that is neither an option nor its value. */
 function findCommand(withValue: string): string {
   return `  for ((i = 1; i < COMP_CWORD; i++)); do
     case \${COMP_WORDS[i]} in

@@ -1,6 +1,6 @@
 /**
- * `bearer-sidecar completion SHELL`: a script that teaches a shell the commands, their options and what may follow them. It holds
- * all words itself, so that pressing Tab starts no process. Installing it is left to the user.
+ * `bearer-sidecar completion SHELL`: prints a completion script. The script contains all words, so that pressing Tab starts no
+ * process.
  */
 import type { CommandOutput } from '../config.ts';
 import { bashScript } from './bash.ts';
@@ -10,7 +10,7 @@ import { zshScript } from './zsh.ts';
 
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
-/** @returns the script for stdout, or exit code 2 with what was expected */
+/** @returns the script, or exit code 2 with the expected shells */
 export function renderCompletion(shell: string | undefined): CommandOutput {
   const script = Object.entries(SHELLS).find(([name]) => name === shell)?.[1];
   if (script !== undefined) return { exitCode: 0, stdout: script(buildVocabulary()), stderr: '' };

@@ -1,4 +1,4 @@
-/** Completion for fish: one line for each word, with what it means. */
+/** Completion for fish: one line per word, with its description. */
 import type { CompletionCommand, CompletionOption, CompletionVocabulary } from './vocabulary.ts';
 
 /** The script, to be sourced or put into ~/.config/fish/completions/bearer-sidecar.fish. */
@@ -14,12 +14,10 @@ ${commands.flatMap(formatCommandLines).join('\n')}
 }
 
 function formatCommandLines({ text, options, operands }: CompletionCommand): string[] {
-  const behind = `__fish_seen_subcommand_from ${text}`;
+  const seen = `__fish_seen_subcommand_from ${text}`;
   return [
-    ...options.map((option) => formatOptionLine(behind, option)),
-    ...(operands.length === 0
-      ? []
-      : [`complete -c bearer-sidecar -n ${quote(behind)} -a ${quote(operands.join(' '))}`]),
+    ...options.map((option) => formatOptionLine(seen, option)),
+    ...(operands.length === 0 ? [] : [`complete -c bearer-sidecar -n ${quote(seen)} -a ${quote(operands.join(' '))}`]),
   ];
 }
 

@@ -1,37 +1,33 @@
-/** The words that a shell may offer, taken from the table of commands and the schema. In which syntax is left to each shell's file. */
+/** The words for completion, from the command table and the schema. Each shell's file adds the syntax. */
 import { listSections } from '../../config/load/sections.ts';
 import { LIST_KEYS } from '../../config/schema/schema-routes.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import { COMMAND_NAMES, commandOf, optionOf } from '../command-table.ts';
 import type { CommandName, OptionName } from '../command-table.ts';
 
-/** A word that may be typed, with what it means. */
+/** A word with its description. */
 interface CompletionWord {
   readonly text: string;
   readonly meaning: string;
 }
 
-/** An option as shells see it. */
 export interface CompletionOption extends CompletionWord {
-  /** What follows it; undefined: nothing. */
+  /** Undefined: a flag. */
   readonly value: string | undefined;
   readonly isFile: boolean;
 }
 
-/** What may be typed behind one command. */
 export interface CompletionCommand extends CompletionWord {
   readonly options: readonly CompletionOption[];
   readonly operands: readonly string[];
 }
 
-/** Everything there is. */
 export interface CompletionVocabulary {
   readonly commands: readonly CompletionCommand[];
-  /** What may stand where no command does. */
+  /** Options without a command. */
   readonly options: readonly CompletionOption[];
 }
 
-/** The words of this version. */
 export function buildVocabulary(): CompletionVocabulary {
   const commands = COMMAND_NAMES.map((name) => ({
     text: name,

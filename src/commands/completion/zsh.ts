@@ -1,7 +1,7 @@
-/** Completion for zsh by its own _arguments: words with what they mean, and file names. */
+/** Completion for zsh with its _arguments function. */
 import type { CompletionCommand, CompletionOption, CompletionVocabulary } from './vocabulary.ts';
 
-/** The script, to be sourced behind compinit or put into a directory of $fpath as _bearer-sidecar. */
+/** The script, to be sourced after compinit or put into a directory of $fpath as _bearer-sidecar. */
 export function zshScript({ commands, options }: CompletionVocabulary): string {
   return `#compdef bearer-sidecar
 # zsh completion for bearer-sidecar

@@ -52,7 +52,7 @@ export const listen = {
     env: 'SIDECAR_ALLOWED_HOSTS',
   }),
   allowedOrigins: setting<readonly string[]>({
-    doc: 'Web origins whose pages may call the sidecar; CORS is answered for these only.',
+    doc: 'Web origins whose pages may call the sidecar; only these get CORS headers.',
     format: allowedOrigins(),
     default: [],
     env: 'SIDECAR_ALLOWED_ORIGINS',

@@ -1,4 +1,4 @@
-/** From a name to a connection, where one of several addresses is of no use or nothing answers in time. */
+/** Resolving a name and connecting to its addresses, some of which fail or time out. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -27,19 +27,19 @@ const hasty: Pick<Clock, 'now' | 'after'> = {
   },
 };
 
-test('an address needs no name server', async () => {
+test('does not resolve an address', async () => {
   expect(await resolveName(place('::1'), hasty)).toMatchObject({ outcome: 'ok', value: ['::1'] });
 });
 
-test('a name server that is silent is named', async () => {
+test('reports a name server that does not respond', async () => {
   expect(await resolveName(place('localhost'), hasty)).toMatchObject({
     outcome: 'fail',
-    detail: 'the name server has not answered for localhost within 5000 ms',
+    detail: 'the name server did not respond for localhost within 5000 ms',
     advice: expect.stringContaining('/etc/resolv.conf') as string,
   });
 });
 
-test('one address of two that refuses is a warning, and the other is used', async () => {
+test('warns when one of two addresses refuses, and uses the other', async () => {
   const found = await connectToEach(['127.0.0.2', '127.0.0.1'], place('api.example'), systemClock, signal);
   const used = found.value?.remoteAddress;
   found.value?.destroy();
@@ -50,23 +50,23 @@ test('one address of two that refuses is a warning, and the other is used', asyn
   expect(used).toBe('127.0.0.1');
 });
 
-test('of localhost one address is enough', async () => {
+test('accepts localhost with one reachable address', async () => {
   const found = await connectToEach(['127.0.0.2', '127.0.0.1'], place('localhost'), systemClock, signal);
   found.value?.destroy();
   expect(found).toMatchObject({ outcome: 'ok', detail: expect.stringContaining('refused') as string });
 });
 
-test('an address that does not answer in time points at the network', async () => {
+test('advises on the network when an address does not respond in time', async () => {
   const found = await connectToEach(['127.0.0.1'], place('api.example'), hasty, signal);
   expect(found).toMatchObject({
     outcome: 'fail',
-    detail: expect.stringMatching(/did not answer \(ETIMEDOUT\)/) as string,
+    detail: expect.stringMatching(/did not respond \(ETIMEDOUT\)/) as string,
     advice: expect.stringMatching(/firewall.*SIDECAR_EGRESS_PROXY/) as string,
   });
   expect(found.value).toBeUndefined();
 });
 
-test('whoever interrupts is not kept waiting', async () => {
+test('ends at once when interrupted', async () => {
   const found = await connectToEach(['127.0.0.1'], place('api.example'), systemClock, AbortSignal.abort());
-  expect(found).toMatchObject({ outcome: 'fail', detail: expect.stringContaining('was not waited for') as string });
+  expect(found).toMatchObject({ outcome: 'fail', detail: expect.stringContaining('was interrupted') as string });
 });

@@ -34,7 +34,7 @@ describe('the check of a fleet', () => {
     expect(await redis.command('KEYS', '*')).toEqual([]);
   });
 
-  test('names a wrong password without it', async () => {
+  test('reports a wrong password without quoting it', async () => {
     const redis = await startRedis({ args: ['--requirepass', 'the-right-one'] });
     const { steps, withheld } = await stepsFor(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
     expect(steps.at(-1)).toMatchObject({
@@ -46,7 +46,7 @@ describe('the check of a fleet', () => {
     expect(withheld).toEqual(['the-wrong-one']);
   });
 
-  test('names rights that are missing', async () => {
+  test('names missing permissions', async () => {
     const user = ['--user', 'sidecar', 'on', '>sesame', '~elsewhere:*', '+@all'];
     const redis = await startRedis({ args: user, url: (port) => `redis://sidecar:sesame@127.0.0.1:${port}` });
     const { steps } = await stepsFor(redis.url);
@@ -57,18 +57,18 @@ describe('the check of a fleet', () => {
     });
   });
 
-  test('is content with the rights that the documentation lists', async () => {
+  test('needs only the permissions in docs/fleet.md', async () => {
     expect(COMMANDS.length).toBeGreaterThan(10);
     const redis = await startWithRights(RIGHTS);
     const { steps } = await stepsFor(redis.url);
-    expect(steps.at(-1)).toMatchObject({ step: 'fleet', outcome: 'ok', detail: 'joined as a replica would' });
+    expect(steps.at(-1)).toMatchObject({ step: 'fleet', outcome: 'ok', detail: 'joined like a replica' });
     await redis.dump().then(
       () => expect.unreachable('the user may list keys'),
       (error: unknown) => expect(String(error)).toContain('NOPERM'),
     );
   });
 
-  test.each(COMMANDS)('and misses each of them: %s', async (missing) => {
+  test.each(COMMANDS)('needs each of them: %s', async (missing) => {
     const redis = await startWithRights(RIGHTS.filter((right) => right !== missing));
     const { steps } = await stepsFor(redis.url);
     expect(steps.at(-1)).toMatchObject({
@@ -79,7 +79,7 @@ describe('the check of a fleet', () => {
     });
   });
 
-  test('and misses the channels', async () => {
+  test('needs the channels', async () => {
     const redis = await startWithRights(RIGHTS.filter((right) => !right.startsWith('&')));
     const { steps } = await stepsFor(redis.url);
     expect(steps.at(-1)).toMatchObject({
@@ -88,15 +88,15 @@ describe('the check of a fleet', () => {
     });
   });
 
-  test('names a server that is not there, and does not wait for it', async () => {
+  test('reports an unreachable server without waiting for it', async () => {
     const { steps, outcomes } = await stepsFor('redis://127.0.0.1:1');
     expect(outcomes).toEqual(['dns ok', 'tcp fail', 'tls skip', 'fleet skip']);
     expect(steps[1]?.detail).toMatch(/^127\.0\.0\.1:1 refused the connection \(ECONNREFUSED\)/);
     expect(steps[1]?.advice).toContain('SIDECAR_REDIS_URL');
-    expect(steps[3]?.detail).toMatch(/every replica asks for a token of its own/);
+    expect(steps[3]?.detail).toMatch(/every replica uses its own token/);
   });
 
-  test('names a socket file that is not there', async () => {
+  test('reports a missing socket file', async () => {
     const { steps, outcomes } = await stepsFor('unix:///nowhere/redis.sock');
     expect(outcomes).toEqual(['fleet fail']);
     expect(steps[0]?.detail).toMatch(/^Redis .*ENOENT/);

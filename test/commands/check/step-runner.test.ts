@@ -13,7 +13,7 @@ function startWalk() {
 
 const never = (): Promise<StepResult<never>> => new Promise(() => undefined);
 
-test('a step tells its value, and how long it took', async () => {
+test('returns the value of a step and measures its duration', async () => {
   const { walk, clock } = startWalk();
   const value = await walk.run('dns', async () => {
     await clock.advance(12);
@@ -23,14 +23,14 @@ test('a step tells its value, and how long it took', async () => {
   expect(walk.steps).toEqual([{ step: 'dns', target: 'upstream', outcome: 'ok', ms: 12, detail: 'found' }]);
 });
 
-test('an error that nobody expects shows its code and not its message', async () => {
+test('reports the code of an unexpected error, not its message', async () => {
   const { walk } = startWalk();
   const error = Object.assign(new Error('the secret is 42'), { code: 'EODD' });
   expect(await walk.run('tcp', () => Promise.reject(error))).toBeUndefined();
   expect(walk.steps).toMatchObject([{ outcome: 'fail', detail: 'failed unexpectedly (EODD)' }]);
 });
 
-test('a person who interrupts ends the step under way and those behind it', async () => {
+test('an interrupt ends the running step and skips the rest', async () => {
   const { walk, stop } = startWalk();
   const step = walk.run('tcp', never);
   stop.abort();
@@ -42,7 +42,7 @@ test('a person who interrupts ends the step under way and those behind it', asyn
   ]);
 });
 
-test('the end of the time for the whole check is a fault of the step under way', async () => {
+test('the timeout of the whole check fails the running step', async () => {
   const { walk, late } = startWalk();
   const step = walk.run('token', never);
   late.abort();

@@ -1,4 +1,4 @@
-/** A check on a terminal: nothing is lost for the width, and nothing is wider than it need be. */
+/** The report of check on a terminal: wrapped to the width, with every word. */
 import { describe, expect, test } from 'vitest';
 import { formatStepForTerminal, formatSummaryForTerminal } from '../../../src/commands/check/terminal-report.ts';
 import type { CheckStep } from '../../../src/commands/check/step-runner.ts';
@@ -15,37 +15,37 @@ const STEP: CheckStep = {
 
 describe.each([[200], [100], [80], [40]])('at %i columns', (columns) => {
   const lines = formatStepForTerminal(STEP, columns, paintNothing).trimEnd().split('\n');
-  test('no line is wider', () => {
+  test('no line is too wide', () => {
     expect(lines.filter((line) => line.length > Math.max(columns, 48))).toEqual([]);
   });
-  test('every word is there, in order', () => {
+  test('contains every word in order', () => {
     const words = lines.join(' ').split(/ +/).join(' ');
     expect(words).toContain(`✘ tcp token endpoint`);
     expect(words).toContain(STEP.detail);
     expect(words).toContain(`→ ${STEP.advice ?? ''}`);
   });
-  test('advice begins a line of its own', () => {
+  test('advice starts a new line', () => {
     expect(lines.filter((line) => /^ +→ nothing/.test(line))).toHaveLength(1);
   });
 });
 
-test('a word that is wider than the room beside the columns has the width of the screen', () => {
+test('a word that does not fit beside the columns moves the text to its own lines', () => {
   const path = `/run/secrets/${'long-'.repeat(10)}name`;
   const text = formatStepForTerminal({ ...STEP, detail: `${path}, mode 0600` }, 100, paintNothing);
   expect(text).toContain(`\n    ${path}, mode 0600\n`);
 });
 
-test('a text cannot move the cursor', () => {
+test('escapes control characters', () => {
   const nasty = '\u001b[2J\r\n';
   expect(formatStepForTerminal({ ...STEP, detail: nasty, advice: nasty }, 100, paintNothing)).not.toMatch(
     /[^\P{Cc}\n]/u,
   );
 });
 
-test('the summary counts what there is', () => {
+test('the summary counts outcomes', () => {
   const steps = (['ok', 'ok', 'fail', 'skip'] as const).map((outcome): CheckStep => ({ ...STEP, outcome }));
-  expect(formatSummaryForTerminal(steps, paintNothing)).toBe('\n2 fine, 1 to mend, 1 skipped\n');
-  expect(formatSummaryForTerminal(steps.slice(0, 1), paintNothing)).toBe('\n1 fine\n');
+  expect(formatSummaryForTerminal(steps, paintNothing)).toBe('\n2 ok, 1 failed, 1 skipped\n');
+  expect(formatSummaryForTerminal(steps.slice(0, 1), paintNothing)).toBe('\n1 ok\n');
 });
 
 test.each([

@@ -1,4 +1,4 @@
-/** Whether a server asks for a client certificate, as TLS of every version and two libraries' servers show it. */
+/** Whether a server requests a client certificate, with TLS 1.2 and 1.3 and servers of two libraries. */
 import { createServer } from 'node:https';
 import type { ServerOptions } from 'node:https';
 import { connect } from 'node:net';
@@ -52,36 +52,41 @@ test.each([
   ['TLS 1.2', { maxVersion: 'TLSv1.2' }],
   ['TLS 1.3 after a second ClientHello', { ecdhCurve: 'P-521' }],
   ['TLS 1.3 with the other hash', { ciphers: 'TLS_AES_128_GCM_SHA256' }],
-] as const)('%s: a server that asks is told from one that does not', async (_, options) => {
+] as const)('%s: reports whether the server requests a certificate', async (_, options) => {
   const files = certificates.issue('legacy-app');
   for (const requestCert of [false, true]) {
     await withServer({ ...options, requestCert }, async (url) => {
-      const expected = { kind: 'secured', isAsked: requestCert, distrust: undefined, refusal: undefined };
+      const expected = {
+        kind: 'secured',
+        isCertificateRequested: requestCert,
+        distrust: undefined,
+        refusal: undefined,
+      };
       expect(await shake(url)).toMatchObject(expected);
       expect(await shake(url, files)).toMatchObject(expected);
     });
   }
 });
 
-test('a certificate that is demanded is told with the alert that refuses its absence', async () => {
+test('reports the alert of a server that requires a certificate', async () => {
   await using openssl = await startOpensslServer(certificates);
   expect(await shake(openssl.url)).toMatchObject({
     kind: 'secured',
-    isAsked: true,
+    isCertificateRequested: true,
     refusal: expect.stringMatching(/_ALERT_CERTIFICATE_REQUIRED$/) as string,
   });
   expect(await shake(openssl.url, certificates.issue('legacy-app'))).toMatchObject({
-    isAsked: true,
+    isCertificateRequested: true,
     refusal: undefined,
   });
 });
 
-test('nginx, which refuses by HTTP alone, is seen to ask', async () => {
+test('reports the certificate request of nginx, which refuses by HTTP only', async () => {
   await using nginx = await startVerifyingNginx(certificates);
-  expect(await shake(nginx.url)).toMatchObject({ kind: 'secured', isAsked: true, refusal: undefined });
+  expect(await shake(nginx.url)).toMatchObject({ kind: 'secured', isCertificateRequested: true, refusal: undefined });
 });
 
-test('the certificate is told although it is not trusted', async () => {
+test('reports an untrusted certificate', async () => {
   using others = makeCertificates({ names: 'DNS:other.example' });
   const { key, cert } = others;
   await withServer({ key, cert }, async (url) => {

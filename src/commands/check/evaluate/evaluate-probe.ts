@@ -1,15 +1,15 @@
-/** What the answer to one GET with the token means for those who will call the upstream. Pure. */
+/** Evaluates the response to one GET with the token. Pure. */
 import { readScopeRefusal } from '../../../exchange/scope-refusal.ts';
 import { readRateLimitSignal } from '../../../throttle/signals/rate-limit-signal.ts';
 import type { CheckFinding } from '../step-runner.ts';
 
 export interface ProbeResponseHead {
   readonly status: number;
-  /** Several lines joined by a comma; undefined when there is none. The name in lower case. */
+  /** The value of a header field, several lines joined by a comma. @param name in lower case */
   readonly field: (name: string) => string | undefined;
 }
 
-/** How the settings are called that matter here. */
+/** Names of settings for the advice. */
 export interface ProbeSettingNames {
   readonly address: string;
   readonly audience: string;
@@ -22,16 +22,16 @@ const CHALLENGE_ERROR = /\berror\s*=\s*"?([\w-]{1,60})/i;
 /** @param wallNow epoch milliseconds */
 export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames, wallNow: number): CheckFinding {
   const { status } = head;
-  const detail = `answered with ${status}${describeLimits(head, wallNow)}`;
+  const detail = `responded with ${status}${describeLimits(head, wallNow)}`;
   if (status < 300) return { outcome: 'ok', detail };
   if (status === 401) {
     const error = CHALLENGE_ERROR.exec(head.field('www-authenticate') ?? '')?.[1];
-    const advice = `the upstream does not take this token: check ${names.audience} and ${names.scope} against what the partner says`;
+    const advice = `the upstream does not accept this token: check ${names.audience} and ${names.scope} with the partner`;
     return { outcome: 'fail', detail: error === undefined ? detail : `${detail} (${error})`, advice };
   }
   if (status === 403) return evaluateForbidden(head, detail, names);
   if (status < 400) {
-    const advice = 'redirects are passed on to the application: see whether it follows them';
+    const advice = 'redirects are passed on to the application: check that it follows them';
     return { outcome: 'warn', detail, advice };
   }
   if (status === 404)
@@ -41,9 +41,13 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
       advice: `the token was not refused; check the path of ${names.address} and of --probe`,
     };
   if (status === 429)
-    return { outcome: 'warn', detail, advice: 'the limit is reached at the first call: see who else uses this client' };
+    return {
+      outcome: 'warn',
+      detail,
+      advice: 'the limit is reached at the first call: find out who else uses this client',
+    };
   if (status >= 500)
-    return { outcome: 'fail', detail, advice: 'the upstream is in trouble: try again, then ask whoever runs it' };
+    return { outcome: 'fail', detail, advice: 'the upstream has a fault: try again later, then ask its operator' };
   return {
     outcome: 'warn',
     detail,
@@ -57,15 +61,15 @@ function evaluateForbidden(head: ProbeResponseHead, detail: string, names: Probe
     headers: ['www-authenticate', head.field('www-authenticate') ?? ''],
   });
   if (refusal === undefined) {
-    const advice = 'the token is known and may not do this: ask the partner which role or scope it takes';
+    const advice = 'the token is valid but not permitted: ask the partner which role or scope is required';
     return { outcome: 'fail', detail, advice };
   }
   const needed = refusal.needed === undefined ? '' : `: ${refusal.needed}`;
-  const advice = `ask for that scope in ${names.scope}, and have the partner grant it to the client`;
+  const advice = `add that scope to ${names.scope}, and ask the partner to grant it to the client`;
   return { outcome: 'fail', detail: `${detail} (insufficient_scope${needed})`, advice };
 }
 
-/** The fields with which the upstream states its limits, as received. */
+/** The rate-limit fields of the response, as received. */
 function describeLimits({ status, field }: ProbeResponseHead, wallNow: number): string {
   const { fields } = readRateLimitSignal(status, field, wallNow);
   const stated = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);

@@ -1,6 +1,6 @@
 /**
- * What the answer to a token request means, in words with what to do: a refusal by its name (RFC 6749 §5.2), an answer that is none
- * of a token endpoint's, scopes that were not granted, a life that is too short or too long. Pure.
+ * Evaluates the response to a token request: an OAuth error (RFC 6749 §5.2), a response that is not a token endpoint's, missing
+ * scopes, an unusual lifetime. Pure.
  */
 import { findMissingScopes } from '../../../token/endpoint/granted-scope.ts';
 import { chooseRefreshDelayMs } from '../../../token/source/refresh-schedule.ts';
@@ -8,7 +8,6 @@ import type { TokenRequestFailure, TokenRequestResult } from '../../../token/end
 import type { NameSetting } from '../setting-names.ts';
 import type { CheckFinding } from '../step-runner.ts';
 
-/** The head of the answer, as far as it tells what answered. */
 export interface TokenResponseHead {
   readonly status: number;
   readonly contentType: string;
@@ -19,9 +18,9 @@ export interface TokenCheckContext {
   readonly nameSetting: NameSetting;
   /** `auth.method`. */
   readonly method: string;
-  /** Whether the endpoint was found by its issuer. */
+  /** Whether the endpoint was found through its issuer. */
   readonly isDiscovered: boolean;
-  /** Undefined: there was none. */
+  /** Undefined: no response. */
   readonly head: TokenResponseHead | undefined;
 }
 
@@ -30,26 +29,25 @@ type GrantedToken = Extract<TokenRequestResult, { kind: 'ok' }>;
 const SHORT_LIFETIME_MS = 60_000;
 const LONG_LIFETIME_MS = 24 * 3_600_000;
 
-/** Why there is no token. */
-export function evaluateTokenFailure(answer: TokenRequestFailure, terms: TokenCheckContext): CheckFinding {
-  const { head, url } = terms;
-  if (answer.kind === 'rejected' && answer.error !== undefined)
-    return { outcome: 'fail', detail: answer.detail, advice: adviseByError(answer.error, terms) };
-  const where = terms.isDiscovered ? terms.nameSetting('auth.issuer') : nameEndpointSettings(terms);
+export function evaluateTokenFailure(response: TokenRequestFailure, context: TokenCheckContext): CheckFinding {
+  const { head, url } = context;
+  if (response.kind === 'rejected' && response.error !== undefined)
+    return { outcome: 'fail', detail: response.detail, advice: adviseByError(response.error, context) };
+  const where = context.isDiscovered ? context.nameSetting('auth.issuer') : nameEndpointSettings(context);
   if (head === undefined)
-    return { outcome: 'fail', detail: answer.detail, advice: `see the steps before this one, and ${where}` };
+    return { outcome: 'fail', detail: response.detail, advice: `see the steps before this one, and check ${where}` };
   if (head.status === 404)
     return {
       outcome: 'fail',
-      detail: `POST ${url} was answered with 404`,
-      advice: `no token endpoint is there: check ${where}`,
+      detail: `POST ${url} returned 404`,
+      advice: `there is no token endpoint: check ${where}`,
     };
   if (/\bhtml\b/i.test(head.contentType)) {
-    const detail = `POST ${url} was answered with ${head.status} and a web page (HTML)`;
-    const advice = `that is a login page, a proxy or a maintenance page, no token endpoint: check ${where}`;
+    const detail = `POST ${url} returned ${head.status} and a web page (HTML)`;
+    const advice = `this is a login page, a proxy or a maintenance page, not a token endpoint: check ${where}`;
     return { outcome: 'fail', detail, advice };
   }
-  return { outcome: 'fail', detail: answer.detail, advice: adviseByStatus(head.status, where) };
+  return { outcome: 'fail', detail: response.detail, advice: adviseByStatus(head.status, where) };
 }
 
 function nameEndpointSettings({ nameSetting }: TokenCheckContext): string {
@@ -57,35 +55,35 @@ function nameEndpointSettings({ nameSetting }: TokenCheckContext): string {
 }
 
 function adviseByStatus(status: number, where: string): string {
-  if (status === 429) return 'the server limits token requests: wait, and see who else uses this client';
-  if (status >= 500) return 'the server is in trouble: try again, then ask whoever runs it';
-  if (status >= 300 && status < 400) return `redirects are not followed: put the address it leads to into ${where}`;
-  if (status === 200) return `it answers, yet not as a token endpoint: check ${where}, and ask whoever runs it`;
-  return `no token endpoint speaks like this, rather something in front of it: check ${where}, and ask whoever runs it`;
+  if (status === 429) return 'the server limits token requests: wait, and find out who else uses this client';
+  if (status >= 500) return 'the server has a fault: try again later, then ask its operator';
+  if (status >= 300 && status < 400) return `redirects are not followed: set the new address in ${where}`;
+  if (status === 200) return `the response is not from a token endpoint: check ${where}, and ask the operator`;
+  return `the response is not from a token endpoint but probably from something in front of it: check ${where}, and ask the operator`;
 }
 
 function adviseByError(error: string, { nameSetting, method }: TokenCheckContext): string {
-  // Servers that go by the letter decode what they get, and stumble over a percent sign that is none of an escape.
+  // Servers that follow RFC 6749 strictly decode the credentials, and fail at a percent sign that begins no escape.
   const form = `; with a secret that has "+" or "%" in it try ${nameSetting('auth.basicEncoding')} form`;
   const encoding = method === 'client_secret_basic' ? form : '';
   switch (error) {
     case 'invalid_client': {
       const what = `the server does not know this client or its proof (${method}): compare ${nameSetting('auth.clientId')}`;
-      const whom = `and ask which ${nameSetting('auth.method')} it expects`;
-      return `${what} and ${nameCredentialSettings(method, nameSetting)} with what you were given, ${whom}${encoding}`;
+      const expected = `and ask which ${nameSetting('auth.method')} it expects`;
+      return `${what} and ${nameCredentialSettings(method, nameSetting)} with what you were given, ${expected}${encoding}`;
     }
     case 'invalid_scope':
-      return `ask for other scopes in ${nameSetting('auth.scope')}, or have the partner grant these to the client`;
+      return `change ${nameSetting('auth.scope')}, or ask the partner to grant these scopes to the client`;
     case 'invalid_target':
-      return `check ${nameSetting('auth.resource')} and ${nameSetting('auth.audience')} letter by letter`;
+      return `check ${nameSetting('auth.resource')} and ${nameSetting('auth.audience')} character by character`;
     case 'access_denied':
-      return `have the partner allow this client the API named in ${nameSetting('auth.audience')}`;
+      return `ask the partner to give this client access to the API in ${nameSetting('auth.audience')}`;
     case 'unauthorized_client':
-      return 'have the partner allow this client the grant client_credentials, with what is asked for here';
+      return 'ask the partner to allow the grant client_credentials for this client, with the requested audience and scope';
     case 'unsupported_grant_type':
-      return `the server knows no client credentials there: check ${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
+      return `the server does not support the client credentials grant there: check ${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
     case 'invalid_request':
-      return `something is missing or too much: see ${nameSetting('auth.audience')}, ${nameSetting('auth.scope')} and ${nameSetting('auth.extraParameters')}${encoding}`;
+      return `a parameter is missing or not allowed: check ${nameSetting('auth.audience')}, ${nameSetting('auth.scope')} and ${nameSetting('auth.extraParameters')}${encoding}`;
     default:
       return 'ask the partner what this error means for the client';
   }
@@ -102,35 +100,36 @@ function nameCredentialSettings(method: string, nameSetting: NameSetting): strin
   }
 }
 
-/** What was granted against what was asked for. */
+/** Compares granted and requested scopes. */
 export function evaluateScope(
-  asked: string | undefined,
+  requested: string | undefined,
   granted: GrantedToken,
   nameSetting: NameSetting,
 ): CheckFinding {
   const { scope } = granted;
-  if (scope === undefined) return { outcome: 'ok', detail: 'not stated by the server, which leaves it unknown' };
-  const missing = findMissingScopes(asked, scope);
+  if (scope === undefined) return { outcome: 'ok', detail: 'not stated by the server, so unknown' };
+  const missing = findMissingScopes(requested, scope);
   if (missing.length === 0) return { outcome: 'ok', detail: `granted: ${scope}` };
   const detail = `not granted: ${missing.join(' ')}; granted: ${scope}`;
-  const advice = `have the partner grant the missing ones to the client, or take them out of ${nameSetting('auth.scope')}`;
+  const advice = `ask the partner to grant the missing scopes to the client, or remove them from ${nameSetting('auth.scope')}`;
   return { outcome: 'fail', detail, advice };
 }
 
-/** How long the token lives, and what the refresh schedule makes of it. */
+/** Evaluates the lifetime of the token, with the resulting refresh time. */
 export function evaluateLifetime({ lifetimeMs }: GrantedToken, nowWall: number): CheckFinding {
   const [soonest, latest] = [chooseRefreshDelayMs(lifetimeMs, 0), chooseRefreshDelayMs(lifetimeMs, 1)];
   const until = new Date(nowWall + lifetimeMs).toISOString().replace(/\.\d+Z$/, 'Z');
   const detail = `valid for ${formatSeconds(lifetimeMs)} (until ${until}), renewed after ${formatSeconds(soonest)} to ${formatSeconds(latest)}`;
   if (lifetimeMs < SHORT_LIFETIME_MS) {
-    const advice = 'ask the partner for a longer one: an outage of the token endpoint is felt that soon';
+    const advice =
+      'ask the partner for a longer lifetime: it is also the longest outage of the token endpoint without effect';
     return { outcome: 'warn', detail, advice };
   }
   if (lifetimeMs <= LONG_LIFETIME_MS) return { outcome: 'ok', detail };
   return {
     outcome: 'warn',
     detail,
-    advice: 'ask the partner for a shorter one: who gets hold of it can use it that long',
+    advice: 'ask the partner for a shorter lifetime: a stolen token can be used that long',
   };
 }
 

@@ -1,27 +1,24 @@
-/**
- * Codes of OpenSSL and Node for a handshake that failed and a certificate that is not trusted, in words for people, with what to
- * do. Pure.
- */
+/** Describes the error codes of OpenSSL and Node for failed handshakes and untrusted certificates, with advice. Pure. */
 
 export interface CertificateFacts {
   readonly subject: string;
   readonly issuer: string;
-  /** What it is valid for, as text; empty when it names nothing. */
+  /** The subject alternative names as text; empty when there are none. */
   readonly names: string;
   /** Epoch milliseconds. */
   readonly validFrom: number;
   readonly validTo: number;
 }
 
-/** How the settings are called that matter here. */
+/** Names of settings for the advice. */
 export interface TlsSettingNames {
-  /** Where the server is. */
+  /** The setting of the server's address. */
   readonly address: string;
-  /** Whom to trust. */
+  /** The setting of the trusted authorities. */
   readonly ca: string;
-  /** The client certificate. */
+  /** The setting of the client certificate. */
   readonly certificate: string;
-  /** The file that is trusted instead of the system's roots, if there is one. */
+  /** The file of trusted authorities; undefined: the system's roots. */
   readonly caFile: string | undefined;
 }
 
@@ -45,16 +42,15 @@ interface UntrustedContext {
   readonly wallNow: number;
 }
 
-/** Stands in for what no server leaves out. */
 const UNKNOWN_CERTIFICATE: CertificateFacts = {
   subject: '(none)',
-  issuer: '(nobody)',
+  issuer: '(none)',
   names: '',
   validFrom: 0,
   validTo: 0,
 };
 
-/** Why a certificate is not trusted. @param chain the server's own first */
+/** Why a certificate is not trusted. @param chain the leaf first */
 export function describeUntrustedCertificate(
   code: string,
   chain: readonly CertificateFacts[],
@@ -68,22 +64,24 @@ export function describeUntrustedCertificate(
     const detail = `the certificate ${old.subject} has expired (${formatDay(old.validTo)})`;
     return {
       detail,
-      advice: `ask whoever runs ${host} to renew it, if the clock here is right: ${formatDay(wallNow)}`,
+      advice: `if the local date ${formatDay(wallNow)} is right, ask the operator of ${host} to renew it`,
     };
   }
   if (code === 'CERT_NOT_YET_VALID') {
     const detail = `${certificate} is valid only from ${formatDay(leaf.validFrom)} on`;
-    return { detail, advice: `see whether the clock here is right: ${formatDay(wallNow)}` };
+    return { detail, advice: `check the local clock: ${formatDay(wallNow)}` };
   }
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || code === 'HOSTNAME_MISMATCH') {
-    const valid =
-      leaf.names === '' ? `nothing but its subject, ${leaf.subject}` : leaf.names.slice(0, MAX_NAMES_LENGTH);
+    const valid = leaf.names === '' ? `its subject ${leaf.subject} only` : leaf.names.slice(0, MAX_NAMES_LENGTH);
     const advice = `use one of those names in ${names.address}, or ask for a certificate that names ${host}`;
     return { detail: `the certificate is for ${valid}, not for ${host}`, advice };
   }
   if (code === 'DEPTH_ZERO_SELF_SIGNED_CERT' || UNKNOWN_AUTHORITY.has(code))
     return describeUnknownAuthority(code, certificate, chain.at(-1) ?? UNKNOWN_CERTIFICATE, names);
-  return { detail: `${certificate} is not trusted (${code})`, advice: `ask whoever runs ${host}, and see ${names.ca}` };
+  return {
+    detail: `${certificate} is not trusted (${code})`,
+    advice: `ask the operator of ${host}, and check ${names.ca}`,
+  };
 }
 
 function describeUnknownAuthority(
@@ -94,46 +92,47 @@ function describeUnknownAuthority(
 ): TlsFault {
   const trusted = names.caFile === undefined ? "the system's roots" : `the authorities in ${names.caFile}`;
   if (code === 'DEPTH_ZERO_SELF_SIGNED_CERT') {
-    const advice = `set ${names.ca} to a file with this very certificate, if the server's owner confirms that it is theirs`;
+    const advice = `set ${names.ca} to a file with this certificate, if the operator of the server confirms that it is theirs`;
     return { detail: `${certificate} is self-signed and not among ${trusted}`, advice };
   }
-  const missing = 'if that is a public one, the server leaves out its intermediate certificate: tell whoever runs it';
+  const missing =
+    'if that is a public authority, the server does not send its intermediate certificate: tell its operator';
   const advice = `set ${names.ca} to a file with the certificate of ${last.issuer}; ${missing}`;
   const detail = `${certificate} is signed by an unknown authority: ${last.issuer} is not among ${trusted} (${code})`;
   return { detail, advice };
 }
 
-/** Alerts by their names (RFC 8446 §6.2): what stands before the name differs between versions of OpenSSL. */
+/** By the name of the alert (RFC 8446 §6.2); its prefix differs between versions of OpenSSL. */
 const ALERT_TEXTS: Readonly<Record<string, string>> = {
-  CERTIFICATE_REQUIRED: 'the server demands a client certificate',
+  CERTIFICATE_REQUIRED: 'the server requires a client certificate',
   BAD_CERTIFICATE: 'the server does not accept the client certificate',
   CERTIFICATE_UNKNOWN: 'the server does not accept the client certificate',
   UNSUPPORTED_CERTIFICATE: 'the server does not accept the client certificate',
   DECRYPT_ERROR: 'the server does not accept the client certificate',
   ACCESS_DENIED: 'the server does not accept the client certificate',
-  CERTIFICATE_EXPIRED: 'the server finds the client certificate expired',
-  CERTIFICATE_REVOKED: 'the server finds the client certificate revoked',
+  CERTIFICATE_EXPIRED: 'the server reports that the client certificate has expired',
+  CERTIFICATE_REVOKED: 'the server reports that the client certificate is revoked',
   UNKNOWN_CA: 'the server does not know the authority of the client certificate',
 };
 
-/** Why a handshake came to no end. */
+/** Why a handshake failed. */
 export function describeHandshakeFault(code: string, names: TlsSettingNames): TlsFault {
   const [, alert = ''] = /_ALERT_(\w+)$/.exec(code) ?? [];
   const refusal = ALERT_TEXTS[alert];
   if (refusal !== undefined) {
-    const advice = `set ${names.certificate} to the certificate that you were given, or ask whoever runs the server which one it knows`;
+    const advice = `set ${names.certificate} to the certificate that you were given, or ask the operator of the server which one it accepts`;
     return { detail: `${refusal} (${code})`, advice };
   }
   if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|RECORD_LAYER_FAILURE/.test(code)) {
-    const advice = `check the port in ${names.address}; https: is only for servers that speak TLS`;
-    return { detail: `no TLS is spoken on this port, perhaps plain HTTP (${code})`, advice };
+    const advice = `check the port in ${names.address}; https: needs a server with TLS`;
+    return { detail: `this port does not use TLS, perhaps plain HTTP (${code})`, advice };
   }
   if (/UNSUPPORTED_PROTOCOL|PROTOCOL_VERSION/.test(code)) {
-    const advice = 'ask whoever runs the server to offer TLS 1.2 or 1.3; older ones are not used';
-    return { detail: `the server offers no TLS version from 1.2 on (${code})`, advice };
+    const advice = 'ask the operator of the server to offer TLS 1.2 or 1.3; older versions are not used';
+    return { detail: `the server offers no TLS version of 1.2 or newer (${code})`, advice };
   }
   if (alert === 'HANDSHAKE_FAILURE') {
-    const advice = `set ${names.certificate} if the server wants one; otherwise ask whoever runs it which ciphers it offers`;
+    const advice = `set ${names.certificate} if the server requires one; otherwise ask its operator which ciphers it offers`;
     return { detail: `the server ended the handshake (${code})`, advice };
   }
   if (alert === 'UNRECOGNIZED_NAME')
@@ -141,8 +140,7 @@ export function describeHandshakeFault(code: string, names: TlsSettingNames): Tl
       detail: `the server does not know this host name (${code})`,
       advice: `check the name in ${names.address}`,
     };
-  const path =
-    'ask whoever runs the network whether something between here and the server breaks TLS (proxy, firewall)';
+  const path = 'ask the operator of the network whether a proxy or firewall on the path interferes with TLS';
   if (code === 'ETIMEDOUT') return { detail: 'the handshake did not end in time', advice: path };
   if (/^(?:ECONNRESET|EPIPE)$/.test(code))
     return {

@@ -1,11 +1,11 @@
-/** What one answer of the upstream is taken to mean. */
+/** Findings for the response to a probe. */
 import { expect, test } from 'vitest';
 import { evaluateProbe } from '../../../../src/commands/check/evaluate/evaluate-probe.ts';
 
 const names = { address: 'BASE_URL', audience: 'AUDIENCE', scope: 'SCOPE' };
 
 test.each([
-  [200, {}, 'ok', /^answered with 200, no rate limit stated$/, undefined],
+  [200, {}, 'ok', /^responded with 200, no rate limit stated$/, undefined],
   [302, {}, 'warn', /302/, /redirects are passed on/],
   [401, { 'www-authenticate': 'Bearer error="invalid_token"' }, 'fail', /\(invalid_token\)$/, /AUDIENCE and SCOPE/],
   [401, {}, 'fail', /401, no rate limit stated$/, /AUDIENCE/],
@@ -26,7 +26,7 @@ test.each([
     /retry-after: 7, x-ratelimit-limit: 10/,
     /first call/,
   ],
-  [503, {}, 'fail', /503/, /in trouble/],
+  [503, {}, 'fail', /503/, /has a fault/],
 ] as const)('%i %j: %s', (status, fields, outcome, detail, advice) => {
   const field = (name: string): string | undefined => new Map(Object.entries(fields)).get(name);
   const verdict = evaluateProbe({ status, field }, names, 0);

@@ -1,4 +1,4 @@
-/** What is said of a handshake: each fault names its cause and the setting that mends it. */
+/** Findings for TLS handshakes: each fault names its cause and the setting that fixes it. */
 import { describe, expect, test } from 'vitest';
 import { evaluateHandshake } from '../../../../src/commands/check/evaluate/evaluate-tls.ts';
 import type { TlsHandshakeResult, TlsCheckContext } from '../../../../src/commands/check/evaluate/evaluate-tls.ts';
@@ -6,7 +6,7 @@ import type { TlsHandshakeResult, TlsCheckContext } from '../../../../src/comman
 const NOW = Date.UTC(2027, 0, 31);
 const DAY_MS = 86_400_000;
 const names = { address: 'BASE_URL', ca: 'CA_FILE', certificate: 'CERTIFICATE_FILE', caFile: undefined };
-const terms: TlsCheckContext = { host: 'api.example', clientCertificate: 'none', names, wallNow: NOW };
+const context: TlsCheckContext = { host: 'api.example', clientCertificate: 'none', names, wallNow: NOW };
 const leaf = {
   subject: 'CN=api.example',
   issuer: 'CN=Middle',
@@ -23,17 +23,17 @@ const secured = (changes: Partial<Secured> = {}): Secured => ({
   cipher: 'TLS_AES_256_GCM_SHA384',
   distrust: undefined,
   chain: [leaf, middle],
-  isAsked: false,
+  isCertificateRequested: false,
   refusal: undefined,
   ...changes,
 });
 
 describe('a handshake that succeeded', () => {
-  test('says protocol, cipher, who vouches for whom, and how long', () => {
-    expect(evaluateHandshake(secured(), terms)).toEqual({
+  test('reports protocol, cipher, issuer and expiry', () => {
+    expect(evaluateHandshake(secured(), context)).toEqual({
       outcome: 'ok',
       detail:
-        'TLSv1.3 (TLS_AES_256_GCM_SHA384), certificate CN=api.example by CN=Middle, 100 days left (2027-05-11), no client certificate asked for',
+        'TLSv1.3 (TLS_AES_256_GCM_SHA384), certificate CN=api.example by CN=Middle, 100 days left (2027-05-11), no client certificate requested',
     });
   });
 
@@ -43,58 +43,61 @@ describe('a handshake that succeeded', () => {
     [0, 'warn'],
   ])('%i days before its end: %s', (days, outcome) => {
     const ending = { ...leaf, validTo: NOW + days * DAY_MS };
-    expect(evaluateHandshake(secured({ chain: [ending, middle] }), terms).outcome).toBe(outcome);
+    expect(evaluateHandshake(secured({ chain: [ending, middle] }), context).outcome).toBe(outcome);
   });
 
-  test('an intermediate certificate that ends first is named', () => {
+  test('names an intermediate certificate that expires first', () => {
     const ending = { ...middle, validTo: NOW + 3 * DAY_MS };
-    const verdict = evaluateHandshake(secured({ chain: [leaf, ending] }), terms);
-    expect(verdict).toMatchObject({
+    const finding = evaluateHandshake(secured({ chain: [leaf, ending] }), context);
+    expect(finding).toMatchObject({
       outcome: 'warn',
       detail: expect.stringContaining('3 days left (CN=Middle)') as string,
     });
   });
 
   test.each([
-    ['none', false, 'ok', 'no client certificate asked for', undefined],
-    ['none', true, 'warn', 'is asked for and none is set', 'CERTIFICATE_FILE'],
-    ['offered', true, 'ok', 'client certificate shown', undefined],
-    ['offered', false, 'ok', 'ours was not shown', undefined],
-    ['required', true, 'ok', 'client certificate shown', undefined],
-    ['required', false, 'warn', 'ours was not shown', 'BASE_URL'],
-  ] as const)('with a client certificate %s, asked for: %s', (clientCertificate, isAsked, outcome, words, advice) => {
-    const verdict = evaluateHandshake(secured({ isAsked }), { ...terms, clientCertificate });
-    expect(verdict.outcome).toBe(outcome);
-    expect(verdict.detail).toContain(words);
-    expect(verdict.advice ?? '').toContain(advice ?? '');
-  });
+    ['none', false, 'ok', 'no client certificate requested', undefined],
+    ['none', true, 'warn', 'is requested and none is set', 'CERTIFICATE_FILE'],
+    ['offered', true, 'ok', 'client certificate sent', undefined],
+    ['offered', false, 'ok', 'ours was not sent', undefined],
+    ['required', true, 'ok', 'client certificate sent', undefined],
+    ['required', false, 'warn', 'ours was not sent', 'BASE_URL'],
+  ] as const)(
+    'with a client certificate %s, requested: %s',
+    (clientCertificate, isCertificateRequested, outcome, words, advice) => {
+      const finding = evaluateHandshake(secured({ isCertificateRequested }), { ...context, clientCertificate });
+      expect(finding.outcome).toBe(outcome);
+      expect(finding.detail).toContain(words);
+      expect(finding.advice ?? '').toContain(advice ?? '');
+    },
+  );
 });
 
 describe('a certificate that is not trusted', () => {
   test.each([
-    ['CERT_HAS_EXPIRED', /has expired/, /ask whoever runs api\.example to renew it/],
-    ['CERT_NOT_YET_VALID', /valid only from 2026-10-23 on/, /clock here is right: 2027-01-31/],
+    ['CERT_HAS_EXPIRED', /has expired/, /ask the operator of api\.example to renew it/],
+    ['CERT_NOT_YET_VALID', /valid only from 2026-10-23 on/, /check the local clock: 2027-01-31/],
     ['ERR_TLS_CERT_ALTNAME_INVALID', /is for api\.example, www\.example, not for api\.example/, /BASE_URL/],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', /self-signed and not among the system's roots/, /CA_FILE/],
     ['SELF_SIGNED_CERT_IN_CHAIN', /unknown authority: CN=Root is not among the system's roots/, /CA_FILE.*CN=Root/],
-    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /unknown authority/, /leaves out its intermediate/],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /unknown authority/, /does not send its intermediate/],
     ['CERT_REVOKED', /is not trusted \(CERT_REVOKED\)/, /CA_FILE/],
   ])('%s', (distrust, detail, advice) => {
-    expect(evaluateHandshake(secured({ distrust }), terms)).toEqual({
+    expect(evaluateHandshake(secured({ distrust }), context)).toEqual({
       outcome: 'fail',
       detail: expect.stringMatching(detail) as string,
       advice: expect.stringMatching(advice) as string,
     });
   });
 
-  test('an expired intermediate certificate is the one that is named', () => {
+  test('names the intermediate certificate that has expired', () => {
     const expired = { ...middle, validTo: NOW - DAY_MS };
-    const { detail } = evaluateHandshake(secured({ distrust: 'CERT_HAS_EXPIRED', chain: [leaf, expired] }), terms);
+    const { detail } = evaluateHandshake(secured({ distrust: 'CERT_HAS_EXPIRED', chain: [leaf, expired] }), context);
     expect(detail).toBe('the certificate CN=Middle has expired (2027-01-30)');
   });
 
-  test('the file that is trusted instead of the roots is named', () => {
-    const own = { ...terms, names: { ...names, caFile: '/etc/ca.pem' } };
+  test('names the file of trusted authorities', () => {
+    const own = { ...context, names: { ...names, caFile: '/etc/ca.pem' } };
     expect(evaluateHandshake(secured({ distrust: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY' }), own).detail).toContain(
       'not among the authorities in /etc/ca.pem',
     );
@@ -103,10 +106,10 @@ describe('a certificate that is not trusted', () => {
 
 describe('a handshake that failed', () => {
   test.each([
-    ['ERR_SSL_WRONG_VERSION_NUMBER', /no TLS is spoken on this port/, /BASE_URL/],
-    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', /no TLS version from 1\.2 on/, /TLS 1\.2 or 1\.3/],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', /this port does not use TLS/, /BASE_URL/],
+    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', /no TLS version of 1\.2 or newer/, /TLS 1\.2 or 1\.3/],
     ['ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE', /ended the handshake/, /CERTIFICATE_FILE/],
-    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', /demands a client certificate/, /CERTIFICATE_FILE/],
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', /requires a client certificate/, /CERTIFICATE_FILE/],
     ['ERR_SSL_TLSV1_ALERT_UNKNOWN_CA', /does not know the authority of the client certificate/, /CERTIFICATE_FILE/],
     ['ERR_SSL_TLSV1_UNRECOGNIZED_NAME', /the handshake failed/, /network/],
     ['ERR_SSL_SSL/TLS_ALERT_UNRECOGNIZED_NAME', /does not know this host name/, /BASE_URL/],
@@ -118,7 +121,7 @@ describe('a handshake that failed', () => {
       detail: expect.stringMatching(detail) as string,
       advice: expect.stringMatching(advice) as string,
     };
-    expect(evaluateHandshake({ kind: 'failed', code }, terms)).toEqual(expected);
-    expect(evaluateHandshake(secured({ isAsked: true, refusal: code }), terms)).toEqual(expected);
+    expect(evaluateHandshake({ kind: 'failed', code }, context)).toEqual(expected);
+    expect(evaluateHandshake(secured({ isCertificateRequested: true, refusal: code }), context)).toEqual(expected);
   });
 });

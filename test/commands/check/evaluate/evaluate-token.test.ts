@@ -1,4 +1,4 @@
-/** What the answer to a token request is taken to mean. */
+/** Findings for responses to token requests. */
 import { describe, expect, test } from 'vitest';
 import {
   evaluateTokenFailure,
@@ -7,7 +7,7 @@ import {
 } from '../../../../src/commands/check/evaluate/evaluate-token.ts';
 import type { TokenCheckContext } from '../../../../src/commands/check/evaluate/evaluate-token.ts';
 
-const terms: TokenCheckContext = {
+const context: TokenCheckContext = {
   url: 'https://login.example/oauth/token',
   nameSetting: (key) => `<${key}>`,
   method: 'client_secret_basic',
@@ -25,54 +25,54 @@ describe('a refusal', () => {
     ['unsupported_grant_type', ['<auth.url>', '<auth.tokenPath>']],
     ['invalid_request', ['<auth.audience>', '<auth.extraParameters>', '<auth.basicEncoding> form']],
     ['something_else', ['ask the partner']],
-  ])('%s points at what may be wrong', (error, words) => {
+  ])('%s names the settings to check', (error, words) => {
     const detail = `login.example answered the token request with 401 and the error "${error}"`;
-    const verdict = evaluateTokenFailure({ kind: 'rejected', error, detail }, terms);
-    expect(verdict).toMatchObject({ outcome: 'fail', detail });
-    for (const word of words) expect(verdict.advice).toContain(word);
+    const finding = evaluateTokenFailure({ kind: 'rejected', error, detail }, context);
+    expect(finding).toMatchObject({ outcome: 'fail', detail });
+    for (const word of words) expect(finding.advice).toContain(word);
   });
 
   test.each([
     ['private_key_jwt', '<auth.privateKeyFile>'],
     ['tls_client_auth', '<auth.tlsCertificateFile>'],
     ['client_secret_post', '<auth.clientSecret>'],
-  ])('of a client with %s names its proof', (method, setting) => {
-    const answer = { kind: 'rejected', error: 'invalid_client', detail: '' } as const;
-    const { advice } = evaluateTokenFailure(answer, { ...terms, method });
+  ])('of a client with %s names its credential', (method, setting) => {
+    const failure = { kind: 'rejected', error: 'invalid_client', detail: '' } as const;
+    const { advice } = evaluateTokenFailure(failure, { ...context, method });
     expect(advice).toContain(setting);
     expect(advice).not.toContain('basicEncoding');
   });
 });
 
-describe('an answer that is none of a token endpoint', () => {
+describe('a response that is not from a token endpoint', () => {
   const unavailable = { kind: 'unavailable', detail: 'the words of the endpoint' } as const;
   test.each([
-    [404, 'application/json', /POST https:\/\/login\.example\/oauth\/token was answered with 404/, /<auth\.tokenPath>/],
+    [404, 'application/json', /POST https:\/\/login\.example\/oauth\/token returned 404/, /<auth\.tokenPath>/],
     [200, 'text/html; charset=utf-8', /a web page \(HTML\)/, /login page.*<auth\.url>/],
     [503, 'text/html', /503 and a web page/, /maintenance page/],
-    [503, '', /the words of the endpoint/, /in trouble/],
+    [503, '', /the words of the endpoint/, /has a fault/],
     [302, '', /the words of the endpoint/, /redirects are not followed/],
     [429, '', /the words of the endpoint/, /limits token requests/],
-    [200, 'application/json', /the words of the endpoint/, /not as a token endpoint/],
+    [200, 'application/json', /the words of the endpoint/, /not from a token endpoint/],
     [403, '', /the words of the endpoint/, /something in front of it/],
   ])('%i %s', (status, contentType, detail, advice) => {
-    const verdict = evaluateTokenFailure(unavailable, { ...terms, head: { status, contentType } });
-    expect(verdict.outcome).toBe('fail');
-    expect(verdict.detail).toMatch(detail);
-    expect(verdict.advice).toMatch(advice);
+    const finding = evaluateTokenFailure(unavailable, { ...context, head: { status, contentType } });
+    expect(finding.outcome).toBe('fail');
+    expect(finding.detail).toMatch(detail);
+    expect(finding.advice).toMatch(advice);
   });
 
-  test('and one that was found by its issuer points there', () => {
-    const verdict = evaluateTokenFailure(unavailable, {
-      ...terms,
+  test('names the issuer when the endpoint was found through it', () => {
+    const finding = evaluateTokenFailure(unavailable, {
+      ...context,
       isDiscovered: true,
       head: { status: 404, contentType: '' },
     });
-    expect(verdict.advice).toContain('<auth.issuer>');
+    expect(finding.advice).toContain('<auth.issuer>');
   });
 
-  test('no answer at all points back', () => {
-    expect(evaluateTokenFailure(unavailable, { ...terms, head: undefined }).advice).toContain(
+  test('points to the earlier steps when there was no response', () => {
+    expect(evaluateTokenFailure(unavailable, { ...context, head: undefined }).advice).toContain(
       'the steps before this one',
     );
   });
@@ -85,11 +85,11 @@ test.each([
   [undefined, 'a b', 'ok', 'granted: a b'],
   ['a b', undefined, 'ok', 'unknown'],
   ['a c d', 'a b', 'fail', 'not granted: c d; granted: a b'],
-])('asked for %s, granted %s: %s', (asked, scope, outcome, words) => {
-  const verdict = evaluateScope(asked, { ...granted, scope }, terms.nameSetting);
-  expect(verdict.outcome).toBe(outcome);
-  expect(verdict.detail).toContain(words);
-  expect(verdict.advice?.includes('<auth.scope>')).toBe(outcome === 'fail' ? true : undefined);
+])('requested %s, granted %s: %s', (requested, scope, outcome, words) => {
+  const finding = evaluateScope(requested, { ...granted, scope }, context.nameSetting);
+  expect(finding.outcome).toBe(outcome);
+  expect(finding.detail).toContain(words);
+  expect(finding.advice?.includes('<auth.scope>')).toBe(outcome === 'fail' ? true : undefined);
 });
 
 test.each([
@@ -99,8 +99,8 @@ test.each([
   [86_400, 'ok', 'valid for 86400 s'],
   [86_401, 'warn', 'valid for 86401 s'],
 ])('a life of %i s: %s', (seconds, outcome, words) => {
-  const verdict = evaluateLifetime({ ...granted, lifetimeMs: seconds * 1000 }, Date.UTC(2027, 0, 1));
-  expect(verdict.outcome).toBe(outcome);
-  expect(verdict.detail).toContain(words);
-  expect(verdict.advice === undefined).toBe(outcome === 'ok');
+  const finding = evaluateLifetime({ ...granted, lifetimeMs: seconds * 1000 }, Date.UTC(2027, 0, 1));
+  expect(finding.outcome).toBe(outcome);
+  expect(finding.detail).toContain(words);
+  expect(finding.advice === undefined).toBe(outcome === 'ok');
 });
