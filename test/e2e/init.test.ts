@@ -50,19 +50,19 @@ describe('on a terminal', () => {
       await using terminal = openTerminal({ name: 'init', command: `${PROGRAM_COMMAND} init`, cwd: folder });
       await answer(terminal, [
         [/Configuration file \[sidecar\.yaml\]: /, 'nowhere/at-all.yaml\n'],
-        [/! there is no directory nowhere\s+Configuration file .*: /, '\n'],
+        [/! the directory nowhere does not exist\s+Configuration file .*: /, '\n'],
         [/Base URL of the partner's API .*: /, '\n'],
-        [/! an answer is needed\s+Base URL .*: /, 'http://api.example.com\n'],
+        [/! a value is required\s+Base URL .*: /, 'http://api.example.com\n'],
         [/! http: is accepted for loopback hosts only[^]*Base URL .*: /, `${baseUrl}\n`],
         [/Base URL of the authorization server .*: /, `${authUrl}\n`],
         [/token endpoint \[\/oauth\/token\]: /, '\n'],
         [/Client id: /, `${credential.id}\n`],
         [/1, 2 or 3 \[1\]: /, '\n'],
         [/not shown\): /, '\n'],
-        [/! an answer is needed\s+Client secret .*: /, `${credential.secret}\n`],
+        [/! a value is required\s+Client secret .*: /, `${credential.secret}\n`],
         [/Audience .*: /, '\n'],
         [/Scopes.*: /, '\n'],
-        [/an audience or a scope is needed[^]*Audience .*: /, `${AUDIENCE}\n`],
+        [/an audience or a scope is required[^]*Audience .*: /, `${AUDIENCE}\n`],
         [/Scopes.*: /, '\n'],
         [/Calls per second.* \[auto\]: /, '\n'],
         [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret[^]*node \S+main\.[jt]s --config sidecar\.yaml/, ''],
@@ -95,7 +95,7 @@ describe('on a terminal', () => {
       [/new file that only you can read: other\.client-secret\n[^]*\[1\]: /, '1\n'],
       // Ctrl-D ends at the beginning of a line only, as everywhere.
       [/not shown\): /, key === CTRL_C ? `${secret}${key}` : key],
-      [/bearer-sidecar: left before the end; nothing was written/, ''],
+      [/bearer-sidecar: cancelled; nothing was written/, ''],
     ]);
     expect(await terminal.exit).toBe(1);
     expect(readdirSync(folder)).toEqual([]);
@@ -118,7 +118,7 @@ describe('on a terminal', () => {
     await using terminal = openTerminal({ name: 'init-over', command, cwd: folder });
     await answer(terminal, [
       [/Configuration file .*: /, '\n'],
-      [/sidecar\.yaml exists\. Write over it\? \[y\/N\] /, '\n'],
+      [/sidecar\.yaml exists\. Overwrite it\? \[y\/N\] /, '\n'],
       [/Configuration file .*: /, 'b.yaml\n'],
       [/\[1\]: /, '3\n'],
       [/Next:\n {2}export SIDECAR_CLIENT_SECRET=/, ''],
@@ -136,9 +136,9 @@ describe('on a terminal', () => {
     await using terminal = openTerminal({ name: 'init-write-over', command, cwd: folder });
     await answer(terminal, [
       [/Configuration file .*: /, '\n'],
-      [/sidecar\.yaml exists\. Write over it\? \[y\/N\] /, 'y\n'],
+      [/sidecar\.yaml exists\. Overwrite it\? \[y\/N\] /, 'y\n'],
       [/\[1\]: /, '1\n'],
-      [/sidecar\.client-secret exists\. Write over it\? \[y\/N\] /, 'y\n'],
+      [/sidecar\.client-secret exists\. Overwrite it\? \[y\/N\] /, 'y\n'],
       [/not shown\): /, `${secret}\n`],
       [/Run check on it now\? \[Y\/n\] /, 'n\n'],
     ]);
@@ -200,7 +200,7 @@ describe('for a script', () => {
     const output = join(scratch(), 'sidecar.yaml');
     writeFileSync(output, 'mine');
     const refused = await init([...PARTNER, ...CLIENT, '--output', output]);
-    expect(refused).toMatchObject({ code: 2, lines: [expect.stringContaining('exists; --force writes over it')] });
+    expect(refused).toMatchObject({ code: 2, lines: [expect.stringContaining('exists; --force overwrites it')] });
     expect(readFileSync(output, 'utf8')).toBe('mine');
     expect(await init([...PARTNER, ...CLIENT, '--output', output, '--force'])).toMatchObject({ code: 0 });
     expect(readFileSync(output, 'utf8')).toContain('clientId: my-app\n');

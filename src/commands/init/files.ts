@@ -1,52 +1,47 @@
-/** The two files that init writes: as a whole or not at all, and over none that is there unless that was said. */
+/** Writes the files of init completely or not at all. Existing files are overwritten only by force. */
 import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
 import { copyFile, open, rename, rm } from 'node:fs/promises';
 import { dirname, join, parse } from 'node:path';
 import { systemErrorCode } from '../../platform/atomic-write.ts';
 
-/** Where the configuration file goes unless somebody says otherwise. */
+/** The default path of the configuration file. */
 export const DEFAULT_OUTPUT = 'sidecar.yaml';
 
 export interface FileToWrite {
   readonly path: string;
   readonly text: string;
-  /** Permission bits, less the process's mask. */
+  /** Permission bits before the umask. */
   readonly mode: number;
 }
 
-/** True for a file, a directory, and a link that leads to one. */
-export function isExistingPath(path: string): boolean {
-  return existsSync(path);
-}
-
-/** Beside the configuration file: `sidecar.client-secret` for `sidecar.yaml`. */
+/** The path next to the configuration file: `sidecar.client-secret` for `sidecar.yaml`. */
 export function secretPathFor(output: string): string {
   return join(dirname(output), `${parse(output).name}.client-secret`);
 }
 
 /**
- * Writes all of them, or none: when one cannot be written, those before it are as they were.
- * @throws Error in words for people
+ * Writes all files or none: when one cannot be written, the earlier ones are restored.
+ * @throws Error with a message for the user
  */
 export async function writeAll(files: readonly FileToWrite[], isForced: boolean): Promise<void> {
   const leftovers: string[] = [];
   const undo: (() => Promise<void>)[] = [];
-  const besides = (path: string): string => {
+  const temporaryPath = (path: string): string => {
     const name = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     leftovers.push(name);
     return name;
   };
   try {
-    // All that can go wrong with the texts has gone wrong before the first file is touched.
-    const drafts = files.map((file) => ({ file, draft: besides(file.path) }));
+    // All texts are on the disk before the first file is replaced.
+    const drafts = files.map((file) => ({ file, draft: temporaryPath(file.path) }));
     for (const { file, draft } of drafts) await withPathInError(file, writeDraft(draft, file));
     for (const { file, draft } of drafts) {
-      // Behind the last one nothing can fail.
-      const mayHaveToGoBack = file !== files.at(-1) && isForced && isExistingPath(file.path);
-      const before = mayHaveToGoBack ? besides(file.path) : undefined;
-      await withPathInError(file, installDraft(draft, file.path, isForced, before));
-      undo.unshift(() => (before === undefined ? rm(file.path, { force: true }) : rename(before, file.path)));
+      // After the last file nothing can fail.
+      const needsBackup = file !== files.at(-1) && isForced && existsSync(file.path);
+      const backup = needsBackup ? temporaryPath(file.path) : undefined;
+      await withPathInError(file, installDraft(draft, file.path, isForced, backup));
+      undo.unshift(() => (backup === undefined ? rm(file.path, { force: true }) : rename(backup, file.path)));
     }
   } catch (error) {
     for (const step of undo) await step();
@@ -66,10 +61,10 @@ async function writeDraft(draft: string, { text, mode }: FileToWrite): Promise<v
   }
 }
 
-/** @param before where what is there is to be kept; undefined where nothing is */
-async function installDraft(draft: string, path: string, isForced: boolean, before: string | undefined): Promise<void> {
-  if (before !== undefined) await copyFile(path, before, constants.COPYFILE_EXCL);
-  // Exclusive: a file that has come since it was looked for stays as it is.
+/** @param backup where to keep the existing file; undefined: no backup */
+async function installDraft(draft: string, path: string, isForced: boolean, backup: string | undefined): Promise<void> {
+  if (backup !== undefined) await copyFile(path, backup, constants.COPYFILE_EXCL);
+  // Exclusive: a file created since the check is not overwritten.
   if (isForced) await rename(draft, path);
   else await copyFile(draft, path, constants.COPYFILE_EXCL);
 }

@@ -1,4 +1,4 @@
-/** What a person reads when init has written its files: what is where, and which commands come next. */
+/** The text after init: the written files and the next commands. */
 import { toSingleLine } from '../../config/load/problems.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { Paint } from '../terminal.ts';
@@ -6,12 +6,11 @@ import type { InitPlan } from './interview.ts';
 import { quoteForShell } from '../shell-quote.ts';
 
 /**
- * Lines, each ended by a line feed.
- * @param program what calls this program again (called-as.ts)
- * @param env the environment, whose variables win over the file
+ * @param program the command that runs this program again (program-command.ts)
+ * @param env its variables override the file
  */
 export function describeNextSteps(
-  { answers, secret, output }: InitPlan,
+  { settings, secret, output }: InitPlan,
   program: string,
   env: Readonly<Record<string, string | undefined>>,
   paint: Paint,
@@ -19,10 +18,11 @@ export function describeNextSteps(
   const lines = [`Written: ${toSingleLine(output)}`];
   if (secret.kind === 'new-file')
     lines.push(`Written: ${toSingleLine(secret.path)} (the secret; only you can read it)`);
-  const winning = [...SETTINGS].filter(
-    ([key, { env: name }]) => [...answers.keys()].includes(key as never) && (env[name] ?? '') !== '',
+  const overriding = [...SETTINGS].filter(
+    ([key, { env: name }]) => [...settings.keys()].includes(key as never) && (env[name] ?? '') !== '',
   );
-  for (const [, { env: name }] of winning) lines.push(paint('warning', `${name} is set here and wins over the file`));
+  for (const [, { env: name }] of overriding)
+    lines.push(paint('warning', `${name} is set here and overrides the file`));
   const isMissing = secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '';
   const named = `--config ${quoteForShell(toSingleLine(output))}`;
   lines.push('', 'Next:');

@@ -1,20 +1,17 @@
-/**
- * Questions and answers on a terminal, line by line. What is typed as a secret is neither echoed nor remembered. Ctrl-C, Ctrl-D and a
- * signal end the conversation wherever it is.
- */
+/** Reads lines from a terminal. Secrets are neither echoed nor stored. Ctrl-C, Ctrl-D and an abort signal close it at any time. */
 import { createInterface } from 'node:readline';
 import type { Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 
-/** The person has left. */
+/** The user has closed the terminal input. */
 export class PrompterClosed extends Error {
-  override readonly name = 'ConversationEnded';
+  override readonly name = 'PrompterClosed';
 }
 
 export interface PrompterOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WriteStream;
-  /** Ends it as Ctrl-C does. */
+  /** Closes the prompter like Ctrl-C. */
   readonly stop: AbortSignal;
 }
 
@@ -34,11 +31,11 @@ export class TerminalPrompter implements Disposable {
         done();
       },
     });
-    // Readline breaks a long line where the terminal does.
+    // Lets readline wrap long lines at the width of the terminal.
     Object.defineProperty(echo, 'columns', { get: () => output.columns });
     this.#interface = createInterface({ input, output: echo, terminal: true, historySize: 0 });
     this.#interface.on('line', (line) => {
-      // Somebody who pastes several answers at once is not asked again.
+      // Kept, since several lines may be pasted at once.
       this.#lines.push(line);
       this.#onLine?.();
     });
@@ -51,21 +48,20 @@ export class TerminalPrompter implements Disposable {
     if (stop.aborted) this.#interface.close();
   }
 
-  /** Writes a line that expects no answer. */
   writeLine(line: string): void {
     this.#output.write(`${line}\n`);
   }
 
-  /** The answer, without blanks around it. @throws ConversationEnded */
+  /** The input without surrounding blanks. @throws PrompterClosed */
   async ask(question: string): Promise<string> {
     return (await this.#readLine(question)).trim();
   }
 
-  /** The answer as it was typed, which nobody sees. @throws ConversationEnded */
+  /** The input without echo. @throws PrompterClosed */
   async askSecret(question: string): Promise<string> {
-    const answer = await this.#readLine(question, true);
+    const secret = await this.#readLine(question, true);
     this.#output.write('\n');
-    return answer;
+    return secret;
   }
 
   [Symbol.dispose](): void {

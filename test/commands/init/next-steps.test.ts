@@ -5,7 +5,7 @@ import type { InitPlan } from '../../../src/commands/init/interview.ts';
 import { paintNothing } from '../../../src/commands/terminal.ts';
 
 const PLAN: InitPlan = {
-  answers: new Map([['auth.url', 'https://login.example.com']]),
+  settings: new Map([['auth.url', 'https://login.example.com']]),
   secret: { kind: 'file' },
   output: 'sidecar.yaml',
   isForced: false,
@@ -30,10 +30,10 @@ test.each([
   const text = describeNextSteps({ ...PLAN, secret: { kind: 'environment' } }, 'bearer-sidecar', env, paintNothing);
   expect(text.includes("export SIDECAR_CLIENT_SECRET='…'")).toBe(isAsked);
 });
-test('a variable that will win over the file', () => {
+test('warns about a variable that overrides the file', () => {
   const env = { SIDECAR_AUTH_URL: 'x', SIDECAR_BASE_URL: 'not written' };
   expect(describeNextSteps(PLAN, 'bearer-sidecar', env, paintNothing).match(/^SIDECAR.*$/gm)).toEqual([
-    'SIDECAR_AUTH_URL is set here and wins over the file',
+    'SIDECAR_AUTH_URL is set here and overrides the file',
   ]);
 });
 test('a path with a blank and a quote is one word of a shell', () => {

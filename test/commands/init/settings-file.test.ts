@@ -1,13 +1,13 @@
-/** The file that init writes says what was answered, and loads; what does not fit is found before. */
+/** The file that init writes loads with the given settings; invalid settings are found before. */
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
-import { findAnswerFaults, optionNameFor } from '../../../src/commands/init/answers.ts';
-import type { AnsweredKey } from '../../../src/commands/init/answers.ts';
+import { findSettingProblems, optionNameFor } from '../../../src/commands/init/init-settings.ts';
+import type { InitSettingKey } from '../../../src/commands/init/init-settings.ts';
 import { renderSettings } from '../../../src/commands/init/settings-file.ts';
 import { loadConfig } from '../../../src/config/load/load.ts';
 import { scratchFile } from '../../config/base-env.ts';
 
-const ANSWERS: [AnsweredKey, string][] = [
+const SETTINGS_GIVEN: [InitSettingKey, string][] = [
   ['upstream.baseUrl', 'https://api.example.com/v1'],
   ['auth.url', 'https://login.example.com'],
   ['auth.tokenPath', '/oauth/token'],
@@ -18,26 +18,31 @@ const ANSWERS: [AnsweredKey, string][] = [
 ];
 const ELSEWHERE = { kind: 'environment' } as const;
 
-function load(answers: Iterable<[AnsweredKey, string]>) {
-  const file = scratchFile(renderSettings(new Map(answers), true), 'sidecar.yaml');
+function load(settings: Iterable<[InitSettingKey, string]>) {
+  const file = scratchFile(renderSettings(new Map(settings), true), 'sidecar.yaml');
   const loaded = loadConfig({ env: { SIDECAR_CLIENT_SECRET: 'sesame-of-init' }, file });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   return loaded;
 }
 
-test('what was answered is what loads, and nothing is warned of', () => {
-  const { effective, warnings } = load(ANSWERS);
-  for (const [key, text] of ANSWERS) expect(effective.get(key)?.value).toEqual(key === 'throttle.rate' ? 2.5 : text);
+test('the file loads with the given settings and without warnings', () => {
+  const { effective, warnings } = load(SETTINGS_GIVEN);
+  for (const [key, text] of SETTINGS_GIVEN)
+    expect(effective.get(key)?.value).toEqual(key === 'throttle.rate' ? 2.5 : text);
   expect(warnings).toEqual([]);
 });
 
-test('whatever the client is called and asks for, the file says the same', () => {
+test('any client id and audience survive the file', () => {
   const name = fc.string({ unit: 'grapheme', minLength: 1 });
   fc.assert(
     fc.property(name, name, (clientId, audience) => {
-      const answers = new Map([...ANSWERS, ['auth.clientId', clientId] as const, ['auth.audience', audience] as const]);
-      if (findAnswerFaults(answers, ELSEWHERE).length > 0) return;
-      const { effective } = load(answers);
+      const settings = new Map([
+        ...SETTINGS_GIVEN,
+        ['auth.clientId', clientId] as const,
+        ['auth.audience', audience] as const,
+      ]);
+      if (findSettingProblems(settings, ELSEWHERE).length > 0) return;
+      const { effective } = load(settings);
       expect(effective.get('auth.clientId')?.value).toBe(clientId);
       expect(effective.get('auth.audience')?.value).toBe(audience);
     }),
@@ -46,15 +51,15 @@ test('whatever the client is called and asks for, the file says the same', () =>
 });
 
 test('every setting has a comment, and those that are often changed stand there with their defaults', () => {
-  const yaml = renderSettings(new Map(ANSWERS), true);
+  const yaml = renderSettings(new Map(SETTINGS_GIVEN), true);
   for (const name of ['baseUrl', 'url', 'tokenPath', 'clientId', 'audience', 'scope', 'rate'])
     expect(yaml).toMatch(new RegExp(`^ {2}# .*\n {2}${name}: `, 'm'));
   expect(yaml).toContain('# listen:\n#   address: localhost:18080\n');
   expect(yaml).toContain('clientSecret: in the variable SIDECAR_CLIENT_SECRET');
-  expect(renderSettings(new Map(ANSWERS), false)).not.toContain('SIDECAR_CLIENT_SECRET');
+  expect(renderSettings(new Map(SETTINGS_GIVEN), false)).not.toContain('SIDECAR_CLIENT_SECRET');
 });
 
-describe('answers that will not do', () => {
+describe('invalid settings', () => {
   test.each([
     ['upstream.baseUrl', 'api.example.com', /expected an absolute https: URL/],
     ['upstream.baseUrl', 'http://api.example.com', /http: is accepted for loopback hosts only/],
@@ -64,21 +69,21 @@ describe('answers that will not do', () => {
     ['auth.clientSecretFile', '/nowhere/secret', /does not exist/],
   ] as const)('%s: %s', (key, text, expected) => {
     const secret = key === 'auth.clientSecretFile' ? ({ kind: 'file' } as const) : ELSEWHERE;
-    const faults = findAnswerFaults(new Map([...ANSWERS, [key, text] as const]), secret);
+    const faults = findSettingProblems(new Map([...SETTINGS_GIVEN, [key, text] as const]), secret);
     expect(faults).toEqual([expect.objectContaining({ key, message: expect.stringMatching(expected) as string })]);
     expect(optionNameFor(key)).toMatch(/^--/);
   });
-  test('those that are missing are told one by one', () => {
-    expect(findAnswerFaults(new Map(), ELSEWHERE).map(({ key }) => key)).toEqual([
+  test('reports each missing setting', () => {
+    expect(findSettingProblems(new Map(), ELSEWHERE).map(({ key }) => key)).toEqual([
       'upstream.baseUrl',
       'auth.url',
       'auth.clientId',
       'auth.audience',
     ]);
   });
-  test('a secret that cannot be one, and nothing of it is told', () => {
+  test('reports an invalid secret without quoting it', () => {
     const secret = 'sesame\u0000of-the-test';
-    const faults = findAnswerFaults(new Map(ANSWERS), { kind: 'new-file', path: 'x', secret });
+    const faults = findSettingProblems(new Map(SETTINGS_GIVEN), { kind: 'new-file', path: 'x', secret });
     expect(faults).toEqual([expect.objectContaining({ key: 'auth.clientSecret' })]);
     expect(JSON.stringify(faults)).not.toContain('sesame');
   });
