@@ -1,7 +1,7 @@
 /**
  * A simulated OAuth 2.0 authorization server on loopback: `POST /oauth/token` for the client credentials grant
- * (RFC 6749 §4.4), and `GET /.well-known/jwks.json` with the key of its tokens. It is strict where the real one is
- * described, and invents the rest: the real one's error texts and token contents are unknown.
+ * (RFC 6749 §4.4), and `GET /.well-known/jwks.json` with the key of its tokens. Error texts and token contents are invented, since
+ * those of the real server are unknown.
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
@@ -18,20 +18,20 @@ export interface AuthorizationServerOptions {
   readonly clientId: string;
   /** Any text; compared byte by byte in UTF-8. */
   readonly clientSecret: string;
-  /** Audiences that the client may ask for, the first one by default. At least one. */
+  /** Audiences that the client may request; the first is the default. At least one. */
   readonly audiences: readonly string[];
-  /** Scopes that the client may have. Default: every known scope. */
+  /** Scopes that the client may request. Default: every known scope. */
   readonly scopes?: readonly string[];
-  /** Life of a token; `expires_in` is its whole seconds. Default 3 600 000. */
+  /** Lifetime of a token; `expires_in` has whole seconds. Default 3 600 000. */
   readonly tokenLifetimeMs?: number;
-  /** Default: the process's clock. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
 }
 
 export interface AuthorizationServer extends LoopbackServer, TokenAuthority {
   /** The full token endpoint. */
   readonly tokenUrl: URL;
-  /** Tokens issued so far. */
+  /** The number of tokens issued so far. */
   tokensIssued(): number;
 }
 
@@ -82,7 +82,7 @@ async function handleTokenRequest(
   issuer: TokenIssuer,
   expiresInSeconds: number,
 ): Promise<SandboxResponse> {
-  // The service is described with this type and no charset, so a parameter is a fault worth showing before going live.
+  // The real service is described with this type and no charset: a parameter should fail here, not in production.
   if (request.headers['content-type']?.toLowerCase() !== FORM_TYPE)
     return errorResponse(400, 'invalid_request', `Content-Type is not exactly ${FORM_TYPE}.`);
   const body = await readBody(request, BODY_LIMIT_BYTES);
@@ -109,12 +109,12 @@ function errorResponse(
   status: number,
   error: OAuthError,
   description: string,
-  fields: OutgoingHttpHeaders = {},
+  headers: OutgoingHttpHeaders = {},
 ): SandboxResponse {
-  return tokenResponse(status, { error, error_description: description }, fields);
+  return tokenResponse(status, { error, error_description: description }, headers);
 }
 
 /** RFC 6749 §5.1 asks for `Pragma` next to `Cache-Control: no-store`. */
-function tokenResponse(status: number, value: object, fields: OutgoingHttpHeaders = {}): SandboxResponse {
-  return jsonResponse(status, value, { pragma: 'no-cache', ...fields });
+function tokenResponse(status: number, value: object, headers: OutgoingHttpHeaders = {}): SandboxResponse {
+  return jsonResponse(status, value, { pragma: 'no-cache', ...headers });
 }

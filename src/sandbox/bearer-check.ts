@@ -1,7 +1,4 @@
-/**
- * The simulated API's door: is there one bearer token, is it good, is it for this API, does its scope allow the call?
- * Its refusals are those of RFC 6750 §3.1.
- */
+/** Checks the bearer token of a call to the simulated API: validity, audience, scope. Refusals follow RFC 6750 §3.1. */
 import type { IncomingMessage } from 'node:http';
 import { problemResponse } from './loopback-server.ts';
 import type { SandboxResponse } from './loopback-server.ts';
@@ -19,22 +16,22 @@ const REASONS: Record<Extract<TokenVerification, { kind: 'invalid' }>['reason'] 
   audience: 'The access token is for another audience.',
 };
 
-/** Checks who calls. Whether the token's scopes allow the call is left to `refuseScope`. */
+/** Checks the token. `refuseScope` checks its scopes. */
 export function checkBearer(request: IncomingMessage, tokens: TokenAuthority, audience: string): BearerDecision {
-  const fields = request.headersDistinct.authorization ?? [];
-  if (fields.length > 1)
+  const authorization = request.headersDistinct.authorization ?? [];
+  if (authorization.length > 1)
     return createBearerRefusal(400, 'invalid_request', 'The request carries more than one access token.');
-  const [, token] = /^bearer +(\S+)$/i.exec(fields[0] ?? '') ?? [];
-  // A caller that brought no token learns the scheme, not an error code.
+  const [, token] = /^bearer +(\S+)$/i.exec(authorization[0] ?? '') ?? [];
+  // Without a token the challenge has the scheme only, no error code.
   if (token === undefined)
     return { kind: 'refused', reply: problemResponse(401, 'A bearer token is expected.', {}, formatChallenge('')) };
-  const verdict = tokens.verify(token);
-  if (verdict.kind === 'invalid') return createBearerRefusal(401, 'invalid_token', REASONS[verdict.reason]);
-  if (verdict.claims.aud !== audience) return createBearerRefusal(401, 'invalid_token', REASONS.audience);
-  return { kind: 'allowed', scopes: new Set(verdict.claims.scope.split(' ')) };
+  const verification = tokens.verify(token);
+  if (verification.kind === 'invalid') return createBearerRefusal(401, 'invalid_token', REASONS[verification.reason]);
+  if (verification.claims.aud !== audience) return createBearerRefusal(401, 'invalid_token', REASONS.audience);
+  return { kind: 'allowed', scopes: new Set(verification.claims.scope.split(' ')) };
 }
 
-/** The refusal when the token lacks the scope that the resource asks for. */
+/** The refusal when the token lacks the scope of the resource; undefined when it has it. */
 export function refuseScope(granted: ReadonlySet<string>, needed: string | undefined): SandboxResponse | undefined {
   if (needed === undefined || granted.has(needed)) return undefined;
   const detail = `The access token lacks the scope ${needed}.`;

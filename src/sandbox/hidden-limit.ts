@@ -1,11 +1,11 @@
 /**
- * The rate limit that the simulated API enforces without documenting it: a token bucket, and what an answer says of it.
- * Written apart from the sidecar's own throttle on purpose: a shared fault would hide itself.
+ * The undocumented rate limit of the simulated API: a token bucket, and the header fields about it. It shares no code with the
+ * sidecar's throttle on purpose: a common fault would not show.
  */
 import type { Clock } from '../platform/clock.ts';
 
 /**
- * What the answers say: nothing; `Retry-After` in seconds on a 429 (RFC 9110 §10.2.3); or, on every answer, either
+ * The fields in responses: none; `Retry-After` in seconds on a 429 (RFC 9110 §10.2.3); or, on every response, either
  * `X-RateLimit-*` with the reset in epoch seconds, or `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10).
  */
 type LimitHint = 'none' | 'retry-after' | 'x-ratelimit' | 'ratelimit';
@@ -13,18 +13,18 @@ type LimitHint = 'none' | 'retry-after' | 'x-ratelimit' | 'ratelimit';
 export interface HiddenLimitOptions {
   /** More than 0; decimals allowed. */
   readonly permitsPerSecond: number;
-  /** Permits saved up at most; at least 1. Hints count whole seconds, so they suit a burst of a second or more. */
+  /** Most permits saved up; at least 1. Hints have whole seconds, so they fit a burst of a second or more. */
   readonly burst: number;
   readonly hint: LimitHint;
 }
 
 export interface HiddenLimitDecision {
   readonly isAllowed: boolean;
-  /** The fields that the answer carries, as its style of hint has them. */
+  /** The hint fields of the response. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Sums of fractions may miss a whole permit by this much. */
+/** Tolerance for sums of fractions. */
 const ROUNDING = 1e-9;
 
 export class HiddenLimit {
@@ -46,12 +46,12 @@ export class HiddenLimit {
     const now = this.#clock.now();
     this.#permits = Math.min(burst, this.#permits + ((now - this.#updatedAt) / 1000) * permitsPerSecond);
     this.#updatedAt = now;
-    const allowed = this.#permits >= 1 - ROUNDING;
-    if (allowed) this.#permits = Math.max(0, this.#permits - 1);
-    return { isAllowed: allowed, headers: this.#hintHeaders(allowed) };
+    const isAllowed = this.#permits >= 1 - ROUNDING;
+    if (isAllowed) this.#permits = Math.max(0, this.#permits - 1);
+    return { isAllowed, headers: this.#hintHeaders(isAllowed) };
   }
 
-  #hintHeaders(allowed: boolean): Record<string, string> {
+  #hintHeaders(isAllowed: boolean): Record<string, string> {
     const { permitsPerSecond, burst, hint } = this.#options;
     const remaining = Math.floor(this.#permits + ROUNDING).toString();
     const fullInSeconds = (burst - this.#permits) / permitsPerSecond;
@@ -61,7 +61,7 @@ export class HiddenLimit {
       case 'none':
         return {};
       case 'retry-after':
-        return allowed ? {} : { 'retry-after': roundUpSeconds((1 - this.#permits) / permitsPerSecond).toString() };
+        return isAllowed ? {} : { 'retry-after': roundUpSeconds((1 - this.#permits) / permitsPerSecond).toString() };
       case 'x-ratelimit':
         return {
           'x-ratelimit-limit': quota,
@@ -77,7 +77,7 @@ export class HiddenLimit {
   }
 }
 
-/** Rounded up, so that a client that waits as told is not refused again; at least 1, since 0 says not to wait. */
+/** Rounded up, so that a client that waits that long is not refused again; at least 1, since 0 means no wait. */
 function roundUpSeconds(seconds: number): number {
   return Math.max(1, Math.ceil(seconds - ROUNDING));
 }

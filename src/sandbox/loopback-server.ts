@@ -1,7 +1,4 @@
-/**
- * A node:http server on a free loopback port that turns each request into a reply, which is a value. It bounds bodies,
- * counts answers by status and closes at once; what is asked and answered is left to the two simulated servers.
- */
+/** An HTTP server on a free loopback port for the simulated servers: a handler returns each response as a value. */
 import { once } from 'node:events';
 import { createServer, STATUS_CODES } from '../platform/http.ts';
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
@@ -9,45 +6,44 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** What is sent back. A text goes out with its length, anything else is streamed as it comes. */
+/** A response. A text body is sent with its length, any other body is streamed. */
 export interface SandboxResponse {
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body: string | AsyncIterable<string>;
 }
 
-/** Answers one request; `gone` is aborted when the response has ended or the client has left. */
+/** Handles one request; `gone` is aborted when the response has ended or the client has left. */
 export type SandboxRequestHandler = (request: IncomingMessage, gone: AbortSignal) => Promise<SandboxResponse>;
 
-/** A request body read to its end, or the news that it is longer than allowed. */
 export type BodyReadResult = { readonly kind: 'whole'; readonly bytes: Buffer } | { readonly kind: 'too-large' };
 
 export interface LoopbackServer {
   /** Origin of the server, `http://127.0.0.1:<port>/`. */
   readonly url: URL;
-  /** How many answers went out with this status. */
+  /** The number of responses with this status. */
   responseCount(status: number): number;
-  /** Ends the listener and cuts every connection; further calls wait for the same end. */
+  /** Closes the listener and all connections; further calls wait for the same end. */
   close(): Promise<void>;
 }
 
-/** Longer than the pools of usual clients keep a connection, so that they do not meet a closing one. */
+/** Longer than common client pools keep a connection, so that they never reuse a closing one. */
 const KEEP_ALIVE_MS = 75_000;
 
-/** How much of an oversized body is read and dropped, so that a client that reads only after sending sees the 413. */
+/** Bytes of an oversized body that are read and dropped, so that a client that reads after sending sees the 413. */
 const MAX_DROPPED_BYTES = 1024 * 1024;
 
 /**
- * Listens on 127.0.0.1, on a port that the system chooses.
+ * Listens on a free port of 127.0.0.1.
  * @throws the listen error of node:net
  */
-export async function serveOnLoopback(answer: SandboxRequestHandler): Promise<LoopbackServer> {
-  const answered = new Map<number, number>();
+export async function serveOnLoopback(handle: SandboxRequestHandler): Promise<LoopbackServer> {
+  const responseCounts = new Map<number, number>();
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     response.once('finish', () => {
-      answered.set(response.statusCode, (answered.get(response.statusCode) ?? 0) + 1);
+      responseCounts.set(response.statusCode, (responseCounts.get(response.statusCode) ?? 0) + 1);
     });
-    void handleRequest(answer, request, response);
+    void handleRequest(handle, request, response);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -55,13 +51,13 @@ export async function serveOnLoopback(answer: SandboxRequestHandler): Promise<Lo
   let closed: Promise<void> | undefined;
   return {
     url: new URL(`http://127.0.0.1:${port.toString()}/`),
-    responseCount: (status) => answered.get(status) ?? 0,
+    responseCount: (status) => responseCounts.get(status) ?? 0,
     close: () => (closed ??= closeImmediately(server)),
   };
 }
 
-/** A JSON answer that no cache keeps. */
-export function jsonResponse(status: number, value: object, fields: OutgoingHttpHeaders = {}): SandboxResponse {
+/** A JSON response with `Cache-Control: no-store`. */
+export function jsonResponse(status: number, value: object, headers: OutgoingHttpHeaders = {}): SandboxResponse {
   const body = JSON.stringify(value);
   return {
     status,
@@ -69,7 +65,7 @@ export function jsonResponse(status: number, value: object, fields: OutgoingHttp
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
       'cache-control': 'no-store',
-      ...fields,
+      ...headers,
     },
     body,
   };
@@ -86,7 +82,7 @@ export function problemResponse(
   return jsonResponse(status, problem, { 'content-type': 'application/problem+json', ...headers });
 }
 
-/** Reads up to `limitBytes`; past it nothing is kept, far past it the client is cut. Rejects when it breaks off. */
+/** Reads up to `limitBytes`. A longer body is dropped; a much longer one closes the connection. Rejects when the client breaks off. */
 export async function readBody(request: IncomingMessage, limitBytes: number): Promise<BodyReadResult> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -105,7 +101,7 @@ export function pathOf(request: IncomingMessage): string {
 }
 
 async function handleRequest(
-  answer: SandboxRequestHandler,
+  handle: SandboxRequestHandler,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -114,9 +110,9 @@ async function handleRequest(
     gone.abort();
   });
   try {
-    await sendResponse(response, await answer(request, gone.signal));
+    await sendResponse(response, await handle(request, gone.signal));
   } catch {
-    // The client broke off, or the simulation is at fault: a head that has gone out can only be cut.
+    // The client broke off, or the handler failed: after the head the response can only be cut.
     if (response.headersSent || response.destroyed) response.destroy();
     else await sendResponse(response, jsonResponse(500, { title: 'The sandbox failed', status: 500, simulated: true }));
   }

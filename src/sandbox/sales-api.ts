@@ -1,6 +1,6 @@
 /**
- * A simulated Sales API on loopback: limits the rate, checks the bearer and its scope, validates input, answers JSON.
- * Paths, payloads and error bodies are invented, for the real ones are unknown; every body says `"simulated": true`.
+ * A simulated Sales API on loopback: limits the rate, checks the bearer token and its scope, validates input, returns JSON.
+ * Paths, payloads and error bodies are invented, since the real ones are unknown; every body has `"simulated": true`.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
@@ -18,17 +18,17 @@ import { POLICIES_SCOPE, QUOTES_SCOPE } from './token-request.ts';
 import type { TokenAuthority } from './token-issuer.ts';
 
 export interface SalesApiOptions {
-  /** Who judges tokens, and revokes them. */
+  /** Verifies and revokes tokens. */
   readonly tokens: TokenAuthority;
-  /** The audience that a token must be for. */
+  /** The required audience of a token. */
   readonly audience: string;
   /** The hidden rate limit. Default: 5 permits per second, 5 saved up, `Retry-After` on a 429. */
   readonly limit?: HiddenLimitOptions;
-  /** All tokens are revoked again and again, this often. Default: never. */
+  /** Interval at which all tokens are revoked. Default: never. */
   readonly revokeEveryMs?: number;
-  /** Quotes and, separately, policies remembered. Default 1000. */
+  /** Most quotes and most policies that are kept. Default 1000. */
   readonly recordsMax?: number;
-  /** Default: the process's clock. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
 }
 
@@ -37,7 +37,7 @@ export interface SalesApi extends LoopbackServer {
   readonly baseUrl: URL;
 }
 
-/** The limit of a sandbox that was told none: tight enough to be met by a shell loop, wide enough for a first try. */
+/** The default limit: a shell loop reaches it, a first try does not. */
 export const DEFAULT_LIMIT: HiddenLimitOptions = { permitsPerSecond: 5, burst: 5, hint: 'retry-after' };
 
 const DEFAULT_RECORDS_MAX = 1000;
@@ -51,16 +51,16 @@ interface SalesApiContext {
 interface SalesApiCall {
   readonly request: IncomingMessage;
   readonly gone: AbortSignal;
-  /** The last segment of the path, where the route has one to name a record. */
+  /** The last path segment, for a route with a record id. */
   readonly id: string;
 }
 
 interface SalesApiRoute {
   readonly method: 'GET' | 'POST';
   readonly path: RegExp;
-  /** Undefined when every good token will do. */
+  /** Undefined: any valid token. */
   readonly scope: string | undefined;
-  readonly serve: (desk: SalesApiContext, call: SalesApiCall) => SandboxResponse | Promise<SandboxResponse>;
+  readonly serve: (context: SalesApiContext, call: SalesApiCall) => SandboxResponse | Promise<SandboxResponse>;
 }
 
 const ROUTES: readonly SalesApiRoute[] = [
@@ -76,13 +76,13 @@ const ROUTES: readonly SalesApiRoute[] = [
  */
 export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi> {
   const { tokens, audience, clock = systemClock, limit = DEFAULT_LIMIT, recordsMax = DEFAULT_RECORDS_MAX } = options;
-  const desk: SalesApiContext = { service: new SalesService(recordsMax), clock };
+  const context: SalesApiContext = { service: new SalesService(recordsMax), clock };
   const hiddenLimit = new HiddenLimit(clock, limit);
 
   const server = await serveOnLoopback(async (request, gone) => {
     const { isAllowed, headers } = hiddenLimit.take();
     const reply = isAllowed
-      ? await handleRequest(request, gone, desk, checkBearer(request, tokens, audience))
+      ? await handleRequest(request, gone, context, checkBearer(request, tokens, audience))
       : problemResponse(429, 'Too many calls.');
     return { ...reply, headers: { ...reply.headers, ...headers } };
   });
@@ -100,20 +100,20 @@ export async function startSalesApi(options: SalesApiOptions): Promise<SalesApi>
 async function handleRequest(
   request: IncomingMessage,
   gone: AbortSignal,
-  desk: SalesApiContext,
+  context: SalesApiContext,
   bearer: ReturnType<typeof checkBearer>,
 ): Promise<SandboxResponse> {
   if (bearer.kind === 'refused') return bearer.reply;
   const path = pathOf(request);
-  const there = ROUTES.filter((route) => route.path.test(path));
-  const route = there.find(({ method }) => method === request.method);
-  if (there.length === 0) return problemResponse(404, 'There is no such resource.');
+  const matches = ROUTES.filter((route) => route.path.test(path));
+  const route = matches.find(({ method }) => method === request.method);
+  if (matches.length === 0) return problemResponse(404, 'There is no such resource.');
   if (route === undefined) {
-    const allow = there.map(({ method }) => method).join(', ');
+    const allow = matches.map(({ method }) => method).join(', ');
     return problemResponse(405, `This resource takes ${allow} only.`, {}, { allow });
   }
   const id = route.path.exec(path)?.[1] ?? '';
-  return refuseScope(bearer.scopes, route.scope) ?? (await route.serve(desk, { request, gone, id }));
+  return refuseScope(bearer.scopes, route.scope) ?? (await route.serve(context, { request, gone, id }));
 }
 
 async function createQuote({ service }: SalesApiContext, { request }: SalesApiCall): Promise<SandboxResponse> {
@@ -132,7 +132,7 @@ async function createPolicy({ service }: SalesApiContext, { request }: SalesApiC
   if (checked.kind === 'faulty') return refuseInput(checked.faults);
   const decision = service.issuePolicy(checked.value);
   if (decision.kind === 'refused') return refuseInput([decision.fault]);
-  // Absolute, as many APIs send it: a client behind the sidecar must not be led around it.
+  // Absolute, as many APIs send it: the sidecar must rewrite it.
   const location = `http://${request.headers.host ?? ''}/v1/policies/${decision.policy.policyId}`;
   return jsonResponse(201, decision.policy, { location });
 }
@@ -143,8 +143,8 @@ function getPolicy({ service }: SalesApiContext, { id }: SalesApiCall): SandboxR
 }
 
 function streamEvents({ clock }: SalesApiContext, { gone }: SalesApiCall): SandboxResponse {
-  const fields = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
-  return { status: 200, headers: fields, body: streamSalesEvents(clock, gone) };
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
+  return { status: 200, headers, body: streamSalesEvents(clock, gone) };
 }
 
 type RequestInput =
@@ -167,7 +167,7 @@ function refuseInput(faults: readonly FieldFault[]): SandboxResponse {
   return problemResponse(422, `Fields are missing or wrong: ${names}.`, { errors: faults });
 }
 
-/** Returns what ends it. */
+/** Returns a function that stops it. */
 function startRevoking(intervalMs: number | undefined, clock: Clock, tokens: TokenAuthority): () => void {
   if (intervalMs === undefined) return () => undefined;
   let cancel = clock.after(intervalMs, revoke);

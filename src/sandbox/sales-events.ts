@@ -1,13 +1,11 @@
-/**
- * A short stream of server-sent events (WHATWG HTML, "Server-sent events"), to try streaming through the sidecar with.
- */
+/** A short stream of server-sent events (WHATWG HTML), to try streaming through the sidecar. */
 import { sleep } from '../platform/clock.ts';
 import type { Clock } from '../platform/clock.ts';
 
 const EVENTS = ['received', 'priced', 'ready'] as const;
 const INTERVAL_MS = 300;
 
-/** Three events, 300 ms apart, then the end; it ends early once `gone` is aborted. */
+/** Yields three events, 300 ms apart; ends early when `gone` is aborted. */
 export async function* streamSalesEvents(clock: Clock, gone: AbortSignal): AsyncGenerator<string> {
   for (const [index, status] of EVENTS.entries()) {
     if (index > 0) await sleep(clock, INTERVAL_MS, gone);

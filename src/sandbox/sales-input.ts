@@ -1,7 +1,4 @@
-/**
- * What the simulated API accepts: a JSON object, and in it the fields that an insurer would ask for. The real payloads
- * are unknown; these are invented, and validated because the real API validates too.
- */
+/** Validates the JSON bodies of the simulated API. The fields are invented, since the real payloads are unknown. */
 
 /** One field that is missing or wrong, by its path, such as `travellers[0].birthDate`. */
 export interface FieldFault {
@@ -13,7 +10,7 @@ export type CheckedInput<T> =
   { readonly kind: 'fine'; readonly value: T } | { readonly kind: 'faulty'; readonly faults: readonly FieldFault[] };
 
 export interface QuoteRequest {
-  /** Days insured, the first and the last included. */
+  /** Insured days, including the first and the last. */
   readonly days: number;
   readonly travellers: number;
 }
@@ -66,7 +63,7 @@ function toCheckedInput<T>(faults: readonly FieldFault[], value: T): CheckedInpu
   return faults.length === 0 ? { kind: 'fine', value } : { kind: 'faulty', faults };
 }
 
-/** Returns how many there are. */
+/** Returns the number of travellers. */
 function readTravellers(input: JsonObject, faults: FieldFault[]): number {
   const travellers: unknown = input.travellers;
   if (!Array.isArray(travellers) || travellers.length === 0 || travellers.length > TRAVELLERS_MAX) {
@@ -88,11 +85,11 @@ function readText(input: JsonObject, name: string, path: string, faults: FieldFa
   return '';
 }
 
-/** Epoch milliseconds of a real calendar day; NaN, which compares as neither before nor after, with a fault noted. */
+/** Epoch milliseconds of a calendar day; NaN, and a fault, for any other value. */
 function readDate(input: JsonObject, name: string, path: string, faults: FieldFault[]): number {
   const value = input[name];
   const at = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(`${value}T00:00:00Z`) : NaN;
-  // Some impossible days, such as 30 February, are read as a day of the next month.
+  // Date.parse reads some impossible days, such as 30 February, as a day of the next month.
   if (!Number.isNaN(at) && new Date(at).toISOString().slice(0, 10) === value) return at;
   faults.push({ field: path + name, message: 'must be a date, YYYY-MM-DD' });
   return NaN;

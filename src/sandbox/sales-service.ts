@@ -1,7 +1,4 @@
-/**
- * What the simulated insurer does once a call is allowed and its input is fine: prices quotes, issues policies,
- * remembers a bounded number of both. Everything in its answers is invented.
- */
+/** The simulated insurer: prices quotes, issues policies and keeps a bounded number of both. All data is invented. */
 import { randomUUID } from 'node:crypto';
 import type { FieldFault, PolicyRequest, QuoteRequest } from './sales-input.ts';
 
@@ -33,7 +30,7 @@ export class SalesService {
   readonly #quotes: BoundedRecords<Quote>;
   readonly #policies: BoundedRecords<Policy>;
 
-  /** @param recordsMax quotes and, separately, policies remembered; the oldest are forgotten first */
+  /** @param recordsMax most quotes and most policies that are kept; the oldest are dropped first */
   constructor(recordsMax: number) {
     this.#quotes = new BoundedRecords(recordsMax);
     this.#policies = new BoundedRecords(recordsMax);
@@ -51,9 +48,9 @@ export class SalesService {
     if (quote === undefined)
       return { kind: 'refused', fault: { field: 'quoteRequestId', message: 'must name a quote request made before' } };
     const { premium } = quote;
-    const findPolicy: Policy = { policyId: randomUUID(), quoteRequestId, status: 'issued', premium, simulated: true };
-    this.#policies.add(findPolicy.policyId, findPolicy);
-    return { kind: 'issued', policy: findPolicy };
+    const policy: Policy = { policyId: randomUUID(), quoteRequestId, status: 'issued', premium, simulated: true };
+    this.#policies.add(policy.policyId, policy);
+    return { kind: 'issued', policy };
   }
 
   policy(policyId: string): Policy | undefined {

@@ -1,7 +1,4 @@
-/**
- * The simulated partner as a whole: an authorization server and a Sales API in this process, with credentials made for
- * this start alone. Putting the sidecar in front of them, and printing, are left to others.
- */
+/** The simulated partner: an authorization server and a Sales API in this process, with a client created at start. */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -12,19 +9,19 @@ import { DEFAULT_LIMIT, startSalesApi } from './sales-api.ts';
 import { KNOWN_SCOPES } from './token-request.ts';
 
 export interface SandboxOptions {
-  /** The one client that the authorization server knows. Default: random. */
+  /** The client that the authorization server knows. Default: random. */
   readonly client?: { readonly id: string; readonly secret: string };
-  /** Life of a token. Default 3 600 000. */
+  /** Lifetime of a token. Default 3 600 000. */
   readonly tokenLifetimeMs?: number;
   /** The API's hidden rate limit. Default: 5 permits per second, 5 saved up, `Retry-After` on a 429. */
   readonly limit?: HiddenLimitOptions;
-  /** All tokens are revoked again and again, this often. Default: never. */
+  /** Interval at which all tokens are revoked. Default: never. */
   readonly revokeEveryMs?: number;
-  /** Default: the process's clock. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
 }
 
-/** What a sidecar needs to know to stand in front of it, and what a test may ask it to do. */
+/** A running sandbox. */
 export interface Sandbox {
   /** The authorization server's origin: `auth.url`. */
   readonly authUrl: URL;
@@ -36,24 +33,24 @@ export interface Sandbox {
   /** Never printed. */
   readonly clientSecret: string;
   readonly audience: string;
-  /** Every scope that the API asks for, separated by spaces. */
+  /** All scopes of the API, separated by spaces. */
   readonly scope: string;
-  /** Tokens issued so far. */
+  /** The number of tokens issued so far. */
   tokensIssued(): number;
-  /** Every token issued until now is refused from now on. */
+  /** Revokes every token issued so far. */
   revokeTokens(): void;
-  /** How many answers the API sent with this status. */
+  /** The number of API responses with this status. */
   apiResponseCount(status: number): number;
-  /** Ends both servers at once; further calls wait for the same end. */
+  /** Closes both servers; further calls wait for the same end. */
   close(): Promise<void>;
 }
 
-/** A name that can never be a real host (RFC 2606). */
+/** A name that is never a real host (RFC 2606). */
 const AUDIENCE = 'https://sales-api.sandbox.invalid/';
 
 /**
- * Starts both servers on loopback ports that the system chooses.
- * @throws the listen error of node:net; nothing is left running then
+ * Starts both servers on free loopback ports.
+ * @throws the listen error of node:net, after closing both
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { clock = systemClock, tokenLifetimeMs = 3_600_000, limit = DEFAULT_LIMIT } = options;

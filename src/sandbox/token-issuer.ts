@@ -1,12 +1,12 @@
 /**
- * Signs access tokens as JWTs (RFC 9068, ES256) with a key pair made at start, and tells whether one presented later is
- * still good. Audience and scope are left to the resource server. Nothing is kept per token, so memory does not grow.
+ * Issues access tokens as JWTs (RFC 9068, ES256) with a key pair created at start, and verifies them. The resource server checks
+ * audience and scope. Nothing is kept per token.
  */
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 
-/** What a token says (RFC 9068 §2.2). Instants are epoch seconds with fractions, as RFC 7519 §2 allows. */
+/** The claims of a token (RFC 9068 §2.2). Instants are epoch seconds with fractions, as RFC 7519 §2 allows. */
 interface TokenClaims {
   readonly iss: string;
   readonly sub: string;
@@ -22,14 +22,14 @@ export type TokenVerification =
   | { readonly kind: 'valid'; readonly claims: TokenClaims }
   | { readonly kind: 'invalid'; readonly reason: 'malformed' | 'signature' | 'expired' | 'revoked' };
 
-/** What the simulated API needs of the simulated authorization server: the stand-in for introspection. */
+/** What the simulated API needs of the authorization server, in place of token introspection. */
 export interface TokenAuthority {
   verify(token: string): TokenVerification;
-  /** Every token issued until now is refused from now on. */
+  /** Revokes every token issued so far. */
   revokeAll(): void;
 }
 
-/** The `iss` of every token: a name that can never be a real host (RFC 2606). */
+/** The `iss` of every token: a name that is never a real host (RFC 2606). */
 export const ISSUER = 'https://authorization.sandbox.invalid/';
 
 const KEY_ID = 'sandbox';
@@ -44,16 +44,16 @@ export class TokenIssuer implements TokenAuthority {
   #issued = 0;
   #revokedThrough = 0;
 
-  /** @param lifeMs from issue to expiry; the life is exact, not rounded to whole seconds */
-  constructor(clock: Clock, lifeMs: number) {
+  /** @param lifetimeMs from issue to expiry, not rounded to whole seconds */
+  constructor(clock: Clock, lifetimeMs: number) {
     this.#clock = clock;
-    this.#lifetimeMs = lifeMs;
+    this.#lifetimeMs = lifetimeMs;
     const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     this.#privateKey = pair.privateKey;
     this.#publicKey = pair.publicKey;
   }
 
-  /** How many tokens were issued. */
+  /** The number of tokens issued so far. */
   get issued(): number {
     return this.#issued;
   }
@@ -83,13 +83,13 @@ export class TokenIssuer implements TokenAuthority {
 
   verify(token: string): TokenVerification {
     const [header, payload, signature, ...rest] = token.split('.');
-    // The header is compared, not obeyed: no token chooses how it is verified (RFC 8725 §3.1).
+    // The header is compared only: a token must not choose its own verification (RFC 8725 §3.1).
     if (header !== HEADER || payload === undefined || signature === undefined || rest.length > 0)
       return { kind: 'invalid', reason: 'malformed' };
     const key = { key: this.#publicKey, dsaEncoding: 'ieee-p1363' } as const;
     if (!verify('sha256', Buffer.from(`${header}.${payload}`), key, Buffer.from(signature, 'base64url')))
       return { kind: 'invalid', reason: 'signature' };
-    // The signature has shown that `issue` wrote this.
+    // The valid signature shows that `issue` wrote this.
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as TokenClaims;
     if (Number(claims.jti) <= this.#revokedThrough) return { kind: 'invalid', reason: 'revoked' };
     if (this.#clock.wallNow() >= claims.exp * 1000) return { kind: 'invalid', reason: 'expired' };

@@ -1,7 +1,4 @@
-/**
- * Judges one token request of the client credentials grant (RFC 6749 §4.4): who asks, for what, is it theirs to have.
- * Reading the request and signing the token are left to others.
- */
+/** Evaluates a token request of the client credentials grant (RFC 6749 §4.4): client, grant type, audience, scope. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 
 /** The scope names that were seen at the real service, with `example` in the vendor's place. */
@@ -9,14 +6,14 @@ export const POLICIES_SCOPE = 'urn:example.partners.sales.individual.travel.poli
 export const QUOTES_SCOPE = 'urn:example.partners.sales.individual.travel.quotesrequests.write';
 export const KNOWN_SCOPES: readonly string[] = [POLICIES_SCOPE, QUOTES_SCOPE];
 
-/** The one client that the simulated authorization server knows, and what it may have. */
+/** The client that the simulated authorization server knows. */
 export interface RegisteredClient {
   /** Without a colon (RFC 7617 §2). */
   readonly id: string;
   readonly secret: string;
-  /** The first one is granted when the request names none. At least one. */
+  /** The first is granted when the request names none. At least one. */
   readonly audiences: readonly string[];
-  /** All of them are granted when the request names none. */
+  /** All are granted when the request names none. */
   readonly scopes: readonly string[];
 }
 
@@ -31,7 +28,6 @@ export type TokenDecision =
 type RefusedTokenDecision = Extract<TokenDecision, { kind: 'refused' }>;
 
 /**
- * Decides on one request.
  * @param authorization every Authorization field of the request, in order
  * @param form the decoded body; a parameter without a value counts as absent (RFC 6749 §3.2)
  */
@@ -65,7 +61,7 @@ function refuseClient(
   const given = readBasic(authorization);
   if (given === undefined)
     return refuse('invalid_client', 'Authorization is not Basic with BASE64(client_id:client_secret) in UTF-8.');
-  // Both are always compared, so that the time taken does not tell which one was wrong.
+  // Both are always compared, so that the time does not show which one is wrong.
   const sameId = isEqualInConstantTime(given.id, client.id);
   const sameSecret = isEqualInConstantTime(given.secret, client.secret);
   return sameId && sameSecret ? undefined : refuse('invalid_client', 'Unknown client or wrong secret.');
@@ -102,12 +98,12 @@ function readBasic(authorization: string): { readonly id: string; readonly secre
   const bytes = Buffer.from(encoded, 'base64');
   const text = bytes.toString('utf8');
   const colon = text.indexOf(':');
-  // Node decodes broken base64 too; a credential that only matches after a repair does not count.
+  // Node also decodes invalid base64, which is refused here.
   if (colon < 0 || bytes.toString('base64') !== encoded) return undefined;
   return { id: text.slice(0, colon), secret: text.slice(colon + 1) };
 }
 
-/** Digests have one length, so neither content nor length shows in the time taken. */
+/** Digests have the same length, so the time shows neither content nor length. */
 function isEqualInConstantTime(left: string, right: string): boolean {
   return timingSafeEqual(digest(left), digest(right));
 }
@@ -116,7 +112,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2), so it never echoes the client */
+/** @param description printable ASCII without quotes and backslashes (RFC 6749 §5.2), so it never quotes the request */
 function refuse(error: OAuthError, description: string): RefusedTokenDecision {
   return { kind: 'refused', error, description };
 }
