@@ -1,4 +1,4 @@
-/** What argv means, and what is said about one that means nothing. */
+/** Parsing of argv, and the messages for invalid arguments. */
 import { describe, expect, test } from 'vitest';
 import { parseArguments } from '../../src/commands/arguments.ts';
 import { COMMAND_NAMES } from '../../src/commands/command-table.ts';
@@ -56,7 +56,7 @@ describe('help and version', () => {
   });
 });
 
-describe('what makes no sense is told in one line, with what was probably meant', () => {
+describe('an invalid command line gives one line, with the name that was probably meant', () => {
   test.each([
     ['chekc', 'unknown command "chekc"; did you mean check?'],
     ['Sandbox', 'unknown command "Sandbox"; did you mean sandbox?'],

@@ -1,4 +1,4 @@
-/** What a person is told at the start. */
+/** The summary that run prints on a terminal. */
 import { expect, test } from 'vitest';
 import { describeStartup } from '../../src/commands/banner.ts';
 import { paintNothing } from '../../src/commands/terminal.ts';
@@ -13,7 +13,7 @@ function banner(env: Record<string, string>, file?: string, places = PLACES, col
   return describeStartup(loaded, '1.2.3', places, { paint: paintNothing, columns });
 }
 
-test('where to connect, who is called, as whom, how fast, where to look, how to end it', () => {
+test('shows addresses, upstream, credential, rate, status page and how to stop', () => {
   const text = banner({ ...BASE_ENV, SIDECAR_RATE: '2.5', SIDECAR_DRAIN_MS: '1500' });
   expect(text).toMatch(/^bearer-sidecar 1\.2\.3\n\n {2}proxy +http:\/\/localhost:18080 +/);
   expect(text).toMatch(/^ {2}upstream +https:\/\/api\.example\.com\/v1 +at most 2\.5 calls per second$/m);
@@ -23,7 +23,7 @@ test('where to connect, who is called, as whom, how fast, where to look, how to 
   for (const secret of [BASE_ENV.SIDECAR_CLIENT_ID, BASE_ENV.SIDECAR_CLIENT_SECRET]) expect(text).not.toContain(secret);
 });
 
-test('of a secret in a file the file is named, and auto is told in words', () => {
+test('names the file of a secret, and describes the rate auto', () => {
   const path = scratchFile('sesame-of-the-file\n');
   const text = banner({ ...BASE_ENV, SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path });
   expect(text).toContain(`secret from ${path}`);
@@ -31,7 +31,7 @@ test('of a secret in a file the file is named, and auto is told in words', () =>
   expect(text).not.toContain('sesame');
 });
 
-test('several routes and credentials, each on a line; many are counted', () => {
+test('shows routes and credentials on lines of their own, and counts the rest', () => {
   const routes = Array.from(
     { length: 11 },
     (_, at) => `{ name: r${String(at)}, pathPrefix: /r${String(at)}, credential: two }`,
@@ -45,14 +45,14 @@ test('several routes and credentials, each on a line; many are counted', () => {
   expect(text).toMatch(/^ {2}token two +https:/m);
 });
 
-test('a socket is named as it is, and a nasty path moves no cursor', () => {
+test('shows a socket path with control characters escaped', () => {
   const path = scratchFile('sesame\n', 'a\u001b[2Jb');
   const text = banner({ ...BASE_ENV }, undefined, { proxyUrl: `unix:${path}`, adminUrl: 'unix:/run/admin' });
   expect(text).toMatch(/^ {2}status +unix:\/run\/admin /m);
   expect(text).not.toContain('\u001b');
 });
 
-test('what is too wide for the screen goes on below, whole', () => {
+test('moves a text that is too wide to the next line', () => {
   const path = scratchFile('sesame-of-the-file\n', 'a-file-of-some-length');
   const env = { ...BASE_ENV, SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path };
   const text = banner(env, undefined, PLACES, 80);

@@ -1,4 +1,4 @@
-/** `bearer-sidecar config`: what it prints, what it hides, how it fails. */
+/** `bearer-sidecar config`: output, masking, errors. */
 import { rootCertificates } from 'node:tls';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -6,7 +6,7 @@ import { renderConfig } from '../../src/commands/config.ts';
 import { SETTINGS } from '../../src/config/schema/schema.ts';
 import { BASE_ENV, scratchFile } from '../config/base-env.ts';
 
-test('one line per setting, with its value and where that came from', () => {
+test('prints one line per setting, with value and origin', () => {
   const file = scratchFile('throttle:\n  burst: 3\n');
   const { exitCode, stdout, stderr } = renderConfig({ env: { ...BASE_ENV, SIDECAR_RATE: '2.5' }, file });
   expect([exitCode, stderr]).toEqual([0, '']);
@@ -43,7 +43,7 @@ test('the password of an audience is masked', () => {
   expect(stdout).toContain('audience: https://********@api.example.com/ #');
 });
 
-test('the authority file that the token endpoint inherits is pointed out', () => {
+test('marks the inherited auth.caFile', () => {
   const env = { ...BASE_ENV, SIDECAR_CA_FILE: scratchFile(rootCertificates[0] ?? '') };
   expect(renderConfig({ env }).stdout).toContain('  caFile: null # default, as upstream.caFile\n');
   expect(renderConfig({ env: BASE_ENV }).stdout).not.toContain('as upstream.caFile');
@@ -82,7 +82,7 @@ test.each([
     'listen:\n  requiredHeader:\n    name: null # default\n    value: null # default\n    valueFile: null # default\n',
   ],
   ['allowInsecureHttp', 'allowInsecureHttp: false # default\n'],
-])('of %s alone', (part, stdout) => {
+])('prints %s only', (part, stdout) => {
   expect(renderConfig({ env: BASE_ENV }, part)).toEqual({ exitCode: 0, stdout, stderr: '' });
 });
 
@@ -92,7 +92,7 @@ test.each([
   ['route', 'unknown key "route"; did you mean routes?'],
   ['throttle.', 'unknown key "throttle."; did you mean throttle?'],
   ['colour\n', String.raw`unknown key "colour\n"; bearer-sidecar config shows all of them`],
-])('of %j: %s', (part, message) => {
+])('refuses %j: %s', (part, message) => {
   expect(renderConfig({ env: BASE_ENV }, part)).toEqual({
     exitCode: 2,
     stdout: '',

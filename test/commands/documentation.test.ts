@@ -1,4 +1,4 @@
-/** Every command that docs/command-line.md and the help show is one that the program understands. */
+/** The program accepts every command in docs/command-line.md and in the help. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { COMMAND_NAMES, commandOf } from '../../src/commands/command-table.ts';
 const PAGE = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'command-line.md'), 'utf8');
 const BLOCKS = [...PAGE.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block);
 
-/** What a shell would hand over, of lines as simple as ours. */
+/** The arguments that a shell would pass, for simple lines. */
 function commandsIn(text: string): string[][] {
   const calls = text.replaceAll('\\\n', ' ').matchAll(/\bbearer-sidecar(?![-.\w])([^\n)>|&]*)/g);
   return [...calls].map(([, rest = '']) =>
@@ -27,7 +27,7 @@ test.each(COMMAND_NAMES.flatMap((name) => commandOf(name).examples.flatMap(comma
   },
 );
 
-test('the page shows every command that a person starts with', () => {
+test('the page shows every command for users', () => {
   const shown = new Set(BLOCKS.flatMap(commandsIn).map(([first = '']) => (first.startsWith('-') ? 'run' : first)));
   expect([...shown].sort()).toEqual(['check', 'completion', 'config', 'init', 'run', 'sandbox']);
 });

@@ -1,4 +1,4 @@
-/** `health` and `wait` before admin ports that hang, die or refuse: they end in time and say why. */
+/** `health` and `wait` with admin ports that hang, close or refuse: they end in time with the reason. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { RequestListener } from 'node:http';
@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { health, waitUntilReady } from '../../src/commands/health.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 
-/** Less than one answer is waited for at most, and far more than a moment. */
+/** Shorter than the response timeout. */
 const SOON_MS = 1900;
 
 let said = '';
@@ -18,8 +18,8 @@ beforeEach(() => {
   });
 });
 
-async function startAdmin(answer: RequestListener) {
-  const server = createServer(answer);
+async function startAdmin(handler: RequestListener) {
+  const server = createServer(handler);
   const { host } = new URL(await listenOnLoopback(server));
   onTestFinished(async () => {
     server.closeAllConnections();
@@ -29,7 +29,7 @@ async function startAdmin(answer: RequestListener) {
 }
 
 const never: RequestListener = () => undefined;
-const dies: RequestListener = (_, response) => {
+const closesConnection: RequestListener = (_, response) => {
   response.writeHead(200, { 'content-length': 100 });
   response.write('half', () => response.destroy());
 };
@@ -44,7 +44,7 @@ describe('wait', () => {
     expect(said).toBe('bearer-sidecar: not ready after 50ms: the admin port does not respond (timeout)\n');
   });
 
-  it('ends with the signal while it asks', async () => {
+  it('ends with the signal during a request', async () => {
     const { server, load } = await startAdmin(never);
     const stop = new AbortController();
     const waiting = waitUntilReady(load, '60s', stop.signal);
@@ -56,7 +56,7 @@ describe('wait', () => {
     expect(said).toMatch(/^bearer-sidecar: stopped before it was ready: /);
   });
 
-  it('ends with the signal between two asks', async () => {
+  it('ends with the signal between two requests', async () => {
     let asked = 0;
     const stop = new AbortController();
     const { load } = await startAdmin((_, response) => {
@@ -68,18 +68,18 @@ describe('wait', () => {
     expect(said).toMatch(/^bearer-sidecar: stopped before it was ready: /);
   });
 
-  it('goes on asking while it is not ready, and after an answer that was cut off', async () => {
-    const answers: RequestListener[] = [dies, (_, response) => void response.writeHead(503).end()];
+  it('polls until ready, also after a response that was cut', async () => {
+    const handlers: RequestListener[] = [closesConnection, (_, response) => void response.writeHead(503).end()];
     const { load } = await startAdmin((request, response) => {
-      const answer = answers.shift();
-      if (answer === undefined) response.end('ready');
-      else answer(request, response);
+      const handler = handlers.shift();
+      if (handler === undefined) response.end('ready');
+      else handler(request, response);
     });
     expect(await waitUntilReady(load, '60s', untold)).toBe(0);
-    expect([answers, said]).toEqual([[], '']);
+    expect([handlers, said]).toEqual([[], '']);
   });
 
-  it('asks once although there is no time', async () => {
+  it('sends one request with --max 0s', async () => {
     const { load } = await startAdmin((_, response) => void response.writeHead(503).end('no token yet'));
     expect(await waitUntilReady(load, '0s', untold)).toBe(1);
     expect(said).toMatch(/^bearer-sidecar: not ready after 0s: /);
@@ -88,12 +88,12 @@ describe('wait', () => {
 
 describe('health', () => {
   it('reports an admin port that closes the connection within its response', async () => {
-    const { load } = await startAdmin(dies);
+    const { load } = await startAdmin(closesConnection);
     expect(await health(load, 'ready')).toBe(1);
     expect(said).toMatch(/^bearer-sidecar: not ready: the admin port does not respond \(.+\)\n$/);
   });
 
-  it('is what the probe says', async () => {
+  it('returns the status of the probe', async () => {
     const { load } = await startAdmin((request, response) => {
       response.writeHead(request.url === '/livez' ? 200 : 503).end('waits for a token');
     });

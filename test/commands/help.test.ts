@@ -1,4 +1,4 @@
-/** The help fits the screens that people have, and tells of everything there is. */
+/** The help fits the screen and is complete. */
 import { describe, expect, test } from 'vitest';
 import { COMMAND_NAMES, commandOf, formatOption } from '../../src/commands/command-table.ts';
 import { describeCommand, describeProgram } from '../../src/commands/help.ts';
@@ -14,7 +14,7 @@ test('--help fits 80 by 24, with a line left for the prompt', () => {
   expect(lines.filter((line) => line.length > 79)).toEqual([]);
 });
 
-test('it names every command, and what run needs', () => {
+test('names every command and the required settings', () => {
   const text = describeProgram('1.2.3', paintNothing);
   for (const name of COMMAND_NAMES)
     expect(text).toMatch(new RegExp(`^  ${name} .*${commandOf(name).summary.slice(0, 10)}`, 'm'));
@@ -27,14 +27,14 @@ describe.each(COMMAND_NAMES)('help %s', (name) => {
   test('fits the screen', () => {
     expect(linesOf(text).filter((line) => line.length > 79)).toEqual([]);
   });
-  test('tells how it is used, its options and an example', () => {
+  test('shows usage, options and an example', () => {
     expect(text).toContain(`\nUsage: bearer-sidecar ${name}`);
     for (const option of commandOf(name).options) expect(text).toContain(`\n  ${formatOption(option)} `);
     expect(text).toMatch(/\nExamples\n {2}\S/);
   });
 });
 
-test('colours change nothing but colours', () => {
+test('colours do not change the text', () => {
   for (const text of [describeProgram('1.2.3', shout), describeCommand('init', shout)])
     expect(text).toMatch(/<heading>bearer-sidecar .*<name>--help/s);
   expect(describeProgram('1.2.3', shout).replaceAll(/<[a-z/]*>/g, '')).toBe(describeProgram('1.2.3', paintNothing));

@@ -1,4 +1,4 @@
-/** The log as people read it, and when it is written for them. */
+/** The readable log, and when it is used. */
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { paintNothing } from '../../src/commands/terminal.ts';
@@ -11,7 +11,7 @@ const shown = (fields: object, paint: Paint = paintNothing): string =>
   formatLine(JSON.stringify({ level: 'info', time: TIME, ...fields }), paint);
 
 describe('a line', () => {
-  test('has the time of the wall, the level, the message, and what else it says', () => {
+  test('has local time, level, message and the other fields', () => {
     const line = shown({
       level: 'warn',
       status: 429,
@@ -25,7 +25,7 @@ describe('a line', () => {
       `${two(at.getHours())}:${two(at.getMinutes())}:00.007 warn  the upstream limits the rate status=429 pauseMs=1000 stated=null`,
     );
   });
-  test('of a request begins as an access log does, without what is ordinary', () => {
+  test('of a request begins like an access log, without the usual values', () => {
     const request = { method: 'POST', path: '/quotes', route: 'default', code: 201, source: 'upstream' };
     const rest = { durationMs: 12.3, queuedMs: 0, attempts: 1, requestBytes: 9, responseBytes: 30, msg: 'request' };
     expect(shown({ ...request, ...rest }).slice('00:00:00.000 '.length)).toBe(
@@ -51,20 +51,20 @@ describe('a line', () => {
     [{ a: { b: null } }, 'a={"b":null}'],
     [{ a: '' }, 'a=""'],
     [{ a: true }, 'a=true'],
-  ])('quotes what would not be one word: %j', (fields, text) => {
+  ])('quotes values that are not one word: %j', (fields, text) => {
     expect(shown({ ...fields, msg: 'm' }).endsWith(` m ${text}`)).toBe(true);
   });
-  test('moves no cursor and starts no line, wherever the control stands', () => {
+  test('escapes control characters everywhere', () => {
     const nasty = '\u001b[2J\u0007\r\nforged\u202e\u2028\u009b1A';
     const line = shown({ level: nasty, [nasty]: nasty, list: [nasty], msg: nasty, method: nasty });
     const request = shown({ msg: 'request', method: nasty, path: nasty, code: nasty, durationMs: nasty, time: nasty });
     for (const text of [line, request, formatLine(`no JSON ${nasty}`, paintNothing)])
       expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
   });
-  test.each(['', 'plain words', '[1]', '"text"', '{"level":'])('that is no record passes as it is: %j', (line) => {
+  test.each(['', 'plain words', '[1]', '"text"', '{"level":'])('that is not a JSON object is unchanged: %j', (line) => {
     expect(formatLine(line, paintNothing)).toBe(line);
   });
-  test('colours the level and the status by how bad they are', () => {
+  test('colours level and status by severity', () => {
     const paint: Paint = (role, text) => `<${role}>${text}</>`;
     expect(shown({ level: 'error', msg: 'm' }, paint)).toContain('<bad>error</>');
     for (const [code, role] of [
@@ -83,14 +83,14 @@ test.each([
   ['auto', false, false],
   ['json', true, false],
   ['pretty', false, true],
-] as const)('%s, on a terminal: %s → for people: %s', (format, isTTY, expected) => {
+] as const)('%s, on a terminal: %s → readable: %s', (format, isTTY, expected) => {
   expect(isReadableFormat(format, { isTTY })).toBe(expected);
 });
 
 test.each([
   ['json', /^\{"level":"info","time":".*","a":1,"msg":"hello"\}\n$/],
   ['pretty', /^\d\d:\d\d:\d\d\.\d{3} info {2}hello a=1\n$/],
-] as const)('a log opened as %s writes so, and masks secrets in both', async (format, expected) => {
+] as const)('a log opened as %s writes that format and masks secrets', async (format, expected) => {
   const destination = new MemoryStream();
   const stream = Object.assign(new Writable(), { fd: -1 });
   const log = openLog(format, stream, { level: 'info', destination });

@@ -1,4 +1,4 @@
-/** The least environment that makes a valid configuration, and doors to try variations of it. */
+/** A minimal valid environment, and functions that load it with changes. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,10 +18,10 @@ export const BASE_ENV = {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A Config and, on the same level, what holds for its one route and its one credential. */
+/** A Config with the settings of its only route and credential at the top. */
 export type SimpleConfig = Config & Config['routes'][0] & Config['credentials'][number];
 
-/** The Config of the base environment with changes; fails when it is refused. */
+/** The Config of the base environment with changes. @throws Error when it is invalid */
 export function configOf(env: Env = {}, rest: Omit<LoadOptions, 'env'> = {}): SimpleConfig {
   const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, ...rest });
   if (!loaded.ok) throw new Error(`refused: ${formatProblems(loaded.problems)}`);
@@ -36,7 +36,7 @@ export function simple(config: Config): SimpleConfig {
   return Object.freeze({ ...config, ...config.routes[0], ...credential });
 }
 
-/** The problem lines of the base environment with changes, without the program's name; fails when it is accepted. */
+/** The problem lines of the base environment with changes, without the program's name. @throws Error when it is valid */
 export function problemsOf(env: Env = {}, rest: Omit<LoadOptions, 'env'> = {}): string[] {
   const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, ...rest });
   if (loaded.ok) throw new Error('accepted');
@@ -46,7 +46,7 @@ export function problemsOf(env: Env = {}, rest: Omit<LoadOptions, 'env'> = {}): 
     .map((line) => line.replace(/^bearer-sidecar: /, ''));
 }
 
-/** A directory of this test alone, gone when it ends. */
+/** A directory for this test, removed when it ends. */
 export function scratchDirectory(): string {
   const path = mkdtempSync(join(tmpdir(), 'sidecar-config-'));
   onTestFinished(() => {
@@ -55,7 +55,7 @@ export function scratchDirectory(): string {
   return path;
 }
 
-/** Writes a file of this test alone and gives its path. */
+/** Writes a file for this test and returns its path. */
 export function scratchFile(contents: string | Uint8Array, name = 'file'): string {
   const path = join(scratchDirectory(), name);
   writeFileSync(path, contents);

@@ -1,4 +1,4 @@
-/** What differs between two configurations, and which of it needs no restart. */
+/** The changes between two configurations, and which of them need a restart. */
 import { describe, expect, test } from 'vitest';
 import {
   findChanges,
@@ -35,12 +35,12 @@ function keysOf(before: string, after: string): string[] {
 }
 
 describe('the top level', () => {
-  test('nothing differs from itself, however it is written', () => {
+  test('reports no change for another spelling of the same settings', () => {
     expect(changes('throttle: { rate: 5, burst: 1 }', 'throttle:\n  rate: 5')).toEqual([]);
     expect(changes('listen: { allowedHosts: "a,b" }', 'listen: { allowedHosts: [a, b] }')).toEqual([]);
   });
 
-  test('says old, new and where the new one is from', () => {
+  test('reports the old value, the new value and its origin', () => {
     expect(changes('throttle: { rate: 5 }', 'throttle: { rate: 50 }\nqueue: { max: 7 }')).toEqual([
       { key: 'throttle.rate', isLive: true, words: 'throttle.rate: 5 → 50 (file)' },
       { key: 'queue.max', isLive: true, words: 'queue.max: 1000 → 7 (file)' },
@@ -51,18 +51,18 @@ describe('the top level', () => {
     ]);
   });
 
-  test('what the environment says stays, whatever becomes of the file', () => {
+  test('reports no change of a setting that the environment overrides', () => {
     expect(changes('throttle: { rate: 5 }', 'throttle: { rate: 50 }', { SIDECAR_RATE: '7' })).toEqual([]);
   });
 
-  test('of what needs a restart only the key is told: it may be a secret', () => {
+  test('reports only the key of a setting that needs a restart, since it may be a secret', () => {
     const one = 'auth: { extraHeaders: { x-key: the-first-of-the-keys } }';
     const found = changes(one, one.replace('first', 'second'));
     expect(found).toEqual([{ key: 'auth.extraHeaders', isLive: false, words: undefined }]);
   });
 });
 
-test('in a fleet the pace is agreed upon, and needs a restart', () => {
+test('in a fleet a change of the rate needs a restart', () => {
   const fleet = 'fleet: { redisUrl: redis://127.0.0.1:1 }\n';
   const found = changes(`${fleet}throttle: { rate: 5 }`, `${fleet}throttle: { rate: 6, burst: 2, maxStreams: 3 }`);
   expect(found.map(({ key, isLive: live }) => [key, live])).toEqual([
@@ -79,7 +79,7 @@ routes:
 `;
   const b = '  - { name: b, pathPrefix: /b, throttle: { rate: 5 } }\n';
 
-  test('of a route the settings that are live at the top level, and which requests take it', () => {
+  test('applies the live settings and the matching of a route', () => {
     const after = '  - { name: b, pathPrefix: /c, methods: GET, throttle: { rate: 9 }, queue: { max: 3 } }\n';
     expect(changes(top + b, top + after).map(({ words }) => words)).toEqual([
       'routes.b.pathPrefix: /b → /c (file)',
@@ -89,7 +89,7 @@ routes:
     ]);
   });
 
-  test('another order is no change', () => {
+  test('reports no change for another order of entries', () => {
     const first = top.replace('routes:\n', `routes:\n${b}`);
     expect(keysOf(top + b, first)).toEqual([]);
   });
@@ -101,14 +101,14 @@ routes:
     ['another API', top + b, top + b.replace('/b,', '/b, baseUrl: https://b.example.com,'), 'routes.b.baseUrl'],
     ['another credential', top, top.replace('/a, credential: other', '/a'), 'routes.a.credential'],
     ['another group', top + b, top + b.replace('rate: 5', 'rate: 5, group: b2'), 'routes.b.throttle.group'],
-    ['another secret', top, top.replace('s-of-the-other', 's-of-nobody'), 'credentials.other.clientSecret'],
+    ['another secret', top, top.replace('s-of-the-other', 's-of-another'), 'credentials.other.clientSecret'],
   ])('%s needs a restart', (_, before, after, key) => {
     const found = changes(before, after).filter(({ isLive: live }) => !live);
     expect(found[0]).toEqual({ key, isLive: false, words: undefined });
   });
 });
 
-/** Another valid value than the default of each setting that is live. */
+/** A valid value other than the default for each live setting. */
 const OTHERS: Partial<Record<SettingKey, string>> = {
   'upstream.requestTimeoutMs': '1',
   'upstream.bodyIdleTimeoutMs': '2',
@@ -129,8 +129,8 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
   'log.level': 'fatal',
 };
 
-describe('what is live', () => {
-  test('is this and nothing else', () => {
+describe('live settings', () => {
+  test('are exactly these', () => {
     expect([...SETTINGS.keys()].filter(isLiveSetting).toSorted()).toEqual(Object.keys(OTHERS).toSorted());
     expect((Object.keys(ROUTE_SETTINGS) as RouteKey[]).filter(isLiveRouteSetting)).toEqual([
       'pathPrefix',

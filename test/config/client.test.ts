@@ -1,4 +1,4 @@
-/** Settings of client authentication and of what a token is asked for. */
+/** Settings of client authentication and of the token request. */
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ function assertionEnv(key: string, more: Readonly<Record<string, string>> = {}):
 }
 
 describe('methods', () => {
-  test('client_secret_basic, raw, unless told otherwise', () => {
+  test('default: client_secret_basic, raw', () => {
     const secret = { kind: 'value', value: BASE_ENV.SIDECAR_CLIENT_SECRET };
     expect(configOf().auth.method).toEqual({ name: 'client_secret_basic', secret, encoding: 'raw' });
     expect(configOf({ SIDECAR_AUTH_BASIC_ENCODING: 'form' }).auth.method).toMatchObject({ encoding: 'form' });
@@ -73,7 +73,7 @@ describe('methods', () => {
     expect(configOf(env).auth).toMatchObject({ method: { name: 'tls_client_auth' }, clientCertificate: client });
   });
 
-  test('a certificate goes with every method, and to the upstream unless that has its own', () => {
+  test('a certificate is possible with every method, and used for the upstream by default', () => {
     const env = {
       SIDECAR_AUTH_TLS_CERTIFICATE_FILE: client.certificateFile,
       SIDECAR_AUTH_TLS_KEY_FILE: client.keyFile,
@@ -90,7 +90,7 @@ describe('methods', () => {
     expect(configOf().upstream.clientCertificate).toBeUndefined();
   });
 
-  test('a colon in the client id is for methods that do not join it to the secret', () => {
+  test('a colon in the client id is allowed for methods that do not join it to the secret', () => {
     const id = { SIDECAR_CLIENT_ID: 'https://client.example' };
     const idOf = { kind: 'value', value: 'https://client.example' };
     expect(problemsOf(id)).toEqual([expect.stringMatching(/^auth\.clientId .*must not hold a colon$/)]);
@@ -223,7 +223,7 @@ describe('files', () => {
     }
   });
 
-  test('of a certificate that is none make one problem', () => {
+  test('with an invalid certificate make one problem', () => {
     const env = {
       SIDECAR_AUTH_TLS_CERTIFICATE_FILE: scratchFile('nothing'),
       SIDECAR_AUTH_TLS_KEY_FILE: client.keyFile,
@@ -231,7 +231,7 @@ describe('files', () => {
     expect(problemsOf(env)).toEqual([expect.stringMatching(/^auth\.tlsCertificateFile .*holds no PEM certificate/)]);
   });
 
-  test('of keys that others may read are warned of', () => {
+  test('of keys that other users can read cause a warning', () => {
     const { certificateFile, keyFile } = certificates.issue('exposed');
     chmodSync(keyFile, 0o644);
     const files = { SIDECAR_AUTH_TLS_CERTIFICATE_FILE: certificateFile, SIDECAR_AUTH_TLS_KEY_FILE: keyFile };
@@ -257,7 +257,7 @@ describe('audiences and resources', () => {
     const { auth } = configOf({ SIDECAR_AUDIENCE: '' }, { file });
     expect([auth.audience, auth.resource]).toEqual([['a', 'b'], ['urn:r']]);
   });
-  test('a resource alone is enough to ask for', () => {
+  test('a resource alone is sufficient', () => {
     expect(configOf({ SIDECAR_AUDIENCE: '', SIDECAR_AUTH_RESOURCE: 'urn:r' }).auth.audience).toEqual([]);
   });
   test.each([
@@ -275,7 +275,7 @@ describe('audiences and resources', () => {
   });
 });
 
-describe('further fields of the token request', () => {
+describe('extra fields of the token request', () => {
   const VARIABLES = ['SIDECAR_AUTH_EXTRA_PARAMETERS', 'SIDECAR_AUTH_EXTRA_HEADERS'] as const;
 
   test('are an object in a variable, a section in a file', () => {
@@ -346,7 +346,7 @@ describe('further fields of the token request', () => {
   });
 });
 
-test('a preset puts everything aside that only suits the partner', () => {
+test('DEFAULT_CLIENT_SETTINGS resets every setting that only fits the partner', () => {
   const env = {
     SIDECAR_AUTH_ISSUER: 'https://login.example.com',
     ...assertionEnv('no key at all', { SIDECAR_AUTH_KEY_ID: 'k', SIDECAR_AUTH_ASSERTION_AUDIENCE: 'issuer' }),

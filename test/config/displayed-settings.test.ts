@@ -1,4 +1,4 @@
-/** Settings as they may be shown: everything is there, and no secret is. */
+/** The displayed settings are complete and contain no secret. */
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
@@ -25,7 +25,7 @@ async function list() {
 }
 
 describe('the list of settings', () => {
-  it('has every setting with its origin, then what credentials and routes say themselves', async () => {
+  it('has every setting with its origin, then the own settings of credentials and routes', async () => {
     const shown = new Map((await list()).map(({ key, ...rest }) => [key, rest]));
     expect(shown.get('upstream.baseUrl')).toMatchObject({ value: 'https://api.example/v1' });
     expect(shown.get('queue.max')).toEqual({ value: '7', origin: 'environment SIDECAR_QUEUE_MAX' });
@@ -36,7 +36,7 @@ describe('the list of settings', () => {
     expect(shown.get('credentials.write.clientSecret')?.value).toMatch(/^\*+$/);
   });
 
-  it('has no secret in it, wherever it stands', async () => {
+  it('contains no secret', async () => {
     expect(JSON.stringify(await list())).not.toMatch(/secret-value/);
   });
 });

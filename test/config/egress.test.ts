@@ -57,7 +57,7 @@ describe('the proxy', () => {
     ['p q', 'expected a proxy such as'],
     ['http://user:sesame%@p:1', 'expected a proxy such as'],
     ['http://user:sesame@', 'expected a proxy such as'],
-  ])('%s is refused wherever it stands, and no password is shown', (text, reason) => {
+  ])('refuses %s from any source without showing a password', (text, reason) => {
     for (const variable of ['SIDECAR_EGRESS_PROXY', 'HTTPS_PROXY', 'http_proxy']) {
       const [line, ...others] = problemsOf({ [variable]: text });
       expect(line).toContain(reason);
@@ -68,7 +68,7 @@ describe('the proxy', () => {
   });
 });
 
-describe('what is reached directly', () => {
+describe('destinations without a proxy', () => {
   test.each<[string, Env, string, readonly string[]]>([
     ['nothing', {}, '', []],
     ['set', { SIDECAR_EGRESS_NO_PROXY: 'a.test, .b.test,10.0.0.0/8' }, '', ['a.test', '.b.test', '10.0.0.0/8']],
@@ -80,7 +80,7 @@ describe('what is reached directly', () => {
     expect(egressOf(env, yaml)[2]).toEqual(entries);
   });
 
-  test('an entry that makes no sense is a problem of ours, and a warning of the environment', () => {
+  test('an invalid entry is a problem in a setting and a warning in NO_PROXY', () => {
     expect(problemsOf({ SIDECAR_EGRESS_NO_PROXY: 'a.test,10.*' })).toEqual([
       expect.stringMatching(/^egress\.noProxy .*entry "10\.\*": expected host/),
     ]);
@@ -90,7 +90,7 @@ describe('what is reached directly', () => {
   });
 });
 
-test('what applies is printed with its origin, without the password', () => {
+test('prints the proxy with its origin, without the password', () => {
   const ambient = renderConfig({
     env: { ...BASE_ENV, HTTPS_PROXY: 'http://user:sesame@p.test:3128', no_proxy: 'a.test' },
   });

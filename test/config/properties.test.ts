@@ -1,4 +1,4 @@
-/** Whatever environment and file hold, loading gives an answer; what was printed can be loaded again. */
+/** Loading any environment and file gives a Config or problems; a printed configuration can be loaded again. */
 import fc from 'fast-check';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { BASE_ENV, scratchDirectory } from './base-env.ts';
 
 const variables = [...SETTINGS.values()].map(({ env }) => env);
 
-/** Text near the formats' borders more often than pure noise is. */
+/** Texts near the limits of the formats. */
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.stringMatching(/^[a-z0-9.:/@#?%,*&![\]{}"' -]{0,30}$/),
@@ -83,7 +83,7 @@ test('any bytes and any tree in a file give a Config or one line per problem, ne
 const words = fc.stringMatching(/^[!#$%&'()*+,./:;<=>?@A-Z^_`a-z{|}~-]{1,20}$/);
 const ms = fc.integer({ min: 1000, max: 300_000 });
 
-/** Settings that are valid whatever their combination. */
+/** Settings that are valid in any combination. */
 const validSettings: fc.Arbitrary<Partial<Record<SettingKey, unknown>>> = fc.record(
   {
     'upstream.requestTimeoutMs': ms,

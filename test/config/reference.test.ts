@@ -1,4 +1,4 @@
-/** The schema against the contract's names, and the files in config/ against the schema. */
+/** The schema has the names of the contract, and the files in config/ agree with the schema. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { BASE_ENV, configOf, simple } from './base-env.ts';
 
 const pathOf = (relative: string): string => fileURLToPath(new URL(`../../${relative}`, import.meta.url));
 
-/** Names that users rely on; every other one follows from its key. */
+/** Variables that do not follow from their key. */
 const NAMED: Readonly<Record<string, string>> = {
   'upstream.baseUrl': 'SIDECAR_BASE_URL',
   'auth.clientId': 'SIDECAR_CLIENT_ID',
@@ -37,7 +37,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'shutdown.delayMs': 'SIDECAR_DRAIN_DELAY_MS',
 };
 
-test('every variable is the one that was promised, or follows from its key', () => {
+test('every variable is in the contract or follows from its key', () => {
   const derived = (key: string): string =>
     `SIDECAR_${key
       .replaceAll(/(?<=[a-z])(?=[A-Z]|\d)/g, '_')
@@ -56,7 +56,7 @@ test('every setting is documented in sentences', () => {
   for (const { doc } of SETTINGS.values()) expect(doc).toMatch(/^[A-Za-z].+\.$/);
 });
 
-test('default.yaml holds every setting and changes nothing', () => {
+test('default.yaml contains every setting with its default', () => {
   const file = pathOf('config/default.yaml');
   const loaded = loadConfig({ env: BASE_ENV, file });
   expect(loaded.ok && simple(loaded.config)).toEqual(configOf());
@@ -65,7 +65,7 @@ test('default.yaml holds every setting and changes nothing', () => {
   expect(fromFile).toHaveLength(withDefault.length);
 });
 
-test('example-routes.yaml lacks nothing but its secret files', () => {
+test('example-routes.yaml is valid except for its secret files', () => {
   const loaded = loadConfig({ env: {}, file: pathOf('config/example-routes.yaml') });
   expect(loaded.ok ? [] : loaded.problems.map(({ key }) => key)).toEqual([
     'auth.clientIdFile',
@@ -75,7 +75,7 @@ test('example-routes.yaml lacks nothing but its secret files', () => {
   ]);
 });
 
-test('example.yaml lacks nothing but its secret files', () => {
+test('example.yaml is valid except for its secret files', () => {
   const loaded = loadConfig({ env: {}, file: pathOf('config/example.yaml') });
   expect(loaded.ok ? [] : loaded.problems.map(({ key }) => key)).toEqual([
     'auth.clientIdFile',

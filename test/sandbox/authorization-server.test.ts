@@ -1,4 +1,4 @@
-/** The simulated token endpoint from outside: the request as the service is described, and the ways to err. */
+/** The simulated token endpoint over HTTP: valid requests and errors. */
 import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { AuthorizationServer } from '../../src/sandbox/authorization-server.ts';
@@ -36,7 +36,7 @@ describe('granting', () => {
     expect(server.responseCount(200)).toBe(1);
   });
 
-  test('expires_in and the life of the token follow the option', async () => {
+  test('expires_in and the lifetime of the token follow the option', async () => {
     const clock = new ManualClock();
     const server = await start({ clock, tokenLifetimeMs: 4000 });
     const { body } = await ask(server.tokenUrl, { body: FORM });
@@ -48,7 +48,7 @@ describe('granting', () => {
     expect(server.verify(token)).toEqual({ kind: 'invalid', reason: 'expired' });
   });
 
-  test('revocation takes the tokens issued before it, not those after', async () => {
+  test('revocation affects the tokens issued before it only', async () => {
     const server = await start();
     const first = await fetchToken(server);
     server.revokeAll();
@@ -57,7 +57,7 @@ describe('granting', () => {
     expect(server.verify(second).kind).toBe('valid');
   });
 
-  test('a token changed in any part, or of another server, is not valid', async () => {
+  test('refuses a changed token and one of another server', async () => {
     const [server, other] = [await start(), await start()];
     const token = await fetchToken(server);
     const [header = '', payload = '', signature = ''] = token.split('.');
@@ -93,16 +93,16 @@ describe('refusing', () => {
     ['a form far too large', { body: `${FORM}&pad=${'x'.repeat(1024 * 1024)}` }, 413, 'invalid_request'],
   ])('%s', async (_name, asked, status, error) => {
     const server = await start();
-    const answer = await ask(server.tokenUrl, asked);
-    expect(answer.status).toBe(status);
-    expect(answer.body.error).toBe(error);
+    const response = await ask(server.tokenUrl, asked);
+    expect(response.status).toBe(status);
+    expect(response.body.error).toBe(error);
     // RFC 6749 §5.2 bounds the characters of a description.
-    expect(answer.body.error_description).toMatch(/^[\x20-\x21\x23-\x5B\x5D-\x7E]+$/);
+    expect(response.body.error_description).toMatch(/^[\x20-\x21\x23-\x5B\x5D-\x7E]+$/);
     expect(server.tokensIssued()).toBe(0);
     expect(server.responseCount(status)).toBe(1);
   });
 
-  test('a scope that exists but is not for this client', async () => {
+  test('a known scope that is not for this client', async () => {
     const server = await start({ scopes: [QUOTES_SCOPE] });
     const refused = await ask(server.tokenUrl, { body: `${GRANT}&scope=${POLICIES_SCOPE}` });
     expect(refused.body.error).toBe('invalid_scope');
@@ -117,7 +117,7 @@ describe('refusing', () => {
 });
 
 describe('closing', () => {
-  test('calls at the same time end together, with a request half sent', async () => {
+  test('concurrent closes end together, with an incomplete request', async () => {
     const server = await start();
     const half = sendRaw(server.url, 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc');
     await Promise.all([server.close(), server.close(), server.close()]);

@@ -1,4 +1,4 @@
-/** The simulated API's door: which tokens open it, and what the others are told. */
+/** Which tokens the simulated API accepts, and how it refuses the others. */
 import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { POLICIES_SCOPE, QUOTES_SCOPE } from '../../src/sandbox/token-request.ts';
@@ -13,7 +13,7 @@ describe('the bearer', () => {
   test.each([
     ['none', ''],
     ['another scheme', 'Basic YTpi'],
-  ])('%s: 401 that names the scheme and no error', async (_name, authorization) => {
+  ])('%s: 401 with the scheme and no error', async (_name, authorization) => {
     const partner = await Partner.start();
     const response = await partner.get('/events', authorization);
     expect(response.status).toBe(401);
@@ -45,7 +45,7 @@ describe('the bearer', () => {
         return token;
       },
     ],
-  ])('%s: 401 invalid_token that says why', async (reason, tokenOf) => {
+  ])('%s: 401 invalid_token with the reason', async (reason, tokenOf) => {
     const partner = await Partner.start();
     const token = await tokenOf(partner);
     const response = await partner.get('/events', `Bearer ${token}`);
@@ -55,19 +55,19 @@ describe('the bearer', () => {
     expect(await response.text()).not.toContain(token);
   });
 
-  test('is asked for before anything is said about paths', async () => {
+  test('is checked before the path', async () => {
     const partner = await Partner.start();
     expect((await partner.get('/nothing', 'Bearer abc')).status).toBe(401);
     expect((await partner.get('/nothing')).status).toBe(404);
   });
 
-  test('two of them: 400 invalid_request', async () => {
+  test('twice: 400 invalid_request', async () => {
     const partner = await Partner.start();
     const field = `Authorization: Bearer ${partner.token()}\r\n`;
     const head = `GET /v1/events HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`;
-    const answer = await sendRaw(partner.api.url, `${head}${field}${field}\r\n`);
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
-    expect(answer).toContain('error="invalid_request"');
+    const response = await sendRaw(partner.api.url, `${head}${field}${field}\r\n`);
+    expect(response).toMatch(/^HTTP\/1\.1 400 /);
+    expect(response).toContain('error="invalid_request"');
   });
 
   test.each([
@@ -84,7 +84,7 @@ describe('the bearer', () => {
     expect(challenge).toContain(`scope="${needed}"`);
   });
 
-  test('revokeEveryMs revokes again and again, until the close', async () => {
+  test('revokeEveryMs revokes repeatedly until the close', async () => {
     const partner = await Partner.start({ revokeEveryMs: 1000 });
     const { clock, issuer: tokens } = partner;
     const first = partner.token();

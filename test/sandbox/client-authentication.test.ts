@@ -1,4 +1,4 @@
-/** Who the simulated token endpoint believes: HTTP Basic with the raw credentials in UTF-8, and nothing else. */
+/** The simulated token endpoint accepts HTTP Basic with raw UTF-8 credentials only. */
 import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { sendRaw } from './raw-request.ts';
@@ -7,17 +7,20 @@ import { FORM, ask, basic, closeStarted, start } from './token-client.ts';
 afterEach(closeStarted);
 
 describe('client authentication', () => {
-  test.each(['pä:ß%2B+/=', 'with:colons::', ' spaces ', '密码', ''])('takes the secret %j as it is', async (secret) => {
-    const server = await start({ clientSecret: secret });
-    const authorization = basic(`client:${secret}`);
-    const { status } = await ask(server.tokenUrl, { headers: { authorization }, body: `${FORM}&scope=unknown` });
-    // Authenticated: what is refused is the scope.
-    expect(status).toBe(400);
-    const granted = await ask(server.tokenUrl, { headers: { authorization }, body: FORM });
-    expect(granted.status).toBe(200);
-  });
+  test.each(['pä:ß%2B+/=', 'with:colons::', ' spaces ', '密码', ''])(
+    'accepts the secret %j unchanged',
+    async (secret) => {
+      const server = await start({ clientSecret: secret });
+      const authorization = basic(`client:${secret}`);
+      const { status } = await ask(server.tokenUrl, { headers: { authorization }, body: `${FORM}&scope=unknown` });
+      // Authenticated: what is refused is the scope.
+      expect(status).toBe(400);
+      const granted = await ask(server.tokenUrl, { headers: { authorization }, body: FORM });
+      expect(granted.status).toBe(200);
+    },
+  );
 
-  test('takes the scheme in any case', async () => {
+  test('accepts the scheme in any case', async () => {
     const server = await start();
     const authorization = basic('client:secret').replace('Basic', 'bASIC');
     const { status } = await ask(server.tokenUrl, {
@@ -39,12 +42,12 @@ describe('client authentication', () => {
     ['another scheme', 'Bearer abc'],
   ])('refuses %s', async (_name, authorization) => {
     const server = await start({ clientSecret: secret });
-    const answer = await ask(server.tokenUrl, { headers: { authorization }, body: FORM });
-    expect(answer.status).toBe(401);
-    expect(answer.body.error).toBe('invalid_client');
-    expect(answer.field('www-authenticate')).toMatch(/^Basic realm=/);
-    expect(answer.field('cache-control')).toBe('no-store');
-    expect(JSON.stringify(answer.body)).not.toContain(secret);
+    const response = await ask(server.tokenUrl, { headers: { authorization }, body: FORM });
+    expect(response.status).toBe(401);
+    expect(response.body.error).toBe('invalid_client');
+    expect(response.field('www-authenticate')).toMatch(/^Basic realm=/);
+    expect(response.field('cache-control')).toBe('no-store');
+    expect(JSON.stringify(response.body)).not.toContain(secret);
     expect(server.tokensIssued()).toBe(0);
   });
 
@@ -62,12 +65,12 @@ describe('client authentication', () => {
   test('refuses two Authorization fields', async () => {
     const server = await start();
     const field = `Authorization: ${basic('client:secret')}\r\n`;
-    const answer = await sendRaw(
+    const response = await sendRaw(
       server.url,
       `POST /oauth/token HTTP/1.1\r\nHost: x\r\n${field}${field}Content-Type: application/x-www-form-urlencoded\r\n` +
         `Content-Length: ${FORM.length.toString()}\r\nConnection: close\r\n\r\n${FORM}`,
     );
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
-    expect(answer).toContain('"invalid_request"');
+    expect(response).toMatch(/^HTTP\/1\.1 400 /);
+    expect(response).toContain('"invalid_request"');
   });
 });

@@ -1,4 +1,4 @@
-/** The hidden rate limit as a client of the simulated API meets it, in virtual time. */
+/** The hidden rate limit of the simulated API, in virtual time. */
 import { fetch } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { HiddenLimitOptions } from '../../src/sandbox/hidden-limit.ts';
@@ -16,14 +16,14 @@ afterEach(async () => {
   await api?.close();
 });
 
-interface Answer {
+interface CallResult {
   readonly status: number;
   readonly hints: Readonly<Record<string, string>>;
 }
 
 interface Limited {
   readonly clock: ManualClock;
-  readonly call: () => Promise<Answer>;
+  readonly call: () => Promise<CallResult>;
 }
 
 async function limited(limit: HiddenLimitOptions): Promise<Limited> {
@@ -43,16 +43,16 @@ async function limited(limit: HiddenLimitOptions): Promise<Limited> {
   };
 }
 
-async function callTimes(times: number, call: () => Promise<Answer>): Promise<Answer[]> {
-  const answers: Answer[] = [];
-  for (let n = 0; n < times; n++) answers.push(await call());
-  return answers;
+async function callTimes(times: number, call: () => Promise<CallResult>): Promise<CallResult[]> {
+  const results: CallResult[] = [];
+  for (let n = 0; n < times; n++) results.push(await call());
+  return results;
 }
 
-const statuses = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status);
+const statuses = (results: readonly CallResult[]): number[] => results.map(({ status }) => status);
 
 describe('the limit', () => {
-  test('lets the burst through, then one call per permit earned, and never saves more than the burst', async () => {
+  test('allows the burst, then one call per new permit, and never saves more than the burst', async () => {
     const { clock, call } = await limited({ permitsPerSecond: 2, burst: 3, hint: 'none' });
     expect(statuses(await callTimes(5, call))).toEqual([404, 404, 404, 429, 429]);
     await clock.advance(499);
@@ -63,7 +63,7 @@ describe('the limit', () => {
     expect(statuses(await callTimes(4, call))).toEqual([404, 404, 404, 429]);
   });
 
-  test('counts calls without a good token too', async () => {
+  test('also counts calls without a valid token', async () => {
     const { call } = await limited({ permitsPerSecond: 1, burst: 1, hint: 'none' });
     const { status } = await fetch(new URL('/v1/events', api?.url));
     expect(status).toBe(401);
@@ -80,7 +80,7 @@ describe('the limit', () => {
 });
 
 describe('the hint', () => {
-  test('none: nothing on any answer', async () => {
+  test('none: no field on any response', async () => {
     const { call } = await limited({ permitsPerSecond: 1, burst: 1, hint: 'none' });
     expect(await callTimes(2, call)).toEqual([
       { status: 404, hints: {} },
@@ -88,7 +88,7 @@ describe('the hint', () => {
     ]);
   });
 
-  test('retry-after: whole seconds on a 429 only, and enough', async () => {
+  test('retry-after: enough whole seconds, on a 429 only', async () => {
     const { clock, call } = await limited({ permitsPerSecond: 0.4, burst: 1, hint: 'retry-after' });
     expect(await callTimes(2, call)).toEqual([
       { status: 404, hints: {} },
@@ -100,7 +100,7 @@ describe('the hint', () => {
     expect((await call()).status).toBe(404);
   });
 
-  test('x-ratelimit: on every answer, the reset in epoch seconds', async () => {
+  test('x-ratelimit: on every response, the reset in epoch seconds', async () => {
     const { clock, call } = await limited({ permitsPerSecond: 2, burst: 2, hint: 'x-ratelimit' });
     const reset = (EPOCH_MS / 1000 + 1).toString();
     const fields = (remaining: string): Record<string, string> => ({
@@ -117,7 +117,7 @@ describe('the hint', () => {
     expect(statuses(await callTimes(3, call))).toEqual([404, 404, 429]);
   });
 
-  test('ratelimit: on every answer, as the draft has it', async () => {
+  test('ratelimit: on every response, as in the draft', async () => {
     const { call } = await limited({ permitsPerSecond: 0.5, burst: 2, hint: 'ratelimit' });
     const fields = (state: string): Record<string, string> => ({
       'ratelimit-policy': '"hidden";q=2;w=4',

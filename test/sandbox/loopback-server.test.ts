@@ -1,4 +1,4 @@
-/** What both simulated servers stand on: bounded bodies, faults that stay answers, failed streams that are cut. */
+/** The server of the sandbox: bounded bodies, errors, failed streams. */
 import { fetch } from 'undici';
 import { afterEach, expect, test } from 'vitest';
 import { jsonResponse, readBody, serveOnLoopback } from '../../src/sandbox/loopback-server.ts';
@@ -12,8 +12,8 @@ afterEach(async () => {
   await started?.close();
 });
 
-async function serve(answer: SandboxRequestHandler): Promise<LoopbackServer> {
-  started = await serveOnLoopback(answer);
+async function serve(handle: SandboxRequestHandler): Promise<LoopbackServer> {
+  started = await serveOnLoopback(handle);
   return started;
 }
 
@@ -29,21 +29,21 @@ test.each([
   [LIMIT_BYTES, 200],
   [LIMIT_BYTES + 1, 413],
   [1024 * 1024, 413],
-])('a body of %i bytes is answered with %i', async (bytes, status) => {
+])('a body of %i bytes gets %i', async (bytes, status) => {
   const server = await serve(sizeOfBody);
   const response = await fetch(server.url, { method: 'POST', body: Buffer.alloc(bytes) });
   expect(response.status).toBe(status);
   if (status === 200) expect(await response.json()).toEqual({ bytes });
 });
 
-test('a body without end is cut, and the server goes on', async () => {
+test('cuts an endless body and continues', async () => {
   const server = await serve(sizeOfBody);
   const head = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000000\r\n\r\n';
   await sendRaw(server.url, head + 'x'.repeat(8 * 1024 * 1024));
   expect((await fetch(server.url, { method: 'POST', body: 'fine' })).status).toBe(200);
 });
 
-test('a client that breaks off in its body harms nobody else', async () => {
+test('a client that breaks off affects no other', async () => {
   let failed = 0;
   const server = await serve(async (request, gone) => {
     gone.addEventListener('abort', () => (failed += 1));
@@ -62,7 +62,7 @@ test('a client that breaks off in its body harms nobody else', async () => {
   expect([server.responseCount(200), server.responseCount(500)]).toEqual([1, 0]);
 });
 
-test('a fault is a 500 without its reason, and the server goes on', async () => {
+test('an error is a 500 without the reason, and the server continues', async () => {
   const server = await serve(() => Promise.reject(new Error('inner reason')));
   const response = await fetch(server.url);
   expect(response.status).toBe(500);
@@ -71,7 +71,7 @@ test('a fault is a 500 without its reason, and the server goes on', async () => 
   expect(server.responseCount(500)).toBe(2);
 });
 
-test('a stream that fails is cut for the client, not ended', async () => {
+test('cuts a failed stream instead of ending it', async () => {
   async function* failing(): AsyncGenerator<string> {
     yield await Promise.resolve('first ');
     throw new Error('inner reason');

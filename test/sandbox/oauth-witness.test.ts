@@ -1,4 +1,4 @@
-/** A library that we did not write takes the simulated server's answer, and its token with the published key. */
+/** An independent OAuth library accepts the response of the simulated server, and its token with the published key. */
 import * as oauth from 'oauth4webapi';
 import { afterEach, expect, test } from 'vitest';
 import { KNOWN_SCOPES } from '../../src/sandbox/token-request.ts';
@@ -7,7 +7,7 @@ import { AUDIENCE, basic, closeStarted, start } from './token-client.ts';
 
 afterEach(closeStarted);
 
-test('an independent OAuth library accepts the answer and the token', async () => {
+test('an independent OAuth library accepts the response and the token', async () => {
   const server = await start();
   const as = {
     issuer: ISSUER,
@@ -33,10 +33,10 @@ test('an independent OAuth library accepts the answer and the token', async () =
     { audience: AUDIENCE },
     { [oauth.customFetch]: toLoopback },
   );
-  const answer = await oauth.processClientCredentialsResponse(as, client, response);
-  expect(answer).toMatchObject({ token_type: 'bearer', expires_in: 3600 });
+  const tokens = await oauth.processClientCredentialsResponse(as, client, response);
+  expect(tokens).toMatchObject({ token_type: 'bearer', expires_in: 3600 });
 
-  const call = new Request('http://127.0.0.1/', { headers: { authorization: `Bearer ${answer.access_token}` } });
+  const call = new Request('http://127.0.0.1/', { headers: { authorization: `Bearer ${tokens.access_token}` } });
   const claims = await oauth.validateJwtAccessToken(as, call, AUDIENCE, { [oauth.customFetch]: toLoopback });
   expect(claims).toMatchObject({ client_id: 'client', aud: AUDIENCE, scope: KNOWN_SCOPES.join(' ') });
 });

@@ -1,4 +1,4 @@
-/** The simulated API as its tests meet it: started in virtual time, called over HTTP. */
+/** Starts the simulated API in virtual time and calls it over HTTP. */
 import { fetch } from 'undici';
 import type { Response } from 'undici';
 import { startSalesApi } from '../../src/sandbox/sales-api.ts';
@@ -18,7 +18,7 @@ export async function closeStarted(): Promise<void> {
   await Promise.all(started.splice(0).map((api) => api.close()));
 }
 
-/** A simulated API in virtual time, the issuer of its tokens, and a client with a good token. */
+/** A simulated API in virtual time, the issuer of its tokens, and a client with a valid token. */
 export class Partner {
   readonly clock = new ManualClock();
   readonly issuer = new TokenIssuer(this.clock, 60_000);

@@ -1,7 +1,7 @@
-/** Requests written byte by byte, for what no HTTP client would send. */
+/** Sends raw bytes, for requests that no HTTP client would send. */
 import { connect } from 'node:net';
 
-/** Sends bytes as they are; resolves with all that came back when the connection has ended. */
+/** Sends bytes and resolves with all received bytes when the connection has ended. */
 export async function sendRaw(url: URL, text: string): Promise<string> {
   return new Promise((resolve) => {
     let received = '';

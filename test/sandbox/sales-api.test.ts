@@ -1,4 +1,4 @@
-/** The simulated Sales API from outside: what it takes, what it answers. */
+/** The simulated Sales API over HTTP. */
 import type { Response } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Partner, closeStarted } from './partner.ts';
@@ -18,7 +18,7 @@ async function jsonOf(response: Response): Promise<Record<string, unknown>> {
 }
 
 describe('selling', () => {
-  test('a quote, the policy for it, and the policy read back', async () => {
+  test('creates a quote and its policy, and returns the policy', async () => {
     const partner = await Partner.start();
     const quoted = await partner.post('/quotes-requests', QUOTE);
     const quote = await jsonOf(quoted);
@@ -43,13 +43,13 @@ describe('selling', () => {
     expect(partner.api.responseCount(201)).toBe(2);
   });
 
-  test('a charset on the JSON type and a query on the path are fine', async () => {
+  test('accepts a charset on the JSON type and a query on the path', async () => {
     const partner = await Partner.start();
     const type = { 'content-type': 'application/json; charset=utf-8' };
     expect((await partner.post('/quotes-requests?channel=web', QUOTE, type)).status).toBe(201);
   });
 
-  test('only so many quotes and policies are remembered, the newest', async () => {
+  test('keeps only the newest quotes and policies', async () => {
     const partner = await Partner.start({ recordsMax: 2 });
     const quotes: string[] = [];
     for (let n = 0; n < 3; n++)
@@ -59,7 +59,7 @@ describe('selling', () => {
     expect([await buy(quotes[0]), await buy(quotes[1]), await buy(quotes[2])]).toEqual([422, 201, 201]);
   });
 
-  test('an event stream of three events that ends', async () => {
+  test('sends three events and ends the stream', async () => {
     const partner = await Partner.start();
     const response = await partner.get('/events');
     expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -144,7 +144,7 @@ describe('input', () => {
 });
 
 describe('closing', () => {
-  test('calls at the same time end together and cut an open stream', async () => {
+  test('concurrent closes end together and cut an open stream', async () => {
     const partner = await Partner.start();
     const response = await partner.get('/events');
     const text = response.text();

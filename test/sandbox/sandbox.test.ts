@@ -1,4 +1,4 @@
-/** The sandbox as a whole: what a sidecar is given works against it, and what is printed can be pasted. */
+/** The sandbox: its settings work, and its printed command can be pasted. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { fetch } from 'undici';
@@ -36,14 +36,14 @@ function lineOf(proxyUrl: string, word: string): string {
   return lines.find((line) => line.startsWith(`${word} `))?.slice(word.length + 1) ?? '';
 }
 
-/** The words that a POSIX shell hands to curl. */
+/** The arguments that a POSIX shell passes to curl. */
 async function wordsOf(line: string): Promise<string[]> {
   const { stdout } = await run('/bin/sh', ['-c', `curl() { for word; do printf '%s\\0' "$word"; done; }; ${line}`]);
   return stdout.split('\0').slice(0, -1);
 }
 
-describe('what a sidecar is given', () => {
-  test('gets a token that the API takes, until it is revoked', async () => {
+describe('the settings for a sidecar', () => {
+  test('get a token that the API accepts until it is revoked', async () => {
     const headers = { authorization: `Bearer ${await fetchToken()}` };
     expect(sandbox.tokensIssued()).toBe(1);
     expect((await fetch(`${sandbox.apiUrl.href}/policies/none`, { headers })).status).toBe(404);
@@ -52,35 +52,35 @@ describe('what a sidecar is given', () => {
     expect(sandbox.apiResponseCount(401)).toBe(1);
   });
 
-  test('is different with every start', async () => {
+  test('differ at every start', async () => {
     const other = await startSandbox();
     await other.close();
     expect(other.clientId).not.toBe(sandbox.clientId);
     expect(other.clientSecret).not.toBe(sandbox.clientSecret);
   });
 
-  test('shows a client that form-encodes its credentials', () => {
+  test('detect a client that form-encodes its credentials', () => {
     expect(encodeURIComponent(sandbox.clientSecret)).not.toBe(sandbox.clientSecret);
     expect(sandbox.clientId).not.toContain(':');
   });
 
-  test('is on loopback, and gone after the close', async () => {
+  test('are on loopback, and unreachable after the close', async () => {
     expect(new Set([sandbox.tokenUrl.hostname, sandbox.apiUrl.hostname])).toEqual(new Set(['127.0.0.1']));
     await Promise.all([sandbox.close(), sandbox.close()]);
     await expect(fetch(sandbox.tokenUrl)).rejects.toThrow();
     await expect(fetch(sandbox.apiUrl)).rejects.toThrow();
   });
 
-  test('the default limit is met by a loop, and says when to come again', async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, async () => fetch(sandbox.apiUrl)));
-    const refused = answers.filter(({ status }) => status === 429);
+  test('the default limit refuses a loop, with Retry-After', async () => {
+    const responses = await Promise.all(Array.from({ length: 10 }, async () => fetch(sandbox.apiUrl)));
+    const refused = responses.filter(({ status }) => status === 429);
     expect(refused.length).toBeGreaterThan(0);
     expect(refused[0]?.headers.get('retry-after')).toBe('1');
   });
 });
 
-describe('what is printed', () => {
-  test('names every place, each on its line, says that it is a simulation, and holds no secret', () => {
+describe('the printed lines', () => {
+  test('name every address and contain no secret', () => {
     const lines = describeSandbox(sandbox, { proxyUrl: 'http://localhost:18080', adminUrl: 'http://localhost:19464' });
     expect(lines.slice(0, 4)).toEqual([
       'proxy http://localhost:18080',
@@ -95,7 +95,7 @@ describe('what is printed', () => {
     expect(lines.join('')).not.toContain('\n');
   });
 
-  test('the curl line, read by a shell, is a POST that the API answers with 201', async () => {
+  test('the curl command, read by a shell, is a POST that returns 201', async () => {
     const [include, header, field = '', data, body = '', url = '', ...rest] = await wordsOf(
       lineOf(sandbox.apiUrl.href, 'try'),
     );
@@ -107,7 +107,7 @@ describe('what is printed', () => {
     expect(await response.json()).toMatchObject({ premium: { currency: 'EUR' }, simulated: true });
   });
 
-  test('a unix socket is called through --unix-socket, whatever its name', async () => {
+  test('a unix socket with any name is called through --unix-socket', async () => {
     const words = await wordsOf(lineOf(`unix:/run/it's a socket.sock`, 'try'));
     expect(words.slice(0, 3)).toEqual(['-i', '--unix-socket', `/run/it's a socket.sock`]);
     expect(words.at(-1)).toBe('http://localhost/quotes-requests');

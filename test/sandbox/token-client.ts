@@ -1,4 +1,4 @@
-/** A client of the simulated authorization server that can be told to err. */
+/** A client of the simulated authorization server that can send faulty requests. */
 import { fetch } from 'undici';
 import { startAuthorizationServer } from '../../src/sandbox/authorization-server.ts';
 import type { AuthorizationServer, AuthorizationServerOptions } from '../../src/sandbox/authorization-server.ts';
@@ -6,7 +6,7 @@ import type { AuthorizationServer, AuthorizationServerOptions } from '../../src/
 export const AUDIENCE = 'https://api.example/';
 export const OTHER_AUDIENCE = 'https://other.example/';
 
-/** A form that is granted. */
+/** A valid form. */
 export const FORM = `grant_type=client_credentials&audience=${AUDIENCE}`;
 
 const started: AuthorizationServer[] = [];
@@ -19,7 +19,7 @@ export async function start(options: Partial<AuthorizationServerOptions> = {}): 
   return server;
 }
 
-/** Ends every server that `start` started. */
+/** Closes every server that `start` started. */
 export async function closeStarted(): Promise<void> {
   await Promise.all(started.splice(0).map((server) => server.close()));
 }
@@ -40,7 +40,7 @@ export function basic(credentials: string): string {
   return `Basic ${Buffer.from(credentials).toString('base64')}`;
 }
 
-/** A right request, but for what `asked` changes. */
+/** Sends a valid request with the given changes. */
 export async function ask(url: URL, { method = 'POST', headers = {}, body }: Asked = {}): Promise<TokenAnswer> {
   const form = { 'content-type': 'application/x-www-form-urlencoded' };
   const response = await fetch(url, {
@@ -48,11 +48,11 @@ export async function ask(url: URL, { method = 'POST', headers = {}, body }: Ask
     headers: { authorization: basic('client:secret'), ...form, ...headers },
     body: body ?? null,
   });
-  const answer = (await response.json()) as Record<string, unknown>;
-  return { status: response.status, field: (name) => response.headers.get(name), body: answer };
+  const parsed = (await response.json()) as Record<string, unknown>;
+  return { status: response.status, field: (name) => response.headers.get(name), body: parsed };
 }
 
-/** A token that was granted. */
+/** Requests a token. */
 export async function fetchToken(server: AuthorizationServer): Promise<string> {
   const { body } = await ask(server.tokenUrl, { body: FORM });
   return String(body.access_token);

@@ -1,4 +1,4 @@
-/** Files that init writes: whole, with their modes, over nothing that is there. */
+/** Files that init writes: complete, with their modes, without overwriting existing ones. */
 import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { scratchDirectory } from '../../config/base-env.ts';
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
-test('each with its mode, and nothing else', async () => {
+test('writes each file with its mode, and no other file', async () => {
   const folder = scratchDirectory();
   const [secret, yaml] = [join(folder, 's'), join(folder, 'y')];
   await writeAll(
@@ -22,20 +22,20 @@ test('each with its mode, and nothing else', async () => {
   expect(readdirSync(folder).sort()).toEqual(['s', 'y']);
 });
 
-test('one that has come in between stays as it is, and the others are gone again', async () => {
+test('keeps a file created meanwhile, and removes the others', async () => {
   const folder = scratchDirectory();
   const [secret, yaml] = [join(folder, 's'), join(folder, 'y')];
-  writeFileSync(yaml, 'of somebody else');
+  writeFileSync(yaml, 'of another user');
   const files = [
     { path: secret, text: 'sesame\n', mode: 0o600 },
     { path: yaml, text: 'a: 1\n', mode: 0o644 },
   ];
   await expect(writeAll(files, false)).rejects.toThrow(/y" cannot be written: it exists; nothing was written$/);
   expect(readdirSync(folder)).toEqual(['y']);
-  expect(readFileSync(yaml, 'utf8')).toBe('of somebody else');
+  expect(readFileSync(yaml, 'utf8')).toBe('of another user');
 });
 
-test('by force over what is there, which others could read and now cannot', async () => {
+test('by force replaces an existing file and its mode', async () => {
   const folder = scratchDirectory();
   const secret = join(folder, 's');
   writeFileSync(secret, 'old');
@@ -45,7 +45,7 @@ test('by force over what is there, which others could read and now cannot', asyn
   expect(readdirSync(folder)).toEqual(['s']);
 });
 
-test('by force, when the second cannot be written: the first is as it was', async () => {
+test('by force restores the first file when the second cannot be written', async () => {
   const folder = scratchDirectory();
   const [secret, yaml] = [join(folder, 's'), join(folder, 'y')];
   writeFileSync(secret, 'old', { mode: 0o640 });

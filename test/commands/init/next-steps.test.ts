@@ -1,4 +1,4 @@
-/** What to do when the files are there. */
+/** The text after init. */
 import { expect, test } from 'vitest';
 import { describeNextSteps } from '../../../src/commands/init/next-steps.ts';
 import type { InitPlan } from '../../../src/commands/init/interview.ts';
@@ -11,12 +11,12 @@ const PLAN: InitPlan = {
   isForced: false,
 };
 
-test('the files and the two commands', () => {
+test('names the files and the two commands', () => {
   expect(describeNextSteps(PLAN, 'npx bearer-sidecar', {}, paintNothing)).toBe(
     'Written: sidecar.yaml\n\nNext:\n  npx bearer-sidecar check --config sidecar.yaml\n  npx bearer-sidecar --config sidecar.yaml\n\n',
   );
 });
-test('the secret file is named, the secret is not', () => {
+test('names the secret file, not the secret', () => {
   const secret = { kind: 'new-file', path: 's.client-secret', secret: 'sesame' } as const;
   const text = describeNextSteps({ ...PLAN, secret }, 'bearer-sidecar', {}, paintNothing);
   expect(text).toContain('Written: s.client-secret (');
@@ -26,7 +26,7 @@ test.each([
   [{}, true],
   [{ SIDECAR_CLIENT_SECRET: '' }, true],
   [{ SIDECAR_CLIENT_SECRET: 'x' }, false],
-])('a secret that the environment is to bring: %j', (env, isAsked) => {
+])('a secret in the environment: %j', (env, isAsked) => {
   const text = describeNextSteps({ ...PLAN, secret: { kind: 'environment' } }, 'bearer-sidecar', env, paintNothing);
   expect(text.includes("export SIDECAR_CLIENT_SECRET='…'")).toBe(isAsked);
 });
@@ -36,7 +36,7 @@ test('warns about a variable that overrides the file', () => {
     'SIDECAR_AUTH_URL is set here and overrides the file',
   ]);
 });
-test('a path with a blank and a quote is one word of a shell', () => {
+test('quotes a path with a blank and a quote for the shell', () => {
   expect(describeNextSteps({ ...PLAN, output: "it's a.yaml" }, 'bearer-sidecar', {}, paintNothing)).toContain(
     String.raw`--config 'it'\''s a.yaml'`,
   );

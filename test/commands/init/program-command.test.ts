@@ -1,4 +1,4 @@
-/** What a person has to type to call the program again. */
+/** The command that runs the program again. */
 import { expect, test } from 'vitest';
 import { findProgramCommand } from '../../../src/commands/init/program-command.ts';
 

@@ -50,7 +50,7 @@ test('any client id and audience survive the file', () => {
   );
 });
 
-test('every setting has a comment, and those that are often changed stand there with their defaults', () => {
+test('comments every setting, and lists common settings with their defaults', () => {
   const yaml = renderSettings(new Map(SETTINGS_GIVEN), true);
   for (const name of ['baseUrl', 'url', 'tokenPath', 'clientId', 'audience', 'scope', 'rate'])
     expect(yaml).toMatch(new RegExp(`^ {2}# .*\n {2}${name}: `, 'm'));

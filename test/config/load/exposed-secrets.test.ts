@@ -51,7 +51,7 @@ describe('no warning', () => {
   });
 });
 
-describe('what is advised leaves the file readable for this process', () => {
+describe('the advice leaves the file readable for this process', () => {
   test('its own', () => {
     expect(adviseOnFileMode({ mode: 0o100644, uid: 1000, realPath: '/s' }, 1000)).toBe('chmod 600 it');
   });
@@ -75,10 +75,10 @@ describe('who can read a file', () => {
   ])('%s', (_, access, exposed) => {
     expect(isExposed(access, OWN)).toBe(exposed);
   });
-  test('root in a container can have the volume mounted for itself alone', () => {
+  test('root in a container may mount the volume for itself only', () => {
     expect(isExposed({ mode: 0o100644, uid: 0, realPath: KUBERNETES }, 0)).toBe(true);
   });
-  test('modes mean nothing where there are none', () => {
+  test('ignores modes on systems without them', () => {
     expect(isExposed({ mode: 0o100666, uid: 0, realPath: 'C:\\s' }, undefined)).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-/** Sources and their precedence, files that cannot be used, unknown names, presets, the result as a whole. */
+/** Precedence of sources, unusable files, unknown names, presets. */
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load/load.ts';
 import { BASE_ENV, configOf, problemsOf, scratchDirectory, scratchFile, simple } from '../base-env.ts';
@@ -23,7 +23,7 @@ describe('precedence', () => {
     expect(loaded.config.throttle).toMatchObject({ burst: 1, rate: 5 });
     expect(loaded.effective.get('throttle.burst')?.origin).toBe('default');
   });
-  test('a wrong value in the file does not matter when the environment replaces it', () => {
+  test('ignores an invalid value in the file that the environment overrides', () => {
     expect(load({ SIDECAR_BURST: '7' }, 'throttle: { burst: many }').config.throttle.burst).toBe(7);
   });
   test('the argument wins over SIDECAR_CONFIG', () => {
@@ -67,7 +67,7 @@ describe('files that cannot be used make one problem', () => {
     expect(lines[0]).toMatch(/^configuration file \(SIDECAR_CONFIG\): "\//);
     expect(lines[0]).not.toContain('sesame');
   });
-  test('one that is not there', () => {
+  test('a missing file', () => {
     expect(problemsOf({}, { file: '/nowhere/sidecar.yaml' })).toEqual([
       'configuration file: "/nowhere/sidecar.yaml": does not exist',
     ]);
@@ -112,7 +112,7 @@ describe('values of a file are typed', () => {
     expect(lines).toEqual([expect.stringMatching(expected)]);
     expect(lines[0]?.startsWith(key)).toBe(true);
   });
-  test('a secret without quotes that reads as a number is not shown', () => {
+  test('does not show a secret without quotes that YAML reads as a number', () => {
     const lines = problemsOf({ SIDECAR_CLIENT_SECRET: '' }, { file: scratchFile('auth: { clientSecret: 73195 }') });
     expect(lines).toEqual([expect.stringMatching(/^auth\.clientSecret .*write it in quotes$/)]);
     expect(lines[0]).not.toContain('73195');
@@ -137,13 +137,13 @@ describe('unknown names', () => {
     expect(problemsOf({}, { file })).toEqual([`${key}: unknown key in ${file}${hint}`]);
     expect({}).not.toHaveProperty('polluted');
   });
-  test('a dotted key is not a nested one', () => {
+  test('refuses a dotted key', () => {
     const file = scratchFile('listen: { address: "localhost:1" }\nlisten.address: localhost:2');
     expect(problemsOf({}, { file })).toEqual([
       `listen.address: unknown key in ${file}; expected sections with keys in them, not dots`,
     ]);
   });
-  test('a key cannot start a line of its own', () => {
+  test('escapes control characters in a key', () => {
     expect(problemsOf({}, { file: scratchFile('"a\\nbearer-sidecar: fine": 1') })).toHaveLength(1);
   });
   test('in the environment are warnings', () => {
@@ -184,7 +184,7 @@ describe('all problems at once', () => {
       'log.level',
     ]);
   });
-  test('nothing set at all: one line for each required setting', () => {
+  test('without settings: one line for each required setting', () => {
     const loaded = loadConfig({ env: {} });
     expect(loaded.ok).toBe(false);
     if (loaded.ok) return;
@@ -221,7 +221,7 @@ describe('a preset', () => {
     },
   } as const;
 
-  test('wins over file and environment, wrong ones too, and leaves the rest alone', () => {
+  test('overrides file and environment, also invalid values, and changes nothing else', () => {
     const env = { SIDECAR_BASE_URL: 'nonsense', SIDECAR_LISTEN: 'localhost:0', SIDECAR_RATE: '9' };
     const config = configOf(env, { preset, file: scratchFile('auth: { url: 12 }\nqueue: { max: 3 }') });
     expect(config.upstream.baseUrl.href).toBe('http://127.0.0.1:4000/');
@@ -233,13 +233,13 @@ describe('a preset', () => {
     const loaded = loadConfig({ env: {}, preset });
     expect(loaded.ok && loaded.effective.get('auth.audience')).toEqual({ value: null, origin: 'sandbox' });
   });
-  test('a credential of its own puts a credential file of the environment aside', () => {
+  test('a secret in the preset unsets a secret file of the environment', () => {
     const config = configOf({ SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: '/nowhere' }, { preset });
     expect(config.auth.method).toMatchObject({ secret: { kind: 'value', value: 'sandbox-secret' } });
   });
 });
 
-test('the Config is frozen all the way down', () => {
+test('the Config is deeply frozen', () => {
   const pending: unknown[] = [configOf({ SIDECAR_ALLOWED_ORIGINS: 'https://a' })];
   let objects = 0;
   for (let value = pending.pop(); value !== undefined; value = pending.pop()) {

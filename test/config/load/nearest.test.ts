@@ -1,4 +1,4 @@
-/** Which slip finds its name, and which stranger finds none. */
+/** Which misspellings find a name, and which do not. */
 import { expect, test } from 'vitest';
 import { findNearest } from '../../../src/config/load/nearest.ts';
 import { SETTINGS } from '../../../src/config/schema/schema.ts';
@@ -43,6 +43,6 @@ test.each([
   expect(findNearest(name, candidates)).toBeUndefined();
 });
 
-test('of several the nearest, and of equals the first', () => {
+test('chooses the nearest candidate, and the first of equals', () => {
   expect(findNearest('queue.maxi', ['queue.maximum', 'queue.max', 'queue.maxy'])).toBe('queue.max');
 });

@@ -1,4 +1,4 @@
-/** Several routes and credentials: what each takes from the top level, which of them fit together, and how mistakes are named. */
+/** Routes and credentials: inheritance from the top level, consistency, and problems. */
 import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { renderConfig } from '../../../src/commands/config.ts';
@@ -6,7 +6,7 @@ import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load/load.ts';
 import { BASE_ENV, problemsOf, scratchFile } from '../base-env.ts';
 
-/** Nothing at the top level but what a test says. */
+/** A top level with the settings of the test only. */
 const NOTHING = Object.fromEntries(Object.keys(BASE_ENV).map((name) => [name, '']));
 
 const QUOTES = '{ name: quotes, pathPrefix: /quotes, baseUrl: https://quotes.example.com, credential: quotes }';
@@ -29,7 +29,7 @@ function authOf(config: Config, name: string) {
 }
 
 describe('routes', () => {
-  test('without any the top level is the one route and the one credential', () => {
+  test('without entries the top level is the only route and credential', () => {
     const { routes, credentials } = load('');
     expect(routes).toMatchObject([
       { name: 'default', pathPrefix: '/', stripPrefix: false, credential: 'default', throttleGroup: 'default' },
@@ -38,7 +38,7 @@ describe('routes', () => {
     expect(credentials.map(({ name }) => name)).toEqual(['default']);
   });
 
-  test('take their own value, else the top-level one, from wherever that is', () => {
+  test('use their own value, else that of the top level', () => {
     const { routes } = load(
       `throttle: { rate: 5, burst: 3 }
 upstream: { connectTimeoutMs: 77 }
@@ -62,7 +62,7 @@ routes:
     });
   });
 
-  test('of their own need nothing at the top level, and ask for nothing with it', () => {
+  test('need no upstream and no credential at the top level', () => {
     const { routes, credentials } = load(`routes: [${QUOTES}]\ncredentials: { quotes: ${CREDENTIAL} }`, NOTHING);
     expect(routes.map(({ name }) => name)).toEqual(['quotes']);
     expect(credentials.map(({ name }) => name)).toEqual(['quotes']);
@@ -77,7 +77,7 @@ routes:
     expect(routes.map(({ throttleGroup }) => throttleGroup)).toEqual(['default', 'a', 'a', 'default', 'shared']);
   });
 
-  test('are left aside by a command that brings its own upstream', () => {
+  test('are ignored by a command with its own upstream', () => {
     const preset = { name: 'sandbox', values: { 'upstream.baseUrl': 'http://127.0.0.1:1' } } as const;
     const loaded = loadConfig({ env: BASE_ENV, file: scratchFile(`routes: [${QUOTES}]`), preset });
     expect(loaded.ok && loaded.config.routes.map(({ name }) => name)).toEqual(['default']);
@@ -90,7 +90,7 @@ describe('credentials', () => {
   test.each([
     ['by name', `credentials: { quotes: { scope: quotes.write } }`],
     ['as a list', `credentials: [{ name: quotes, scope: quotes.write }]`],
-  ])('%s take the client from the top level, and nothing of what it asks for', (_, credentials) => {
+  ])('%s inherit the client from the top level, but not its audience and scope', (_, credentials) => {
     const config = load(`${routes}\n${credentials}`);
     const auth = authOf(config, 'quotes');
     expect(auth).toMatchObject({ scope: 'quotes.write', audience: [], resource: [] });
@@ -106,7 +106,7 @@ describe('credentials', () => {
     ]);
   });
 
-  test('with a server of their own take no secret along', () => {
+  test('with their own server inherit no secret', () => {
     const top = 'auth: { extraHeaders: { x-api-key: key-of-the-top }, extraParameters: { tenant: t }, timeoutMs: 9 }';
     const missing = problems(`${top}\n${routes}\ncredentials: { quotes: { url: https://other.example.com } }`);
     expect(missing.map((line) => line.split(':')[0])).toEqual([
@@ -119,7 +119,7 @@ describe('credentials', () => {
     expect(authOf(config, 'default').extraHeaders).toEqual({ 'x-api-key': 'key-of-the-top' });
   });
 
-  test('that no route uses are remarked on, and never asked with', () => {
+  test('that no route uses cause a warning and are not used', () => {
     const loaded = loadConfig({ env: BASE_ENV, file: scratchFile(`credentials: { idle: { scope: a } }`) });
     expect(loaded).toMatchObject({
       ok: true,
@@ -128,7 +128,7 @@ describe('credentials', () => {
     expect(loaded.ok && loaded.config.credentials.map(({ name }) => name)).toEqual(['default']);
   });
 
-  test('warn of a secret that others can read', () => {
+  test('warn about a secret that other users can read', () => {
     const secret = scratchFile('sesame-of-quotes');
     chmodSync(secret, 0o644);
     const mine = scratchFile(
@@ -141,7 +141,7 @@ describe('credentials', () => {
     ]);
   });
 
-  test('keep their tokens in files of their own', () => {
+  test('need different cache files', () => {
     expect(
       problems(
         `auth: { cacheFile: /cache/t }\nroutes: [${QUOTES}]\ncredentials: { quotes: { scope: a, cacheFile: /cache/t } }`,
@@ -158,7 +158,7 @@ describe('a token for a second origin', () => {
   const warningsOf = (route: string) =>
     loadConfig({ env: BASE_ENV, file: scratchFile(`routes: [{ name: a, pathPrefix: /a, ${route} }]`) }).warnings;
 
-  test('is remarked on when nobody chose the credential', () => {
+  test('causes a warning when the route names no credential', () => {
     expect(warningsOf('baseUrl: https://a.example.com')).toEqual([
       'routes[0]: sends the token of the top-level auth to https://a.example.com as well; name its credential, default if that is meant',
     ]);
@@ -167,20 +167,20 @@ describe('a token for a second origin', () => {
     'baseUrl: https://a.example.com, credential: default',
     'baseUrl: https://api.example.com/v2',
     'websocket: true',
-  ])('is not with %s', (route) => {
+  ])('causes no warning with %s', (route) => {
     expect(warningsOf(route)).toEqual([]);
   });
 });
 
-describe('what is wrong', () => {
-  test('is told at once, each by its place', () => {
-    const told = problems(`routes:
+describe('a problem', () => {
+  test('is reported with all others, by its key', () => {
+    const found = problems(`routes:
   - { name: Quotes, pathPrefix: quotes/, baseUrl: ftp://x, methods: get }
   - { pathPrefix: /b, requestTimeoutMs: 5s, throttle: { rate: fast }, requestTimeoutM: 3, stripPrefix: yes }
   - nonsense
 credentials:
   write: { clientSecret: a, clientSecretFile: /nowhere/secret, scop: x }`);
-    const startsOf = told.map((line) => line.split(';')[0]);
+    const startsOf = found.map((line) => line.split(';')[0]);
     expect(startsOf).toEqual([
       'routes[2]: expected a section with keys in it',
       expect.stringMatching(/^routes\[0\]\.name: found "Quotes"/),
@@ -197,9 +197,9 @@ credentials:
       'credentials.write.clientSecret: set together with credentials.write.clientSecretFile',
       expect.stringContaining('credentials.write.clientSecretFile: the file "/nowhere/secret" does not exist'),
     ]);
-    expect(told[5]).toContain('did you mean routes[1].requestTimeoutMs?');
-    expect(told[10]).toContain('did you mean credentials.write.scope?');
-    expect(told.join()).not.toMatch(/SIDECAR_CLIENT_SECRET/);
+    expect(found[5]).toContain('did you mean routes[1].requestTimeoutMs?');
+    expect(found[10]).toContain('did you mean credentials.write.scope?');
+    expect(found.join()).not.toMatch(/SIDECAR_CLIENT_SECRET/);
   });
 
   test.each([
@@ -256,16 +256,16 @@ credentials:
       'routes[1].throttle.group: found "a"; the route a is in the group c itself: name that',
     ],
   ])('%s', (_, list, expected) => {
-    const told = problems(`routes: [${list}]`);
-    expect(told).toEqual([typeof expected === 'string' ? expected : expect.stringMatching(expected)]);
+    const found = problems(`routes: [${list}]`);
+    expect(found).toEqual([typeof expected === 'string' ? expected : expect.stringMatching(expected)]);
   });
 
-  test('at the top level is told there, once, however many take it', () => {
-    const told = problems(`queue: { max: many }\nroutes: [{ name: a, pathPrefix: /a }, { name: b, pathPrefix: /b }]`);
-    expect(told).toEqual([expect.stringMatching(/^queue\.max \(SIDECAR_QUEUE_MAX\): found "many"/)]);
+  test('of the top level is reported once, also when several routes inherit it', () => {
+    const found = problems(`queue: { max: many }\nroutes: [{ name: a, pathPrefix: /a }, { name: b, pathPrefix: /b }]`);
+    expect(found).toEqual([expect.stringMatching(/^queue\.max \(SIDECAR_QUEUE_MAX\): found "many"/)]);
   });
 
-  test('is a base URL that is nowhere, and a list that is none', () => {
+  test('is a missing base URL, or a list that is not one', () => {
     expect(problems('routes: [{ name: a, pathPrefix: /a }]', { SIDECAR_BASE_URL: '' })).toEqual([
       'routes[0].baseUrl: required here or as upstream.baseUrl; the base URL of its API',
     ]);
@@ -275,7 +275,7 @@ credentials:
 });
 
 describe('config', () => {
-  test('prints what each says itself, secrets masked, and takes it back', () => {
+  test('prints the own settings of each entry with masked secrets, and can be read back', () => {
     const file = scratchFile(`routes: [${QUOTES}]\ncredentials: { quotes: ${CREDENTIAL} }`);
     const { stdout, exitCode } = renderConfig({ env: BASE_ENV, file });
     expect(exitCode).toBe(0);

@@ -36,7 +36,7 @@ describe('http: URLs', () => {
     const env = { SIDECAR_BASE_URL: 'http://api.example.com', SIDECAR_ALLOW_INSECURE_HTTP: 'true' };
     expect(configOf(env).upstream.baseUrl.protocol).toBe('http:');
   });
-  test('a wrong allowInsecureHttp is the one problem', () => {
+  test('an invalid allowInsecureHttp is the only problem', () => {
     const env = { SIDECAR_BASE_URL: 'http://api.example.com', SIDECAR_ALLOW_INSECURE_HTTP: '1' };
     expect(problemsOf(env)).toEqual([expect.stringMatching(/^allowInsecureHttp /)]);
   });
@@ -93,7 +93,7 @@ describe('the required field', () => {
       { [`${HEADER}_NAME`]: 'X-Key', [`${HEADER}_VALUE`]: 'sesame', [`${HEADER}_VALUE_FILE`]: import.meta.filename },
       'expected one',
     ],
-  ])('half given: %j', (env, reason) => {
+  ])('incomplete: %j', (env, reason) => {
     const [line] = problemsOf(env);
     expect(line).toMatch(/^listen\.requiredHeader\.name \(/);
     expect(line).toContain(reason);
@@ -106,7 +106,7 @@ describe('the required field', () => {
   });
 });
 
-test('a drain delay longer than the drain is refused, one as long is not', () => {
+test('refuses a drain delay longer than the drain', () => {
   expect(problemsOf({ SIDECAR_DRAIN_DELAY_MS: '101', SIDECAR_DRAIN_MS: '100' })).toEqual([
     'shutdown.delayMs (SIDECAR_DRAIN_DELAY_MS): found 101; expected at most shutdown.drainMs (SIDECAR_DRAIN_MS), 100, of which it is a part',
   ]);
@@ -127,7 +127,7 @@ describe('throttle.maxRate', () => {
   });
 });
 
-test('the throttle is for one replica, and forgets, unless told otherwise', () => {
+test('default: the throttle has one replica and no state file', () => {
   expect(configOf().throttle).toMatchObject({ share: 1, maxRate: undefined, stateFile: undefined });
   const env = { SIDECAR_THROTTLE_SHARE: '4', SIDECAR_THROTTLE_STATE_FILE: '/state/learned.json' };
   expect(configOf(env).throttle).toMatchObject({ share: 4, stateFile: '/state/learned.json' });
@@ -148,7 +148,7 @@ describe('throttle.share with a fleet', () => {
   });
 });
 
-test('proxy and admin cannot share an address, unless the port is to be found', () => {
+test('proxy and admin cannot share an address, except with port 0', () => {
   expect(problemsOf({ SIDECAR_LISTEN: 'localhost:9000', SIDECAR_ADMIN_LISTEN: 'localhost:9000' })).toEqual([
     expect.stringMatching(/^admin\.address .*must differ from listen\.address/),
   ]);
@@ -196,7 +196,7 @@ describe('credential files', () => {
     const lines = problemsOf({ SIDECAR_CLIENT_ID: '', SIDECAR_CLIENT_ID_FILE: scratchFile('id:sesame') });
     expect(lines).toEqual([expect.stringMatching(/^auth\.clientIdFile .*must not hold a colon$/)]);
   });
-  test('one that is missing, a directory, or a device', () => {
+  test('a missing file, a directory and a device are refused', () => {
     const reasons = ['/nowhere/secret', scratchDirectory(), '/dev/null'].map(
       (path) => problemsOf({ SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path })[0],
     );
@@ -204,7 +204,7 @@ describe('credential files', () => {
     expect(reasons[1]).toMatch(/is not a regular file$/);
     expect(reasons[2]).toMatch(/is not a regular file$/);
   });
-  test('one that cannot be reached', () => {
+  test('an unreadable file is refused', () => {
     const path = join(scratchDirectory(), 'loop');
     symlinkSync(path, path);
     const [line] = problemsOf({ SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path });
@@ -213,7 +213,7 @@ describe('credential files', () => {
 });
 
 describe('certificate authorities', () => {
-  test('SIDECAR_CA_FILE is for both, SIDECAR_AUTH_CA_FILE for the token endpoint alone', () => {
+  test('SIDECAR_CA_FILE is for both, SIDECAR_AUTH_CA_FILE for the token endpoint only', () => {
     const [one, two] = [scratchFile(root), scratchFile(`# two\n${root}\n${root}`)];
     const shared = configOf({ SIDECAR_CA_FILE: one });
     expect([shared.upstream.caFile, shared.auth.caFile]).toEqual([one, one]);

@@ -73,6 +73,6 @@ describe('a file', () => {
   });
 });
 
-test('nothing is listed by default, which allows everything', () => {
+test('is empty by default, which allows everything', () => {
   expect(configOf().listen.allow).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Formats of scope, client id, client secret and the required header, tried through their variables. */
+/** Formats of scope, client id, client secret and the required header, through their variables. */
 import { describe, expect, test } from 'vitest';
 import { configOf, problemsOf, scratchFile } from '../../base-env.ts';
 

@@ -1,4 +1,4 @@
-/** Every format, tried through the environment variable of a setting that has it. */
+/** Every format, through the variable of a setting that has it. */
 import { describe, expect, test } from 'vitest';
 import { configOf, problemsOf } from '../../base-env.ts';
 
@@ -128,7 +128,7 @@ describe('addresses to listen on', () => {
 });
 
 describe('allowed hosts', () => {
-  test('names, addresses and ports, folded as they are compared', () => {
+  test('names, addresses and ports, normalized', () => {
     expect(
       configOf({ SIDECAR_ALLOWED_HOSTS: 'LocalHost, app_1:8080,[0:0::1],10.0.0.1:0' }).listen.allowedHosts,
     ).toEqual([
@@ -208,7 +208,7 @@ describe('URLs', () => {
     ['https://user:a@sesame@a b/', 'an absolute https: URL'],
     ['https://user@a/', 'without user information'],
     ['user:sesame@host', 'an absolute https: URL'],
-  ])('%j is refused, and no part that may be secret is shown', (text, reason) => {
+  ])('%j is refused without showing a secret', (text, reason) => {
     for (const variable of ['SIDECAR_BASE_URL', 'SIDECAR_AUTH_URL']) {
       const [line, ...others] = problemsOf({ [variable]: text });
       expect(line).toContain(reason);

@@ -1,4 +1,4 @@
-/** The settings of a fleet: which Redis URLs are taken, and what is shown of them. */
+/** The settings of a fleet: which Redis URLs are valid, and how they are shown. */
 import { chmodSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../../src/config/load/load.ts';
@@ -17,7 +17,7 @@ describe('a Redis URL', () => {
     'redis://[::1]:6379',
     'unix:///run/redis/redis.sock',
     'unix://user:sesame@/run/redis.sock?db=3',
-  ])('is taken: %s', (url) => {
+  ])('is valid: %s', (url) => {
     expect(configOf({ SIDECAR_REDIS_URL: url }).fleet).toEqual({
       redisUrl: { kind: 'value', value: url },
       caFile: undefined,
@@ -38,7 +38,7 @@ describe('a Redis URL', () => {
     ['redis://user:********@host', 'a mask'],
     ['unix://run/redis.sock', 'a path that is not absolute'],
     ['unix:///run/redis.sock?password=sesame', 'a query of another kind'],
-  ])('is refused, its password unseen: %s (%s)', (url) => {
+  ])('is refused without showing its password: %s (%s)', (url) => {
     const lines = problemsOf({ SIDECAR_REDIS_URL: url });
     expect(lines).toEqual([expect.stringMatching(/^fleet\.redisUrl \(SIDECAR_REDIS_URL\): /)]);
     expect(lines.join()).not.toContain('sesame');
@@ -49,7 +49,7 @@ describe('a Redis URL', () => {
     expect(renderConfig({ env }).stdout).toContain('redisUrl: rediss://********@host:6380/1');
   });
 
-  test('gives its password as it is sent', () => {
+  test('has a decoded password', () => {
     expect(redisPassword('redis://user:p%40ss%3Aword@host')).toBe('p@ss:word');
     expect(redisPassword('unix://:sesame@/run/redis.sock')).toBe('sesame');
     expect(['redis://host:6379', 'redis://user@host', 'redis://user:@host'].map(redisPassword)).toEqual([
@@ -59,21 +59,21 @@ describe('a Redis URL', () => {
     ]);
   });
 
-  test('sends its password in the clear over a network without TLS alone', () => {
+  test('is unencrypted only over a network without TLS', () => {
     expect(hasUnencryptedPassword('redis://:sesame@redis.example.com')).toBe(true);
     const others = ['rediss://:sesame@host', 'redis://:sesame@localhost', 'redis://host', 'unix://:sesame@/run/r.sock'];
     expect(others.filter(hasUnencryptedPassword)).toEqual([]);
   });
 });
 
-describe('its file', () => {
-  test('stands for it', () => {
+describe('the file of a Redis URL', () => {
+  test('replaces the URL', () => {
     const path = scratchFile('redis://:sesame@host\n');
     chmodSync(path, 0o600);
     expect(configOf({ SIDECAR_REDIS_URL_FILE: path }).fleet?.redisUrl).toEqual({ kind: 'file', path });
   });
 
-  test('that holds none is refused, its contents unseen', () => {
+  test('without a URL is refused without showing its contents', () => {
     const path = scratchFile('sesame');
     const lines = problemsOf({ SIDECAR_REDIS_URL_FILE: path });
     expect(lines).toEqual([
@@ -84,14 +84,14 @@ describe('its file', () => {
     expect(lines.join()).not.toContain('sesame');
   });
 
-  test('together with it is refused', () => {
+  test('together with the URL is refused', () => {
     const env = { SIDECAR_REDIS_URL: 'redis://host', SIDECAR_REDIS_URL_FILE: scratchFile('redis://host') };
     expect(problemsOf(env)).toEqual([
       'fleet.redisUrl (SIDECAR_REDIS_URL): set together with fleet.redisUrlFile (SIDECAR_REDIS_URL_FILE); expected only one of the two',
     ]);
   });
 
-  test('that others can read is warned of, and so is a configuration file with a password in it', () => {
+  test('that other users can read causes a warning, as does a configuration file with a password', () => {
     const warningsOf = (env: Readonly<Record<string, string>>, file?: string): readonly string[] =>
       loadConfig({ env: { ...BASE_ENV, ...env }, file }).warnings;
     const path = scratchFile('redis://:sesame@host');
@@ -108,7 +108,7 @@ describe('its file', () => {
   });
 });
 
-test('a prefix of keys and a time-out are bounded', () => {
+test('key prefix and timeout are bounded', () => {
   expect(configOf({ SIDECAR_REDIS_URL: 'redis://h', SIDECAR_FLEET_KEY_PREFIX: 'team_1.app:x' }).fleet?.keyPrefix).toBe(
     'team_1.app:x',
   );
@@ -118,6 +118,6 @@ test('a prefix of keys and a time-out are bounded', () => {
     expect(problemsOf({ SIDECAR_FLEET_TIMEOUT_MS: ms })).toEqual([expect.stringMatching(/^fleet\.timeoutMs /)]);
 });
 
-test('without a URL there is no fleet, whatever else is set', () => {
+test('without a URL there is no fleet, even with other fleet settings', () => {
   expect(configOf({ SIDECAR_FLEET_KEY_PREFIX: 'a' }).fleet).toBeUndefined();
 });
