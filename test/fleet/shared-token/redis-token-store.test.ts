@@ -79,8 +79,8 @@ describe.each([
 
   test('lets one ask, and the others wait', async () => {
     const { board } = await ready();
-    expect(await board.claim('n', CLAIM)).toEqual({ kind: 'yours', boardNow: expect.any(Number) as number });
-    expect(await board.claim('n', { ...CLAIM, owner: 'b' })).toEqual({ kind: 'taken', by: 'a' });
+    expect(await board.claim('n', CLAIM)).toEqual({ kind: 'yours', storeNow: expect.any(Number) as number });
+    expect(await board.claim('n', { ...CLAIM, owner: 'b' })).toEqual({ kind: 'taken', owner: 'a' });
     expect(await kindOf(board.claim('another name', { ...CLAIM, owner: 'b' }))).toBe('yours');
   });
 
@@ -98,7 +98,7 @@ describe.each([
   test('does not hand out the token that is to be replaced, and keeps it unless it was refused', async () => {
     const { board } = await ready();
     await publishToken(board, 'a');
-    const replacing = { ...CLAIM, owner: 'b', unwanted: 'mark a' };
+    const replacing = { ...CLAIM, owner: 'b', excludedMark: 'mark a' };
     expect(await kindOf(board.claim('n', replacing))).toBe('yours');
     expect(await kindOf(board.claim('n', { ...CLAIM, owner: 'c' }))).toBe('found');
     expect(await kindOf(board.claim('n', { ...replacing, isRefused: true }))).toBe('yours');
@@ -108,7 +108,7 @@ describe.each([
   test('takes off exactly the token that was refused', async () => {
     const { board } = await ready();
     await publishToken(board, 'a');
-    const late = { ...CLAIM, owner: 'b', unwanted: 'mark of an older one', isRefused: true };
+    const late = { ...CLAIM, owner: 'b', excludedMark: 'mark of an older one', isRefused: true };
     expect(await kindOf(board.claim('n', late))).toBe('found');
   });
 
@@ -197,7 +197,7 @@ describe.each([
     await board.claim('n', CLAIM);
     await board.publishFailure('n', 'a', 'sealed failure', 60_000);
     expect(await publishToken(board, 'a')).toBe(true);
-    const replacing = { ...CLAIM, owner: 'b', unwanted: 'mark a' };
+    const replacing = { ...CLAIM, owner: 'b', excludedMark: 'mark a' };
     expect(await kindOf(board.claim('n', replacing))).toBe('yours');
   });
 

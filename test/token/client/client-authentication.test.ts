@@ -71,7 +71,7 @@ describe('a secret', () => {
         ['client_id', 'client-1'],
         ['client_secret', SECRET],
       ],
-      withheld: [SECRET, 'p%C3%A4%3A%C3%9F%252B%2B%2F%3D+'],
+      valuesToRedact: [SECRET, 'p%C3%A4%3A%C3%9F%252B%2B%2F%3D+'],
     });
     expect(credential.keyMaterial).toBe(SECRET);
   });
@@ -202,7 +202,7 @@ describe('a certificate', () => {
     expect(await credential.authenticate(recipient)).toEqual({
       authorization: undefined,
       parameters: [['client_id', 'client-1']],
-      withheld: [],
+      valuesToRedact: [],
     });
     expect(credential.hasCertificate).toBe(true);
     expect(credential.keyMaterial).not.toBe('');

@@ -195,7 +195,7 @@ describe('a token that was asked for before', () => {
     await harness.clock.advance(100);
     expect(call.value).toMatchObject({ value: 'kept', scope: 'a' });
     expect(harness.source.state()).toMatchObject({
-      started: true,
+      hasHadToken: true,
       validForMs: HOUR_MS / 2 - 100,
       nextRequestInMs: 0.3 * HOUR_MS - 100,
     });
@@ -285,7 +285,7 @@ test('state tells what is held and what is planned', async () => {
   expect(harness.source.state()).toMatchObject({
     status: 'none',
     serial: 0,
-    started: false,
+    hasHadToken: false,
     nextRequestInMs: undefined,
   });
   harness.source.start();
@@ -303,6 +303,6 @@ test('state tells what is held and what is planned', async () => {
     circuit: 'closed',
     credentialFault: undefined,
     nextRequestInMs: 0.8 * HOUR_MS - 100,
-    started: true,
+    hasHadToken: true,
   });
 });
