@@ -67,6 +67,6 @@ function base64Variants(text: string): string[] {
   return [base64, base64.replaceAll('+', '-').replaceAll('/', '_')];
 }
 
-function formEncode(text: string): string {
+export function formEncode(text: string): string {
   return new URLSearchParams([['', text]]).toString().slice(1);
 }

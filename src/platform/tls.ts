@@ -104,7 +104,7 @@ function tryRead<T>(read: () => T): T | undefined {
 }
 
 /** TLS takes a text without certificates silently, and then trusts nobody. */
-function assertCertificate(pem: string, what: string): void {
+export function assertCertificate(pem: string, what: string): void {
   try {
     new X509Certificate(pem);
   } catch (cause) {

@@ -11,13 +11,13 @@ import { openRedisConnection } from '../fleet/redis/redis-connection.ts';
 import { createRedisQuotaStore } from '../fleet/shared-quota/redis-quota-store.ts';
 import type { RedisQuotaStore } from '../fleet/shared-quota/redis-quota-store.ts';
 import { createRedisTokenStore } from '../fleet/shared-token/redis-token-store.ts';
-import type { RedisTokenStore } from '../fleet/shared-token/redis-token-store.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { readSecret } from '../token/client/secret-file.ts';
+import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 
 export interface FleetParts {
   readonly client: RedisScriptClient;
-  readonly tokenStore: RedisTokenStore;
+  readonly tokenStore: SharedTokenStore;
   /** Tells this process from the other replicas. */
   readonly replicaId: string;
   /** Where the replicas share the quota of one throttle. */

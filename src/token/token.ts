@@ -1,19 +1,21 @@
 /**
- * The words that the token folder and its users share: what a token is, and what a source of them promises.
+ * The contract between the token folder and its callers: an access token, and a source of tokens.
+ * A token request passes source/ (when to request) → store/ (cache file, fleet) and client/ (which credential) → endpoint/ (HTTP).
  */
 
-/** An access token in memory (RFC 6749 §1.4). Never logged, never put in an error. */
+/** An access token in memory (RFC 6749 §1.4). Never logged, never part of an error. */
 export interface Token {
-  /** The bearer value, checked against RFC 6750 §2.1 `b64token`, so that it cannot break a field line. */
+  /** The bearer value, checked against RFC 6750 §2.1 `b64token`, so that it cannot break a header line. */
   readonly value: string;
-  /** Rises with every token obtained by this source: the order of tokens, and a name for one that is safe to log. */
+  /** Rises with every token of this source. Orders tokens, and identifies one safely in a log. */
   readonly serial: number;
-  /** Scope granted (RFC 6749 §5.1); undefined when absent or empty, which means unknown. */
+  /** Granted scope (RFC 6749 §5.1); undefined = unknown (absent or empty). */
   readonly scope: string | undefined;
-  /** When it was asked for, which is the earliest its life can have begun, and when its life ends; of the life clock. */
+  /** Start of the token request, the earliest start of the lifetime; on the suspend-aware clock. */
   readonly obtainedAt: number;
+  /** End of the lifetime, on the suspend-aware clock. */
   readonly expiresAt: number;
-  /** The same end on the wall clock as it stood then, epoch milliseconds: for showing, not for deciding. */
+  /** The same end by the wall clock, epoch milliseconds. For display only, never for a decision. */
   readonly expiresWallAt: number;
 }
 
@@ -21,73 +23,74 @@ export interface Token {
 export type UnauthorizedDecision =
   /** A newer token is held: send the request once more. */
   | { readonly kind: 'replay' }
-  /** No newer token is to be had now: the 401 goes to the client. */
+  /** No newer token can be obtained now: the 401 goes to the client. */
   | { readonly kind: 'pass-through' };
 
-/** `closed`: asked when needed. `open`: known to fail, probed now and then. `half-open`: such a probe is under way. */
+/** `closed`: requests are sent as needed. `open`: the endpoint fails and is probed at intervals. `half-open`: a probe is in flight. */
 export type CircuitPhase = 'closed' | 'open' | 'half-open';
 
-/** What is wrong with the newest credentials while older ones are in use. */
+/** Why the newest credentials are not in use while older ones are. */
 export interface CredentialFault {
-  /** Fit for a log. */
+  /** Safe to log. */
   readonly detail: string;
-  /** Since when, epoch milliseconds. */
+  /** When the fault was first seen, epoch milliseconds. */
   readonly wallAt: number;
 }
 
 /** What the admin port and the metrics show of a source. Holds no secret. */
 export interface TokenState {
   readonly credential: string;
-  /** `none`: never obtained or expired; `valid`; `suspect`: refused by the upstream, a refresh is under way or failed. */
+  /** `none`: never obtained, or expired. `suspect`: refused by the upstream, and its refresh is in flight or has failed. */
   readonly status: 'none' | 'valid' | 'suspect';
   readonly serial: number;
   readonly scope: string | undefined;
   /** Epoch milliseconds; undefined without a token. */
   readonly expiresWallAt: number | undefined;
-  /** Milliseconds of life left; undefined without a token. */
+  /** Remaining lifetime in milliseconds; undefined without a token. */
   readonly validForMs: number | undefined;
-  /** Asked for and not granted; empty when all is granted or it is unknown. */
+  /** Requested scopes that were not granted; empty when all were, or when that is unknown. */
   readonly missingScopes: readonly string[];
-  /** Failures of the token endpoint in a row. */
+  /** Consecutive failures of the token endpoint. */
   readonly consecutiveFailures: number;
-  /** The last failure in words, cleared by a success. */
+  /** Cleared by a success. */
   readonly lastFailure:
     | { readonly outcome: 'rejected' | 'unavailable' | 'malformed'; readonly detail: string; readonly wallAt: number }
     | undefined;
-  /** Of the token endpoint. */
+  /** Phase of the circuit breaker of the token endpoint. */
   readonly circuit: CircuitPhase;
   readonly credentialFault: CredentialFault | undefined;
-  /** When the token endpoint is asked next, milliseconds from now; undefined when nothing is planned. */
+  /** Milliseconds until the next token request; undefined when none is planned. */
   readonly nextRequestInMs: number | undefined;
-  /** True once the first token was held, and from then on. */
+  /** True from the first token on. */
   readonly hasHadToken: boolean;
 }
 
+/** The access token of one credential: held, refreshed before it expires, replaced after a 401. */
 export interface TokenSource {
-  /** Begins the first fetch and the refresh ahead of expiry. Does not wait, does not throw. */
+  /** Starts the first fetch and the refresh ahead of expiry. Does not wait, does not throw. */
   start(): void;
-  /** Somebody waits for a token to be held, with no request in hand: the next try comes as soon as for a request. */
+  /** Requests a token if none is held, as soon as a waiting request would; for callers that have no request. */
   requestIfMissing(): void;
-  /** Ends timers and the fetch under way; waiters are refused. */
+  /** Cancels timers and the fetch in flight, and rejects the waiters. */
   stop(): void;
   /**
-   * The token that may be sent at this very moment, or undefined: none held, or too near its end for a flight.
-   * A suspect token is given only when its refresh has failed.
+   * The token that may be sent now; undefined when none is held or it expires too soon.
+   * A suspect token is returned only after its refresh has failed.
    */
   current(): Token | undefined;
   /**
-   * Resolves as soon as `current()` would give a token. Shares the one fetch under way; `signal` ends this wait only,
-   * never the shared fetch (rejecting with the signal's reason). While the token endpoint is known to fail it rejects at once.
+   * Resolves as soon as `current()` would return a token. Callers share one token request (single flight); `signal` ends
+   * only this wait (rejects with its reason). Rejects at once while the circuit is open.
    * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE
    */
   waitForToken(signal: AbortSignal): Promise<Token>;
   /**
-   * The upstream answered 401 to exactly this token. Marks it suspect if it is still the current one and the cooldown
-   * allows, and waits for the one shared refresh; a late 401 for an older token changes nothing and says `replay`.
-   * `signal` ends this wait only (rejecting with the signal's reason).
+   * Reports that the upstream refused exactly this token with 401. Marks it suspect if it is still the current one and the
+   * cooldown allows, and waits for the shared refresh. A late 401 for an older token changes nothing and returns `replay`.
+   * `signal` ends only this wait (rejects with its reason).
    */
   handleUnauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedDecision>;
-  /** A replay with this token was not refused with 401: the cooldown goes back to its first value. */
+  /** Reports that a replay with this token was not refused with 401: resets the cooldown. */
   confirmAccepted(token: Token): void;
   state(): TokenState;
 }

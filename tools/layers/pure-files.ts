@@ -32,8 +32,8 @@ export const PURE_FILES = [
   'src/throttle/queue/{admission-check,caller-queue,expiry-heap,fair-order,heap,linked-queue,rank-counts,request-queue,round-robin}.ts',
   'src/throttle/signals/{divide-signal,header-values,observed-signal-context,plain-quotas,rate-limit-signal,signal-shapes,stated-quota,structured-quotas}.ts',
   'src/token/token.ts',
-  'src/token/endpoint/{circuit-breaker,granted-scope,server-metadata,token-request,token-response}.ts',
-  'src/token/source/{invalidation-cooldown,refresh-schedule,suspend-aware-clock,token-fetch-result,token-fetcher,wait-budget}.ts',
-  'src/token/store/echo-protection.ts',
+  'src/token/endpoint/{echo-filter,granted-scope,json-object,server-metadata,token-request,token-response}.ts',
+  'src/token/source/{invalidation-cooldown,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-event,token-fetcher}.ts',
+  'src/token/store/{shared-token-store,wait-budget}.ts',
   'src/upstream/{circuit-breaker,failure,headers,location,request-target}.ts',
 ];

@@ -56,7 +56,7 @@ export function toRedisFault(error: unknown): RedisFault {
   if (error instanceof RedisFault) return error;
   if (!(error instanceof Error)) return new RedisFault('failed');
   if ('code' in error && typeof error.code === 'string')
-    return new RedisFault(`${CONNECTION_ERRORS[error.code] ?? 'cannot be talked to'} (${error.code})`);
+    return new RedisFault(`${CONNECTION_ERRORS[error.code] ?? 'cannot be reached'} (${error.code})`);
   switch (error.constructor.name) {
     case 'SimpleError':
     case 'BlobError':

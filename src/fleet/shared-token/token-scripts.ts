@@ -1,12 +1,12 @@
 /**
- * The scripts of the token board: each runs in one piece on the server, by the server's clock, so that replicas whose own clocks
- * differ agree. One hash holds all that is known of one credential: the token (`value`, `mark`, `expiresAt`, `lifetime`), who
- * asks for the next one (`owner`, `leaseUntil`), and the last failure (`failure`, `failedBy`, `failedUntil`, `yieldUntil`,
- * `wanted`). Instants are milliseconds of the server's clock. What all this means to replicas is told in token-board.ts.
+ * The Lua scripts of the store of shared tokens. Each runs atomically on the server and by the server's clock, so that
+ * replicas with different clocks agree. One hash holds everything about one credential: the token (`value`, `mark`,
+ * `expiresAt`, `lifetime`), the lease (`owner`, `leaseUntil`), and the last failure (`failure`, `failedBy`, `failedUntil`,
+ * `yieldUntil`, `wanted`). Instants are milliseconds of the server's clock.
  */
 import { defineScript } from '../redis/script.ts';
 
-/** Lua writes a large number in few digits unless it is told not to. */
+/** `digits` is needed because Lua prints large numbers in exponential form. */
 const PREAMBLE = `
 local key = KEYS[1]
 local time = redis.call('TIME')
@@ -15,7 +15,7 @@ local function number(text) return tonumber(text or '0') or 0 end
 local function digits(value) return string.format('%.0f', value) end
 `;
 
-/** The hash stays as long as something in it counts, and a minute. */
+/** The hash expires a minute after the last instant in it. */
 const EXTEND_TTL = `
 local function keep()
   local last = now
@@ -31,7 +31,7 @@ local lease = redis.call('HMGET', key, 'owner', 'leaseUntil')
 if lease[1] and lease[1] ~= ARGV[1] and number(lease[2]) > now then return {0} end
 `;
 
-/** ARGV: owner, lease, mark that is not wanted (may be empty), 1 when it was refused, least share of a life worth having. */
+/** ARGV: owner, lease, excluded mark (may be empty), 1 when that token was refused, smallest remaining share of a lifetime. */
 export const CLAIM_SCRIPT = defineScript(`${PREAMBLE}${EXTEND_TTL}
 local token = redis.call('HMGET', key, 'value', 'mark', 'expiresAt', 'lifetime')
 if token[1] and token[2] ~= ARGV[3] then
@@ -52,7 +52,7 @@ if last[1] then
     open = number(last[4])
   end
   if open > now then
-    -- Whoever gives way looks again soon after the others have had their turn.
+    -- An owner that yields claims again soon after the others have had their turn.
     return {'failed', last[1], math.min(open, math.max(ended, now) + 500) - now}
   end
 end
@@ -61,7 +61,7 @@ keep()
 return {'yours', now}
 `);
 
-/** ARGV: owner, value, mark, end, lifetime. */
+/** ARGV: owner, sealed token, mark, end of its lifetime, lifetime. */
 export const PUBLISH_SCRIPT = defineScript(`${PREAMBLE}${EXTEND_TTL}${CHECK_LEASE}
 if number(ARGV[4]) <= now then return {0} end
 redis.call('HSET', key, 'value', ARGV[2], 'mark', ARGV[3], 'expiresAt', ARGV[4], 'lifetime', ARGV[5])
@@ -70,7 +70,7 @@ keep()
 return {1}
 `);
 
-/** ARGV: owner, failure, for how long nobody else asks. */
+/** ARGV: owner, sealed failure, how long no other replica requests. */
 export const PUBLISH_FAILURE_SCRIPT = defineScript(`${PREAMBLE}${EXTEND_TTL}${CHECK_LEASE}
 local held = number(ARGV[3])
 redis.call('HDEL', key, 'owner', 'leaseUntil', 'wanted')
@@ -87,7 +87,7 @@ redis.call('HDEL', KEYS[1], 'owner', 'leaseUntil')
 return {1}
 `);
 
-/** ARGV: what cannot be read. */
+/** ARGV: the unreadable text. */
 export const DISCARD_UNREADABLE_SCRIPT = defineScript(`
 if redis.call('HGET', KEYS[1], 'value') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'value', 'mark', 'expiresAt', 'lifetime')

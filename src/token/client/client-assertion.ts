@@ -1,27 +1,26 @@
 /**
- * A client assertion (RFC 7523 §3): a short-lived statement of the client, signed with its private key, for one request to one
- * server. jose writes and signs it.
+ * Creates a client assertion (RFC 7523 §3): a short-lived JWT, signed with the client's private key by jose, for one token
+ * request.
  */
 import { randomUUID } from 'node:crypto';
 import type { SigningKey } from './signing-key.ts';
 
 export interface ClientAssertionOptions {
   readonly clientId: string;
-  /** Who may take it. */
   readonly audience: string;
   readonly key: SigningKey;
   /** Epoch milliseconds. */
   readonly wallNow: number;
 }
 
-/** A server whose clock is behind would take a statement of this very second for one of the future. */
+/** A server whose clock is behind would refuse a JWT issued now as one of the future. */
 const BACKDATED_S = 10;
-/** Some servers take nothing that lives longer than a minute. */
+/** Some servers refuse a longer lifetime. */
 const LIFETIME_S = 60;
 
-/** The assertion in compact form. Rejects when the platform cannot sign with the key. */
+/** The JWT in compact form. Rejects when the platform cannot sign with the key. */
 export async function signAssertion({ clientId, audience, key, wallNow }: ClientAssertionOptions): Promise<string> {
-  // Most clients have a secret and never need it.
+  // Loaded on demand: most clients have a secret instead of a key.
   const { SignJWT } = await import('jose/jwt/sign');
   const issuedAt = Math.floor(wallNow / 1000) - BACKDATED_S;
   return new SignJWT()

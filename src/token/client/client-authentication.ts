@@ -1,11 +1,12 @@
 /**
- * How the client shows who it is to the token endpoint: a secret in HTTP Basic (RFC 7617) or in the form (RFC 6749 §2.3.1), a
- * signed assertion (RFC 7523), or its certificate (RFC 8705). What is read here is read anew each time and makes a credential: a
- * value that can be kept, tried, and gone back to.
+ * Authenticates the client to the token endpoint: a secret in HTTP Basic (RFC 7617) or in the form (RFC 6749 §2.3.1), a signed
+ * assertion (RFC 7523), or a certificate (RFC 8705). Each read returns a credential, a value that can be kept and used again
+ * when a newer one is refused.
  */
 import { createHmac, createPrivateKey, randomBytes } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
+import { formEncode } from '../../platform/secret-redaction.ts';
 import { findClientCertificateFault, buildTlsContext } from '../../platform/tls.ts';
 import type { ClientCertificate, ClientCertificateFiles } from '../../platform/tls.ts';
 import { signAssertion } from './client-assertion.ts';
@@ -31,7 +32,7 @@ export type ClientAuthMethod =
       readonly keyId: string | undefined;
       /** Undefined = as the key says. */
       readonly algorithm: SigningAlgorithm | undefined;
-      /** What the assertion is for: the token endpoint's URL, or the issuer where that is known. */
+      /** `aud` of the assertion: the token endpoint's URL, or the issuer if it is known. */
       readonly audience: 'token_endpoint' | 'issuer';
     }
   /** The certificate alone. */
@@ -44,7 +45,7 @@ export interface ClientAuthOptions {
   readonly clientCertificate: ClientCertificateFiles | undefined;
 }
 
-/** Whom a request goes to. */
+/** The receiver of a token request. */
 export interface ClientAuthTarget {
   readonly tokenUrl: URL;
   readonly issuer: string | undefined;
@@ -52,30 +53,30 @@ export interface ClientAuthTarget {
   readonly wallNow: number;
 }
 
-/** What one request carries to show who sends it. */
+/** What one token request carries to authenticate the client. */
 export interface ClientAuthentication {
-  /** The whole value of the `Authorization` field, if there is one. */
+  /** The value of the `Authorization` header. */
   readonly authorization: string | undefined;
   readonly parameters: readonly (readonly [name: string, value: string])[];
-  /** Strings that must appear in no message. */
+  /** Secrets in the request. */
   readonly valuesToRedact: readonly string[];
 }
 
-/** What proves the client's identity, as it stood when it was read. */
+/** The client's credential as of the time it was read. */
 export interface ClientCredential {
   readonly kind: 'ready';
   readonly clientId: string;
   readonly method: ClientAuthMethod['name'];
-  /** What assertions are signed with, if they are. */
+  /** The algorithm of assertions; undefined without them. */
   readonly algorithm: SigningAlgorithm | undefined;
-  /** Another one when id, secret, key or certificate is another one. Means nothing outside of this process. */
+  /** Changes with the id, the secret, the key or the certificate. Valid in this process only. */
   readonly version: string;
-  /** What only holders of this credential have: the secret, or the private key. */
+  /** The secret or the private key. */
   readonly keyMaterial: string;
-  /** For one request; an assertion is never used twice. Rejects only when the platform cannot sign. */
-  readonly authenticate: (recipient: ClientAuthTarget) => Promise<ClientAuthentication>;
+  /** For one request: an assertion is never used twice. Rejects only when the platform cannot sign. */
+  readonly authenticate: (target: ClientAuthTarget) => Promise<ClientAuthentication>;
   /**
-   * A context that offers the certificate, if there is one.
+   * Creates a context that offers the client certificate, if there is one.
    * @param ca PEM certificates to trust; undefined = Node's and the system's roots
    */
   readonly createTlsContext: (ca: string | undefined) => SecureContext;
@@ -84,36 +85,36 @@ export interface ClientCredential {
 
 export type ClientCredentialReadResult =
   | ClientCredential
-  /** `detail` names the setting, is fit for a log, and shows no contents. */
+  /** `detail` names the setting, is safe to log, and shows no contents. */
   | { readonly kind: 'unreadable'; readonly detail: string };
 
 type Unreadable = Extract<ClientCredentialReadResult, { kind: 'unreadable' }>;
 
-/** Whether what `readClient` reads may be another next time: some of it is in files. */
+/** Whether any part of the credential is in a file, so that it may change. */
 export function canCredentialChange({ clientId, method, clientCertificate }: ClientAuthOptions): boolean {
   if (clientId.kind === 'file' || clientCertificate !== undefined || method.name === 'private_key_jwt') return true;
   return method.name !== 'tls_client_auth' && method.secret.kind === 'file';
 }
 
-/** Reads everything anew and makes the credential of it. Never rejects. */
+/** Reads all files of the credential. Never rejects. */
 export async function readClientCredential({
   clientId,
   method,
   clientCertificate,
 }: ClientAuthOptions): Promise<ClientCredentialReadResult> {
-  const [id, proof, certificate] = await Promise.all([
+  const [id, reading, certificate] = await Promise.all([
     readSecret('auth.clientId', clientId),
     readAuthMethod(method),
     clientCertificate === undefined ? undefined : readCertificate(clientCertificate),
   ]);
   if (id.kind === 'unreadable') return id;
-  if (proof.kind === 'unreadable') return proof;
+  if (reading.kind === 'unreadable') return reading;
   if (certificate?.kind === 'unreadable') return certificate;
-  // The first colon ends the id (RFC 7617 §2): the rest of it would be taken for the secret.
+  // The first colon ends the id (RFC 7617 §2): the rest would become part of the secret.
   if (method.name === 'client_secret_basic' && method.encoding === 'raw' && id.value.includes(':'))
     return { kind: 'unreadable', detail: 'auth.clientId: holds a colon, which HTTP Basic cannot carry' };
   const client = certificate?.client;
-  const keyMaterial = proof.keyMaterial ?? (client && encodePrivateKey(createPrivateKey(client.key)));
+  const keyMaterial = reading.keyMaterial ?? (client && encodePrivateKey(createPrivateKey(client.key)));
   if (keyMaterial === undefined)
     return { kind: 'unreadable', detail: 'auth.tlsCertificateFile: required by auth.method tls_client_auth' };
   const certificateParts = client === undefined ? [] : [client.certificate, client.key];
@@ -121,10 +122,10 @@ export async function readClientCredential({
     kind: 'ready',
     clientId: id.value,
     method: method.name,
-    algorithm: proof.algorithm,
-    version: fingerprint([method.name, id.value, ...proof.versionParts, ...certificateParts]),
+    algorithm: reading.algorithm,
+    version: fingerprint([method.name, id.value, ...reading.versionParts, ...certificateParts]),
     keyMaterial,
-    authenticate: (recipient) => proof.authenticate(id.value, recipient),
+    authenticate: (target) => reading.authenticate(id.value, target),
     createTlsContext: (ca) => buildTlsContext(ca, client),
     hasCertificate: client !== undefined,
   };
@@ -132,12 +133,11 @@ export async function readClientCredential({
 
 interface AuthMethodReadResult {
   readonly kind: 'read';
-  /** Undefined: that of the certificate. */
+  /** Undefined = that of the certificate. */
   readonly keyMaterial: string | undefined;
-  /** What makes it another one when it changes. */
   readonly versionParts: readonly string[];
   readonly algorithm?: SigningAlgorithm;
-  readonly authenticate: (clientId: string, recipient: ClientAuthTarget) => Promise<ClientAuthentication>;
+  readonly authenticate: (clientId: string, target: ClientAuthTarget) => Promise<ClientAuthentication>;
 }
 
 async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadResult | Unreadable> {
@@ -151,7 +151,7 @@ async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadR
   if (method.name === 'private_key_jwt') return readAssertionMethod(method);
   const secret = await readSecret('auth.clientSecret', method.secret);
   if (secret.kind === 'unreadable') return secret;
-  const prove = (id: string): ClientAuthentication =>
+  const authenticate = (id: string): ClientAuthentication =>
     method.name === 'client_secret_basic'
       ? authenticateWithBasic(id, secret.value, method.encoding)
       : authenticateWithForm(
@@ -165,7 +165,7 @@ async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadR
     kind: 'read',
     keyMaterial: secret.value,
     versionParts: [secret.value],
-    authenticate: (id) => Promise.resolve(prove(id)),
+    authenticate: (id) => Promise.resolve(authenticate(id)),
   };
 }
 
@@ -177,9 +177,9 @@ function authenticateWithBasic(clientId: string, secret: string, encoding: 'raw'
 
 function authenticateWithForm(
   parameters: ClientAuthentication['parameters'],
-  withheld: readonly string[] = [],
+  valuesToRedact: readonly string[] = [],
 ): ClientAuthentication {
-  return { authorization: undefined, parameters, valuesToRedact: withheld };
+  return { authorization: undefined, parameters, valuesToRedact };
 }
 
 async function readAssertionMethod(
@@ -227,17 +227,12 @@ async function readCertificate({
   return { kind: 'unreadable', detail: `auth.tlsCertificateFile: ${certificateFile} and ${keyFile}: ${fault}` };
 }
 
-/** The same for every way in which the same key may be written. */
+/** Equal for every encoding of the same key. */
 function encodePrivateKey(key: KeyObject): string {
   return key.export({ format: 'der', type: 'pkcs8' }).toString('base64');
 }
 
-/** Application/x-www-form-urlencoded, as RFC 6749 appendix B has it. */
-function formEncode(text: string): string {
-  return new URLSearchParams([['', text]]).toString().slice(1);
-}
-
-/** Of no use to whoever sees it: the key dies with the process. */
+/** Random per process: a fingerprint reveals nothing and matches nothing elsewhere. */
 const FINGERPRINT_KEY = randomBytes(32);
 
 function fingerprint(parts: readonly string[]): string {

@@ -1,49 +1,52 @@
 /**
- * Which credentials a token is asked for with, when they can change under a running process: new ones are tried as soon
- * as they are seen, and those that last worked stay in use until newer ones do. What credentials are made of, and the
- * request itself, are the token endpoint's.
+ * Chooses the credentials of a token request when they can change in a running process: new ones are tried as soon as they
+ * are seen, and the last accepted ones stay in use until newer ones are accepted.
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import type { DeclinableFetchResult, ReusedToken, TokenNeed, TokenFetcher } from '../source/token-fetcher.ts';
+import type {
+  DeclinableFetchResult,
+  SendTokenRequest,
+  TokenFetcher,
+  TokenFetchResult,
+  TokenNeed,
+} from '../source/token-fetcher.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
 import type { CredentialFault } from '../token.ts';
 
-/** One reading of all that a client shows of itself. */
 export interface VersionedCredentials {
   readonly kind: 'ready';
-  /** Equal as long as nothing has changed. */
+  /** Changes with the credentials. */
   readonly version: string;
 }
 
-/** `detail` is fit for a log. */
+/** `detail` is safe to log. */
 export type CredentialReadResult<C extends VersionedCredentials> =
   C | { readonly kind: 'unreadable'; readonly detail: string };
 
 export interface RotatingTokenFetcherOptions<C extends VersionedCredentials> {
   /** Label of the events. */
   readonly credential: string;
-  /** Reads all anew. Must not reject. */
+  /** Reads the newest credentials. Must not reject. */
   readonly read: () => Promise<CredentialReadResult<C>>;
-  /** Sends one token request; must settle in bounded time. */
-  readonly request: (credentials: C, signal: AbortSignal, need: TokenNeed) => Promise<TokenRequestResult | ReusedToken>;
-  /** False when all is given in place, and there is nothing to watch. */
+  readonly request: SendTokenRequest<C>;
+  /** False when no credential is in a file: there is nothing to watch. */
   readonly canChange: boolean;
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
 
-/** Reading small files is cheap, and sees what notifications miss: links that are swapped, network file systems. */
+/** Polling sees changes that file notifications miss: swapped links, network file systems. */
 const POLL_INTERVAL_MS = 2_000;
 
-/** Refused ones may be on their way to being known: they are tried again, ever more seldom. */
+/** New credentials may not be known to the server yet: refused ones are tried again, at growing intervals. */
 const FIRST_RETRY_DELAY_MS = 60_000;
-const LONGEST_RETRY_DELAY_MS = 900_000;
+const MAX_RETRY_DELAY_MS = 900_000;
 
-/** The version of what could not be read. */
+/** The version of unreadable credentials. */
 const UNREADABLE_VERSION = '';
 
-/** Files may change under a request: how often that is followed at once. */
+/** If the files change during a refused request, it is repeated at once, up to this number of reads. */
 const MAX_READS = 3;
 
 /** Newer credentials that were refused while older ones are in use. */
@@ -52,27 +55,26 @@ interface RejectedCredentials {
   readonly fault: CredentialFault;
   readonly retryDelayMs: number;
   readonly retryAt: number;
-  /** False once the older ones have been refused as well. */
+  /** False once the older ones have been refused too. */
   readonly isFallbackWorking: boolean;
 }
 
-/** A supply that asks the token endpoint. */
 export function createRotatingTokenFetcher<C extends VersionedCredentials>(
   options: RotatingTokenFetcherOptions<C>,
 ): TokenFetcher {
-  const supply = new RotatingTokenFetcher(options);
+  const fetcher = new RotatingTokenFetcher(options);
   return {
-    fetch: (need, signal) => supply.fetch(need, signal, MAX_READS),
-    watchCredentials: (onNews) => supply.watchCredentials(onNews),
-    credentialFault: () => supply.credentialFault(),
+    fetch: (need, signal) => fetcher.fetch(need, signal, MAX_READS),
+    watchCredentials: (onChange) => fetcher.watchCredentials(onChange),
+    credentialFault: () => fetcher.credentialFault(),
   };
 }
 
 class RotatingTokenFetcher<C extends VersionedCredentials> {
   readonly #options: RotatingTokenFetcherOptions<C>;
-  /** Those that last brought a token. */
+  /** The last ones that brought a token. */
   #accepted: C | undefined;
-  /** The newest ones that a request was made with. */
+  /** Version of the newest ones that were tried. */
   #lastTriedVersion: string | undefined;
   #rejected: RejectedCredentials | undefined;
   #readFault: CredentialFault | undefined;
@@ -85,52 +87,47 @@ class RotatingTokenFetcher<C extends VersionedCredentials> {
     return this.#readFault ?? this.#rejected?.fault;
   }
 
-  async fetch(need: TokenNeed, signal: AbortSignal, readings: number): Promise<DeclinableFetchResult> {
-    const older = this.#accepted;
+  async fetch(need: TokenNeed, signal: AbortSignal, readsLeft: number): Promise<DeclinableFetchResult> {
+    const accepted = this.#accepted;
     const newest = await this.#read();
     if (newest.kind === 'unreadable') {
       this.#lastTriedVersion ??= UNREADABLE_VERSION;
-      return older === undefined ? { kind: 'unavailable', detail: newest.detail } : this.#request(older, signal, need);
+      if (accepted === undefined) return { kind: 'unavailable', detail: newest.detail };
+      return this.#options.request(accepted, signal, need);
     }
-    const isNew = newest.version !== older?.version;
-    if (
-      older !== undefined &&
-      isNew &&
-      need.reason !== 'rotated' &&
-      this.#isBackedOff(newest) &&
-      this.#rejected?.isFallbackWorking
-    )
-      return this.#requestWithPrevious(older, signal, need);
+    const isNew = newest.version !== accepted?.version;
+    const canSkipNew = need.reason !== 'rotated' && this.#isBackedOff(newest) && this.#rejected?.isFallbackWorking;
+    if (accepted !== undefined && isNew && canSkipNew) return this.#requestWithAccepted(accepted, signal, need);
     this.#lastTriedVersion = newest.version;
     const startedAt = this.#options.clock.now();
-    const answer = await this.#request(newest, signal, need);
-    if (answer.kind === 'ok' || answer.kind === 'found') this.#adopt(newest);
-    if (answer.kind !== 'rejected') return answer;
-    if (readings > 1 && (await this.#hasChangedSince(newest))) {
-      this.#reportRequest(answer, startedAt);
-      return this.fetch(need, signal, readings - 1);
+    const result = await this.#options.request(newest, signal, need);
+    if (result.kind === 'ok' || result.kind === 'found') this.#adopt(newest);
+    if (result.kind !== 'rejected') return result;
+    if (readsLeft > 1 && (await this.#hasChangedSince(newest))) {
+      this.#reportRequest(result, startedAt);
+      return this.fetch(need, signal, readsLeft - 1);
     }
-    if (older === undefined || !isNew) return answer;
-    this.#reportRequest(answer, startedAt);
-    this.#recordRejected(newest, answer.detail);
-    return need.reason === 'rotated' ? { kind: 'declined' } : this.#requestWithPrevious(older, signal, need);
+    if (accepted === undefined || !isNew) return result;
+    this.#reportRequest(result, startedAt);
+    this.#recordRejected(newest, result.detail);
+    return need.reason === 'rotated' ? { kind: 'declined' } : this.#requestWithAccepted(accepted, signal, need);
   }
 
-  watchCredentials(onNews: () => void): Cancel {
+  watchCredentials(onChange: () => void): Cancel {
     const { canChange, clock } = this.#options;
     if (!canChange) return () => undefined;
-    let isOver = false;
-    const sleep = (): Cancel => clock.after(POLL_INTERVAL_MS, () => void poll());
+    let isCancelled = false;
+    const schedule = (): Cancel => clock.after(POLL_INTERVAL_MS, () => void poll());
     const poll = async (): Promise<void> => {
-      const hasNews = await this.#hasUntriedCredentials();
+      const hasChanged = await this.#hasUntriedCredentials();
       // Cancelled while the files were read.
-      if (isOver) return;
-      cancel = sleep();
-      if (hasNews) onNews();
+      if (isCancelled) return;
+      cancel = schedule();
+      if (hasChanged) onChange();
     };
-    let cancel = sleep();
+    let cancel = schedule();
     return () => {
-      isOver = true;
+      isCancelled = true;
       cancel();
     };
   }
@@ -138,7 +135,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> {
   async #hasUntriedCredentials(): Promise<boolean> {
     const newest = await this.#read();
     if (newest.kind === 'unreadable') return false;
-    // A token is held that was not asked for here: what is first seen is what it was had with.
+    // The held token was not requested here (cache file): assume the credentials seen first.
     if (this.#lastTriedVersion === undefined) this.#accepted ??= newest;
     if (this.#accepted === undefined) return newest.version !== this.#lastTriedVersion;
     return newest.version !== this.#accepted.version && !this.#isBackedOff(newest);
@@ -148,7 +145,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> {
     const newest = await this.#options.read();
     if (newest.kind === 'unreadable') this.#reportUnreadable(newest.detail);
     else this.#readFault = undefined;
-    // Taken back: there is nothing newer any more.
+    // The change was reverted.
     if (newest.kind === 'ready' && newest.version === this.#accepted?.version) this.#rejected = undefined;
     return newest;
   }
@@ -158,25 +155,15 @@ class RotatingTokenFetcher<C extends VersionedCredentials> {
     return newest.kind === 'ready' && newest.version !== version;
   }
 
-  #request(credentials: C, signal: AbortSignal, need: TokenNeed): Promise<TokenRequestResult | ReusedToken> {
-    return this.#options.request(credentials, signal, need);
-  }
-
-  /** @returns what the older ones brought, be it a refusal too */
-  async #requestWithPrevious(
-    older: C,
-    signal: AbortSignal,
-    need: TokenNeed,
-  ): Promise<TokenRequestResult | ReusedToken> {
-    const answer = await this.#request(older, signal, need);
-    // When nothing works, whichever becomes valid first is to be found out at the next turn.
-    if (this.#rejected) this.#rejected = { ...this.#rejected, isFallbackWorking: answer.kind !== 'rejected' };
-    return answer;
+  async #requestWithAccepted(accepted: C, signal: AbortSignal, need: TokenNeed): Promise<TokenFetchResult> {
+    const result = await this.#options.request(accepted, signal, need);
+    // If these are refused too, the next fetch tries the new ones first, and then these again.
+    if (this.#rejected) this.#rejected = { ...this.#rejected, isFallbackWorking: result.kind !== 'rejected' };
+    return result;
   }
 
   #isBackedOff({ version }: C): boolean {
-    const refusal = this.#rejected;
-    return refusal?.version === version && this.#options.clock.now() < refusal.retryAt;
+    return this.#rejected?.version === version && this.#options.clock.now() < this.#rejected.retryAt;
   }
 
   #adopt(credentials: C): void {
@@ -192,10 +179,10 @@ class RotatingTokenFetcher<C extends VersionedCredentials> {
   #recordRejected({ version }: C, detail: string): void {
     const { clock, credential, observe } = this.#options;
     const earlier = this.#rejected?.version === version ? this.#rejected : undefined;
-    const restMs =
-      earlier === undefined ? FIRST_RETRY_DELAY_MS : Math.min(earlier.retryDelayMs * 2, LONGEST_RETRY_DELAY_MS);
+    const retryDelayMs =
+      earlier === undefined ? FIRST_RETRY_DELAY_MS : Math.min(earlier.retryDelayMs * 2, MAX_RETRY_DELAY_MS);
     const fault = earlier?.fault ?? { detail: `the new credentials were refused: ${detail}`, wallAt: clock.wallNow() };
-    this.#rejected = { version, fault, retryDelayMs: restMs, retryAt: clock.now() + restMs, isFallbackWorking: true };
+    this.#rejected = { version, fault, retryDelayMs, retryAt: clock.now() + retryDelayMs, isFallbackWorking: true };
     observe({ kind: 'credential-rotation', credential, outcome: 'refused', detail });
   }
 
@@ -206,7 +193,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> {
     observe({ kind: 'credential-rotation', credential, outcome: 'unreadable', detail });
   }
 
-  /** For a request whose answer goes no further. */
+  /** For a rejection that the token source does not see. */
   #reportRequest({ kind, detail, from }: Extract<TokenRequestResult, { kind: 'rejected' }>, startedAt: number): void {
     if (from !== undefined) return;
     const { clock, credential, observe } = this.#options;

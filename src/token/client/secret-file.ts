@@ -1,28 +1,28 @@
 /**
- * Reads a credential that is given in place or in a file. A file is read anew at every use, so that a rotated secret
- * takes effect without a restart. Faults are told by key and path, never by contents.
+ * Reads a secret that is given as a value or in a file. A file is read at every use, so that a rotated secret takes effect
+ * without a restart. A fault names the setting and the path, never the contents.
  */
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { systemErrorCode } from '../../platform/atomic-write.ts';
 
-/** A value in place, or the file that holds it. */
 export type SecretSource =
   { readonly kind: 'value'; readonly value: string } | { readonly kind: 'file'; readonly path: string };
 
 export type SecretReadResult =
   | { readonly kind: 'read'; readonly value: string }
-  /** `detail` names the key, the path and the fault. */
+  /** `detail` names the setting, the path and the fault. */
   | { readonly kind: 'unreadable'; readonly detail: string };
 
-/** A chain of certificates, a system's whole bundle of authorities among them, is far below it. */
+/** Far above a system's whole bundle of certificate authorities. */
 export const LARGEST_PEM_BYTES = 1024 * 1024;
 
-/** No credential is longer; a path given by mistake may lead to something that is. */
+/** A path given by mistake may lead to a huge file. */
 const LARGEST_SECRET_BYTES = 64 * 1024;
 
 /**
- * The value; of a file without its one trailing line end, if it has one. Never rejects.
- * @param key the configuration key to name in a fault
+ * The value, or the contents of the file without one trailing line end. Never rejects.
+ * @param key the setting that a fault names
  */
 export async function readSecret(key: string, source: SecretSource): Promise<SecretReadResult> {
   if (source.kind === 'value') return { kind: 'read', value: source.value };
@@ -34,11 +34,11 @@ export async function readSecret(key: string, source: SecretSource): Promise<Sec
 
 /**
  * The text of a regular UTF-8 file, without a byte order mark. Never rejects.
- * @param key the configuration key to name in a fault
+ * @param key the setting that a fault names
  */
 export async function readTextFile(key: string, path: string, largestBytes: number): Promise<SecretReadResult> {
   try {
-    // Opening a pipe that nobody writes to would hang for ever.
+    // Opening a pipe without a writer would hang.
     if (!(await stat(path)).isFile()) return createUnreadableResult(key, path, 'is not a regular file');
     const bytes = await readUpTo(path, largestBytes + 1);
     if (bytes.length > largestBytes)
@@ -61,7 +61,7 @@ async function readUpTo(path: string, limitBytes: number): Promise<Buffer> {
 }
 
 function describeFileError(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  const code = systemErrorCode(error);
   switch (code) {
     case 'ENOENT':
       return 'does not exist';

@@ -1,6 +1,6 @@
 /**
- * Reads the private key that signs client assertions (RFC 7523): PEM of every usual kind, or one JWK (RFC 7517). Says what a
- * key can sign, and in words what is wrong with a file. Reading files and signing are done elsewhere.
+ * Parses the private key that signs client assertions (RFC 7523): PEM, or one JWK (RFC 7517). Finds the algorithms that the
+ * key can sign with, or describes what is wrong with the file.
  */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -8,7 +8,7 @@ import type { KeyObject } from 'node:crypto';
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const;
 const CURVE_ALGORITHMS = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' } as const;
 
-/** JWS algorithms (RFC 7518 §3.1, RFC 8037 §3.1) that an assertion may be signed with. */
+/** JWS algorithms (RFC 7518 §3.1, RFC 8037 §3.1) for assertions. */
 export type SigningAlgorithm = (typeof RSA_ALGORITHMS)[number] | 'ES256' | 'ES384' | 'ES512' | 'EdDSA';
 
 export interface SigningKey {
@@ -23,20 +23,20 @@ export type SigningKeyParseResult =
   /** `fault` follows the name of the file, and shows nothing of its contents. */
   | { readonly kind: 'unusable'; readonly fault: string };
 
-/** Shorter ones are refused by servers and by jose alike (RFC 7518 §3.3). */
-const SHORTEST_RSA_BITS = 2048;
+/** RFC 7518 §3.3; servers and jose refuse shorter keys. */
+const MIN_RSA_BITS = 2048;
 
 /**
  * Never throws.
- * @param asked the algorithm to sign with; undefined = the JWK's own, else the usual one for the kind of key
+ * @param requested the algorithm to sign with; undefined = the JWK's own, else the usual one for the kind of key
  */
-export function parseSigningKey(text: string, asked: SigningAlgorithm | undefined): SigningKeyParseResult {
+export function parseSigningKey(text: string, requested: SigningAlgorithm | undefined): SigningKeyParseResult {
   const trimmed = text.trim();
   const source = trimmed.startsWith('{') ? parseJwk(trimmed) : parsePem(trimmed);
   if (typeof source === 'string') return { kind: 'unusable', fault: source };
   const possible = listAlgorithms(source.key);
   if (typeof possible === 'string') return { kind: 'unusable', fault: possible };
-  const wanted = asked ?? source.algorithm;
+  const wanted = requested ?? source.algorithm;
   const algorithm = wanted === undefined ? possible[0] : possible.find((name) => name === wanted);
   if (algorithm === undefined)
     return {
@@ -68,7 +68,7 @@ function isPublicPem(text: string): boolean {
   try {
     return createPublicKey(text).type === 'public';
   } catch {
-    // Neither kind of key: the caller says so.
+    // Neither a private nor a public key: the caller reports that.
     return false;
   }
 }
@@ -94,13 +94,13 @@ function parseJwk(text: string): ParsedKey | string {
   }
 }
 
-/** The first is the usual one; words when there is none. */
+/** The first is the usual one; a fault when there is none. */
 function listAlgorithms(key: KeyObject): readonly [SigningAlgorithm, ...SigningAlgorithm[]] | string {
   const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
     case 'rsa':
-      if (modulusLength >= SHORTEST_RSA_BITS) return RSA_ALGORITHMS;
-      return `holds an RSA key of ${modulusLength} bits; expected ${SHORTEST_RSA_BITS} or more`;
+      if (modulusLength >= MIN_RSA_BITS) return RSA_ALGORITHMS;
+      return `holds an RSA key of ${modulusLength} bits; expected ${MIN_RSA_BITS} or more`;
     case 'ec':
       if (namedCurve in CURVE_ALGORITHMS) return [CURVE_ALGORITHMS[namedCurve as keyof typeof CURVE_ALGORITHMS]];
       return `holds an EC key of the curve ${namedCurve}; expected P-256, P-384 or P-521`;

@@ -1,15 +1,14 @@
 /**
- * Puts the failure of a connection to the token endpoint into words that tell a person what to look at, with the code
- * to search for. Never the error's own message: those of TLS and the HTTP parser quote bytes received.
+ * Describes a failed connection to the token endpoint for a person, with the error code. Never quotes the error's own
+ * message: those of TLS and of the HTTP parser contain received bytes.
  */
-
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 
 const FAULT_TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refused the connection',
   ECONNRESET: 'cut the connection',
   EPIPE: 'cut the connection',
-  UND_ERR_SOCKET: 'closed the connection before its answer was complete',
+  UND_ERR_SOCKET: 'closed the connection before its response was complete',
   ENOTFOUND: 'is a host name that cannot be resolved',
   EAI_AGAIN: 'is a host name that cannot be resolved now',
   ETIMEDOUT: 'could not be reached in time',
@@ -27,10 +26,10 @@ const FAULT_TEXTS: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
   ERR_SSL_WRONG_VERSION_NUMBER: 'does not speak TLS on this port',
   ERR_SSL_UNSUPPORTED_PROTOCOL: 'offers no TLS version from 1.2 on',
-  UND_ERR_HEADERS_OVERFLOW: 'sent more header fields than are taken',
+  UND_ERR_HEADERS_OVERFLOW: 'sent more header fields than are accepted',
 };
 
-/** TLS alerts by their names (RFC 8446 §6.2): what stands before the name differs between versions of OpenSSL. */
+/** TLS alerts by name (RFC 8446 §6.2): the prefix of the name differs between versions of OpenSSL. */
 const TLS_ALERT_TEXTS: Readonly<Record<string, string>> = {
   CERTIFICATE_REQUIRED: 'asks for a client certificate: set auth.tlsCertificateFile',
   HANDSHAKE_FAILURE: 'ended the TLS handshake: does it ask for a client certificate?',
@@ -54,5 +53,5 @@ export function describeConnectionFault(host: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
   if (code === undefined) return `${host}: the connection failed`;
   const [, alert = ''] = /^ERR_SSL_[A-Z0-9/]+_ALERT_(\w+)$/.exec(code) ?? [];
-  return `${host} ${FAULT_TEXTS[code] ?? TLS_ALERT_TEXTS[alert] ?? 'cannot be talked to'} (${code})`;
+  return `${host} ${FAULT_TEXTS[code] ?? TLS_ALERT_TEXTS[alert] ?? 'cannot be reached'} (${code})`;
 }

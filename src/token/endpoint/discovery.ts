@@ -1,6 +1,6 @@
 /**
- * Finds the token endpoint by what its issuer publishes, and remembers it: for an hour as it is, and for as long as the issuer
- * cannot be asked. What a document must say to be believed is server-metadata's.
+ * Finds the token endpoint in its issuer's metadata, and caches it: for an hour, and longer while the issuer cannot be
+ * reached. The document is parsed in server-metadata.ts.
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
@@ -10,21 +10,21 @@ import { readBoundedText } from './single-request.ts';
 import type { TokenRequestFailure } from './token-response.ts';
 
 export interface DiscoveryOptions {
-  /** Exactly as the server writes it. */
+  /** Exactly as in the metadata. */
   readonly issuer: string;
   readonly allowInsecureHttp: boolean;
   readonly clock: Pick<Clock, 'now' | 'after'>;
-  /** Longest time for a refresh that nobody waits for, milliseconds. */
+  /** Longest time for a refresh in the background, milliseconds. */
   readonly timeoutMs: number;
   readonly observe: EventObserver;
 }
 
-/** Sends one GET; rejects when there is no answer. */
+/** Sends one GET; rejects when there is no response. */
 export type GetDocument = (url: URL, signal: AbortSignal) => Promise<DocumentResponse>;
 
 export interface DocumentResponse {
   readonly status: number;
-  /** Undefined when it is not worth reading, or too long. */
+  /** Undefined when the status is not 200 or the body is too long. */
   readonly text: string | undefined;
 }
 
@@ -33,15 +33,14 @@ export type DiscoveryResult =
   | { readonly kind: 'failed'; readonly failure: TokenRequestFailure };
 
 const FRESH_FOR_MS = 3_600_000;
-/** After a refresh that failed. */
+/** After a failed refresh. */
 const REFRESH_RETRY_MS = 60_000;
-/** What real servers publish is a tenth of it. */
-const LARGEST_DOCUMENT_BYTES = 128 * 1024;
+/** Ten times what real servers publish. */
+const MAX_DOCUMENT_BYTES = 128 * 1024;
 
 export class Discovery {
   readonly #options: DiscoveryOptions;
   #metadata: ServerMetadata | undefined;
-  /** The held copy is as it is until then. */
   #freshUntil = 0;
   #refresh: Promise<void> | undefined;
   #hasWarned = false;
@@ -51,18 +50,19 @@ export class Discovery {
   }
 
   /**
-   * The copy in hand, if there is one: an old one is renewed behind the caller's back, for the next time. Rejects when there is
-   * none and the issuer does not answer.
-   * @param signal ends the search that the caller waits for
-   * @param lasting ends the renewal of an old copy
+   * Returns the cached metadata, if any; an old copy is refreshed in the background. Rejects when there is no copy and the
+   * issuer does not respond.
+   * @param signal ends the fetch that the caller waits for
+   * @param backgroundSignal ends the refresh of an old copy
    */
-  async locate(get: GetDocument, signal: AbortSignal, lasting: AbortSignal): Promise<DiscoveryResult> {
+  async locate(get: GetDocument, signal: AbortSignal, backgroundSignal: AbortSignal): Promise<DiscoveryResult> {
     if (this.#metadata === undefined) return this.#fetch(get, signal);
-    if (this.#options.clock.now() >= this.#freshUntil) this.#refresh ??= this.#refreshInBackground(get, lasting);
+    if (this.#options.clock.now() >= this.#freshUntil)
+      this.#refresh ??= this.#refreshInBackground(get, backgroundSignal);
     return { kind: 'located', metadata: this.#metadata };
   }
 
-  /** The endpoint that was found is not where it was said to be. */
+  /** The token endpoint that was found responded with 404. */
   markStale(): void {
     this.#freshUntil = Math.min(this.#freshUntil, this.#options.clock.now());
   }
@@ -75,13 +75,13 @@ export class Discovery {
     });
     const fault = await this.#fetch(get, AbortSignal.any([signal, timeout.signal])).then(
       (located) => (located.kind === 'failed' ? located.failure.detail : undefined),
-      () => `${issuer} cannot be asked`,
+      () => `${issuer} cannot be reached`,
     );
     cancel();
     this.#refresh = undefined;
     if (fault === undefined || signal.aborted) return;
     this.#freshUntil = clock.now() + REFRESH_RETRY_MS;
-    if (!this.#hasWarned) observe({ kind: 'warning', message: `${fault}; the copy in hand stays in use` });
+    if (!this.#hasWarned) observe({ kind: 'warning', message: `${fault}; the cached copy stays in use` });
     this.#hasWarned = true;
   }
 
@@ -107,22 +107,22 @@ export class Discovery {
   }
 }
 
-/** Reads a document's answer as far as it is of use. */
-export async function readDocument(answer: {
+/** The `read` of a metadata request. */
+export async function readDocument(response: {
   readonly statusCode: number;
   readonly body: AsyncIterable<Buffer>;
 }): Promise<DocumentResponse> {
-  const status = answer.statusCode;
-  return { status, text: status === 200 ? await readBoundedText(answer.body, LARGEST_DOCUMENT_BYTES) : undefined };
+  const status = response.statusCode;
+  return { status, text: status === 200 ? await readBoundedText(response.body, MAX_DOCUMENT_BYTES) : undefined };
 }
 
 function toRequestFailure(url: URL, status: number): TokenRequestFailure {
-  const asked = `${url.href} answered the request for the issuer's metadata with ${String(status)}`;
-  if (status === 404) return { kind: 'rejected', detail: `${asked}: check auth.issuer` };
-  return { kind: 'unavailable', detail: status === 200 ? `${asked} and too long a body` : asked };
+  const detail = `${url.href} answered the request for the issuer's metadata with ${String(status)}`;
+  if (status === 404) return { kind: 'rejected', detail: `${detail}: check auth.issuer` };
+  return { kind: 'unavailable', detail: status === 200 ? `${detail} and too long a body` : detail };
 }
 
-/** A document that is wrong says more than one that is not there, and an outage must not be taken for a refusal. */
+/** A wrong document says more than a missing one, and an outage must not count as a rejection. */
 function selectFailure(failures: readonly TokenRequestFailure[]): TokenRequestFailure {
   const order = ['malformed', 'unavailable', 'rejected'];
   const [first] = failures.toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));

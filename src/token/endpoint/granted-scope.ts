@@ -1,15 +1,15 @@
-/** What was asked for and what was granted (RFC 6749 §3.3, §5.1). Pure. */
+/** Compares requested and granted scopes (RFC 6749 §3.3, §5.1). Pure. */
 
 /**
- * Scopes asked for and not granted, each once, in the order asked.
- * @param granted undefined or empty: unknown, which is taken for all that was asked for
+ * Requested scopes that were not granted, each once, in the order requested.
+ * @param granted undefined or empty = unknown, which counts as all granted
  */
-export function findMissingScopes(asked: string | undefined, granted: string | undefined): readonly string[] {
-  const names = new Set(splitScope(asked));
-  const given = splitScope(granted);
-  if (given.length === 0) return [];
-  for (const name of given) names.delete(name);
-  return [...names];
+export function findMissingScopes(requested: string | undefined, granted: string | undefined): readonly string[] {
+  const missing = new Set(splitScope(requested));
+  const grantedNames = splitScope(granted);
+  if (grantedNames.length === 0) return [];
+  for (const name of grantedNames) missing.delete(name);
+  return [...missing];
 }
 
 function splitScope(scope: string | undefined): string[] {

@@ -1,12 +1,13 @@
 /**
- * What an authorization server publishes about itself (RFC 8414, OpenID Connect Discovery 1.0): where that is, and which of it
- * counts here. Pure. Nothing in it is believed unless it names the issuer that was asked for (RFC 8414 §3.3).
+ * Authorization server metadata (RFC 8414, OpenID Connect Discovery 1.0): where it is published, and how it is parsed. Pure.
+ * A document that does not name the configured issuer is refused (RFC 8414 §3.3).
  */
 import { isLoopbackHost } from '../../platform/loopback.ts';
+import { isJsonObject, parseJsonObject } from './json-object.ts';
 
 export interface ServerMetadata {
   readonly tokenUrl: URL;
-  /** For clients that show a certificate (RFC 8705 §5); undefined = the same. */
+  /** For clients with a certificate (RFC 8705 §5); undefined = `tokenUrl`. */
   readonly mtlsTokenUrl: URL | undefined;
   /** Undefined = not stated. */
   readonly methods: readonly string[] | undefined;
@@ -22,7 +23,7 @@ const WELL_KNOWN_OAUTH = '/.well-known/oauth-authorization-server';
 const WELL_KNOWN_OPENID = '/.well-known/openid-configuration';
 const MAX_QUOTED_VALUE_CHARS = 200;
 
-/** Where to look, in this order: RFC 8414 §3.1 puts its name before the issuer's path, OpenID Connect behind it. */
+/** In the order to try: RFC 8414 §3.1 puts the well-known name before the issuer's path, OpenID Connect after it. */
 export function listMetadataUrls(issuer: string): readonly [oauth: URL, openid: URL] {
   const oauth = new URL(issuer);
   const path = oauth.pathname.replace(/\/$/, '');
@@ -38,14 +39,14 @@ export function listMetadataUrls(issuer: string): readonly [oauth: URL, openid: 
  * @param allowInsecureHttp whether `http:` is accepted for other hosts than loopback
  */
 export function parseServerMetadata(body: string, issuer: string, allowInsecureHttp: boolean): MetadataParseResult {
-  const document = parseObject(body);
+  const document = parseJsonObject(body);
   if (document === undefined) return { kind: 'unusable', fault: 'is not a JSON object' };
   if (document.issuer !== issuer)
     return {
       kind: 'unusable',
       fault: `names ${quoteValue(document.issuer)} as the issuer: set auth.issuer to exactly that`,
     };
-  const aliases = isObject(document.mtls_endpoint_aliases) ? document.mtls_endpoint_aliases : {};
+  const aliases = isJsonObject(document.mtls_endpoint_aliases) ? document.mtls_endpoint_aliases : {};
   const tokenUrl = parseEndpointUrl(document.token_endpoint, allowInsecureHttp);
   const mtlsTokenUrl =
     aliases.token_endpoint === undefined ? undefined : parseEndpointUrl(aliases.token_endpoint, allowInsecureHttp);
@@ -60,19 +61,18 @@ export function parseServerMetadata(body: string, issuer: string, allowInsecureH
   return { kind: 'read', metadata: { tokenUrl, mtlsTokenUrl, methods, signingAlgorithms } };
 }
 
-/** Of one way of client authentication. */
 interface UsedClientAuth {
   readonly method: string;
   readonly algorithm: string | undefined;
 }
 
-/** What the server does not say to support, in words; undefined when nothing is amiss or nothing is stated. */
+/** Which part of the client authentication the server does not list; undefined when it lists all or states nothing. */
 export function describeUnsupportedAuth(
   { methods, signingAlgorithms }: ServerMetadata,
   used: UsedClientAuth,
 ): string | undefined {
   const { method, algorithm } = used;
-  // To the client a self-signed certificate is no other method (RFC 8705 §2.2).
+  // For the client a self-signed certificate is the same method (RFC 8705 §2.2).
   const names = method === 'tls_client_auth' ? [method, 'self_signed_tls_client_auth'] : [method];
   if (methods !== undefined && !names.some((name) => methods.includes(name)))
     return `auth.method is ${method}, and the authorization server lists ${quoteList(methods)}`;
@@ -81,7 +81,7 @@ export function describeUnsupportedAuth(
   return undefined;
 }
 
-/** A URL that a client may send its credentials to, or words. */
+/** A URL that credentials may be sent to, or what is wrong with it. */
 function parseEndpointUrl(value: unknown, allowInsecureHttp: boolean): URL | string {
   if (typeof value !== 'string') return 'it is not there';
   if (!/^https?:\/\/[^\s\\]+$/i.test(value) || !URL.canParse(value))
@@ -98,7 +98,7 @@ function parseNames(value: unknown): readonly string[] | undefined {
   return (value as unknown[]).filter((name) => typeof name === 'string');
 }
 
-/** The server's own words, on one line and without what could pass for something else. */
+/** The server's text on one line, in printable ASCII. */
 function quoteValue(value: unknown): string {
   return typeof value === 'string'
     ? JSON.stringify(value.slice(0, MAX_QUOTED_VALUE_CHARS)).replace(/[^\x20-\x7e]/g, '?')
@@ -107,18 +107,4 @@ function quoteValue(value: unknown): string {
 
 function quoteList(names: readonly string[]): string {
   return names.length === 0 ? 'none' : quoteValue(names.join(', ')).slice(1, -1);
-}
-
-function parseObject(body: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const parsed: unknown = JSON.parse(body);
-    return isObject(parsed) ? parsed : undefined;
-  } catch {
-    // The parser's message quotes what some server has sent.
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

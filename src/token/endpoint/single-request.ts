@@ -1,6 +1,6 @@
 /**
- * One request with a connection of its own: one an hour gains nothing from a kept one, and meets no socket that died in the
- * meantime. What is asked, and what the answer means, is the caller's.
+ * Sends one HTTP request over a connection of its own: at about one request per hour a kept connection saves nothing and
+ * may be dead.
  */
 import type { Dispatcher } from 'undici';
 import type { SecureContext } from 'node:tls';
@@ -20,31 +20,31 @@ export interface SingleRequest {
   readonly clock: Pick<Clock, 'after'>;
   /** Longest time for the connection to open, milliseconds. */
   readonly timeoutMs: number;
-  /** Ends the exchange, the connection that is being opened included. */
+  /** Aborts the request, also while the connection is being opened. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Resolves with what `read` makes of the answer; redirects are not followed.
+ * Resolves with what `read` returns for the response. Redirects are not followed.
  * @throws errors of undici, Node and `read`; ProxyFault
  */
 export async function sendSingleRequest<T>(
-  exchange: SingleRequest,
-  read: (answer: Dispatcher.ResponseData) => Promise<T>,
+  options: SingleRequest,
+  read: (response: Dispatcher.ResponseData) => Promise<T>,
 ): Promise<T> {
-  const { url, method, headers, body, signal, secureContext, egress, clock, timeoutMs } = exchange;
+  const { url, method, headers, body, signal, secureContext, egress, clock, timeoutMs } = options;
   const connect = buildEgressConnector({ destination: url, egress, secureContext, timeoutMs, clock, signal });
-  let brokenBy: Error | undefined;
+  let socketError: Error | undefined;
   const client = new Client(url.origin, {
-    // The caller's signal is sooner than any of these would need to be.
+    // The caller's signal is the only time limit.
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: (terms, callback) => {
-      // Undici alone would leave a connection that is being opened to its own time-out: the signal goes to the socket too.
-      connect(terms, (...outcome) => {
-        // Undici would tell of the end of the connection alone, and not of the alert with which TLS has announced it.
-        outcome[1]?.on('error', (error: Error) => (brokenBy ??= error));
-        callback(...outcome);
+    connect: (target, callback) => {
+      // undici does not pass the signal to a connection that is being opened: the connector has it.
+      connect(target, (...result) => {
+        // undici reports only that the connection ended, not the TLS alert before it.
+        result[1]?.on('error', (error: Error) => (socketError ??= error));
+        callback(...result);
       });
     },
   });
@@ -52,19 +52,19 @@ export async function sendSingleRequest<T>(
     const path = url.pathname + url.search;
     return await read(await request(client, { method, path, headers, body: body ?? null, reset: true, signal }));
   } catch (error) {
-    throw brokenBy ?? error;
+    throw socketError ?? error;
   } finally {
     await client.destroy();
   }
 }
 
-/** The whole body as text; undefined when it is longer than the bound. */
-export async function readBoundedText(body: AsyncIterable<Buffer>, largestBytes: number): Promise<string | undefined> {
+/** The whole body as text; undefined when it is longer than `maxBytes`. */
+export async function readBoundedText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > largestBytes) return undefined;
+    if (size > maxBytes) return undefined;
     chunks.push(chunk);
   }
   return new TextDecoder().decode(Buffer.concat(chunks));

@@ -1,84 +1,87 @@
 /**
- * One client credentials request (RFC 6749 §4.4) to a token endpoint that is known by its URL or found by its issuer. When to
- * ask, with which credential, and what an answer means for those who wait, is decided elsewhere.
+ * Sends one client credentials request (RFC 6749 §4.4) to a token endpoint that is given by its URL or found by its issuer.
+ * When to send one, and with which credential, is decided by the caller.
  */
-import { X509Certificate } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { createRedact, type Redact } from '../../platform/secret-redaction.ts';
+import { assertCertificate } from '../../platform/tls.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { canCredentialChange, readClientCredential } from '../client/client-authentication.ts';
 import type {
-  ClientCredential,
   ClientAuthOptions,
+  ClientCredential,
   ClientCredentialReadResult,
 } from '../client/client-authentication.ts';
-import { createEchoProtection, listSentSecrets } from '../store/echo-protection.ts';
+import { LARGEST_PEM_BYTES, readTextFile } from '../client/secret-file.ts';
+import type { TokenIdentity } from '../store/sealed-token.ts';
 import { describeConnectionFault } from './connection-fault.ts';
 import { Discovery, readDocument } from './discovery.ts';
 import type { GetDocument } from './discovery.ts';
-import type { TokenBinding } from '../store/sealed-token.ts';
-import { LARGEST_PEM_BYTES, readTextFile } from '../client/secret-file.ts';
+import { createEchoFilter, listSentSecrets } from './echo-filter.ts';
+import type { EchoFilter } from './echo-filter.ts';
 import { describeUnsupportedAuth } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 import { sendSingleRequest, readBoundedText } from './single-request.ts';
-import { parseTokenResponse, parseOAuthError, parseRetryAfterMs } from './token-response.ts';
-import type { EchoFilter, TokenRequestFailure, TokenRequestResult } from './token-response.ts';
-import { listRequestedParameters, buildTokenRequest } from './token-request.ts';
+import { buildTokenRequest, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
+import { parseTokenResponse, parseOAuthError, parseRetryAfterMs } from './token-response.ts';
+import type { TokenRequestFailure, TokenRequestResult } from './token-response.ts';
 
-/** Where tokens are asked for. */
 export type TokenEndpointAddress =
   | { readonly kind: 'url'; readonly url: URL }
-  /** As the issuer's metadata says; the issuer exactly as it names itself there. */
+  /** Found in the issuer's metadata; the issuer exactly as it names itself there. */
   | { readonly kind: 'issuer'; readonly issuer: string; readonly allowInsecureHttp: boolean };
 
 export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptions {
   readonly endpoint: TokenEndpointAddress;
-  /** From the start of the first connection to the last byte of the answer, milliseconds. */
+  /** From the start of the first connection to the last byte of the response, milliseconds. */
   readonly timeoutMs: number;
   /** PEM certificates trusted instead of Node's and the system's roots; read at every request. */
   readonly caFile: string | undefined;
   readonly egress: ProxySelector;
   readonly clock: Pick<Clock, 'now' | 'after' | 'wallNow'>;
-  /** Hears what is odd and does no harm. */
+  /** Receives warnings. */
   readonly observe: EventObserver;
-  /** Hears the head of each answer to a token request. Default: nobody. */
+  /** Called with the head of each token response. Default: none. */
   readonly onResponseHead?: (head: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>) => void;
 }
 
 export interface TokenEndpoint {
-  /** What the client shows of itself, read anew. Never rejects. */
-  readCredential(): Promise<ClientCredentialReadResult>;
-  /** False when nothing of it is in a file. */
+  /** Reads the client's credential anew. Never rejects. */
+  readonly readCredential: () => Promise<ClientCredentialReadResult>;
+  /** False when no part of the credential is in a file. */
   readonly canChange: boolean;
   /** Sends one token request. Never rejects; an abort ends it as `unavailable`. */
-  request(credential: ClientCredential, signal: AbortSignal): Promise<TokenRequestResult>;
-  /** What a token of such a request is bound to. The issuer stands for an endpoint that is found by it. */
-  binding(credential: ClientCredential): TokenBinding;
+  readonly request: (credential: ClientCredential, signal: AbortSignal) => Promise<TokenRequestResult>;
+  /** What seals the token of such a request. With discovery the issuer stands for the endpoint's URL. */
+  readonly identify: (credential: ClientCredential) => TokenIdentity;
 }
 
-const LARGEST_BODY_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
 
 export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
   const { endpoint } = options;
-  const requests = new TokenRequestSender(options);
+  const sender = new TokenRequestSender(options);
   return {
     readCredential: () => readClientCredential(options),
     canChange: canCredentialChange(options),
-    request: (credential, signal) => requests.send(credential, signal),
-    binding: ({ clientId, method }) => ({
-      tokenUrl: endpoint.kind === 'url' ? endpoint.url.href : endpoint.issuer,
-      clientId,
-      method,
-      asked: listRequestedParameters(options),
+    request: (credential, signal) => sender.send(credential, signal),
+    identify: ({ clientId, method, keyMaterial }) => ({
+      binding: {
+        tokenUrl: endpoint.kind === 'url' ? endpoint.url.href : endpoint.issuer,
+        clientId,
+        method,
+        requestedParameters: listRequestedParameters(options),
+      },
+      keyMaterial,
     }),
   };
 }
 
-/** What the exchanges of one request have in common. */
+/** Shared by the token request and the metadata requests before it. */
 interface RequestInputs {
   readonly credential: ClientCredential;
   readonly context: SecureContext | undefined;
@@ -102,12 +105,12 @@ class TokenRequestSender {
       this.#discovery = new Discovery({ ...options, ...options.endpoint, observe });
   }
 
-  /** The one door for what the server has said: no text of the answer or of a warning holds the client's secret, in any form. */
+  /** Every result passes here: no text of it, and no warning, holds the client's secret in any encoding. */
   async send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
     const redact = createRedact(listSentSecrets(credential), credential.clientId);
     this.#redact = redact;
-    const answer = await this.#sendUnredacted(credential, abandon);
-    return answer.kind === 'ok' ? answer : { ...answer, detail: redact(answer.detail) };
+    const result = await this.#sendUnredacted(credential, abandon);
+    return result.kind === 'ok' ? result : { ...result, detail: redact(result.detail) };
   }
 
   async #sendUnredacted(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
@@ -118,59 +121,58 @@ class TokenRequestSender {
     });
     let { host } = new URL(endpoint.kind === 'url' ? endpoint.url : endpoint.issuer);
     try {
-      const trust = await readTlsContext(this.#options, credential);
-      if (trust.kind === 'unreadable') return { kind: 'unavailable', detail: trust.detail };
-      const surroundings = { credential, context: trust.context, signal: AbortSignal.any([abandon, timeout.signal]) };
-      const located = await this.#findTokenUrl(surroundings, abandon);
+      const tls = await readTlsContext(this.#options, credential);
+      if (tls.kind === 'unreadable') return { kind: 'unavailable', detail: tls.detail };
+      const inputs = { credential, context: tls.context, signal: AbortSignal.any([abandon, timeout.signal]) };
+      const located = await this.#findTokenUrl(inputs, abandon);
       if (located.kind === 'failed') return located.failure;
       host = located.url.host;
-      return await this.#sendTo(located.url, surroundings);
+      return await this.#sendTo(located.url, inputs);
     } catch (error) {
       if (abandon.aborted) return { kind: 'unavailable', detail: 'the token request was abandoned' };
-      const isLate = timeout.signal.aborted;
-      const late = `${host} gave no whole answer within ${String(timeoutMs)} ms`;
-      return { kind: 'unavailable', detail: isLate ? late : describeConnectionFault(host, error) };
+      const late = `${host} sent no complete response within ${String(timeoutMs)} ms`;
+      return { kind: 'unavailable', detail: timeout.signal.aborted ? late : describeConnectionFault(host, error) };
     } finally {
       cancelTimeout();
     }
   }
 
-  /** @param lasting for what goes on behind this request's back */
-  async #findTokenUrl(surroundings: RequestInputs, lasting: AbortSignal): Promise<TokenUrlResult> {
+  /** @param backgroundSignal for a metadata refresh that outlives this request */
+  async #findTokenUrl(inputs: RequestInputs, backgroundSignal: AbortSignal): Promise<TokenUrlResult> {
     const { endpoint } = this.#options;
     if (endpoint.kind === 'url') return { kind: 'located', url: endpoint.url };
     if (this.#discovery === undefined) throw new Error('an issuer is found by discovery');
     const headers = { Accept: 'application/json' };
     const get: GetDocument = (url, signal) =>
       sendSingleRequest(
-        { ...this.#buildRequestOptions(url, { ...surroundings, signal }), method: 'GET', headers },
+        { ...this.#buildRequestOptions(url, { ...inputs, signal }), method: 'GET', headers },
         readDocument,
       );
-    const found = await this.#discovery.locate(get, surroundings.signal, lasting);
+    const found = await this.#discovery.locate(get, inputs.signal, backgroundSignal);
     if (found.kind === 'failed') return found;
-    const { credential } = surroundings;
-    this.#warnOnMismatch(found.metadata, credential);
+    this.#warnOnMismatch(found.metadata, inputs.credential);
     const { tokenUrl, mtlsTokenUrl = tokenUrl } = found.metadata;
-    return { kind: 'located', url: credential.hasCertificate ? mtlsTokenUrl : tokenUrl };
+    return { kind: 'located', url: inputs.credential.hasCertificate ? mtlsTokenUrl : tokenUrl };
   }
 
-  async #sendTo(url: URL, surroundings: RequestInputs): Promise<TokenRequestResult> {
-    const { endpoint, clock, onResponseHead } = this.#options;
+  async #sendTo(url: URL, inputs: RequestInputs): Promise<TokenRequestResult> {
+    const { endpoint, scope, clock, onResponseHead } = this.#options;
+    const { credential } = inputs;
     const issuer = endpoint.kind === 'issuer' ? endpoint.issuer : undefined;
-    const proof = await surroundings.credential.authenticate({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
-    const { headers, body, valuesToRedact } = buildTokenRequest(this.#options, proof);
-    const confidence = createEchoProtection(surroundings.credential, proof, valuesToRedact, this.#options.scope);
-    const answer = await sendSingleRequest(
-      { ...this.#buildRequestOptions(url, surroundings), method: 'POST', headers, body },
+    const authentication = await credential.authenticate({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
+    const { headers, body, valuesToRedact } = buildTokenRequest(this.#options, authentication);
+    const echoFilter = createEchoFilter(credential, authentication, valuesToRedact, scope);
+    const result = await sendSingleRequest(
+      { ...this.#buildRequestOptions(url, inputs), method: 'POST', headers, body },
       (response) => {
         onResponseHead?.(response);
-        return readResponse(url, response, confidence, clock.wallNow());
+        return readResponse(url, response, echoFilter, clock.wallNow());
       },
     );
-    if (answer.kind !== 'not-found') return answer;
+    if (result.kind !== 'not-found') return result;
     this.#discovery?.markStale();
     const advice = issuer === undefined ? 'check auth.url and auth.tokenPath' : 'the metadata of auth.issuer names it';
-    return { kind: 'rejected', detail: `${answer.detail}: ${advice}` };
+    return { kind: 'rejected', detail: `${result.detail}: ${advice}` };
   }
 
   #buildRequestOptions(url: URL, { context, signal }: RequestInputs) {
@@ -190,11 +192,11 @@ class TokenRequestSender {
   }
 }
 
-/** Bodies are read only where they decide something. */
+/** Reads a body only if it decides something. */
 async function readResponse(
   url: URL,
   { statusCode, headers, body }: Dispatcher.ResponseData,
-  confidence: EchoFilter,
+  echoFilter: EchoFilter,
   wallNow: number,
 ): Promise<TokenRequestResult | { readonly kind: 'not-found'; readonly detail: string }> {
   const retryAfterMs = parseRetryAfterMs(headers['retry-after'], wallNow);
@@ -203,24 +205,24 @@ async function readResponse(
     detail,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
-  const answered = `${url.host} answered the token request with ${String(statusCode)}`;
+  const summary = `${url.host} answered the token request with ${String(statusCode)}`;
   switch (statusCode) {
     case 200: {
-      const text = await readBoundedText(body, LARGEST_BODY_BYTES);
-      if (text === undefined) return { kind: 'malformed', detail: `${answered} and more than 64 KiB` };
-      return parseTokenResponse(text, confidence);
+      const text = await readBoundedText(body, MAX_BODY_BYTES);
+      if (text === undefined) return { kind: 'malformed', detail: `${summary} and more than 64 KiB` };
+      return parseTokenResponse(text, echoFilter);
     }
     case 400:
     case 401:
     case 403: {
-      const error = parseOAuthError((await readBoundedText(body, LARGEST_BODY_BYTES)) ?? '', confidence.redact);
-      if (error === undefined) return unavailable(`${answered} and no OAuth error`);
-      return { kind: 'rejected', error, detail: `${answered} and the error "${error}"` };
+      const error = parseOAuthError((await readBoundedText(body, MAX_BODY_BYTES)) ?? '', echoFilter.redact);
+      if (error === undefined) return unavailable(`${summary} and no OAuth error`);
+      return { kind: 'rejected', error, detail: `${summary} and the error "${error}"` };
     }
     case 404:
-      return { kind: 'not-found', detail: answered };
+      return { kind: 'not-found', detail: summary };
     default:
-      return unavailable(isRedirect(statusCode) ? `${answered}: redirects are not followed, check auth.url` : answered);
+      return unavailable(isRedirect(statusCode) ? `${summary}: redirects are not followed, check auth.url` : summary);
   }
 }
 
@@ -232,7 +234,7 @@ type TlsContextReadResult =
   | { readonly kind: 'read'; readonly context: SecureContext | undefined }
   | { readonly kind: 'unreadable'; readonly detail: string };
 
-/** A file is checked, and anew each time: TLS takes one without certificates silently, and then trusts nobody. */
+/** The file is read and checked each time: TLS silently accepts one without certificates, and then trusts none. */
 async function readTlsContext(
   { endpoint, caFile }: TokenEndpointOptions,
   credential: ClientCredential,
@@ -242,7 +244,7 @@ async function readTlsContext(
   const reading = await readTextFile('auth.caFile', caFile, LARGEST_PEM_BYTES);
   if (reading.kind === 'unreadable') return reading;
   try {
-    new X509Certificate(reading.value);
+    assertCertificate(reading.value, 'auth.caFile');
     return { kind: 'read', context: credential.createTlsContext(reading.value) };
   } catch {
     return { kind: 'unreadable', detail: `auth.caFile: the file ${caFile} does not begin with a PEM certificate` };

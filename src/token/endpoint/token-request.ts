@@ -1,34 +1,32 @@
 /**
- * Writes the request for a token (RFC 6749 §4.4.2) with all that may be asked for: audiences, scope, resources (RFC 8707) and
- * fields of the service's own. Pure. Who asks is client-authentication's.
+ * Builds the token request (RFC 6749 §4.4.2): audiences, scope, resources (RFC 8707), further parameters and headers. Pure.
+ * The client's own part comes from client-authentication.ts.
  */
 import type { ClientAuthentication } from '../client/client-authentication.ts';
+import { MIN_SECRET_LENGTH } from './echo-filter.ts';
 
-/** What is asked for. */
+/** What the token is requested for. */
 export interface TokenGrantOptions {
-  /** Each becomes a field of its own. */
+  /** Each becomes a form field of its own. */
   readonly audience: readonly string[];
   readonly scope: string | undefined;
-  /** Each becomes a field of its own (RFC 8707 §2). */
+  /** Each becomes a form field of its own (RFC 8707 §2). */
   readonly resource: readonly string[];
-  /** Further form fields; they replace none of those above. */
+  /** Further form fields; they replace none of the above. */
   readonly extraParameters: Readonly<Record<string, string>>;
-  /** Further header fields. */
   readonly extraHeaders: Readonly<Record<string, string>>;
 }
 
 export interface TokenRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Strings that must appear in no message. */
+  /** Secrets in the request. */
   readonly valuesToRedact: readonly string[];
 }
 
-const SHORTEST_SECRET = 8;
-
 type NameValue = readonly [name: string, value: string];
 
-/** Field order is fixed, so that the same request is the same bytes. */
+/** The order of the form fields is fixed: equal requests have equal bytes. */
 export function buildTokenRequest(
   grant: TokenGrantOptions,
   { authorization, parameters, valuesToRedact }: ClientAuthentication,
@@ -46,18 +44,17 @@ export function buildTokenRequest(
   };
 }
 
-/** A shorter value is no secret, and would be found in words by chance. */
 function selectSecrets(map: Readonly<Record<string, string>>): string[] {
-  return Object.values(map).filter((value) => value.length >= SHORTEST_SECRET);
+  return Object.values(map).filter((value) => value.length >= MIN_SECRET_LENGTH);
 }
 
-/** All that is asked for, by name: equal for equal requests. Values of further fields may be secrets. */
+/** Form fields and headers (names end with a colon): equal for equal requests. Some values may be secrets. */
 export function listRequestedParameters(grant: TokenGrantOptions): readonly NameValue[] {
-  const fields = Object.entries(grant.extraHeaders).map(([name, value]): NameValue => [
+  const headers = Object.entries(grant.extraHeaders).map(([name, value]): NameValue => [
     `${name.toLowerCase()}:`,
     value,
   ]);
-  return [...listGrantFields(grant), ...fields];
+  return [...listGrantFields(grant), ...headers];
 }
 
 function listGrantFields({ audience, scope, resource, extraParameters }: TokenGrantOptions): readonly NameValue[] {

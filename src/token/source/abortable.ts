@@ -1,30 +1,30 @@
-/** Waiting without owning what is waited for: who leaves ends only their own wait. */
+/** Waits that an abort signal ends early, without cancelling the shared work. */
 import type { Clock } from '../../platform/clock.ts';
 
-/** As `work`, yet rejects with the signal's reason as soon as it is aborted; `work` itself goes on. */
+/** Settles as `work` does, or rejects with the signal's reason as soon as it is aborted; `work` goes on. */
 export function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const leave = (): void => {
+    const onAbort = (): void => {
       reject(signal.reason as Error);
     };
-    if (signal.aborted) leave();
-    signal.addEventListener('abort', leave, { once: true });
-    const stay = (): void => {
-      signal.removeEventListener('abort', leave);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    const stopListening = (): void => {
+      signal.removeEventListener('abort', onAbort);
     };
-    work.then(resolve, reject).then(stay, stay);
+    work.then(resolve, reject).then(stopListening, stopListening);
   });
 }
 
-/** Resolves after `delayMs`, and at once when the signal is aborted. */
+/** Resolves after `delayMs`, or as soon as the signal is aborted. */
 export function abortableDelay(clock: Pick<Clock, 'after'>, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const wake = (): void => {
+    const finish = (): void => {
       cancel();
-      signal.removeEventListener('abort', wake);
+      signal.removeEventListener('abort', finish);
       resolve();
     };
-    const cancel = clock.after(signal.aborted ? 0 : delayMs, wake);
-    signal.addEventListener('abort', wake, { once: true });
+    const cancel = clock.after(signal.aborted ? 0 : delayMs, finish);
+    signal.addEventListener('abort', finish, { once: true });
   });
 }

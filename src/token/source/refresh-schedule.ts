@@ -1,99 +1,92 @@
 /**
- * When a token may still be sent, when its successor is asked for, and how long to wait after a failure.
+ * When a token may still be sent, when its refresh is due, and how long to wait after a failed token request.
  * Pure: instants come in as arguments, chance as a number in [0, 1).
  */
 import type { TokenRequestFailure } from '../endpoint/token-response.ts';
 import type { Token } from '../token.ts';
 
-/** The part of a life that is left for the flight to the upstream, at most `LONGEST_MARGIN_MS`. */
+/** Share of the lifetime that is kept for the flight to the upstream, up to `MAX_MARGIN_MS`. */
 const MARGIN_SHARE = 0.1;
-const LONGEST_MARGIN_MS = 2_000;
+const MAX_MARGIN_MS = 2_000;
 
-/** Spread over a tenth of the life, so that a fleet started together does not ask together for ever. */
+/** Spread over a tenth of the lifetime, so that replicas started together do not refresh together. */
 const REFRESH_SHARE = 0.75;
 const REFRESH_SPREAD = 0.1;
 
-const SHORTEST_BACKOFF_MS = 200;
+const MIN_BACKOFF_MS = 200;
 const FIRST_BACKOFF_CEILING_MS = 1_000;
 
 /**
- * Between the beginnings of two probes while somebody waits: whoever needs a token has one within 5 s of the endpoint's
- * recovery. A probe that hung until its own time-out is followed sooner, by at least the pause.
+ * Start to start of two probes while a caller waits: a waiting caller has a token within 5 s of the endpoint's recovery.
+ * After a probe that ran into its time-out the rest is shorter, but at least `MIN_PAUSE_MS`.
  */
-const LONGEST_EAGER_MS = 4_750;
+const MAX_EAGER_MS = 4_750;
 const EAGER_SPREAD_MS = 750;
-const SHORTEST_PAUSE_MS = 1_000;
+const MIN_PAUSE_MS = 1_000;
 
-/** While nobody waits: an outage of an hour costs a request a minute. */
-const LONGEST_IDLE_MS = 60_000;
+/** While no caller waits, an outage costs one request per minute. */
+const MAX_IDLE_MS = 60_000;
 const IDLE_SPREAD_MS = 6_000;
 
-/** Longer than this no endpoint is taken at its word: a wrong number must not outlast the outage by hours. */
-const LONGEST_STATED_WAIT_MS = 300_000;
-/** A refused client stays refused until somebody acts. */
+/** A wrong `Retry-After` must not prolong the outage by hours. */
+const MAX_STATED_WAIT_MS = 300_000;
+/** A rejected client stays rejected until a person acts. */
 const REJECTED_WAIT_MS = 60_000;
 
 /**
- * True when the token can be sent now and arrive before its end.
- * @param now of the life clock
+ * True when the token can be sent now and still arrive before it expires.
+ * @param now on the clock of `token`
  */
 export function isUsable(token: Pick<Token, 'obtainedAt' | 'expiresAt'>, now: number): boolean {
-  const marginMs = Math.min((token.expiresAt - token.obtainedAt) * MARGIN_SHARE, LONGEST_MARGIN_MS);
+  const marginMs = Math.min((token.expiresAt - token.obtainedAt) * MARGIN_SHARE, MAX_MARGIN_MS);
   return now < token.expiresAt - marginMs;
 }
 
-/**
- * Milliseconds from the request for a token to the request for its successor: 75 to 85 % of its life. Of a two-hour
- * token that is beyond the first hour, of one of a second it leaves 50 ms to the margin.
- */
+/** Milliseconds from a token request to the next one: 75 to 85 % of the lifetime. */
 export function chooseRefreshDelayMs(lifetimeMs: number, random: number): number {
   return lifetimeMs * (REFRESH_SHARE + REFRESH_SPREAD * random);
 }
 
-/** When a token endpoint that failed may be asked again, milliseconds from the failure. */
+/** When the token endpoint may be requested again, milliseconds from its failure. */
 export interface TokenRetryDelays {
-  /** For somebody who waits for a token. */
+  /** While a caller waits for a token. */
   readonly eagerMs: number;
-  /** While nobody does; no shorter. */
+  /** While no caller waits; at least `eagerMs`. */
   readonly idleMs: number;
 }
 
 export interface TokenFailureFacts {
-  /** In a row, this one included. */
+  /** Consecutive, this one included. */
   readonly failures: number;
-  /** False: full jitter below a ceiling that doubles from 1 s. True: a probe now and then. */
+  /** False: full jitter below a ceiling that doubles from 1 s. True: probes at intervals. */
   readonly isCircuitOpen: boolean;
-  /** How long the failed request took. */
   readonly requestDurationMs: number;
   /** In [0, 1). */
   readonly random: number;
 }
 
-/**
- * A wait that the endpoint states is kept when longer, up to 300 s, whoever waits; after a rejection it is 60 s for all,
- * since whoever was refused stays refused until somebody acts.
- */
+/** A longer `Retry-After` of the endpoint is obeyed up to 300 s. After a rejection the wait is always 60 s. */
 export function chooseRetryDelays(failure: TokenRequestFailure, facts: TokenFailureFacts): TokenRetryDelays {
   if (failure.kind === 'rejected') return { eagerMs: REJECTED_WAIT_MS, idleMs: REJECTED_WAIT_MS };
-  const statedMs = failure.kind === 'unavailable' ? (failure.retryAfterMs ?? 0) : 0;
-  const leastMs = Math.min(statedMs, LONGEST_STATED_WAIT_MS);
+  const retryAfterMs = failure.kind === 'unavailable' ? (failure.retryAfterMs ?? 0) : 0;
+  const minMs = Math.min(retryAfterMs, MAX_STATED_WAIT_MS);
   const { eagerMs, idleMs } = facts.isCircuitOpen ? chooseProbeDelays(facts) : chooseBackoff(facts);
-  // Somebody else's backoff has begun earlier, and whoever asks after it asks for all.
-  if (failure.from !== undefined && leastMs > 0) return { eagerMs: leastMs, idleMs: Math.max(idleMs, leastMs) };
-  return { eagerMs: Math.max(eagerMs, leastMs), idleMs: Math.max(idleMs, leastMs) };
+  // The backoff of the replica that failed is already running: add none of our own.
+  if (failure.from !== undefined && minMs > 0) return { eagerMs: minMs, idleMs: Math.max(idleMs, minMs) };
+  return { eagerMs: Math.max(eagerMs, minMs), idleMs: Math.max(idleMs, minMs) };
 }
 
 function chooseBackoff({ failures, random }: TokenFailureFacts): TokenRetryDelays {
-  const ceilingMs = Math.min(LONGEST_EAGER_MS, FIRST_BACKOFF_CEILING_MS * 2 ** (failures - 1));
-  const backoffMs = SHORTEST_BACKOFF_MS + random * (ceilingMs - SHORTEST_BACKOFF_MS);
+  const ceilingMs = Math.min(MAX_EAGER_MS, FIRST_BACKOFF_CEILING_MS * 2 ** (failures - 1));
+  const backoffMs = MIN_BACKOFF_MS + random * (ceilingMs - MIN_BACKOFF_MS);
   return { eagerMs: backoffMs, idleMs: backoffMs };
 }
 
-/** Spread, so that a fleet that lost its endpoint together does not probe it together. */
+/** Spread, so that replicas that lost the endpoint together do not probe it together. */
 function chooseProbeDelays({ requestDurationMs, random }: TokenFailureFacts): TokenRetryDelays {
-  const apartMs = LONGEST_EAGER_MS - random * EAGER_SPREAD_MS;
+  const intervalMs = MAX_EAGER_MS - random * EAGER_SPREAD_MS;
   return {
-    eagerMs: Math.max(SHORTEST_PAUSE_MS, apartMs - requestDurationMs),
-    idleMs: LONGEST_IDLE_MS - random * IDLE_SPREAD_MS,
+    eagerMs: Math.max(MIN_PAUSE_MS, intervalMs - requestDurationMs),
+    idleMs: MAX_IDLE_MS - random * IDLE_SPREAD_MS,
   };
 }

@@ -1,20 +1,20 @@
 /**
- * The clock that token lives are measured on: monotonic time plus the time that only the wall clock saw. The monotonic
- * clock of Linux stands still while a machine is suspended; the wall clock does not, yet it can be set back. Of the two
- * advances the larger one counts, so a life may end early by a clock set forward, and never late.
+ * The clock for token lifetimes: monotonic time plus the time that only the wall clock saw. Linux stops the monotonic
+ * clock while the machine is suspended; the wall clock runs on, but can be set back. The larger advance of the two
+ * counts, so that a lifetime may end early after a clock change, and never late.
  */
 import type { Clock } from '../../platform/clock.ts';
 
-/** The two clocks are read one after the other and tick differently: less than this between them is no jump. */
+/** The two clocks are read one after the other: a smaller difference is no jump. */
 const JITTER_MS = 50;
 
 /**
- * Never goes back. It knows of a jump only what the wall clock showed between two readings: a clock set back and a suspend
- * with no reading in between cancel each other out, so it is to be read now and then.
+ * Never goes back. Read it regularly: it sees a jump only between two readings, and a clock set back and a suspend between
+ * the same two readings cancel each other out.
  */
 export class SuspendAwareClock {
   readonly #clock: Pick<Clock, 'now' | 'wallNow'>;
-  /** Wall time less monotonic time, as of the last jump. */
+  /** Wall time minus monotonic time at the last jump. */
   #offsetMs: number;
   #suspendedMs = 0;
 

@@ -1,42 +1,45 @@
 /**
- * Where the next token comes from, as its source sees it: one function that is handed in. Behind it may be the token
- * endpoint, a file of an earlier run or a store that neighbours share, each wrapped around the next.
+ * The interface of a token fetcher, as the token source sees it. Fetchers wrap one another: the cache file wraps the
+ * credential rotation, which wraps the fleet's shared store, which wraps the token endpoint.
  */
 import type { Cancel } from '../../platform/clock.ts';
 import type { StoredToken } from '../store/sealed-token.ts';
 import type { TokenRequestResult } from '../endpoint/token-response.ts';
 import type { CredentialFault, Token } from '../token.ts';
 
-/** Why a token is asked for. */
+/** Why a token is requested. */
 export interface TokenNeed {
   /**
-   * `first`: none is held. `renewal`: the held one nears its end. `unauthorized`: the upstream refused the held one.
-   * `rotated`: the held one is fine, and the credentials that would renew it have changed.
+   * `first`: none is held. `refresh`: the held one expires soon. `unauthorized`: the upstream refused the held one.
+   * `rotated`: the held one is good, and the credentials for its refresh have changed.
    */
-  readonly reason: 'first' | 'renewal' | 'unauthorized' | 'rotated';
-  /** The one to be replaced: it must not be handed out again. */
+  readonly reason: 'first' | 'refresh' | 'unauthorized' | 'rotated';
+  /** The token to replace: a fetcher must not return it again. */
   readonly held: Token | undefined;
 }
 
-/** A token that had been asked for before, by an earlier run or by a neighbour. */
+/** A token that an earlier process or another replica had requested. */
 export interface ReusedToken {
   readonly kind: 'found';
   readonly token: StoredToken;
+  /** Where it was found, for the log. */
   readonly from: string;
 }
 
+export type TokenFetchResult = TokenRequestResult | ReusedToken;
+
 export type DeclinableFetchResult =
-  | TokenRequestResult
-  | ReusedToken
-  /** Only to `rotated`: the new credentials were refused, and nothing changes. */
+  | TokenFetchResult
+  /** Only for `rotated`: the new credentials were refused, and nothing changes. */
   | { readonly kind: 'declined' };
 
-/** Must settle in bounded time; what is thrown is never shown. */
-export type FetchToken = (need: TokenNeed, signal: AbortSignal) => Promise<DeclinableFetchResult>;
+/** Gets a token with one set of credentials: from the endpoint, or from another replica. Never rejects, settles in bounded time. */
+export type SendTokenRequest<C> = (credentials: C, signal: AbortSignal, need: TokenNeed) => Promise<TokenFetchResult>;
 
 export interface TokenFetcher {
-  readonly fetch: FetchToken;
-  /** Calls `onNews` each time that there are credentials worth a token request of their own, until it is cancelled. */
-  watchCredentials(onNews: () => void): Cancel;
+  /** Settles in bounded time; a thrown error is never shown. */
+  fetch(need: TokenNeed, signal: AbortSignal): Promise<DeclinableFetchResult>;
+  /** Calls `onChange` each time untried credentials are seen, until it is cancelled. */
+  watchCredentials(onChange: () => void): Cancel;
   credentialFault(): CredentialFault | undefined;
 }

@@ -1,12 +1,18 @@
 /**
- * Holds the one access token and says who may use it: in memory only, never past its end, and not while the upstream's
- * 401 has it under suspicion and a successor is on its way. Asking for tokens is renewal's part; how often a 401 may
- * cause that is invalidation's.
+ * Holds the access token, in memory only, and decides who may use it: never past its expiry, and not while a refresh
+ * replaces a token that the upstream refused with 401. Token requests are sent by token-refresher.ts; how often a 401 may
+ * cause one is decided in invalidation-cooldown.ts.
  */
 import { abortable } from './abortable.ts';
 import { findMissingScopes } from '../endpoint/granted-scope.ts';
-import { createInvalidationCooldown, canRefresh, recordAccepted } from './invalidation-cooldown.ts';
-import { recordRefreshStart, recordRefused, recordReplaced } from './invalidation-cooldown.ts';
+import {
+  canRefresh,
+  createInvalidationCooldown,
+  recordAccepted,
+  recordRefreshStart,
+  recordRefused,
+  recordReplaced,
+} from './invalidation-cooldown.ts';
 import type { InvalidationCooldown } from './invalidation-cooldown.ts';
 import { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { isUsable } from './refresh-schedule.ts';
@@ -16,7 +22,7 @@ import type { TokenNeed } from './token-fetcher.ts';
 import type { Token, TokenSource, TokenState, UnauthorizedDecision } from '../token.ts';
 
 export interface TokenSourceOptions extends TokenRefresherOptions {
-  /** Scopes asked for, separated by blanks. */
+  /** Requested scopes, separated by blanks. */
   readonly scope: string | undefined;
   /** Least time between two refreshes caused by a 401, before it doubles; milliseconds. */
   readonly invalidationCooldownMs: number;
@@ -25,15 +31,14 @@ export interface TokenSourceOptions extends TokenRefresherOptions {
 const REPLAY: UnauthorizedDecision = { kind: 'replay' };
 const PASS_THROUGH: UnauthorizedDecision = { kind: 'pass-through' };
 
-/** The held token's standing with the upstream. */
 type HeldTokenStatus =
   | 'good'
-  /** Refused with 401, its refresh under way: withheld. */
-  | 'withheld'
-  /** Refused with 401, its refresh failed: in use for want of a better one, until replaced. */
-  | 'doubtful';
+  /** Refused with 401, its refresh in flight: not handed out. */
+  | 'refreshing'
+  /** Refused with 401, its refresh failed: in use until it is replaced. */
+  | 'suspect';
 
-/** A source that has asked for nothing yet: the first fetch begins with `start()` or the first call that needs a token. */
+/** The first fetch begins with `start()` or with the first call that needs a token. */
 export function createTokenSource(options: TokenSourceOptions): TokenSource {
   return new HeldTokenSource(options);
 }
@@ -55,7 +60,7 @@ class HeldTokenSource implements TokenSource {
       currentNeed: () => this.#currentNeed(),
       onTokenReceived: (token) => this.#hold(token),
       onRefreshFailed: () => {
-        if (this.#status === 'withheld') this.#status = 'doubtful';
+        if (this.#status === 'refreshing') this.#status = 'suspect';
       },
     });
   }
@@ -74,7 +79,7 @@ class HeldTokenSource implements TokenSource {
   }
 
   current(): Token | undefined {
-    return this.#status === 'withheld' ? undefined : this.#unexpired();
+    return this.#status === 'refreshing' ? undefined : this.#unexpired();
   }
 
   waitForToken(signal: AbortSignal): Promise<Token> {
@@ -120,7 +125,7 @@ class HeldTokenSource implements TokenSource {
   #currentNeed(): TokenNeed {
     const held = this.#unexpired();
     if (held === undefined) return { reason: 'first', held };
-    return { reason: this.#status === 'good' ? 'renewal' : 'unauthorized', held };
+    return { reason: this.#status === 'good' ? 'refresh' : 'unauthorized', held };
   }
 
   #hold(token: Token): void {
@@ -138,9 +143,9 @@ class HeldTokenSource implements TokenSource {
     if (hasChanged) observe({ kind: 'token-scopes-missing', credential, missing });
   }
 
-  #hasNewer(than: Token): boolean {
+  #hasNewer(used: Token): boolean {
     const token = this.current();
-    return token !== undefined && token.serial > than.serial;
+    return token !== undefined && token.serial > used.serial;
   }
 
   async #awaitToken(signal: AbortSignal): Promise<Token> {
@@ -152,33 +157,33 @@ class HeldTokenSource implements TokenSource {
     }
   }
 
-  /** The refresh that a 401 for `token` has to wait for; undefined when there is to be none. */
+  /** The refresh that a 401 for `token` waits for; undefined when there is none. */
   #findRefreshFor(token: Token): Promise<void> | undefined {
-    // An older token, or one that has ended meanwhile: what is asked for anyway replaces it.
+    // An older or expired token: its successor is needed anyway.
     if (token.serial !== this.#unexpired()?.serial) return this.#joinRefresh();
     this.#cooldown = recordRefused(this.#cooldown, token.serial);
     switch (this.#status) {
-      case 'withheld':
+      case 'refreshing':
         return this.#refresher.pendingRequest;
-      case 'doubtful':
+      case 'suspect':
         return undefined;
       case 'good':
         return canRefresh(this.#cooldown, this.#clock.now()) ? this.#invalidate() : undefined;
     }
   }
 
-  /** A token request that happens to be under way counts as this refresh: it brings a newer token. */
+  /** A token request already in flight counts as this refresh: it brings a newer token. */
   #invalidate(): Promise<void> | undefined {
     const { credential, observe } = this.#options;
     observe({ kind: 'token-invalidated', credential, reason: 'unauthorized' });
     const refresh = this.#joinRefresh();
-    this.#status = refresh === undefined ? 'doubtful' : 'withheld';
+    this.#status = refresh === undefined ? 'suspect' : 'refreshing';
     if (refresh !== undefined) this.#cooldown = recordRefreshStart(this.#cooldown, this.#clock.now());
     return refresh;
   }
 
   #joinRefresh(): Promise<void> | undefined {
     const attempt = this.#refresher.joinOrStart();
-    return attempt.kind === 'under-way' ? attempt.done : undefined;
+    return attempt.kind === 'in-flight' ? attempt.done : undefined;
   }
 }

@@ -1,28 +1,35 @@
 /**
- * An access token made fit to leave the process: AES-256-GCM under a key that HKDF-SHA256 (RFC 5869) derives from the
- * client's own key material, bound as associated data to everything that the token was asked for. Where it is kept,
- * and whether it is still of use, is decided by the caller.
+ * An access token in a form that may leave the process: AES-256-GCM under a key that HKDF-SHA256 (RFC 5869) derives from the
+ * client's own secret or private key. The parameters of the token request are the associated data. Where the text is kept
+ * is up to the caller.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
-/** What is kept of a token. Wall instants, since they have to outlive the process; epoch milliseconds. */
+/** Instants by the wall clock, because they outlive the process; epoch milliseconds. */
 export interface StoredToken {
   readonly value: string;
-  /** Undefined: unknown. */
+  /** Undefined = unknown. */
   readonly scope: string | undefined;
-  /** When it was asked for. */
+  /** Start of the token request. */
   readonly obtainedWallAt: number;
   readonly expiresWallAt: number;
 }
 
-/** Everything that a token was asked for with: sealed for one of these, it opens for no other. */
+/** All parameters of a token request: a token sealed for one binding opens for no other. */
 export interface TokenBinding {
   readonly tokenUrl: string;
   readonly clientId: string;
-  /** How the client authenticates, such as `client_secret_basic`. */
+  /** The authentication method, such as `client_secret_basic`. */
   readonly method: string;
-  /** All else that was stated: audiences, scope, resources, further parameters and fields. Their order counts. */
-  readonly asked: readonly (readonly [name: string, value: string])[];
+  /** Audiences, scope, resources, further parameters and headers. Their order counts. */
+  readonly requestedParameters: readonly (readonly [name: string, value: string])[];
+}
+
+/** Which token it is, and the key material that seals it. */
+export interface TokenIdentity {
+  readonly binding: TokenBinding;
+  /** The client secret or the private key. */
+  readonly keyMaterial: string;
 }
 
 const CIPHER = 'aes-256-gcm';
@@ -30,31 +37,24 @@ const KEY_BYTES = 32;
 const SALT_BYTES = 16;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Names the layout below, in the clear and in the derivation: a later layout never opens as this one. */
+/** Names the layout below, in the text and in the key derivation: a later layout never opens as this one. */
 const FORMAT = 'bst1';
 const SEALED_PATTERN = /^bst1\.([A-Za-z0-9_-]+)$/;
 
-/**
- * One line of printable ASCII. Salt and nonce are fresh each time, so that no pair of key and nonce comes twice.
- * @param keyMaterial the client secret or the private key, as bytes or text; whoever lacks it learns only the length
- */
-export function sealToken(token: StoredToken, binding: TokenBinding, keyMaterial: string | Uint8Array): string {
+/** One line of printable ASCII. Salt and nonce are fresh each time; without the key only the length can be learned. */
+export function sealToken(token: StoredToken, identity: TokenIdentity): string {
   const { value, scope, obtainedWallAt, expiresWallAt } = token;
-  return sealText(JSON.stringify([value, scope ?? null, obtainedWallAt, expiresWallAt]), binding, keyMaterial);
+  return sealText(JSON.stringify([value, scope ?? null, obtainedWallAt, expiresWallAt]), identity);
 }
 
-/** The token, or undefined when the text is malformed, was altered, or was sealed for another binding or key. */
-export function openToken(
-  sealed: string,
-  binding: TokenBinding,
-  keyMaterial: string | Uint8Array,
-): StoredToken | undefined {
-  const plain = openText(sealed, binding, keyMaterial);
+/** Undefined when the text is malformed, was altered, or was sealed for another identity. */
+export function openToken(sealed: string, identity: TokenIdentity): StoredToken | undefined {
+  const plain = openText(sealed, identity);
   return plain === undefined ? undefined : parseStoredToken(plain);
 }
 
-/** As `sealToken`, for what is to be told of a token that is none: a text that `openToken` cannot mistake for one. */
-export function sealText(plain: string, binding: TokenBinding, keyMaterial: string | Uint8Array): string {
+/** Seals a text that is not a token and that `openToken` does not accept as one. */
+export function sealText(plain: string, { binding, keyMaterial }: TokenIdentity): string {
   const salt = randomBytes(SALT_BYTES);
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, deriveKey(keyMaterial, salt), nonce, { authTagLength: TAG_BYTES });
@@ -63,8 +63,8 @@ export function sealText(plain: string, binding: TokenBinding, keyMaterial: stri
   return `${FORMAT}.${sealed.toString('base64url')}`;
 }
 
-/** What `sealText` was given, or undefined as for `openToken`. */
-export function openText(sealed: string, binding: TokenBinding, keyMaterial: string | Uint8Array): string | undefined {
+/** The text given to `sealText`; undefined as for `openToken`. */
+export function openText(sealed: string, { binding, keyMaterial }: TokenIdentity): string | undefined {
   const encoded = SEALED_PATTERN.exec(sealed)?.[1];
   if (encoded === undefined) return undefined;
   const bytes = Buffer.from(encoded, 'base64url');
@@ -78,18 +78,18 @@ export function openText(sealed: string, binding: TokenBinding, keyMaterial: str
   try {
     return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8');
   } catch {
-    // Not ours: the tag says so, and nothing else is known of it.
+    // The tag does not match.
     return undefined;
   }
 }
 
-function deriveKey(keyMaterial: string | Uint8Array, salt: Uint8Array): Uint8Array {
+function deriveKey(keyMaterial: string, salt: Uint8Array): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', keyMaterial, salt, `bearer-sidecar ${FORMAT}`, KEY_BYTES));
 }
 
-/** A list in JSON, not joined strings: no two bindings read the same. */
-function serializeBinding({ tokenUrl, clientId, method, asked }: TokenBinding): Buffer {
-  return Buffer.from(JSON.stringify([tokenUrl, clientId, method, asked]), 'utf8');
+/** A JSON list is unambiguous; joined strings would not be. */
+function serializeBinding({ tokenUrl, clientId, method, requestedParameters }: TokenBinding): Buffer {
+  return Buffer.from(JSON.stringify([tokenUrl, clientId, method, requestedParameters]), 'utf8');
 }
 
 function parseStoredToken(plain: string): StoredToken | undefined {
@@ -111,7 +111,7 @@ function parseList(plain: string): readonly unknown[] | undefined {
     const parsed: unknown = JSON.parse(plain);
     return Array.isArray(parsed) ? (parsed as readonly unknown[]) : undefined;
   } catch {
-    // Sealed by us, and no token.
+    // A sealed text that is not a token.
     return undefined;
   }
 }

@@ -1,32 +1,33 @@
 /**
- * What shared-tokens needs of the place where replicas meet: a board with one entry for each credential. It sees names, marks and
- * sealed texts only. What it is built on is decided where things are wired.
+ * The store in which the replicas of a fleet share one token per credential. It has one record per credential and sees
+ * record names, token marks and sealed texts only; fleet/shared-token implements it over Redis. A lease says which replica
+ * sends the token request. It is kept by claiming again and expires by itself, so that a dead replica holds up no other.
  */
 
-/** A wish for the token under a name, or for the right to ask for it. */
+/** Asks for the shared token, or for the right to request one. */
 export interface ClaimRequest {
-  /** Who claims; the same for all claims of one replica. */
+  /** Identifies the claiming replica. */
   readonly owner: string;
-  /** For how long nobody else asks, unless the claim is repeated. */
+  /** How long no other replica may send the token request, unless the claim is repeated. */
   readonly leaseMs: number;
-  /** Mark of the token that is to be replaced: it is not handed out. */
+  /** Mark of the token to replace: it is not returned. */
   readonly excludedMark: string | undefined;
-  /** True takes that token off the board for all, if it is still the one posted. */
+  /** True also removes that token for all replicas, if it is still the stored one. */
   readonly isRefused: boolean;
-  /** A posted token with less than this share of its life left is not handed out. */
+  /** A token with less than this share of its lifetime left is not returned. */
   readonly minRemainingShare: number;
 }
 
 export type ClaimResult =
   | { readonly kind: 'found'; readonly sealed: string; readonly leftMs: number }
-  /** Another replica asks: the one with this name. */
+  /** Another replica holds the lease. */
   | { readonly kind: 'taken'; readonly owner: string }
-  /** Another replica has asked in vain: for so long nobody should. */
+  /** Another replica's token request failed; none is to be sent for `leftMs`. */
   | { readonly kind: 'failed'; readonly sealed: string; readonly leftMs: number }
-  /** The claimant asks. */
+  /** The claimant holds the lease. */
   | {
       readonly kind: 'yours';
-      /** By the board's clock, milliseconds. */
+      /** By the store's clock, milliseconds. */
       readonly storeNow: number;
     };
 
@@ -34,25 +35,24 @@ export interface PublishRequest {
   readonly owner: string;
   readonly sealed: string;
   readonly mark: string;
-  /** End of the token's life by the board's clock, milliseconds. */
+  /** End of the token's lifetime by the store's clock, milliseconds. */
   readonly expiresAt: number;
   readonly lifetimeMs: number;
 }
 
-/** Nothing rejects. Undefined: the board cannot be asked now. False: another replica has the lease. */
+/** No call rejects. Undefined: the store is not available now. False: another replica holds the lease. */
 export interface SharedTokenStore {
-  /** Whether asking makes sense, after a short wait where that is likely to change it. */
+  /** Whether a call makes sense; waits briefly if that is likely to make it so. */
   whenReady(): Promise<boolean>;
   claim(name: string, request: ClaimRequest): Promise<ClaimResult | undefined>;
-  /** Posts a token, ends the lease, forgets the last failure. */
-  publish(name: string, posting: PublishRequest): Promise<boolean | undefined>;
+  /** Stores a token, ends the lease, removes the last failure. */
+  publish(name: string, token: PublishRequest): Promise<boolean | undefined>;
   /**
-   * Posts a failure and ends the lease. For `holdMs` no other replica asks; if one wanted to, it then has as long again to
-   * do so before this owner does.
+   * Stores a failure and ends the lease. For `holdMs` no other replica sends a token request; if one wanted to, it then has
+   * another `holdMs` to do so before this owner may.
    */
   publishFailure(name: string, owner: string, sealed: string, holdMs: number): Promise<boolean | undefined>;
-  /** Ends the lease. */
   releaseLease(name: string, owner: string): Promise<boolean | undefined>;
-  /** Takes a posted text off the board, if it is still there. */
+  /** Removes exactly this sealed text, if it is still stored. */
   discardUnreadable(name: string, sealed: string): Promise<boolean | undefined>;
 }

@@ -1,28 +1,21 @@
 /**
- * Keeps the newest token in a file, sealed, so that a restart while the token endpoint is down begins with one. Wraps the
- * supply of a token source. A file that cannot be used or written costs one warning and nothing else.
+ * Keeps the newest token in a file, sealed, so that a restart during an outage of the token endpoint begins with a token.
+ * Wraps a token fetcher. A file that cannot be read or written causes one warning and nothing else.
  */
 import { rm, stat } from 'node:fs/promises';
 import type { Clock } from '../../platform/clock.ts';
 import { systemErrorCode, writeFileAtomically } from '../../platform/atomic-write.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
-import { isUsable } from '../source/refresh-schedule.ts';
-import { openToken, sealToken } from './sealed-token.ts';
-import type { StoredToken, TokenBinding } from './sealed-token.ts';
 import { readTextFile } from '../client/secret-file.ts';
+import { isUsable } from '../source/refresh-schedule.ts';
 import type { DeclinableFetchResult, TokenNeed, TokenFetcher } from '../source/token-fetcher.ts';
-
-/** What a token is sealed with. */
-export interface SealInputs {
-  readonly binding: TokenBinding;
-  /** The client secret or the private key. */
-  readonly keyMaterial: string;
-}
+import { openToken, sealToken } from './sealed-token.ts';
+import type { StoredToken, TokenIdentity } from './sealed-token.ts';
 
 export interface TokenCacheOptions {
   readonly path: string;
   /** Undefined while the credentials cannot be read. Must not reject. */
-  readonly readSealInputs: () => Promise<SealInputs | undefined>;
+  readonly readIdentity: () => Promise<TokenIdentity | undefined>;
   readonly clock: Pick<Clock, 'wallNow'>;
   readonly observe: EventObserver;
 }
@@ -30,32 +23,32 @@ export interface TokenCacheOptions {
 /** The longest token is 16 KiB. */
 const MAX_FILE_BYTES = 64 * 1024;
 
-/** As `supply`, beginning with what the file holds. */
-export function withTokenCache(supply: TokenFetcher, options: TokenCacheOptions): TokenFetcher {
+/** The first fetch returns the token in the file, if that is still usable. */
+export function withTokenCache(fetcher: TokenFetcher, options: TokenCacheOptions): TokenFetcher {
   const cache = new TokenCache(options);
-  return { ...supply, fetch: (need, signal) => cache.fetch(need, () => supply.fetch(need, signal)) };
+  return { ...fetcher, fetch: (need, signal) => cache.fetch(need, () => fetcher.fetch(need, signal)) };
 }
 
 class TokenCache {
   readonly #options: TokenCacheOptions;
   #isFirst = true;
   #isWritable = true;
-  /** Changes of the file, one after the other. */
+  /** Serializes the changes of the file. */
   #pendingWrites: Promise<void> = Promise.resolve();
 
   constructor(options: TokenCacheOptions) {
     this.#options = options;
   }
 
-  async fetch(need: TokenNeed, askFurther: () => Promise<DeclinableFetchResult>): Promise<DeclinableFetchResult> {
-    const kept = this.#isFirst && need.reason === 'first' ? await this.#load() : undefined;
+  async fetch(need: TokenNeed, fetchNext: () => Promise<DeclinableFetchResult>): Promise<DeclinableFetchResult> {
+    const stored = this.#isFirst && need.reason === 'first' ? await this.#load() : undefined;
     this.#isFirst = false;
-    if (kept !== undefined) return { kind: 'found', token: kept, from: 'auth.cacheFile' };
+    if (stored !== undefined) return { kind: 'found', token: stored, from: 'auth.cacheFile' };
     // A restart must not begin with a token that the upstream refuses.
     if (need.reason === 'unauthorized') this.#queueWrite(() => rm(this.#options.path, { force: true }));
-    const askedWallAt = this.#options.clock.wallNow();
-    const fetched = await askFurther();
-    const token = toStoredToken(fetched, askedWallAt);
+    const startedWallAt = this.#options.clock.wallNow();
+    const fetched = await fetchNext();
+    const token = toStoredToken(fetched, startedWallAt);
     if (token !== undefined) this.#queueWrite(() => this.#save(token));
     return fetched;
   }
@@ -67,15 +60,15 @@ class TokenCache {
     return undefined;
   }
 
-  /** The token, words when there is one that is no use, or undefined when there is none to speak of. */
+  /** The token, a warning when the file is of no use, or undefined when there is no file or its token has expired. */
   async #open(): Promise<StoredToken | string | undefined> {
-    const { path, readSealInputs, clock } = this.#options;
+    const { path, readIdentity, clock } = this.#options;
     if (!(await exists(path))) return undefined;
     const reading = await readTextFile('auth.cacheFile', path, MAX_FILE_BYTES);
     if (reading.kind === 'unreadable') return `${reading.detail}: it is not used`;
-    const seal = await readSealInputs();
-    if (seal === undefined) return undefined;
-    const token = openToken(reading.value.trimEnd(), seal.binding, seal.keyMaterial);
+    const identity = await readIdentity();
+    if (identity === undefined) return undefined;
+    const token = openToken(reading.value.trimEnd(), identity);
     if (token === undefined)
       return `auth.cacheFile: the file ${path} is damaged, or of other credentials or settings: it is not used`;
     if (token.obtainedWallAt > clock.wallNow())
@@ -85,9 +78,9 @@ class TokenCache {
   }
 
   async #save(token: StoredToken): Promise<void> {
-    const seal = await this.#options.readSealInputs();
-    if (seal === undefined) return;
-    await writeFileAtomically(this.#options.path, `${sealToken(token, seal.binding, seal.keyMaterial)}\n`);
+    const identity = await this.#options.readIdentity();
+    if (identity === undefined) return;
+    await writeFileAtomically(this.#options.path, `${sealToken(token, identity)}\n`);
     this.#isWritable = true;
   }
 
@@ -106,11 +99,11 @@ class TokenCache {
   }
 }
 
-function toStoredToken(fetched: DeclinableFetchResult, askedWallAt: number): StoredToken | undefined {
+function toStoredToken(fetched: DeclinableFetchResult, startedWallAt: number): StoredToken | undefined {
   if (fetched.kind === 'found') return fetched.token;
   if (fetched.kind !== 'ok') return undefined;
   const { value, scope, lifetimeMs } = fetched;
-  return { value, scope, obtainedWallAt: askedWallAt, expiresWallAt: askedWallAt + lifetimeMs };
+  return { value, scope, obtainedWallAt: startedWallAt, expiresWallAt: startedWallAt + lifetimeMs };
 }
 
 async function exists(path: string): Promise<boolean> {

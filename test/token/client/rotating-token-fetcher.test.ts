@@ -78,7 +78,7 @@ describe('new credentials', () => {
   test('are tried by whatever asks first', async () => {
     const setting = await Setting.running();
     setting.file = 'new';
-    expect(await setting.fetch('renewal')).toMatchObject({ value: 'of-new' });
+    expect(await setting.fetch('refresh')).toMatchObject({ value: 'of-new' });
     expect(setting.asked).toEqual(['old', 'new']);
     expect(setting.told('token-invalidated')).toHaveLength(1);
   });
@@ -89,7 +89,7 @@ describe('new credentials', () => {
     setting.outage = UNAVAILABLE;
     expect(await setting.fetch('rotated')).toEqual(UNAVAILABLE);
     setting.outage = undefined;
-    expect(await setting.fetch('renewal')).toMatchObject({ value: 'of-new' });
+    expect(await setting.fetch('refresh')).toMatchObject({ value: 'of-new' });
     expect(setting.asked).toEqual(['old', 'new', 'new']);
     expect(setting.supply.credentialFault()).toBeUndefined();
   });
@@ -119,7 +119,7 @@ describe('new credentials', () => {
     expect(setting.news).toBe(1);
     setting.known = ['old'];
     expect(await setting.fetch('rotated')).toEqual({ kind: 'declined' });
-    expect(await setting.fetch('renewal')).toMatchObject({ value: 'of-old' });
+    expect(await setting.fetch('refresh')).toMatchObject({ value: 'of-old' });
   });
 });
 
@@ -149,7 +149,7 @@ describe('new credentials that are refused', () => {
 
   test('are left alone for a minute: renewals go on with the old ones', async () => {
     const setting = await refused();
-    expect(await setting.fetch('renewal')).toMatchObject({ value: 'of-old' });
+    expect(await setting.fetch('refresh')).toMatchObject({ value: 'of-old' });
     expect(await setting.fetch('unauthorized')).toMatchObject({ value: 'of-old' });
     expect(setting.asked).toEqual(['old', 'wrong', 'old', 'old']);
   });
@@ -171,7 +171,7 @@ describe('new credentials that are refused', () => {
   test('a renewal past that tries them, and falls back in the same breath', async () => {
     const setting = await refused();
     await setting.clock.advance(60_000);
-    expect(await setting.fetch('renewal')).toMatchObject({ value: 'of-old' });
+    expect(await setting.fetch('refresh')).toMatchObject({ value: 'of-old' });
     expect(setting.asked).toEqual(['old', 'wrong', 'wrong', 'old']);
     expect(setting.told('token-invalidated')).toEqual([]);
   });
@@ -206,7 +206,7 @@ describe('new credentials that are refused', () => {
   test('and the old ones are refused as well by now: both are tried at every turn', async () => {
     const setting = await refused();
     setting.known = [];
-    expect(await setting.fetch('renewal')).toEqual(REJECTED);
+    expect(await setting.fetch('refresh')).toEqual(REJECTED);
     const before = setting.news;
     await setting.clock.advance(50_000);
     expect(setting.news).toBe(before);
@@ -241,7 +241,7 @@ describe('files that cannot be read', () => {
     const setting = await Setting.running();
     setting.file = undefined;
     await setting.clock.advance(10_000);
-    expect(await setting.fetch('renewal')).toMatchObject({ value: 'of-old' });
+    expect(await setting.fetch('refresh')).toMatchObject({ value: 'of-old' });
     expect(setting.told('credential-rotation')).toEqual([
       {
         kind: 'credential-rotation',

@@ -129,7 +129,7 @@ describe('the endpoint is not found', () => {
     await until(() => asked.length === 1);
     await clock.advance(700);
     const { host } = new URL(base);
-    expect(await asking).toEqual({ kind: 'unavailable', detail: `${host} gave no whole answer within 700 ms` });
+    expect(await asking).toEqual({ kind: 'unavailable', detail: `${host} sent no complete response within 700 ms` });
   });
 });
 
@@ -163,7 +163,7 @@ describe('a document', () => {
       // A renewal under way has a timer.
       await until(() => asked.length === before + (pauseMs === 1 ? 1 : 2) && clock.pendingTimers === 0);
     }
-    const message = `${issuer()} cannot be asked; the copy in hand stays in use`;
+    const message = `${issuer()} cannot be reached; the cached copy stays in use`;
     expect(events).toEqual([{ kind: 'warning', message }]);
   });
 
@@ -207,11 +207,11 @@ test('a method that the server does not list is named once, and used', async () 
 test('the issuer, not the endpoint found by it, is what a token is bound to', async () => {
   const endpoint = buildEndpoint('https://login.test/tenant', { extraHeaders: { 'X-Key': 'v' }, scope: 's' });
   const credential = await endpoint.readCredential();
-  expect(credential.kind === 'ready' && endpoint.binding(credential)).toEqual({
+  expect(credential.kind === 'ready' && endpoint.identify(credential).binding).toEqual({
     tokenUrl: 'https://login.test/tenant',
     clientId: 'client-1',
     method: 'client_secret_basic',
-    asked: [
+    requestedParameters: [
       ['audience', 'https://api.test/'],
       ['scope', 's'],
       ['x-key:', 'v'],

@@ -189,7 +189,7 @@ describe('no usable token', () => {
 
   test.each<[string, (socket: Socket) => void, string]>([
     ['a reset', (socket) => socket.resetAndDestroy(), 'cut the connection (ECONNRESET)'],
-    ['a close', (socket) => socket.end(), 'closed the connection before its answer was complete'],
+    ['a close', (socket) => socket.end(), 'closed the connection before its response was complete'],
     [
       'half a body',
       (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"acc'),
@@ -226,7 +226,10 @@ describe('time', () => {
     await asked;
     expect(clock.pendingTimers).toBe(1);
     await clock.advance(700);
-    expect(await asking).toEqual({ kind: 'unavailable', detail: `${url.host} gave no whole answer within 700 ms` });
+    expect(await asking).toEqual({
+      kind: 'unavailable',
+      detail: `${url.host} sent no complete response within 700 ms`,
+    });
   });
 
   test('an abort ends it and closes the connection', async () => {

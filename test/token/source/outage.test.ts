@@ -28,7 +28,10 @@ interface Course {
 }
 
 const DOWN: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test refused the connection (ECONNREFUSED)' };
-const HANGING: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test gave no whole answer within 10000 ms' };
+const HANGING: TokenRequestResult = {
+  kind: 'unavailable',
+  detail: 'auth.test sent no complete response within 10000 ms',
+};
 const HTML: TokenRequestResult = {
   kind: 'malformed',
   detail: 'the token endpoint answered 200 with a body that is no JSON',

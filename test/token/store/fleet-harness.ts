@@ -6,7 +6,7 @@ import type { Clock } from '../../../src/platform/clock.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createRotatingTokenFetcher } from '../../../src/token/client/rotating-token-fetcher.ts';
 import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
-import { shareTokenRequests } from '../../../src/token/store/shared-tokens.ts';
+import { shareTokenRequests } from '../../../src/token/store/shared-token-requests.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
@@ -20,7 +20,7 @@ const BINDING: TokenBinding = {
   tokenUrl: 'https://auth.test/oauth/token',
   clientId: 'client-of-the-tests',
   method: 'client_secret_basic',
-  asked: [['audience', 'https://api.test/']],
+  requestedParameters: [['audience', 'https://api.test/']],
 };
 
 export interface ReplicaOptions {

@@ -1,16 +1,15 @@
-/** What replicas leave for each other: hidden from whoever lacks the key, and never confused. */
+/** Record names, token marks and sealed failures in the shared store. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { deriveTokenMark, deriveRecordName, openFailure, sealFailure } from '../../../src/token/store/shared-record.ts';
-import type { TokenIdentity } from '../../../src/token/store/shared-record.ts';
 import { openToken, sealText, sealToken } from '../../../src/token/store/sealed-token.ts';
-import type { TokenBinding } from '../../../src/token/store/sealed-token.ts';
+import type { TokenBinding, TokenIdentity } from '../../../src/token/store/sealed-token.ts';
 
 const BINDING: TokenBinding = {
   tokenUrl: 'https://auth.test/oauth/token',
   clientId: 'client',
   method: 'client_secret_basic',
-  asked: [['scope', 'a b']],
+  requestedParameters: [['scope', 'a b']],
 };
 const IDENTITY: TokenIdentity = { binding: BINDING, keyMaterial: 'secret-of-the-tests' };
 
@@ -18,12 +17,12 @@ const binding = fc.record({
   tokenUrl: fc.string(),
   clientId: fc.string(),
   method: fc.string(),
-  asked: fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 3 }),
+  requestedParameters: fc.array(fc.tuple(fc.string(), fc.string()), { maxLength: 3 }),
 });
 const identity = fc.record({ binding, keyMaterial: fc.string({ minLength: 1 }) });
 
 describe('names and marks', () => {
-  test('are the same for the same identity and token, and for no other', () => {
+  test('are equal for equal identities and tokens only', () => {
     fc.assert(
       fc.property(identity, identity, fc.string(), fc.string(), (one, other, token, otherToken) => {
         const isSame = JSON.stringify(one) === JSON.stringify(other);
@@ -35,24 +34,24 @@ describe('names and marks', () => {
   });
 
   test.each([
-    ['the endpoint', { tokenUrl: 'https://auth.test/oauth/token2' }],
-    ['the client', { clientId: 'clien', method: 'tclient_secret_basic' }],
-    ['the method', { method: 'client_secret_post' }],
+    ['another endpoint', { tokenUrl: 'https://auth.test/oauth/token2' }],
+    ['another client', { clientId: 'clien', method: 'tclient_secret_basic' }],
+    ['another method', { method: 'client_secret_post' }],
     [
-      'what is asked for',
+      'other requested parameters',
       {
-        asked: [
+        requestedParameters: [
           ['scope', 'a'],
           ['scope', 'b'],
         ],
       },
     ],
-    ['its order', { asked: [['a b', 'scope']] }],
-  ] as const)('differ with %s', (_, change) => {
+    ['another order of them', { requestedParameters: [['a b', 'scope']] }],
+  ] as const)('differ for %s', (_, change) => {
     expect(deriveRecordName({ ...IDENTITY, binding: { ...BINDING, ...change } })).not.toBe(deriveRecordName(IDENTITY));
   });
 
-  test('differ with the secret, and show nothing', () => {
+  test('differ for another secret, and reveal nothing', () => {
     const other = { ...IDENTITY, keyMaterial: 'another-secret' };
     expect(deriveRecordName(other)).not.toBe(deriveRecordName(IDENTITY));
     expect(deriveTokenMark(other, 'token')).not.toBe(deriveTokenMark(IDENTITY, 'token'));
@@ -64,36 +63,36 @@ describe('names and marks', () => {
 describe('a sealed failure', () => {
   const failure = { kind: 'rejected', detail: 'auth.test answered 401 and the error "invalid_client"' } as const;
 
-  test('comes out as it went in, without the wait that was stated', () => {
+  test('opens unchanged, without the stated Retry-After', () => {
     expect(openFailure(sealFailure(failure, IDENTITY), IDENTITY)).toEqual(failure);
     const stated = { kind: 'unavailable', detail: 'busy', retryAfterMs: 5000 } as const;
     expect(openFailure(sealFailure(stated, IDENTITY), IDENTITY)).toEqual({ kind: 'unavailable', detail: 'busy' });
   });
 
-  test('opens for nobody else, and is no token', () => {
+  test('opens for no other identity, and not as a token', () => {
     const sealed = sealFailure(failure, IDENTITY);
     expect(openFailure(sealed, { ...IDENTITY, keyMaterial: 'another-secret' })).toBeUndefined();
     expect(openFailure(sealed, { ...IDENTITY, binding: { ...BINDING, clientId: 'x' } })).toBeUndefined();
-    expect(openToken(sealed, BINDING, IDENTITY.keyMaterial)).toBeUndefined();
+    expect(openToken(sealed, IDENTITY)).toBeUndefined();
     const token = { value: 'token', scope: undefined, obtainedWallAt: 0, expiresWallAt: 1 };
-    expect(openFailure(sealToken(token, BINDING, IDENTITY.keyMaterial), IDENTITY)).toBeUndefined();
+    expect(openFailure(sealToken(token, IDENTITY), IDENTITY)).toBeUndefined();
   });
 
   test.each(['["ok","x"]', '["rejected",1]', '["rejected"]', '{}', 'null', '"rejected"'])(
-    'of another form is none: %s',
+    'of another form does not open: %s',
     (plain) => {
-      expect(openFailure(sealText(plain, BINDING, IDENTITY.keyMaterial), IDENTITY)).toBeUndefined();
+      expect(openFailure(sealText(plain, IDENTITY), IDENTITY)).toBeUndefined();
     },
   );
 
-  test('that is altered anywhere is none', () => {
+  test('that was altered anywhere does not open', () => {
     const sealed = sealFailure(failure, IDENTITY);
     fc.assert(
       fc.property(fc.nat(sealed.length - 1), fc.constantFrom('A', 'z', '.', '-'), (at, character) => {
         const altered = sealed.slice(0, at) + character + sealed.slice(at + 1);
         fc.pre(altered !== sealed);
         const opened = openFailure(altered, IDENTITY);
-        // The last character of base64 holds bits that say nothing.
+        // The last character of base64 holds unused bits.
         expect(opened === undefined || at === sealed.length - 1).toBe(true);
       }),
     );

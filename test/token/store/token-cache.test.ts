@@ -14,7 +14,7 @@ const BINDING: TokenBinding = {
   tokenUrl: 'https://auth.test/oauth/token',
   clientId: 'legacy-app',
   method: 'client_secret_basic',
-  asked: [['scope', 'a b']],
+  requestedParameters: [['scope', 'a b']],
 };
 const DOWN: DeclinableFetchResult = { kind: 'unavailable', detail: 'down' };
 
@@ -59,7 +59,7 @@ function startProcess({ at = path, answer = grant('fresh'), isReadable = true, .
     },
     {
       path: at,
-      readSealInputs: () =>
+      readIdentity: () =>
         Promise.resolve(process.isReadable ? { binding: BINDING, keyMaterial: SECRET, ...seal } : undefined),
       clock,
       observe: (event) => events.push(event),
@@ -125,7 +125,7 @@ describe('a restart', () => {
     await until(isThere);
     const before = await readFile(path, 'utf8');
     first.answer = grant('two');
-    await first.fetch('renewal');
+    await first.fetch('refresh');
     await until(async () => (await readFile(path, 'utf8')) !== before);
     expect(await startProcess().fetch()).toMatchObject({ kind: 'found', token: { value: 'two' } });
   });
@@ -186,7 +186,7 @@ describe('the file', () => {
     expect(text).toMatch(/^bst1\.[\w-]+\n$/);
     await until(async () => (await readdir(folder)).length === 1);
     await chmod(path, 0o644);
-    await startProcess().fetch('renewal');
+    await startProcess().fetch('refresh');
     await until(async () => (await readFile(path, 'utf8')) !== text);
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
@@ -195,7 +195,7 @@ describe('the file', () => {
     ['another secret', { keyMaterial: 'another' }],
     ['another client', { binding: { ...BINDING, clientId: 'other-app' } }],
     ['another endpoint', { binding: { ...BINDING, tokenUrl: 'https://evil.test/oauth/token' } }],
-    ['another scope', { binding: { ...BINDING, asked: [['scope', 'a']] } }],
+    ['another scope', { binding: { ...BINDING, requestedParameters: [['scope', 'a']] } }],
     ['another method', { binding: { ...BINDING, method: 'client_secret_post' } }],
   ])('written for %s is ignored with one warning, and replaced', async (_name, setup) => {
     const before = await leaveToken('foreign', setup);
@@ -236,7 +236,7 @@ describe('the file', () => {
     next.isReadable = true;
     next.answer = grant('later');
     expect(await readFile(path, 'utf8')).toBe(before);
-    await next.fetch('renewal');
+    await next.fetch('refresh');
     await until(async () => (await readFile(path, 'utf8')) !== before);
     expect(await startProcess().fetch()).toMatchObject({ token: { value: 'later' } });
   });
@@ -251,11 +251,11 @@ test.each([
     await mkdir(join(folder, 'directory'));
     const target = join(folder, at);
     const process = startProcess({ at: target });
-    for (let n = 0; n < 5; n++) expect(await process.fetch('renewal')).toMatchObject({ kind: 'ok' });
+    for (let n = 0; n < 5; n++) expect(await process.fetch('refresh')).toMatchObject({ kind: 'ok' });
     await until(() => Promise.resolve(process.warnings().length > 0));
     await rm(join(folder, 'directory'), { recursive: true });
     await mkdir(join(folder, other));
-    await process.fetch('renewal');
+    await process.fetch('refresh');
     await until(async () => (await startProcess({ at: target, answer: DOWN }).fetch()).kind === 'found');
     expect(process.warnings()).toEqual([expect.stringMatching(/cannot be written \((ENOENT|EISDIR)\)/)]);
   },

@@ -1,32 +1,29 @@
-/** What a turn at the supply came to, and the event that tells of it. Pure. */
+/** The event that reports the result of a token fetch. Pure. */
 import type { SidecarEvent } from '../../telemetry/events.ts';
-import type { DeclinableFetchResult } from './token-fetcher.ts';
-
-/** All but what leaves everything as it was. */
-export type TokenFetchResult = Exclude<DeclinableFetchResult, { kind: 'declined' }>;
+import type { TokenFetchResult } from './token-fetcher.ts';
 
 export interface TokenFetchFacts {
   readonly credential: string;
   readonly durationMs: number;
-  /** When the next request is due, milliseconds from now; undefined when nothing is planned. */
+  /** Milliseconds until the next token request; undefined when none is planned. */
   readonly nextInMs: number | undefined;
   /** Epoch milliseconds. */
   readonly wallNow: number;
 }
 
-/** Only a request of this process counts as one. */
-export function createTokenEvent(settled: TokenFetchResult, facts: TokenFetchFacts): SidecarEvent {
+/** Only a token request of this process becomes `token-requested`. */
+export function createTokenEvent(result: TokenFetchResult, facts: TokenFetchFacts): SidecarEvent {
   const { credential, durationMs, nextInMs, wallNow } = facts;
   const next = nextInMs === undefined ? {} : { nextInMs };
-  if (settled.kind === 'found') {
-    const { from, token } = settled;
+  if (result.kind === 'found') {
+    const { from, token } = result;
     return { kind: 'token-found', credential, from, validForMs: token.expiresWallAt - wallNow };
   }
-  if (settled.kind === 'ok') {
-    const { kind: outcome, lifetimeMs } = settled;
+  if (result.kind === 'ok') {
+    const { kind: outcome, lifetimeMs } = result;
     return { kind: 'token-requested', credential, outcome, durationMs, lifetimeMs, ...next };
   }
-  const { kind: outcome, detail, from } = settled;
+  const { kind: outcome, detail, from } = result;
   return from === undefined
     ? { kind: 'token-requested', credential, outcome, durationMs, detail, ...next }
     : { kind: 'token-not-asked', credential, outcome, detail, from, ...next };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { TokenCircuitBreaker } from '../../../src/token/endpoint/circuit-breaker.ts';
+import { TokenCircuitBreaker } from '../../../src/token/source/token-circuit-breaker.ts';
 import type { TokenRequestFailure } from '../../../src/token/endpoint/token-response.ts';
 
 const DOWN = { kind: 'unavailable', detail: 'down' } as const;

@@ -1,0 +1,39 @@
+/** Keeps secrets that were sent to an authorization server out of its response, in case the server echoes them. Pure. */
+import { createRedact, listSecretEncodings } from '../../platform/secret-redaction.ts';
+import type { Redact } from '../../platform/secret-redaction.ts';
+import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
+
+export interface EchoFilter {
+  /** The client's credential in every encoding. The access token, which goes to the upstream, must not contain it. */
+  readonly credentialForms: readonly string[];
+  /** Masks sent secrets in a text. */
+  readonly redact: Redact;
+  /** Requested scopes, separated by blanks: these names are shown as they are. */
+  readonly requestedScope: string | undefined;
+}
+
+type SecretOwner = Pick<ClientCredential, 'method' | 'keyMaterial' | 'clientId'>;
+
+/** A shorter text may be part of a token or a word by chance. */
+export const MIN_SECRET_LENGTH = 8;
+
+/** The client secret, if there is one. A private key is never sent. */
+export function listSentSecrets({ method, keyMaterial }: SecretOwner): string[] {
+  return method === 'client_secret_basic' || method === 'client_secret_post' ? [keyMaterial] : [];
+}
+
+/** @param valuesToRedact all secrets in the request */
+export function createEchoFilter(
+  client: SecretOwner,
+  authentication: ClientAuthentication,
+  valuesToRedact: readonly string[],
+  requestedScope: string | undefined,
+): EchoFilter {
+  const secrets = listSentSecrets(client);
+  const forms = secrets.flatMap((secret) => listSecretEncodings(secret, client.clientId));
+  return {
+    credentialForms: [...forms, ...authentication.valuesToRedact].filter(({ length }) => length >= MIN_SECRET_LENGTH),
+    redact: createRedact([...secrets, ...valuesToRedact], client.clientId),
+    requestedScope,
+  };
+}

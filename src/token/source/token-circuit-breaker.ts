@@ -1,0 +1,81 @@
+/**
+ * When a failing token endpoint may be requested again. Closed: after a short backoff. After some consecutive failures the
+ * circuit opens, and single probes (half-open) decide: soon while a caller waits for a token, rarely while none does, and
+ * never before the endpoint's own `Retry-After`. Pure: instants and chance come in as arguments.
+ */
+import { chooseRetryDelays } from './refresh-schedule.ts';
+import type { TokenRequestFailure } from '../endpoint/token-response.ts';
+import type { CircuitPhase } from '../token.ts';
+
+const FAILURES_TO_OPEN = 5;
+
+/**
+ * A probe that hangs must not hide for its whole time-out that the endpoint is back. Every eighth probe has no such limit,
+ * because the endpoint may have become that slow.
+ */
+const PROBE_TIMEOUT_MS = 3_500;
+const UNTIMED_PROBE_EVERY = 8;
+
+export class TokenCircuitBreaker {
+  #failures = 0;
+  #phase: CircuitPhase = 'closed';
+  /** Since it opened. */
+  #probes = 0;
+  /** The next attempt while a caller waits, and the next one otherwise, which is not earlier. */
+  #eagerAt = 0;
+  #idleAt = 0;
+
+  get phase(): CircuitPhase {
+    return this.#phase;
+  }
+
+  /** Consecutive. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** When the endpoint may be requested; valid only after a failure. @param isWanted a caller waits for a token */
+  nextAttemptAt(isWanted: boolean): number {
+    return isWanted ? this.#eagerAt : this.#idleAt;
+  }
+
+  recordAttemptStart(): void {
+    if (this.#phase !== 'open') return;
+    this.#phase = 'half-open';
+    this.#probes++;
+  }
+
+  /** The time limit of the attempt in flight; undefined = none beside the request's own. */
+  get attemptTimeoutMs(): number | undefined {
+    const isUntimed = this.#phase !== 'half-open' || this.#probes % UNTIMED_PROBE_EVERY === 0;
+    return isUntimed ? undefined : PROBE_TIMEOUT_MS;
+  }
+
+  /** The attempt ended without a result about the endpoint. */
+  recordNoResult(): void {
+    if (this.#phase === 'half-open') this.#phase = 'open';
+  }
+
+  recordSuccess(): void {
+    this.#failures = 0;
+    this.#probes = 0;
+    this.#phase = 'closed';
+  }
+
+  /**
+   * The request that started at `startedAt` brought no token.
+   * @param random in [0, 1)
+   */
+  recordFailure(failure: TokenRequestFailure, startedAt: number, now: number, random: number): void {
+    this.#failures++;
+    if (this.#phase !== 'closed' || this.#failures >= FAILURES_TO_OPEN) this.#phase = 'open';
+    const { eagerMs, idleMs } = chooseRetryDelays(failure, {
+      failures: this.#failures,
+      isCircuitOpen: this.#phase === 'open',
+      requestDurationMs: now - startedAt,
+      random,
+    });
+    this.#eagerAt = now + eagerMs;
+    this.#idleAt = now + idleMs;
+  }
+}
