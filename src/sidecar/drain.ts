@@ -3,11 +3,11 @@ import type { Server } from 'node:http';
 import type { ActivityRecorder } from '../admin/history/activity-recorder.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
-import type { RedisScriptClient } from '../fleet/redis/script-client.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
 import type { ProxyServer } from '../listener/proxy-server.ts';
 import type { StateFile } from '../throttle/adaptive/state-file.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import type { FleetParts } from './fleet.ts';
 import type { RunningRoutes } from './routes.ts';
 
 /** How long a port that never falls quiet is looked at before it closes. */
@@ -34,7 +34,7 @@ export interface RunningSidecar {
   readonly admin: BoundServers<Server>;
   readonly drainState: DrainState;
   readonly activity: Pick<ActivityRecorder, 'stop'>;
-  readonly fleet: RedisScriptClient | undefined;
+  readonly fleet: Pick<FleetParts, 'close'> | undefined;
   readonly stateFile: StateFile | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Joins this process to the fleet that is configured: where its Redis is, read anew for every connection, and what it is trusted by. */
+/** Connects this process to its fleet's Redis: the script client, the subscriber, and the stores that share them. */
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Clock, Random } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
@@ -8,6 +8,7 @@ import { createRedisScriptClient } from '../fleet/redis/script-client.ts';
 import type { RedisScriptClient } from '../fleet/redis/script-client.ts';
 import { RedisFault } from '../fleet/redis/redis-fault.ts';
 import { openRedisConnection } from '../fleet/redis/redis-connection.ts';
+import type { RedisConnection } from '../fleet/redis/redis-connection.ts';
 import { createRedisQuotaStore } from '../fleet/shared-quota/redis-quota-store.ts';
 import type { RedisQuotaStore } from '../fleet/shared-quota/redis-quota-store.ts';
 import { createRedisTokenStore } from '../fleet/shared-token/redis-token-store.ts';
@@ -18,13 +19,15 @@ import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 export interface FleetParts {
   readonly client: RedisScriptClient;
   readonly tokenStore: SharedTokenStore;
-  /** Tells this process from the other replicas. */
+  /** Identifies this process among the replicas. */
   readonly replicaId: string;
-  /** Where the replicas share the quota of one throttle. */
+  /** The store in which the replicas share the quota of one throttle. */
   createQuotaStore(quota: QuotaIdentity): RedisQuotaStore;
+  /** Waits for the scripts in flight, then closes both connections. */
+  close(): Promise<void>;
 }
 
-/** Whose quota it is: whoever has all of this in common shares it. */
+/** Replicas that have all of this in common share a quota. */
 export interface QuotaIdentity {
   /** Origin of the upstream. */
   readonly upstreamOrigin: string;
@@ -39,17 +42,50 @@ export interface FleetDependencies {
   readonly observe: EventObserver;
 }
 
-/** For one connection, its first answer included: with the longest backoff still below five seconds. */
+/** Per connection, up to its first reply; together with the longest backoff below five seconds. */
 const CONNECT_TIMEOUT_MS = 2000;
 
-/** What shares over Redis; undefined without one. It has not begun to connect. */
-export function createFleetParts(config: Config['fleet'], surroundings: FleetDependencies): FleetParts | undefined {
+/** Undefined when no fleet is configured. `client.start()` connects. */
+export function createFleetParts(config: Config['fleet'], dependencies: FleetDependencies): FleetParts | undefined {
   if (config === undefined) return undefined;
-  const { timeoutMs, keyPrefix, caFile } = config;
-  const { clock, observe } = surroundings;
+  const { timeoutMs, keyPrefix } = config;
+  const open = createConnector(config, dependencies);
+  const subscriber = new Subscriber({ ...dependencies, open });
+  const listeners: ConnectionListener[] = [];
+  const observe: EventObserver = (event) => {
+    dependencies.observe(event);
+    if (event.kind === 'fleet-joined') {
+      subscriber.start();
+      for (const listener of listeners) listener.onConnected();
+    } else if (event.kind === 'fleet-lost') for (const listener of listeners) listener.onDisconnected();
+  };
+  const client = createRedisScriptClient({ ...dependencies, observe, open, timeoutMs });
+  return {
+    client,
+    tokenStore: createRedisTokenStore(client, keyPrefix),
+    replicaId: randomUUID(),
+    createQuotaStore(quota) {
+      const key = createQuotaKeyReader(keyPrefix, quota);
+      const addConnectionListener = (listener: ConnectionListener) => void listeners.push(listener);
+      return createRedisQuotaStore({ client, subscriber, key, addConnectionListener });
+    },
+    async close() {
+      subscriber.close();
+      await client.close();
+    },
+  };
+}
+
+type ConnectionListener = Parameters<Parameters<typeof createRedisQuotaStore>[0]['addConnectionListener']>[0];
+
+/** Reads the URL for every connection, so that a new password takes effect without a restart. */
+function createConnector(
+  { redisUrl, caFile }: NonNullable<Config['fleet']>,
+  { clock, observe }: FleetDependencies,
+): () => Promise<RedisConnection> {
   let hasWarned = false;
-  const open = async () => {
-    const url = await readRedisUrl(config.redisUrl);
+  return async () => {
+    const url = await readRedisUrl(redisUrl);
     if (!hasWarned && hasUnencryptedPassword(url)) {
       hasWarned = true;
       const message = 'the password of fleet.redisUrl is sent unencrypted; use rediss: on a shared network';
@@ -57,74 +93,32 @@ export function createFleetParts(config: Config['fleet'], surroundings: FleetDep
     }
     return openRedisConnection({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
   };
-  const ear = new Subscriber({ ...surroundings, open });
-  const followers: ConnectionListener[] = [];
-  const heed: EventObserver = (event) => {
-    observe(event);
-    if (event.kind === 'fleet-joined') {
-      ear.start();
-      for (const follower of followers) follower.onConnected();
-    } else if (event.kind === 'fleet-lost') for (const follower of followers) follower.onDisconnected();
-  };
-  const inner = createRedisScriptClient({ ...surroundings, observe: heed, open, timeoutMs });
-  const fleet = withSubscriber(inner, ear);
-  return {
-    client: fleet,
-    tokenStore: createRedisTokenStore(fleet, keyPrefix),
-    replicaId: randomUUID(),
-    createQuotaStore(quota) {
-      const key = createQuotaKeyReader(keyPrefix, quota);
-      return createRedisQuotaStore({
-        client: fleet,
-        subscriber: ear,
-        key,
-        addConnectionListener: (follower) => void followers.push(follower),
-      });
-    },
-  };
-}
-
-type ConnectionListener = Parameters<Parameters<typeof createRedisQuotaStore>[0]['addConnectionListener']>[0];
-
-/** Both connections end together. */
-function withSubscriber(fleet: RedisScriptClient, ear: Subscriber): RedisScriptClient {
-  return {
-    start: () => fleet.start(),
-    run: (script, key, args) => fleet.run(script, key, args),
-    runWithLongerTimeout: (script, key, args) => fleet.runWithLongerTimeout(script, key, args),
-    whenReady: () => fleet.whenReady(),
-    state: () => fleet.state(),
-    close: async () => {
-      ear.close();
-      await fleet.close();
-    },
-  };
 }
 
 /**
- * The secret has no part in it: while it is being changed, replicas with the old one and with the new one share the quota all the same.
- * The client id is read once; undefined while it cannot be.
+ * The key does not depend on the client secret: during a rotation, replicas with the old and with the new one share the quota.
+ * The client id is read once; undefined while it cannot be read.
  */
 function createQuotaKeyReader(
   keyPrefix: string,
   { upstreamOrigin, group, clientId }: QuotaIdentity,
 ): () => Promise<string | undefined> {
-  let known: string | undefined;
+  let key: string | undefined;
   return async () => {
-    if (known !== undefined) return known;
+    if (key !== undefined) return key;
     const reading = await readSecret('auth.clientId', clientId);
     if (reading.kind === 'unreadable') return undefined;
     const parts = JSON.stringify([upstreamOrigin, group, reading.value]);
     const name = createHmac('sha256', 'bearer-sidecar quota').update(parts).digest('base64url').slice(0, 22);
-    known = `${keyPrefix}:quota:${name}`;
-    return known;
+    key = `${keyPrefix}:quota:${name}`;
+    return key;
   };
 }
 
 async function readRedisUrl(source: NonNullable<Config['fleet']>['redisUrl']): Promise<string> {
   const reading = await readSecret('fleet.redisUrlFile', source);
-  if (reading.kind === 'unreadable') throw new RedisFault(`is not known: ${reading.detail}`);
+  if (reading.kind === 'unreadable') throw new RedisFault(`has no known address: ${reading.detail}`);
   if (redisUrlFault(reading.value) !== undefined)
-    throw new RedisFault('is not known: fleet.redisUrlFile holds no URL of one');
+    throw new RedisFault('has no known address: fleet.redisUrlFile holds no Redis URL');
   return reading.value;
 }

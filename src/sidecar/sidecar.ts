@@ -109,7 +109,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     proxyUrl: listening.url,
     adminUrl: admin.url,
     reload: reloader.reload,
-    drain: () => drain({ ...running, fleet: sharing?.client, stateFile: learned?.file }),
+    drain: () => drain({ ...running, fleet: sharing, stateFile: learned?.file }),
   };
 }
 
@@ -238,7 +238,7 @@ async function bindOrStopAll<T>(
   } catch (error) {
     for (const source of tokens.values()) source.stop();
     for (const throttle of throttles.values()) throttle.shutDown();
-    await sharing?.client.close();
+    await sharing?.close();
     if (admin !== undefined) closeBoundServers(admin);
     throw error;
   }

@@ -1,4 +1,4 @@
-/** A fleet's door over a real Redis, in real time, with everything it told at hand. It ends with the test. */
+/** A script client over a real Redis in real time, with its events. It is closed at the end of the test. */
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createRedisScriptClient } from '../../src/fleet/redis/script-client.ts';
@@ -18,14 +18,14 @@ export interface OpenClientOptions extends Partial<RedisScriptClientOptions> {
 export interface OpenedClient {
   readonly client: RedisScriptClient;
   readonly events: readonly SidecarEvent[];
-  /** Events of the connection alone, in words. */
+  /** Events of the connection as text. */
   readonly connectionEvents: () => string[];
 }
 
-/** Begins to join; whoever needs the connection waits for it. */
+/** Starts to connect; a test that needs the connection waits for it. */
 export function openClient({ url, caFile, connectTimeoutMs = 15_000, ...rest }: OpenClientOptions): OpenedClient {
   const events: SidecarEvent[] = [];
-  const fleet = createRedisScriptClient({
+  const client = createRedisScriptClient({
     open: () => openRedisConnection({ url, caFile, timeoutMs: connectTimeoutMs, clock: systemClock }),
     timeoutMs: 5000,
     clock: systemClock,
@@ -33,11 +33,11 @@ export function openClient({ url, caFile, connectTimeoutMs = 15_000, ...rest }: 
     observe: (event) => events.push(event),
     ...rest,
   });
-  onTestFinished(() => fleet.close());
-  fleet.start();
-  const told = (): string[] =>
+  onTestFinished(() => client.close());
+  client.start();
+  const connectionEvents = (): string[] =>
     events.flatMap((event) =>
       event.kind === 'fleet-lost' ? [`lost: ${event.detail}`] : event.kind === 'fleet-joined' ? ['joined'] : [],
     );
-  return { client: fleet, events, connectionEvents: told };
+  return { client, events, connectionEvents };
 }

@@ -103,7 +103,7 @@ async function joinAsReplica(
     if (error instanceof RedisFault) return createFailure(`Redis ${error.message}: ${NOT_SHARED}`);
     throw error;
   } finally {
-    await client.close();
+    await parts.close();
   }
 }
 

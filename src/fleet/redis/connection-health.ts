@@ -1,6 +1,6 @@
 /**
- * Whether the fleet can be asked, and why not: told once for each change, however many commands meet it. A server that takes
- * connections and refuses every command counts as one that cannot be asked.
+ * Whether Redis is available, and why not; each change is one event, however many commands it affects. A server that accepts
+ * connections and refuses every command counts as not available.
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
@@ -8,11 +8,11 @@ import type { RedisFault } from './redis-fault.ts';
 
 /** What the admin port and the metrics show. Holds no secret. */
 export interface FleetConnectionState {
-  /** True while commands are answered. */
+  /** True while commands get replies. */
   readonly connected: boolean;
-  /** Why not, in words that begin with Redis; undefined while connected, and before the first attempt has ended. */
+  /** Begins with "Redis"; undefined while connected and before the first attempt has ended. */
   readonly fault: string | undefined;
-  /** Since when it has been so, epoch milliseconds. */
+  /** Time of the last change, epoch milliseconds. */
   readonly sinceWallAt: number;
 }
 
@@ -21,9 +21,9 @@ export class ConnectionHealth {
   readonly #observe: EventObserver;
   #state: FleetConnectionState;
   #isConnected = false;
-  /** The error reply to the last command, unless it was answered. */
+  /** The error reply to the last command; undefined after a normal reply. */
   #lastErrorReply: RedisFault | undefined;
-  /** Faults told since it was last connected: two that alternate are two lines, not one for each attempt. */
+  /** Faults reported since the last connection: two that alternate are two log lines, not one per attempt. */
   readonly #reportedFaults = new Set<string>();
 
   constructor(clock: Pick<Clock, 'wallNow'>, observe: EventObserver) {
@@ -38,7 +38,7 @@ export class ConnectionHealth {
 
   recordConnected(): void {
     this.#isConnected = true;
-    // After a refusal only an answered command shows that it is over.
+    // After an error reply only a normal reply shows that commands work again.
     if (this.#lastErrorReply === undefined) this.#transition(undefined);
   }
 
@@ -48,7 +48,7 @@ export class ConnectionHealth {
     this.#transition(fault);
   }
 
-  /** @param fault the error reply; undefined when the command was answered as it should be */
+  /** @param fault the error reply; undefined for a normal one */
   recordReply(fault: RedisFault | undefined): void {
     this.#lastErrorReply = fault;
     if (this.#isConnected || fault !== undefined) this.#transition(fault);

@@ -1,6 +1,6 @@
 /**
- * Keeps one connection standing: opens it in the background, and anew after every end, with jittered backoff. Whoever asks for it
- * gets the one that stands or none, and never waits. What is sent over it is the fleet's.
+ * Keeps one connection open: opens it in the background, and again after every loss, with jittered backoff. Callers get the
+ * open connection or none, and never wait.
  */
 import type { Cancel, Clock, Random } from '../../platform/clock.ts';
 import { toRedisFault } from './redis-fault.ts';
@@ -13,12 +13,12 @@ export interface ReconnectingConnectionOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly onConnected: () => void;
-  /** It has ended, or could not be opened; another attempt is planned. */
+  /** The connection was lost or could not be opened; another attempt is scheduled. */
   readonly onDisconnected: (fault: RedisFault) => void;
 }
 
 const INITIAL_BACKOFF_MS = 100;
-/** With the time that one attempt may take, well below the five seconds within which a fleet is to be joined again. */
+/** Together with the time-out of one attempt well below 5 s, the longest time to rejoin a fleet. */
 const MAX_BACKOFF_MS = 2000;
 
 export class ReconnectingConnection {
@@ -33,22 +33,22 @@ export class ReconnectingConnection {
     this.#options = options;
   }
 
-  /** The connection that stands, if one does. */
+  /** The open connection, if any. */
   get current(): RedisConnection | undefined {
     return this.#current;
   }
 
-  /** Begins; later calls do nothing. */
+  /** Starts to connect; later calls do nothing. */
   start(): void {
     if (this.#attempts === 0) void this.#connect();
   }
 
-  /** Gives a connection up that is of no use any more; another is opened. */
-  drop(link: RedisConnection, fault: RedisFault): void {
-    if (link !== this.#current) return;
-    link.destroy();
+  /** Closes a connection that is of no more use; another one is opened. */
+  drop(connection: RedisConnection, fault: RedisFault): void {
+    if (connection !== this.#current) return;
+    connection.destroy();
     this.#current = undefined;
-    // One that comes up and is dropped at once, time and again, is no better than one that does not come up.
+    // A connection that is dropped right after it opened counts as a failed attempt.
     if (this.#options.clock.now() - this.#connectedAt >= MAX_BACKOFF_MS) this.#attempts = 0;
     this.#scheduleRetry(fault);
   }
@@ -69,14 +69,14 @@ export class ReconnectingConnection {
     }
   }
 
-  #adopt(link: RedisConnection): void {
+  #adopt(connection: RedisConnection): void {
     if (this.#isClosed) {
-      link.destroy();
+      connection.destroy();
       return;
     }
-    this.#current = link;
+    this.#current = connection;
     this.#connectedAt = this.#options.clock.now();
-    void link.ended.then((fault) => this.drop(link, fault));
+    void connection.ended.then((fault) => this.drop(connection, fault));
     this.#options.onConnected();
   }
 

@@ -1,18 +1,18 @@
 /**
- * One connection to a Redis or Valkey server, over the official client: opened, asked, gone. The client's own reconnecting and
- * its queue are off: they would hold commands back where this process has to go on alone. What the client does not bound, a
- * handshake that never ends, is bounded here; an answer that never comes is the caller's. When to open another is standing-link's.
+ * One connection to a Redis or Valkey server, over the official client. The client's own reconnecting and its queue are off:
+ * they would delay commands, while this process must be able to go on without Redis. The handshake has a time limit here; a
+ * missing reply is up to the caller, and reconnecting to reconnecting-connection.ts.
  */
 import type { Clock } from '../../platform/clock.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';
 
 export interface RedisConnectionOptions {
-  /** `redis:`, `rediss:` or `unix:`, with a password or without. Never shown. */
+  /** `redis:`, `rediss:` or `unix:`. May hold a password: never shown. */
   readonly url: string;
-  /** PEM file whose certificates are trusted for `rediss:` instead of Node's and the system's roots; read at every call. */
+  /** PEM certificates trusted for `rediss:` instead of Node's and the system's roots; read at every call. */
   readonly caFile: string | undefined;
-  /** From the start to the answer to a PING, milliseconds. */
+  /** From the start to the reply to a PING, milliseconds. */
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'after'>;
 }
@@ -24,24 +24,24 @@ export interface RedisConnection {
    */
   send(command: readonly string[]): Promise<unknown>;
   /**
-   * Hears what is published on a channel. From then on nothing can be sent over this connection.
+   * Receives the messages of a channel. From then on the connection cannot send.
    * @throws RedisFault when the server does not permit it or the connection ended
    */
-  subscribe(channel: string, hear: (message: string) => void): Promise<void>;
-  /** Resolves, with the fault, when the connection has ended by itself; never after `destroy`. */
+  subscribe(channel: string, onMessage: (message: string) => void): Promise<void>;
+  /** Resolves with the fault when the connection was lost; never after `destroy`. */
   readonly ended: Promise<RedisFault>;
-  /** Ends it at once; commands under way are rejected. */
+  /** Closes it at once; commands in flight are rejected. */
   destroy(): void;
 }
 
 /**
- * Opens a connection and has it answer a PING: a server that hangs still takes connections.
- * @throws RedisFault in words fit for a log
+ * Opens a connection and sends a PING: a server that hangs still accepts connections.
+ * @throws RedisFault
  */
 export async function openRedisConnection(options: RedisConnectionOptions): Promise<RedisConnection> {
   const { promise: ended, resolve: end } = Promise.withResolvers<RedisFault>();
   const client = await createClient(options);
-  // Without a listener an error event would end the process.
+  // An error event without a listener would end the process.
   client.on('error', (error: unknown) => end(toRedisFault(error)));
   const late = new AbortController();
   const cancel = options.clock.after(options.timeoutMs, () => {
@@ -62,8 +62,8 @@ export async function openRedisConnection(options: RedisConnectionOptions): Prom
       client.sendCommand(command).catch((error: unknown) => {
         throw toRedisFault(error);
       }),
-    subscribe: (channel, hear) =>
-      client.subscribe(channel, hear).catch((error: unknown) => {
+    subscribe: (channel, onMessage) =>
+      client.subscribe(channel, onMessage).catch((error: unknown) => {
         throw toRedisFault(error);
       }),
     ended,
@@ -71,13 +71,13 @@ export async function openRedisConnection(options: RedisConnectionOptions): Prom
   };
 }
 
-/** Loaded here, so that a process without a fleet does not pay for it. */
+/** Loads the client on demand: a process without a fleet does not pay for it. */
 async function createClient({ url, caFile, timeoutMs }: RedisConnectionOptions) {
   const redis = await import('@redis/client');
   const { socket, ...server } = redis.RedisClient.parseURL(url);
   return redis.createClient({
     ...server,
-    // Needs no command of its own, so that an old server or a proxy in between takes it as well.
+    // Needs no handshake command, so that old servers and proxies accept it.
     RESP: 2,
     disableClientInfo: true,
     maintNotifications: 'disabled',

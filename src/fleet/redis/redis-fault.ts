@@ -1,17 +1,17 @@
 /**
- * Faults of Redis in words fit for a log: the code of an error and what it means, never its own message, which may quote a
- * command, an address with its password, or bytes received.
+ * Describes errors of Redis for a log: the error code and its meaning. Never quotes the error's own message, which may hold a
+ * command, a URL with its password, or received bytes.
  */
 
-/** Why a command or a connection failed. `message` is a clause that follows "Redis"; it holds no secret. */
+/** A failed command or connection. `message` follows the word "Redis" and holds no secret. */
 export class RedisFault extends Error {
   override readonly name = 'RedisFault';
-  /** The first word of an error reply, such as `NOAUTH`; undefined when the server did not reply with an error. */
+  /** First word of an error reply, such as `NOAUTH`; undefined without an error reply. */
   readonly replyCode: string | undefined;
 
-  constructor(message: string, reply?: string) {
+  constructor(message: string, replyCode?: string) {
     super(message);
-    this.replyCode = reply;
+    this.replyCode = replyCode;
   }
 }
 
@@ -42,16 +42,16 @@ const ERROR_REPLIES: Readonly<Record<string, string>> = {
   NOAUTH: 'asks for a password: put it into fleet.redisUrl',
   WRONGPASS: 'refused the user or the password of fleet.redisUrl',
   NOPERM: 'does not permit its user what the fleet needs: PING, SELECT, EVAL, EVALSHA and the commands of its scripts',
-  READONLY: 'is a replica that takes no writes',
+  READONLY: 'is a replica that accepts no writes',
   MASTERDOWN: 'is a replica without its master',
   LOADING: 'is still loading its data',
   OOM: 'has no memory left for writes',
-  MISCONF: 'takes no writes because it cannot save',
+  MISCONF: 'accepts no writes because it cannot save',
   MOVED: 'is one node of a cluster: a single server or a proxy in front of the cluster is expected',
   WRONGTYPE: 'holds something else under a key of the fleet: set another fleet.keyPrefix',
 };
 
-/** Names an error of the client; one that is a fault already stays as it is. */
+/** Converts an error of the Redis client; a RedisFault is returned unchanged. */
 export function toRedisFault(error: unknown): RedisFault {
   if (error instanceof RedisFault) return error;
   if (!(error instanceof Error)) return new RedisFault('failed');
@@ -61,8 +61,8 @@ export function toRedisFault(error: unknown): RedisFault {
     case 'SimpleError':
     case 'BlobError':
     case 'ErrorReply': {
-      const reply = /^[A-Z]+/.exec(error.message)?.[0] ?? 'ERR';
-      return new RedisFault(`${ERROR_REPLIES[reply] ?? 'answered with an error'} (${reply})`, reply);
+      const replyCode = /^[A-Z]+/.exec(error.message)?.[0] ?? 'ERR';
+      return new RedisFault(`${ERROR_REPLIES[replyCode] ?? 'replied with an error'} (${replyCode})`, replyCode);
     }
     case 'ConnectionTimeoutError':
       return new RedisFault('could not be reached in time');

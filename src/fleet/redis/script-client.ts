@@ -1,7 +1,6 @@
 /**
- * The door to what replicas share over Redis or Valkey: scripts, each answered within a fixed time or not at all. Whoever asks must
- * be able to go on alone: "not at all" is an ordinary answer here. Keys and scripts are those of the boards built on it;
- * keeping a connection is standing-link's.
+ * Runs scripts on Redis or Valkey, each within a fixed time. No reply is a normal result here: the caller must be able to go on
+ * without Redis. Keys and scripts belong to the stores; the connection is kept open by reconnecting-connection.ts.
  */
 import type { Cancel, Clock, Random } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
@@ -24,39 +23,39 @@ export interface RedisScriptClientOptions {
 }
 
 export interface RedisScriptClient {
-  /** Begins to connect, in the background. */
+  /** Starts to connect in the background. */
   start(): void;
   /**
-   * Runs a script on one key. Resolves within the time-out, and at once while there is no connection or the server owes an
-   * answer; undefined then, and the server may still run the script later. Never rejects.
+   * Runs a script on one key. Never rejects. Undefined when there is no reply within the time-out (the server may still run the
+   * script later), and at once without a connection or while the server owes a late reply.
    */
   run(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined>;
-  /** As `run`, for work that is rare and worth a wait: its answer may be late by a quarter of a second. */
+  /** As `run`, with 250 ms more: for rare scripts that are worth a wait. */
   runWithLongerTimeout(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined>;
   /**
-   * Whether running makes sense: at once, or after a wait where that is likely to change it, for the end of the first
-   * attempt to connect or for a late answer. For the same kind of work.
+   * Whether a script can run now. Waits if that is likely to make it so: for the end of the first attempt to connect, or up to
+   * 250 ms for a late reply.
    */
   whenReady(): Promise<boolean>;
   state(): FleetConnectionState;
-  /** Lets go: waits for the scripts under way, each within the time-out, then ends the connection. */
+  /** Waits for the scripts in flight, each within its time-out, then closes the connection. */
   close(): Promise<void>;
 }
 
-/** How long a late answer is waited for by work that may wait. */
+/** How long `runWithLongerTimeout` and `whenReady` wait for a late reply. */
 const LATE_REPLY_MS = 250;
-/** A server that owes an answer for so long is given up; a new connection shows whether it is back. */
+/** After this time without a reply the connection is replaced. */
 const MAX_STALL_MS = 1000;
-/** Keeps an idle connection from being cut on its way, and shows a server that hangs before it is needed. */
+/** Keeps an idle connection open, and detects a server that hangs before it is needed. */
 const HEARTBEAT_MS = 30_000;
-/** Error replies after which a new connection may reach a server that is better off. */
+/** Error replies after which a new connection may reach another server. */
 const RECONNECT_REPLY_CODES: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
 
-/** A fleet that has not begun to connect. */
 export function createRedisScriptClient(options: RedisScriptClientOptions): RedisScriptClient {
   return new ReconnectingScriptClient(options);
 }
 
+/** The server owes a reply on this connection. */
 interface Stall {
   readonly connection: RedisConnection;
   readonly cancel: Cancel;
@@ -68,7 +67,7 @@ class ReconnectingScriptClient implements RedisScriptClient {
   readonly #health: ConnectionHealth;
   readonly #pendingRuns = new Set<Promise<unknown>>();
   readonly #readyWaiters = new Set<() => void>();
-  /** The first attempt to connect is under way. */
+  /** The first attempt to connect is in progress. */
   #isFirstConnect = false;
   #stall: Stall | undefined;
   #cancelHeartbeat: Cancel | undefined;
@@ -121,7 +120,7 @@ class ReconnectingScriptClient implements RedisScriptClient {
         this.#readyWaiters.delete(wake);
         resolve();
       };
-      // The first attempt to connect ends by itself.
+      // The first attempt to connect has its own time-out.
       const cancel = this.#isFirstConnect ? undefined : this.#options.clock.after(LATE_REPLY_MS, wake);
       this.#readyWaiters.add(wake);
     });
@@ -150,19 +149,19 @@ class ReconnectingScriptClient implements RedisScriptClient {
   }
 
   async #run(script: Script, key: string, args: ScriptArguments, limitMs: number): Promise<ScriptReply | undefined> {
-    const link = this.#usableConnection();
-    if (link === undefined) return undefined;
-    const answer = runScript(link, script, key, args);
-    this.#trackReply(link, answer, (fault) => this.#recordReply(link, fault));
-    const work = this.#withTimeout(answer, limitMs);
-    this.#pendingRuns.add(work);
-    const reply = await work;
-    this.#pendingRuns.delete(work);
-    return reply;
+    const connection = this.#usableConnection();
+    if (connection === undefined) return undefined;
+    const reply = runScript(connection, script, key, args);
+    this.#trackReply(connection, reply, (fault) => this.#recordReply(connection, fault));
+    const run = this.#withTimeout(reply, limitMs);
+    this.#pendingRuns.add(run);
+    const result = await run;
+    this.#pendingRuns.delete(run);
+    return result;
   }
 
-  /** Settles once: with the reply, or without one when it is late or an error. */
-  #withTimeout(answer: Promise<ScriptReply>, limitMs: number): Promise<ScriptReply | undefined> {
+  /** Undefined when the reply is late or an error. */
+  #withTimeout(pending: Promise<ScriptReply>, limitMs: number): Promise<ScriptReply | undefined> {
     const { clock, observe } = this.#options;
     return new Promise((resolve) => {
       let isSettled = false;
@@ -174,25 +173,25 @@ class ReconnectingScriptClient implements RedisScriptClient {
         resolve(reply);
       };
       const cancel = afterPendingReads(clock, limitMs, () => settle('timeout'));
-      answer.then(
+      pending.then(
         (reply) => settle('ok', reply),
         () => settle('error'),
       );
     });
   }
 
-  /** Sees to it that nobody else waits for a server that owes an answer, and that one for too long is left. */
-  #trackReply(link: RedisConnection, answer: Promise<unknown>, note: (fault?: RedisFault) => void): void {
-    const cancel = afterPendingReads(this.#options.clock, this.#options.timeoutMs, () => this.#startStall(link));
+  /** While a reply is late, no other script is sent; if it is too late, the connection is dropped. */
+  #trackReply(connection: RedisConnection, reply: Promise<unknown>, record: (fault?: RedisFault) => void): void {
+    const cancel = afterPendingReads(this.#options.clock, this.#options.timeoutMs, () => this.#startStall(connection));
     const end = (fault?: RedisFault): void => {
       cancel();
-      // Of an end of the connection the connection itself tells.
-      if (this.#connection.current !== link || (fault !== undefined && fault.replyCode === undefined)) return;
-      if (this.#stall?.connection === link) this.#endStall();
-      note(fault);
+      // The end of the connection is reported by the connection.
+      if (this.#connection.current !== connection || (fault !== undefined && fault.replyCode === undefined)) return;
+      if (this.#stall?.connection === connection) this.#endStall();
+      record(fault);
       this.#notifyWaiters();
     };
-    answer.then(
+    reply.then(
       () => end(),
       (error: unknown) => end(toRedisFault(error)),
     );
@@ -200,19 +199,19 @@ class ReconnectingScriptClient implements RedisScriptClient {
 
   #scheduleHeartbeat(): void {
     this.#cancelHeartbeat = this.#options.clock.after(HEARTBEAT_MS, () => {
-      const link = this.#usableConnection();
-      if (link !== undefined) this.#trackReply(link, link.send(['PING']), () => undefined);
+      const connection = this.#usableConnection();
+      if (connection !== undefined) this.#trackReply(connection, connection.send(['PING']), () => undefined);
       this.#scheduleHeartbeat();
     });
   }
 
-  #startStall(link: RedisConnection): void {
-    if (this.#stall !== undefined || this.#connection.current !== link) return;
+  #startStall(connection: RedisConnection): void {
+    if (this.#stall !== undefined || this.#connection.current !== connection) return;
     const { clock, timeoutMs } = this.#options;
     const cancel = clock.after(Math.max(0, MAX_STALL_MS - timeoutMs), () => {
-      this.#connection.drop(link, new RedisFault(`did not answer for ${MAX_STALL_MS} ms`));
+      this.#connection.drop(connection, new RedisFault(`did not answer for ${MAX_STALL_MS} ms`));
     });
-    this.#stall = { connection: link, cancel };
+    this.#stall = { connection: connection, cancel };
   }
 
   #endStall(): void {
@@ -220,15 +219,15 @@ class ReconnectingScriptClient implements RedisScriptClient {
     this.#stall = undefined;
   }
 
-  /** A script was answered, however late. */
-  #recordReply(link: RedisConnection, fault: RedisFault | undefined): void {
+  /** Also for a late reply. */
+  #recordReply(connection: RedisConnection, fault: RedisFault | undefined): void {
     this.#health.recordReply(fault);
     if (fault?.replyCode !== undefined && RECONNECT_REPLY_CODES.has(fault.replyCode))
-      this.#connection.drop(link, fault);
+      this.#connection.drop(connection, fault);
   }
 }
 
-/** As the clock's, yet what has arrived while this process itself was busy is read first. */
+/** A timer that first lets the event loop read replies that arrived while this process was busy. */
 function afterPendingReads(clock: Clock, delayMs: number, run: () => void): Cancel {
   let isCancelled = false;
   const cancel = clock.after(delayMs, () => {

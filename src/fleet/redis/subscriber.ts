@@ -1,6 +1,6 @@
 /**
- * Hears what scripts tell all replicas at once (PUBLISH), over a connection of its own: one that listens can send nothing else
- * (RESP 2). Whatever is told while it is down is missed, and found out by asking.
+ * Receives the messages that scripts publish to all replicas (PUBLISH), over a connection of its own: in RESP 2 a subscribed
+ * connection cannot send. Messages are missed while it is down; the next quota exchange returns the same state.
  */
 import type { Clock, Random } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
@@ -14,11 +14,11 @@ export interface SubscriberOptions {
   readonly open: () => Promise<RedisConnection>;
   readonly clock: Clock;
   readonly random: Random;
-  /** Told once when the server lets nobody listen. */
+  /** Receives one warning if the server refuses SUBSCRIBE. */
   readonly observe: EventObserver;
 }
 
-/** Connects when there is something to listen for and it has been started. */
+/** Connects once it has been started and has a channel. */
 export class Subscriber {
   readonly #connection: ReconnectingConnection;
   readonly #listeners = new Map<string, (message: string) => void>();
@@ -35,13 +35,13 @@ export class Subscriber {
       onConnected: () => {
         for (const channel of this.#listeners.keys()) this.#sendSubscribe(channel);
       },
-      // Of the connection the fleet's own tells.
+      // The script client reports the state of Redis.
       onDisconnected: () => undefined,
     });
   }
 
-  subscribe(channel: string, hear: (message: string) => void): void {
-    this.#listeners.set(channel, hear);
+  subscribe(channel: string, onMessage: (message: string) => void): void {
+    this.#listeners.set(channel, onMessage);
     if (this.#isStarted) this.start();
     this.#sendSubscribe(channel);
   }
@@ -57,18 +57,17 @@ export class Subscriber {
 
   #sendSubscribe(channel: string): void {
     const { current } = this.#connection;
-    const hear = (message: string): void => this.#listeners.get(channel)?.(message);
-    current?.subscribe(channel, hear).catch((error: unknown) => {
+    const onMessage = (message: string): void => this.#listeners.get(channel)?.(message);
+    current?.subscribe(channel, onMessage).catch((error: unknown) => {
       this.#warnOnErrorReply(toRedisFault(error));
     });
   }
 
-  /** Nothing depends on it: each exchange tells the same, later. */
   #warnOnErrorReply(fault: RedisFault): void {
-    // Of an end of the connection the fleet's own tells.
+    // Without an error reply the connection was lost, which the script client reports.
     if (fault.replyCode === undefined || this.#hasWarned) return;
     this.#hasWarned = true;
-    const message = `Redis refuses SUBSCRIBE (${fault.replyCode}): pauses of other replicas are heard of with the next exchange only`;
+    const message = `Redis refuses SUBSCRIBE (${fault.replyCode}): pauses of other replicas arrive with the next exchange only`;
     this.#observe({ kind: 'warning', message });
   }
 }

@@ -1,4 +1,4 @@
-/** When a connection is opened anew, in virtual time. */
+/** When a connection is opened again, in virtual time. */
 import { describe, expect, test } from 'vitest';
 import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
 import type { RedisConnection } from '../../../src/fleet/redis/redis-connection.ts';
@@ -7,7 +7,7 @@ import { ManualClock } from '../../support/manual-clock.ts';
 
 const REFUSED = new RedisFault('refused the connection (ECONNREFUSED)');
 
-/** A connection that ends when it is told to. */
+/** A connection that is lost on `break()`. */
 class FakeConnection implements RedisConnection {
   readonly #end = Promise.withResolvers<RedisFault>();
   readonly ended = this.#end.promise;
@@ -33,106 +33,106 @@ class FakeConnection implements RedisConnection {
 function create(random = 0.5) {
   const clock = new ManualClock();
   const openedAt: number[] = [];
-  const links: FakeConnection[] = [];
-  const told: string[] = [];
+  const opened: FakeConnection[] = [];
+  const reports: string[] = [];
   const state = { isAway: false };
-  const standing = new ReconnectingConnection({
+  const connection = new ReconnectingConnection({
     open: () => {
       openedAt.push(clock.now());
       if (state.isAway) return Promise.reject(REFUSED);
-      const link = new FakeConnection();
-      links.push(link);
-      return Promise.resolve(link);
+      const fake = new FakeConnection();
+      opened.push(fake);
+      return Promise.resolve(fake);
     },
     clock,
     random: () => random,
-    onConnected: () => told.push('up'),
-    onDisconnected: ({ message }) => told.push(message),
+    onConnected: () => reports.push('up'),
+    onDisconnected: ({ message }) => reports.push(message),
   });
   const gaps = () => openedAt.slice(1).map((at, index) => at - (openedAt[index] ?? 0));
-  return { clock, standing, links, told, state, gaps };
+  return { clock, connection, opened, reports, state, gaps };
 }
 
-describe('a standing connection', () => {
-  test('is opened once, however often it is begun', async () => {
-    const { clock, standing, links, told } = create();
-    standing.start();
-    standing.start();
+describe('a reconnecting connection', () => {
+  test('is opened once, though start is called twice', async () => {
+    const { clock, connection, opened, reports } = create();
+    connection.start();
+    connection.start();
     await clock.advance(10_000);
-    expect(standing.current).toBe(links[0]);
-    expect([links.length, told]).toEqual([1, ['up']]);
+    expect(connection.current).toBe(opened[0]);
+    expect([opened.length, reports]).toEqual([1, ['up']]);
   });
 
-  test('that cannot be had is tried with growing pauses, of two seconds at most', async () => {
+  test('is opened with growing backoff of at most 2 s while attempts fail', async () => {
     for (const [random, factor] of [
       [0, 0.5],
       [0.999_999, 1],
     ] as const) {
-      const { clock, standing, state, gaps } = create(random);
+      const { clock, connection, state, gaps } = create(random);
       state.isAway = true;
-      standing.start();
+      connection.start();
       await clock.advance(10_000);
       const expected = [200, 400, 800, 1600, 2000, 2000].map((ms) => ms * factor);
       expect(gaps().slice(0, 6)).toEqual(expected.map((ms) => expect.closeTo(ms, 0) as number));
     }
   });
 
-  test('that ends is opened anew soon, and each end is told once', async () => {
-    const { clock, standing, links, told } = create();
-    standing.start();
+  test('is opened again soon after a loss, which is reported once', async () => {
+    const { clock, connection, opened, reports } = create();
+    connection.start();
     await clock.advance(5000);
-    links[0]?.break();
+    opened[0]?.break();
     await clock.advance(0);
-    expect(standing.current).toBeUndefined();
+    expect(connection.current).toBeUndefined();
     await clock.advance(200);
-    expect(standing.current).toBe(links[1]);
-    expect(told).toEqual(['up', 'cut the connection (ECONNRESET)', 'up']);
+    expect(connection.current).toBe(opened[1]);
+    expect(reports).toEqual(['up', 'cut the connection (ECONNRESET)', 'up']);
   });
 
-  test('that is dropped as soon as it is up, time and again, is no better than one that cannot be had', async () => {
-    const { clock, standing, links, gaps } = create(0.999_999);
-    standing.start();
+  test('that is dropped right after it opened, again and again, counts as a failed attempt', async () => {
+    const { clock, connection, opened, gaps } = create(0.999_999);
+    connection.start();
     for (let count = 1; count <= 6; count++) {
-      while (links.length < count) await clock.advance(50);
+      while (opened.length < count) await clock.advance(50);
       await clock.advance(0);
-      const link = links[count - 1];
-      if (link) standing.drop(link, REFUSED);
-      expect(link?.isDestroyed).toBe(true);
+      const fake = opened[count - 1];
+      if (fake) connection.drop(fake, REFUSED);
+      expect(fake?.isDestroyed).toBe(true);
     }
     expect(gaps()[4]).toBeGreaterThanOrEqual(1900);
   });
 
-  test('is tried with short pauses again after it has held', async () => {
-    const { clock, standing, links, state, gaps } = create(0.999_999);
+  test('is opened with the first backoff again after it lasted', async () => {
+    const { clock, connection, opened, state, gaps } = create(0.999_999);
     state.isAway = true;
-    standing.start();
+    connection.start();
     await clock.advance(8000);
     state.isAway = false;
     await clock.advance(5000);
-    const tries = gaps().length;
-    links[0]?.break();
+    const attempts = gaps().length;
+    opened[0]?.break();
     await clock.advance(150);
-    expect(gaps()).toHaveLength(tries + 1);
+    expect(gaps()).toHaveLength(attempts + 1);
   });
 
-  test('that is dropped late is not dropped twice', async () => {
-    const { clock, standing, links, told } = create();
-    standing.start();
+  test('ignores the drop of a connection that was replaced', async () => {
+    const { clock, connection, opened, reports } = create();
+    connection.start();
     await clock.advance(0);
-    const [first] = links;
+    const [first] = opened;
     first?.break();
     await clock.advance(500);
-    if (first) standing.drop(first, REFUSED);
-    expect(standing.current).toBe(links[1]);
-    expect(told).toEqual(['up', 'cut the connection (ECONNRESET)', 'up']);
+    if (first) connection.drop(first, REFUSED);
+    expect(connection.current).toBe(opened[1]);
+    expect(reports).toEqual(['up', 'cut the connection (ECONNRESET)', 'up']);
   });
 
-  test('that is closed stays so, also if it was being opened', async () => {
-    const { clock, standing, links, told } = create();
-    standing.start();
-    standing.close();
+  test('stays closed when it is closed while being opened', async () => {
+    const { clock, connection, opened, reports } = create();
+    connection.start();
+    connection.close();
     await clock.advance(10_000);
-    expect([standing.current, told, clock.pendingTimers]).toEqual([undefined, [], 0]);
-    expect(links.map(({ isDestroyed }) => isDestroyed)).toEqual([true]);
+    expect([connection.current, reports, clock.pendingTimers]).toEqual([undefined, [], 0]);
+    expect(opened.map(({ isDestroyed }) => isDestroyed)).toEqual([true]);
   });
 });

@@ -1,4 +1,4 @@
-/** The door to Redis against a real one that hangs, dies, comes back, refuses and speaks TLS. */
+/** The script client against a real Redis that hangs, dies, restarts, refuses commands and uses TLS. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer } from 'node:net';
@@ -16,10 +16,10 @@ import { openClient, until } from '../harness.ts';
 
 const ECHO = defineScript(`return {KEYS[1], ARGV[1]}`);
 const ECHOED = ['some key', 'some argument'];
-const echo = (fleet: ReturnType<typeof openClient>['client']) => fleet.run(ECHO, 'some key', ['some argument']);
+const echo = (client: ReturnType<typeof openClient>['client']) => client.run(ECHO, 'some key', ['some argument']);
 
-describe('a Redis that is there', () => {
-  test('answers scripts, the first one that it does not know yet too', async () => {
+describe('a running Redis', () => {
+  test('replies to scripts, also to one that it does not know yet', async () => {
     await using redis = await startRedis();
     const { client, connectionEvents, events } = openClient({ url: redis.url });
     expect(await client.whenReady()).toBe(true);
@@ -35,7 +35,7 @@ describe('a Redis that is there', () => {
     expect(await redis.command('INFO', 'commandstats')).toEqual(expect.stringMatching(/cmdstat_evalsha:calls=2,/));
   });
 
-  test('and forgets its scripts is told them again', async () => {
+  test('gets the source of a script again after SCRIPT FLUSH', async () => {
     await using redis = await startRedis();
     const { client } = openClient({ url: redis.url });
     await client.whenReady();
@@ -44,7 +44,7 @@ describe('a Redis that is there', () => {
     expect(await echo(client)).toEqual(ECHOED);
   });
 
-  test('takes a password, a user and a database', async () => {
+  test('accepts a password, a user and a database', async () => {
     const user = ['--user', 'sidecar', 'on', '>sesame-2', '~*', '+@all'];
     await using redis = await startRedis({
       args: ['--requirepass', 'sesame-1', ...user],
@@ -71,7 +71,7 @@ describe('a Redis that is there', () => {
   });
 });
 
-describe('over TLS', () => {
+describe('Redis over TLS', () => {
   async function startTls() {
     const certificates = makeCertificates();
     const folder = mkdtempSync(joinPath(tmpdir(), 'redis-tls-'));
@@ -88,14 +88,14 @@ describe('over TLS', () => {
     return { url: `rediss://127.0.0.1:${tlsPort}`, caFile: certificates.caFile };
   }
 
-  test('with the authority that it was told to trust', async () => {
+  test('is trusted with fleet.caFile', async () => {
     const { url, caFile } = await startTls();
     const { client } = openClient({ url, caFile });
     expect(await client.whenReady()).toBe(true);
     expect(await echo(client)).toEqual(ECHOED);
   });
 
-  test('and not without it', async () => {
+  test('is not trusted without fleet.caFile', async () => {
     const { url } = await startTls();
     const { client, connectionEvents } = openClient({ url });
     expect(await client.whenReady()).toBe(false);
@@ -106,7 +106,7 @@ describe('over TLS', () => {
 });
 
 describe('a Redis that hangs', () => {
-  test('costs one time-out, then nothing until the answer that it owes has come', async () => {
+  test('costs one time-out, and then no wait until the late reply has arrived', async () => {
     await using redis = await startRedis();
     const clock = new ManualClock();
     const { client, events } = openClient({ url: redis.url, timeoutMs: 25, clock });
@@ -127,7 +127,7 @@ describe('a Redis that hangs', () => {
     expect(outcomes()).toEqual(['ok', 'timeout', 'ok']);
   });
 
-  test('is told from a process that was busy itself', async () => {
+  test('causes no time-out when this process itself was busy', async () => {
     await using redis = await startRedis();
     const timeouts = new Set<() => void>();
     const after: typeof systemClock.after = (delayMs, run) => {
@@ -139,24 +139,24 @@ describe('a Redis that hangs', () => {
     await client.whenReady();
     await echo(client);
     const reply = echo(client);
-    // Sent by then. This process does nothing until Redis has answered others twice: the answer lies there before the timer is looked at.
+    // The command is sent by then. This process blocks until Redis has replied twice to another one: the reply has arrived before the timer runs.
     await new Promise((resolve) => setImmediate(resolve));
     for (let times = 0; times < 2; times++) redis.waitForPingOfOtherProcess();
     expect(timeouts.size).toBeGreaterThan(0);
-    for (const ring of timeouts) ring();
+    for (const fire of timeouts) fire();
     expect(await reply).toEqual(ECHOED);
     expect(events).not.toContainEqual({ kind: 'fleet-command', outcome: 'timeout' });
   });
 
-  test('for long is left, and joined again when it answers', async () => {
+  test('for 1 s loses its connection, and is joined again when it replies', async () => {
     await using redis = await startRedis();
     const clock = new ManualClock();
     const { client, connectionEvents } = openClient({ url: redis.url, timeoutMs: 25, clock });
     await client.whenReady();
     redis.pause();
-    const unanswered = echo(client);
+    const pending = echo(client);
     await clock.advance(25);
-    expect(await unanswered).toBeUndefined();
+    expect(await pending).toBeUndefined();
     await clock.advance(974);
     expect(connectionEvents()).toEqual(['joined']);
     await clock.advance(1);
@@ -168,7 +168,7 @@ describe('a Redis that hangs', () => {
     expect(await echo(client)).toEqual(ECHOED);
   });
 
-  test('from the start is waited for, as long as one attempt lasts, by those who may, and not at all by others', async () => {
+  test('from the start delays whenReady by one connection attempt, and run not at all', async () => {
     await using redis = await startRedis();
     redis.pause();
     const startedAt = performance.now();
@@ -189,7 +189,7 @@ describe('an idle connection', () => {
     return { redis, clock, ...joined };
   }
 
-  test('is kept from being cut', async () => {
+  test('is kept open by a PING every 30 s', async () => {
     const { redis, clock } = await startIdle();
     const pings = async () => /cmdstat_ping:calls=(\d+)/.exec(String(await redis.command('INFO', 'commandstats')))?.[1];
     expect(await pings()).toBe('1');
@@ -197,7 +197,7 @@ describe('an idle connection', () => {
     await until(async () => (await pings()) === '2', 'a second PING');
   });
 
-  test('to a Redis that hangs is left before it is needed', async () => {
+  test('to a Redis that hangs is dropped by the heartbeat', async () => {
     const { redis, clock, client, connectionEvents } = await startIdle();
     redis.pause();
     await clock.advance(31_000);
@@ -205,12 +205,12 @@ describe('an idle connection', () => {
     expect(connectionEvents()).toEqual(['joined', 'lost: Redis did not answer for 1000 ms']);
   });
 
-  test('says nothing of commands that are refused', async () => {
+  test('does not count as recovery from refused commands', async () => {
     const { redis, clock, client, connectionEvents } = await startIdle();
     await redis.command('ACL', 'SETUSER', 'default', '-eval', '-evalsha');
     expect(await echo(client)).toBeUndefined();
     await clock.advance(30_000);
-    // On the same connection, so that the PING has been answered when this one is.
+    // On the same connection, so that the reply to the PING arrives first.
     expect(await echo(client)).toBeUndefined();
     expect(await redis.command('INFO', 'commandstats')).toEqual(expect.stringMatching(/cmdstat_ping:calls=2,/));
     expect(connectionEvents()).toEqual(['joined', expect.stringContaining('does not permit')]);
@@ -218,19 +218,19 @@ describe('an idle connection', () => {
 });
 
 describe('a Redis that dies', () => {
-  test('is told of once, and joined again after its return', async () => {
+  test('is reported once, and joined again after its restart', async () => {
     await using redis = await startRedis();
     const { client, connectionEvents } = openClient({ url: redis.url });
     await client.whenReady();
     await redis.kill();
-    await until(() => connectionEvents().length === 2, 'its end was noticed');
+    await until(() => connectionEvents().length === 2, 'the loss was noticed');
     expect(await echo(client)).toBeUndefined();
     expect(await client.whenReady()).toBe(false);
     // Long enough for the backoff to have reached its ceiling.
     await sleep(3000);
     await until(() => connectionEvents().length === 3, 'another connection was tried');
     await redis.restart();
-    // That the pauses in between are two seconds at most is told in virtual time (standing-link.test.ts).
+    // reconnecting-connection.test.ts checks in virtual time that the backoff is at most 2 s.
     await until(() => client.state().connected, 'it was joined again');
     expect(connectionEvents()).toEqual([
       'joined',
@@ -241,7 +241,7 @@ describe('a Redis that dies', () => {
     expect(await echo(client)).toEqual(ECHOED);
   });
 
-  test('in the middle of a command leaves nobody waiting', async () => {
+  test('during a command ends the wait for its reply', async () => {
     await using redis = await startRedis();
     const { client, events } = openClient({ url: redis.url, timeoutMs: 15_000 });
     await client.whenReady();
@@ -254,7 +254,7 @@ describe('a Redis that dies', () => {
 });
 
 describe('a Redis that refuses', () => {
-  test('the password: said without it, once, however often it is tried', async () => {
+  test('the password is reported once, without the password', async () => {
     await using redis = await startRedis({ args: ['--requirepass', 'the-right-one'] });
     const { client, connectionEvents, events } = openClient({
       url: `redis://user:the-wrong-one@127.0.0.1:${redis.port}`,
@@ -265,7 +265,7 @@ describe('a Redis that refuses', () => {
     expect(JSON.stringify([events, client.state()])).not.toMatch(/the-wrong-one|the-right-one/);
   });
 
-  test('a command: said once, and joined again with the first one that it takes', async () => {
+  test('a command is reported once, and joined again with the first accepted command', async () => {
     await using redis = await startRedis();
     const { client, connectionEvents } = openClient({ url: redis.url });
     await client.whenReady();
@@ -280,7 +280,7 @@ describe('a Redis that refuses', () => {
     ]);
   });
 
-  test('writes because it is a replica: another connection is tried', async () => {
+  test('writes because it is a replica gets a new connection', async () => {
     await using redis = await startRedis();
     const { client, connectionEvents } = openClient({ url: redis.url });
     await client.whenReady();
@@ -294,7 +294,7 @@ describe('a Redis that refuses', () => {
   });
 });
 
-test('what is not Redis is left alone', async () => {
+test('reports a server that is not Redis', async () => {
   const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
@@ -305,7 +305,7 @@ test('what is not Redis is left alone', async () => {
 });
 
 describe('closing', () => {
-  test('lets the commands under way end, and sends no more', async () => {
+  test('waits for the commands in flight, and sends no more', async () => {
     await using redis = await startRedis();
     const { client } = openClient({ url: redis.url });
     await client.whenReady();
@@ -318,7 +318,7 @@ describe('closing', () => {
     await until(isGone, 'the end of the connection');
   });
 
-  test('waits for a hanging Redis no longer than for one command', async () => {
+  test('waits for a hanging Redis no longer than one time-out', async () => {
     await using redis = await startRedis();
     const { client } = openClient({ url: redis.url, timeoutMs: 25 });
     await client.whenReady();

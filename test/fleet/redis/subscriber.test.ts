@@ -1,4 +1,4 @@
-/** What is published is heard; a server that lets nobody listen is told of, once. */
+/** Published messages are received; a server that refuses SUBSCRIBE causes one warning. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { Subscriber } from '../../../src/fleet/redis/subscriber.ts';
@@ -17,16 +17,16 @@ const WARNING = {
 
 function createSubscriber(open: () => Promise<RedisConnection>, clock = new ManualClock()) {
   const events: SidecarEvent[] = [];
-  const heard: string[] = [];
-  const ear = new Subscriber({ open, clock, random: () => 0, observe: (event) => events.push(event) });
-  onTestFinished(() => ear.close());
-  ear.subscribe('bearer-sidecar:a', (message) => heard.push(message));
-  ear.subscribe('bearer-sidecar:b', (message) => heard.push(message));
-  ear.start();
-  return { ear, events, heard, clock };
+  const received: string[] = [];
+  const subscriber = new Subscriber({ open, clock, random: () => 0, observe: (event) => events.push(event) });
+  onTestFinished(() => subscriber.close());
+  subscriber.subscribe('bearer-sidecar:a', (message) => received.push(message));
+  subscriber.subscribe('bearer-sidecar:b', (message) => received.push(message));
+  subscriber.start();
+  return { events, received, clock };
 }
 
-/** A connection on which every SUBSCRIBE fails like this; `break` ends it. */
+/** Connections on which every SUBSCRIBE fails with `fault`; `ends` closes them. */
 function openRefusingServer(fault: RedisFault) {
   const ends: (() => void)[] = [];
   const open = (): Promise<RedisConnection> => {
@@ -43,7 +43,7 @@ function openRefusingServer(fault: RedisFault) {
 }
 
 describe('a refused SUBSCRIBE', () => {
-  test('is told once, for however many channels and connections', async () => {
+  test('causes one warning for all channels and connections', async () => {
     const { open, ends } = openRefusingServer(new RedisFault('does not permit it (NOPERM)', 'NOPERM'));
     const { events, clock } = createSubscriber(open);
     await clock.advance(0);
@@ -54,31 +54,31 @@ describe('a refused SUBSCRIBE', () => {
     expect(events).toEqual([WARNING]);
   });
 
-  test('by a connection that ended meanwhile is none', async () => {
+  test('causes no warning when the connection was lost', async () => {
     const { open } = openRefusingServer(new RedisFault('closed the connection'));
     const { events, clock } = createSubscriber(open);
     await clock.advance(0);
     expect(events).toEqual([]);
   });
 
-  test('of a real Redis is one', async () => {
+  test('of a real Redis causes the warning', async () => {
     const rights = ['~bearer-sidecar:*', '+@all', '-subscribe', '&bearer-sidecar:*'];
     const redis = await startRedis({ args: ['--user', 'sidecar', 'on', '>sesame', ...rights] });
     const url = `redis://sidecar:sesame@127.0.0.1:${redis.port}`;
     const { events } = createSubscriber(() =>
       openRedisConnection({ url, caFile: undefined, timeoutMs: 15_000, clock: systemClock }),
     );
-    await waitUntil(() => events.length > 0, 'it was told of');
+    await waitUntil(() => events.length > 0, 'a warning');
     expect(events).toEqual([WARNING]);
   });
 });
 
-test('where it is permitted, what is published is heard, and nothing is told', async () => {
+test('receives published messages without a warning when SUBSCRIBE is permitted', async () => {
   const redis = await startRedis();
   const open = () => openRedisConnection({ url: redis.url, caFile: undefined, timeoutMs: 15_000, clock: systemClock });
-  const { events, heard } = createSubscriber(open);
-  const isThere = async () => (await redis.command('PUBLISH', 'bearer-sidecar:b', 'news')) === 1;
-  await waitUntil(isThere, 'somebody listens');
-  await waitUntil(() => heard.length > 0, 'it was heard');
-  expect([heard, events]).toEqual([['news'], []]);
+  const { events, received } = createSubscriber(open);
+  const isSubscribed = async () => (await redis.command('PUBLISH', 'bearer-sidecar:b', 'update')) === 1;
+  await waitUntil(isSubscribed, 'the subscription');
+  await waitUntil(() => received.length > 0, 'the message');
+  expect([received, events]).toEqual([['update'], []]);
 });

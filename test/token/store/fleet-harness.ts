@@ -1,6 +1,6 @@
 /**
- * Replicas with one token source each, one token endpoint that answers as told, and a board between them, all in virtual time. Each
- * replica has a wall clock of its own, and can die without a word.
+ * Replicas with one token source each, a token endpoint with a configurable result, and a shared store, all in virtual time.
+ * Each replica has its own wall clock, and can die silently.
  */
 import type { Clock } from '../../../src/platform/clock.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
@@ -12,7 +12,7 @@ import type { SharedTokenStore } from '../../../src/token/store/shared-token-sto
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
 import type { TokenSource } from '../../../src/token/token.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { MemoryBoard } from './memory-board.ts';
+import { MemoryTokenStore } from './memory-token-store.ts';
 
 export const SECRET = 'the-secret-of-all-replicas';
 
@@ -26,20 +26,20 @@ const BINDING: TokenBinding = {
 export interface ReplicaOptions {
   readonly secret?: string;
   readonly clientId?: string;
-  /** What its wall clock is ahead, milliseconds. */
+  /** How far its wall clock is ahead, milliseconds. */
   readonly wallOffsetMs?: number;
-  /** Answers its requests instead of the endpoint. */
-  readonly answer?: (value: string) => TokenRequestResult;
+  /** Replaces the endpoint for this replica. */
+  readonly respond?: (value: string) => TokenRequestResult;
   /** Default: the harness's own. */
-  readonly board?: SharedTokenStore;
+  readonly store?: SharedTokenStore;
 }
 
 export interface Replica {
   readonly source: TokenSource;
   readonly events: SidecarEvent[];
-  /** Token requests sent by it. */
+  /** Number of token requests sent. */
   requests: number;
-  /** From now on nothing of it moves any more. */
+  /** Stops all its timers. */
   die(): void;
 }
 
@@ -50,16 +50,16 @@ interface Client {
 
 export class FleetHarness {
   readonly clock = new ManualClock();
-  readonly board = new MemoryBoard(this.clock);
+  readonly store = new MemoryTokenStore(this.clock);
   readonly replicas: Replica[] = [];
-  /** When requests arrived. */
+  /** Instants of the requests. */
   readonly requestedAt: number[] = [];
-  /** Of all replicas that were given no other. */
+  /** Of all replicas without their own. */
   secret = SECRET;
   latencyMs = 300;
   lifetimeMs = 3_600_000;
-  /** What the endpoint answers now. Default: a new token. */
-  answer = (value: string): TokenRequestResult => ({
+  /** The endpoint's current result. Default: a new token. */
+  respond = (value: string): TokenRequestResult => ({
     kind: 'ok',
     value,
     lifetimeMs: this.lifetimeMs,
@@ -67,7 +67,7 @@ export class FleetHarness {
   });
   #random = 1;
 
-  /** Adds replicas that are alike, and does not start them. */
+  /** Adds equal replicas without starting them. */
   add(count: number, options: ReplicaOptions = {}): Replica[] {
     const added = Array.from({ length: count }, () => this.#create(options));
     this.replicas.push(...added);
@@ -90,24 +90,24 @@ export class FleetHarness {
     return this.replicas.map(({ source }) => source.current()?.value);
   }
 
-  /** A repeatable number in [0, 1) (Park and Miller). */
+  /** Repeatable, in [0, 1) (Park and Miller). */
   random(): number {
     this.#random = (this.#random * 48_271) % 2_147_483_647;
     return this.#random / 2_147_483_647;
   }
 
   #create(options: ReplicaOptions): Replica {
-    const { secret, clientId = BINDING.clientId, wallOffsetMs = 0, board = this.board } = options;
+    const { secret, clientId = BINDING.clientId, wallOffsetMs = 0, store = this.store } = options;
     const life = new AbortController();
     const clock = mortal(this.clock, life.signal, wallOffsetMs);
     const events: SidecarEvent[] = [];
     const observe = (event: SidecarEvent): void => void events.push(event);
     const random = (): number => this.random();
     const request = shareTokenRequests<Client>({
-      store: board,
+      store,
       sendRequest: (_client, signal) => {
         replica.requests++;
-        return this.#request(options.answer ?? ((value) => this.answer(value)), signal, life.signal);
+        return this.#request(options.respond ?? ((value) => this.respond(value)), signal, life.signal);
       },
       identify: ({ version }) => ({ binding: { ...BINDING, clientId }, keyMaterial: version }),
       peerWaitMs: 10_000,
@@ -115,7 +115,7 @@ export class FleetHarness {
       random,
       observe,
     });
-    const supply = createRotatingTokenFetcher<Client>({
+    const fetcher = createRotatingTokenFetcher<Client>({
       credential: 'default',
       read: () => Promise.resolve({ kind: 'ready', version: secret ?? this.secret }),
       request,
@@ -126,7 +126,7 @@ export class FleetHarness {
     const source = createTokenSource({
       credential: 'default',
       scope: undefined,
-      fetcher: supply,
+      fetcher,
       invalidationCooldownMs: 5000,
       clock,
       random,
@@ -137,13 +137,13 @@ export class FleetHarness {
   }
 
   #request(
-    answer: (value: string) => TokenRequestResult,
+    respond: (value: string) => TokenRequestResult,
     signal: AbortSignal,
     life: AbortSignal,
   ): Promise<TokenRequestResult> {
     const index = this.requestedAt.push(this.clock.now());
     return new Promise((resolve) => {
-      const cancel = this.clock.after(this.latencyMs, () => resolve(answer(`token-${String(index)}`)));
+      const cancel = this.clock.after(this.latencyMs, () => resolve(respond(`token-${String(index)}`)));
       signal.addEventListener('abort', () => {
         cancel();
         resolve({ kind: 'unavailable', detail: 'the token request was abandoned' });
@@ -153,7 +153,7 @@ export class FleetHarness {
   }
 }
 
-/** A clock whose timers end with their owner. */
+/** A clock whose timers stop with their owner. */
 function mortal(clock: ManualClock, life: AbortSignal, wallOffsetMs: number): Clock {
   const unlessDead = (run: () => void) => (): void => {
     if (!life.aborted) run();

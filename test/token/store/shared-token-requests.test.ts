@@ -1,9 +1,9 @@
-/** One token for a fleet: who asks, who waits, and what happens when somebody dies, lies, or is alone. In virtual time. */
+/** Shared token requests in virtual time: leases, waits, dead replicas, and a store that is away or wrong. */
 import { describe, expect, test } from 'vitest';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import type { ClaimResult, SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
 import { FleetHarness, SECRET } from './fleet-harness.ts';
-import { MemoryBoard } from './memory-board.ts';
+import { MemoryTokenStore } from './memory-token-store.ts';
 import { watch } from '../source/source-harness.ts';
 
 const HOUR_MS = 3_600_000;
@@ -24,13 +24,13 @@ async function started(count: number): Promise<FleetHarness> {
 const same = (value: string, count: number): string[] => Array.from({ length: count }, () => value);
 
 describe('a cold start', () => {
-  test('of sixteen replicas is one token request', async () => {
+  test('of sixteen replicas sends one token request', async () => {
     const fleet = await started(16);
     expect(fleet.requests).toBe(1);
     expect(fleet.values()).toEqual(same('token-1', 16));
   });
 
-  test('keeps those who wait no longer than an eighth of a second past the answer', async () => {
+  test('gives waiting replicas the token within 130 ms of the response', async () => {
     const fleet = new FleetHarness();
     fleet.add(16);
     fleet.latencyMs = 2000;
@@ -40,7 +40,7 @@ describe('a cold start', () => {
     expect(fleet.requests).toBe(1);
   });
 
-  test('waits for a slow endpoint together, however long it may take', async () => {
+  test('sends one request to a slow endpoint', async () => {
     const fleet = new FleetHarness();
     fleet.add(16);
     fleet.latencyMs = 9500;
@@ -48,14 +48,14 @@ describe('a cold start', () => {
     expect(fleet.requests).toBe(1);
   });
 
-  test('tells a request from what was taken over', async () => {
+  test('reports the request and the reused token as different events', async () => {
     const fleet = await started(3);
     const kinds = fleet.replicas.map(({ events }) => events.map((event) => event.kind));
     expect(kinds.toSorted()).toEqual([['token-found'], ['token-found'], ['token-requested']]);
     expect(fleet.replicas.map(({ requests }) => requests).toSorted()).toEqual([0, 0, 1]);
   });
 
-  test('later than the others is none at all', async () => {
+  test('of a late replica reuses the token without a request', async () => {
     const fleet = await started(2);
     await fleet.clock.advance(HOUR_MS / 2);
     const [late] = fleet.add(1);
@@ -64,7 +64,7 @@ describe('a cold start', () => {
     expect(fleet.values()).toEqual(same('token-1', 3));
   });
 
-  test('near the end of the posted token asks for its own', async () => {
+  test('near the expiry of the shared token sends a request', async () => {
     const fleet = await started(1);
     fleet.replicas[0]?.source.stop();
     await fleet.clock.advance(HOUR_MS * 0.95);
@@ -75,8 +75,8 @@ describe('a cold start', () => {
   });
 });
 
-describe('refreshing ahead of the end', () => {
-  test('is one request for each life, and nobody is ever without a token', async () => {
+describe('refresh ahead of expiry', () => {
+  test('sends about one request per lifetime, and no replica is ever without a token', async () => {
     const fleet = await started(16);
     let without = 0;
     for (let minute = 0; minute < 24 * 60; minute++) {
@@ -84,13 +84,13 @@ describe('refreshing ahead of the end', () => {
       without += fleet.values().filter((value) => value === undefined).length;
     }
     expect(without).toBe(0);
-    // The first of sixteen is due at about three quarters of each life.
+    // The first of sixteen refreshes is due at about three quarters of each lifetime.
     expect(fleet.requests).toBeGreaterThanOrEqual(24);
     expect(fleet.requests).toBeLessThanOrEqual(33);
     expect(new Set(fleet.replicas.map(({ source }) => source.state().serial))).toEqual(new Set([fleet.requests]));
   });
 
-  test('works for a life of seconds', async () => {
+  test('works for a lifetime of seconds', async () => {
     const fleet = new FleetHarness();
     fleet.lifetimeMs = 10_000;
     fleet.add(4);
@@ -105,25 +105,25 @@ describe('refreshing ahead of the end', () => {
   });
 });
 
-describe('what is taken over', () => {
-  test('ends with the token, never later, however late it is found and however slowly the board answers', async () => {
+describe('a reused token', () => {
+  test('expires no later than the original, though it is found late and the store is slow', async () => {
     const fleet = await started(1);
     const slow: SharedTokenStore = {
-      whenReady: () => fleet.board.whenReady(),
+      whenReady: () => fleet.store.whenReady(),
       claim: async (name, request) => {
-        const claim = await fleet.board.claim(name, request);
+        const claim = await fleet.store.claim(name, request);
         await new Promise<void>((resolve) => fleet.clock.after(400, resolve));
         return claim;
       },
-      publish: (name, posting) => fleet.board.publish(name, posting),
-      publishFailure: (name, owner, sealed, holdMs) => fleet.board.publishFailure(name, owner, sealed, holdMs),
-      releaseLease: (name, owner) => fleet.board.releaseLease(name, owner),
-      discardUnreadable: (name, sealed) => fleet.board.discardUnreadable(name, sealed),
+      publish: (name, token) => fleet.store.publish(name, token),
+      publishFailure: (name, owner, sealed, holdMs) => fleet.store.publishFailure(name, owner, sealed, holdMs),
+      releaseLease: (name, owner) => fleet.store.releaseLease(name, owner),
+      discardUnreadable: (name, sealed) => fleet.store.discardUnreadable(name, sealed),
     };
     const end = fleet.requestedAt[0]! + HOUR_MS;
     for (const hours of [0, -1, 24]) {
       await fleet.clock.advance(HOUR_MS / 6);
-      const [late] = fleet.add(1, { board: slow, wallOffsetMs: hours * HOUR_MS });
+      const [late] = fleet.add(1, { store: slow, wallOffsetMs: hours * HOUR_MS });
       late?.source.start();
       await fleet.clock.advance(500);
       expect(late?.source.current()).toMatchObject({ value: 'token-1' });
@@ -132,16 +132,16 @@ describe('what is taken over', () => {
     }
   });
 
-  test('is no older token than the one that nears its end', async () => {
+  test('is never older than the held one', async () => {
     const fleet = await started(1);
     fleet.replicas[0]?.source.stop();
     await fleet.clock.advance(120_000);
-    fleet.board.isAway = true;
+    fleet.store.isAway = true;
     const [alone] = fleet.add(1);
     alone?.source.start();
     await fleet.clock.advance(1000);
-    fleet.board.isAway = false;
-    // Its refresh is due while a tenth to a quarter of the older one's life is left.
+    fleet.store.isAway = false;
+    // Its refresh is due while a tenth to a quarter of the older one's lifetime is left.
     await fleet.clock.advance(HOUR_MS * 0.87);
     expect(alone?.source.current()?.value).toBe('token-3');
     expect(alone?.events.map(({ kind }) => kind)).not.toContain('token-found');
@@ -149,24 +149,24 @@ describe('what is taken over', () => {
 });
 
 describe('a 401', () => {
-  test('for all replicas at once is one request, and each replays', async () => {
+  test('at all replicas at once sends one request, and each replays', async () => {
     const fleet = await started(4);
-    const verdicts = Promise.all(
+    const decisions = Promise.all(
       fleet.replicas.map(({ source }) => source.handleUnauthorized(source.current()!, patient)),
     );
     await fleet.clock.advance(1000);
-    expect(await verdicts).toEqual(Array.from({ length: 4 }, () => ({ kind: 'replay' })));
+    expect(await decisions).toEqual(Array.from({ length: 4 }, () => ({ kind: 'replay' })));
     expect(fleet.values()).toEqual(same('token-2', 4));
     expect(fleet.requests).toBe(2);
   });
 
-  test('at one is no request at the others, which take the newer token when they meet theirs', async () => {
+  test('at one replica saves the others a request: they reuse its newer token', async () => {
     const fleet = await started(4);
     const [first, ...others] = fleet.replicas.map(({ source }) => source);
     const refused = first!.current()!;
-    const verdict = watch(first!.handleUnauthorized(refused, patient));
+    const decision = watch(first!.handleUnauthorized(refused, patient));
     await fleet.clock.advance(1000);
-    expect(verdict.value).toEqual({ kind: 'replay' });
+    expect(decision.value).toEqual({ kind: 'replay' });
     for (const source of others) {
       const late = watch(source.handleUnauthorized(source.current()!, patient));
       await fleet.clock.advance(1);
@@ -176,10 +176,10 @@ describe('a 401', () => {
     expect(fleet.values()).toEqual(same('token-2', 4));
   });
 
-  test('keeps a refused token from those who start then', async () => {
+  test('removes the refused token, so that a new replica does not get it', async () => {
     const fleet = await started(1);
     const [{ source }] = fleet.replicas as [(typeof fleet.replicas)[0]];
-    fleet.answer = () => UNAVAILABLE;
+    fleet.respond = () => UNAVAILABLE;
     void source.handleUnauthorized(source.current()!, patient);
     await fleet.clock.advance(1000);
     fleet.add(1)[0]?.source.start();
@@ -188,8 +188,8 @@ describe('a 401', () => {
   });
 });
 
-describe('whoever asks', () => {
-  test('and dies is followed by one other within three seconds', async () => {
+describe('the replica that sends the request', () => {
+  test('is replaced by one other within 3 s of its death', async () => {
     const fleet = new FleetHarness();
     fleet.add(8);
     fleet.latencyMs = 5000;
@@ -204,7 +204,7 @@ describe('whoever asks', () => {
     expect(fleet.requests).toBe(2);
   });
 
-  test('and is stopped gives way at once', async () => {
+  test('releases its lease when it is stopped', async () => {
     const fleet = new FleetHarness();
     fleet.add(2);
     fleet.latencyMs = 5000;
@@ -215,7 +215,7 @@ describe('whoever asks', () => {
     expect(fleet.requests).toBe(2);
   });
 
-  test('for too long is not waited for', async () => {
+  test('is not waited for longer than a request may take', async () => {
     const fleet = new FleetHarness();
     fleet.add(2);
     fleet.latencyMs = 60_000;
@@ -224,7 +224,7 @@ describe('whoever asks', () => {
     expect(fleet.replicas.map(({ requests }) => requests)).toEqual([1, 1]);
   });
 
-  test('waits in vain ends with its source', async () => {
+  test('leaves no timer when all sources are stopped', async () => {
     const fleet = new FleetHarness();
     fleet.add(2);
     for (const { source } of fleet.replicas) source.start();
@@ -236,42 +236,42 @@ describe('whoever asks', () => {
   });
 });
 
-describe('without the board', () => {
-  test('each replica asks for itself', async () => {
+describe('a store that is not available', () => {
+  test('makes each replica send its own request', async () => {
     const fleet = new FleetHarness();
-    fleet.board.isAway = true;
+    fleet.store.isAway = true;
     fleet.add(16);
     await fleet.start();
     expect(fleet.requests).toBe(16);
     expect(fleet.replicas.every(({ requests }) => requests === 1)).toBe(true);
   });
 
-  test('from the middle of a wait on, each asks at once', async () => {
+  test('during a wait makes each replica send its own request at once', async () => {
     const fleet = new FleetHarness();
     fleet.latencyMs = 1000;
     fleet.add(16);
     for (const { source } of fleet.replicas) source.start();
     await fleet.clock.advance(500);
-    fleet.board.isAway = true;
+    fleet.store.isAway = true;
     await fleet.clock.advance(320 + 1000);
     expect(fleet.values()).not.toContain(undefined);
     expect(fleet.replicas.map(({ requests }) => requests)).toEqual(Array.from({ length: 16 }, () => 1));
   });
 
-  test('for a while, the fleet has one token again with the next refresh', async () => {
+  test('for a while leads back to one token at the next refresh', async () => {
     const fleet = new FleetHarness();
-    fleet.board.isAway = true;
+    fleet.store.isAway = true;
     fleet.add(4);
     await fleet.start();
-    fleet.board.isAway = false;
+    fleet.store.isAway = false;
     await fleet.clock.advance(HOUR_MS);
     expect(fleet.requests).toBe(5);
     expect(new Set(fleet.values())).toEqual(new Set(['token-5']));
   });
 
-  test('when it forgot everything, held tokens are used on', async () => {
+  test('and lost its records does not affect held tokens', async () => {
     const fleet = await started(4);
-    fleet.board.forget();
+    fleet.store.forget();
     await fleet.clock.advance(HOUR_MS / 2);
     expect(fleet.requests).toBe(1);
     await fleet.clock.advance(HOUR_MS / 2);
@@ -279,10 +279,10 @@ describe('without the board', () => {
   });
 });
 
-describe('a token endpoint that fails', () => {
-  test('is asked by one replica at a time, as often as a single process would, and all recover with it', async () => {
+describe('a failing token endpoint', () => {
+  test('gets requests of one replica at a time, as often as from one process, and all recover with it', async () => {
     const fleet = new FleetHarness();
-    fleet.answer = () => UNAVAILABLE;
+    fleet.respond = () => UNAVAILABLE;
     fleet.add(16);
     for (const { source } of fleet.replicas) source.start();
     const wanted = (): void => {
@@ -292,10 +292,10 @@ describe('a token endpoint that fails', () => {
       wanted();
       await fleet.clock.advance(1000);
     }
-    // One process alone probes every 4 to 4.75 s while somebody waits.
+    // A single process probes every 4 to 4.75 s while a caller waits.
     expect(fleet.requests).toBeLessThanOrEqual(600 / 4);
-    const { answer: recovered } = new FleetHarness();
-    fleet.answer = recovered;
+    const { respond: recovered } = new FleetHarness();
+    fleet.respond = recovered;
     for (let second = 0; second < 6; second++) {
       wanted();
       await fleet.clock.advance(1000);
@@ -304,9 +304,9 @@ describe('a token endpoint that fails', () => {
     expect(new Set(fleet.values()).size).toBe(1);
   });
 
-  test('tells the reason to those who did not ask, and counts no request of theirs', async () => {
+  test('shares its failure with the other replicas, which count no request', async () => {
     const fleet = new FleetHarness();
-    fleet.answer = () => REJECTED;
+    fleet.respond = () => REJECTED;
     fleet.add(3);
     for (const { source } of fleet.replicas) source.start();
     await fleet.clock.advance(1000);
@@ -320,9 +320,9 @@ describe('a token endpoint that fails', () => {
     expect(kinds.toSorted()).toEqual([['token-not-asked'], ['token-not-asked'], ['token-requested']]);
   });
 
-  test('is not asked again before the time that it named', async () => {
+  test('gets no request before its Retry-After has passed', async () => {
     const fleet = new FleetHarness();
-    fleet.answer = () => ({ ...UNAVAILABLE, retryAfterMs: 30_000 });
+    fleet.respond = () => ({ ...UNAVAILABLE, retryAfterMs: 30_000 });
     fleet.add(8);
     for (const { source } of fleet.replicas) source.start();
     await fleet.clock.advance(29_000);
@@ -330,10 +330,10 @@ describe('a token endpoint that fails', () => {
   });
 });
 
-describe('a replica that is set up wrongly', () => {
+describe('a replica with a wrong configuration', () => {
   test('with another secret neither reads nor disturbs the others', async () => {
     const fleet = new FleetHarness();
-    const [stranger] = fleet.add(1, { secret: 'a-secret-of-yesterday', answer: () => REJECTED });
+    const [stranger] = fleet.add(1, { secret: 'a-secret-of-yesterday', respond: () => REJECTED });
     fleet.add(4);
     for (const { source } of fleet.replicas) source.start();
     await fleet.clock.advance(1000);
@@ -350,14 +350,14 @@ describe('a replica that is set up wrongly', () => {
     expect(new Set(fleet.values()).size).toBe(2);
   });
 
-  test('where the network alone refuses it, it lives on the tokens of the others, and costs them none', async () => {
+  test('that the endpoint refuses by its address reuses the tokens of the others', async () => {
     const fleet = new FleetHarness();
-    const [blocked] = fleet.add(1, { answer: () => REJECTED });
+    const [blocked] = fleet.add(1, { respond: () => REJECTED });
     blocked?.source.start();
     await fleet.clock.advance(1000);
     const others = fleet.add(3);
     for (const { source } of others) source.start();
-    // Once its time has passed, those who wanted a token have a turn before the one who failed.
+    // When the hold has ended, the replicas that wanted a token precede the one that failed.
     await fleet.clock.advance(125_000);
     expect(others.map(({ source }) => source.current())).not.toContain(undefined);
     let without = 0;
@@ -370,7 +370,7 @@ describe('a replica that is set up wrongly', () => {
 });
 
 describe('a new secret', () => {
-  test('is tried by one replica, and the others have its token from it', async () => {
+  test('is tried by one replica, and the others reuse its token', async () => {
     const fleet = await started(8);
     fleet.secret = 'the-secret-of-tomorrow';
     await fleet.clock.advance(5000);
@@ -380,29 +380,29 @@ describe('a new secret', () => {
     expect(fleet.requests).toBe(2);
   });
 
-  test('that is refused leaves all with the token that they have, and the refusal is shared', async () => {
+  test('that is refused leaves all replicas with the held token, and the failure is shared', async () => {
     const fleet = await started(8);
     fleet.secret = 'a-secret-that-is-wrong';
-    fleet.answer = () => REJECTED;
+    fleet.respond = () => REJECTED;
     await fleet.clock.advance(5000);
     expect(fleet.requests).toBe(2);
     expect(fleet.values()).toEqual(same('token-1', 8));
   });
 });
 
-describe('what is on the board', () => {
-  test('shows neither token nor secret nor client', async () => {
+describe('a stored record', () => {
+  test('shows neither token nor secret nor client id', async () => {
     const fleet = await started(2);
-    const seen = fleet.board.dump();
+    const dump = fleet.store.dump();
     for (const secret of ['token-1', SECRET, 'client-of-the-tests', 'auth.test'])
       for (const form of [secret, Buffer.from(secret).toString('base64'), Buffer.from(secret).toString('base64url')])
-        expect(seen).not.toContain(form);
+        expect(dump).not.toContain(form);
   });
 
-  test('and cannot be read is ignored, replaced and told of once', async () => {
+  test('that cannot be read is ignored and replaced, with one warning', async () => {
     const fleet = await started(1);
     for (const sealed of ['nonsense', '', 'bst1.AAAA']) {
-      fleet.board.spoil(sealed);
+      fleet.store.corrupt(sealed);
       const [late] = fleet.add(1);
       late?.source.start();
       await fleet.clock.advance(1000);
@@ -412,7 +412,7 @@ describe('what is on the board', () => {
     expect(fleet.requests).toBe(4);
   });
 
-  test('lives as long as the token for every replica, whatever their wall clocks say', async () => {
+  test('expires at the same time for all replicas, though their wall clocks differ', async () => {
     const fleet = new FleetHarness();
     for (const hours of [0, -1, 1, 24]) fleet.add(1, { wallOffsetMs: hours * HOUR_MS });
     await fleet.start();
@@ -425,19 +425,19 @@ describe('what is on the board', () => {
   });
 });
 
-test('a board that speaks of failures alone is believed for ten minutes', async () => {
+test('a store that returns only failures is obeyed for ten minutes', async () => {
   const fleet = new FleetHarness();
-  fleet.add(1, { answer: () => REJECTED });
+  fleet.add(1, { respond: () => REJECTED });
   fleet.replicas[0]?.source.start();
   await fleet.clock.advance(1000);
-  const told = fleet.board.claim.bind(fleet.board);
+  const claimStore = fleet.store.claim.bind(fleet.store);
   const [late] = fleet.add(1);
-  // What was true once is held up for ever.
-  fleet.board.claim = async (name, request) => {
-    const claim = await told(name, { ...request, owner: 'somebody else' });
-    return claim?.kind === 'failed' ? (lie = { ...claim, leftMs: 60_000 }) : lie;
+  // The first failure is returned for ever.
+  fleet.store.claim = async (name, request) => {
+    const claim = await claimStore(name, { ...request, owner: 'another replica' });
+    return claim?.kind === 'failed' ? (stale = { ...claim, leftMs: 60_000 }) : stale;
   };
-  let lie: ClaimResult | undefined;
+  let stale: ClaimResult | undefined;
   late?.source.start();
   await fleet.clock.advance(590_000);
   expect(late?.requests).toBe(0);
@@ -446,11 +446,11 @@ test('a board that speaks of failures alone is believed for ten minutes', async 
   expect(late?.source.current()?.value).toBe('token-2');
 });
 
-test('a board that answers late costs a few claims, then the replica asks for itself', async () => {
+test('a store whose replies are late costs a few claims, then the replica sends its own request', async () => {
   const fleet = new FleetHarness();
-  const board = new MemoryBoard(fleet.clock);
-  board.claim = () => Promise.resolve(undefined);
-  fleet.add(1, { board });
+  const store = new MemoryTokenStore(fleet.clock);
+  store.claim = () => Promise.resolve(undefined);
+  fleet.add(1, { store });
   await fleet.start();
   expect(fleet.requests).toBe(1);
 });

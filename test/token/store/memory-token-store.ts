@@ -1,6 +1,6 @@
 /**
- * A board in this process, by an injected clock: for what takes too long in real time. test/fleet/shared-token/redis-token-store.test.ts holds it to
- * the same rules as the one over Redis. It can be away, and it can lose an answer.
+ * A store of shared tokens in memory, by an injected clock, for tests that take too long in real time. It can be unavailable.
+ * test/fleet/shared-token/redis-token-store.test.ts checks it and the store over Redis with the same tests.
  */
 import type { Clock } from '../../../src/platform/clock.ts';
 import type {
@@ -24,23 +24,22 @@ interface Entry {
   failure?: Failure | undefined;
 }
 
-export class MemoryBoard implements SharedTokenStore {
+export class MemoryTokenStore implements SharedTokenStore {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #entries = new Map<string, Entry>();
   isAway = false;
-  claims = 0;
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock;
   }
 
-  /** Everything in it, as text. */
+  /** All records as text. */
   dump(): string {
     return JSON.stringify([...this.#entries]);
   }
 
-  /** Puts `sealed` where a posted token was. */
-  spoil(sealed: string): void {
+  /** Replaces stored tokens by `sealed`. */
+  corrupt(sealed: string): void {
     for (const entry of this.#entries.values()) if (entry.token) entry.token = { ...entry.token, sealed };
   }
 
@@ -53,21 +52,20 @@ export class MemoryBoard implements SharedTokenStore {
   }
 
   claim(name: string, request: ClaimRequest): Promise<ClaimResult | undefined> {
-    this.claims++;
-    return this.#answer(() => this.#claim(this.#entry(name), request));
+    return this.#reply(() => this.#claim(this.#entry(name), request));
   }
 
-  publish(name: string, posting: PublishRequest): Promise<boolean | undefined> {
-    return this.#answer(() => {
+  publish(name: string, token: PublishRequest): Promise<boolean | undefined> {
+    return this.#reply(() => {
       const entry = this.#entry(name);
-      if (!this.#isFree(entry, posting.owner) || posting.expiresAt <= this.#now()) return false;
-      this.#entries.set(name, { token: posting });
+      if (!this.#isFree(entry, token.owner) || token.expiresAt <= this.#now()) return false;
+      this.#entries.set(name, { token });
       return true;
     });
   }
 
   publishFailure(name: string, owner: string, sealed: string, holdMs: number): Promise<boolean | undefined> {
-    return this.#answer(() => {
+    return this.#reply(() => {
       const entry = this.#entry(name);
       if (!this.#isFree(entry, owner)) return false;
       const until = this.#now() + holdMs;
@@ -78,7 +76,7 @@ export class MemoryBoard implements SharedTokenStore {
   }
 
   releaseLease(name: string, owner: string): Promise<boolean | undefined> {
-    return this.#answer(() => {
+    return this.#reply(() => {
       const entry = this.#entry(name);
       if (entry.lease?.owner !== owner) return false;
       entry.lease = undefined;
@@ -87,7 +85,7 @@ export class MemoryBoard implements SharedTokenStore {
   }
 
   discardUnreadable(name: string, sealed: string): Promise<boolean | undefined> {
-    return this.#answer(() => {
+    return this.#reply(() => {
       const entry = this.#entry(name);
       if (entry.token?.sealed === sealed) entry.token = undefined;
       else if (entry.failure?.sealed === sealed) entry.failure = undefined;
@@ -133,11 +131,11 @@ export class MemoryBoard implements SharedTokenStore {
     return entry;
   }
 
-  #answer<T>(act: () => T): Promise<T | undefined> {
+  #reply<T>(act: () => T): Promise<T | undefined> {
     return Promise.resolve(this.isAway ? undefined : act());
   }
 
-  /** Unlike that of those who ask: whoever mixes the two up is found out. */
+  /** Differs from the replicas' clocks, so that a test fails if the two are mixed up. */
   #now(): number {
     return Math.floor(this.#clock.now()) + 1_700_000_000_000;
   }
