@@ -1,4 +1,4 @@
-/** What each method of client authentication reads, sends and keeps to itself. */
+/** What each method of client authentication reads, sends and redacts. */
 import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -63,7 +63,7 @@ describe('a secret', () => {
     expect(proof.valuesToRedact).toEqual(expect.arrayContaining([SECRET, basic]));
   });
 
-  test('in the form, and then not in the header', async () => {
+  test('client_secret_post is sent in the form, not in the header', async () => {
     const credential = await read(clientOf({ name: 'client_secret_post', secret }));
     expect(await credential.authenticate(recipient)).toEqual({
       authorization: undefined,
@@ -76,7 +76,7 @@ describe('a secret', () => {
     expect(credential.keyMaterial).toBe(SECRET);
   });
 
-  test('joined as it is cannot follow an id with a colon', async () => {
+  test('cannot be joined to an id with a colon', async () => {
     const clientId = { kind: 'value', value: 'https://client.test' } as const;
     const basic = (encoding: 'raw' | 'form') =>
       clientOf({ name: 'client_secret_basic', secret, encoding }, { clientId });
@@ -122,7 +122,7 @@ describe('an assertion', () => {
     };
   }
 
-  test('says who asks whom, for less than a minute from now, and is signed', async () => {
+  test('names client and endpoint, lives for less than a minute, and is signed', async () => {
     const { authenticate } = await read(clientOf(method(keyFile(p256), { keyId: 'k1' })));
     const proof = await authenticate(recipient);
     const { header, claims, signed, signature } = decode(proof);
@@ -166,26 +166,26 @@ describe('an assertion', () => {
     expect(new Set(ids).size).toBe(2);
   });
 
-  test('is for the issuer where that is asked for and known', async () => {
+  test('has the issuer as its audience if that is set and known', async () => {
     const { authenticate } = await read(clientOf(method(keyFile(p256), { audience: 'issuer' })));
     const { claims } = decode(await authenticate({ ...recipient, issuer: 'https://login.test/tenant' }));
     expect(claims.aud).toBe('https://login.test/tenant');
   });
 
-  test('carries the kid of a JWK unless there is another', async () => {
+  test('has the kid of the JWK unless another one is set', async () => {
     const file = write('key.jwk', JSON.stringify({ ...p256.export({ format: 'jwk' }), kid: 'of-the-jwk' }));
     const kid = async (keyId: string | undefined) =>
       decode(await (await read(clientOf(method(file, { keyId })))).authenticate(recipient)).header.kid;
     expect([await kid(undefined), await kid('mine')]).toEqual(['of-the-jwk', 'mine']);
   });
 
-  test('has the same key material however the key is written', async () => {
+  test('has the same key material for every encoding of the key', async () => {
     const asPem = await read(clientOf(method(write('same.pem', pem(p256)))));
     const asJwk = await read(clientOf(method(write('same.jwk', JSON.stringify(p256.export({ format: 'jwk' }))))));
     expect([asJwk.keyMaterial, asJwk.version]).toEqual([asPem.keyMaterial, asPem.version]);
   });
 
-  test('cannot be made with a file that holds no key', async () => {
+  test('cannot be created from a file without a key', async () => {
     const reading = await readClientCredential(clientOf(method(write('none.pem', 'sesame'))));
     expect(reading).toEqual({
       kind: 'unreadable',
@@ -195,7 +195,7 @@ describe('an assertion', () => {
 });
 
 describe('a certificate', () => {
-  test('names the client in the form and nothing else', async () => {
+  test('sends only the client id in the form', async () => {
     const credential = await read(
       clientOf({ name: 'tls_client_auth' }, { clientCertificate: certificates.issue('a') }),
     );
@@ -208,11 +208,11 @@ describe('a certificate', () => {
     expect(credential.keyMaterial).not.toBe('');
   });
 
-  test('is missing', async () => {
+  test('is required by tls_client_auth', async () => {
     expect(await readClientCredential(clientOf({ name: 'tls_client_auth' }))).toMatchObject({ kind: 'unreadable' });
   });
 
-  test('that does not fit its key is told of', async () => {
+  test('that does not belong to its key is unreadable', async () => {
     const { certificateFile } = certificates.issue('a');
     const { keyFile } = certificates.issue('b');
     expect(
@@ -229,7 +229,7 @@ describe('a certificate', () => {
 });
 
 describe('a version', () => {
-  test('is another one when a secret, a key or a certificate is', async () => {
+  test('changes with a secret, a key or a certificate', async () => {
     const path = write('secret', 'first');
     const certificate = certificates.issue('a');
     const options = clientOf(
@@ -248,7 +248,7 @@ describe('a version', () => {
     expect(versions[0]).toBe(versions[1]);
   });
 
-  test('cannot change when all is given in place', () => {
+  test('cannot change without files', () => {
     const basic = { name: 'client_secret_basic', secret, encoding: 'raw' } as const;
     expect(canCredentialChange(clientOf(basic))).toBe(false);
     expect(canCredentialChange(clientOf({ ...basic, secret: { kind: 'file', path: '/s' } }))).toBe(true);

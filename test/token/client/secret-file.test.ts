@@ -31,12 +31,12 @@ test.each([
   expect(await readWritten(content)).toEqual({ kind: 'read', value });
 });
 
-test('a value in place is taken as it is', async () => {
+test('a value is returned unchanged', async () => {
   const reading = await readSecret('auth.clientSecret', { kind: 'value', value: 'x\n' });
   expect(reading).toEqual({ kind: 'read', value: 'x\n' });
 });
 
-test('a file is read anew every time', async () => {
+test('a file is read every time', async () => {
   await readWritten('old');
   expect(await readWritten('new')).toEqual({ kind: 'read', value: 'new' });
 });
@@ -46,7 +46,7 @@ test.each<[string, string | Uint8Array, string]>([
   ['a line end alone', '\n', 'is empty'],
   ['too large', 'hunter2'.repeat(20_000), 'is larger than 65536 bytes'],
   ['no text', Uint8Array.of(0x68, 0xff, 0xfe), 'is not UTF-8 text'],
-])('%s: named by key and path, without its contents', async (_name, content, fault) => {
+])('the fault of %s names key and path, and shows no contents', async (_name, content, fault) => {
   const reading = await readWritten(content);
   expect(reading).toEqual({
     kind: 'unreadable',
@@ -54,7 +54,7 @@ test.each<[string, string | Uint8Array, string]>([
   });
 });
 
-test('a file that is not there, a folder, a pipe that nobody writes to', async () => {
+test('a missing file, a directory and a pipe without a writer are unreadable', async () => {
   const pipe = join(folder, 'pipe');
   await promisify(execFile)('mkfifo', [pipe]);
   const faults = await Promise.all(

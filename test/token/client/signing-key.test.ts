@@ -1,4 +1,4 @@
-/** Private keys for client assertions: every usual way of writing them, and what is wrong with the others. */
+/** Private keys for client assertions: accepted encodings, and the faults of others. */
 import { generateKeyPairSync } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ const pem = (key: KeyObject, type: 'pkcs8' | 'pkcs1' | 'sec1' = 'pkcs8'): string
 const jwk = (key: KeyObject, more: object = {}): string =>
   JSON.stringify({ ...key.export({ format: 'jwk' }), ...more });
 
-describe('a key is read, and its usual algorithm known', () => {
+describe('a key is read, with its usual algorithm', () => {
   test.each<[string, string, SigningAlgorithm]>([
     ['RSA, PKCS #8', pem(rsa.privateKey), 'RS256'],
     ['RSA, PKCS #1', pem(rsa.privateKey, 'pkcs1'), 'RS256'],
@@ -36,13 +36,13 @@ describe('a key is read, and its usual algorithm known', () => {
     });
   });
 
-  test('the algorithm that is asked for wins over the JWK, and the kid is taken along', () => {
+  test('the configured algorithm overrides that of the JWK, and the kid is kept', () => {
     const text = jwk(rsa.privateKey, { alg: 'PS256', kid: 'k1' });
     expect(parseSigningKey(text, 'RS512')).toMatchObject({ signingKey: { algorithm: 'RS512', keyId: 'k1' } });
   });
 });
 
-describe('what cannot sign is refused in words, without any of the contents', () => {
+describe('a key that cannot sign is refused, without its contents', () => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
   const encrypted = p256.privateKey.export({ format: 'pem', type: 'pkcs8', cipher: 'aes-256-cbc', passphrase: 'x' });
   test.each<[string, string, SigningAlgorithm | undefined, string]>([
@@ -82,8 +82,8 @@ describe('what cannot sign is refused in words, without any of the contents', ()
     ['another kind', pem(p256.privateKey), 'RS256', 'holds a key for ES256, which cannot sign RS256'],
     ['another curve', pem(p256.privateKey), 'ES384', 'holds a key for ES256, which cannot sign ES384'],
     ['a JWK for encryption', jwk(p256.privateKey, { alg: 'ECDH-ES' }), undefined, 'which cannot sign ECDH-ES'],
-  ])('%s', (_, text, asked, fault) => {
-    const reading = parseSigningKey(text, asked);
+  ])('%s', (_, text, requested, fault) => {
+    const reading = parseSigningKey(text, requested);
     expect(reading).toMatchObject({ kind: 'unusable', fault: expect.stringContaining(fault) as unknown });
     expect(JSON.stringify(reading)).not.toContain('sesame');
   });

@@ -1,4 +1,4 @@
-/** The token endpoint found by its issuer: which documents are asked for, for how long one counts, what an outage changes. */
+/** Discovery of the token endpoint: which documents are requested, how long they are cached, and outages. */
 import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -15,14 +15,14 @@ const HOUR_MS = 3_600_000;
 
 type Document = { readonly status?: number; readonly body?: unknown } | 'hang' | 'cut';
 
-/** What each path says; the token endpoint gives tokens unless told otherwise. */
+/** The response of each path; the token endpoint returns tokens by default. */
 let documents: Map<string, Document>;
-let asked: string[];
+let requested: string[];
 let base: string;
 const respond: RequestListener = (request, response) => {
   request.resume().on('end', () => {
     const path = request.url ?? '';
-    asked.push(path);
+    requested.push(path);
     const document = documents.get(path) ?? { status: 404 };
     if (document === 'cut') request.socket.destroy();
     if (typeof document === 'string') return;
@@ -35,7 +35,7 @@ let server: Server;
 beforeEach(async () => {
   server = createServer(respond);
   base = await listenOnLoopback(server);
-  asked = [];
+  requested = [];
   documents = new Map([['/token', { body: { access_token: 't0ken', token_type: 'Bearer', expires_in: 3600 } }]]);
 });
 afterEach(() => closeServer(server));
@@ -70,7 +70,7 @@ describe('the endpoint is found', () => {
   test('by OAuth metadata', async () => {
     documents.set(OAUTH, metadata());
     expect(await start().ask()).toMatchObject({ kind: 'ok', value: 't0ken' });
-    expect(asked).toEqual([OAUTH, '/token']);
+    expect(requested).toEqual([OAUTH, '/token']);
   });
 
   test.each<[string, Document]>([
@@ -79,32 +79,32 @@ describe('the endpoint is found', () => {
     ['names another issuer', { body: { issuer: 'https://evil.test', token_endpoint: 'https://evil.test/t' } }],
     ['is forbidden', { status: 403 }],
     ['is elsewhere', { status: 302 }],
-  ])('by OpenID metadata where the former %s', async (_, document) => {
+  ])('by OpenID metadata if the OAuth document %s', async (_, document) => {
     documents.set(OAUTH, document).set(OPENID, metadata());
     expect(await start().ask()).toMatchObject({ kind: 'ok' });
-    expect(asked).toEqual([OAUTH, OPENID, '/token']);
+    expect(requested).toEqual([OAUTH, OPENID, '/token']);
   });
 });
 
 describe('the endpoint is not found', () => {
-  test('where nothing is published: refused, naming the setting', async () => {
+  test('without metadata: the rejection names the setting', async () => {
     expect(await start().ask()).toEqual({
       kind: 'rejected',
       detail: `${base}${OAUTH} answered the request for the issuer's metadata with 404: check auth.issuer`,
     });
-    expect(asked).toEqual([OAUTH, OPENID]);
+    expect(requested).toEqual([OAUTH, OPENID]);
   });
 
-  test('where another issuer speaks, and no credential is sent anywhere', async () => {
+  test('in a document that names another issuer, and no credential is sent', async () => {
     documents.set(OAUTH, { body: { issuer: `${issuer()}/`, token_endpoint: `${base}/token` } });
     expect(await start().ask()).toEqual({
       kind: 'malformed',
       detail: `the metadata of ${base}${OAUTH} names "${issuer()}/" as the issuer: set auth.issuer to exactly that`,
     });
-    expect(asked).toEqual([OAUTH, OPENID]);
+    expect(requested).toEqual([OAUTH, OPENID]);
   });
 
-  test('in a document without end', async () => {
+  test('in a document that is too long', async () => {
     documents.set(OAUTH, { body: ' '.repeat(200_000) });
     documents.set(OPENID, { status: 503 });
     expect(await start().ask()).toMatchObject({
@@ -113,61 +113,61 @@ describe('the endpoint is not found', () => {
     });
   });
 
-  test('where nobody answers', async () => {
+  test('when the issuer does not respond', async () => {
     documents.set(OAUTH, 'cut');
     expect(await start().ask()).toMatchObject({
       kind: 'unavailable',
       detail: expect.stringContaining(`${new URL(base).host} `) as unknown,
     });
-    expect(asked).toEqual([OAUTH]);
+    expect(requested).toEqual([OAUTH]);
   });
 
   test('within the time of a token request', async () => {
     documents.set(OAUTH, 'hang');
     const { ask, clock } = start({ timeoutMs: 700 });
-    const asking = ask();
-    await until(() => asked.length === 1);
+    const result = ask();
+    await until(() => requested.length === 1);
     await clock.advance(700);
     const { host } = new URL(base);
-    expect(await asking).toEqual({ kind: 'unavailable', detail: `${host} sent no complete response within 700 ms` });
+    expect(await result).toEqual({ kind: 'unavailable', detail: `${host} sent no complete response within 700 ms` });
   });
 });
 
 describe('a document', () => {
-  test('counts for an hour, and is then renewed while the old one is used', async () => {
+  test('is cached for an hour, and then refreshed while the old one is used', async () => {
     documents.set(OAUTH, metadata());
     const { ask, clock } = start();
     await ask();
     await clock.advance(HOUR_MS - 1);
     await ask();
-    expect(asked).toEqual([OAUTH, '/token', '/token']);
+    expect(requested).toEqual([OAUTH, '/token', '/token']);
     documents.set(OAUTH, metadata({ token_endpoint: `${base}/token2` }));
     documents.set('/token2', documents.get('/token') ?? 'cut');
     await clock.advance(1);
     await ask();
-    await until(() => asked.length === 5 && clock.pendingTimers === 0);
-    expect(asked.slice(3).toSorted()).toEqual([OAUTH, '/token']);
+    await until(() => requested.length === 5 && clock.pendingTimers === 0);
+    expect(requested.slice(3).toSorted()).toEqual([OAUTH, '/token']);
     await ask();
-    expect(asked.slice(5)).toEqual(['/token2']);
+    expect(requested.slice(5)).toEqual(['/token2']);
   });
 
-  test('stays in use in an outage of its issuer, which is told of once', async () => {
+  test('stays in use during an outage of its issuer, with one warning', async () => {
     documents.set(OAUTH, metadata());
     const { ask, clock, events } = start();
     await ask();
     documents.set(OAUTH, 'cut');
     for (const pauseMs of [HOUR_MS, HOUR_MS, 1, 60_000]) {
       await clock.advance(pauseMs);
-      const before = asked.length;
+      const before = requested.length;
       expect(await ask()).toMatchObject({ kind: 'ok' });
-      // A renewal under way has a timer.
-      await until(() => asked.length === before + (pauseMs === 1 ? 1 : 2) && clock.pendingTimers === 0);
+      // A refresh in progress has a timer.
+      await until(() => requested.length === before + (pauseMs === 1 ? 1 : 2) && clock.pendingTimers === 0);
     }
     const message = `${issuer()} cannot be reached; the cached copy stays in use`;
     expect(events).toEqual([{ kind: 'warning', message }]);
   });
 
-  test('that leads nowhere is renewed at once', async () => {
+  test('whose endpoint responds with 404 is refreshed at once', async () => {
     documents.set(OAUTH, metadata());
     const { ask, clock } = start();
     await ask();
@@ -175,12 +175,12 @@ describe('a document', () => {
     documents.set('/moved', documents.get('/token') ?? 'cut').delete('/token');
     expect(await ask()).toMatchObject({ kind: 'rejected', detail: expect.stringContaining('auth.issuer') as unknown });
     await ask();
-    await until(() => asked.includes(OAUTH, 1) && clock.pendingTimers === 0);
+    await until(() => requested.includes(OAUTH, 1) && clock.pendingTimers === 0);
     expect(await ask()).toMatchObject({ kind: 'ok' });
   });
 });
 
-test('a client with a certificate goes where the server wants those (RFC 8705 §5)', async () => {
+test('a client with a certificate uses the endpoint for certificates (RFC 8705 §5)', async () => {
   using certificates = makeCertificates();
   const clientCertificate = certificates.issue('client-1');
   documents.set(OAUTH, metadata({ mtls_endpoint_aliases: { token_endpoint: `${base}/mtls` } }));
@@ -189,10 +189,10 @@ test('a client with a certificate goes where the server wants those (RFC 8705 §
   await start({ clientCertificate }).ask();
   documents.set(OAUTH, metadata());
   await start({ clientCertificate }).ask();
-  expect(asked.filter((path) => path !== OAUTH)).toEqual(['/token', '/mtls', '/token']);
+  expect(requested.filter((path) => path !== OAUTH)).toEqual(['/token', '/mtls', '/token']);
 });
 
-test('a method that the server does not list is named once, and used', async () => {
+test('a method that the server does not list causes one warning, and is used', async () => {
   documents.set(OAUTH, metadata({ token_endpoint_auth_methods_supported: ['private_key_jwt'] }));
   const { ask, events } = start();
   expect([(await ask()).kind, (await ask()).kind]).toEqual(['ok', 'ok']);
@@ -204,7 +204,7 @@ test('a method that the server does not list is named once, and used', async () 
   ]);
 });
 
-test('the issuer, not the endpoint found by it, is what a token is bound to', async () => {
+test('a token is bound to the issuer, not to the endpoint found by it', async () => {
   const endpoint = buildEndpoint('https://login.test/tenant', { extraHeaders: { 'X-Key': 'v' }, scope: 's' });
   const credential = await endpoint.readCredential();
   expect(credential.kind === 'ready' && endpoint.identify(credential).binding).toEqual({

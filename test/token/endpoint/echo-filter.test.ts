@@ -1,4 +1,4 @@
-/** A token endpoint that says again what it knows: the client's secret or the token, in any field and any form. Nothing of it is shown. */
+/** A token endpoint that echoes the client secret or the token, in any field and encoding. Neither is shown. */
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
@@ -18,9 +18,9 @@ const escapeAll = (text: string): string =>
     .toString('hex')
     .replaceAll(/../g, (byte) => `%${byte}`);
 
-/** What a server may make of a secret. */
+/** How a server may encode a secret. */
 const FORMS: Readonly<Record<string, (secret: string) => string>> = {
-  'as it is': (secret) => secret,
+  unchanged: (secret) => secret,
   'percent-encoded': (secret) => encodeURIComponent(secret),
   'percent-encoded in every character': escapeAll,
   'percent-encoded in lower case': (secret) =>
@@ -34,7 +34,7 @@ const FORMS: Readonly<Record<string, (secret: string) => string>> = {
 };
 const FIELDS = ['access_token', 'token_type', 'expires_in', 'scope', 'error', 'error_description', 'error_uri', 'x'];
 
-/** Whether a text holds it in a form that a reader could undo. */
+/** Whether a text holds the secret in an encoding that can be reversed. */
 function holds(text: string, secret: string): boolean {
   const forms = Object.values(FORMS).map((form) => form(secret).replace(/=+$/, ''));
   return [...forms, ...forms.map((form) => JSON.stringify(form).slice(1, -1))].some((form) => text.includes(form));
@@ -67,10 +67,10 @@ describe('a token endpoint that echoes the client secret', () => {
         body: JSON.stringify({ access_token: TOKEN, token_type: 'Bearer', expires_in: 60, ...fields }),
       };
       const endpoint = buildEndpoint(new URL(`${server.url}/oauth/token`), { method, observe });
-      const answer = await askOnce(endpoint);
+      const result = await askOnce(endpoint);
       const clock = new ManualClock();
       const supply = {
-        fetch: () => Promise.resolve(answer),
+        fetch: () => Promise.resolve(result),
         watchCredentials: () => () => undefined,
         credentialFault: () => undefined,
       };
@@ -80,7 +80,7 @@ describe('a token endpoint that echoes the client secret', () => {
       await clock.advance(1);
       const fault = await source.waitForToken(AbortSignal.abort(new Error('left'))).catch(String);
       source.stop();
-      const shown = answer.kind === 'ok' ? { ...answer, value: '' } : answer;
+      const shown = result.kind === 'ok' ? { ...result, value: '' } : result;
       return JSON.stringify([shown, events, source.state(), typeof fault === 'string' ? fault : '']);
     };
     await fc.assert(
@@ -100,20 +100,20 @@ describe('a token endpoint that echoes the client secret', () => {
     );
   });
 
-  it('as the access token is refused: it would be sent to the upstream', async () => {
+  it('as the access token is refused, because the upstream would receive it', async () => {
     const secret = 'a-secret-of-the-client';
     const body = JSON.stringify({ access_token: secret, token_type: 'Bearer', expires_in: 60 });
     const server = await startRecordingUpstream((_request, response) => void response.end(body));
     onTestFinished(() => server[Symbol.asyncDispose]());
     const method = { name: 'client_secret_post', secret: { kind: 'value', value: secret } } as const;
-    const answer = await askOnce(buildEndpoint(new URL(server.url), { method }));
-    expect(answer).toMatchObject({
+    const result = await askOnce(buildEndpoint(new URL(server.url), { method }));
+    expect(result).toMatchObject({
       kind: 'malformed',
       detail: expect.stringContaining('credential of the client') as string,
     });
   });
 
-  it('keeps a scope that was asked for, whatever the secret is', async () => {
+  it('keeps a requested scope, though it contains the secret', async () => {
     const body = JSON.stringify({ access_token: TOKEN, token_type: 'Bearer', expires_in: 60, scope: 'urn:sales' });
     const server = await startRecordingUpstream((_request, response) => void response.end(body));
     onTestFinished(() => server[Symbol.asyncDispose]());

@@ -1,4 +1,4 @@
-/** Token endpoints of the tests: a client with a secret, unless told otherwise, and one whole request. */
+/** Token endpoints for tests, by default with a client secret, and one complete request. */
 import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { createTokenEndpoint } from '../../../src/token/endpoint/token-endpoint.ts';
@@ -31,7 +31,7 @@ export function buildEndpoint(address: URL | string, options: Partial<TokenEndpo
   });
 }
 
-/** Reads the credential and sends one request with it; one that cannot be read is told as the sidecar would. */
+/** Reads the credential and sends one request with it; an unreadable credential is `unavailable`, as in the sidecar. */
 export async function askOnce(
   endpoint: TokenEndpoint,
   signal: AbortSignal = new AbortController().signal,

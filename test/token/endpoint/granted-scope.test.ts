@@ -9,11 +9,11 @@ test.each<[string | undefined, string | undefined, string[]]>([
   ['a b b', 'a', ['b']],
   ['urn:x.write', 'urn:x.writer', ['urn:x.write']],
   ['a', 'A', ['a']],
-  // Unknown, not nothing.
+  // Unknown, not none.
   ['a b', undefined, []],
   ['a b', '', []],
   ['a b', ' ', []],
   [undefined, 'a', []],
-])('asked %j, granted %j: %j is missing', (asked, granted, missing) => {
-  expect(findMissingScopes(asked, granted)).toEqual(missing);
+])('requested %j, granted %j: %j is missing', (requested, granted, missing) => {
+  expect(findMissingScopes(requested, granted)).toEqual(missing);
 });

@@ -1,4 +1,4 @@
-/** A server of raw bytes: what was asked is kept as it came, what is answered is written as it stands. */
+/** A server of raw bytes: it records requests and writes responses unchanged. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 
@@ -7,20 +7,20 @@ export class RawServer {
   readonly requests: string[] = [];
   readonly sockets = new Set<Socket>();
   readonly #server: Server;
-  readonly #asked = Promise.withResolvers<undefined>();
+  readonly #received = Promise.withResolvers<undefined>();
 
   /** @param respond runs once a whole request is there */
   private constructor(respond: (socket: Socket) => void) {
     this.#server = createServer((socket) => {
       let text = '';
-      // A client that leaves early is what some tests are about.
+      // Some tests close the connection early.
       this.sockets.add(socket.on('error', () => socket.destroy()));
       socket.on('data', (bytes) => {
         text += bytes.toString('latin1');
         if (!isWhole(text)) return;
         this.requests.push(text);
         respond(socket);
-        this.#asked.resolve(undefined);
+        this.#received.resolve(undefined);
       });
     });
   }
@@ -36,9 +36,9 @@ export class RawServer {
     return new URL(`http://127.0.0.1:${String(port)}/oauth/token`);
   }
 
-  /** Resolves when the first whole request has been answered to. */
-  get asked(): Promise<void> {
-    return this.#asked.promise;
+  /** Resolves when the first whole request has arrived. */
+  get received(): Promise<void> {
+    return this.#received.promise;
   }
 
   /** Resolves with the first connection. */

@@ -1,4 +1,4 @@
-/** Metadata of authorization servers: where it is, what of it is believed. */
+/** Authorization server metadata: its location, and which documents are accepted. */
 import { describe, expect, test } from 'vitest';
 import {
   describeUnsupportedAuth,
@@ -13,13 +13,13 @@ function read(fields: Readonly<Record<string, unknown>>, issuer = ISSUER, allowI
   return parseServerMetadata(JSON.stringify(document), issuer, allowInsecureHttp);
 }
 
-describe('it is found', () => {
+describe('the metadata URLs', () => {
   test.each([
     ['https://a.test', '/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'],
     ['https://a.test/', '/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'],
     ['https://a.test/t/1', '/.well-known/oauth-authorization-server/t/1', '/t/1/.well-known/openid-configuration'],
     ['https://a.test/t/', '/.well-known/oauth-authorization-server/t', '/t/.well-known/openid-configuration'],
-  ])('for %s', (issuer, oauth, openid) => {
+  ])('of %s', (issuer, oauth, openid) => {
     expect(listMetadataUrls(issuer).map(({ href }) => href)).toEqual([
       `https://a.test${oauth}`,
       `https://a.test${openid}`,
@@ -27,8 +27,8 @@ describe('it is found', () => {
   });
 });
 
-describe('it is believed', () => {
-  test('when it names the issuer and an https: endpoint, on whatever host', () => {
+describe('a document is accepted', () => {
+  test('when it names the issuer and an https: endpoint on any host', () => {
     expect(read({ token_endpoint: 'https://other.test:8443/t?x=1', more: {} })).toEqual({
       kind: 'read',
       metadata: {
@@ -55,14 +55,14 @@ describe('it is believed', () => {
     });
   });
 
-  test('with http: for loopback, or where that is allowed', () => {
+  test('with http: for loopback, or if that is allowed', () => {
     expect(read({ token_endpoint: 'http://127.0.0.1:1/t' }).kind).toBe('read');
     expect(read({ token_endpoint: 'http://login.test/t' }).kind).toBe('unusable');
     expect(read({ token_endpoint: 'http://login.test/t' }, ISSUER, true).kind).toBe('read');
   });
 });
 
-describe('it is refused, in words that can be shown', () => {
+describe('a document is refused, with a fault that can be shown', () => {
   test.each<[string, Readonly<Record<string, unknown>>, string]>([
     ['another issuer', { issuer: 'https://evil.test' }, 'names "https://evil.test" as the issuer: set auth.issuer'],
     ['the issuer with a slash more', { issuer: `${ISSUER}/` }, `names "${ISSUER}/" as the issuer`],
@@ -89,7 +89,7 @@ describe('it is refused, in words that can be shown', () => {
     expect(parseServerMetadata(body, ISSUER, false)).toEqual({ kind: 'unusable', fault: 'is not a JSON object' });
   });
 
-  test('a server cannot write into a log what it likes', () => {
+  test('text of the server is limited to one line of printable ASCII', () => {
     const reading = read({ issuer: `\u001b[31mevil\n${'x'.repeat(1000)}\u2028` });
     expect(reading.kind === 'unusable' ? reading.fault : '').toMatch(/^names "\\u001b\[31mevil\\n[x]+" as the issuer/);
     expect(reading.kind === 'unusable' ? reading.fault.length : 0).toBeLessThan(300);
@@ -111,8 +111,8 @@ describe('a mismatch', () => {
     ],
     ['client_secret_post', undefined, undefined],
     ['tls_client_auth', undefined, undefined],
-  ])('of %s', (method, algorithm, words) => {
-    expect(describeUnsupportedAuth(metadata, { method, algorithm })).toBe(words);
+  ])('of %s', (method, algorithm, expected) => {
+    expect(describeUnsupportedAuth(metadata, { method, algorithm })).toBe(expected);
   });
   test('of the algorithm', () => {
     const used = { method: 'private_key_jwt', algorithm: 'ES256' };

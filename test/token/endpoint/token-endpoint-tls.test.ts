@@ -1,4 +1,4 @@
-/** Trust in the token endpoint: certificates made for the test. */
+/** TLS to the token endpoint, with certificates made for the test. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
@@ -15,7 +15,7 @@ import { makeCertificates } from '../../support/certificates.ts';
 import { startOpensslServer } from '../../support/openssl-server.ts';
 import { askOnce, buildEndpoint } from './endpoint.ts';
 
-/** Typed, where vitest gives an `any`. */
+/** Typed: vitest returns `any`. */
 const containing = (text: string): unknown => expect.stringContaining(text);
 
 let folder: string;
@@ -29,7 +29,7 @@ async function listen(maxVersion: SecureVersion): Promise<number> {
       cert: await readFile(certificate),
       minVersion: 'TLSv1',
       maxVersion,
-      // OpenSSL 3 keeps the versions before 1.2 out at its default level.
+      // OpenSSL 3 refuses versions before 1.2 at its default level.
       ciphers: 'DEFAULT@SECLEVEL=0',
     },
     (_request, response) => {
@@ -57,13 +57,13 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-test('an unknown authority is refused in words, the named one is trusted', async () => {
+test('an unknown authority is refused with a hint, that of auth.caFile is trusted', async () => {
   const url = `https://localhost:${String(await listen('TLSv1.3'))}/oauth/token`;
   expect(await ask(url, undefined)).toEqual({
     kind: 'unavailable',
     detail: containing(' has a self-signed certificate: set auth.caFile'),
   });
-  // Bundles have remarks before their certificates.
+  // Bundles have comments before their certificates.
   await writeFile(certificate, `# test\n${await readFile(certificate, 'utf8')}`);
   expect(await ask(url, certificate)).toMatchObject({ kind: 'ok', value: 't0ken' });
 });
@@ -81,7 +81,7 @@ test('TLS before 1.2 is refused', async () => {
   });
 });
 
-test('a port that does not speak TLS is named as such', async () => {
+test('a port without TLS is reported as such', async () => {
   const server = createPlainServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `https://localhost:${String((server.address() as AddressInfo).port)}/oauth/token`;
@@ -89,7 +89,7 @@ test('a port that does not speak TLS is named as such', async () => {
   server.close();
 });
 
-test('a CA file that is missing or holds no certificate is named before anything is sent', async () => {
+test('a CA file that is missing or holds no certificate is reported before anything is sent', async () => {
   const url = 'https://localhost:1/oauth/token';
   const empty = join(folder, 'empty.pem');
   await writeFile(empty, 'nothing here');
@@ -102,7 +102,7 @@ test('a CA file that is missing or holds no certificate is named before anything
   expect(await ask(url, empty)).toMatchObject({ detail: containing('does not begin with a PEM certificate') });
 });
 
-test('a server that asks for a certificate is named as such, and whose certificate it does not accept', async () => {
+test('a server that requires a client certificate, or does not accept it, is reported as such', async () => {
   using certificates = makeCertificates();
   using strangers = makeCertificates();
   await using demanding = await startOpensslServer(certificates);

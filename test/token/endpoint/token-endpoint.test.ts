@@ -1,4 +1,4 @@
-/** The token request on the wire, against servers that answer well and badly. */
+/** The token request on the wire, and good and bad responses to it. */
 import type { Socket } from 'node:net';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { RawServer } from './raw-server.ts';
 const BASIC = Buffer.from(`client-1:${SECRET}`).toString('base64');
 const GRANT = '{"access_token":"t0ken","token_type":"Bearer","expires_in":3600,"scope":""}';
 
-/** Typed, where vitest gives an `any`. */
+/** Typed: vitest returns `any`. */
 const containing = (text: string): unknown => expect.stringContaining(text);
 
 let server: RawServer | undefined;
@@ -28,7 +28,7 @@ async function serve(respond: (socket: Socket) => void): Promise<RawServer> {
   return server;
 }
 
-function answer(status: string, body: string, fields: readonly string[] = []): (socket: Socket) => void {
+function respondWith(status: string, body: string, fields: readonly string[] = []): (socket: Socket) => void {
   const head = [`HTTP/1.1 ${status}`, `Content-Length: ${String(Buffer.byteLength(body))}`, ...fields].join('\r\n');
   return (socket) => socket.write(`${head}\r\n\r\n${body}`);
 }
@@ -37,15 +37,15 @@ function ask(tokenUrl: URL, options?: Partial<TokenEndpointOptions>): Promise<To
   return askOnce(buildEndpoint(tokenUrl, options));
 }
 
-/** One request to a server that answers with these bytes. */
+/** One request to a server that responds with these bytes. */
 async function askFor(status: string, body: string, fields?: readonly string[]): Promise<TokenRequestResult> {
-  const { url } = await serve(answer(status, body, fields));
+  const { url } = await serve(respondWith(status, body, fields));
   return ask(url);
 }
 
 describe('the request', () => {
-  test('byte for byte: raw id:secret in Basic, a form without charset, nothing else', async () => {
-    const { url, requests } = await serve(answer('200 OK', GRANT));
+  test('has raw id:secret in Basic and a form without charset, byte for byte', async () => {
+    const { url, requests } = await serve(respondWith('200 OK', GRANT));
     expect(await ask(url)).toEqual({ kind: 'ok', value: 't0ken', lifetimeMs: 3_600_000, scope: undefined });
     expect(requests).toEqual([
       'POST /oauth/token HTTP/1.1\r\n' +
@@ -70,23 +70,23 @@ describe('the request', () => {
       { audience: ['a'], scope: 's', resource: ['urn:r'], extraParameters: { tenant: 'ü&=', b: '1' } },
       'audience=a&scope=s&resource=urn%3Ar&tenant=%C3%BC%26%3D&b=1',
     ],
-  ])('asks for %j', async (options, form) => {
-    const { url, requests } = await serve(answer('200 OK', GRANT));
+  ])('for %j has its form fields', async (options, form) => {
+    const { url, requests } = await serve(respondWith('200 OK', GRANT));
     await ask(url, options);
     expect(requests[0]?.split('\r\n\r\n')[1]).toBe(`grant_type=client_credentials&${form}`);
   });
 
-  test('further header fields stand beside its own', async () => {
-    const { url, requests } = await serve(answer('200 OK', GRANT));
+  test('has the configured extra headers beside its own', async () => {
+    const { url, requests } = await serve(respondWith('200 OK', GRANT));
     await ask(url, { extraHeaders: { 'X-Api-Key': 'sesame-1' } });
     expect(requests[0]).toContain('\r\nX-Api-Key: sesame-1\r\n');
     expect(requests[0]).toContain(`\r\nAuthorization: Basic ${BASIC}\r\n`);
   });
 
-  test('secret files are read anew, and a change is seen', async () => {
+  test('uses a changed secret file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'token-endpoint-'));
     const path = join(folder, 'secret');
-    const { url, requests } = await serve(answer('200 OK', GRANT));
+    const { url, requests } = await serve(respondWith('200 OK', GRANT));
     const secret = { kind: 'file', path } as const;
     const endpoint = buildEndpoint(url, { method: { name: 'client_secret_basic', secret, encoding: 'raw' } });
     expect(endpoint.canChange).toBe(true);
@@ -104,11 +104,11 @@ describe('the request', () => {
     expect(sent.map((basic) => Buffer.from(basic, 'base64').toString())).toEqual(['client-1:first', 'client-1:second']);
   });
 
-  test('a credential that was read before can still be used', async () => {
+  test('can use a credential that was read before', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'token-endpoint-'));
     const path = join(folder, 'secret');
     await writeFile(path, 'first');
-    const { url, requests } = await serve(answer('200 OK', GRANT));
+    const { url, requests } = await serve(respondWith('200 OK', GRANT));
     const secret = { kind: 'file', path } as const;
     const endpoint = buildEndpoint(url, { method: { name: 'client_secret_basic', secret, encoding: 'raw' } });
     const older = await endpoint.readCredential();
@@ -117,30 +117,30 @@ describe('the request', () => {
     expect(requests[0]).toContain(`Basic ${Buffer.from('client-1:first').toString('base64')}\r\n`);
   });
 
-  test('an id with a colon is not sent', async () => {
-    const { url, requests } = await serve(answer('200 OK', GRANT));
+  test('is not sent with an id that holds a colon', async () => {
+    const { url, requests } = await serve(respondWith('200 OK', GRANT));
     const refused = await ask(url, { clientId: { kind: 'value', value: 'a:b' } });
     expect(refused).toMatchObject({ kind: 'unavailable', detail: containing('auth.clientId') });
     expect(requests).toEqual([]);
   });
 });
 
-describe('refusals', () => {
-  test.each(['400 Bad Request', '401 Unauthorized', '403 Forbidden'])('%s with an OAuth error', async (status) => {
+describe('a rejection', () => {
+  test.each(['400 Bad Request', '401 Unauthorized', '403 Forbidden'])('is %s with an OAuth error', async (status) => {
     const challenge = ['WWW-Authenticate: Basic realm="as"', 'Content-Type: application/json'];
     const refused = await askFor(status, '{"error":"invalid_client","error_description":"x"}', challenge);
     expect(refused).toMatchObject({ kind: 'rejected', detail: containing('"invalid_client"') });
   });
 
-  test('404 names what to check', async () => {
+  test('by 404 names the settings to check', async () => {
     const refused = await askFor('404 Not Found', '');
     expect(refused).toMatchObject({ kind: 'rejected', detail: containing('auth.tokenPath') });
   });
 
-  test('an error that echoes what was sent does not tell it', async () => {
+  test('that echoes secrets does not show them', async () => {
     const refused = await askFor('401 Unauthorized', JSON.stringify({ error: `bad ${SECRET} in ${BASIC}` }));
     expect(refused).toMatchObject({ kind: 'rejected', detail: containing('"bad ******** in ********"') });
-    const { url } = await serve(answer('400 Bad Request', '{"error":"bad sesame-1 and sesame-2 of client-1"}'));
+    const { url } = await serve(respondWith('400 Bad Request', '{"error":"bad sesame-1 and sesame-2 of client-1"}'));
     const extras = { extraParameters: { key: 'sesame-1', short: 'bad' }, extraHeaders: { 'x-key': 'sesame-2' } };
     expect(await ask(url, extras)).toMatchObject({ detail: containing('"bad ******** and ******** of client-1"') });
   });
@@ -162,7 +162,7 @@ describe('no usable token', () => {
   });
 
   test('a redirect is not followed', async () => {
-    const { url, requests } = await serve(answer('307 Temporary Redirect', '', ['Location: /elsewhere']));
+    const { url, requests } = await serve(respondWith('307 Temporary Redirect', '', ['Location: /elsewhere']));
     expect(await ask(url)).toMatchObject({
       kind: 'unavailable',
       detail: containing('redirects are not followed'),
@@ -203,7 +203,7 @@ describe('no usable token', () => {
     expect(await ask(again)).toMatchObject({ detail: containing(words) });
   });
 
-  test('a port that nobody listens on', async () => {
+  test('a closed port is unavailable', async () => {
     const { url } = await serve(() => undefined);
     await server?.close();
     server = undefined;
@@ -216,31 +216,31 @@ describe('no usable token', () => {
 
 describe('time', () => {
   test.each<[string, (socket: Socket) => void]>([
-    ['never answers', () => undefined],
+    ['never responds', () => undefined],
     ['stalls in its head', (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-')],
     ['stalls in its body', (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"acc')],
   ])('a server that %s is given timeoutMs', async (_name, respond) => {
-    const { url, asked } = await serve(respond);
+    const { url, received } = await serve(respond);
     const clock = new ManualClock();
-    const asking = ask(url, { clock, timeoutMs: 700 });
-    await asked;
+    const result = ask(url, { clock, timeoutMs: 700 });
+    await received;
     expect(clock.pendingTimers).toBe(1);
     await clock.advance(700);
-    expect(await asking).toEqual({
+    expect(await result).toEqual({
       kind: 'unavailable',
       detail: `${url.host} sent no complete response within 700 ms`,
     });
   });
 
   test('an abort ends it and closes the connection', async () => {
-    const { url, asked, sockets } = await serve(() => undefined);
+    const { url, received, sockets } = await serve(() => undefined);
     const clock = new ManualClock();
     const leaver = new AbortController();
-    const asking = askOnce(buildEndpoint(url, { clock }), leaver.signal);
-    await asked;
+    const result = askOnce(buildEndpoint(url, { clock }), leaver.signal);
+    await received;
     const closed = [...sockets].map((socket) => new Promise((resolve) => socket.once('close', resolve)));
     leaver.abort();
-    expect(await asking).toMatchObject({ kind: 'unavailable', detail: containing('abandoned') });
+    expect(await result).toMatchObject({ kind: 'unavailable', detail: containing('abandoned') });
     await Promise.all(closed);
     expect(clock.pendingTimers).toBe(0);
   });
@@ -249,11 +249,11 @@ describe('time', () => {
     const { url, connected } = await serve(() => undefined);
     const leaver = new AbortController();
     const endpoint = buildEndpoint(new URL(url.href.replace('http:', 'https:')), { timeoutMs: 600_000 });
-    const asking = askOnce(endpoint, leaver.signal);
+    const result = askOnce(endpoint, leaver.signal);
     const socket = await connected;
     const closed = new Promise((resolve) => socket.once('close', resolve));
     leaver.abort();
-    expect(await asking).toMatchObject({ kind: 'unavailable', detail: containing('abandoned') });
+    expect(await result).toMatchObject({ kind: 'unavailable', detail: containing('abandoned') });
     await closed;
   });
 });

@@ -51,9 +51,9 @@ describe('a success (RFC 6749 5.1)', () => {
     ['a life shorter than any flight', grant({ expires_in: 0.001 })],
     ['scope as a list', grant({ scope: ['a'] })],
   ])('malformed: %s', (_name, body) => {
-    const answer = parseTokenResponse(body);
-    expect(answer.kind).toBe('malformed');
-    expect(JSON.stringify(answer)).not.toMatch(/abc|html|aaaa/);
+    const result = parseTokenResponse(body);
+    expect(result.kind).toBe('malformed');
+    expect(JSON.stringify(result)).not.toMatch(/abc|html|aaaa/);
   });
 });
 

@@ -1,4 +1,4 @@
-/** An hour without a token endpoint, in virtual time: what it costs, what callers notice, how soon it is over. */
+/** An hour without a token endpoint, in virtual time: token requests, failed calls, time to recovery. */
 import { expect, test } from 'vitest';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
 import { SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
@@ -8,12 +8,12 @@ const HOUR_MS = 60 * MINUTE_MS;
 const LATENCY_MS = 100;
 
 interface Outage {
-  readonly answer: TokenRequestResult;
+  readonly result: TokenRequestResult;
   /** From a request to its failure. */
   readonly latencyMs: number;
-  /** Age of the hour's token at the beginning; below 45 minutes, when it would be renewed. */
+  /** Age of the one-hour token at the start; below 45 minutes, when its refresh is due. */
   readonly tokenAgeMs: number;
-  /** Between two calls; undefined: nobody calls until it is over. */
+  /** Between two calls; undefined = no call until the outage is over. */
   readonly callEveryMs: number | undefined;
 }
 
@@ -44,16 +44,16 @@ function createRandom(): () => number {
   return () => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;
 }
 
-async function play({ answer, latencyMs, tokenAgeMs, callEveryMs }: Outage, lastsMs: number): Promise<Course> {
+async function play({ result, latencyMs, tokenAgeMs, callEveryMs }: Outage, lastsMs: number): Promise<Course> {
   const harness = await SourceHarness.holding({ latencyMs: LATENCY_MS });
   Object.defineProperty(harness, 'random', { get: createRandom() });
   await harness.clock.advance(tokenAgeMs - LATENCY_MS);
   const requestsBefore = harness.requests;
-  Object.assign(harness, { answer, latencyMs });
+  Object.assign(harness, { result, latencyMs });
   const calls: { readonly wasValid: boolean; readonly end: ReturnType<typeof watch> }[] = [];
   const call = (): void => {
     const wasValid = harness.source.current() !== undefined;
-    calls.push({ wasValid, end: watch(harness.source.waitForToken(harness.patient)) });
+    calls.push({ wasValid, end: watch(harness.source.waitForToken(harness.signal)) });
   };
   const until = harness.clock.now() + lastsMs;
   while (harness.clock.now() < until) {
@@ -62,7 +62,7 @@ async function play({ answer, latencyMs, tokenAgeMs, callEveryMs }: Outage, last
   }
   const requests = harness.requests - requestsBefore;
   const failures = calls.filter(({ end }) => end.error !== undefined);
-  Object.assign(harness, { answer: undefined, latencyMs: LATENCY_MS });
+  Object.assign(harness, { result: undefined, latencyMs: LATENCY_MS });
   while (calls.at(-1)?.end.value === undefined && harness.clock.now() < until + HOUR_MS) {
     call();
     await harness.clock.advance(LATENCY_MS);
@@ -75,7 +75,7 @@ async function play({ answer, latencyMs, tokenAgeMs, callEveryMs }: Outage, last
   };
 }
 
-/** The worst of some outages that end at different points of the circuit's rhythm. */
+/** The worst of some outages that end at different points of the probe interval. */
 async function playOften(outage: Outage): Promise<Course> {
   const courses: Course[] = [];
   for (let extraMs = 0; extraMs < 5_000; extraMs += 1_300) courses.push(await play(outage, HOUR_MS + extraMs));
@@ -92,38 +92,38 @@ const STEADY = { latencyMs: 50, tokenAgeMs: 30 * MINUTE_MS, callEveryMs: 1_000 }
 
 test.each<[string, Outage, { requests: number; recoveryMs: number }]>([
   [
-    'down, the token lives as long',
-    { ...STEADY, answer: DOWN, tokenAgeMs: LATENCY_MS },
+    'down, with a valid token',
+    { ...STEADY, result: DOWN, tokenAgeMs: LATENCY_MS },
     { requests: 30, recoveryMs: 5_000 },
   ],
   [
-    'down, half an hour without a token, nobody calls',
-    { ...STEADY, answer: DOWN, callEveryMs: undefined },
+    'down, half an hour without a token, no calls',
+    { ...STEADY, result: DOWN, callEveryMs: undefined },
     { requests: 55, recoveryMs: 500 },
   ],
   [
     'down, half an hour without a token, a call a minute',
-    { ...STEADY, answer: DOWN, callEveryMs: MINUTE_MS },
+    { ...STEADY, result: DOWN, callEveryMs: MINUTE_MS },
     { requests: 85, recoveryMs: 5_000 },
   ],
   [
     'down, half an hour without a token, steady calls',
-    { ...STEADY, answer: DOWN },
+    { ...STEADY, result: DOWN },
     { requests: 450, recoveryMs: 5_000 },
   ],
   [
     '500 after 2 s, steady calls',
-    { ...STEADY, answer: UNAVAILABLE, latencyMs: 2_000 },
+    { ...STEADY, result: UNAVAILABLE, latencyMs: 2_000 },
     { requests: 450, recoveryMs: 5_000 },
   ],
-  // Every eighth probe may take its time-out: an endpoint may have become slow, not dead.
+  // Every eighth probe takes its full time-out, because the endpoint may have become slow.
   [
     'hanging until its time-out, steady calls',
-    { ...STEADY, answer: HANGING, latencyMs: 10_000 },
+    { ...STEADY, result: HANGING, latencyMs: 10_000 },
     { requests: 400, recoveryMs: 10_200 },
   ],
-  ['200 with HTML, steady calls', { ...STEADY, answer: HTML }, { requests: 450, recoveryMs: 5_000 }],
-  ['429 with Retry-After: 30, steady calls', { ...STEADY, answer: BUSY }, { requests: 80, recoveryMs: 30_200 }],
+  ['200 with HTML, steady calls', { ...STEADY, result: HTML }, { requests: 450, recoveryMs: 5_000 }],
+  ['429 with Retry-After: 30, steady calls', { ...STEADY, result: BUSY }, { requests: 80, recoveryMs: 30_200 }],
 ])('an hour of %s', async (_name, outage, most) => {
   const course = await playOften(outage);
   expect(course.failedWhileValid).toBe(0);

@@ -1,4 +1,4 @@
-/** A token source over a token endpoint that answers as told, in virtual time. */
+/** A token source over a fetcher with a configurable result, in virtual time. */
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
 import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
@@ -10,8 +10,8 @@ export const UNAVAILABLE: TokenRequestResult = { kind: 'unavailable', detail: 'a
 export const REJECTED_DETAIL = 'auth.test answered 401 and the error "invalid_client"';
 export const REJECTED: TokenRequestResult = { kind: 'rejected', detail: REJECTED_DETAIL };
 
-/** What a test may set, at the start or later. */
-type Setup = Partial<Pick<SourceHarness, 'latencyMs' | 'lifetimeMs' | 'random' | 'answer' | 'fault' | 'scope'>>;
+/** What a test can set, at the start or later. */
+type Setup = Partial<Pick<SourceHarness, 'latencyMs' | 'lifetimeMs' | 'random' | 'result' | 'fault' | 'scope'>>;
 
 export class SourceHarness {
   readonly clock = new ManualClock();
@@ -22,19 +22,18 @@ export class SourceHarness {
   latencyMs = 100;
   lifetimeMs = 3_600_000;
   random = 0.5;
-  /** What the supply is told when new credentials are seen; undefined while nobody watches. */
-  onNews: (() => void) | undefined;
-  /** Why each token was asked for. */
+  /** Reports new credentials; undefined while they are not watched. */
+  onChange: (() => void) | undefined;
   readonly reasons: TokenNeed['reason'][] = [];
   mostInFlight = 0;
   aborted = 0;
-  /** Undefined: a new token. */
-  answer: DeclinableFetchResult | undefined;
-  /** Asked for. */
+  /** Undefined = a new token. */
+  result: DeclinableFetchResult | undefined;
+  /** Requested. */
   scope: string | undefined;
-  /** Told at the request for each token that is granted: the earliest that its life can begin. */
+  /** Called at the start of each token request, the earliest start of the lifetime. */
   onGrant: (value: string, lifetimeMs: number) => void = () => undefined;
-  /** Thrown instead of an answer. */
+  /** Thrown instead of a result. */
   fault: Error | undefined;
   #inFlight = 0;
 
@@ -48,10 +47,10 @@ export class SourceHarness {
           this.reasons.push(need.reason);
           return this.#requestToken(signal);
         },
-        watchCredentials: (onNews) => {
-          this.onNews = onNews;
+        watchCredentials: (onChange) => {
+          this.onChange = onChange;
           return () => {
-            this.onNews = undefined;
+            this.onChange = undefined;
           };
         },
         credentialFault: () => undefined,
@@ -63,7 +62,7 @@ export class SourceHarness {
     });
   }
 
-  /** With its first token held, which took `latencyMs`. */
+  /** Holds its first token, after `latencyMs`. */
   static async holding(setup?: Setup): Promise<SourceHarness> {
     const harness = new SourceHarness(setup);
     harness.source.start();
@@ -76,8 +75,8 @@ export class SourceHarness {
     return this.requestedAt.length;
   }
 
-  /** A wait that is never cut short. */
-  get patient(): AbortSignal {
+  /** A signal that is never aborted. */
+  get signal(): AbortSignal {
     return new AbortController().signal;
   }
 
@@ -99,13 +98,13 @@ export class SourceHarness {
       this.clock.after(this.latencyMs, () => {
         this.#inFlight -= 1;
         if (this.fault !== undefined) reject(this.fault);
-        else resolve(this.answer ?? { kind: 'ok', value, lifetimeMs, scope: undefined });
+        else resolve(this.result ?? { kind: 'ok', value, lifetimeMs, scope: undefined });
       });
     });
   }
 }
 
-/** What a promise came to, without waiting for it. */
+/** The state of a promise, without waiting for it. */
 export function watch<T>(promise: Promise<T>): { value: T | undefined; error: unknown; settled: boolean } {
   const seen: { value: T | undefined; error: unknown; settled: boolean } = {
     value: undefined,

@@ -4,30 +4,30 @@ import { SuspendAwareClock } from '../../../src/token/source/suspend-aware-clock
 
 const HOUR_MS = 3_600_000;
 
-/** Two clocks that move apart as they are told. */
+/** A monotonic and a wall clock that advance separately. */
 class TwoClocks {
   mono = 1_000;
   wall = Date.UTC(2026, 10, 1);
   now = (): number => this.mono;
   wallNow = (): number => this.wall;
 
-  /** @param wallMs the wall clock's advance; as the monotonic one when left out */
+  /** @param wallMs advance of the wall clock. Default: as the monotonic one */
   pass(monoMs: number, wallMs = monoMs): void {
     this.mono += monoMs;
     this.wall += wallMs;
   }
 }
 
-/** What the life clock makes of advances, read after each. */
+/** Elapsed time on a SuspendAwareClock that is read after each advance. */
 function elapsed(...advances: readonly (readonly [monoMs: number, wallMs: number])[]): number {
   const clocks = new TwoClocks();
-  const life = new SuspendAwareClock(clocks);
-  const from = life.now();
+  const clock = new SuspendAwareClock(clocks);
+  const from = clock.now();
   for (const [monoMs, wallMs] of advances) {
     clocks.pass(monoMs, wallMs);
-    life.now();
+    clock.now();
   }
-  return life.now() - from;
+  return clock.now() - from;
 }
 
 test.each<[string, (readonly [number, number])[], number]>([
@@ -64,30 +64,30 @@ test.each<[string, (readonly [number, number])[], number]>([
   expect(elapsed(...advances)).toBe(expected);
 });
 
-test('readings often and clocks that tick differently do not make it run fast', () => {
+test('frequent readings and different resolutions do not make it run fast', () => {
   const clocks = new TwoClocks();
-  const life = new SuspendAwareClock(clocks);
-  const from = life.now();
+  const clock = new SuspendAwareClock(clocks);
+  const from = clock.now();
   for (let tick = 0; tick < 100_000; tick++) {
     clocks.mono += 0.1;
-    // Whole milliseconds, as Date.now() gives, and now and then a reading that came late.
+    // Whole milliseconds, as from Date.now(), and sometimes a late reading.
     clocks.wall = Date.UTC(2026, 10, 1) + Math.floor(clocks.mono - 1_000) + (tick % 97 === 0 ? 20 : 0);
-    life.now();
+    clock.now();
   }
-  expect(life.now() - from).toBeCloseTo(10_000, 3);
+  expect(clock.now() - from).toBeCloseTo(10_000, 3);
 });
 
-test('it never goes back, never runs slower than the monotonic clock, and never far behind the wall clock', () => {
+test('never goes back, never runs slower than the monotonic clock or far behind the wall clock', () => {
   const advance = fc.tuple(fc.nat(10 * HOUR_MS), fc.integer({ min: -2 * HOUR_MS, max: 10 * HOUR_MS }));
   fc.assert(
     fc.property(fc.array(advance, { maxLength: 30 }), (advances) => {
       const clocks = new TwoClocks();
-      const life = new SuspendAwareClock(clocks);
-      const [monoFrom, wallFrom, from] = [clocks.mono, clocks.wall, life.now()];
+      const clock = new SuspendAwareClock(clocks);
+      const [monoFrom, wallFrom, from] = [clocks.mono, clocks.wall, clock.now()];
       let last = from;
       for (const [monoMs, wallMs] of advances) {
         clocks.pass(monoMs, wallMs);
-        const now = life.now();
+        const now = clock.now();
         expect(now - last).toBeGreaterThanOrEqual(monoMs - 1e-3);
         expect(now - from).toBeGreaterThanOrEqual(clocks.mono - monoFrom - 1e-3);
         expect(now - from).toBeGreaterThanOrEqual(clocks.wall - wallFrom - 50);

@@ -5,34 +5,34 @@ import { SourceHarness, UNAVAILABLE, watch } from './source-harness.ts';
 
 const HOUR_MS = 3_600_000;
 
-describe('invariant 4: one token request in flight, whatever asks', () => {
-  test('200 concurrent first calls cost one token request', async () => {
+describe('invariant 4: callers share one token request (single flight)', () => {
+  test('200 concurrent first calls send one token request', async () => {
     const harness = new SourceHarness();
-    const calls = Array.from({ length: 200 }, () => harness.source.waitForToken(harness.patient));
+    const calls = Array.from({ length: 200 }, () => harness.source.waitForToken(harness.signal));
     await harness.clock.advance(100);
     const tokens = await Promise.all(calls);
     expect(new Set(tokens.map((token) => token.value))).toEqual(new Set(['token-1']));
     expect(harness.requests).toBe(1);
   });
 
-  test('a held token is given at once and without a request', async () => {
+  test('a held token is returned at once without a request', async () => {
     const harness = await SourceHarness.holding();
-    expect((await harness.source.waitForToken(harness.patient)).value).toBe('token-1');
+    expect((await harness.source.waitForToken(harness.signal)).value).toBe('token-1');
     expect(harness.requests).toBe(1);
   });
 
-  test('start() a second time asks for nothing', async () => {
+  test('a second start() sends no request', async () => {
     const harness = await SourceHarness.holding();
     harness.source.start();
     await harness.clock.advance(1);
     expect(harness.requests).toBe(1);
   });
 
-  test("a caller's abort ends its wait alone, with its own reason", async () => {
+  test("a caller's abort ends only its own wait, with its reason", async () => {
     const harness = new SourceHarness();
     const leaver = new AbortController();
     const left = watch(harness.source.waitForToken(leaver.signal));
-    const stayed = watch(harness.source.waitForToken(harness.patient));
+    const stayed = watch(harness.source.waitForToken(harness.signal));
     await harness.clock.advance(50);
     const reason = new Error('client left');
     leaver.abort(reason);
@@ -47,16 +47,16 @@ describe('invariant 4: one token request in flight, whatever asks', () => {
 
 test("waiting leaves no listener on the caller's signal", async () => {
   const harness = new SourceHarness();
-  const { patient } = harness;
-  const call = watch(harness.source.waitForToken(patient));
-  expect(getEventListeners(patient, 'abort')).toHaveLength(1);
+  const { signal } = harness;
+  const call = watch(harness.source.waitForToken(signal));
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1);
   await harness.clock.advance(100);
   expect(call.settled).toBe(true);
-  expect(getEventListeners(patient, 'abort')).toHaveLength(0);
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
 describe('refresh ahead', () => {
-  test.each([0, 0.999])('a two-hour token: no further request in the first hour (chance %d)', async (random) => {
+  test.each([0, 0.999])('a two-hour token is not refreshed in its first hour (random %d)', async (random) => {
     const harness = await SourceHarness.holding({ lifetimeMs: 2 * HOUR_MS, random });
     await harness.clock.advance(HOUR_MS);
     expect(harness.requests).toBe(1);
@@ -71,7 +71,7 @@ describe('refresh ahead', () => {
     [4_000, 0.999],
     [HOUR_MS, 0.5],
     [24 * HOUR_MS, 0.999],
-  ])('a life of %d ms (chance %d) is renewed before anyone has to wait', async (lifetimeMs, random) => {
+  ])('a token of %d ms (random %d) is refreshed before a caller has to wait', async (lifetimeMs, random) => {
     const harness = await SourceHarness.holding({ lifetimeMs, random, latencyMs: 40 });
     for (let step = 0; step < 100; step++) {
       expect(harness.source.current()).toBeDefined();
@@ -80,18 +80,18 @@ describe('refresh ahead', () => {
     expect(harness.requests).toBeLessThanOrEqual(9);
   });
 
-  test('a token living 4 s under steady traffic for 20 s: nobody is given an expired one', async () => {
+  test('returns no expired token with a lifetime of 4 s under steady traffic for 20 s', async () => {
     const harness = await SourceHarness.holding({ lifetimeMs: 4_000, latencyMs: 300, random: 0.999 });
-    let given = 0;
+    let returned = 0;
     for (let at = 0; at < 20_000; at += 20) {
-      const call = watch(harness.source.waitForToken(harness.patient));
+      const call = watch(harness.source.waitForToken(harness.signal));
       await harness.clock.advance(20);
       if (!call.settled) continue;
-      given += 1;
-      // 20 ms have passed since it was given: still alive at the upstream.
+      returned += 1;
+      // 20 ms later it is still valid at the upstream.
       expect(call.value?.expiresAt).toBeGreaterThan(harness.clock.now());
     }
-    expect(given).toBeGreaterThan(950);
+    expect(returned).toBeGreaterThan(950);
     expect(harness.requests).toBeLessThanOrEqual(8);
   });
 
@@ -101,7 +101,7 @@ describe('refresh ahead', () => {
     [HOUR_MS, 2_000, -HOUR_MS],
     [HOUR_MS, 2_000, 1_000],
   ])(
-    'a life of %d ms ends %d ms early, for the flight (wall clock set by %d ms)',
+    'a token of %d ms is used until %d ms before its expiry (wall clock set by %d ms)',
     async (lifetimeMs, marginMs, byMs) => {
       const harness = await SourceHarness.holding({ lifetimeMs, latencyMs: 0 });
       harness.latencyMs = HOUR_MS;
@@ -113,9 +113,9 @@ describe('refresh ahead', () => {
     },
   );
 
-  test('the life counts from the request: one over on arrival is a failure', async () => {
+  test('the lifetime counts from the request: a token expired on arrival is a failure', async () => {
     const harness = new SourceHarness({ lifetimeMs: 2_000, latencyMs: 1_900 });
-    const call = watch(harness.source.waitForToken(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.signal));
     await harness.clock.advance(1_900);
     expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
     expect(harness.source.state().lastFailure?.detail).toContain('expired before it arrived');
@@ -123,19 +123,19 @@ describe('refresh ahead', () => {
 });
 
 describe('clocks', () => {
-  test('a wall clock set back does not prolong a life', async () => {
+  test('a wall clock set back does not prolong the lifetime', async () => {
     const harness = await SourceHarness.holding({ lifetimeMs: 60_000 });
-    harness.answer = UNAVAILABLE;
+    harness.result = UNAVAILABLE;
     harness.clock.stepWall(-24 * HOUR_MS);
     await harness.clock.advance(60_000);
     expect(harness.source.current()).toBeUndefined();
   });
 
-  test('a suspend ends the life, and the next call renews it', async () => {
+  test('after a suspend beyond its expiry the token is replaced by the next call', async () => {
     const harness = await SourceHarness.holding();
     harness.clock.stepWall(2 * HOUR_MS);
     expect(harness.source.current()).toBeUndefined();
-    const call = watch(harness.source.waitForToken(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.signal));
     await harness.clock.advance(100);
     expect(call.value?.value).toBe('token-2');
   });
@@ -148,12 +148,12 @@ describe('clocks', () => {
     expect(harness.requests).toBe(2);
   });
 
-  /** Wall steps in order, a minute apart; of the token's hour so much has then passed for good. */
+  /** Steps of the wall clock, a minute apart, and whether the one-hour token is still usable afterwards. */
   test.each<[string, number[], boolean]>([
     ['NTP sets the clock back by 1 h', [-HOUR_MS], true],
-    ['NTP sets the clock forward by 1 h, which may as well be a suspend', [HOUR_MS], false],
+    ['NTP sets the clock forward by 1 h, which looks like a suspend', [HOUR_MS], false],
     ['forward by 1 h and back again', [HOUR_MS, -HOUR_MS], false],
-    ['back by 1 h and forward again, of which only the way forward may be a suspend', [-HOUR_MS, HOUR_MS], false],
+    ['back by 1 h and forward again, which looks like a suspend', [-HOUR_MS, HOUR_MS], false],
     ['a suspend of 2 h', [2 * HOUR_MS], false],
     ['back by 1 h, then a suspend of 1.5 h', [-HOUR_MS, 1.5 * HOUR_MS], false],
     ['back by 24 h, then a suspend of 2 h', [-24 * HOUR_MS, 2 * HOUR_MS], false],
@@ -161,7 +161,7 @@ describe('clocks', () => {
     ['four suspends of 15 min', [HOUR_MS / 4, HOUR_MS / 4, HOUR_MS / 4, HOUR_MS / 4], false],
   ])('%s', async (_name, steps, isUsable) => {
     const harness = await SourceHarness.holding({ random: 0.999 });
-    harness.answer = UNAVAILABLE;
+    harness.result = UNAVAILABLE;
     for (const step of steps) {
       harness.clock.stepWall(step);
       await harness.clock.advance(60_000);
@@ -170,30 +170,30 @@ describe('clocks', () => {
     expect(harness.source.state().status).toBe(isUsable ? 'valid' : 'none');
   });
 
-  test('a clock set forward costs one request and nobody a failure', async () => {
+  test('a clock set forward costs one request and no failed call', async () => {
     const harness = await SourceHarness.holding();
     harness.clock.stepWall(HOUR_MS);
-    const calls = Array.from({ length: 50 }, () => watch(harness.source.waitForToken(harness.patient)));
+    const calls = Array.from({ length: 50 }, () => watch(harness.source.waitForToken(harness.signal)));
     await harness.clock.advance(100);
     expect(calls.map((call) => call.value?.value)).toEqual(Array(50).fill('token-2'));
     expect(harness.requests).toBe(2);
   });
 });
 
-describe('a token that was asked for before', () => {
+describe('a reused token', () => {
   const found = (ageMs: number, lifetimeMs = HOUR_MS) => {
     const harness = new SourceHarness();
     const obtainedWallAt = harness.clock.wallNow() - ageMs;
-    const token = { value: 'kept', scope: 'a', obtainedWallAt, expiresWallAt: obtainedWallAt + lifetimeMs };
-    harness.answer = { kind: 'found', token, from: 'a file' };
+    const token = { value: 'stored', scope: 'a', obtainedWallAt, expiresWallAt: obtainedWallAt + lifetimeMs };
+    harness.result = { kind: 'found', token, from: 'a file' };
     return harness;
   };
 
-  test('lives as long as is left of it, and is renewed when it is due', async () => {
+  test('keeps its remaining lifetime, and is refreshed when due', async () => {
     const harness = found(HOUR_MS / 2);
-    const call = watch(harness.source.waitForToken(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.signal));
     await harness.clock.advance(100);
-    expect(call.value).toMatchObject({ value: 'kept', scope: 'a' });
+    expect(call.value).toMatchObject({ value: 'stored', scope: 'a' });
     expect(harness.source.state()).toMatchObject({
       hasHadToken: true,
       validForMs: HOUR_MS / 2 - 100,
@@ -203,31 +203,31 @@ describe('a token that was asked for before', () => {
       { kind: 'token-found', credential: 'default', from: 'a file', validForMs: HOUR_MS / 2 - 100 },
     ]);
     expect(harness.eventsOf('token-requested')).toEqual([]);
-    harness.answer = undefined;
+    harness.result = undefined;
     await harness.clock.advance(0.3 * HOUR_MS);
     expect(harness.source.current()?.value).toBe('token-2');
   });
 
-  test('past its renewal it is used, and renewed at once', async () => {
+  test('whose refresh is overdue is used and refreshed at once', async () => {
     const harness = found(0.9 * HOUR_MS);
     harness.source.start();
     await harness.clock.advance(100);
-    expect(harness.source.current()?.value).toBe('kept');
-    harness.answer = undefined;
+    expect(harness.source.current()?.value).toBe('stored');
+    harness.result = undefined;
     await harness.clock.advance(100);
     expect(harness.source.current()?.value).toBe('token-2');
   });
 
-  test("its asker's clock was ahead: its life does not grow", async () => {
+  test('from a replica whose clock is ahead does not live longer', async () => {
     const harness = found(-30 * 60_000);
     harness.source.start();
     await harness.clock.advance(100);
     expect(harness.source.state().validForMs).toBe(HOUR_MS - 100);
   });
 
-  test('over already, it is a failure', async () => {
+  test('that has expired is a failure', async () => {
     const harness = found(HOUR_MS);
-    const call = watch(harness.source.waitForToken(harness.patient));
+    const call = watch(harness.source.waitForToken(harness.signal));
     await harness.clock.advance(100);
     expect(call.error).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
   });
@@ -241,20 +241,20 @@ describe('granted scopes', () => {
     scope,
   });
 
-  test('narrower than asked: told once, shown as long as it lasts, and told when it is over', async () => {
-    const harness = new SourceHarness({ scope: 'a b c', answer: grant('b') });
+  test('narrower than requested are reported once, shown in state, and reported again when complete', async () => {
+    const harness = new SourceHarness({ scope: 'a b c', result: grant('b') });
     harness.source.start();
     await harness.clock.advance(40_000);
     expect(harness.requests).toBeGreaterThan(3);
     expect(harness.source.state().missingScopes).toEqual(['a', 'c']);
-    harness.answer = grant('c b a d');
+    harness.result = grant('c b a d');
     await harness.clock.advance(20_000);
     expect(harness.source.state().missingScopes).toEqual([]);
     expect(harness.eventsOf('token-scopes-missing').map(({ missing }) => missing)).toEqual([['a', 'c'], []]);
   });
 
-  test.each([[undefined], ['a b']])('%j is no reason for complaint', async (scope) => {
-    const harness = new SourceHarness({ scope: 'b a', answer: grant(scope) });
+  test.each([[undefined], ['a b']])('%j causes no event', async (scope) => {
+    const harness = new SourceHarness({ scope: 'b a', result: grant(scope) });
     harness.source.start();
     await harness.clock.advance(20_000);
     expect(harness.source.state().missingScopes).toEqual([]);
@@ -262,9 +262,9 @@ describe('granted scopes', () => {
   });
 });
 
-test('every request is observed, and neither events nor state hold a token', async () => {
+test('every request emits an event, and neither events nor state hold a token', async () => {
   const harness = await SourceHarness.holding();
-  harness.answer = UNAVAILABLE;
+  harness.result = UNAVAILABLE;
   await harness.clock.advance(0.8 * HOUR_MS + 100);
   expect(harness.eventsOf('token-requested')).toEqual([
     {
@@ -280,7 +280,7 @@ test('every request is observed, and neither events nor state hold a token', asy
   expect(JSON.stringify([harness.events, harness.source.state()])).not.toContain('token-1');
 });
 
-test('state tells what is held and what is planned', async () => {
+test('state shows the held token and the next request', async () => {
   const harness = new SourceHarness();
   expect(harness.source.state()).toMatchObject({
     status: 'none',

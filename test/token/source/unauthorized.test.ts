@@ -4,59 +4,62 @@ import { REJECTED, SourceHarness, UNAVAILABLE, watch } from './source-harness.ts
 
 async function holding(): Promise<{ harness: SourceHarness; token: Token }> {
   const harness = new SourceHarness();
-  const call = watch(harness.source.waitForToken(harness.patient));
+  const call = watch(harness.source.waitForToken(harness.signal));
   await harness.clock.advance(100);
   if (call.value === undefined) throw new Error('no first token');
   return { harness, token: call.value };
 }
 
-/** One 401 for the token in use, and its verdict. */
+/** One 401 for the current token, and the decision. */
 async function refuse(harness: SourceHarness): Promise<string | undefined> {
   const token = harness.source.current();
   if (token === undefined) throw new Error('no token in use');
-  const verdict = watch(harness.source.handleUnauthorized(token, harness.patient));
+  const decision = watch(harness.source.handleUnauthorized(token, harness.signal));
   await harness.clock.advance(harness.latencyMs);
-  return verdict.value?.kind;
+  return decision.value?.kind;
 }
 
-test('30 concurrent 401s for one token: one refresh, 30 replays', async () => {
+test('30 concurrent 401s for one token cause one refresh and 30 replays', async () => {
   const { harness, token } = await holding();
-  const verdicts = Array.from({ length: 30 }, () => harness.source.handleUnauthorized(token, harness.patient));
+  const decisions = Array.from({ length: 30 }, () => harness.source.handleUnauthorized(token, harness.signal));
   await harness.clock.advance(100);
-  expect(await Promise.all(verdicts)).toEqual(Array.from({ length: 30 }, () => ({ kind: 'replay' })));
+  expect(await Promise.all(decisions)).toEqual(Array.from({ length: 30 }, () => ({ kind: 'replay' })));
   expect(harness.requests).toBe(2);
   expect(harness.eventsOf('token-invalidated')).toEqual([
     { kind: 'token-invalidated', credential: 'default', reason: 'unauthorized' },
   ]);
 });
 
-test('a suspect token is withheld while its refresh is under way: callers wait for the next', async () => {
+test('while a suspect token is refreshed, callers wait for the next one', async () => {
   const { harness, token } = await holding();
-  void harness.source.handleUnauthorized(token, harness.patient);
+  void harness.source.handleUnauthorized(token, harness.signal);
   expect(harness.source.current()).toBeUndefined();
   expect(harness.source.state().status).toBe('suspect');
-  const call = watch(harness.source.waitForToken(harness.patient));
+  const call = watch(harness.source.waitForToken(harness.signal));
   await harness.clock.advance(100);
   expect(call.value?.value).toBe('token-2');
   expect(harness.source.state().status).toBe('valid');
 });
 
-test.each([0, 100, 500])('a permanent 401, 40 calls %d ms apart: at most 3 token requests', async (apartMs) => {
-  const { harness } = await holding();
-  for (let call = 0; call < 40; call++) {
-    if ((await refuse(harness)) === 'replay') expect(await refuse(harness)).toBe('pass-through');
-    await harness.clock.advance(apartMs);
-  }
-  expect(harness.requests).toBeLessThanOrEqual(3);
-  expect(harness.source.current()).toBeDefined();
-});
+test.each([0, 100, 500])(
+  '40 calls with a permanent 401, %d ms apart, cause at most 3 token requests',
+  async (intervalMs) => {
+    const { harness } = await holding();
+    for (let call = 0; call < 40; call++) {
+      if ((await refuse(harness)) === 'replay') expect(await refuse(harness)).toBe('pass-through');
+      await harness.clock.advance(intervalMs);
+    }
+    expect(harness.requests).toBeLessThanOrEqual(3);
+    expect(harness.source.current()).toBeDefined();
+  },
+);
 
-test('late 401s for an older token say replay at once and change nothing', async () => {
+test('late 401s for an older token return replay at once and change nothing', async () => {
   const { harness, token } = await holding();
   await refuse(harness);
   await harness.clock.advance(60_000);
-  const verdicts = Array.from({ length: 50 }, () => harness.source.handleUnauthorized(token, harness.patient));
-  expect(await Promise.all(verdicts)).toEqual(Array.from({ length: 50 }, () => ({ kind: 'replay' })));
+  const decisions = Array.from({ length: 50 }, () => harness.source.handleUnauthorized(token, harness.signal));
+  expect(await Promise.all(decisions)).toEqual(Array.from({ length: 50 }, () => ({ kind: 'replay' })));
   expect(harness.requests).toBe(2);
   expect(harness.source.current()?.serial).toBe(2);
 });
@@ -67,9 +70,9 @@ test('a late 401 while the newer token is itself suspect waits for the same refr
   await harness.clock.advance(60_000);
   const second = harness.source.current();
   if (second === undefined) throw new Error('no second token');
-  const late = [second, token].map((refused) => watch(harness.source.handleUnauthorized(refused, harness.patient)));
+  const late = [second, token].map((refused) => watch(harness.source.handleUnauthorized(refused, harness.signal)));
   await harness.clock.advance(100);
-  expect(late.map((verdict) => verdict.value?.kind)).toEqual(['replay', 'replay']);
+  expect(late.map((decision) => decision.value?.kind)).toEqual(['replay', 'replay']);
   expect(harness.requests).toBe(3);
 });
 
@@ -77,26 +80,26 @@ test('a 401 during the regular refresh joins it', async () => {
   const { harness, token } = await holding();
   await harness.clock.advance(0.8 * 3_600_000 - 50);
   expect(harness.requests).toBe(2);
-  const verdict = watch(harness.source.handleUnauthorized(token, harness.patient));
+  const decision = watch(harness.source.handleUnauthorized(token, harness.signal));
   await harness.clock.advance(100);
-  expect(verdict.value?.kind).toBe('replay');
+  expect(decision.value?.kind).toBe('replay');
   expect(harness.requests).toBe(2);
 });
 
-test('a 401 for the last token, which has ended meanwhile, waits for the next', async () => {
+test('a 401 for a token that has expired waits for the next one', async () => {
   const { harness, token } = await holding();
   harness.clock.stepWall(2 * 3_600_000);
-  const verdict = watch(harness.source.handleUnauthorized(token, harness.patient));
+  const decision = watch(harness.source.handleUnauthorized(token, harness.signal));
   await harness.clock.advance(100);
-  expect(verdict.value?.kind).toBe('replay');
+  expect(decision.value?.kind).toBe('replay');
   expect(harness.eventsOf('token-invalidated')).toEqual([]);
 });
 
-test("a caller's abort ends its wait alone", async () => {
+test("a caller's abort ends only its own wait", async () => {
   const { harness, token } = await holding();
   const leaver = new AbortController();
   const left = watch(harness.source.handleUnauthorized(token, leaver.signal));
-  const stayed = watch(harness.source.handleUnauthorized(token, harness.patient));
+  const stayed = watch(harness.source.handleUnauthorized(token, harness.signal));
   const reason = new Error('client left');
   leaver.abort(reason);
   await harness.clock.advance(100);
@@ -107,10 +110,10 @@ test("a caller's abort ends its wait alone", async () => {
 describe('when the refresh fails', () => {
   test.each([UNAVAILABLE, REJECTED])(
     'an unexpired token stays in use and its 401s pass through ($kind)',
-    async (answer) => {
+    async (result) => {
       const { harness, token } = await holding();
-      harness.answer = answer;
-      const waiter = watch(harness.source.waitForToken(harness.patient));
+      harness.result = result;
+      const waiter = watch(harness.source.waitForToken(harness.signal));
       expect(await refuse(harness)).toBe('pass-through');
       expect(waiter.value).toBe(token);
       expect(harness.source.current()).toBe(token);
@@ -122,28 +125,28 @@ describe('when the refresh fails', () => {
     },
   );
 
-  test('those who wait for a withheld token are given it back', async () => {
+  test('callers that wait for the refresh get the suspect token', async () => {
     const { harness, token } = await holding();
-    harness.answer = UNAVAILABLE;
-    void harness.source.handleUnauthorized(token, harness.patient);
-    const waiter = watch(harness.source.waitForToken(harness.patient));
+    harness.result = UNAVAILABLE;
+    void harness.source.handleUnauthorized(token, harness.signal);
+    const waiter = watch(harness.source.waitForToken(harness.signal));
     await harness.clock.advance(100);
     expect(waiter.value).toBe(token);
   });
 
-  test('the endpoint is asked again with backoff, and its next token takes over', async () => {
+  test('the request is repeated with backoff, and its token replaces the suspect one', async () => {
     const { harness } = await holding();
-    harness.answer = UNAVAILABLE;
+    harness.result = UNAVAILABLE;
     await refuse(harness);
-    harness.answer = undefined;
+    harness.result = undefined;
     await harness.clock.advance(700);
     expect(harness.source.current()?.serial).toBe(2);
     expect(harness.source.state().status).toBe('valid');
   });
 
-  test('a 401 while the endpoint is known to fail asks nothing of it', async () => {
+  test('a 401 during a backoff sends no request', async () => {
     const { harness } = await holding();
-    harness.answer = { kind: 'unavailable', detail: 'busy', retryAfterMs: 300_000 };
+    harness.result = { kind: 'unavailable', detail: 'busy', retryAfterMs: 300_000 };
     await harness.clock.advance(0.8 * 3_600_000 + 200);
     expect(harness.requests).toBe(2);
     expect(await refuse(harness)).toBe('pass-through');
@@ -173,14 +176,14 @@ describe('cooldown', () => {
     expect(waits.map((wait) => Math.round(wait / 1_000))).toEqual([10, 20, 40, 80, 160, 300, 300, 300]);
   });
 
-  test('goes back to 5 s when a replay is taken', async () => {
+  test('goes back to 5 s when a replay is accepted', async () => {
     const { harness } = await holding();
     harness.lifetimeMs = 24 * 3_600_000;
     await refuse(harness);
     for (let n = 0; n < 3; n++) await measureCooldown(harness);
-    const taken = harness.source.current();
-    if (taken === undefined) throw new Error('no token in use');
-    harness.source.confirmAccepted(taken);
+    const accepted = harness.source.current();
+    if (accepted === undefined) throw new Error('no token in use');
+    harness.source.confirmAccepted(accepted);
     expect(Math.round((await measureCooldown(harness)) / 1_000)).toBe(5);
   });
 
@@ -197,8 +200,8 @@ describe('cooldown', () => {
     const { harness } = await holding();
     for (let n = 0; n < 5; n++) {
       expect(await refuse(harness)).toBe('replay');
-      const taken = harness.source.current();
-      if (taken !== undefined) harness.source.confirmAccepted(taken);
+      const accepted = harness.source.current();
+      if (accepted !== undefined) harness.source.confirmAccepted(accepted);
       await harness.clock.advance(60_000);
     }
     expect(harness.requests).toBe(6);
@@ -207,8 +210,8 @@ describe('cooldown', () => {
 
 test('stop lets a waiting 401 pass through', async () => {
   const { harness, token } = await holding();
-  const verdict = watch(harness.source.handleUnauthorized(token, harness.patient));
+  const decision = watch(harness.source.handleUnauthorized(token, harness.signal));
   harness.source.stop();
   await harness.clock.advance(0);
-  expect(verdict.value?.kind).toBe('pass-through');
+  expect(decision.value?.kind).toBe('pass-through');
 });

@@ -12,7 +12,7 @@ const REJECTED: TokenRequestResult = {
   kind: 'rejected',
   detail: 'auth.test answered 401 and the error "invalid_client"',
 };
-const patient = new AbortController().signal;
+const signal = new AbortController().signal;
 
 async function started(count: number): Promise<FleetHarness> {
   const fleet = new FleetHarness();
@@ -152,7 +152,7 @@ describe('a 401', () => {
   test('at all replicas at once sends one request, and each replays', async () => {
     const fleet = await started(4);
     const decisions = Promise.all(
-      fleet.replicas.map(({ source }) => source.handleUnauthorized(source.current()!, patient)),
+      fleet.replicas.map(({ source }) => source.handleUnauthorized(source.current()!, signal)),
     );
     await fleet.clock.advance(1000);
     expect(await decisions).toEqual(Array.from({ length: 4 }, () => ({ kind: 'replay' })));
@@ -164,11 +164,11 @@ describe('a 401', () => {
     const fleet = await started(4);
     const [first, ...others] = fleet.replicas.map(({ source }) => source);
     const refused = first!.current()!;
-    const decision = watch(first!.handleUnauthorized(refused, patient));
+    const decision = watch(first!.handleUnauthorized(refused, signal));
     await fleet.clock.advance(1000);
     expect(decision.value).toEqual({ kind: 'replay' });
     for (const source of others) {
-      const late = watch(source.handleUnauthorized(source.current()!, patient));
+      const late = watch(source.handleUnauthorized(source.current()!, signal));
       await fleet.clock.advance(1);
       expect(late.value).toEqual({ kind: 'replay' });
     }
@@ -180,7 +180,7 @@ describe('a 401', () => {
     const fleet = await started(1);
     const [{ source }] = fleet.replicas as [(typeof fleet.replicas)[0]];
     fleet.respond = () => UNAVAILABLE;
-    void source.handleUnauthorized(source.current()!, patient);
+    void source.handleUnauthorized(source.current()!, signal);
     await fleet.clock.advance(1000);
     fleet.add(1)[0]?.source.start();
     await fleet.clock.advance(1000);
@@ -286,7 +286,7 @@ describe('a failing token endpoint', () => {
     fleet.add(16);
     for (const { source } of fleet.replicas) source.start();
     const wanted = (): void => {
-      for (const { source } of fleet.replicas) source.waitForToken(patient).catch(() => undefined);
+      for (const { source } of fleet.replicas) source.waitForToken(signal).catch(() => undefined);
     };
     for (let second = 0; second < 600; second++) {
       wanted();
@@ -311,7 +311,7 @@ describe('a failing token endpoint', () => {
     for (const { source } of fleet.replicas) source.start();
     await fleet.clock.advance(1000);
     for (const { source } of fleet.replicas) {
-      const refused = watch(source.waitForToken(patient));
+      const refused = watch(source.waitForToken(signal));
       await fleet.clock.advance(0);
       expect(refused.error).toMatchObject({ code: 'TOKEN_REJECTED', message: `No access token: ${REJECTED.detail}` });
     }
