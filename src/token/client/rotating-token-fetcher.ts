@@ -49,28 +49,23 @@ const UNREADABLE_VERSION = '';
 /** If the files change during a refused request, it is repeated at once, up to this number of reads. */
 const MAX_READS = 3;
 
-/** Newer credentials that were refused while older ones are in use. */
+/** Newer credentials that were refused while the accepted ones are in use. */
 interface RejectedCredentials {
   readonly version: string;
   readonly fault: CredentialFault;
   readonly retryDelayMs: number;
   readonly retryAt: number;
-  /** False once the older ones have been refused too. */
+  /** False once the accepted ones have been refused too. */
   readonly isFallbackWorking: boolean;
 }
 
 export function createRotatingTokenFetcher<C extends VersionedCredentials>(
   options: RotatingTokenFetcherOptions<C>,
 ): TokenFetcher {
-  const fetcher = new RotatingTokenFetcher(options);
-  return {
-    fetch: (need, signal) => fetcher.fetch(need, signal, MAX_READS),
-    watchCredentials: (onChange) => fetcher.watchCredentials(onChange),
-    credentialFault: () => fetcher.credentialFault(),
-  };
+  return new RotatingTokenFetcher(options);
 }
 
-class RotatingTokenFetcher<C extends VersionedCredentials> {
+class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetcher {
   readonly #options: RotatingTokenFetcherOptions<C>;
   /** The last ones that brought a token. */
   #accepted: C | undefined;
@@ -87,7 +82,11 @@ class RotatingTokenFetcher<C extends VersionedCredentials> {
     return this.#readFault ?? this.#rejected?.fault;
   }
 
-  async fetch(need: TokenNeed, signal: AbortSignal, readsLeft: number): Promise<DeclinableFetchResult> {
+  fetch(need: TokenNeed, signal: AbortSignal): Promise<DeclinableFetchResult> {
+    return this.#fetch(need, signal, MAX_READS);
+  }
+
+  async #fetch(need: TokenNeed, signal: AbortSignal, readsLeft: number): Promise<DeclinableFetchResult> {
     const accepted = this.#accepted;
     const newest = await this.#read();
     if (newest.kind === 'unreadable') {
@@ -105,7 +104,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> {
     if (result.kind !== 'rejected') return result;
     if (readsLeft > 1 && (await this.#hasChangedSince(newest))) {
       this.#reportRequest(result, startedAt);
-      return this.fetch(need, signal, readsLeft - 1);
+      return this.#fetch(need, signal, readsLeft - 1);
     }
     if (accepted === undefined || !isNew) return result;
     this.#reportRequest(result, startedAt);

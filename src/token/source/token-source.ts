@@ -5,15 +5,7 @@
  */
 import { abortable } from './abortable.ts';
 import { findMissingScopes } from '../endpoint/granted-scope.ts';
-import {
-  canRefresh,
-  createInvalidationCooldown,
-  recordAccepted,
-  recordRefreshStart,
-  recordRefused,
-  recordReplaced,
-} from './invalidation-cooldown.ts';
-import type { InvalidationCooldown } from './invalidation-cooldown.ts';
+import { InvalidationCooldown } from './invalidation-cooldown.ts';
 import { SuspendAwareClock } from './suspend-aware-clock.ts';
 import { isUsable } from './refresh-schedule.ts';
 import { TokenRefresher } from './token-refresher.ts';
@@ -47,15 +39,15 @@ class HeldTokenSource implements TokenSource {
   readonly #options: TokenSourceOptions;
   readonly #clock: SuspendAwareClock;
   readonly #refresher: TokenRefresher;
+  readonly #cooldown: InvalidationCooldown;
   #held: Token | undefined;
   #status: HeldTokenStatus = 'good';
   #missingScopes: readonly string[] = [];
-  #cooldown: InvalidationCooldown;
 
   constructor(options: TokenSourceOptions) {
     this.#options = options;
     this.#clock = new SuspendAwareClock(options.clock);
-    this.#cooldown = createInvalidationCooldown(options.invalidationCooldownMs);
+    this.#cooldown = new InvalidationCooldown(options.invalidationCooldownMs);
     this.#refresher = new TokenRefresher(options, this.#clock, {
       currentNeed: () => this.#currentNeed(),
       onTokenReceived: (token) => this.#hold(token),
@@ -82,9 +74,13 @@ class HeldTokenSource implements TokenSource {
     return this.#status === 'refreshing' ? undefined : this.#unexpired();
   }
 
-  waitForToken(signal: AbortSignal): Promise<Token> {
-    const token = this.current();
-    return token === undefined ? this.#awaitToken(signal) : Promise.resolve(token);
+  async waitForToken(signal: AbortSignal): Promise<Token> {
+    for (let token = this.current(); ; token = this.current()) {
+      if (token !== undefined) return token;
+      const attempt = this.#refresher.joinOrStart();
+      if (attempt.kind === 'refused') throw attempt.error;
+      await abortable(attempt.done, signal);
+    }
   }
 
   async handleUnauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedDecision> {
@@ -97,8 +93,7 @@ class HeldTokenSource implements TokenSource {
   }
 
   confirmAccepted(token: Token): void {
-    if (token.serial >= (this.#cooldown.unverifiedSerial ?? this.#held?.serial ?? 0))
-      this.#cooldown = recordAccepted(this.#cooldown);
+    this.#cooldown.recordAccepted(token.serial, this.#held?.serial ?? 0);
   }
 
   state(): TokenState {
@@ -129,7 +124,7 @@ class HeldTokenSource implements TokenSource {
   }
 
   #hold(token: Token): void {
-    if (this.#status !== 'good') this.#cooldown = recordReplaced(this.#cooldown, token.serial);
+    if (this.#status !== 'good') this.#cooldown.recordReplaced(token.serial);
     this.#held = token;
     this.#status = 'good';
     this.#compareScopes(token);
@@ -148,27 +143,18 @@ class HeldTokenSource implements TokenSource {
     return token !== undefined && token.serial > used.serial;
   }
 
-  async #awaitToken(signal: AbortSignal): Promise<Token> {
-    for (let token = this.current(); ; token = this.current()) {
-      if (token !== undefined) return token;
-      const attempt = this.#refresher.joinOrStart();
-      if (attempt.kind === 'refused') throw attempt.error;
-      await abortable(attempt.done, signal);
-    }
-  }
-
   /** The refresh that a 401 for `token` waits for; undefined when there is none. */
   #findRefreshFor(token: Token): Promise<void> | undefined {
     // An older or expired token: its successor is needed anyway.
     if (token.serial !== this.#unexpired()?.serial) return this.#joinRefresh();
-    this.#cooldown = recordRefused(this.#cooldown, token.serial);
+    this.#cooldown.recordRefused(token.serial);
     switch (this.#status) {
       case 'refreshing':
         return this.#refresher.pendingRequest;
       case 'suspect':
         return undefined;
       case 'good':
-        return canRefresh(this.#cooldown, this.#clock.now()) ? this.#invalidate() : undefined;
+        return this.#cooldown.canRefresh(this.#clock.now()) ? this.#invalidate() : undefined;
     }
   }
 
@@ -178,7 +164,7 @@ class HeldTokenSource implements TokenSource {
     observe({ kind: 'token-invalidated', credential, reason: 'unauthorized' });
     const refresh = this.#joinRefresh();
     this.#status = refresh === undefined ? 'suspect' : 'refreshing';
-    if (refresh !== undefined) this.#cooldown = recordRefreshStart(this.#cooldown, this.#clock.now());
+    if (refresh !== undefined) this.#cooldown.recordRefreshStart(this.#clock.now());
     return refresh;
   }
 

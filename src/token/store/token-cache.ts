@@ -3,12 +3,13 @@
  * Wraps a token fetcher. A file that cannot be read or written causes one warning and nothing else.
  */
 import { rm, stat } from 'node:fs/promises';
-import type { Clock } from '../../platform/clock.ts';
+import type { Cancel, Clock } from '../../platform/clock.ts';
 import { systemErrorCode, writeFileAtomically } from '../../platform/atomic-write.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { readTextFile } from '../client/secret-file.ts';
 import { isUsable } from '../source/refresh-schedule.ts';
 import type { DeclinableFetchResult, TokenNeed, TokenFetcher } from '../source/token-fetcher.ts';
+import type { CredentialFault } from '../token.ts';
 import { openToken, sealToken } from './sealed-token.ts';
 import type { StoredToken, TokenIdentity } from './sealed-token.ts';
 
@@ -25,32 +26,41 @@ const MAX_FILE_BYTES = 64 * 1024;
 
 /** The first fetch returns the token in the file, if that is still usable. */
 export function withTokenCache(fetcher: TokenFetcher, options: TokenCacheOptions): TokenFetcher {
-  const cache = new TokenCache(options);
-  return { ...fetcher, fetch: (need, signal) => cache.fetch(need, () => fetcher.fetch(need, signal)) };
+  return new CachedTokenFetcher(fetcher, options);
 }
 
-class TokenCache {
+class CachedTokenFetcher implements TokenFetcher {
+  readonly #fetcher: TokenFetcher;
   readonly #options: TokenCacheOptions;
   #isFirst = true;
   #isWritable = true;
   /** Serializes the changes of the file. */
   #pendingWrites: Promise<void> = Promise.resolve();
 
-  constructor(options: TokenCacheOptions) {
+  constructor(fetcher: TokenFetcher, options: TokenCacheOptions) {
+    this.#fetcher = fetcher;
     this.#options = options;
   }
 
-  async fetch(need: TokenNeed, fetchNext: () => Promise<DeclinableFetchResult>): Promise<DeclinableFetchResult> {
+  async fetch(need: TokenNeed, signal: AbortSignal): Promise<DeclinableFetchResult> {
     const stored = this.#isFirst && need.reason === 'first' ? await this.#load() : undefined;
     this.#isFirst = false;
     if (stored !== undefined) return { kind: 'found', token: stored, from: 'auth.cacheFile' };
     // A restart must not begin with a token that the upstream refuses.
     if (need.reason === 'unauthorized') this.#queueWrite(() => rm(this.#options.path, { force: true }));
     const startedWallAt = this.#options.clock.wallNow();
-    const fetched = await fetchNext();
+    const fetched = await this.#fetcher.fetch(need, signal);
     const token = toStoredToken(fetched, startedWallAt);
     if (token !== undefined) this.#queueWrite(() => this.#save(token));
     return fetched;
+  }
+
+  watchCredentials(onChange: () => void): Cancel {
+    return this.#fetcher.watchCredentials(onChange);
+  }
+
+  credentialFault(): CredentialFault | undefined {
+    return this.#fetcher.credentialFault();
   }
 
   async #load(): Promise<StoredToken | undefined> {
