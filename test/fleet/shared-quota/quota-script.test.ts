@@ -105,12 +105,12 @@ describe('a refusal', () => {
   test('pauses all until the leader ends it, and voids what was given away', async () => {
     const ask = await openStore();
     const fixed = { rate: 10, burst: 1 };
-    expect(await ask(0, { id: 'a', fixed })).toMatchObject({ isLeader: true, epoch: 0, isHeld: false });
+    expect(await ask(0, { id: 'a', fixed })).toMatchObject({ isLeader: true, epoch: 0, isFleetPaused: false });
     expect((await ask(10, { id: 'b', want: 4, fixed })).isLeader).toBe(false);
     const refusal = { at: START + 15, statedWaitMs: 500 };
     const refused = await ask(20, { id: 'b', fixed, refusal });
-    expect(refused).toMatchObject({ epoch: 1, isHeld: true, pausedUntil: START + 520 });
-    expect(await ask(600, { id: 'c', want: 4, fixed })).toMatchObject({ isHeld: true, slots: [] });
+    expect(refused).toMatchObject({ epoch: 1, isFleetPaused: true, pausedUntil: START + 520 });
+    expect(await ask(600, { id: 'c', want: 4, fixed })).toMatchObject({ isFleetPaused: true, permitTimes: [] });
     const published = { ...fixed, epoch: 1, openAt: START + 650, model: '' };
     // Another than the leader ends nothing.
     expect((await ask(610, { id: 'b', fixed, published })).isFleetPaused).toBe(true);
@@ -143,7 +143,7 @@ describe('the lead', () => {
     expect((await ask(10, { id: 'b', activity: 'idle' })).isLeader).toBe(false);
     expect((await ask(20, { id: 'b' })).isLeader).toBe(true);
     await expect(ask(30, { id: 'b', activity: 'leaving' })).rejects.toThrow('no answer');
-    expect(await ask(40, { id: 'a' })).toMatchObject({ isLeader: true, present: 1 });
+    expect(await ask(40, { id: 'a' })).toMatchObject({ isLeader: true, replicaCount: 1 });
   });
 
   test('brings what the others reported, once, and what was believed before', async () => {
@@ -152,7 +152,7 @@ describe('the lead', () => {
     await ask(10, { id: 'b', calls: '10 1 5 0;' });
     await ask(20, { id: 'c', calls: '20 1 5 0;' });
     const published = { rate: 40, burst: 2, epoch: -1, openAt: 0, model: '{"a":1}' };
-    expect(await ask(30, { id: 'a', published })).toMatchObject({ mail: '10 1 5 0;20 1 5 0;', rate: 40, version: 1 });
+    expect(await ask(30, { id: 'a', published })).toMatchObject({ peerReports: '10 1 5 0;20 1 5 0;', rate: 40, version: 1 });
     expect((await ask(40, { id: 'a', version: 1 })).peerReports).toBe('');
     expect(await ask(50, { id: 'b' })).toMatchObject({ model: '{"a":1}', version: 1 });
     expect(await ask(60, { id: 'b', version: 1 })).toMatchObject({ model: '' });
@@ -163,8 +163,8 @@ test('replicas are there for ten seconds after they were heard of last', async (
   const ask = await openStore();
   await ask(0, { id: 'a' });
   await ask(1000, { id: 'c' });
-  expect(await ask(9000, { id: 'b' })).toMatchObject({ present: 3, rank: 1, oldestReportAt: START });
-  expect(await ask(10_500, { id: 'b' })).toMatchObject({ present: 2, rank: 0, oldestReportAt: START + 1000 });
+  expect(await ask(9000, { id: 'b' })).toMatchObject({ replicaCount: 3, rank: 1, oldestReportAt: START });
+  expect(await ask(10_500, { id: 'b' })).toMatchObject({ replicaCount: 2, rank: 0, oldestReportAt: START + 1000 });
 });
 
 test('after the data were lost, who is back first has its own part only', async () => {

@@ -105,7 +105,7 @@ describe('apart', () => {
       const share = create();
       share.applyReply(0, reply({ rank, permitTimes: [AHEAD + 10] }));
       share.onDisconnected(1000);
-      expect(share).toMatchObject({ state: 'apart', ownRate: 10, ownBurst: 2, isPaced: false });
+      expect(share).toMatchObject({ state: 'apart', ownRate: 10, ownBurst: 2, isLimited: false });
       return share.apartOpenAt;
     });
     expect(opens).toEqual([1125, 1150, 1175, 1200]);

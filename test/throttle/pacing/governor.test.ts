@@ -98,7 +98,7 @@ describe('auto', () => {
     const auto = governor();
     auto.recordResult(0, auto.recordGrant(0, false), left(0, 86_400_000));
     expect(auto.openAt(1)).toBe(300_000);
-    expect(auto.currentPause(1)).toEqual({ until: 300_000, stated: true });
+    expect(auto.currentPause(1)).toEqual({ endsAt: 300_000, isCertain: true });
     expect(auto.recordGrant(300_000, true).isPauseProbe).toBe(true);
     expect(auto.openAt(300_001)).toBeGreaterThan(300_001);
   });
@@ -165,7 +165,7 @@ describe('auto', () => {
       expect(auto.openAt(1)).toBeLessThanOrEqual(1);
       auto.recordResult(2, auto.recordGrant(1, false), left(2 - count, 5000));
     }
-    expect(auto.currentPause(2)).toEqual({ until: 5000, stated: true });
+    expect(auto.currentPause(2)).toEqual({ endsAt: 5000, isCertain: true });
     expect(auto.pausedMs(2)).toBe(4998);
     auto.recordGrant(5000, true);
     expect(auto.openAt(5001)).toBeGreaterThan(5001);
