@@ -10,19 +10,19 @@ import { RedisFault } from '../fleet/redis/redis-fault.ts';
 import { openRedisConnection } from '../fleet/redis/redis-connection.ts';
 import type { RedisConnection } from '../fleet/redis/redis-connection.ts';
 import { createRedisQuotaStore } from '../fleet/shared-quota/redis-quota-store.ts';
-import type { RedisQuotaStore } from '../fleet/shared-quota/redis-quota-store.ts';
+import { FleetMember } from '../fleet/shared-quota/fleet-member.ts';
 import { createRedisTokenStore } from '../fleet/shared-token/redis-token-store.ts';
 import type { EventObserver } from '../telemetry/events.ts';
+import type { FleetMembership } from '../throttle/fleet-membership.ts';
+import type { RateSettings } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 import type { SharedTokenStore } from '../token/store/shared-token-store.ts';
 
 export interface FleetParts {
   readonly client: RedisScriptClient;
   readonly tokenStore: SharedTokenStore;
-  /** Identifies this process among the replicas. */
-  readonly replicaId: string;
-  /** The store in which the replicas share the quota of one throttle. */
-  createQuotaStore(quota: QuotaIdentity): RedisQuotaStore;
+  /** Makes this process a member of the replicas that share one quota. */
+  joinQuota(quota: QuotaIdentity, settings: RateSettings): FleetMembership;
   /** Waits for the scripts in flight, then closes both connections. */
   close(): Promise<void>;
 }
@@ -60,14 +60,15 @@ export function createFleetParts(config: Config['fleet'], dependencies: FleetDep
     } else if (event.kind === 'fleet-lost') for (const listener of listeners) listener.onDisconnected();
   };
   const client = createRedisScriptClient({ ...dependencies, observe, open, timeoutMs });
+  const replicaId = randomUUID();
   return {
     client,
     tokenStore: createRedisTokenStore(client, keyPrefix),
-    replicaId: randomUUID(),
-    createQuotaStore(quota) {
+    joinQuota(quota, settings) {
       const key = createQuotaKeyReader(keyPrefix, quota);
       const addConnectionListener = (listener: ConnectionListener) => void listeners.push(listener);
-      return createRedisQuotaStore({ client, subscriber, key, addConnectionListener });
+      const store = createRedisQuotaStore({ client, subscriber, key, addConnectionListener });
+      return new FleetMember({ store, id: replicaId, settings, clock: dependencies.clock });
     },
     async close() {
       subscriber.close();

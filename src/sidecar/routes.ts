@@ -13,7 +13,8 @@ import { createUpgradeHandler } from '../listener/websocket/websocket.ts';
 import { createRetryBudget } from '../retry/budget.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { createThrottle } from '../throttle/queue/queueing-throttle.ts';
-import type { LearnedState, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
+import type { FleetMembership } from '../throttle/fleet-membership.ts';
+import type { LearnedState, RateSettings, Throttle, ThrottleTerms } from '../throttle/throttle.ts';
 import { createTlsContextProvider, type TlsContextProvider } from '../platform/tls.ts';
 import type { TokenSource } from '../token/token.ts';
 import { createUpstream, type Upstream } from '../upstream/client.ts';
@@ -119,7 +120,7 @@ function createThrottles(options: RoutesOptions): Map<string, Throttle> {
   const { config, restored, clock, random, observe } = options;
   const throttles = new Map<string, Throttle>();
   for (const [group, { route, ...terms }] of readThrottleTerms(config)) {
-    const fleet = createSharedQuota(group, route, options);
+    const fleet = joinFleet(group, route, terms.throttle, options);
     const own = { route: group, restored: restored.get(group), fleet };
     throttles.set(group, createThrottle({ ...terms, ...own, clock, random, observe }));
   }
@@ -137,14 +138,17 @@ function readThrottleTerms(config: Config): Map<string, ThrottleTerms & { readon
   );
 }
 
-function createSharedQuota(group: string, { upstream, credential }: RouteConfig, { sharing, config }: RoutesOptions) {
+/** The fleet in which a throttle shares its quota; undefined where this process is alone. */
+function joinFleet(
+  group: string,
+  { upstream, credential }: RouteConfig,
+  settings: RateSettings,
+  { sharing, config }: RoutesOptions,
+): FleetMembership | undefined {
   const owner = config.credentials.find(({ name }) => name === credential);
-  if (sharing === undefined || owner === undefined) return undefined;
+  if (owner === undefined) return undefined;
   const { clientId } = owner.auth;
-  return {
-    id: sharing.replicaId,
-    board: sharing.createQuotaStore({ upstreamOrigin: upstream.baseUrl.origin, group, clientId }),
-  };
+  return sharing?.joinQuota({ upstreamOrigin: upstream.baseUrl.origin, group, clientId }, settings);
 }
 
 /** A pool with the trust that its connections are opened with. */

@@ -1,7 +1,7 @@
 /** What a throttle is made from. */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { EventObserver } from '../telemetry/events.ts';
-import type { QuotaStore } from './fleet/quota-store.ts';
+import type { FleetMembership } from './fleet-membership.ts';
 import type { LearningParameters } from './adaptive/learning-parameters.ts';
 import type { LearnedState, ThrottleTerms } from './throttle.ts';
 
@@ -10,8 +10,8 @@ export interface ThrottleOptions extends ThrottleTerms {
   readonly route: string;
   /** What an earlier process had learned. */
   readonly restored?: LearnedState | undefined;
-  /** Where replicas share one quota, and this one's name there; absent: this process is alone. */
-  readonly fleet?: { readonly board: QuotaStore; readonly id: string } | undefined;
+  /** The fleet whose quota it shares; absent: this process is alone. */
+  readonly fleet?: FleetMembership | undefined;
   /** For experiments: other numbers for what `auto` learns by. */
   readonly learning?: LearningParameters | undefined;
   readonly clock: Clock;

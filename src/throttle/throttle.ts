@@ -165,19 +165,23 @@ export interface RecentSignal {
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** What is configured of a throttle, and may change. `throttle` and `queue` are those of the configuration. */
+/** How fast, how many at once and how long a pause: `throttle` of the configuration. */
+export interface RateSettings {
+  /** Permits per second, or `auto`: learn it. */
+  readonly rate: number | 'auto';
+  /** Permits; unused with `auto`. */
+  readonly burst: number;
+  /** Permits per second that `auto` never exceeds; absent: none. */
+  readonly maxRate?: number | undefined;
+  readonly maxInFlight: number;
+  readonly maxStreams: number;
+  /** A longer pause is probed once in each such interval. */
+  readonly maxPauseMs: number;
+}
+
+/** What is configured of a throttle and may change while it runs. */
 export interface ThrottleTerms {
-  readonly throttle: {
-    /** Permits per second, or `auto`: learn it. */
-    readonly rate: number | 'auto';
-    /** Permits; unused with `auto`. */
-    readonly burst: number;
-    /** Permits per second that `auto` never exceeds. */
-    readonly maxRate?: number | undefined;
-    readonly maxInFlight: number;
-    readonly maxStreams: number;
-    readonly maxPauseMs: number;
-  };
+  readonly throttle: RateSettings;
   readonly queue: { readonly max: number; readonly timeoutMs: number };
 }
 

@@ -6,64 +6,8 @@
 import type { Subscriber } from '../redis/subscriber.ts';
 import type { RedisScriptClient } from '../redis/script-client.ts';
 import { EXCHANGE_SCRIPT } from './quota-script.ts';
+import type { QuotaListener, QuotaReply, QuotaRequest, QuotaStore, QuotaUpdate } from './quota-store.ts';
 import type { ScriptReply } from '../redis/script.ts';
-
-/** What an exchange is asked with, and what it answers, as the throttle has them. Instants are the server's, milliseconds. */
-interface QuotaRequest {
-  readonly id: string;
-  readonly want: number;
-  readonly activity: 'active' | 'idle' | 'leaving';
-  readonly fixed: { readonly rate: number; readonly burst: number } | undefined;
-  readonly knownReplicas: number;
-  readonly calls: string;
-  readonly refusal: { readonly at: number; readonly statedWaitMs: number | undefined } | undefined;
-  readonly published:
-    | {
-        readonly rate: number;
-        readonly burst: number;
-        readonly openAt: number;
-        readonly epoch: number;
-        readonly model: string;
-      }
-    | undefined;
-  readonly version: number;
-}
-
-interface QuotaUpdate {
-  readonly epoch: number;
-  readonly isFleetPaused: boolean;
-  readonly pausedUntil: number;
-  readonly rate: number | undefined;
-  readonly burst: number;
-}
-
-interface QuotaReply extends QuotaUpdate {
-  readonly storeNow: number;
-  readonly isLeader: boolean;
-  readonly replicaCount: number;
-  readonly rank: number;
-  readonly oldestReportAt: number;
-  readonly retryInMs: number;
-  readonly permitTimes: readonly number[];
-  readonly peerReports: string;
-  readonly version: number;
-  readonly model: string;
-}
-
-interface QuotaListener {
-  /** The fleet can be asked again. */
-  onConnected(): void;
-  /** The connection has ended. */
-  onDisconnected(): void;
-  onUpdate(news: QuotaUpdate): void;
-}
-
-export interface RedisQuotaStore {
-  /** Never rejects. Undefined: the fleet cannot be asked now. */
-  exchange(request: QuotaRequest): Promise<QuotaReply | undefined>;
-  /** From now on news are told. */
-  listen(hearer: QuotaListener): void;
-}
 
 export interface RedisQuotaStoreOptions {
   readonly client: Pick<RedisScriptClient, 'run'>;
@@ -79,7 +23,7 @@ export function createRedisQuotaStore({
   subscriber,
   key,
   addConnectionListener,
-}: RedisQuotaStoreOptions): RedisQuotaStore {
+}: RedisQuotaStoreOptions): QuotaStore {
   return {
     async exchange(request) {
       const name = await key();

@@ -4,19 +4,10 @@
 import type { Random } from '../../platform/clock.ts';
 import type { PermitGrant } from './permit-grant.ts';
 import type { LearningParameters } from '../adaptive/learning-parameters.ts';
-import type { PermitReport, LearnedLimit } from '../throttle.ts';
+import type { LearnedLimit, PermitReport, RateSettings } from '../throttle.ts';
 
-/** What is configured, and may change. */
-export interface GovernorTerms {
-  /** Permits per second, or `auto`. */
-  readonly rate: number | 'auto';
-  /** Permits; unused with `auto`. */
-  readonly burst: number;
-  /** Permits per second that `auto` never exceeds; absent: none. */
-  readonly maxRate?: number | undefined;
-  readonly maxInFlight: number;
-  readonly maxPauseMs: number;
-}
+/** The settings that a governor applies. */
+export type GovernorTerms = Omit<RateSettings, 'maxStreams'>;
 
 /** What a governor is made from. */
 export interface GovernorOptions extends GovernorTerms {
@@ -59,7 +50,7 @@ export interface Governor {
   /** True when the pause is so long that nobody new should wait for it; `probeIsTaken`: somebody waits who can probe it. */
   rejectsNew(now: number, probeIsTaken: boolean): boolean;
   /** True from a pause on until its probe is accepted. */
-  readonly isClosed: boolean;
+  readonly isPaused: boolean;
   /** Others who share the limit were refused: pauses as for a refusal here, and learns nothing. */
   joinPause(now: number, statedWaitMs: number | undefined): void;
   /** Notes that a permit is granted. */

@@ -101,7 +101,7 @@ class PausingGovernor implements Governor {
     return this.#pause.rejectsNew(now, probeIsTaken);
   }
 
-  get isClosed(): boolean {
+  get isPaused(): boolean {
     return this.#pause.openAt !== -Infinity;
   }
 

@@ -3,6 +3,7 @@
  * golang.org/x/time/rate). It keeps one instant instead of a level (GCRA), so that the instant it names and the instant at
  * which it grants are the same number. It waits for nobody: the queue and its timers are admission's.
  */
+import type { PermitSource } from './permit-source.ts';
 
 const JITTER_MS = 5;
 
@@ -10,7 +11,9 @@ const JITTER_MS = 5;
  * Permits granted in any interval ≤ burst + rate · interval, given-back ones not counted. A permit taken late does not bring
  * the following ones forward beyond the burst. A clock that jumps back costs nothing but the jump.
  */
-export class PermitBucket {
+export class PermitBucket implements PermitSource {
+  readonly isScarce = true;
+  #rate: number;
   #intervalMs: number;
   #burst: number;
   /** When the bucket would be full again if nobody took a permit. */
@@ -26,8 +29,13 @@ export class PermitBucket {
    */
   constructor(rate: number, burst: number) {
     if (!(burst >= 1)) throw new RangeError('burst must be at least 1');
+    this.#rate = rate;
     this.#intervalMs = intervalOf(rate);
     this.#burst = burst;
+  }
+
+  get rate(): number {
+    return this.#rate;
   }
 
   /** Takes a permit if one is there at `now`. */
@@ -38,10 +46,9 @@ export class PermitBucket {
     return true;
   }
 
-  /** The instant, not before `now`, at which a permit is there. */
-  nextAt(now: number): number {
+  nextAt(now: number, from = now): number {
     this.#adjustToClock(now);
-    return this.nthAt(now, 0);
+    return this.nthAt(from, 0);
   }
 
   /** The instant, not before `from` (which may lie ahead), at which the permit behind `ahead` others is there. */
@@ -52,6 +59,10 @@ export class PermitBucket {
   /** Whole permits that are there at `now`. */
   available(now: number): number {
     return this.#intervalMs === 0 ? Infinity : Math.floor(this.#permitsAt(now));
+  }
+
+  minWaitMs(): undefined {
+    return undefined;
   }
 
   /**
@@ -72,8 +83,10 @@ export class PermitBucket {
 
   /** From `now` on permits come at `rate` and up to `burst` are saved up. After an unlimited stretch the bucket is empty. */
   setRate(now: number, rate: number, burst: number): void {
+    if (rate === this.#rate && burst === this.#burst) return;
     this.#adjustToClock(now);
     const level = this.#intervalMs === 0 ? 0 : Math.min(burst, this.#permitsAt(now));
+    this.#rate = rate;
     this.#intervalMs = intervalOf(rate);
     this.#burst = burst;
     this.#fullAt = now + (burst - level) * this.#intervalMs;

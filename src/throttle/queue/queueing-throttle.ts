@@ -2,12 +2,12 @@
  * Admission: who gets in, whose body is read, who gets the next permit, and who is refused. The waiting room keeps the order and
  * the gate says when; here they are joined with the clock, the promises and the events. An uncontended request sets no timer.
  */
+import type { Clock } from '../../platform/clock.ts';
 import type { SidecarError } from '../../platform/errors.ts';
 import { OneShotTimer } from '../pacing/one-shot-timer.ts';
 import { readThrottleState } from '../throttle-state.ts';
 import { admissionCheck } from './admission-check.ts';
-import { createFleetHost, createFleetMember } from '../fleet/fleet-host.ts';
-import type { FleetMember } from '../fleet/fleet-member.ts';
+import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
 import { PermitGate } from '../pacing/permit-gate.ts';
 import type { LimitDecision } from '../pacing/governor-contract.ts';
 import type { PermitGrant } from '../pacing/permit-grant.ts';
@@ -41,7 +41,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   readonly #permitTimer: OneShotTimer;
   readonly #expiryTimer: OneShotTimer;
   readonly #stalledBodies: StalledBodyDetector;
-  readonly #fleet: FleetMember | undefined;
+  readonly #fleet: FleetMembership | undefined;
   #arrivalCount = 0;
   isShutDown = false;
 
@@ -49,7 +49,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     const { clock, random, throttle } = options;
     this.#options = options;
     this.#terms = options;
-    this.#fleet = createFleetMember(options);
+    this.#fleet = options.fleet;
     this.gate = new PermitGate({ ...throttle, random, learning: options.learning, fleet: this.#fleet });
     this.#queue = new RequestQueue(throttle.maxInFlight);
     const ring = (): void => this.pump();
@@ -59,7 +59,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.#stalledBodies = new StalledBodyDetector(this.#queue, setTimer, ring);
     const { restored } = options;
     if (restored) this.gate.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
-    this.#fleet?.start(createFleetHost({ gate: this.gate, queue: this.#queue, now: () => clock.now(), pump: ring }));
+    this.#fleet?.start(createFleetHost(this.gate, this.#queue, clock, ring));
   }
 
   now(): number {
@@ -106,7 +106,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   state(): ThrottleState {
     const { route, clock } = this.#options;
     const now = this.now();
-    const fleet = this.#fleet?.lease.describe(now);
+    const fleet = this.#fleet?.state(now);
     const parts = { gate: this.gate, room: this.#queue, terms: this.#terms, fleet };
     const described = readThrottleState(parts, now, (at) => clock.wallNow() - (now - at));
     return { route, recentSignals: this.#signals.newestFirst, ...described };
@@ -266,4 +266,22 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.#queue.move(ticket, 'left');
     return this.#endWait(ticket, now);
   }
+}
+
+function createFleetHost(gate: PermitGate, queue: RequestQueue, clock: Clock, pump: () => void): FleetHost {
+  return {
+    get isPaused() {
+      return gate.isPaused;
+    },
+    get isIdle() {
+      return queue.nextReady === undefined && gate.inFlight === 0;
+    },
+    pump() {
+      gate.applyRate(clock.now());
+      pump();
+    },
+    pause(statedWaitMs) {
+      gate.joinPause(clock.now(), statedWaitMs);
+    },
+  };
 }

@@ -6,9 +6,15 @@ import { createClient } from '@redis/client';
 import type { Cancel, Clock } from '../../../src/platform/clock.ts';
 import { parseReply } from '../../../src/fleet/shared-quota/redis-quota-store.ts';
 import { buildExchangeScript } from '../../../src/fleet/shared-quota/quota-script.ts';
+import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import { ExpiryHeap, type ExpiryEntry } from '../../../src/throttle/queue/expiry-heap.ts';
-import type { QuotaStore, QuotaListener, QuotaUpdate, QuotaRequest } from '../../../src/throttle/fleet/quota-store.ts';
+import type {
+  QuotaStore,
+  QuotaListener,
+  QuotaUpdate,
+  QuotaRequest,
+} from '../../../src/fleet/shared-quota/quota-store.ts';
 import { readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import type { Permit, Throttle } from '../../../src/throttle/throttle.ts';
 import { seeded, type Limiter } from '../../throttle/simulation.ts';
@@ -229,18 +235,20 @@ export class FleetSimulation {
     this.#options = options;
     const random = seeded(seed);
     this.#stores = Array.from({ length: replicas }, () => redis.createStore(key));
-    this.throttles = this.#stores.map((board, index) =>
-      createThrottle({
+    const settings = { rate, burst, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 };
+    this.throttles = this.#stores.map((store, index) => {
+      const id = `replica-${String(index).padStart(2, '0')}`;
+      return createThrottle({
         route: 'default',
-        throttle: { rate, burst, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 },
+        throttle: settings,
         // Whatever is offered beyond the quota waits.
         queue: { max: 100_000, timeoutMs: 1_000_000 },
         clock,
         random,
         observe: () => undefined,
-        fleet: options.isAlone === true ? undefined : { board, id: `replica-${String(index).padStart(2, '0')}` },
-      }),
-    );
+        fleet: options.isAlone === true ? undefined : new FleetMember({ store, id, settings, clock }),
+      });
+    });
     for (let index = 0; index < replicas; index++) this.#offer(index, random);
   }
 

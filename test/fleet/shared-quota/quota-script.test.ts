@@ -1,7 +1,7 @@
 /** The script of the quota board, in a real Redis whose clock is handed in. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import fc from 'fast-check';
-import type { QuotaRequest } from '../../../src/throttle/fleet/quota-store.ts';
+import type { QuotaRequest } from '../../../src/fleet/shared-quota/quota-store.ts';
 import { startRedis } from '../../support/redis.ts';
 import { SimulationClock, SimulatedRedis } from './fleet-simulation.ts';
 
@@ -152,7 +152,11 @@ describe('the lead', () => {
     await ask(10, { id: 'b', calls: '10 1 5 0;' });
     await ask(20, { id: 'c', calls: '20 1 5 0;' });
     const published = { rate: 40, burst: 2, epoch: -1, openAt: 0, model: '{"a":1}' };
-    expect(await ask(30, { id: 'a', published })).toMatchObject({ peerReports: '10 1 5 0;20 1 5 0;', rate: 40, version: 1 });
+    expect(await ask(30, { id: 'a', published })).toMatchObject({
+      peerReports: '10 1 5 0;20 1 5 0;',
+      rate: 40,
+      version: 1,
+    });
     expect((await ask(40, { id: 'a', version: 1 })).peerReports).toBe('');
     expect(await ask(50, { id: 'b' })).toMatchObject({ model: '{"a":1}', version: 1 });
     expect(await ask(60, { id: 'b', version: 1 })).toMatchObject({ model: '' });

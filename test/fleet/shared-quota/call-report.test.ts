@@ -6,7 +6,7 @@ import {
   decodeCalls,
   encodeCalls,
   type ReportedCalls,
-} from '../../../src/throttle/fleet/call-report.ts';
+} from '../../../src/fleet/shared-quota/call-report.ts';
 
 const call = (at: number, traits: Partial<ReportedCalls> = {}): ReportedCalls => ({
   at,

@@ -3,8 +3,8 @@
  * One question at a time, and as few as will do. A board that does not answer twice running is gone, until it answers. What
  * the answers mean is fleet-share's, what a leader does fleet-leader's.
  */
-import { OneShotTimer } from '../pacing/one-shot-timer.ts';
-import type { QuotaUpdate, QuotaReply, QuotaRequest } from './quota-store.ts';
+import { OneShotTimer } from '../../throttle/pacing/one-shot-timer.ts';
+import type { QuotaReply, QuotaRequest, QuotaStore, QuotaUpdate } from './quota-store.ts';
 import { ClockOffset } from './clock-offset.ts';
 import type { LeaderInputs } from './fleet-leader.ts';
 import { LeaderElection } from './leader-election.ts';
@@ -13,8 +13,12 @@ import { ReportBuffer } from './report-buffer.ts';
 import { encodeCalls } from './call-report.ts';
 import { nextExchangeAt } from './exchange-timing.ts';
 import { QuotaLease } from './quota-lease.ts';
-import type { FleetHost, FleetMemberOptions, FleetThrottleSettings } from './fleet-contract.ts';
-import type { RatePolicy } from '../pacing/rate-policy.ts';
+import { FleetPermitSource } from './fleet-permit-source.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { FleetHost, FleetMembership } from '../../throttle/fleet-membership.ts';
+import type { PermitSource } from '../../throttle/pacing/permit-source.ts';
+import type { RatePolicy } from '../../throttle/pacing/rate-policy.ts';
+import type { FleetQuotaState, RateSettings } from '../../throttle/throttle.ts';
 
 /** Permits asked for at once. */
 const MAX_WANTED_PERMITS = 16;
@@ -23,14 +27,23 @@ const LOW_PERMITS = 1;
 /** A stated wait that others were given is worth a pause of this replica's own. */
 const LONG_PAUSE_MS = 1_000;
 
-export class FleetMember {
-  readonly lease: QuotaLease;
+/** What a member is made from. */
+export interface FleetMemberOptions {
+  readonly store: QuotaStore;
+  /** Distinguishes the replicas. */
+  readonly id: string;
+  readonly settings: RateSettings;
+  readonly clock: Clock;
+}
+
+export class FleetMember implements FleetMembership {
+  readonly #lease: QuotaLease;
   readonly #options: FleetMemberOptions;
   readonly #clockOffset = new ClockOffset();
   readonly #reports = new ReportBuffer(this.#clockOffset);
   readonly #election: LeaderElection;
   readonly #timer: OneShotTimer;
-  #settings: FleetThrottleSettings;
+  #settings: RateSettings;
   #host: FleetHost | undefined;
   #ownPolicy: RatePolicy | undefined;
   #lastReply: QuotaReply | undefined;
@@ -46,8 +59,8 @@ export class FleetMember {
   constructor(options: FleetMemberOptions) {
     this.#options = options;
     this.#settings = options.settings;
-    this.lease = new QuotaLease(this.#clockOffset);
-    this.#election = new LeaderElection(this.#clockOffset, options.learning, options.settings);
+    this.#lease = new QuotaLease(this.#clockOffset);
+    this.#election = new LeaderElection(this.#clockOffset, options.settings);
     const { clock } = options;
     this.#timer = new OneShotTimer(
       (at, run) => clock.after(at - clock.now(), run),
@@ -55,48 +68,47 @@ export class FleetMember {
     );
   }
 
-  /** The pace of a replica, around the one it would have alone. */
-  createRatePolicy(own: RatePolicy): RatePolicy {
-    this.#ownPolicy = own;
-    const { lease } = this;
-    const { calls: report } = this.#reports;
-    return new FleetRatePolicy({
-      lease,
-      calls: report,
-      election: this.#election,
-      ownPolicy: own,
-      settings: () => this.#settings,
-    });
+  wrapPermits(own: PermitSource): PermitSource {
+    return new FleetPermitSource(this.#lease, own, () => this.#host?.isPaused === true);
   }
 
-  /** Begins to hear, and to ask once the board is there: before that no timer is set. */
+  wrapRatePolicy(own: RatePolicy): RatePolicy {
+    this.#ownPolicy = own;
+    const { calls } = this.#reports;
+    const settings = () => this.#settings;
+    return new FleetRatePolicy({ lease: this.#lease, calls, election: this.#election, ownPolicy: own, settings });
+  }
+
+  state(now: number): FleetQuotaState {
+    return this.#lease.describe(now);
+  }
+
   start(host: FleetHost): void {
     this.#host = host;
-    this.#options.board.listen({
+    this.#options.store.listen({
       onConnected: () => this.#onConnected(),
       onDisconnected: () => this.#onDisconnected(),
       onUpdate: (news) => this.#applyUpdate(news),
     });
   }
 
-  /** From now on these hold. */
-  reconfigure(terms: FleetThrottleSettings): void {
-    this.#settings = terms;
-    this.#election.reconfigure(terms);
+  reconfigure(settings: RateSettings): void {
+    this.#settings = settings;
+    this.#election.reconfigure(settings);
     this.#isUrgent = true;
   }
 
   /** So many wait for a permit now. */
   setWaiting(count: number): void {
     // Nobody wanted anything before, either. Whether a pause can be ended depends on who waits.
-    const isSame = count === 0 && this.#waiting === 0 && !this.lease.isFleetPaused && !this.#isUrgent;
+    const isSame = count === 0 && this.#waiting === 0 && !this.#lease.isFleetPaused && !this.#isUrgent;
     this.#waiting = count;
     if (!isSame) this.#scheduleExchange();
   }
 
   /** This replica was refused. */
   reportRefusal(statedWaitMs: number | undefined): void {
-    if (this.lease.state !== 'joined' || !this.#clockOffset.isKnown) return;
+    if (this.#lease.state !== 'joined' || !this.#clockOffset.isKnown) return;
     this.#reports.recordRefusal(this.#options.clock.now(), statedWaitMs);
     this.#isUrgent = true;
     this.#scheduleExchange();
@@ -107,7 +119,7 @@ export class FleetMember {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
     this.#timer.set(Infinity);
-    void this.#options.board.exchange({
+    void this.#options.store.exchange({
       ...this.#createRequest(this.#options.clock.now()),
       want: 0,
       activity: 'leaving',
@@ -123,7 +135,7 @@ export class FleetMember {
   }
 
   #nextExchangeAt(now: number): number {
-    const { lease } = this;
+    const lease = this.#lease;
     const left = lease.permitsLeft(now);
     const isShort = lease.isLimited && this.#waiting > left && left <= LOW_PERMITS;
     return nextExchangeAt({
@@ -139,24 +151,24 @@ export class FleetMember {
   }
 
   async #exchange(now: number): Promise<void> {
-    const { board, clock } = this.#options;
+    const { store, clock } = this.#options;
     this.#isExchanging = true;
     this.#isUrgent = false;
     this.#lastExchangeAt = now;
     this.#timer.set(Infinity);
     const request = this.#createRequest(now);
-    const reply = await board.exchange(request);
+    const reply = await store.exchange(request);
     this.#isExchanging = false;
     if (this.#hasLeft) return;
     if (reply === undefined) this.#recordMissedReply(request);
     else this.#applyReply(clock.now(), now, reply);
-    this.#host?.refresh();
+    this.#host?.pump();
     this.#scheduleExchange();
   }
 
   #createRequest(now: number): QuotaRequest {
     const { rate, burst } = this.#settings;
-    const { lease } = this;
+    const lease = this.#lease;
     const hasCalls = this.#reports.isActive(now) || this.#waiting > 0;
     return {
       id: this.#options.id,
@@ -172,7 +184,7 @@ export class FleetMember {
   }
 
   #permitsWanted(now: number): number {
-    const { lease } = this;
+    const lease = this.#lease;
     const left = lease.permitsLeft(now);
     if (!lease.isLimited || lease.isFleetPaused || now < this.#permitsWantedAt || left > LOW_PERMITS) return 0;
     return lease.repayExtra(Math.max(0, Math.min(MAX_WANTED_PERMITS, this.#waiting - left)));
@@ -187,11 +199,11 @@ export class FleetMember {
   }
 
   #leaderInputs(): LeaderInputs {
-    const { epoch, isFleetPaused, pausedUntil } = this.lease;
+    const { epoch, isFleetPaused, pausedUntil } = this.#lease;
     const { rate, burst = 1 } = this.#lastReply ?? {};
     const told = rate === undefined ? undefined : { rate, burst };
-    const { isClosed = false, isIdle = true } = this.#host ?? {};
-    return { epoch, isFleetPaused, pausedUntil, limitInForce: told, isClosed, isIdle };
+    const { isPaused = false, isIdle = true } = this.#host ?? {};
+    return { epoch, isFleetPaused, pausedUntil, limitInForce: told, isPaused, isIdle };
   }
 
   #applyReply(now: number, askedAt: number, reply: QuotaReply): void {
@@ -199,30 +211,30 @@ export class FleetMember {
     this.#clockOffset.addSample(askedAt, now, reply.storeNow);
     this.#lastReply = reply;
     this.#permitsWantedAt = now + reply.retryInMs;
-    if (this.lease.applyReply(now, reply)) this.#startPause(now);
+    if (this.#lease.applyReply(now, reply)) this.#startPause(now);
     const extraRate = this.#election.applyReply(now, reply, () => this.#ownPolicy?.snapshot(now));
-    this.lease.setExtraRate(now, extraRate);
+    this.#lease.setExtraRate(now, extraRate);
     if (this.#election.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
   }
 
   #applyUpdate(news: QuotaUpdate): void {
     const now = this.#options.clock.now();
     if (this.#hasLeft || this.#missedReplies > 1) return;
-    if (this.lease.state !== 'joined') this.#isUrgent = true;
-    else if (this.lease.applyUpdate(now, news)) this.#startPause(now);
+    if (this.#lease.state !== 'joined') this.#isUrgent = true;
+    else if (this.#lease.applyUpdate(now, news)) this.#startPause(now);
     this.#permitsWantedAt = -Infinity;
-    this.#host?.refresh();
+    this.#host?.pump();
     this.#scheduleExchange();
   }
 
   #startPause(now: number): void {
-    const { lease } = this;
+    const lease = this.#lease;
     this.#election.onPaused(now);
     // So that the leader knows what was accepted before.
     if (!lease.isLeader && this.#reports.calls.size > 0) this.#isUrgent = true;
     const leftMs = lease.pausedUntil - now;
     const isConcerned = lease.isLeader || leftMs > LONG_PAUSE_MS;
-    if (isConcerned && this.#host?.isClosed === false) this.#host.joinPause(leftMs > 0 ? leftMs : undefined);
+    if (isConcerned && this.#host?.isPaused === false) this.#host.pause(leftMs > 0 ? leftMs : undefined);
   }
 
   #recordMissedReply({ refusal }: QuotaRequest): void {
@@ -234,7 +246,7 @@ export class FleetMember {
   #onDisconnected(): void {
     this.#missedReplies = 2;
     this.#goApart();
-    this.#host?.refresh();
+    this.#host?.pump();
     this.#scheduleExchange();
   }
 
@@ -242,7 +254,7 @@ export class FleetMember {
     const now = this.#options.clock.now();
     this.#election.onDisconnected();
     this.#reports.onDisconnected();
-    this.lease.onDisconnected(now);
+    this.#lease.onDisconnected(now);
   }
 
   #onConnected(): void {

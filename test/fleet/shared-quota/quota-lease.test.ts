@@ -1,8 +1,8 @@
 /** One replica's share of the quota: with the board, and without. */
 import { describe, expect, test } from 'vitest';
-import type { QuotaReply } from '../../../src/throttle/fleet/quota-store.ts';
-import { ClockOffset } from '../../../src/throttle/fleet/clock-offset.ts';
-import { QuotaLease } from '../../../src/throttle/fleet/quota-lease.ts';
+import type { QuotaReply } from '../../../src/fleet/shared-quota/quota-store.ts';
+import { ClockOffset } from '../../../src/fleet/shared-quota/clock-offset.ts';
+import { QuotaLease } from '../../../src/fleet/shared-quota/quota-lease.ts';
 
 const AHEAD = 1_000_000;
 

@@ -6,10 +6,9 @@
 import type { LeaderElection } from './leader-election.ts';
 import type { CallCollector } from './call-report.ts';
 import type { QuotaLease } from './quota-lease.ts';
-import type { FleetThrottleSettings } from './fleet-contract.ts';
-import type { PermitGrant } from '../pacing/permit-grant.ts';
-import type { RatePolicy } from '../pacing/rate-policy.ts';
-import type { LearnedLimit } from '../throttle.ts';
+import type { PermitGrant } from '../../throttle/pacing/permit-grant.ts';
+import type { RatePolicy } from '../../throttle/pacing/rate-policy.ts';
+import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
 const INITIAL_IN_FLIGHT = 4;
 
@@ -21,7 +20,7 @@ export interface FleetRatePolicyOptions {
   /** The pace without a fleet. */
   readonly ownPolicy: RatePolicy;
   /** As they are now: they may change under a pace that stays. */
-  readonly settings: () => FleetThrottleSettings;
+  readonly settings: () => RateSettings;
 }
 
 export class FleetRatePolicy implements RatePolicy {

@@ -8,8 +8,8 @@
 import type { QuotaUpdate, QuotaReply } from './quota-store.ts';
 import type { ClockOffset } from './clock-offset.ts';
 import { ScheduledPermits } from './scheduled-permits.ts';
-import { PermitBucket } from '../pacing/permit-bucket.ts';
-import type { FleetQuotaState } from '../throttle.ts';
+import { PermitBucket } from '../../throttle/pacing/permit-bucket.ts';
+import type { FleetQuotaState } from '../../throttle/throttle.ts';
 
 /** A slot further ahead than this is one that others were waited for. */
 const SCARCE_MS = 20;

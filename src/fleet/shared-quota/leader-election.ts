@@ -7,9 +7,8 @@ import { FleetLeader, parseModel, type LeaderInputs } from './fleet-leader.ts';
 import type { PublishedLimit } from './quota-store.ts';
 import type { ClockOffset } from './clock-offset.ts';
 import { decodeCalls, type ReportedCalls } from './call-report.ts';
-import type { FleetThrottleSettings } from './fleet-contract.ts';
-import type { LearningParameters } from '../adaptive/learning-parameters.ts';
-import type { LearnedLimit } from '../throttle.ts';
+import { DEFAULT_LEARNING } from '../../throttle/adaptive/learning-parameters.ts';
+import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
 /** All are pushed a pause and report at once; so long the leader waits for that. */
 const REPORT_WAIT_MS = 60;
@@ -18,8 +17,7 @@ const FORMER_LEADER_PRIORITY_MS = 3_000;
 
 export class LeaderElection {
   readonly #clockOffset: ClockOffset;
-  readonly #learning: LearningParameters;
-  #settings: FleetThrottleSettings;
+  #settings: RateSettings;
   #leader: FleetLeader | undefined;
   /** What it knew when it lost the board. */
   #formerLeader: FleetLeader | undefined;
@@ -27,10 +25,9 @@ export class LeaderElection {
   #reconnectedAt = -Infinity;
   #reportsCompleteAt = Infinity;
 
-  constructor(clock: ClockOffset, learning: LearningParameters, terms: FleetThrottleSettings) {
+  constructor(clock: ClockOffset, settings: RateSettings) {
     this.#clockOffset = clock;
-    this.#learning = learning;
-    this.#settings = terms;
+    this.#settings = settings;
   }
 
   /** This replica leads. */
@@ -43,7 +40,7 @@ export class LeaderElection {
     return this.#reportsCompleteAt;
   }
 
-  reconfigure(terms: FleetThrottleSettings): void {
+  reconfigure(terms: RateSettings): void {
     const isSame = hasSameLimit(terms, this.#settings);
     this.#settings = terms;
     if (isSame) return;
@@ -123,12 +120,12 @@ export class LeaderElection {
     const { rate, burst } = this.#settings;
     const fixed = rate === 'auto' ? undefined : { rate, burst };
     const snapshot = parseModel(this.#model).snapshot ?? (isFiniteRate(told) ? createRateSnapshot(told) : known());
-    return new FleetLeader(fixed, { ...this.#settings, learning: this.#learning }, now, snapshot);
+    return new FleetLeader(fixed, { ...this.#settings, learning: DEFAULT_LEARNING }, now, snapshot);
   }
 }
 
 /** A burst is unused where the rate is learned, and how many are in flight is each replica's own. */
-function hasSameLimit(one: FleetThrottleSettings, other: FleetThrottleSettings): boolean {
+function hasSameLimit(one: RateSettings, other: RateSettings): boolean {
   if (one.rate !== other.rate) return false;
   return one.rate === 'auto' ? one.maxRate === other.maxRate : one.burst === other.burst;
 }

@@ -6,8 +6,8 @@
 import type { PublishedLimit } from './quota-store.ts';
 import { FleetLimitLearner, type FleetLimit } from './fleet-limit-learner.ts';
 import type { ReportedCalls } from './call-report.ts';
-import type { LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
-import type { LearnedLimit } from '../throttle.ts';
+import type { LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';
+import type { LearnedLimit } from '../../throttle/throttle.ts';
 
 /** Smaller changes of a rate are not worth telling all. */
 const MIN_RATE_CHANGE = 0.005;
@@ -24,7 +24,7 @@ export interface LeaderInputs {
   /** What the board says holds; undefined when it says nothing. */
   readonly limitInForce: FleetLimit | undefined;
   /** Its own pause is not over. */
-  readonly isClosed: boolean;
+  readonly isPaused: boolean;
   /** It has no call that could be a probe. */
   readonly isIdle: boolean;
 }
@@ -118,9 +118,9 @@ export class FleetLeader {
   }
 
   /** Whether the pause can be ended. */
-  canEndPause(now: number, { isFleetPaused, epoch, pausedUntil, isClosed, isIdle }: LeaderInputs): boolean {
+  canEndPause(now: number, { isFleetPaused, epoch, pausedUntil, isPaused, isIdle }: LeaderInputs): boolean {
     if (!isFleetPaused || epoch !== this.#settledEpoch || now < pausedUntil) return false;
-    return !isClosed || isIdle;
+    return !isPaused || isIdle;
   }
 
   #serializeModel(now: number): string {

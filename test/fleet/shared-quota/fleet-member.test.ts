@@ -1,10 +1,16 @@
 /** A throttle in a fleet whose board is played by the test: when it is asked, and what a reload changes. */
 import { describe, expect, it, test } from 'vitest';
+import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
-import type { QuotaStore, QuotaListener, QuotaReply, QuotaRequest } from '../../../src/throttle/fleet/quota-store.ts';
+import type {
+  QuotaStore,
+  QuotaListener,
+  QuotaReply,
+  QuotaRequest,
+} from '../../../src/fleet/shared-quota/quota-store.ts';
 import type { Throttle, ThrottleTerms } from '../../../src/throttle/throttle.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { ACCEPTED, Asking, rateLimited } from '../fixture.ts';
+import { ACCEPTED, Asking, rateLimited } from '../../throttle/fixture.ts';
 
 /** Counts how often somebody looks at it. */
 class WatchedClock extends ManualClock {
@@ -68,14 +74,15 @@ const QUEUE = { max: 1000, timeoutMs: 30_000 };
 async function join(throttle: Partial<ThrottleTerms['throttle']> = {}, reply: Partial<QuotaReply> = {}) {
   const clock = new WatchedClock();
   const board = new PlayedBoard(clock, reply);
+  const settings = { ...TERMS, ...throttle };
   const created = createThrottle({
     route: 'default',
-    throttle: { ...TERMS, ...throttle },
+    throttle: settings,
     queue: QUEUE,
     clock,
     random: () => 0.5,
     observe: () => undefined,
-    fleet: { board, id: 'one' },
+    fleet: new FleetMember({ store: board, id: 'one', settings, clock }),
   });
   board.hearer?.onConnected();
   await clock.advance(10);

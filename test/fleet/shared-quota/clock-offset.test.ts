@@ -1,7 +1,7 @@
 /** How the board's clock is judged. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ClockOffset } from '../../../src/throttle/fleet/clock-offset.ts';
+import { ClockOffset } from '../../../src/fleet/shared-quota/clock-offset.ts';
 
 test('converts there and back, and the quicker answer counts', () => {
   const clock = new ClockOffset();

@@ -3,10 +3,10 @@
  * the order in which they were made, as if one process had made them. Reports come late, so that it lives a little in the past; a
  * refusal brings it up to the present at once. It grants nothing: what it believes is published.
  */
-import type { PermitGrant } from '../pacing/permit-grant.ts';
+import type { PermitGrant } from '../../throttle/pacing/permit-grant.ts';
 import type { ReportedCalls } from './call-report.ts';
-import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../adaptive/learned-rate-policy.ts';
-import type { LearnedLimit } from '../throttle.ts';
+import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';
+import type { LearnedLimit } from '../../throttle/throttle.ts';
 
 /** What the fleet is to go by. */
 export interface FleetLimit {

@@ -1,0 +1,37 @@
+/**
+ * What a throttle asks of the fleet whose quota it shares, and what the fleet may ask of the throttle. A fleet wraps the
+ * throttle's permits and its rate; where it keeps the quota is not known here (fleet/shared-quota implements this).
+ */
+import type { PermitSource } from './pacing/permit-source.ts';
+import type { RatePolicy } from './pacing/rate-policy.ts';
+import type { FleetQuotaState, RateSettings } from './throttle.ts';
+
+/** One throttle's membership in its fleet. */
+export interface FleetMembership {
+  /** Wraps the source of permits that the throttle has without a fleet. Called once. */
+  wrapPermits(own: PermitSource): PermitSource;
+  /** Wraps the rate that the throttle has without a fleet. Called again when the configured rate changes. */
+  wrapRatePolicy(own: RatePolicy): RatePolicy;
+  /** Starts to share. Until then nothing is sent and no timer is set. */
+  start(host: FleetHost): void;
+  /** @param count permits that waiting requests could use now */
+  setWaiting(count: number): void;
+  /** The upstream refused a call of this replica for its rate. */
+  reportRefusal(statedWaitMs: number | undefined): void;
+  reconfigure(settings: RateSettings): void;
+  /** Leaves the fleet; further calls do nothing. */
+  leave(): void;
+  state(now: number): FleetQuotaState;
+}
+
+/** What a fleet may see and do of the throttle. */
+export interface FleetHost {
+  /** A pause is not over, or its probe has no response yet. */
+  readonly isPaused: boolean;
+  /** No call is in flight, and no request waits for a permit. */
+  readonly isIdle: boolean;
+  /** Rate or permits may have changed: grants what can be granted now. */
+  pump(): void;
+  /** Another replica was refused: pauses as for a refusal here. */
+  pause(statedWaitMs: number | undefined): void;
+}
