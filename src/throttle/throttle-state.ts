@@ -6,14 +6,14 @@ import type { RequestQueue } from './queue/request-queue.ts';
 /** What there is to look at. */
 export interface ThrottleParts {
   readonly gate: PermitGate;
-  readonly room: RequestQueue;
+  readonly queue: RequestQueue;
   readonly terms: ThrottleTerms;
   readonly fleet: FleetQuotaState | undefined;
 }
 
 /** @param wallAt turns a monotonic instant into epoch milliseconds */
 export function readThrottleState(
-  { gate, room, terms, fleet }: ThrottleParts,
+  { gate, queue, terms, fleet }: ThrottleParts,
   now: number,
   wallAt: (at: number) => number,
 ): Omit<ThrottleState, 'route' | 'recentSignals'> {
@@ -21,11 +21,11 @@ export function readThrottleState(
     mode: terms.throttle.rate === 'auto' ? 'auto' : 'static',
     rate: gate.rate,
     pausedMs: gate.pausedMs(now),
-    queued: room.size,
+    queued: queue.size,
     queueMax: terms.queue.max,
-    queuedByPriority: room.sizesByPriority(),
-    readingBodies: room.readingCount,
-    stalledBodies: room.stalledCount,
+    queuedByPriority: queue.sizesByPriority(),
+    readingBodies: queue.readingCount,
+    stalledBodies: queue.stalledCount,
     inFlight: gate.inFlight,
     streams: gate.streams,
     inFlightLimit: gate.inFlightLimit,

@@ -44,7 +44,7 @@ export class SteppingClock implements Clock {
     for (;;) {
       // The microtask queue runs dry before an immediate.
       await new Promise((resolve) => setImmediate(resolve));
-      const timer = this.#timers.earliest;
+      const timer = this.#timers.first;
       if (timer === undefined || timer.expiresAt > untilMs) return;
       this.#timers.remove(timer);
       this.#now = timer.expiresAt;

@@ -1,73 +1,69 @@
-/**
- * One permit in the hands of an attempt: turns what the attempt tells, in whatever order and however often, into exactly one
- * result and exactly one freed slot.
- */
+/** One permit as an attempt holds it: calls in any order and number become exactly one result and one freed slot. */
 import type { PermitGate } from './permit-gate.ts';
-import type { LimitDecision } from './governor-contract.ts';
 import type { PermitGrant } from './permit-grant.ts';
+import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import type { PermitReport, Permit } from '../throttle.ts';
 
-/** What a permit needs of its throttle. */
+/** The throttle, as a permit calls it. */
 export interface PermitHost {
   readonly gate: PermitGate;
   now(): number;
-  /** A rate limit was judged; the gate already knows. */
-  recordDecision(result: PermitReport, verdict: LimitDecision): void;
-  /** A permit is spent for good, after a wait of so many milliseconds. */
+  /** A refusal has begun or lengthened a pause; the gate already applies it. */
+  recordPause(signal: RateLimitSignal, pauseMs: number, stated: boolean): void;
+  /** A permit is spent, after a wait of so many milliseconds. */
   recordSpentPermit(waitedMs: number): void;
   /** A request waits for a permit, and every slot is taken. */
   readonly hasSlotWaiters: boolean;
-  /** Slots, pace or pause may have changed: others may have their turn. */
+  /** Slots, rate or pause may have changed: others may have their turn. */
   pump(): void;
 }
 
-/** A permit as typed: late, repeated and contradictory calls do nothing. */
+/** Late, repeated and contradictory calls do nothing. */
 export class ActivePermit implements Permit {
+  readonly grantedAt: number;
   readonly #host: PermitHost;
   readonly #grant: PermitGrant;
+  readonly #waitedMs: number;
   #slot: 'in-flight' | 'stream' | 'freed' = 'in-flight';
   #isReported = false;
   #isSent = false;
-  #isSpentReported = false;
-  readonly #waitedMs: number;
+  #isSpent = false;
 
-  /** @param waitedMs how long it was waited for */
-  constructor(owner: PermitHost, grant: PermitGrant, waitedMs: number) {
-    this.#host = owner;
+  /** @param waitedMs how long the request waited for it */
+  constructor(host: PermitHost, grant: PermitGrant, waitedMs: number) {
+    this.#host = host;
     this.#grant = grant;
     this.#waitedMs = waitedMs;
-  }
-
-  get grantedAt(): number {
-    return this.#grant.at;
+    this.grantedAt = grant.at;
   }
 
   markSent(): void {
     if (this.#isSent || this.#slot === 'freed') return;
     this.#isSent = true;
     this.#host.gate.recordSent(this.#host.now(), this.#grant);
-    this.#reportSpent();
+    if (!this.#isSpent) this.#spend();
   }
 
   report(result: PermitReport): void {
     if (this.#isReported || this.#slot === 'freed') return;
     this.#isReported = true;
-    this.#reportSpent();
-    const verdict = this.#host.gate.report(this.#host.now(), this.#grant, result);
-    this.#host.recordDecision(result, verdict);
+    if (!this.#isSpent) this.#spend();
+    const decision = this.#host.gate.report(this.#host.now(), this.#grant, result);
+    if (decision.kind === 'limited' && result.kind === 'rate-limited')
+      this.#host.recordPause(result.signal, decision.pauseMs, decision.stated);
     this.#host.pump();
   }
 
   release(): void {
     if (this.#slot === 'freed') return;
     if (!this.#isReported) this.#host.gate.endWithoutResult(this.#host.now(), this.#grant);
-    this.#reportSpent();
+    if (!this.#isSpent) this.#spend();
     this.#freeSlot();
   }
 
   cancel(): void {
     if (this.#slot === 'freed') return;
-    // A permit whose attempt was answered has been spent, whatever its holder thinks.
+    // With a response the permit has been spent, so there is nothing to give back.
     if (!this.#isReported) this.#host.gate.giveBack(this.#host.now(), this.#grant);
     this.#freeSlot();
   }
@@ -84,10 +80,10 @@ export class ActivePermit implements Permit {
     return this.#slot !== 'in-flight' || !this.#host.hasSlotWaiters || this.becomeStream();
   }
 
-  /** A permit that is given back unspent is never told of. */
-  #reportSpent(): void {
-    if (!this.#isSpentReported) this.#host.recordSpentPermit(this.#waitedMs);
-    this.#isSpentReported = true;
+  /** Not called for a permit that is given back. */
+  #spend(): void {
+    this.#isSpent = true;
+    this.#host.recordSpentPermit(this.#waitedMs);
   }
 
   #freeSlot(): void {

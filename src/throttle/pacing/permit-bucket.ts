@@ -40,6 +40,7 @@ export class PermitBucket implements PermitSource {
 
   /** Takes a permit if one is there at `now`. */
   tryTake(now: number): boolean {
+    if (this.#intervalMs === 0) return true;
     this.#adjustToClock(now);
     if (this.nthAt(now, 0) > now) return false;
     this.#fullAt = Math.max(this.#fullAt, now) + this.#intervalMs;
@@ -70,6 +71,7 @@ export class PermitBucket implements PermitSource {
    * distance from the use. A few milliseconds are everyday jitter and cost nothing.
    */
   recordUse(now: number, takenAt: number): void {
+    if (this.#intervalMs === 0) return;
     const usedAt = now - takenAt > JITTER_MS ? now : takenAt;
     this.#usedFullAt = Math.max(this.#usedFullAt, usedAt) + this.#intervalMs;
     this.#fullAt = Math.max(this.#fullAt, this.#usedFullAt);

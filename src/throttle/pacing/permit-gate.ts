@@ -1,6 +1,6 @@
 /**
- * The gate: may a permit be granted now, and if not, when. It joins governor, bucket and in-flight slots, and keeps them in step
- * as attempts end. Time is a parameter; who waits, in which order and until when is the waiting room's.
+ * Decides whether a permit may be granted now, and if not, when (pure). It joins governor, permit source and in-flight slots, and
+ * keeps them in step as attempts end. Which request gets a permit is the queue's decision.
  */
 import type { FleetMembership } from '../fleet-membership.ts';
 import { createGovernor } from './governor.ts';
@@ -10,21 +10,21 @@ import { PermitBucket } from './permit-bucket.ts';
 import type { PermitSource } from './permit-source.ts';
 import type { LearnedLimit, PermitReport, RateSettings } from '../throttle.ts';
 
-/** Of a wait computed from a learned rate: what it will be at least. */
+/** Part of a wait computed from a learned rate that is certain. */
 const LEARNED_RATE_SAFETY_FACTOR = 0.8;
 
-/** What a gate is made from. */
 export interface PermitGateOptions extends RateSettings, GovernorOptions {
   /** Wraps the source of permits and the rate. */
   readonly fleet?: Pick<FleetMembership, 'wrapPermits' | 'wrapRatePolicy'> | undefined;
 }
 
-/** Grants permits one by one; takes back what attempts tell, slots and unspent permits. */
+/** Grants permits one by one; takes back results, slots and unspent permits. */
 export class PermitGate {
   readonly #governor: Governor;
   readonly #permits: PermitSource;
   #maxStreams: number;
-  /** The last one who was not granted waits for the upstream's sake, and not for a slot of ours. */
+  #inFlightLimit: number;
+  /** The last request that got no permit waits for the upstream's limit, and not for an in-flight slot of ours. */
   #waitsForRate = false;
   #inFlight = 0;
   #streams = 0;
@@ -35,13 +35,15 @@ export class PermitGate {
     const bucket = new PermitBucket(this.#governor.rate, this.#governor.burst);
     this.#permits = fleet?.wrapPermits(bucket) ?? bucket;
     this.#maxStreams = options.maxStreams;
+    this.#inFlightLimit = this.#governor.inFlightLimit;
   }
 
+  /** Permits per second, of a whole fleet while it is joined. */
   get rate(): number {
     return this.#permits.rate;
   }
 
-  /** A pause is not over, or its probe not answered. */
+  /** A pause is not over, or its probe has no response yet. */
   get isPaused(): boolean {
     return this.#governor.isPaused;
   }
@@ -55,47 +57,57 @@ export class PermitGate {
   }
 
   get inFlightLimit(): number {
-    return this.#governor.inFlightLimit;
+    return this.#inFlightLimit;
   }
 
-  /** How many permits could be used at this moment by so many that wait. */
+  /** How many permits `waiting` requests could use now. */
   usablePermits(now: number, waiting: number): number {
     if (this.#governor.openAt(now) > now) return 0;
-    return Math.max(0, Math.min(waiting, this.#slotsLeft(), this.#governor.isPaused ? 1 : Infinity));
+    return Math.max(0, Math.min(waiting, this.#inFlightLimit - this.#inFlight, this.#governor.isPaused ? 1 : Infinity));
   }
 
-  /** Grants if all three allow it. `hasWaited`: the taker was held up before. */
+  /** A permit could be granted now. */
+  canGrant(now: number): boolean {
+    return (
+      this.#inFlight < this.#inFlightLimit && this.#governor.openAt(now) <= now && this.#permits.available(now) >= 1
+    );
+  }
+
+  /**
+   * Grants if slots, governor and permit source allow it.
+   * @param hasWaited the request was held up before
+   */
   tryGrant(now: number, hasWaited: boolean): PermitGrant | undefined {
-    const hasSlot = this.#slotsLeft() > 0;
+    const hasSlot = this.#inFlight < this.#inFlightLimit;
     if (!hasSlot || this.#governor.openAt(now) > now || !this.#permits.tryTake(now)) {
       this.#waitsForRate = hasSlot || this.#governor.limitsConcurrency;
       return undefined;
     }
     this.#inFlight++;
-    const waitedFor = hasWaited && this.#waitsForRate && this.#permits.isScarce;
-    const grant = this.#governor.recordGrant(now, waitedFor);
+    const isWaitedFor = hasWaited && this.#waitsForRate && this.#permits.isScarce;
+    const grant = this.#governor.recordGrant(now, isWaitedFor);
     this.applyRate(now);
     return grant;
   }
 
-  /** When to try again; Infinity when only a freed slot can help. */
+  /** When to try again; Infinity when only a freed slot or the fleet can help. */
   nextTryAt(now: number): number {
-    if (this.#slotsLeft() <= 0) return Infinity;
+    if (this.#inFlight >= this.#inFlightLimit) return Infinity;
     return this.#permits.nextAt(now, Math.max(now, this.#governor.openAt(now)));
   }
 
-  /** How many permits could be granted at this moment. */
+  /** How many permits could be granted now. */
   grantablePermits(now: number): number {
     if (this.#governor.openAt(now) > now) return 0;
-    return Math.max(0, Math.min(this.#slotsLeft(), this.#permits.available(now)));
+    return Math.max(0, Math.min(this.#inFlightLimit - this.#inFlight, this.#permits.available(now)));
   }
 
-  /** How long one would wait behind `ahead` others, as pause and present pace tell: under `auto` a guess. */
+  /** Expected wait behind `ahead` others, from pause and present rate; with `auto` an estimate. */
   estimateWaitMs(now: number, ahead: number): number {
     return this.#permits.nthAt(Math.max(now, this.#governor.currentPause(now).endsAt), ahead) - now;
   }
 
-  /** How long one behind `ahead` others will wait at least, by what was configured and what the upstream stated. */
+  /** Lower bound of the wait behind `ahead` others, from what is configured and what the upstream stated. */
   minWaitMs(now: number, ahead: number): number {
     const knownMs = this.#permits.minWaitMs(ahead);
     if (knownMs !== undefined) return Math.max(knownMs, this.statedPauseUntil(now) - now);
@@ -104,15 +116,15 @@ export class PermitGate {
     return this.statedPauseUntil(now) - now;
   }
 
-  /** How long a retry behind `older` ones will wait at least; a learned pace counts for the next permit only. */
+  /** Lower bound of a retry's wait behind `older` ones; with a learned rate only the next permit counts. */
   retryWaitMs(now: number, older: number): number {
     return this.estimateWaitMs(now, this.#governor.hasConfiguredRate ? older : 0);
   }
 
-  /** Until when the upstream itself said to wait; `now` when it says nothing. */
+  /** Until when the upstream itself said to wait; `now` when it said nothing. */
   statedPauseUntil(now: number): number {
-    const hold = this.#governor.currentPause(now);
-    return hold.isCertain ? Math.max(now, hold.endsAt) : now;
+    const pause = this.#governor.currentPause(now);
+    return pause.isCertain ? Math.max(now, pause.endsAt) : now;
   }
 
   pausedMs(now: number): number {
@@ -124,12 +136,12 @@ export class PermitGate {
   }
 
   report(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
-    const verdict = this.#governor.recordResult(now, grant, result);
+    const decision = this.#governor.recordResult(now, grant, result);
     this.applyRate(now);
-    return verdict;
+    return decision;
   }
 
-  /** The attempt's request goes onto the wire. */
+  /** The attempt's request is sent. */
   recordSent(now: number, grant: PermitGrant): void {
     this.#permits.recordUse(now, grant.at);
   }
@@ -149,7 +161,7 @@ export class PermitGate {
     this.#inFlight--;
   }
 
-  /** Moves a slot over to the streams; false when all of theirs are taken. */
+  /** Moves a slot to the streams; false when `maxStreams` are open. */
   moveSlotToStreams(): boolean {
     if (this.#streams >= this.#maxStreams) return false;
     this.#streams++;
@@ -174,24 +186,22 @@ export class PermitGate {
     this.applyRate(now);
   }
 
-  /** From now on these hold. Nothing that is saved up is made more by it, and what is under way stays. */
+  /** Saved-up permits do not become more by it, and calls in flight stay. */
   reconfigure(now: number, settings: RateSettings): void {
     this.#maxStreams = settings.maxStreams;
     this.#governor.reconfigure(now, settings);
     this.applyRate(now);
   }
 
-  /** Others who share the limit were refused. */
+  /** Another replica that shares the limit was refused. */
   joinPause(now: number, statedWaitMs: number | undefined): void {
     this.#governor.joinPause(now, statedWaitMs);
   }
 
-  /** Takes over the governor's rate, which a fleet may have changed. */
+  /** Takes over rate and limits from the governor; to be called when something else than this gate may have changed them. */
   applyRate(now: number): void {
-    this.#permits.setRate(now, this.#governor.rate, this.#governor.burst);
-  }
-
-  #slotsLeft(): number {
-    return this.#governor.inFlightLimit - this.#inFlight;
+    const { rate, burst, inFlightLimit } = this.#governor;
+    this.#inFlightLimit = inFlightLimit;
+    this.#permits.setRate(now, rate, burst);
   }
 }

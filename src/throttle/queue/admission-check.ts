@@ -1,20 +1,14 @@
-/**
- * The door: may a new request wait at all. It turns away only who certainly could not be served in time or has no place by rule;
- * what becomes of those, and the words for it, are admission's.
- */
+/** Decides whether a new request may wait (pure): it is rejected when the queue is full or when it certainly cannot be served in time. */
 import type { PermitGate } from '../pacing/permit-gate.ts';
 import type { QueueTicket } from './queue-ticket.ts';
 import type { RejectionReason } from '../signals/rejection.ts';
 import type { RequestQueue } from './request-queue.ts';
 
-/** What a new ticket finds at the door. */
+/** `evict`: the queue is full, and there is a place once `ticket` has been rejected. */
 export type AdmissionDecision =
-  | { readonly kind: 'in' }
-  /** The queue is full: there is a place once `loser` has been refused. */
-  | { readonly kind: 'in-place-of'; readonly loser: QueueTicket }
-  | { readonly kind: 'refused'; readonly reason: RejectionReason };
-
-const ADMIT: AdmissionDecision = { kind: 'in' };
+  | { readonly kind: 'admit' }
+  | { readonly kind: 'evict'; readonly ticket: QueueTicket }
+  | { readonly kind: 'reject'; readonly reason: RejectionReason };
 
 /**
  * Changes nothing.
@@ -22,25 +16,20 @@ const ADMIT: AdmissionDecision = { kind: 'in' };
  */
 export function admissionCheck(
   gate: PermitGate,
-  room: RequestQueue,
+  queue: RequestQueue,
   max: number,
   ticket: QueueTicket,
   now: number,
 ): AdmissionDecision {
-  const queued = room.size;
-  if (gate.rejectsNew(now, queued > 0)) return reject('expected_wait');
+  const queued = queue.size;
+  if (gate.rejectsNew(now, queued > 0)) return { kind: 'reject', reason: 'expected_wait' };
   const grantable = gate.grantablePermits(now);
-  // Nobody is there, and a permit is: nothing to reckon.
-  if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return ADMIT;
+  if (queued === 0 && grantable >= 1 && ticket.deadlineAt > now) return { kind: 'admit' };
   const isFull = queued >= max + grantable;
-  const loser = isFull ? room.evictionCandidate(ticket.queueClass, max) : undefined;
-  if (isFull && loser === undefined) return reject('full');
-  const waitMs = gate.minWaitMs(now, room.countAhead(ticket.queueClass));
+  const evicted = isFull ? queue.evictionCandidate(ticket.queueClass, max) : undefined;
+  if (isFull && evicted === undefined) return { kind: 'reject', reason: 'full' };
+  const waitMs = gate.minWaitMs(now, queue.countAhead(ticket.queueClass));
   const isTooLong = waitMs > 0 && waitMs >= ticket.waitBudgetMs(now);
-  if (isTooLong || ticket.deadlineAt <= now) return reject('expected_wait');
-  return loser === undefined ? ADMIT : { kind: 'in-place-of', loser };
-}
-
-function reject(reason: RejectionReason): AdmissionDecision {
-  return { kind: 'refused', reason };
+  if (isTooLong || ticket.deadlineAt <= now) return { kind: 'reject', reason: 'expected_wait' };
+  return evicted === undefined ? { kind: 'admit' } : { kind: 'evict', ticket: evicted };
 }

@@ -43,18 +43,18 @@ export class CallerQueue {
 
   /** Phases in which a ticket stands in no line change nothing. */
   move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
-    if (from === 'outside') this.bodyQueue.remove(ticket);
-    else if (from === 'preparing' || from === 'received') this.#bufferingCount--;
+    if (from === 'queued') this.bodyQueue.remove(ticket);
+    else if (from === 'buffering' || from === 'received') this.#bufferingCount--;
     else if (from === 'ready') this.permitQueue.remove(ticket);
-    if (to === 'outside') this.bodyQueue.insert(ticket);
-    else if (to === 'preparing' || to === 'received') this.#bufferingCount++;
+    if (to === 'queued') this.bodyQueue.insert(ticket);
+    else if (to === 'buffering' || to === 'received') this.#bufferingCount++;
     else if (to === 'ready') this.permitQueue.insert(ticket);
     this.#countBodySlot(ticket, to);
   }
 
   /** A place is kept until the permit is there; one that came to `ready` without a place takes none. */
   #countBodySlot(ticket: QueueTicket, to: TicketPhase): void {
-    const holds = to === 'preparing' || (to === 'ready' && ticket.holdsBodySlot);
+    const holds = to === 'buffering' || (to === 'ready' && ticket.holdsBodySlot);
     this.#bodySlotsUsed += Number(holds) - Number(ticket.holdsBodySlot);
     ticket.holdsBodySlot = holds;
   }

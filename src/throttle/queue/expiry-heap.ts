@@ -25,8 +25,4 @@ export class ExpiryHeap<T extends ExpiryEntry> extends Heap<T> {
   constructor() {
     super(BY_EXPIRY);
   }
-
-  get earliest(): T | undefined {
-    return this.first;
-  }
 }

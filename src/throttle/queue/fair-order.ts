@@ -46,19 +46,9 @@ export class FairOrder {
     this.#lowPriorityBodySlots = lowPriorityBodySlots(places);
   }
 
-  /** Tickets outside, preparing or ready. */
-  get size(): number {
-    return this.#high.callers.size + this.#normal.callers.size + this.#low.callers.size;
-  }
-
   /** Places for bodies that they take. */
   get bodySlotsUsed(): number {
     return this.#high.callers.bodySlotsUsed + this.#normal.callers.bodySlotsUsed + this.#low.callers.bodySlotsUsed;
-  }
-
-  /** Tickets that wait for a place. */
-  get queuedCount(): number {
-    return this.#high.callers.queuedCount + this.#normal.callers.queuedCount + this.#low.callers.queuedCount;
   }
 
   /** Callers of whom a record is kept, counted once for each priority. */
@@ -111,6 +101,12 @@ export class FairOrder {
     const own = this.#classOf(priority);
     this.#charge(own);
     own.callers.chargeTurn(caller);
+  }
+
+  /** All classes begin again at the same pass. Only while no ticket waits. */
+  forgetTurns(): void {
+    this.#globalPass = 0;
+    for (const each of this.#classes) each.pass = 0;
   }
 
   /** How many at least will have a permit before a new ticket of this standing has one, if all of them stay. */

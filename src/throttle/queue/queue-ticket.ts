@@ -1,13 +1,13 @@
 /**
- * One request's place in the queue: its age, the limit of its waits and how much of it is used up, and the wait it is in now.
- * Where it stands is the waiting room's, what becomes of it admission's.
+ * One request's ticket: its arrival number, its wait now, and how much longer it may wait. RequestQueue keeps its place, the
+ * throttle settles its promises.
  */
 import { SidecarError } from '../../platform/errors.ts';
 import type { ExpiryEntry } from './expiry-heap.ts';
 import type { Permit, QueueClass, Ticket } from '../throttle.ts';
 import type { QueueLinks } from './linked-queue.ts';
 
-/** Who answers a ticket's calls. */
+/** The throttle, as a ticket calls it. */
 export interface TicketHost {
   now(): number;
   waitForBodySlot(ticket: QueueTicket): Promise<void>;
@@ -20,34 +20,33 @@ export interface TicketHost {
 }
 
 /**
- * `unplaced`: has no body, and needs no place for reading · `outside`: waits for its turn to read a body · `received`: all of that came while it
- * waited · `preparing`: may read it · `stalled`: its
- * body stopped coming, and its place went to another · `ready`: waits for a permit · `granted`: has, or has had, a permit and waits
- * for none · `left`: is not, or no longer, in the throttle.
+ * `bodiless`: has no body, so it needs no body slot and does not wait yet · `queued`: waits for a body slot · `buffering`: has one
+ * and reads its body · `received`: the whole body came while it was queued · `stalled`: its body stopped coming, and it lost the slot ·
+ * `ready`: waits for a permit · `granted`: has or had a permit and waits for none · `left`: not in the throttle.
  */
-export type TicketPhase = 'unplaced' | 'outside' | 'received' | 'preparing' | 'stalled' | 'ready' | 'granted' | 'left';
+export type TicketPhase = 'bodiless' | 'queued' | 'received' | 'buffering' | 'stalled' | 'ready' | 'granted' | 'left';
 
-/** A promise that is waited for. */
+/** The promise that a ticket waits on. */
 export type PendingWait =
   | {
-      readonly kind: 'place';
+      readonly kind: 'body-slot';
       readonly resolve: (nothing: undefined) => void;
       readonly reject: (reason: unknown) => void;
     }
   | { readonly kind: 'permit'; readonly resolve: (permit: Permit) => void; readonly reject: (reason: unknown) => void };
 
-/** A ticket as typed, with the state that its throttle keeps on it; nobody else writes that. */
+/** The public fields are state that the throttle keeps on the ticket; only the throttle and its queue write them. */
 export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry {
   readonly arrivalNumber: number;
   readonly deadlineAt: number;
   readonly queueClass: QueueClass;
   readonly hasBody: boolean;
   phase: TicketPhase = 'left';
-  /** It takes one of the places for bodies; the line that it stands in writes this. */
+  /** Written by the caller's queue. */
   holdsBodySlot = false;
-  /** When bytes of its body, or its place, came last; monotonic. */
+  /** Monotonic instant of the last body bytes, or of the grant of the slot. */
   lastProgressAt = 0;
-  /** The wait it is in now; undefined while it does not wait. */
+  /** Undefined while it does not wait. */
   wait: PendingWait | undefined;
   /** When the present wait ends unserved. */
   expiresAt = Infinity;
@@ -61,22 +60,19 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
   #waitStartedAt = 0;
   #reportedWaitMs = 0;
 
-  /**
-   * @param timeoutMs the sum that its waits may take
-   * @param hasBody default true
-   */
+  /** @param timeoutMs how long all waits together may take */
   constructor(
-    desk: TicketHost,
-    age: number,
+    host: TicketHost,
+    arrivalNumber: number,
     deadlineAt: number,
     timeoutMs: number,
-    standing: QueueClass,
+    queueClass: QueueClass,
     hasBody = true,
   ) {
-    this.#host = desk;
-    this.arrivalNumber = age;
+    this.#host = host;
+    this.arrivalNumber = arrivalNumber;
     this.deadlineAt = deadlineAt;
-    this.queueClass = standing;
+    this.queueClass = queueClass;
     this.#timeoutMs = timeoutMs;
     this.hasBody = hasBody;
   }
@@ -92,7 +88,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
   }
 
   get isAdmitted(): boolean {
-    return this.phase !== 'outside' && this.phase !== 'left' && this.wait === undefined && !this.#host.isShutDown;
+    return this.phase !== 'queued' && this.phase !== 'left' && this.wait === undefined && !this.#host.isShutDown;
   }
 
   recordBodyBytes(now: number): boolean {
@@ -124,9 +120,9 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     this.#host.leave(this, reason);
   }
 
-  /** What leaving for this reason counts as; undefined where it leaves no queue, or has failed by itself. */
+  /** What leaving for `reason` counts as; undefined when it leaves no queue, or failed on its own. */
   rejectionReason(reason: unknown): 'draining' | 'client_left' | undefined {
-    // One whose body is being read waits for nothing, and is in the queue all the same.
+    // A request that reads its body waits on no promise, but is in the queue.
     const isQueued = this.wait !== undefined || (reason !== undefined && this.#isReading());
     if (!isQueued) return undefined;
     if (this.#host.isShutDown) return 'draining';
@@ -144,7 +140,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     this.wait = wait;
   }
 
-  /** Ends the present wait and hands it over to be settled. */
+  /** Ends the present wait and returns it, so that the caller settles it. */
   endWait(now: number): PendingWait | undefined {
     const wait = this.wait;
     this.#pastWaitsMs = this.#waitedMsAt(now);
@@ -152,16 +148,16 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     return wait;
   }
 
-  /** Time waited since this was last asked: each grant tells its own part. */
+  /** Time waited since the last call of this: each permit reports its own part. */
   takeUnreportedWaitMs(): number {
-    const untoldMs = this.#pastWaitsMs - this.#reportedWaitMs;
+    const unreportedMs = this.#pastWaitsMs - this.#reportedWaitMs;
     this.#reportedWaitMs = this.#pastWaitsMs;
-    return untoldMs;
+    return unreportedMs;
   }
 
   #isReading(): boolean {
     const { phase } = this;
-    return phase === 'preparing' || phase === 'received' || phase === 'stalled' || phase === 'unplaced';
+    return phase === 'buffering' || phase === 'received' || phase === 'stalled' || phase === 'bodiless';
   }
 
   #waitedMsAt(now: number): number {

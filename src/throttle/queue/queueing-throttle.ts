@@ -1,6 +1,6 @@
 /**
- * Admission: who gets in, whose body is read, who gets the next permit, and who is refused. The waiting room keeps the order and
- * the gate says when; here they are joined with the clock, the promises and the events. An uncontended request sets no timer.
+ * The throttle: a request that does not have to wait takes a permit at once; the others wait in a queue. RequestQueue keeps
+ * the order and PermitGate decides when a permit may go; this file joins them with the clock, promises, events and the fleet.
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { SidecarError } from '../../platform/errors.ts';
@@ -9,20 +9,19 @@ import { readThrottleState } from '../throttle-state.ts';
 import { admissionCheck } from './admission-check.ts';
 import type { FleetHost, FleetMembership } from '../fleet-membership.ts';
 import { PermitGate } from '../pacing/permit-gate.ts';
-import type { LimitDecision } from '../pacing/governor-contract.ts';
-import type { PermitGrant } from '../pacing/permit-grant.ts';
 import { ActivePermit, type PermitHost } from '../pacing/active-permit.ts';
 import { type TicketHost, QueueTicket, type PendingWait } from './queue-ticket.ts';
 import { createRejectionError, type RejectionReason } from '../signals/rejection.ts';
+import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import { SignalLog } from '../signals/signal-log.ts';
 import { StalledBodyDetector } from './stalled-body-detector.ts';
-import type { PermitReport, LearnedState, Permit, QueueClass, Throttle } from '../throttle.ts';
+import type { LearnedState, Permit, QueueClass, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
 import type { ThrottleOptions } from '../throttle-options.ts';
 import { RequestQueue } from './request-queue.ts';
 
 /**
- * The throttle before one upstream. Sets no timer and observes nothing until somebody enters.
+ * The throttle before one upstream. Sets no timer and emits no event before the first request.
  * @throws RangeError when rate or burst are out of range
  */
 export function createThrottle(options: ThrottleOptions): Throttle {
@@ -35,6 +34,7 @@ const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   readonly gate: PermitGate;
   readonly #options: ThrottleOptions;
+  readonly #clock: Clock;
   readonly #queue: RequestQueue;
   readonly #signals = new SignalLog();
   #terms: ThrottleTerms;
@@ -43,46 +43,43 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   readonly #stalledBodies: StalledBodyDetector;
   readonly #fleet: FleetMembership | undefined;
   #arrivalCount = 0;
+  /** No request waits, and no timer is set. */
+  #isQuiet = true;
   isShutDown = false;
 
   constructor(options: ThrottleOptions) {
-    const { clock, random, throttle } = options;
+    const { clock, random, throttle, fleet, learning, restored } = options;
     this.#options = options;
+    this.#clock = clock;
     this.#terms = options;
-    this.#fleet = options.fleet;
-    this.gate = new PermitGate({ ...throttle, random, learning: options.learning, fleet: this.#fleet });
+    this.#fleet = fleet;
+    this.gate = new PermitGate({ ...throttle, random, learning, fleet });
     this.#queue = new RequestQueue(throttle.maxInFlight);
-    const ring = (): void => this.pump();
-    this.#permitTimer = new OneShotTimer((at, run) => clock.exactlyAt(at, run), ring);
+    const pump = (): void => this.pump();
+    this.#permitTimer = new OneShotTimer((at, run) => clock.exactlyAt(at, run), pump);
     const setTimer = (at: number, run: () => void) => clock.after(at - clock.now(), run);
-    this.#expiryTimer = new OneShotTimer(setTimer, ring);
-    this.#stalledBodies = new StalledBodyDetector(this.#queue, setTimer, ring);
-    const { restored } = options;
+    this.#expiryTimer = new OneShotTimer(setTimer, pump);
+    this.#stalledBodies = new StalledBodyDetector(this.#queue, setTimer, pump);
     if (restored) this.gate.restore(clock.now(), restored.governor, Math.max(0, clock.wallNow() - restored.wallAt));
-    this.#fleet?.start(createFleetHost(this.gate, this.#queue, clock, ring));
+    fleet?.start(createFleetHost(this.gate, this.#queue, clock, pump));
   }
 
   now(): number {
-    return this.#options.clock.now();
+    return this.#clock.now();
   }
 
   get hasSlotWaiters(): boolean {
-    return this.#queue.nextReady !== undefined && this.gate.inFlight >= this.gate.inFlightLimit;
+    return this.#queue.hasReady && this.gate.inFlight >= this.gate.inFlightLimit;
   }
 
-  enter(deadlineAt: number, standing: QueueClass = DEFAULT_QUEUE_CLASS, hasBody = true): Ticket {
-    const now = this.now();
-    const { max, timeoutMs } = this.#terms.queue;
-    this.#expire(now, now, 'timeout');
-    const ticket = new QueueTicket(this, this.#arrivalCount++, deadlineAt, timeoutMs, standing, hasBody);
-    if (this.isShutDown) throw this.#reject(ticket, now, 'draining');
-    const entry = admissionCheck(this.gate, this.#queue, max, ticket, now);
-    if (entry.kind === 'refused') throw this.#reject(ticket, now, entry.reason);
-    if (entry.kind === 'in-place-of') this.#reject(entry.loser, now, 'full');
-    this.#queue.add(ticket);
+  enter(deadlineAt: number, queueClass: QueueClass = DEFAULT_QUEUE_CLASS, hasBody = true): Ticket {
+    const now = this.#clock.now();
+    const { timeoutMs } = this.#terms.queue;
+    const ticket = new QueueTicket(this, this.#arrivalCount++, deadlineAt, timeoutMs, queueClass, hasBody);
     ticket.lastProgressAt = now;
-    // The loser may have had its body read: its place goes to whom it is due.
-    if (entry.kind === 'in-place-of') this.#fillBodySlots(now);
+    const isUncontended = this.#queue.size === 0 && deadlineAt > now && !this.isShutDown && this.gate.canGrant(now);
+    if (isUncontended) this.#queue.add(ticket);
+    else this.#admit(ticket, now);
     return ticket;
   }
 
@@ -104,39 +101,38 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   }
 
   state(): ThrottleState {
-    const { route, clock } = this.#options;
+    const { route } = this.#options;
     const now = this.now();
-    const fleet = this.#fleet?.state(now);
-    const parts = { gate: this.gate, room: this.#queue, terms: this.#terms, fleet };
-    const described = readThrottleState(parts, now, (at) => clock.wallNow() - (now - at));
+    const parts = { gate: this.gate, queue: this.#queue, terms: this.#terms, fleet: this.#fleet?.state(now) };
+    const described = readThrottleState(parts, now, (at) => this.#clock.wallNow() - (now - at));
     return { route, recentSignals: this.#signals.newestFirst, ...described };
   }
 
   snapshot(): LearnedState | undefined {
     const governor = this.gate.snapshot(this.now());
-    return governor && { version: 1, wallAt: this.#options.clock.wallNow(), governor };
+    return governor && { version: 1, wallAt: this.#clock.wallNow(), governor };
   }
 
   waitForBodySlot(ticket: QueueTicket): Promise<void> {
-    const fault = this.#reasonNotToWait(ticket);
-    if (fault !== undefined) return Promise.reject(fault);
+    const error = this.#reasonNotToWait(ticket);
+    if (error !== undefined) return Promise.reject(error);
     if (ticket.phase === 'stalled') this.#queue.add(ticket);
-    if (ticket.phase !== 'outside') return ALREADY_ADMITTED;
+    if (ticket.phase !== 'queued') return ALREADY_ADMITTED;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    this.#wait(ticket, this.now(), { kind: 'place', resolve, reject });
+    this.#wait(ticket, this.now(), { kind: 'body-slot', resolve, reject });
     return promise;
   }
 
   recordBodyEnd(ticket: QueueTicket): void {
-    if (ticket.phase !== 'outside') return;
+    if (ticket.phase !== 'queued') return;
     this.#queue.move(ticket, 'received');
     const wait = this.#endWait(ticket, this.now());
-    if (wait?.kind === 'place') wait.resolve(undefined);
+    if (wait?.kind === 'body-slot') wait.resolve(undefined);
   }
 
   waitForPermit(ticket: QueueTicket): Promise<Permit> {
-    const fault = this.#reasonNotToWait(ticket);
-    if (fault !== undefined) return Promise.reject(fault);
+    const error = this.#reasonNotToWait(ticket);
+    if (error !== undefined) return Promise.reject(error);
     const now = this.now();
     if (ticket.deadlineAt <= now) return Promise.reject(this.#reject(ticket, now, 'timeout'));
     const permit = this.tryTakePermit(ticket);
@@ -148,13 +144,18 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   }
 
   tryTakePermit(ticket: QueueTicket): Permit | undefined {
-    if (this.isShutDown || ticket.misuseError !== undefined || this.#queue.nextReady !== undefined) return undefined;
-    const now = this.now();
+    const { phase } = ticket;
+    if (phase === 'left' || ticket.wait !== undefined || this.isShutDown || this.#queue.hasReady) return undefined;
+    const now = this.#clock.now();
     const grant = ticket.deadlineAt > now ? this.gate.tryGrant(now, false) : undefined;
     if (grant === undefined) return undefined;
-    const permit = this.#handOverPermit(ticket, grant);
-    this.#fillBodySlots(now);
-    return permit;
+    if ((phase === 'bodiless' || phase === 'granted') && this.#queue.size === 0) {
+      this.#queue.grantUncontended(ticket);
+    } else {
+      this.#queue.move(ticket, 'granted');
+      this.#fillBodySlots(now);
+    }
+    return new ActivePermit(this, grant, ticket.takeUnreportedWaitMs());
   }
 
   retryWaitMs(ticket: QueueTicket): number {
@@ -165,9 +166,14 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
 
   leave(ticket: QueueTicket, reason: unknown): void {
     if (ticket.phase === 'left') return;
-    const why = ticket.rejectionReason(reason);
+    if (ticket.phase === 'granted') {
+      ticket.phase = 'left';
+      return;
+    }
+    const rejection = ticket.rejectionReason(reason);
     const wait = this.#remove(ticket, ticket.wait === undefined ? 0 : this.now());
-    if (why !== undefined) this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: why });
+    if (rejection !== undefined)
+      this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: rejection });
     wait?.reject(reason ?? new DOMException('The request has left the queue', 'AbortError'));
     this.pump();
   }
@@ -176,39 +182,56 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.#options.observe({ kind: 'permit-granted', route: this.#options.route, waitedMs });
   }
 
-  recordDecision(result: PermitReport, verdict: LimitDecision): void {
-    if (verdict.kind !== 'limited' || result.kind !== 'rate-limited') return;
-    const { pauseMs, stated } = verdict;
-    const { status, fields } = result.signal;
-    const { clock, observe, route } = this.#options;
-    this.#signals.add({ wallAt: clock.wallNow(), status, pauseMs, stated, fields });
+  recordPause({ status, fields, statedWaitMs }: RateLimitSignal, pauseMs: number, stated: boolean): void {
+    const { observe, route } = this.#options;
+    this.#signals.add({ wallAt: this.#clock.wallNow(), status, pauseMs, stated, fields });
     observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
     this.#rejectTooLateForPause(this.now());
-    this.#fleet?.reportRefusal(result.signal.statedWaitMs);
+    this.#fleet?.reportRefusal(statedWaitMs);
   }
 
-  /** Brings everything up to the present: time-outs first, so that no permit is spent on the expired. */
+  /** Brings everything up to the present: time-outs first, so that no permit is spent on an expired wait. */
   pump(): void {
-    if (this.#queue.size === 0) {
-      this.#permitTimer.set(Infinity);
-      this.#expiryTimer.set(Infinity);
-      this.#stalledBodies.reclaimBodySlots(0);
+    if (!this.#queue.hasWaiting) {
+      if (!this.#isQuiet) this.#clearTimers();
       this.#fleet?.setWaiting(0);
       return;
     }
+    this.#isQuiet = false;
     const now = this.now();
     this.#expire(now, now, 'timeout');
     for (let next = this.#queue.nextReady; next !== undefined; next = this.#queue.nextReady) {
       const grant = this.gate.tryGrant(now, true);
       if (grant === undefined) break;
       const wait = this.#endWait(next, now);
-      const permit = this.#handOverPermit(next, grant);
+      this.#queue.move(next, 'granted');
+      const permit = new ActivePermit(this, grant, next.takeUnreportedWaitMs());
       if (wait?.kind === 'permit') wait.resolve(permit);
     }
     this.#fillBodySlots(now);
-    this.#permitTimer.set(this.#queue.nextReady === undefined ? Infinity : this.gate.nextTryAt(now));
+    const { hasReady } = this.#queue;
+    this.#permitTimer.set(hasReady ? this.gate.nextTryAt(now) : Infinity);
     this.#expiryTimer.setNoLaterThan(this.#queue.nextExpiryAt);
-    this.#fleet?.setWaiting(this.#queue.nextReady === undefined ? 0 : this.gate.usablePermits(now, this.#queue.size));
+    this.#fleet?.setWaiting(hasReady ? this.gate.usablePermits(now, this.#queue.size) : 0);
+  }
+
+  /** @throws SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING */
+  #admit(ticket: QueueTicket, now: number): void {
+    this.#expire(now, now, 'timeout');
+    if (this.isShutDown) throw this.#reject(ticket, now, 'draining');
+    const decision = admissionCheck(this.gate, this.#queue, this.#terms.queue.max, ticket, now);
+    if (decision.kind === 'reject') throw this.#reject(ticket, now, decision.reason);
+    if (decision.kind === 'evict') this.#reject(decision.ticket, now, 'full');
+    this.#queue.add(ticket);
+    // The evicted request may have held a body slot.
+    if (decision.kind === 'evict') this.#fillBodySlots(now);
+  }
+
+  #clearTimers(): void {
+    this.#isQuiet = true;
+    this.#permitTimer.set(Infinity);
+    this.#expiryTimer.set(Infinity);
+    this.#stalledBodies.reclaimBodySlots(0);
   }
 
   #reasonNotToWait(ticket: QueueTicket): Error | undefined {
@@ -227,17 +250,14 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     return ticket.endWait(now);
   }
 
-  #handOverPermit(ticket: QueueTicket, grant: PermitGrant): Permit {
-    this.#queue.move(ticket, 'granted');
-    return new ActivePermit(this, grant, ticket.takeUnreportedWaitMs());
-  }
-
   #fillBodySlots(now: number): void {
+    if (this.#isQuiet && this.#queue.queuedCount === 0) return;
+    this.#isQuiet = false;
     this.#stalledBodies.reclaimBodySlots(now);
     for (let ticket = this.#queue.admitNext(); ticket !== undefined; ticket = this.#queue.admitNext()) {
       ticket.lastProgressAt = now;
       const wait = this.#endWait(ticket, now);
-      if (wait?.kind === 'place') wait.resolve(undefined);
+      if (wait?.kind === 'body-slot') wait.resolve(undefined);
     }
   }
 
@@ -246,7 +266,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
       this.#reject(ticket, now, reason);
   }
 
-  /** Whoever cannot outlast a stated pause learns it now and not when its time is up. */
+  /** Requests that cannot outlast a stated pause are rejected now and not when their time is up. */
   #rejectTooLateForPause(now: number): void {
     this.#expire(now, now, 'timeout');
     this.#expire(now, this.gate.statedPauseUntil(now), 'expected_wait');
@@ -255,7 +275,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   #reject(ticket: QueueTicket, now: number, reason: RejectionReason): SidecarError {
     const wait = this.#remove(ticket, now);
     this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason });
-    // Past the longest pause a probe goes out, so that nobody need stay away for longer.
+    // Past the longest pause a probe goes out, so a client need not stay away for longer.
     const waitMs = this.gate.estimateWaitMs(now, this.#queue.countAhead(ticket.queueClass));
     const error = createRejectionError(reason, Math.min(waitMs, this.#terms.throttle.maxPauseMs));
     wait?.reject(error);
@@ -274,7 +294,7 @@ function createFleetHost(gate: PermitGate, queue: RequestQueue, clock: Clock, pu
       return gate.isPaused;
     },
     get isIdle() {
-      return queue.nextReady === undefined && gate.inFlight === 0;
+      return !queue.hasReady && gate.inFlight === 0;
     },
     pump() {
       gate.applyRate(clock.now());

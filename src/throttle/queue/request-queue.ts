@@ -1,7 +1,7 @@
 /**
- * Who waits, where and until when. `places` tickets without a permit may have their bodies; of those that have read them one is
- * next, retries before all others. It keeps count and time-outs; the order is fair-order.ts's. It settles no promise and asks
- * no clock.
+ * The tickets of one throttle: how many wait, in which phase, and until when. At most `bodySlots` requests without a permit
+ * read their bodies; of those that have read them one is next, retries first. FairOrder decides the order. This file settles
+ * no promise and reads no clock.
  */
 import { ExpiryHeap } from './expiry-heap.ts';
 import { FairOrder } from './fair-order.ts';
@@ -9,86 +9,108 @@ import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';
 import { LinkedQueue } from './linked-queue.ts';
 
-/** Those that wait for their first permit, those that retry, the places for bodies, and the waits that may expire. */
 export class RequestQueue {
   #bodySlots: number;
   readonly #order: FairOrder;
   readonly #retries = new LinkedQueue<QueueTicket>();
   readonly #readers = new LinkedQueue<QueueTicket>();
   readonly #expiries = new ExpiryHeap<QueueTicket>();
+  /** Tickets by phase. Only phases of the queue are counted: `bodiless`, `granted` and `left` mean nothing here. */
+  readonly #counts: Record<TicketPhase, number> = {
+    ...{ bodiless: 0, queued: 0, received: 0, buffering: 0 },
+    ...{ stalled: 0, ready: 0, granted: 0, left: 0 },
+  };
   #retriesWithBody = 0;
-  #stalledCount = 0;
+  #hasGrantedUncontended = false;
 
-  constructor(places: number) {
-    this.#bodySlots = places;
-    this.#order = new FairOrder(places);
+  /** @param bodySlots how many requests may read their bodies or keep them while they wait */
+  constructor(bodySlots: number) {
+    this.#bodySlots = bodySlots;
+    this.#order = new FairOrder(bodySlots);
   }
 
-  /** How many may have their bodies. Who has one keeps it. */
-  setBodySlots(places: number): void {
-    this.#bodySlots = places;
-    this.#order.setBodySlots(places);
+  /** A request that has a body slot keeps it, even when there are fewer now. */
+  setBodySlots(bodySlots: number): void {
+    this.#bodySlots = bodySlots;
+    this.#order.setBodySlots(bodySlots);
   }
 
-  /** Tickets that wait: for their turn, for their body, or for a permit. */
+  /** Tickets that wait for a body slot, for their body or for a permit. Stalled ones are not counted. */
   get size(): number {
-    return this.#order.size + this.#retries.size;
+    const { queued, received, buffering, ready } = this.#counts;
+    return queued + received + buffering + ready;
   }
 
-  /** Callers of whom a record is kept, counted once for each priority. */
+  /** A ticket waits for a permit or for a body slot. */
+  get hasWaiting(): boolean {
+    return this.#counts.ready > 0 || this.#counts.queued > 0;
+  }
+
+  /** A ticket waits for a permit. */
+  get hasReady(): boolean {
+    return this.#counts.ready > 0;
+  }
+
+  /** Tickets whose bodies are being read. */
+  get readingCount(): number {
+    return this.#counts.buffering;
+  }
+
+  /** Tickets whose bodies stopped coming and that lost their slots. */
+  get stalledCount(): number {
+    return this.#counts.stalled;
+  }
+
+  /** Tickets that wait for a body slot. */
+  get queuedCount(): number {
+    return this.#counts.queued;
+  }
+
+  /** Callers that have a record, counted once for each priority. */
   get callerCount(): number {
     return this.#order.callerCount;
   }
 
-  /** The one whose turn for a permit is next. */
+  /** The ticket that gets the next permit. */
   get nextReady(): QueueTicket | undefined {
     const retry = this.#retries.oldest;
     if (retry === undefined) return this.#order.nextReady;
-    // Its caller's requests stay in order: an older one whose body took longer goes before it.
+    // A caller's requests stay in order: its older request, whose body took longer, goes before the retry.
     const ownOldest = this.#order.oldestReadyOf(retry.queueClass);
     return ownOldest !== undefined && ownOldest.arrivalNumber < retry.arrivalNumber ? ownOldest : retry;
   }
 
-  /** When the first of the present waits expires; Infinity when none may. */
+  /** When the first of the present waits expires; Infinity without one. */
   get nextExpiryAt(): number {
-    return this.#expiries.earliest?.expiresAt ?? Infinity;
+    return this.#expiries.first?.expiresAt ?? Infinity;
   }
 
-  /** Tickets that wait, by class. O(1), but for the retries among them. */
+  /** Waiting tickets by priority. O(1) plus the number of retries. */
   sizesByPriority(): Record<Priority, number> {
     const sizes = this.#order.sizesByPriority();
     for (const { queueClass } of this.#retries) sizes[queueClass.priority]++;
     return sizes;
   }
 
-  /** Tickets whose bodies are being read. */
-  get readingCount(): number {
-    return this.#readers.size;
-  }
-
-  /** Tickets whose bodies stopped coming, without a place. */
-  get stalledCount(): number {
-    return this.#stalledCount;
-  }
-
-  /** Tickets that wait for a place. */
-  get queuedCount(): number {
-    return this.#order.queuedCount;
-  }
-
-  /** A new ticket, or a stalled one whose body comes again: straight to a place if it needs one and there is one. */
+  /** Takes in a new ticket, or a stalled one whose body continues. It gets a body slot if it needs one and one is free. */
   add(ticket: QueueTicket): void {
     if (!ticket.hasBody) {
-      this.move(ticket, 'unplaced');
+      ticket.phase = 'bodiless';
       return;
     }
     const isNext = this.#hasFreeBodySlot() && this.#order.canBufferNow(ticket.queueClass);
-    this.move(ticket, isNext ? 'preparing' : 'outside');
+    this.move(ticket, isNext ? 'buffering' : 'queued');
+  }
+
+  /** Grants to a ticket that needed no place here, while no other waits. */
+  grantUncontended(ticket: QueueTicket): void {
+    ticket.phase = 'granted';
+    this.#hasGrantedUncontended = true;
   }
 
   /**
-   * Takes the places of those whose bodies have not come any further since `at` or before.
-   * @returns when the next of them may have been silent for as long: the earliest instant of the others' last bytes; Infinity without others
+   * Takes the slots of readers whose last byte came at `at` or before.
+   * @returns the earliest last byte of the other readers; Infinity without others
    */
   markStalledReaders(at: number): number {
     let earliest = Infinity;
@@ -99,31 +121,30 @@ export class RequestQueue {
     return earliest;
   }
 
-  /**
-   * Gives the next free place to the one outside whose turn for a permit will come first, and returns it; undefined when there
-   * is neither.
-   */
+  /** Gives a free body slot to the queued ticket whose turn for a permit comes first, and returns it. */
   admitNext(): QueueTicket | undefined {
     const ticket = this.#hasFreeBodySlot() ? this.#order.nextQueued : undefined;
-    if (ticket !== undefined) this.move(ticket, 'preparing');
+    if (ticket !== undefined) this.move(ticket, 'buffering');
     return ticket;
   }
 
   move(ticket: QueueTicket, to: TicketPhase): void {
     const from = ticket.phase;
-    // Refused at the door: it stands nowhere.
-    if (from === 'left' && to === 'left') return;
     ticket.phase = to;
-    if (from === 'preparing') this.#readers.remove(ticket);
-    this.#stalledCount += Number(to === 'stalled') - Number(from === 'stalled');
-    const isRetry = from === 'granted' || this.#removeRetry(ticket);
+    // Tickets of these phases have no place here.
+    if (to === 'left' && (from === 'left' || from === 'bodiless' || from === 'granted')) return;
+    if (this.#hasGrantedUncontended) this.#forgetTurns();
+    this.#counts[from]--;
+    this.#counts[to]++;
+    if (from === 'buffering') this.#readers.remove(ticket);
+    const isRetry = from === 'granted' || (from === 'ready' && this.#removeRetry(ticket));
     if (!isRetry) this.#order.move(ticket, from, to);
     else if (to === 'ready') this.#insertRetry(ticket);
     else if (to === 'granted') this.#order.chargeTurn(ticket.queueClass);
-    if (to === 'preparing') this.#readers.insert(ticket);
+    if (to === 'buffering') this.#readers.insert(ticket);
   }
 
-  /** Watches over the wait that the ticket has begun. */
+  /** The ticket's wait, which has begun, may expire. */
   trackExpiry(ticket: QueueTicket): void {
     if (ticket.expiresAt < Infinity) this.#expiries.add(ticket);
   }
@@ -132,37 +153,43 @@ export class RequestQueue {
     this.#expiries.remove(ticket);
   }
 
-  /** Somebody whose wait ends at `at` or before; undefined when there is nobody. */
+  /** A ticket whose wait ends at `at` or before. */
   expiringBy(at: number): QueueTicket | undefined {
-    const ticket = this.#expiries.earliest;
+    const ticket = this.#expiries.first;
     return ticket !== undefined && ticket.expiresAt <= at ? ticket : undefined;
   }
 
-  /** All that are in a queue. Those that read their bodies are in none. */
+  /** Tickets that wait for a body slot or a permit. Those that read their bodies are not among them. */
   waitingTickets(): readonly QueueTicket[] {
     return [...this.#order.waitingTickets(), ...this.#retries];
   }
 
-  /** How many at least will have a permit before a new ticket of this standing has one, if all of them stay. */
-  countAhead(standing: QueueClass): number {
-    return this.#retries.size + this.#order.countAhead(standing);
+  /** Lower bound of the permits that go out before a new ticket of this class gets one, if no ticket leaves. */
+  countAhead(queueClass: QueueClass): number {
+    return this.#retries.size + this.#order.countAhead(queueClass);
   }
 
-  /** How many at least will have a permit before a retry of the ticket's has one, if all of them stay. O(result). */
+  /** Lower bound of the permits that go out before a retry of this ticket gets one, if no ticket leaves. O(result). */
   countAheadOfRetry({ queueClass, arrivalNumber }: QueueTicket): number {
     return this.#retries.countOlder(arrivalNumber) + this.#order.countReadyOlder(queueClass, arrivalNumber);
   }
 
-  /** Who may be sent away, so that a new ticket of this standing finds a place in a queue of `max`. Never a retry. */
-  evictionCandidate(standing: QueueClass, max: number): QueueTicket | undefined {
-    const ticket = this.#order.evictionCandidate(standing, max);
-    // One that has not begun to wait could not be told.
+  /** The ticket to reject so that a new one of this class finds a place in a queue of `max`. Never a retry. */
+  evictionCandidate(queueClass: QueueClass, max: number): QueueTicket | undefined {
+    const ticket = this.#order.evictionCandidate(queueClass, max);
+    // Without a pending wait there is no promise to reject.
     return ticket?.wait === undefined ? undefined : ticket;
   }
 
-  // A retry that waits keeps its body, so it takes a place from one that would read another.
+  // A waiting retry keeps its body, so it takes a slot.
   #hasFreeBodySlot(): boolean {
     return this.#order.bodySlotsUsed + this.#retriesWithBody < this.#bodySlots;
+  }
+
+  // When a permit went out while no ticket waited, there was enough for all: turns taken before that no longer count.
+  #forgetTurns(): void {
+    this.#hasGrantedUncontended = false;
+    this.#order.forgetTurns();
   }
 
   #insertRetry(ticket: QueueTicket): void {

@@ -47,7 +47,6 @@ export class CallerRoundRobin {
   #turnCount = 0;
   #size = 0;
   #bodySlotsUsed = 0;
-  #queuedCount = 0;
 
   /** Tickets outside, preparing or ready. */
   get size(): number {
@@ -57,11 +56,6 @@ export class CallerRoundRobin {
   /** Places for bodies that they take. */
   get bodySlotsUsed(): number {
     return this.#bodySlotsUsed;
-  }
-
-  /** Tickets that wait for a place. */
-  get queuedCount(): number {
-    return this.#queuedCount;
   }
 
   /** Callers of whom a record is kept. */
@@ -91,7 +85,6 @@ export class CallerRoundRobin {
     else if (line.size < size) this.#ranks.remove(size);
     this.#size += line.size - size;
     this.#bodySlotsUsed += line.bodySlotsUsed - bodySlotsUsed;
-    this.#queuedCount += Number(to === 'outside') - Number(from === 'outside');
     if (to === 'granted') line.lastTurn = ++this.#turnCount;
     this.#updateHeaps(line);
   }

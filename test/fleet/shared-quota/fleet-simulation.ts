@@ -78,7 +78,7 @@ export class SimulationClock implements Clock {
         await Promise.allSettled(this.#work);
         continue;
       }
-      const timer = this.#timers.earliest;
+      const timer = this.#timers.first;
       if (timer === undefined || timer.expiresAt > at) break;
       this.#timers.remove(timer);
       this.#now = timer.expiresAt;

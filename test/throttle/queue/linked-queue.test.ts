@@ -66,7 +66,7 @@ it('names the earliest expiry under any mix of additions and removals', () => {
           if (entry !== undefined) heap.remove(entry);
         }
         const expected = inside.length === 0 ? undefined : Math.min(...inside.map((entry) => entry.expiresAt));
-        expect(heap.earliest?.expiresAt).toBe(expected);
+        expect(heap.first?.expiresAt).toBe(expected);
       }
     }),
   );

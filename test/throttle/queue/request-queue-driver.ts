@@ -66,7 +66,7 @@ export class RoomDriver {
   }
 
   #readBodies(entered?: QueueTicket): void {
-    if (entered?.phase === 'preparing') this.room.move(entered, 'ready');
+    if (entered?.phase === 'buffering') this.room.move(entered, 'ready');
     for (let next = this.room.admitNext(); next !== undefined; next = this.room.admitNext())
       this.room.move(next, 'ready');
   }

@@ -45,7 +45,7 @@ it('gives places and permits in the order of its rules, whatever bodies, retries
         room.add(ticket);
         model.enter(ticket);
         if (model.nextOutside === ticket) model.place(ticket);
-        expect(ticket.phase).toBe(model.preparing.has(ticket) ? 'preparing' : 'outside');
+        expect(ticket.phase).toBe(model.preparing.has(ticket) ? 'buffering' : 'queued');
       };
       const grant = (ticket: QueueTicket): void => {
         room.move(ticket, 'granted');
