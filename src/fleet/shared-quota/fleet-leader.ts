@@ -4,9 +4,8 @@
  * there is nothing to learn, and pauses are ended all the same.
  */
 import type { PublishedLimit } from './quota-store.ts';
-import { FleetLimitLearner, type FleetLimit } from './fleet-limit-learner.ts';
+import { FleetLimitLearner, type FleetLearnerOptions, type FleetLimit } from './fleet-limit-learner.ts';
 import type { ReportedCalls } from './call-report.ts';
-import type { LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';
 import type { LearnedLimit } from '../../throttle/throttle.ts';
 
 /** Smaller changes of a rate are not worth telling all. */
@@ -45,7 +44,7 @@ export class FleetLeader {
    * @param fixed the configured pace; undefined where it is learned
    * @param snapshot what is known already
    */
-  constructor(fixed: FleetLimit | undefined, options: LearnedRatePolicyOptions, now: number, snapshot: unknown) {
+  constructor(fixed: FleetLimit | undefined, options: FleetLearnerOptions, now: number, snapshot: unknown) {
     this.#configured = fixed;
     this.#learner = fixed === undefined ? new FleetLimitLearner(options) : undefined;
     this.#learner?.restore(now, snapshot, 0);

@@ -5,6 +5,7 @@
  */
 import type { PermitGrant } from '../../throttle/pacing/permit-grant.ts';
 import type { ReportedCalls } from './call-report.ts';
+import { CallLog } from '../../throttle/adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';
 import type { LearnedLimit } from '../../throttle/throttle.ts';
 
@@ -21,9 +22,13 @@ const WINDOW_BURST_SHARE = 0.02;
 const MAX_REPORT_LAG_MS = 1_000;
 const MAX_PENDING_CALLS = 65_536;
 
+export type FleetLearnerOptions = Omit<LearnedRatePolicyOptions, 'inFlightCalls'>;
+
 /** One learned pace for all. */
 export class FleetLimitLearner {
   readonly #policy: LearnedRatePolicy;
+  /** Reports come after responses: a call is in flight only while it is learned from. */
+  readonly #inFlightCalls = new CallLog(1, Infinity);
   #pendingCalls: ReportedCalls[] = [];
   #lastAt = -Infinity;
   #lastRefusedAt = -Infinity;
@@ -32,10 +37,14 @@ export class FleetLimitLearner {
   /** Of the limit as it is held, also while more is tried. */
   #burst = 1;
 
-  constructor(options: LearnedRatePolicyOptions) {
+  constructor(options: FleetLearnerOptions) {
     // How many calls of other replicas are under way is not known to anyone.
     const kinds = options.learning.kinds.filter((kind) => kind !== 'concurrency');
-    this.#policy = new LearnedRatePolicy({ ...options, learning: { ...options.learning, kinds } });
+    this.#policy = new LearnedRatePolicy({
+      ...options,
+      learning: { ...options.learning, kinds },
+      inFlightCalls: this.#inFlightCalls,
+    });
   }
 
   /** Calls of one replica, in whatever order. */
@@ -102,7 +111,9 @@ export class FleetLimitLearner {
     const at = Math.max(madeAt, this.#lastAt);
     this.#lastAt = at;
     const { rate } = this.#policy;
+    this.#inFlightCalls.add(at);
     const isProbeCall = this.#policy.recordGrant(at, isWaitedFor);
+    this.#inFlightCalls.remove(at);
     const common = { at, serial: ++this.#serial, epoch: 0, rate, isWaitedFor, isProbeCall, inFlight: 0 };
     const grant: PermitGrant = { ...common, isPauseProbe: isProbe };
     const answeredAt = at + tookMs;

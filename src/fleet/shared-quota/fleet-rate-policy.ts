@@ -61,10 +61,6 @@ export class FleetRatePolicy implements RatePolicy {
     return lease.state === 'unknown' ? ownPolicy.isConfident : this.#isConfigured || lease.state === 'apart';
   }
 
-  get inFlight(): number {
-    return this.#options.ownPolicy.inFlight;
-  }
-
   openAt(now: number, isPaused: boolean): number {
     const { lease, ownPolicy, election } = this.#options;
     if (lease.state === 'unknown') return ownPolicy.openAt(now, isPaused);

@@ -39,9 +39,17 @@ export class CallLog {
 
   /** Notes a call. An instant before the last one counts as the last one, so that a clock that jumps back does no harm. */
   add(at: number): void {
-    if (this.#end === this.#instants.length || this.size >= this.#maxSize) this.#dropOldest(at);
+    if (this.#end === this.#instants.length || this.#end - this.#begin >= this.#maxSize) this.#dropOldest(at);
     const last = this.#end > this.#begin ? (this.#instants[this.#end - 1] ?? at) : at;
     this.#instants[this.#end++] = Math.max(at, last);
+  }
+
+  /** Becomes a copy of the other. */
+  copyFrom(other: CallLog): void {
+    this.#instants = other.#instants.slice();
+    this.#begin = other.#begin;
+    this.#end = other.#end;
+    this.#completeSinceAt = other.#completeSinceAt;
   }
 
   /** Takes out one call of this instant; nothing happens if there is none. */

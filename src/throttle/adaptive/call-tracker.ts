@@ -13,17 +13,19 @@ const PROBE_WAIT_MS = 2_000;
 export class CallTracker {
   /** Not known to be refused: accepted, or under way, or ended without an answer. */
   readonly notRefused = new CallLog(MAX_LOGGED_CALLS, MAX_WINDOW_MS);
-  /** All that were made. */
+  /** All calls. Kept from the first refusal on: until then it would be the same as `notRefused`. */
   readonly sent = new CallLog(MAX_LOGGED_CALLS, MAX_WINDOW_MS);
-  /** Those without an answer. */
-  readonly pending = new CallLog(MAX_LOGGED_CALLS, MAX_WINDOW_MS);
+  /** Calls without a response. Their owner adds and removes them. */
+  readonly pending: CallLog;
   readonly #roundTripEstimator: RoundTripEstimator;
+  #keepsSent = false;
   #acceptedSinceRefusal = 0;
   /** Instant of the call for whose answer the others wait; -Infinity when there is none. */
   #probeSentAt = -Infinity;
 
   /** @param jitterDeviations mean deviations of the round trip that count as jitter */
-  constructor(jitterDeviations: number) {
+  constructor(jitterDeviations: number, pending: CallLog) {
+    this.pending = pending;
     this.#roundTripEstimator = new RoundTripEstimator(jitterDeviations);
   }
 
@@ -41,12 +43,18 @@ export class CallTracker {
   recordGrant(now: number, isScout = false): void {
     if (isScout) this.#probeSentAt = now;
     this.notRefused.add(now);
-    this.sent.add(now);
-    this.pending.add(now);
+    if (this.#keepsSent) this.sent.add(now);
+  }
+
+  /** From now on `sent` and `notRefused` may differ. */
+  keepSent(): void {
+    if (this.#keepsSent) return;
+    this.#keepsSent = true;
+    this.sent.copyFrom(this.notRefused);
   }
 
   recordResponse(now: number, { at }: PermitGrant): void {
-    this.#removePending(at);
+    this.#endProbe(at);
     this.#roundTripEstimator.addSample(now - at);
   }
 
@@ -58,21 +66,21 @@ export class CallTracker {
   }
 
   recordRefused({ at }: PermitGrant): void {
+    this.keepSent();
     this.notRefused.remove(at);
   }
 
   recordEnded({ at }: PermitGrant): void {
-    this.#removePending(at);
+    this.#endProbe(at);
   }
 
   recordUnused({ at }: PermitGrant): void {
-    this.#removePending(at);
+    this.#endProbe(at);
     this.notRefused.remove(at);
-    this.sent.remove(at);
+    if (this.#keepsSent) this.sent.remove(at);
   }
 
-  #removePending(at: number): void {
-    this.pending.remove(at);
+  #endProbe(at: number): void {
     if (at === this.#probeSentAt) this.#probeSentAt = -Infinity;
   }
 

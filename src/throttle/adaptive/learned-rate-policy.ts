@@ -11,6 +11,7 @@ import type { PermitGrant } from '../pacing/permit-grant.ts';
 import type { RatePolicy } from '../pacing/rate-policy.ts';
 import type { LearnedLimit } from '../throttle.ts';
 import { createModelSelector, type ModelSelector } from './model-selector.ts';
+import type { CallLog } from './call-log.ts';
 import { CallTracker } from './call-tracker.ts';
 import { ChangeDetector } from './change-detector.ts';
 import {
@@ -37,6 +38,8 @@ export interface LearnedRatePolicyOptions {
   /** Permits per second that are never exceeded; absent: none. */
   readonly maxRate?: number | undefined;
   readonly learning: LearningParameters;
+  /** Calls without a response; the governor adds and removes them. */
+  readonly inFlightCalls: CallLog;
 }
 
 type LearningPhase = 'free' | 'holding' | 'trying' | 'searching';
@@ -55,9 +58,9 @@ export class LearnedRatePolicy implements RatePolicy {
 
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
-    const { learning, maxInFlight } = options;
+    const { learning, maxInFlight, inFlightCalls } = options;
     this.#inFlightLimit = Math.min(4, maxInFlight);
-    this.#callTracker = new CallTracker(learning.jitterDeviations);
+    this.#callTracker = new CallTracker(learning.jitterDeviations, inFlightCalls);
     this.#modelSelector = createModelSelector(learning, this.#callTracker.notRefused, this.#callTracker.sent);
     this.#limitProbe = new LimitProbe(learning);
     this.#fallbackRate = new FallbackRate(MIN_INITIAL_RATE, learning.decreaseFactor);
@@ -79,6 +82,7 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get inFlightLimit(): number {
+    if (this.#phase === 'free') return this.#inFlightLimit;
     const believed = this.#modelSelector.selected;
     if (believed?.kind !== 'concurrency') return this.#inFlightLimit;
     const more = this.#phase === 'trying' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
@@ -93,11 +97,8 @@ export class LearnedRatePolicy implements RatePolicy {
     return this.#phase === 'holding' && this.#modelSelector.selected?.isTrusted === true;
   }
 
-  get inFlight(): number {
-    return this.#callTracker.pending.size;
-  }
-
   openAt(now: number, isPaused: boolean): number {
+    if (this.#phase === 'free') return -Infinity;
     const believed = this.#modelSelector.selected;
     if (believed === undefined) return -Infinity;
     if (this.#phase === 'trying' && !isPaused) return this.#limitProbe.openAt(now);
@@ -108,6 +109,10 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
+    if (this.#phase === 'free') {
+      this.#callTracker.recordGrant(now);
+      return false;
+    }
     const believed = this.#modelSelector.selected;
     this.#callTracker.recordGrant(
       now,
@@ -179,6 +184,7 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
+    this.#callTracker.keepSent();
     const learned = parseModelSnapshot(snapshot);
     const model = learned && restoreModel(this.#modelSelector, learned, now, ageMs);
     if (model === undefined) return;

@@ -1,4 +1,5 @@
 /** One permit as an attempt holds it: calls in any order and number become exactly one result and one freed slot. */
+import type { Clock } from '../../platform/clock.ts';
 import type { PermitGate } from './permit-gate.ts';
 import type { PermitGrant } from './permit-grant.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
@@ -7,7 +8,7 @@ import type { PermitReport, Permit } from '../throttle.ts';
 /** The throttle, as a permit calls it. */
 export interface PermitHost {
   readonly gate: PermitGate;
-  now(): number;
+  readonly clock: Clock;
   /** A refusal has begun or lengthened a pause; the gate already applies it. */
   recordPause(signal: RateLimitSignal, pauseMs: number, stated: boolean): void;
   /** A permit is spent, after a wait of so many milliseconds. */
@@ -40,7 +41,7 @@ export class ActivePermit implements Permit {
   markSent(): void {
     if (this.#isSent || this.#slot === 'freed') return;
     this.#isSent = true;
-    this.#host.gate.recordSent(this.#host.now(), this.#grant);
+    this.#host.gate.recordSent(this.#host.clock.now(), this.#grant);
     if (!this.#isSpent) this.#spend();
   }
 
@@ -48,7 +49,7 @@ export class ActivePermit implements Permit {
     if (this.#isReported || this.#slot === 'freed') return;
     this.#isReported = true;
     if (!this.#isSpent) this.#spend();
-    const decision = this.#host.gate.report(this.#host.now(), this.#grant, result);
+    const decision = this.#host.gate.report(this.#host.clock.now(), this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result.signal, decision.pauseMs, decision.stated);
     this.#host.pump();
@@ -56,7 +57,7 @@ export class ActivePermit implements Permit {
 
   release(): void {
     if (this.#slot === 'freed') return;
-    if (!this.#isReported) this.#host.gate.endWithoutResult(this.#host.now(), this.#grant);
+    if (!this.#isReported) this.#host.gate.endWithoutResult(this.#host.clock.now(), this.#grant);
     if (!this.#isSpent) this.#spend();
     this.#freeSlot();
   }
@@ -64,7 +65,7 @@ export class ActivePermit implements Permit {
   cancel(): void {
     if (this.#slot === 'freed') return;
     // With a response the permit has been spent, so there is nothing to give back.
-    if (!this.#isReported) this.#host.gate.giveBack(this.#host.now(), this.#grant);
+    if (!this.#isReported) this.#host.gate.giveBack(this.#host.clock.now(), this.#grant);
     this.#freeSlot();
   }
 

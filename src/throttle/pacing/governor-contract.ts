@@ -3,6 +3,7 @@
  */
 import type { Random } from '../../platform/clock.ts';
 import type { PermitGrant } from './permit-grant.ts';
+import type { RatePolicy } from './rate-policy.ts';
 import type { LearningParameters } from '../adaptive/learning-parameters.ts';
 import type { LearnedLimit, PermitReport, RateSettings } from '../throttle.ts';
 
@@ -30,17 +31,10 @@ export interface GrantPause {
 
 /** Time is a parameter of every method. Results are reported in any order, each grant's at most once. */
 export interface Governor {
-  /** Permits per second now; Infinity while unpaced. */
-  readonly rate: number;
-  /** Permits that may be saved up. */
-  readonly burst: number;
-  readonly inFlightLimit: number;
-  /** True when the number in flight is what the upstream limits. */
-  readonly limitsConcurrency: boolean;
+  /** Rate and limits that hold now. */
+  readonly ratePolicy: Pick<RatePolicy, 'rate' | 'burst' | 'inFlightLimit' | 'limitsConcurrency' | 'isConfident'>;
   /** True when the rate is configured. */
   readonly hasConfiguredRate: boolean;
-  /** True when waits can be computed from the rate. */
-  readonly isConfident: boolean;
   /** A permit may be granted from this instant on, as far as is known now; past or -Infinity means at once. */
   openAt(now: number): number;
   /** The pause or used-up allowance that holds at `now`. */

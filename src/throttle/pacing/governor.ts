@@ -7,6 +7,7 @@
  */
 import type { Governor, GovernorOptions, GovernorTerms, GrantPause, LimitDecision } from './governor-contract.ts';
 import type { PermitGrant } from './permit-grant.ts';
+import { CallLog } from '../adaptive/call-log.ts';
 import { LearnedRatePolicy } from '../adaptive/learned-rate-policy.ts';
 import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/learning-parameters.ts';
 import { FixedRatePolicy, type RatePolicy } from './rate-policy.ts';
@@ -25,6 +26,8 @@ export function createGovernor(options: GovernorOptions, wrap: WrapRatePolicy = 
 
 type WrapRatePolicy = (pace: RatePolicy) => RatePolicy;
 
+const MAX_IN_FLIGHT_CALLS = 65_536;
+const MAX_CALL_MS = 86_400_000;
 const NOT_LIMITED: LimitDecision = { kind: 'unlimited' };
 /** Learns nothing, whatever it is told. */
 const NOOP_RATE_POLICY = new FixedRatePolicy(Infinity, 1, 1);
@@ -38,6 +41,8 @@ class PausingGovernor implements Governor {
   readonly #parameters: LearningParameters;
   readonly #pause: SharedPause;
   readonly #allowance: StatedAllowance;
+  /** Calls without a response. */
+  readonly #inFlightCalls = new CallLog(MAX_IN_FLIGHT_CALLS, MAX_CALL_MS);
   #epoch = 0;
   #serial = 0;
   /** Grants up to this one were made at another kind of pace: what becomes of them teaches this one nothing. */
@@ -51,31 +56,15 @@ class PausingGovernor implements Governor {
     this.#bounds = { maxInFlight: options.maxInFlight, maxRate: options.maxRate };
     this.#ratePolicy = this.#createRatePolicy();
     this.#pause = new SharedPause(options);
-    this.#allowance = new StatedAllowance(options.maxPauseMs);
+    this.#allowance = new StatedAllowance(options.maxPauseMs, this.#inFlightCalls);
   }
 
   get hasConfiguredRate(): boolean {
     return this.#terms.rate !== 'auto';
   }
 
-  get rate(): number {
-    return this.#ratePolicy.rate;
-  }
-
-  get burst(): number {
-    return this.#ratePolicy.burst;
-  }
-
-  get inFlightLimit(): number {
-    return Math.min(this.#ratePolicy.inFlightLimit, this.#terms.maxInFlight);
-  }
-
-  get limitsConcurrency(): boolean {
-    return this.#ratePolicy.limitsConcurrency;
-  }
-
-  get isConfident(): boolean {
-    return this.#ratePolicy.isConfident;
+  get ratePolicy(): RatePolicy {
+    return this.#ratePolicy;
   }
 
   openAt(now: number): number {
@@ -88,7 +77,8 @@ class PausingGovernor implements Governor {
     // While only a probe's answer is awaited nobody knows for how long, so that nothing is said to hold.
     const pausedAt = this.#pause.remainingMs(now) > 0 ? this.#pause.openAt : -Infinity;
     if (allowanceAt > pausedAt) return { endsAt: allowanceAt, isCertain: true };
-    const closedUntil = this.hasConfiguredRate || !this.isConfident ? -Infinity : this.#ratePolicy.openAt(now, false);
+    const closedUntil =
+      this.hasConfiguredRate || !this.#ratePolicy.isConfident ? -Infinity : this.#ratePolicy.openAt(now, false);
     if (closedUntil > Math.max(now, pausedAt)) return { endsAt: closedUntil, isCertain: true };
     return { endsAt: pausedAt, isCertain: this.#pause.isStated };
   }
@@ -115,7 +105,9 @@ class PausingGovernor implements Governor {
     this.#allowance.recordSent(now);
     const probe = this.#pause.recordGrant(now);
     if (probe && !this.#parameters.probesAfterPause) this.#pause.recordProbeAccepted();
-    const { rate, inFlight } = this.#ratePolicy;
+    const { rate } = this.#ratePolicy;
+    const inFlight = this.#inFlightCalls.size;
+    this.#inFlightCalls.add(now);
     const beyond = this.#ratePolicy.recordGrant(now, waitedFor);
     return {
       at: now,
@@ -174,23 +166,25 @@ class PausingGovernor implements Governor {
   }
 
   recordEnded(now: number, grant: PermitGrant): void {
+    this.#inFlightCalls.remove(grant.at);
     this.#allowance.recordEnded(grant);
     this.#ratePolicyFor(grant).recordEnded(grant);
     if (grant.isPauseProbe && grant.epoch === this.#epoch) this.#pause.recordProbeEnded(now);
   }
 
   recordUnused(now: number, grant: PermitGrant): void {
-    this.#allowance.recordUnused(grant);
+    this.#inFlightCalls.remove(grant.at);
     this.#ratePolicyFor(grant).recordUnused(grant);
     if (grant.isPauseProbe && grant.epoch === this.#epoch) this.#pause.recordProbeUnused(now);
   }
 
   #recordAccepted(now: number, grant: PermitGrant, hint: RateLimitSignal | undefined): void {
+    this.#inFlightCalls.remove(grant.at);
     const fresh = grant.epoch === this.#epoch;
     this.#previousWas503WithWait = false;
     if (fresh && grant.isPauseProbe) this.#pause.recordProbeAccepted();
     this.#ratePolicyFor(grant).recordAccepted(now, grant, fresh);
-    this.#allowance.recordAccepted(now, grant, this.hasConfiguredRate ? undefined : hint);
+    this.#allowance.recordAccepted(now, grant, this.#terms.rate === 'auto' ? hint : undefined);
   }
 
   #recordRefused(now: number, grant: PermitGrant, signal: RateLimitSignal): LimitDecision {
@@ -202,6 +196,7 @@ class PausingGovernor implements Governor {
       this.recordEnded(now, grant);
       return NOT_LIMITED;
     }
+    this.#inFlightCalls.remove(grant.at);
     this.#allowance.recordRefused(grant);
     const fresh = grant.epoch === this.#epoch || !this.#parameters.decreasesOncePerEpoch;
     if (fresh) {
@@ -219,7 +214,9 @@ class PausingGovernor implements Governor {
     // The bounds are no copy: the pace is to see them change.
     return this.#wrapRatePolicy(
       rate === 'auto'
-        ? new LearnedRatePolicy(Object.assign(this.#bounds, { learning: this.#parameters }))
+        ? new LearnedRatePolicy(
+            Object.assign(this.#bounds, { learning: this.#parameters, inFlightCalls: this.#inFlightCalls }),
+          )
         : new FixedRatePolicy(rate, burst, maxInFlight),
     );
   }

@@ -22,6 +22,7 @@ export interface PermitGateOptions extends RateSettings, GovernorOptions {
 export class PermitGate {
   readonly #governor: Governor;
   readonly #permits: PermitSource;
+  #maxInFlight: number;
   #maxStreams: number;
   #inFlightLimit: number;
   /** The last request that got no permit waits for the upstream's limit, and not for an in-flight slot of ours. */
@@ -32,10 +33,12 @@ export class PermitGate {
   constructor(options: PermitGateOptions) {
     const { fleet } = options;
     this.#governor = createGovernor(options, fleet && ((own) => fleet.wrapRatePolicy(own)));
-    const bucket = new PermitBucket(this.#governor.rate, this.#governor.burst);
+    const { rate, burst, inFlightLimit } = this.#governor.ratePolicy;
+    const bucket = new PermitBucket(rate, burst);
     this.#permits = fleet?.wrapPermits(bucket) ?? bucket;
+    this.#maxInFlight = options.maxInFlight;
     this.#maxStreams = options.maxStreams;
-    this.#inFlightLimit = this.#governor.inFlightLimit;
+    this.#inFlightLimit = Math.min(inFlightLimit, this.#maxInFlight);
   }
 
   /** Permits per second, of a whole fleet while it is joined. */
@@ -80,7 +83,7 @@ export class PermitGate {
   tryGrant(now: number, hasWaited: boolean): PermitGrant | undefined {
     const hasSlot = this.#inFlight < this.#inFlightLimit;
     if (!hasSlot || this.#governor.openAt(now) > now || !this.#permits.tryTake(now)) {
-      this.#waitsForRate = hasSlot || this.#governor.limitsConcurrency;
+      this.#waitsForRate = hasSlot || this.#governor.ratePolicy.limitsConcurrency;
       return undefined;
     }
     this.#inFlight++;
@@ -112,7 +115,7 @@ export class PermitGate {
     const knownMs = this.#permits.minWaitMs(ahead);
     if (knownMs !== undefined) return Math.max(knownMs, this.statedPauseUntil(now) - now);
     if (this.#governor.hasConfiguredRate) return this.estimateWaitMs(now, ahead);
-    if (this.#governor.isConfident) return this.estimateWaitMs(now, ahead) * LEARNED_RATE_SAFETY_FACTOR;
+    if (this.#governor.ratePolicy.isConfident) return this.estimateWaitMs(now, ahead) * LEARNED_RATE_SAFETY_FACTOR;
     return this.statedPauseUntil(now) - now;
   }
 
@@ -188,6 +191,7 @@ export class PermitGate {
 
   /** Saved-up permits do not become more by it, and calls in flight stay. */
   reconfigure(now: number, settings: RateSettings): void {
+    this.#maxInFlight = settings.maxInFlight;
     this.#maxStreams = settings.maxStreams;
     this.#governor.reconfigure(now, settings);
     this.applyRate(now);
@@ -200,8 +204,8 @@ export class PermitGate {
 
   /** Takes over rate and limits from the governor; to be called when something else than this gate may have changed them. */
   applyRate(now: number): void {
-    const { rate, burst, inFlightLimit } = this.#governor;
-    this.#inFlightLimit = inFlightLimit;
+    const { rate, burst, inFlightLimit } = this.#governor.ratePolicy;
+    this.#inFlightLimit = Math.min(inFlightLimit, this.#maxInFlight);
     this.#permits.setRate(now, rate, burst);
   }
 }

@@ -15,8 +15,6 @@ export interface RatePolicy {
   readonly limitsConcurrency: boolean;
   /** True when waits can be computed from the rate. */
   readonly isConfident: boolean;
-  /** Calls under way. */
-  readonly inFlight: number;
   /** When the next permit may be granted beside what rate and slots allow; a past instant or -Infinity: now. */
   openAt(now: number, isPaused: boolean): number;
   /** Notes a permit. True when it goes beyond what is believed to be allowed. */
@@ -46,7 +44,6 @@ export class FixedRatePolicy implements RatePolicy {
   readonly inFlightLimit: number;
   readonly limitsConcurrency = false;
   readonly isConfident = true;
-  readonly inFlight = 0;
 
   constructor(rate: number, burst: number, maxInFlight: number) {
     this.rate = rate;

@@ -3,25 +3,27 @@
  * a refusal, whatever it states, is the pause's. How one quota is kept to is quota-account.ts's.
  */
 import type { PermitGrant } from './permit-grant.ts';
-import { CallLog } from '../adaptive/call-log.ts';
+import type { CallLog } from '../adaptive/call-log.ts';
 import { QuotaTracker } from './quota-tracker.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import type { StatedQuota } from '../signals/stated-quota.ts';
 
 /** More quotas than this are noise: the one heard of least lately goes. */
 const MAX_TRACKERS = 16;
-const MAX_IN_FLIGHT_CALLS = 65_536;
-const MAX_CALL_MS = 86_400_000;
 
 /** Nothing stated, or an account for each quota. */
 export class StatedAllowance {
   readonly #trackers = new Map<string, QuotaTracker>();
-  readonly #inFlightCalls = new CallLog(MAX_IN_FLIGHT_CALLS, MAX_CALL_MS);
+  readonly #inFlightCalls: CallLog;
   #lastSentAt = -Infinity;
   #maxPauseMs: number;
 
-  /** @param maxPauseMs a reset further away than this is not waited for without asking again */
-  constructor(maxPauseMs: number) {
+  /**
+   * @param maxPauseMs a reset further away than this is probed before it comes
+   * @param inFlightCalls calls without a response; the governor adds and removes them
+   */
+  constructor(maxPauseMs: number, inFlightCalls: CallLog) {
+    this.#inFlightCalls = inFlightCalls;
     this.#maxPauseMs = maxPauseMs;
   }
 
@@ -63,13 +65,11 @@ export class StatedAllowance {
       if (account.isStale(now)) this.#trackers.delete(key);
       else account.recordSent(now, this.#countUncounted(account));
     }
-    this.#inFlightCalls.add(now);
     this.#lastSentAt = now;
   }
 
   /** A call was answered, and not refused. */
   recordAccepted(now: number, call: PermitGrant, hint: RateLimitSignal | undefined): void {
-    this.#inFlightCalls.remove(call.at);
     if (hint === undefined && this.#trackers.size === 0) return;
     const stated = this.#readQuotas(hint?.quotas ?? []);
     for (const [key, account] of this.#trackers) if (!stated.has(key)) account.recordUncounted(call.at);
@@ -81,19 +81,12 @@ export class StatedAllowance {
 
   /** A call was refused. */
   recordRefused({ at }: PermitGrant): void {
-    this.#inFlightCalls.remove(at);
     for (const account of this.#trackers.values()) account.recordRefused(at);
   }
 
   /** A call ended without an answer: it may have been counted. */
   recordEnded({ at }: PermitGrant): void {
-    this.#inFlightCalls.remove(at);
     for (const account of this.#trackers.values()) account.recordUncounted(at);
-  }
-
-  /** A call was not made after all. */
-  recordUnused({ at }: PermitGrant): void {
-    this.#inFlightCalls.remove(at);
   }
 
   #readQuotas(quotas: readonly StatedQuota[]): Map<string, StatedQuota> {

@@ -2,6 +2,7 @@
  * One request's ticket: its arrival number, its wait now, and how much longer it may wait. RequestQueue keeps its place, the
  * throttle settles its promises.
  */
+import type { Clock } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ExpiryEntry } from './expiry-heap.ts';
 import type { Permit, QueueClass, Ticket } from '../throttle.ts';
@@ -9,7 +10,7 @@ import type { QueueLinks } from './linked-queue.ts';
 
 /** The throttle, as a ticket calls it. */
 export interface TicketHost {
-  now(): number;
+  readonly clock: Clock;
   waitForBodySlot(ticket: QueueTicket): Promise<void>;
   waitForPermit(ticket: QueueTicket): Promise<Permit>;
   tryTakePermit(ticket: QueueTicket): Permit | undefined;
@@ -84,7 +85,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
   }
 
   get waitedMs(): number {
-    return this.wait === undefined ? this.#pastWaitsMs : this.#waitedMsAt(this.#host.now());
+    return this.wait === undefined ? this.#pastWaitsMs : this.#waitedMsAt(this.#host.clock.now());
   }
 
   get isAdmitted(): boolean {

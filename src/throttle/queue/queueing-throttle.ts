@@ -34,7 +34,7 @@ const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   readonly gate: PermitGate;
   readonly #options: ThrottleOptions;
-  readonly #clock: Clock;
+  readonly clock: Clock;
   readonly #queue: RequestQueue;
   readonly #signals = new SignalLog();
   #terms: ThrottleTerms;
@@ -50,7 +50,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   constructor(options: ThrottleOptions) {
     const { clock, random, throttle, fleet, learning, restored } = options;
     this.#options = options;
-    this.#clock = clock;
+    this.clock = clock;
     this.#terms = options;
     this.#fleet = fleet;
     this.gate = new PermitGate({ ...throttle, random, learning, fleet });
@@ -64,16 +64,12 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     fleet?.start(createFleetHost(this.gate, this.#queue, clock, pump));
   }
 
-  now(): number {
-    return this.#clock.now();
-  }
-
   get hasSlotWaiters(): boolean {
     return this.#queue.hasReady && this.gate.inFlight >= this.gate.inFlightLimit;
   }
 
   enter(deadlineAt: number, queueClass: QueueClass = DEFAULT_QUEUE_CLASS, hasBody = true): Ticket {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const { timeoutMs } = this.#terms.queue;
     const ticket = new QueueTicket(this, this.#arrivalCount++, deadlineAt, timeoutMs, queueClass, hasBody);
     ticket.lastProgressAt = now;
@@ -86,7 +82,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   reconfigure(terms: ThrottleTerms): void {
     this.#terms = terms;
     this.#fleet?.reconfigure(terms.throttle);
-    this.gate.reconfigure(this.now(), terms.throttle);
+    this.gate.reconfigure(this.clock.now(), terms.throttle);
     this.#queue.setBodySlots(terms.throttle.maxInFlight);
     this.pump();
   }
@@ -94,7 +90,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   shutDown(): void {
     this.isShutDown = true;
     this.#fleet?.leave();
-    const now = this.now();
+    const now = this.clock.now();
     for (const ticket of this.#queue.waitingTickets())
       if (ticket.wait !== undefined) this.#reject(ticket, now, 'draining');
     this.pump();
@@ -102,15 +98,15 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
 
   state(): ThrottleState {
     const { route } = this.#options;
-    const now = this.now();
+    const now = this.clock.now();
     const parts = { gate: this.gate, queue: this.#queue, terms: this.#terms, fleet: this.#fleet?.state(now) };
-    const described = readThrottleState(parts, now, (at) => this.#clock.wallNow() - (now - at));
+    const described = readThrottleState(parts, now, (at) => this.clock.wallNow() - (now - at));
     return { route, recentSignals: this.#signals.newestFirst, ...described };
   }
 
   snapshot(): LearnedState | undefined {
-    const governor = this.gate.snapshot(this.now());
-    return governor && { version: 1, wallAt: this.#clock.wallNow(), governor };
+    const governor = this.gate.snapshot(this.clock.now());
+    return governor && { version: 1, wallAt: this.clock.wallNow(), governor };
   }
 
   waitForBodySlot(ticket: QueueTicket): Promise<void> {
@@ -119,21 +115,21 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     if (ticket.phase === 'stalled') this.#queue.add(ticket);
     if (ticket.phase !== 'queued') return ALREADY_ADMITTED;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    this.#wait(ticket, this.now(), { kind: 'body-slot', resolve, reject });
+    this.#wait(ticket, this.clock.now(), { kind: 'body-slot', resolve, reject });
     return promise;
   }
 
   recordBodyEnd(ticket: QueueTicket): void {
     if (ticket.phase !== 'queued') return;
     this.#queue.move(ticket, 'received');
-    const wait = this.#endWait(ticket, this.now());
+    const wait = this.#endWait(ticket, this.clock.now());
     if (wait?.kind === 'body-slot') wait.resolve(undefined);
   }
 
   waitForPermit(ticket: QueueTicket): Promise<Permit> {
     const error = this.#reasonNotToWait(ticket);
     if (error !== undefined) return Promise.reject(error);
-    const now = this.now();
+    const now = this.clock.now();
     if (ticket.deadlineAt <= now) return Promise.reject(this.#reject(ticket, now, 'timeout'));
     const permit = this.tryTakePermit(ticket);
     if (permit) return Promise.resolve(permit);
@@ -146,7 +142,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   tryTakePermit(ticket: QueueTicket): Permit | undefined {
     const { phase } = ticket;
     if (phase === 'left' || ticket.wait !== undefined || this.isShutDown || this.#queue.hasReady) return undefined;
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const grant = ticket.deadlineAt > now ? this.gate.tryGrant(now, false) : undefined;
     if (grant === undefined) return undefined;
     if ((phase === 'bodiless' || phase === 'granted') && this.#queue.size === 0) {
@@ -159,7 +155,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   }
 
   retryWaitMs(ticket: QueueTicket): number {
-    const now = this.now();
+    const now = this.clock.now();
     const waitMs = this.gate.retryWaitMs(now, this.#queue.countAheadOfRetry(ticket));
     return waitMs > 0 && waitMs >= ticket.waitBudgetMs(now) ? Infinity : waitMs;
   }
@@ -171,7 +167,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
       return;
     }
     const rejection = ticket.rejectionReason(reason);
-    const wait = this.#remove(ticket, ticket.wait === undefined ? 0 : this.now());
+    const wait = this.#remove(ticket, ticket.wait === undefined ? 0 : this.clock.now());
     if (rejection !== undefined)
       this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason: rejection });
     wait?.reject(reason ?? new DOMException('The request has left the queue', 'AbortError'));
@@ -184,9 +180,9 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
 
   recordPause({ status, fields, statedWaitMs }: RateLimitSignal, pauseMs: number, stated: boolean): void {
     const { observe, route } = this.#options;
-    this.#signals.add({ wallAt: this.#clock.wallNow(), status, pauseMs, stated, fields });
+    this.#signals.add({ wallAt: this.clock.wallNow(), status, pauseMs, stated, fields });
     observe({ kind: 'rate-limited', route, status, pauseMs, stated, fields });
-    this.#rejectTooLateForPause(this.now());
+    this.#rejectTooLateForPause(this.clock.now());
     this.#fleet?.reportRefusal(statedWaitMs);
   }
 
@@ -198,7 +194,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
       return;
     }
     this.#isQuiet = false;
-    const now = this.now();
+    const now = this.clock.now();
     this.#expire(now, now, 'timeout');
     for (let next = this.#queue.nextReady; next !== undefined; next = this.#queue.nextReady) {
       const grant = this.gate.tryGrant(now, true);
@@ -235,7 +231,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   }
 
   #reasonNotToWait(ticket: QueueTicket): Error | undefined {
-    return ticket.misuseError ?? (this.isShutDown ? this.#reject(ticket, this.now(), 'draining') : undefined);
+    return ticket.misuseError ?? (this.isShutDown ? this.#reject(ticket, this.clock.now(), 'draining') : undefined);
   }
 
   #wait(ticket: QueueTicket, now: number, wait: PendingWait): void {

@@ -47,8 +47,8 @@ describe('what was learned', () => {
 
   it('is used from the first call on, with all in flight that are allowed', () => {
     const auto = restored(SNAPSHOT);
-    expect(auto.rate).toBeCloseTo(10, 0);
-    expect([auto.inFlightLimit, auto.isConfident]).toEqual([64, false]);
+    expect(auto.ratePolicy.rate).toBeCloseTo(10, 0);
+    expect([auto.ratePolicy.inFlightLimit, auto.ratePolicy.isConfident]).toEqual([64, false]);
     expect(auto.learned((at) => at)).toMatchObject({ kind: 'sliding-window', limit: 100, windowMs: 10_000 });
   });
 
@@ -81,13 +81,13 @@ describe('whatever is in the file', () => {
     fc.assert(
       fc.property(fc.oneof(fc.anything(), nearly), fc.double({ min: 0, max: 1e9, noNaN: true }), (value, ageMs) => {
         const auto = restored(value, ageMs);
-        expect(auto.rate).toBeGreaterThan(0);
-        expect(auto.burst).toBeGreaterThanOrEqual(1);
-        expect(auto.inFlightLimit).toBeGreaterThanOrEqual(1);
+        expect(auto.ratePolicy.rate).toBeGreaterThan(0);
+        expect(auto.ratePolicy.burst).toBeGreaterThanOrEqual(1);
+        expect(auto.ratePolicy.inFlightLimit).toBeGreaterThanOrEqual(1);
         expect(auto.openAt(1001)).not.toBeNaN();
         const grant = auto.recordGrant(2000, false);
         auto.recordResult(2010, grant, { kind: 'accepted' });
-        expect(auto.rate).toBeGreaterThan(0);
+        expect(auto.ratePolicy.rate).toBeGreaterThan(0);
       }),
       { numRuns: 500 },
     );
@@ -111,10 +111,10 @@ describe('whatever is in the file', () => {
     { ...SNAPSHOT, limit: 1e9, used: 1e9 },
   ])('is not taken for a limit: %j', (value) => {
     expect(parseModelSnapshot(value)).toBeUndefined();
-    expect(restored(value).rate).toBe(Infinity);
+    expect(restored(value).ratePolicy.rate).toBe(Infinity);
   });
 
   it('of a window that is not weighed is not taken up', () => {
-    expect(restored({ ...SNAPSHOT, windowMs: 7777 }).rate).toBe(Infinity);
+    expect(restored({ ...SNAPSHOT, windowMs: 7777 }).ratePolicy.rate).toBe(Infinity);
   });
 });

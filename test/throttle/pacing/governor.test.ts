@@ -49,11 +49,11 @@ it('a stated wait that keeps being too short is stretched, yet not beyond measur
 describe('auto', () => {
   it('is unpaced with 4 in flight, and one more for each accepted answer up to the cap', () => {
     const auto = governor();
-    expect(auto.inFlightLimit).toBe(4);
-    expect(auto.rate).toBe(Infinity);
+    expect(auto.ratePolicy.inFlightLimit).toBe(4);
+    expect(auto.ratePolicy.rate).toBe(Infinity);
     for (let count = 0; count < 100; count++) auto.recordResult(count, auto.recordGrant(count, false), ACCEPTED);
-    expect(auto.inFlightLimit).toBe(64);
-    expect(auto.rate).toBe(Infinity);
+    expect(auto.ratePolicy.inFlightLimit).toBe(64);
+    expect(auto.ratePolicy.rate).toBe(Infinity);
   });
 
   it('pauses at a refusal, then grants one probe, and the others when it is accepted', () => {
@@ -63,7 +63,7 @@ describe('auto', () => {
       pauseMs: 1000,
       stated: true,
     });
-    expect(auto.rate).toBeLessThan(Infinity);
+    expect(auto.ratePolicy.rate).toBeLessThan(Infinity);
     expect(auto.openAt(10)).toBe(1000);
     const probe = auto.recordGrant(1000, true);
     expect(auto.openAt(1001)).toBeGreaterThan(1001);
@@ -127,12 +127,12 @@ describe('auto', () => {
     const auto = governor();
     const [first, second, third] = [auto.recordGrant(0, false), auto.recordGrant(0, false), auto.recordGrant(0, false)];
     auto.recordResult(5, first, refused(1000));
-    const { rate } = auto;
+    const { rate } = auto.ratePolicy;
     auto.recordResult(6, second, refused());
     expect(auto.openAt(6)).toBe(1005);
     auto.recordResult(7, third, refused(4000));
     expect(auto.openAt(7)).toBe(4007);
-    expect(auto.rate).toBe(rate);
+    expect(auto.ratePolicy.rate).toBe(rate);
   });
 
   it('does not grow a rate that the app does not use', () => {
@@ -140,10 +140,10 @@ describe('auto', () => {
       const auto = governor();
       for (let now = 0; now < 4000; now += 100) auto.recordResult(now + 5, auto.recordGrant(now, false), ACCEPTED);
       auto.recordResult(4005, auto.recordGrant(4000, false), refused(0));
-      expect(auto.rate).toBeCloseTo(10, 0);
+      expect(auto.ratePolicy.rate).toBeCloseTo(10, 0);
       for (let now = 5000; now < 15_000; now += 200)
         auto.recordResult(now + 5, auto.recordGrant(now, waitedFor), ACCEPTED);
-      return auto.rate;
+      return auto.ratePolicy.rate;
     };
     expect(rateAfterUse(false)).toBeCloseTo(10, 0);
     expect(rateAfterUse(true)).toBeGreaterThan(12);
@@ -151,11 +151,11 @@ describe('auto', () => {
 
   it('never exceeds a configured maximum, neither before the first refusal nor after', () => {
     const auto = governor({ maxRate: 3 });
-    expect(auto.rate).toBe(3);
+    expect(auto.ratePolicy.rate).toBe(3);
     for (let now = 0; now < 4000; now += 100) auto.recordResult(now + 5, auto.recordGrant(now, false), ACCEPTED);
     auto.recordResult(4005, auto.recordGrant(4000, false), refused(0));
-    expect(auto.rate).toBe(3);
-    expect(governor({ maxRate: 3, rate: 7 }).rate).toBe(7);
+    expect(auto.ratePolicy.rate).toBe(3);
+    expect(governor({ maxRate: 3, rate: 7 }).ratePolicy.rate).toBe(7);
   });
 
   it('keeps to what accepted answers say is left, and lets one go first after the reset', () => {
@@ -185,7 +185,7 @@ describe('auto', () => {
   it('lets nothing that an upstream states move a configured rate', () => {
     const fixed = governor({ rate: 50 });
     fixed.recordResult(0, fixed.recordGrant(0, false), left(0, 5000));
-    expect([fixed.openAt(1), fixed.rate]).toEqual([-Infinity, 50]);
+    expect([fixed.openAt(1), fixed.ratePolicy.rate]).toEqual([-Infinity, 50]);
   });
 });
 
@@ -198,7 +198,7 @@ describe('503 with Retry-After', () => {
     expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
     expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('limited');
     expect(auto.openAt(0)).toBe(1000);
-    expect(auto.rate).toBe(Infinity);
+    expect(auto.ratePolicy.rate).toBe(Infinity);
     expect(auto.learned((at) => at)).toBeUndefined();
   });
 });
@@ -207,8 +207,10 @@ describe('a configured rate', () => {
   it('stays as it is through refusals, with all of maxInFlight from the start', () => {
     const fixed = governor({ rate: 50, burst: 5 });
     fixed.recordResult(0, fixed.recordGrant(0, false), refused(2000));
-    expect([fixed.rate, fixed.burst, fixed.inFlightLimit, fixed.openAt(0)]).toEqual([50, 5, 64, 2000]);
-    expect([fixed.hasConfiguredRate, fixed.isConfident, fixed.snapshot(0)]).toEqual([true, true, undefined]);
+    expect([fixed.ratePolicy.rate, fixed.ratePolicy.burst, fixed.ratePolicy.inFlightLimit, fixed.openAt(0)]).toEqual([
+      50, 5, 64, 2000,
+    ]);
+    expect([fixed.hasConfiguredRate, fixed.ratePolicy.isConfident, fixed.snapshot(0)]).toEqual([true, true, undefined]);
     expect(fixed.learned((at) => at)).toBeUndefined();
   });
 });

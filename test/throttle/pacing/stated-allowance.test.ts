@@ -1,6 +1,7 @@
 /** What is done with what answers say is left: never more than was stated, and as little waiting as that allows. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
 import type { PermitGrant } from '../../../src/throttle/pacing/permit-grant.ts';
 import type { RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import { StatedAllowance } from '../../../src/throttle/pacing/stated-allowance.ts';
@@ -10,11 +11,13 @@ const WINDOW_MS = 10_000;
 
 /** Calls that are sent and answered one by one. */
 class Caller {
-  readonly allowance = new StatedAllowance(300_000);
+  readonly #inFlight = new CallLog(65_536, 86_400_000);
+  readonly allowance = new StatedAllowance(300_000, this.#inFlight);
   #serial = 0;
 
   send(at: number): PermitGrant {
     this.allowance.recordSent(at);
+    this.#inFlight.add(at);
     this.#serial++;
     return {
       at,
@@ -28,6 +31,12 @@ class Caller {
     };
   }
 
+  /** Its response is here, or will not come. */
+  end(call: PermitGrant): PermitGrant {
+    this.#inFlight.remove(call.at);
+    return call;
+  }
+
   hear(now: number, call: PermitGrant, ...quotas: StatedQuota[]): void {
     const hint: RateLimitSignal = {
       status: 200,
@@ -37,7 +46,7 @@ class Caller {
       quotas,
       fields: {},
     };
-    this.allowance.recordAccepted(now, call, quotas.length === 0 ? undefined : hint);
+    this.allowance.recordAccepted(now, this.end(call), quotas.length === 0 ? undefined : hint);
   }
 
   /** A call that is answered in the same instant. */
@@ -149,8 +158,8 @@ describe('what is left', () => {
   it('is less by calls that ended without an answer, and not by those that were never made', () => {
     const caller = new Caller();
     caller.call(0, left(3, 5000, 3));
-    caller.allowance.recordEnded(caller.send(1));
-    caller.allowance.recordUnused(caller.send(2));
+    caller.allowance.recordEnded(caller.end(caller.send(1)));
+    caller.end(caller.send(2));
     expect(caller.countOpen(3)).toBe(2);
   });
 
@@ -191,7 +200,7 @@ describe('the reset', () => {
   it('that brings a refusal is waited for a second longer the next time', () => {
     const caller = new Caller();
     caller.call(0, left(0, 1000));
-    caller.allowance.recordRefused(caller.send(1000));
+    caller.allowance.recordRefused(caller.end(caller.send(1000)));
     caller.call(5000, left(0, 1000));
     expect(caller.allowance.openAt(5001)).toBe(7000);
   });
@@ -265,7 +274,7 @@ it('is bounded, whatever is stated, never throws and always opens in the end', (
       'accepted',
       'recordRefused',
       'recordEnded',
-      'recordUnused',
+      'unused' as const,
       'never' as const,
     ),
   });
@@ -279,7 +288,8 @@ it('is bounded, whatever is stated, never throws and always opens in the end', (
         expect(now).toBeLessThan(1e12);
         const call = caller.send(now);
         if (end === 'accepted') caller.hear(now + 1, call, ...quotas);
-        else if (end !== 'never') allowance[end](call);
+        else if (end !== 'never') caller.end(call);
+        if (end === 'recordRefused' || end === 'recordEnded') allowance[end](call);
         expect(allowance.openAt(now)).not.toBeNaN();
         expect(allowance.exhaustedUntil(now)).toBeLessThanOrEqual(now + 300_001);
       }

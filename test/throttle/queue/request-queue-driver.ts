@@ -1,6 +1,7 @@
 /** A waiting room without time: bodies are there the moment they may be read, and permits are given when the test says so. */
 import { type TicketHost, QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
 import type { Priority, QueueClass } from '../../../src/throttle/throttle.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { RequestQueue } from '../../../src/throttle/queue/request-queue.ts';
 
 const unasked = (): never => {
@@ -9,7 +10,7 @@ const unasked = (): never => {
 
 const DESK: TicketHost = {
   isShutDown: false,
-  now: () => 0,
+  clock: new ManualClock(),
   waitForBodySlot: unasked,
   waitForPermit: unasked,
   tryTakePermit: unasked,
