@@ -1,6 +1,4 @@
-/**
- * What a governor is asked and promises, in words that its gate shares (pure). How it judges is governor.ts's.
- */
+/** What a governor decides and what it is told, as its gate uses it (pure). */
 import type { Random } from '../../platform/clock.ts';
 import type { PermitGrant } from './permit-grant.ts';
 import type { RatePolicy } from './rate-policy.ts';
@@ -10,57 +8,53 @@ import type { LearnedLimit, PermitReport, RateSettings } from '../throttle.ts';
 /** The settings that a governor applies. */
 export type GovernorTerms = Omit<RateSettings, 'maxStreams'>;
 
-/** What a governor is made from. */
 export interface GovernorOptions extends GovernorTerms {
   readonly random: Random;
-  /** For experiments: other numbers than those that were found good. */
+  /** For experiments. */
   readonly learning?: LearningParameters | undefined;
 }
 
-/** What came of an attempt's result. */
+/** What followed from an attempt's result. */
 export type LimitDecision =
   { readonly kind: 'unlimited' } | { readonly kind: 'limited'; readonly pauseMs: number; readonly stated: boolean };
 
-/** A time in which nothing is granted, as far as it is known ahead. */
+/** A time in which no permit is granted, as far as it is known now. */
 export interface GrantPause {
-  /** When the next permit may be granted; in the past when nothing holds. */
+  /** When the next permit may be granted; in the past when there is no pause. */
   readonly endsAt: number;
-  /** True when the upstream stated it, or when it is known as well as if it had. */
+  /** The upstream stated it, or a trusted model computed it. */
   readonly isCertain: boolean;
 }
 
-/** Time is a parameter of every method. Results are reported in any order, each grant's at most once. */
+/** Time is a parameter of every method. Results come in any order, each grant's at most once. */
 export interface Governor {
   /** Rate and limits that hold now. */
   readonly ratePolicy: Pick<RatePolicy, 'rate' | 'burst' | 'inFlightLimit' | 'limitsConcurrency' | 'isConfident'>;
-  /** True when the rate is configured. */
   readonly hasConfiguredRate: boolean;
-  /** A permit may be granted from this instant on, as far as is known now; past or -Infinity means at once. */
+  /** When the next permit may be granted; a past instant or -Infinity: now. */
   openAt(now: number): number;
-  /** The pause or used-up allowance that holds at `now`. */
+  /** The pause or used-up quota that holds at `now`. */
   currentPause(now: number): GrantPause;
-  /** Milliseconds left of the pause; 0 when not paused. */
+  /** Milliseconds left of the pause; 0 without one. */
   pausedMs(now: number): number;
-  /** True when the pause is so long that nobody new should wait for it; `probeIsTaken`: somebody waits who can probe it. */
+  /** True when the pause is so long that no new request should wait for it; `probeIsTaken`: a waiting request can probe it. */
   rejectsNew(now: number, probeIsTaken: boolean): boolean;
   /** True from a pause on until its probe is accepted. */
   readonly isPaused: boolean;
-  /** Others who share the limit were refused: pauses as for a refusal here, and learns nothing. */
+  /** Another replica was refused: pauses as for a refusal here, and learns nothing. */
   joinPause(now: number, statedWaitMs: number | undefined): void;
-  /** Notes that a permit is granted. */
-  recordGrant(now: number, waitedFor: boolean): PermitGrant;
-  /** Learns from a result. */
+  recordGrant(now: number, isWaitedFor: boolean): PermitGrant;
   recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision;
   /** The attempt ended without a result. */
   recordEnded(now: number, grant: PermitGrant): void;
   /** The attempt was never made. */
   recordUnused(now: number, grant: PermitGrant): void;
-  /** What `auto` believes; undefined when nothing is learned. */
+  /** The limit that `auto` has learned; undefined without one. */
   learned(wallAt: (at: number) => number): LearnedLimit | undefined;
-  /** What is worth keeping over a restart, as JSON. */
+  /** What to keep over a restart, as JSON. */
   snapshot(now: number): object | undefined;
-  /** Takes up what an earlier process has kept. */
+  /** Continues with what an earlier process kept. */
   restore(now: number, snapshot: unknown, ageMs: number): void;
-  /** From now on these hold. A pause goes on, and what was learned stays for as long as the rate is to be learned. */
+  /** A pause goes on. What was learned stays while the rate is `auto`. */
   reconfigure(now: number, terms: GovernorTerms): void;
 }

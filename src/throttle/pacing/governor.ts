@@ -1,9 +1,8 @@
 /**
- * The governor (pure): which rate, which pause and how many in flight now, judged from how attempts end. Two ways to pace share
- * one way to pause. With a number for `rate` the pace is the configured one and only refusals hold it back. With `auto` nothing
- * is paced until the first refusal; from then on the limit is inferred (learning/learned-pace.ts has the states), and what accepted
- * answers say is left is kept to. A refusal pauses all; then one probe goes first. An answer to an attempt granted before the
- * last pause teaches nothing new, except a longer stated wait. It grants nothing itself: bucket, slots and timers are the gate's.
+ * The governor (pure): rate, pause and number in flight, from how attempts end. With a number for `rate` that rate holds and
+ * only refusals pause it. With `auto` nothing is paced until the first refusal; then the limit is learned (adaptive/), and what
+ * accepted responses state as remaining is kept to. A refusal pauses all calls; then one probe goes first. A response to a call
+ * granted before the last pause changes nothing but the length of that pause. Slots and permits are the gate's.
  */
 import type { Governor, GovernorOptions, GovernorTerms, GrantPause, LimitDecision } from './governor-contract.ts';
 import type { PermitGrant } from './permit-grant.ts';
@@ -18,34 +17,35 @@ import type { PermitReport, LearnedLimit } from '../throttle.ts';
 
 /**
  * A governor for a configured `rate`, or one that learns it.
- * @param wrap puts another pace around the one that it would have
+ * @param wrap puts another rate policy around its own
  */
-export function createGovernor(options: GovernorOptions, wrap: WrapRatePolicy = (pace) => pace): Governor {
+export function createGovernor(options: GovernorOptions, wrap: WrapRatePolicy = (policy) => policy): Governor {
   return new PausingGovernor({ ...options, learning: options.learning ?? DEFAULT_LEARNING }, wrap);
 }
 
-type WrapRatePolicy = (pace: RatePolicy) => RatePolicy;
+type WrapRatePolicy = (policy: RatePolicy) => RatePolicy;
 
 const MAX_IN_FLIGHT_CALLS = 65_536;
 const MAX_CALL_MS = 86_400_000;
 const NOT_LIMITED: LimitDecision = { kind: 'unlimited' };
-/** Learns nothing, whatever it is told. */
 const NOOP_RATE_POLICY = new FixedRatePolicy(Infinity, 1, 1);
 
 class PausingGovernor implements Governor {
   #terms: GovernorTerms;
-  /** What a learned pace keeps to: it sees these change. */
+  /** Shared with a learned rate policy, so that it sees them change. */
   readonly #bounds: Mutable<Pick<GovernorTerms, 'maxInFlight' | 'maxRate'>>;
   readonly #wrapRatePolicy: WrapRatePolicy;
   #ratePolicy: RatePolicy;
   readonly #parameters: LearningParameters;
   readonly #pause: SharedPause;
-  readonly #allowance: StatedAllowance;
+  /** Created by the first response that states a quota. */
+  #allowance: StatedAllowance | undefined;
   /** Calls without a response. */
   readonly #inFlightCalls = new CallLog(MAX_IN_FLIGHT_CALLS, MAX_CALL_MS);
+  #lastGrantAt = -Infinity;
   #epoch = 0;
   #serial = 0;
-  /** Grants up to this one were made at another kind of pace: what becomes of them teaches this one nothing. */
+  /** Grants up to this one were made by a policy of the other kind: their results say nothing to the present one. */
   #lastSerialBeforeModeChange = 0;
   #previousWas503WithWait = false;
 
@@ -56,7 +56,6 @@ class PausingGovernor implements Governor {
     this.#bounds = { maxInFlight: options.maxInFlight, maxRate: options.maxRate };
     this.#ratePolicy = this.#createRatePolicy();
     this.#pause = new SharedPause(options);
-    this.#allowance = new StatedAllowance(options.maxPauseMs, this.#inFlightCalls);
   }
 
   get hasConfiguredRate(): boolean {
@@ -69,22 +68,23 @@ class PausingGovernor implements Governor {
 
   openAt(now: number): number {
     const pausedUntil = this.#pause.openAt;
-    return Math.max(pausedUntil, this.#allowance.openAt(now), this.#ratePolicy.openAt(now, pausedUntil !== -Infinity));
+    const policyAt = this.#ratePolicy.openAt(now, pausedUntil !== -Infinity);
+    return Math.max(pausedUntil, policyAt, this.#allowance?.openAt(now) ?? -Infinity);
   }
 
   currentPause(now: number): GrantPause {
-    const allowanceAt = this.#allowance.exhaustedUntil(now);
-    // While only a probe's answer is awaited nobody knows for how long, so that nothing is said to hold.
-    const pausedAt = this.#pause.remainingMs(now) > 0 ? this.#pause.openAt : -Infinity;
-    if (allowanceAt > pausedAt) return { endsAt: allowanceAt, isCertain: true };
+    const exhaustedUntil = this.#exhaustedUntil(now);
+    // While only a probe's response is awaited its duration is unknown, so no pause is reported.
+    const pausedUntil = this.#pause.remainingMs(now) > 0 ? this.#pause.openAt : -Infinity;
+    if (exhaustedUntil > pausedUntil) return { endsAt: exhaustedUntil, isCertain: true };
     const closedUntil =
       this.hasConfiguredRate || !this.#ratePolicy.isConfident ? -Infinity : this.#ratePolicy.openAt(now, false);
-    if (closedUntil > Math.max(now, pausedAt)) return { endsAt: closedUntil, isCertain: true };
-    return { endsAt: pausedAt, isCertain: this.#pause.isStated };
+    if (closedUntil > Math.max(now, pausedUntil)) return { endsAt: closedUntil, isCertain: true };
+    return { endsAt: pausedUntil, isCertain: this.#pause.isStated };
   }
 
   pausedMs(now: number): number {
-    return Math.max(this.#pause.remainingMs(now), this.#allowance.exhaustedUntil(now) - now, 0);
+    return Math.max(this.#pause.remainingMs(now), this.#exhaustedUntil(now) - now, 0);
   }
 
   rejectsNew(now: number, probeIsTaken: boolean): boolean {
@@ -100,25 +100,18 @@ class PausingGovernor implements Governor {
     this.#pause.begin(now, statedWaitMs, true);
   }
 
-  recordGrant(now: number, waitedFor: boolean): PermitGrant {
-    if (this.#allowance.isProbeDue(now)) this.#pause.requireProbe(now);
-    this.#allowance.recordSent(now);
-    const probe = this.#pause.recordGrant(now);
-    if (probe && !this.#parameters.probesAfterPause) this.#pause.recordProbeAccepted();
+  recordGrant(now: number, isWaitedFor: boolean): PermitGrant {
+    if (this.#allowance?.isProbeDue(now) === true) this.#pause.requireProbe(now);
+    this.#allowance?.recordSent(now);
+    this.#lastGrantAt = now;
+    const isPauseProbe = this.#pause.recordGrant(now);
+    if (isPauseProbe && !this.#parameters.probesAfterPause) this.#pause.recordProbeAccepted();
     const { rate } = this.#ratePolicy;
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(now);
-    const beyond = this.#ratePolicy.recordGrant(now, waitedFor);
-    return {
-      at: now,
-      serial: ++this.#serial,
-      epoch: this.#epoch,
-      rate,
-      isPauseProbe: probe,
-      isWaitedFor: waitedFor,
-      isProbeCall: beyond,
-      inFlight,
-    };
+    const isProbeCall = this.#ratePolicy.recordGrant(now, isWaitedFor);
+    const serial = ++this.#serial;
+    return { at: now, serial, epoch: this.#epoch, rate, isPauseProbe, isWaitedFor, isProbeCall, inFlight };
   }
 
   recordResult(now: number, grant: PermitGrant, result: PermitReport): LimitDecision {
@@ -148,26 +141,26 @@ class PausingGovernor implements Governor {
 
   reconfigure(now: number, terms: GovernorTerms): void {
     const former = this.#terms;
-    const wasExact = this.hasConfiguredRate;
+    const hadConfiguredRate = this.hasConfiguredRate;
     this.#terms = terms;
     this.#bounds.maxInFlight = terms.maxInFlight;
     this.#bounds.maxRate = terms.maxRate;
     this.#pause.setMaxPause(now, terms.maxPauseMs);
-    this.#allowance.setMaxPause(terms.maxPauseMs);
-    if (wasExact !== this.hasConfiguredRate) {
+    this.#allowance?.setMaxPause(terms.maxPauseMs);
+    if (hadConfiguredRate !== this.hasConfiguredRate) {
       this.#lastSerialBeforeModeChange = this.#serial;
-      this.#allowance.forget();
+      this.#allowance = undefined;
     }
-    // A learned pace sees the bounds change, and keeps what it knows.
-    const isOther =
+    // A learned policy sees the bounds change, and keeps what it knows.
+    const needsNewPolicy =
       terms.rate !== former.rate ||
       (this.hasConfiguredRate && (terms.burst !== former.burst || terms.maxInFlight !== former.maxInFlight));
-    if (isOther) this.#ratePolicy = this.#createRatePolicy();
+    if (needsNewPolicy) this.#ratePolicy = this.#createRatePolicy();
   }
 
   recordEnded(now: number, grant: PermitGrant): void {
     this.#inFlightCalls.remove(grant.at);
-    this.#allowance.recordEnded(grant);
+    this.#allowance?.recordEnded(grant);
     this.#ratePolicyFor(grant).recordEnded(grant);
     if (grant.isPauseProbe && grant.epoch === this.#epoch) this.#pause.recordProbeEnded(now);
   }
@@ -180,43 +173,48 @@ class PausingGovernor implements Governor {
 
   #recordAccepted(now: number, grant: PermitGrant, hint: RateLimitSignal | undefined): void {
     this.#inFlightCalls.remove(grant.at);
-    const fresh = grant.epoch === this.#epoch;
+    const isCurrent = grant.epoch === this.#epoch;
     this.#previousWas503WithWait = false;
-    if (fresh && grant.isPauseProbe) this.#pause.recordProbeAccepted();
-    this.#ratePolicyFor(grant).recordAccepted(now, grant, fresh);
-    this.#allowance.recordAccepted(now, grant, this.#terms.rate === 'auto' ? hint : undefined);
+    if (isCurrent && grant.isPauseProbe) this.#pause.recordProbeAccepted();
+    this.#ratePolicyFor(grant).recordAccepted(now, grant, isCurrent);
+    const quotas = this.#terms.rate === 'auto' ? (hint?.quotas ?? []) : [];
+    if (quotas.length > 0)
+      this.#allowance ??= new StatedAllowance(this.#terms.maxPauseMs, this.#inFlightCalls, this.#lastGrantAt);
+    this.#allowance?.recordAccepted(now, grant, quotas);
   }
 
   #recordRefused(now: number, grant: PermitGrant, signal: RateLimitSignal): LimitDecision {
-    const unavailable = signal.status === 503;
-    const agreed = this.#previousWas503WithWait;
-    this.#previousWas503WithWait = unavailable && signal.statedWaitMs !== undefined;
-    // One node of many may be going away: a 503 holds for all only when the next answer says the same.
-    if (unavailable && !(agreed && this.#previousWas503WithWait)) {
+    const isUnavailable = signal.status === 503;
+    const isConfirmed = this.#previousWas503WithWait;
+    this.#previousWas503WithWait = isUnavailable && signal.statedWaitMs !== undefined;
+    // A single node may be shutting down: a 503 counts as a refusal only when the response before stated a wait as well.
+    if (isUnavailable && !(isConfirmed && this.#previousWas503WithWait)) {
       this.recordEnded(now, grant);
       return NOT_LIMITED;
     }
     this.#inFlightCalls.remove(grant.at);
-    this.#allowance.recordRefused(grant);
-    const fresh = grant.epoch === this.#epoch || !this.#parameters.decreasesOncePerEpoch;
-    if (fresh) {
+    this.#allowance?.recordRefused(grant);
+    const isCurrent = grant.epoch === this.#epoch || !this.#parameters.decreasesOncePerEpoch;
+    if (isCurrent) {
       if (grant.isPauseProbe) this.#pause.recordProbeRefused();
-      if (unavailable) this.#ratePolicyFor(grant).recordEnded(grant);
+      if (isUnavailable) this.#ratePolicyFor(grant).recordEnded(grant);
       else this.#ratePolicyFor(grant).recordRefused(now, grant);
       this.#epoch++;
     } else this.#ratePolicyFor(grant).recordLateRefusal(now, grant);
-    this.#pause.begin(now, signal.statedWaitMs, fresh);
+    this.#pause.begin(now, signal.statedWaitMs, isCurrent);
     return { kind: 'limited', pauseMs: this.#pause.remainingMs(now), stated: this.#pause.isStated };
+  }
+
+  #exhaustedUntil(now: number): number {
+    return this.#allowance?.exhaustedUntil(now) ?? -Infinity;
   }
 
   #createRatePolicy(): RatePolicy {
     const { rate, burst, maxInFlight } = this.#terms;
-    // The bounds are no copy: the pace is to see them change.
+    const learned = { learning: this.#parameters, inFlightCalls: this.#inFlightCalls };
     return this.#wrapRatePolicy(
       rate === 'auto'
-        ? new LearnedRatePolicy(
-            Object.assign(this.#bounds, { learning: this.#parameters, inFlightCalls: this.#inFlightCalls }),
-          )
+        ? new LearnedRatePolicy(Object.assign(this.#bounds, learned))
         : new FixedRatePolicy(rate, burst, maxInFlight),
     );
   }

@@ -1,133 +1,127 @@
 /**
- * What accepted answers say is left, of every quota that they state: the tightest at each moment counts (pure). It only counts;
- * a refusal, whatever it states, is the pause's. How one quota is kept to is quota-account.ts's.
+ * What accepted responses state as remaining (pure): one tracker for each quota, and the tightest decides. Refusals are the
+ * pause's, whatever they state.
  */
 import type { PermitGrant } from './permit-grant.ts';
 import type { CallLog } from '../adaptive/call-log.ts';
 import { QuotaTracker } from './quota-tracker.ts';
-import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import type { StatedQuota } from '../signals/stated-quota.ts';
 
-/** More quotas than this are noise: the one heard of least lately goes. */
+/** With more quotas than this, the one that was stated longest ago goes. */
 const MAX_TRACKERS = 16;
 
-/** Nothing stated, or an account for each quota. */
 export class StatedAllowance {
   readonly #trackers = new Map<string, QuotaTracker>();
   readonly #inFlightCalls: CallLog;
-  #lastSentAt = -Infinity;
+  #lastSentAt: number;
   #maxPauseMs: number;
 
   /**
    * @param maxPauseMs a reset further away than this is probed before it comes
    * @param inFlightCalls calls without a response; the governor adds and removes them
+   * @param lastSentAt instant of the last call
    */
-  constructor(maxPauseMs: number, inFlightCalls: CallLog) {
+  constructor(maxPauseMs: number, inFlightCalls: CallLog, lastSentAt = -Infinity) {
     this.#inFlightCalls = inFlightCalls;
     this.#maxPauseMs = maxPauseMs;
+    this.#lastSentAt = lastSentAt;
   }
 
-  /** For resets that are heard of from now on. */
+  /** For resets stated from now on. */
   setMaxPause(maxPauseMs: number): void {
     this.#maxPauseMs = maxPauseMs;
-    for (const account of this.#trackers.values()) account.setMaxHold(maxPauseMs);
+    for (const tracker of this.#trackers.values()) tracker.setMaxHold(maxPauseMs);
   }
 
-  /** As if nothing had been stated. */
-  forget(): void {
-    this.#trackers.clear();
-  }
-
-  /** When the next call may go; a past instant or -Infinity: at once. */
+  /** When the next call may go; a past instant or -Infinity: now. */
   openAt(now: number): number {
     let openAt = -Infinity;
-    for (const account of this.#trackers.values())
-      openAt = Math.max(openAt, account.openAt(now, this.#countUncounted(account), this.#lastSentAt));
+    for (const tracker of this.#trackers.values())
+      openAt = Math.max(openAt, tracker.openAt(now, this.#countUncounted(tracker), this.#lastSentAt));
     return openAt;
   }
 
-  /** Until when nothing is left by what was stated; -Infinity otherwise. */
+  /** Until when nothing remains, as stated; -Infinity otherwise. */
   exhaustedUntil(now: number): number {
     let until = -Infinity;
-    for (const account of this.#trackers.values()) until = Math.max(until, account.exhaustedUntil(now));
+    for (const tracker of this.#trackers.values()) until = Math.max(until, tracker.exhaustedUntil(now));
     return until;
   }
 
-  /** True when a quota was used up and its time has run out since. */
+  /** True when a quota was used up and has reset since. */
   isProbeDue(now: number): boolean {
-    for (const account of this.#trackers.values()) if (account.isProbeDue(now)) return true;
+    for (const tracker of this.#trackers.values()) if (tracker.isProbeDue(now)) return true;
     return false;
   }
 
-  /** A call goes out. */
+  /** To be called before the call is added to `inFlightCalls`. */
   recordSent(now: number): void {
-    for (const [key, account] of this.#trackers) {
-      if (account.isStale(now)) this.#trackers.delete(key);
-      else account.recordSent(now, this.#countUncounted(account));
+    for (const [key, tracker] of this.#trackers) {
+      if (tracker.isStale(now)) this.#trackers.delete(key);
+      else tracker.recordSent(now, this.#countUncounted(tracker));
     }
     this.#lastSentAt = now;
   }
 
-  /** A call was answered, and not refused. */
-  recordAccepted(now: number, call: PermitGrant, hint: RateLimitSignal | undefined): void {
-    if (hint === undefined && this.#trackers.size === 0) return;
-    const stated = this.#readQuotas(hint?.quotas ?? []);
-    for (const [key, account] of this.#trackers) if (!stated.has(key)) account.recordUncounted(call.at);
+  /** @param quotas as the response stated them; empty when it stated none */
+  recordAccepted(now: number, call: PermitGrant, quotas: readonly StatedQuota[]): void {
+    if (quotas.length === 0 && this.#trackers.size === 0) return;
+    const stated = this.#selectUsable(quotas);
+    for (const [key, tracker] of this.#trackers) if (!stated.has(key)) tracker.recordUncounted(call.at);
     for (const [key, quota] of stated) {
-      const account = this.#trackers.get(key) ?? this.#createTracker(key);
-      account.update(now, call, quota, this.#countUncounted(account));
+      const tracker = this.#trackers.get(key) ?? this.#createTracker(key);
+      tracker.update(now, call, quota, this.#countUncounted(tracker));
     }
   }
 
-  /** A call was refused. */
   recordRefused({ at }: PermitGrant): void {
-    for (const account of this.#trackers.values()) account.recordRefused(at);
+    for (const tracker of this.#trackers.values()) tracker.recordRefused(at);
   }
 
-  /** A call ended without an answer: it may have been counted. */
+  /** A call without a response may have been counted by the upstream. */
   recordEnded({ at }: PermitGrant): void {
-    for (const account of this.#trackers.values()) account.recordUncounted(at);
+    for (const tracker of this.#trackers.values()) tracker.recordUncounted(at);
   }
 
-  #readQuotas(quotas: readonly StatedQuota[]): Map<string, StatedQuota> {
-    const read = new Map<string, StatedQuota>();
+  #selectUsable(quotas: readonly StatedQuota[]): Map<string, StatedQuota> {
+    const usable = new Map<string, StatedQuota>();
     for (const quota of quotas) {
-      const name = keyOf(quota, read);
-      if (isUsable(quota) || (quota.remaining !== undefined && this.#trackers.has(name))) read.set(name, quota);
+      const key = keyOf(quota, usable);
+      if (isUsable(quota) || (quota.remaining !== undefined && this.#trackers.has(key))) usable.set(key, quota);
     }
-    return read;
+    return usable;
   }
 
-  #countUncounted(account: QuotaTracker): number {
-    return this.#inFlightCalls.count(account.countedUntil, Infinity);
+  #countUncounted(tracker: QuotaTracker): number {
+    return this.#inFlightCalls.count(tracker.countedUntil, Infinity);
   }
 
   #createTracker(key: string): QuotaTracker {
     if (this.#trackers.size >= MAX_TRACKERS) {
-      let oldest = key;
-      let heardAt = Infinity;
-      for (const [name, account] of this.#trackers) {
-        if (account.observedAt < heardAt) {
-          heardAt = account.observedAt;
-          oldest = name;
+      let oldestKey = key;
+      let oldestAt = Infinity;
+      for (const [name, { observedAt }] of this.#trackers) {
+        if (observedAt < oldestAt) {
+          oldestAt = observedAt;
+          oldestKey = name;
         }
       }
-      this.#trackers.delete(oldest);
+      this.#trackers.delete(oldestKey);
     }
-    const account = new QuotaTracker(this.#maxPauseMs);
-    this.#trackers.set(key, account);
-    return account;
+    const tracker = new QuotaTracker(this.#maxPauseMs);
+    this.#trackers.set(key, tracker);
+    return tracker;
   }
 }
 
-/** Something can be kept to: so many calls, within some time. */
+/** It states how many calls, and within which time. */
 function isUsable({ quota, windowMs, remaining, resetInMs }: StatedQuota): boolean {
   return (
     (remaining ?? quota) !== undefined && (windowMs ?? (remaining === undefined ? undefined : resetInMs)) !== undefined
   );
 }
 
-/** Policies are told apart by what they allow; of equal ones the order counts. */
+/** Quotas have no names: what they allow identifies them, and equal ones are numbered. */
 function keyOf({ quota, windowMs }: StatedQuota, taken: ReadonlyMap<string, unknown>): string {
   const name = `${quota ?? '?'} in ${windowMs ?? '?'}`;
   let key = name;

@@ -65,7 +65,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   }
 
   get hasSlotWaiters(): boolean {
-    return this.#queue.hasReady && this.gate.inFlight >= this.gate.inFlightLimit;
+    return this.#queue.counts.ready > 0 && this.gate.inFlight >= this.gate.inFlightLimit;
   }
 
   enter(deadlineAt: number, queueClass: QueueClass = DEFAULT_QUEUE_CLASS, hasBody = true): Ticket {
@@ -141,7 +141,8 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
 
   tryTakePermit(ticket: QueueTicket): Permit | undefined {
     const { phase } = ticket;
-    if (phase === 'left' || ticket.wait !== undefined || this.isShutDown || this.#queue.hasReady) return undefined;
+    if (phase === 'left' || ticket.wait !== undefined || this.isShutDown) return undefined;
+    if (this.#queue.counts.ready > 0) return undefined;
     const now = this.clock.now();
     const grant = ticket.deadlineAt > now ? this.gate.tryGrant(now, false) : undefined;
     if (grant === undefined) return undefined;
@@ -188,7 +189,8 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
 
   /** Brings everything up to the present: time-outs first, so that no permit is spent on an expired wait. */
   pump(): void {
-    if (!this.#queue.hasWaiting) {
+    const { counts } = this.#queue;
+    if (counts.ready === 0 && counts.queued === 0) {
       if (!this.#isQuiet) this.#clearTimers();
       this.#fleet?.setWaiting(0);
       return;
@@ -205,7 +207,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
       if (wait?.kind === 'permit') wait.resolve(permit);
     }
     this.#fillBodySlots(now);
-    const { hasReady } = this.#queue;
+    const hasReady = counts.ready > 0;
     this.#permitTimer.set(hasReady ? this.gate.nextTryAt(now) : Infinity);
     this.#expiryTimer.setNoLaterThan(this.#queue.nextExpiryAt);
     this.#fleet?.setWaiting(hasReady ? this.gate.usablePermits(now, this.#queue.size) : 0);
@@ -247,7 +249,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   }
 
   #fillBodySlots(now: number): void {
-    if (this.#isQuiet && this.#queue.queuedCount === 0) return;
+    if (this.#isQuiet && this.#queue.counts.queued === 0) return;
     this.#isQuiet = false;
     this.#stalledBodies.reclaimBodySlots(now);
     for (let ticket = this.#queue.admitNext(); ticket !== undefined; ticket = this.#queue.admitNext()) {
@@ -290,7 +292,7 @@ function createFleetHost(gate: PermitGate, queue: RequestQueue, clock: Clock, pu
       return gate.isPaused;
     },
     get isIdle() {
-      return !queue.hasReady && gate.inFlight === 0;
+      return queue.counts.ready === 0 && gate.inFlight === 0;
     },
     pump() {
       gate.applyRate(clock.now());

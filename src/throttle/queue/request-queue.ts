@@ -15,11 +15,9 @@ export class RequestQueue {
   readonly #retries = new LinkedQueue<QueueTicket>();
   readonly #readers = new LinkedQueue<QueueTicket>();
   readonly #expiries = new ExpiryHeap<QueueTicket>();
-  /** Tickets by phase. Only phases of the queue are counted: `bodiless`, `granted` and `left` mean nothing here. */
-  readonly #counts: Record<TicketPhase, number> = {
-    ...{ bodiless: 0, queued: 0, received: 0, buffering: 0 },
-    ...{ stalled: 0, ready: 0, granted: 0, left: 0 },
-  };
+  readonly #counts = { bodiless: 0, queued: 0, received: 0, buffering: 0, stalled: 0, ready: 0, granted: 0, left: 0 };
+  /** Tickets by phase. Those of `bodiless`, `granted` and `left` have no place here, and their counts mean nothing. */
+  readonly counts: Readonly<Record<TicketPhase, number>> = this.#counts;
   #retriesWithBody = 0;
   #hasGrantedUncontended = false;
 
@@ -39,31 +37,6 @@ export class RequestQueue {
   get size(): number {
     const { queued, received, buffering, ready } = this.#counts;
     return queued + received + buffering + ready;
-  }
-
-  /** A ticket waits for a permit or for a body slot. */
-  get hasWaiting(): boolean {
-    return this.#counts.ready > 0 || this.#counts.queued > 0;
-  }
-
-  /** A ticket waits for a permit. */
-  get hasReady(): boolean {
-    return this.#counts.ready > 0;
-  }
-
-  /** Tickets whose bodies are being read. */
-  get readingCount(): number {
-    return this.#counts.buffering;
-  }
-
-  /** Tickets whose bodies stopped coming and that lost their slots. */
-  get stalledCount(): number {
-    return this.#counts.stalled;
-  }
-
-  /** Tickets that wait for a body slot. */
-  get queuedCount(): number {
-    return this.#counts.queued;
   }
 
   /** Callers that have a record, counted once for each priority. */

@@ -23,7 +23,7 @@ export class StalledBodyDetector {
 
   /** To be called whenever a request may have begun or ended to wait for a place. */
   reclaimBodySlots(now: number): void {
-    if (this.#queue.queuedCount === 0) {
+    if (this.#queue.counts.queued === 0) {
       this.#checkTimer.set(Infinity);
       return;
     }

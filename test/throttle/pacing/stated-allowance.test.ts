@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
 import type { PermitGrant } from '../../../src/throttle/pacing/permit-grant.ts';
-import type { RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
 import { StatedAllowance } from '../../../src/throttle/pacing/stated-allowance.ts';
 import type { StatedQuota } from '../../../src/throttle/signals/stated-quota.ts';
 
@@ -38,15 +37,7 @@ class Caller {
   }
 
   hear(now: number, call: PermitGrant, ...quotas: StatedQuota[]): void {
-    const hint: RateLimitSignal = {
-      status: 200,
-      statedWaitMs: undefined,
-      remaining: undefined,
-      resetInMs: undefined,
-      quotas,
-      fields: {},
-    };
-    this.allowance.recordAccepted(now, this.end(call), quotas.length === 0 ? undefined : hint);
+    this.allowance.recordAccepted(now, this.end(call), quotas);
   }
 
   /** A call that is answered in the same instant. */
