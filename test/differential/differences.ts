@@ -57,7 +57,7 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'the sidecar asks for the body itself, when the request is admitted',
     reference: 'RFC 9110 §10.1.1',
     apply: ({ request }) => {
-      request.fields = without(request.fields, ['expect']);
+      request.headers = without(request.headers, ['expect']);
     },
   },
   {
@@ -84,7 +84,7 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'they are meant for the sidecar alone',
     reference: 'RFC 9110 §7.6.1',
     apply: ({ request }) => {
-      request.fields = withoutConnectionFields(request.fields);
+      request.headers = withoutConnectionFields(request.headers);
     },
   },
   {
@@ -93,7 +93,9 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'they are meant for the sidecar, or for a proxy, and not for the origin server',
     reference: 'RFC 9110 §11.7.2',
     apply: ({ request }) => {
-      request.fields = request.fields.filter(([name]) => !/^(?:x[-_]sidecar[-_]|proxy[-_]authorization$)/i.test(name));
+      request.headers = request.headers.filter(
+        ([name]) => !/^(?:x[-_]sidecar[-_]|proxy[-_]authorization$)/i.test(name),
+      );
     },
   },
   {
@@ -102,8 +104,8 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'legacy clients leave it out, and the API takes nothing else',
     reference: 'RFC 9110 §8.3',
     apply: ({ request }) => {
-      if (request.body !== '' && fieldOf(request.fields, 'content-type') === undefined)
-        request.fields = [...request.fields, ['Content-Type', 'application/json']];
+      if (request.body !== '' && fieldOf(request.headers, 'content-type') === undefined)
+        request.headers = [...request.headers, ['Content-Type', 'application/json']];
     },
   },
   {
@@ -112,7 +114,7 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'this is what the sidecar is for',
     reference: 'RFC 6750 §2.1',
     apply: ({ request }, { bearer }) => {
-      request.fields = [...without(request.fields, ['authorization']), ['Authorization', `Bearer ${bearer}`]];
+      request.headers = [...without(request.headers, ['authorization']), ['Authorization', `Bearer ${bearer}`]];
     },
   },
   {
@@ -122,9 +124,9 @@ export const DIFFERENCES: readonly Difference[] = [
     reference: 'RFC 9112 §6.2, RFC 9110 §8.6',
     apply: ({ request }) => {
       const { length } = request.body;
-      const others = without(request.fields, ['content-length']);
+      const others = without(request.headers, ['content-length']);
       const isStated = length > 0 || STATES_NO_CONTENT.includes(request.method);
-      request.fields = isStated ? [...others, ['content-length', String(length)]] : others;
+      request.headers = isStated ? [...others, ['content-length', String(length)]] : others;
     },
   },
   {
@@ -143,7 +145,7 @@ export const DIFFERENCES: readonly Difference[] = [
     reference: 'RFC 9110 §7.2, RFC 9112 §9.3',
     apply: ({ request }, { authority }) => {
       const connection = request.method === 'HEAD' ? 'close' : 'keep-alive';
-      request.fields = [['host', authority], ['connection', connection], ...without(request.fields, ['host'])];
+      request.headers = [['host', authority], ['connection', connection], ...without(request.headers, ['host'])];
     },
   },
   {
@@ -152,7 +154,7 @@ export const DIFFERENCES: readonly Difference[] = [
     why: 'known limit: none of them changes the meaning of the final response',
     reference: 'RFC 9110 §15.2',
     apply: ({ response }, { sent }) => {
-      response.interim = fieldOf(sent.fields, 'expect') === undefined ? 0 : 1;
+      response.interim = fieldOf(sent.headers, 'expect') === undefined ? 0 : 1;
     },
   },
   {
@@ -237,7 +239,7 @@ export const DIFFERENCES: readonly Difference[] = [
     reference: 'RFC 9112 §9',
     apply: ({ response }, { sent }) => {
       const options = ['connection', 'proxy-connection']
-        .map((name) => fieldOf(sent.fields, name) ?? '')
+        .map((name) => fieldOf(sent.headers, name) ?? '')
         .join()
         .toLowerCase();
       const wantsIt = sent.version === 'HTTP/1.1' ? !options.includes('close') : options.includes('keep-alive');

@@ -70,8 +70,8 @@ function predict(circumstances: Circumstances, exercised: Set<string>): Expected
 /** A `Date` of now is the sidecar's own; that of the origin server is years old. */
 function withoutOwnDate({ request, response }: Exchange): unknown {
   if (response === undefined) return { request, response };
-  const fields = response.headers.map(([name, value]) =>
+  const headers = response.headers.map(([name, value]) =>
     name === 'Date' && NOW.test(value) && Date.parse(value) > Date.now() - 60_000 ? [name, OWN_DATE] : [name, value],
   );
-  return { request, response: { ...response, fields } };
+  return { request, response: { ...response, headers } };
 }

@@ -13,7 +13,7 @@ export interface SeenRequest {
   readonly method: string;
   readonly target: string;
   readonly version: string;
-  readonly fields: Fields;
+  readonly headers: Fields;
   /** Latin1. */
   readonly body: string;
   /** Names in lower case. */
@@ -191,5 +191,5 @@ function keptOr(reader: ResponseReader): SeenResponse['end'] {
 }
 
 function viewOf({ method, target, version, rawFields, body, trailers }: WitnessedRequest): SeenRequest {
-  return { method, target, version, fields: rawFields, body, trailers };
+  return { method, target, version, headers: rawFields, body, trailers };
 }

@@ -167,7 +167,7 @@ describe('a proxy that stands in the way', () => {
     const answer = await call(`${sidecar.proxyUrl}/quotes`);
     expect(answer).toMatchObject({
       status: 502,
-      fields: { 'proxy-status': expect.stringContaining(`error=${proxyStatus}`) as unknown },
+      headers: { 'proxy-status': expect.stringContaining(`error=${proxyStatus}`) as unknown },
     });
     const problem = JSON.parse(answer.text) as { code: string; detail: string };
     expect(problem.code).toBe('UPSTREAM_UNREACHABLE');
