@@ -137,16 +137,30 @@ describe('the one-file binary', () => {
 });
 
 describe('the build', () => {
-  it('tells what the host must have, which the loader agrees with', async () => {
-    // The loader itself, asked to list and not to run.
-    const { stdout } = await run(binary, [], { env: { LD_TRACE_LOADED_OBJECTS: '1' } });
-    const loaded = [...stdout.matchAll(/^\s+(?:\S*\/)?(\S+\.so\.\d+)/gm)].map(([, name]) => name ?? '');
-    const needs = /^needs from the host: (.*)$/m.exec(report)?.[1]?.split(', ') ?? [];
-    expect(loaded.filter((name) => !name.startsWith('linux-vdso')).sort()).toEqual(
-      needs.filter((name) => name.includes('.so.')).sort(),
-    );
-    expect(needs).not.toContain('libatomic.so.1');
-    expect(needs).toContainEqual(expect.stringMatching(/^GLIBC_2\.\d+$/));
+  it('changes no code of the Node.js that it copies', async () => {
+    for (const section of ['.plt', '.text']) {
+      const [original, copied] = [join(folder, 'original'), join(folder, 'copied')];
+      await run('objcopy', ['--dump-section', `${section}=${original}`, process.execPath, '/dev/null']);
+      await run('objcopy', ['--dump-section', `${section}=${copied}`, binary, '/dev/null']);
+      expect(readFileSync(copied).equals(readFileSync(original)), section).toBe(true);
+    }
+  });
+
+  it('documents the libraries that the binary needs, and prints them', async () => {
+    const { stdout } = await run('readelf', ['--wide', '--dynamic', binary]);
+    const needed = [...stdout.matchAll(/Shared library: \[(.+)\]/g)].map(([, name = '']) => name);
+    expect(needed).toContain('libc.so.6');
+    expect(printedList('needs these libraries')).toEqual(needed);
+    expect(documentedRequirements().filter((name) => name.includes('.so.'))).toEqual(needed.toSorted());
+  });
+
+  it('documents the versions of these libraries, which are those that the loader checks', async () => {
+    const { stdout } = await run('readelf', ['--wide', '--version-info', binary]);
+    const required = [...stdout.matchAll(/Name: (\S+) +Flags/g)].map(([, name = '']) => name);
+    const printed = printedList('in these versions or newer');
+    expect(required).toEqual(expect.arrayContaining([...printed]));
+    expect(printed).toContainEqual(expect.stringMatching(/^GLIBC_2\.\d+$/));
+    expect(documentedRequirements().filter((name) => !name.includes('.so.'))).toEqual(printed.toSorted());
   });
 
   it('leaves the binary, and the licences of all that is inside', () => {
@@ -157,6 +171,17 @@ describe('the build', () => {
     expect(names.filter((name) => !text.includes(name))).toEqual([]);
   });
 });
+
+function printedList(label: string): readonly string[] {
+  return new RegExp(`^${label}: (.*)$`, 'm').exec(report)?.[1]?.split(', ') ?? [];
+}
+
+/** Names in the first two columns of the table in docs/binary.md. */
+function documentedRequirements(): string[] {
+  const page = readFileSync(join(ROOT, 'docs', 'binary.md'), 'utf8');
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'));
+  return rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)).sort();
+}
 
 interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;

@@ -1,26 +1,16 @@
 /**
- * One file that runs where no Node.js is: a copy of the Node.js that builds it, with the program, its assets and its compiled code
- * inside (https://nodejs.org/api/single-executable-applications.html).
+ * One file that runs without an installed Node.js: a copy of the Node.js that builds it, with the program, its assets and its
+ * compiled code inside (https://nodejs.org/api/single-executable-applications.html). The code of Node.js is not changed (docs/adr/0024).
  */
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ASSET_NAMES, locateAsset } from '../../src/platform/asset.ts';
 import { bundleIntoOne } from '../bundle/bundle.ts';
 import { gatherLicences } from '../bundle/licences.ts';
-import { parseElf } from './elf.ts';
-import { dropLibatomic } from './without-libatomic.ts';
+import { readHostRequirements, type HostRequirements } from './host-requirements.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const ASSETS = Object.fromEntries(ASSET_NAMES.map((name) => [name, fileURLToPath(locateAsset(name))]));
@@ -29,67 +19,59 @@ export interface Binary {
   readonly file: string;
   readonly bytes: number;
   readonly bundleBytes: number;
-  /** The licences of all that is inside. */
+  /** The file with the licences of everything inside. */
   readonly licences: string;
-  /** Libraries and versions that the host must have; undefined where this is not known. */
-  readonly requiredLibraries: readonly string[] | undefined;
-  /** What would have made it smaller or need less, and did not work. */
-  readonly notes: readonly string[];
+  /** Whether the symbol table of Node.js was removed, a quarter of the size. */
+  readonly isStripped: boolean;
+  /** Undefined where it could not be read. */
+  readonly requirements: HostRequirements | undefined;
 }
 
 /**
- * Builds for the platform at hand.
- * @param file where the binary goes; the licences go beside it, as FILE.licences.txt
- * @throws Error when a step fails, and when the binary does not say its version
+ * Builds for the platform that it runs on.
+ * @param file path of the binary; the licences are written to FILE.licences.txt
+ * @throws Error when a step fails, or when `FILE --version` does not print the version of package.json
  */
 export async function buildBinary(file: string): Promise<Binary> {
   const work = mkdtempSync(join(tmpdir(), 'binary-'));
   try {
     mkdirSync(dirname(file), { recursive: true });
-    // One that is running can be replaced and not be written to.
+    // A running program can be replaced, but not written to.
     rmSync(file, { force: true });
     const main = join(work, 'main.mjs');
     const bundle = await bundleIntoOne(ROOT);
-    const code = bundle.files.map((file) => file.code).join('');
+    const code = bundle.files.map((bundled) => bundled.code).join('');
     writeFileSync(main, code);
-    const { executable, remarks } = copyNode(work);
+    const executable = join(work, 'node');
+    const isStripped = copyNode(executable);
     embedProgram(work, { main, executable, output: file });
-    const image = readFileSync(file);
-    if (process.platform === 'linux') remarks.push(...removeLibatomic(file, image));
-    // The signature of the copied Node.js no longer fits, and macOS runs nothing that is signed wrongly.
+    // The signature of the copied Node.js no longer fits, and macOS does not start a file whose signature is wrong.
     if (process.platform === 'darwin') runOrThrow('codesign', ['--sign', '-', '--force', file]);
     const licences = `${file}.licences.txt`;
     writeFileSync(licences, gatherLicences(ROOT, [...bundle.modules, ...Object.values(ASSETS)]));
     checkVersion(file);
-    const elf = parseElf(image);
-    const needs = elf && [...elf.neededLibraries(), ...elf.newestSymbolVersions()];
     return {
       file,
       bytes: statSync(file).size,
       bundleBytes: Buffer.byteLength(code),
       licences,
-      requiredLibraries: needs,
-      notes: remarks,
+      isStripped,
+      requirements: readHostRequirements(file),
     };
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
-/** A copy of the running Node.js, without what only a debugger reads. */
-function copyNode(work: string): { executable: string; remarks: string[] } {
-  const executable = join(work, 'node');
-  const stripped =
+/** Copies the running Node.js, where `strip` is installed without its symbol table. @returns whether it was left out */
+function copyNode(executable: string): boolean {
+  const isStripped =
     process.platform === 'linux' && spawnSync('strip', ['-o', executable, process.execPath]).status === 0;
-  if (stripped) return { executable, remarks: [] };
-  copyFileSync(process.execPath, executable);
-  return {
-    executable,
-    remarks: process.platform === 'linux' ? ['a quarter larger than need be: there is no strip'] : [],
-  };
+  if (!isStripped) copyFileSync(process.execPath, executable);
+  return isStripped;
 }
 
-/** As in the image (Dockerfile). V8 takes back only code that was made under the same ones. */
+/** Those of the image (Dockerfile). V8 accepts compiled code only under the flags that it was compiled with. */
 const RUNTIME_FLAGS = [
   '--max-semi-space-size=4',
   '--no-concurrent-recompilation',
@@ -97,17 +79,17 @@ const RUNTIME_FLAGS = [
   '--expose-gc',
 ];
 
-function embedProgram(work: string, terms: { main: string; executable: string; output: string }): void {
+function embedProgram(work: string, paths: { main: string; executable: string; output: string }): void {
   const settings = join(work, 'sea.json');
   writeFileSync(
     settings,
     JSON.stringify({
-      ...terms,
+      ...paths,
       mainFormat: 'module',
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
       execArgv: RUNTIME_FLAGS,
-      // NODE_OPTIONS works as with every other installation; the arguments belong to the program.
+      // All arguments belong to the program; NODE_OPTIONS is still read.
       execArgvExtension: 'env',
       assets: ASSETS,
     }),
@@ -115,19 +97,10 @@ function embedProgram(work: string, terms: { main: string; executable: string; o
   runOrThrow(process.execPath, [...RUNTIME_FLAGS, '--build-sea', settings]);
 }
 
-function removeLibatomic(file: string, image: Buffer): string[] {
-  const obstacle = dropLibatomic(image);
-  if (obstacle !== undefined) return [`libatomic.so.1 must be installed where it runs: ${obstacle}`];
-  writeFileSync(file, image);
-  chmodSync(file, 0o755);
-  return [];
-}
-
-/** A binary that cannot say its version is none. */
 function checkVersion(file: string): void {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
-  const said = runOrThrow(file, ['--version'], {}).trim();
-  if (said !== version) throw new Error(`${file} --version says ${said} and not ${version}`);
+  const printed = runOrThrow(file, ['--version'], {}).trim();
+  if (printed !== version) throw new Error(`${file} --version printed ${printed}, expected ${version}`);
 }
 
 function runOrThrow(program: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): string {

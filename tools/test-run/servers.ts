@@ -21,6 +21,7 @@ const TEST_PROGRAMS = [
   { program: 'systemd-analyze', package: 'systemd', tests: 'test/deploy/systemd.test.ts' },
   { program: 'docker-compose', package: 'docker-compose', tests: 'test/deploy/image.test.ts' },
   { program: 'openssl', package: 'openssl', tests: 'the tests that speak TLS' },
+  { program: 'readelf', package: 'binutils', tests: 'test/packaging/binary.test.ts' },
   { program: 'script', package: 'bsdutils', tests: 'the tests that need a terminal' },
   { program: 'bash', package: 'bash', tests: 'test/e2e/completion.test.ts' },
   { program: 'zsh', package: 'zsh', tests: 'test/e2e/completion.test.ts' },
