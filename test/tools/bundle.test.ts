@@ -3,8 +3,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
-import { bundleIntoOne } from '../../tools/bundle/bundle.ts';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { bundleIntoOne, bundleProgram } from '../../tools/bundle/bundle.ts';
+import type { BundledFile } from '../../tools/bundle/bundle.ts';
 import { writeProgram } from '../../tools/bundle/write-program.ts';
 
 const folders: string[] = [];
@@ -101,6 +102,43 @@ describe('a built program', () => {
     expect(execFileSync(process.execPath, [old.main], { input: 'go', encoding: 'utf8' })).toBe('alpha omega\nomega\n');
   });
 });
+
+describe('a file of dist/', () => {
+  const root = join(import.meta.dirname, '..', '..');
+  let files: readonly BundledFile[] = [];
+
+  beforeAll(async () => {
+    files = await bundleProgram(root);
+  });
+
+  it('is named after a package, a folder or a module that it holds', () => {
+    const wrong = files.filter(({ name, modules }) => !modules.some((path) => dashed(path).includes(dashed(name))));
+    expect(wrong.map(({ name }) => name)).toEqual([]);
+    const names = ['undici', 'pino', 'prom-client', 'convict', 'yaml', 'token', 'fleet', 'sidecar', 'page'];
+    expect(files.map(({ name }) => name)).toEqual(expect.arrayContaining(names.map((name) => `${name}.js`)));
+    expect(files.length).toBeLessThan(30);
+  });
+
+  it.each([
+    ['command-line.js', ['yaml.js', 'undici.js', 'sidecar.js']],
+    ['health.js', ['undici.js', 'sidecar.js']],
+    ['check.js', ['pino.js', 'prom-client.js', 'sidecar.js']],
+    ['run.js', ['check.js', 'init.js', 'sandbox.js', 'page.js', 'exporting.js']],
+  ])('%s loads at once none of %j', (name, unwanted) => {
+    const loaded = new Set([name]);
+    for (const each of loaded) {
+      const code = files.find((file) => file.name === each)?.code ?? '';
+      for (const [, imported = ''] of code.matchAll(/\b(?:from|import)"\.\/([^"]+)"/g)) loaded.add(imported);
+    }
+    expect([...loaded]).toContain('convict.js');
+    expect([...loaded].filter((each) => unwanted.includes(each))).toEqual([]);
+  });
+});
+
+/** `-src-config-load-routes-` of `/src/config/load/routes.ts`. */
+function dashed(path: string): string {
+  return `-${path.replace(/\.\w+$/, '').replaceAll(/[^\w.]+/g, '-')}-`.replaceAll('--', '-');
+}
 
 it('a bundle of one file that would look for a package at run time is refused', async () => {
   const root = packageWith({ 'main.ts': "import nothing from 'nowhere-to-be-found'; console.log(nothing);" });

@@ -39,8 +39,7 @@ export async function buildBinary(file: string): Promise<Binary> {
     // A running program can be replaced, but not written to.
     rmSync(file, { force: true });
     const main = join(work, 'main.mjs');
-    const bundle = await bundleIntoOne(ROOT);
-    const code = bundle.files.map((bundled) => bundled.code).join('');
+    const { code, modules } = await bundleIntoOne(ROOT);
     writeFileSync(main, code);
     const executable = join(work, 'node');
     const isStripped = copyNode(executable);
@@ -48,7 +47,7 @@ export async function buildBinary(file: string): Promise<Binary> {
     // The signature of the copied Node.js no longer fits, and macOS does not start a file whose signature is wrong.
     if (process.platform === 'darwin') runOrThrow('codesign', ['--sign', '-', '--force', file]);
     const licences = `${file}.licences.txt`;
-    writeFileSync(licences, gatherLicences(ROOT, [...bundle.modules, ...Object.values(ASSETS)]));
+    writeFileSync(licences, gatherLicences(ROOT, [...modules, ...Object.values(ASSETS)]));
     checkVersion(file);
     return {
       file,

@@ -6,7 +6,8 @@ import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { build, type OutputChunk, type OutputOptions, type RolldownOutput } from 'rolldown';
-import { postProcess } from './finish.ts';
+import { CHUNK_GROUPS } from './chunk-groups.ts';
+import { postProcess } from './post-process.ts';
 
 /** Asked for by a dependency that does without it: the Redis client, for commands that are not used. */
 const OPTIONAL_PACKAGES = new Set(['@node-rs/xxhash']);
@@ -27,28 +28,25 @@ const MINIFY_OPTIONS: OutputOptions = {
 export interface BundledFile {
   readonly name: string;
   readonly code: string;
-}
-
-export interface Bundle {
-  readonly files: readonly BundledFile[];
-  /** The files that it was made of, as absolute paths. */
+  /** Source files whose code it contains, or whose exports it passes on, as absolute paths. */
   readonly modules: readonly string[];
 }
 
-/** The bundle of src/main.ts: `main.js`, and beside it what is imported late; packages of {@link EXTERNAL_PACKAGES} are looked for in node_modules. */
-export async function bundleProgram(root: string): Promise<Bundle> {
+/** The bundle of src/main.ts: `main.js` and the files of {@link CHUNK_GROUPS}. {@link EXTERNAL_PACKAGES} are imported from node_modules. */
+export async function bundleProgram(root: string): Promise<BundledFile[]> {
   const output = await bundle(root, (name) => EXTERNAL_PACKAGES.some((late) => name.startsWith(late)), {
     entryFileNames: 'main.js',
     chunkFileNames: '[name].js',
+    codeSplitting: { groups: CHUNK_GROUPS },
   });
-  return toBundle(output.filter((file) => file.type === 'chunk'));
+  return output.filter((file) => file.type === 'chunk').map(toBundledFile);
 }
 
 /**
  * The bundle of src/main.ts with all packages, as one file; what is imported late stays unevaluated until then.
  * @throws Error when something would be looked for at run time that is not inside: a one-file program has no node_modules
  */
-export async function bundleIntoOne(root: string): Promise<Bundle> {
+export async function bundleIntoOne(root: string): Promise<BundledFile> {
   const [chunk, ...others] = await bundle(root, (name) => OPTIONAL_PACKAGES.has(name), { codeSplitting: false });
   // A late import of what is inside counts as one of the file itself.
   const outside = [
@@ -58,7 +56,7 @@ export async function bundleIntoOne(root: string): Promise<Bundle> {
     ...others.map(({ fileName }) => fileName),
   ].filter((name) => name !== chunk.fileName && !isBuiltin(name) && !OPTIONAL_PACKAGES.has(name));
   if (outside.length > 0) throw new Error(`not in the bundle: ${outside.join(', ')}`);
-  return toBundle([chunk]);
+  return toBundledFile(chunk);
 }
 
 async function bundle(
@@ -85,11 +83,9 @@ export function oldestNode(root: string): string {
   return engines.node.replace(/^>=/, '');
 }
 
-function toBundle(chunks: readonly OutputChunk[]): Bundle {
-  return {
-    files: chunks.map(({ fileName, code }) => ({ name: fileName, code: postProcess(code) })),
-    modules: chunks.flatMap(({ moduleIds }) => moduleIds.map((id) => id.replace(/\?.*$/, ''))),
-  };
+function toBundledFile({ fileName, code, moduleIds, facadeModuleId }: OutputChunk): BundledFile {
+  const ids = moduleIds.length > 0 || facadeModuleId === null ? moduleIds : [facadeModuleId];
+  return { name: fileName, code: postProcess(code), modules: ids.map((id) => id.replace(/\?.*$/, '')) };
 }
 
 /** What CommonJS modules ask for, in the words of the bundler. */

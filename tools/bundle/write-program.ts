@@ -13,10 +13,16 @@ const LICENCES = 'licences.txt';
  * @param folder where it goes; it is for nothing else
  */
 export async function writeProgram(root: string, folder: string): Promise<void> {
-  const { files, modules } = await bundleProgram(root);
+  const files = await bundleProgram(root);
   mkdirSync(join(folder, PAGE), { recursive: true });
   for (const { name, code } of files) writeFileSync(join(folder, name), code);
-  writeFileSync(join(folder, LICENCES), gatherPackageLicences(root, modules));
+  writeFileSync(
+    join(folder, LICENCES),
+    gatherPackageLicences(
+      root,
+      files.flatMap(({ modules }) => modules),
+    ),
+  );
   const page = globSync(join(PAGE, '*.{js,css}'), { cwd: join(root, 'src') });
   for (const path of page) copyFileSync(join(root, 'src', path), join(folder, path));
   const wanted = new Set([...files.map(({ name }) => name), LICENCES, ...page]);
