@@ -1,0 +1,31 @@
+/** The list that divides the tests into those of `npm run test:unit` and the others. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join, matchesGlob, normalize } from 'node:path';
+import { expect, it } from 'vitest';
+import { SYSTEM_TESTS } from '../../tools/test-run/system-tests.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+/** Modules of test/support that start a server program, a browser or the sidecar. */
+const STARTS_PROGRAM =
+  /^test\/support\/(?:chromium|container-process|haproxy|nginx|node-versions|openssl-server|pods|prometheus|redis|sidecar-process|terminal|tinyproxy)\.ts$/;
+const FILES = globSync('test/**/*.test.ts', { cwd: ROOT });
+
+it('no unit test imports a module that starts a server program, a browser or the sidecar', () => {
+  const unit = FILES.filter((file) => !SYSTEM_TESTS.some((pattern) => matchesGlob(file, pattern)));
+  expect(unit.length).toBeGreaterThan(100);
+  const misplaced = unit.filter((file) => [...importsOf(file)].some((path) => STARTS_PROGRAM.test(path)));
+  expect(misplaced).toEqual([]);
+});
+
+it('every pattern of the list matches a test', () => {
+  expect(SYSTEM_TESTS.filter((pattern) => !FILES.some((file) => matchesGlob(file, pattern)))).toEqual([]);
+});
+
+/** The file and everything in test/ that it imports, directly or not. */
+function importsOf(file: string, found = new Set<string>()): Set<string> {
+  if (found.has(file) || !file.startsWith('test/') || !existsSync(join(ROOT, file))) return found;
+  found.add(file);
+  for (const [, path = ''] of readFileSync(join(ROOT, file), 'utf8').matchAll(/ from '(\.[^']+)'/g))
+    importsOf(normalize(join(file, '..', path)), found);
+  return found;
+}

@@ -1,0 +1,35 @@
+/**
+ * The test files that `npm run test:unit` leaves out: they need a server program or a browser, start the sidecar or other long-running
+ * child processes, or run for long by their purpose. All other files of test/ are unit tests. test/tools/system-tests.test.ts checks the list.
+ */
+export const SYSTEM_TESTS: readonly string[] = [
+  // Whole folders.
+  'test/bench/**',
+  'test/bench-governor/**',
+  'test/bodies/**',
+  'test/chaos/**',
+  'test/deploy/**',
+  'test/differential/**',
+  'test/docs/**',
+  'test/e2e/**',
+  'test/hostile/**',
+  'test/packaging/**',
+  'test/peers/**',
+  // Redis.
+  'test/commands/check/fleet.test.ts',
+  'test/fleet/redis/{script-client,subscriber}.test.ts',
+  'test/fleet/shared-*/**',
+  'test/sidecar/fleet.test.ts',
+  // nginx or `openssl s_server`.
+  'test/commands/check/tls-handshake.test.ts',
+  'test/exchange/early-responses.test.ts',
+  'test/token/endpoint/token-endpoint-tls.test.ts',
+  'test/upstream/client-certificate.test.ts',
+  // promtool.
+  'test/telemetry/fleet.test.ts',
+  'test/telemetry/metrics/metrics.test.ts',
+  // Child processes.
+  'test/telemetry/log/blocked-stdout.test.ts',
+  'test/token/endpoint/echoes.test.ts',
+  'test/tools/{bundle,ensure-installed,sidecar-process}.test.ts',
+];
