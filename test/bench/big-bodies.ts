@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';
-import { peakMemoryBytes, baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
+import { processMemory } from '../support/process-memory.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 import { IncrementalDigest, piecesOf } from '../support/witness.ts';
 
@@ -61,7 +62,7 @@ async function measure(name: string, transfer: () => Promise<string>): Promise<b
   const startedAt = performance.now();
   const intact = (await transfer()) === expected;
   const seconds = (performance.now() - startedAt) / 1000;
-  const peak = peakMemoryBytes(sidecar.pid);
+  const peak = processMemory(sidecar.pid, 'VmHWM');
   const bounded = peak <= MAX_PEAK_BYTES;
   console.log(
     `${name}: peak RSS ${(peak / MIB).toFixed(0)} MiB (${bounded ? 'within' : 'past'} ${MAX_PEAK_BYTES / MIB}), ` +
@@ -70,7 +71,7 @@ async function measure(name: string, transfer: () => Promise<string>): Promise<b
   return intact && bounded;
 }
 
-console.log(`idle: peak RSS ${(peakMemoryBytes(sidecar.pid) / MIB).toFixed(0)} MiB`);
+console.log(`idle: peak RSS ${(processMemory(sidecar.pid, 'VmHWM') / MIB).toFixed(0)} MiB`);
 const up = await measure('1 GiB up', async () => {
   const answer = await request(`${sidecar.proxyUrl}/upload`, { method: 'PUT', body: Readable.from(blocks()) });
   return answer.body.text();

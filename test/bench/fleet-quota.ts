@@ -3,14 +3,12 @@
  * commands, for 1, 4 and 16 replicas, and with Redis killed for half a minute under load. Four minutes; needs redis-server.
  * Run: npm run bench:fleet
  */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { readSamples } from '../telemetry/metrics/exposition.ts';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
+import { startRedisServer } from '../support/redis-server.ts';
 import { startSidecar, waitUntilReady, type RunningSidecar } from '../support/sidecar-process.ts';
 import { callVerified } from '../support/witness-client.ts';
 import { createVerificationStats, sendRequestedResponse, verifyRequest } from '../support/witness-upstream.ts';
@@ -65,20 +63,6 @@ async function startServer(limiter: Limiter, arrivals: Arrival[]) {
   return { server, url: await listenOnLoopback(server) };
 }
 
-async function startRedis(port: number): Promise<ChildProcess> {
-  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--loglevel', 'warning'];
-  const child = spawn('redis-server', args, { stdio: 'ignore' });
-  process.once('exit', () => child.kill('SIGKILL'));
-  await sleep(300);
-  return child;
-}
-
-async function killRedis(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'exit');
-  child.kill('SIGKILL');
-  await ended;
-}
-
 async function readMetric(replica: RunningSidecar, name: string): Promise<number> {
   const { body } = await request(`${replica.adminUrl}/metrics`, { dispatcher: agent });
   return readSamples(await body.text()).get(`bearer_sidecar_${name}`) ?? 0;
@@ -101,7 +85,7 @@ async function offerCalls(
   statuses: Map<string, number>,
 ): Promise<void> {
   const call = async (replica: RunningSidecar): Promise<void> => {
-    const sent = { id: `fleet-${String(calls++)}`, requestBytes: BODY_BYTES, replyBytes: BODY_BYTES };
+    const sent = { id: `fleet-${String(calls++)}`, requestBytes: BODY_BYTES, responseBytes: BODY_BYTES };
     const outcome = await callVerified(agent, `${replica.proxyUrl}/things`, sent);
     if (outcome.alteration !== undefined) altered.push(outcome.alteration);
     const status = outcomeNameOf(outcome);
@@ -132,7 +116,7 @@ async function runFleet({ name, replicas: count, limiter, rate, seconds, settlin
   const arrivals: Arrival[] = [];
   const { server, url } = await startServer(limiter, arrivals);
   const port = await freePort();
-  let redis = await startRedis(port);
+  let redis = await startRedisServer(port);
   const env = {
     SIDECAR_BASE_URL: url,
     SIDECAR_AUTH_URL: url,
@@ -159,9 +143,9 @@ async function runFleet({ name, replicas: count, limiter, rate, seconds, settlin
   let joinedAfterMs = NaN;
   if (outage !== undefined) {
     await sleep(Math.max(0, startedAt + outage[0] * 1000 - performance.now()));
-    await killRedis(redis);
+    await redis.stop();
     await sleep(Math.max(0, startedAt + outage[1] * 1000 - performance.now()));
-    redis = await startRedis(port);
+    redis = await startRedisServer(port);
     const backAt = performance.now();
     while (sum(await readMetrics(replicas, 'fleet_connected')) < count) await sleep(50);
     joinedAfterMs = performance.now() - backAt;
@@ -176,7 +160,7 @@ async function runFleet({ name, replicas: count, limiter, rate, seconds, settlin
   // What waits still, for there was more than the quota, is not looked at.
   const failed = [...statuses].filter(([status]) => status !== 'ok');
   await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
-  await killRedis(redis);
+  await redis.stop();
   await closeServer(server);
 
   const measured = arrivals.filter(({ at }) => at >= from && at < until);

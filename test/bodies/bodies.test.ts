@@ -56,7 +56,7 @@ const request = fc
     requestBytes: bodyBytes,
     chunks: fc.option(chunkSizes, { nil: undefined }),
     expectsContinue: fc.boolean(),
-    replyBytes: bodyBytes,
+    responseBytes: bodyBytes,
     replyFraming: fc.constantFrom(...FRAMINGS),
   })
   .map(({ chunks, ...plan }): Planned => {

@@ -2,11 +2,12 @@
  * The long run: requests of every kind against an upstream that fails one in a hundred of them, and what the sidecar's
  * process holds of memory and descriptors along the way. Linux only.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Agent } from 'undici';
 import { closeServer, freePort, listenOnLoopback } from '../support/loopback.ts';
+import { processMemory } from '../support/process-memory.ts';
 import { newCredential } from '../support/secrets.ts';
 import { baseSettings, spawnSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
@@ -146,7 +147,6 @@ function callOnce(dispatcher: Agent, url: string, index: number): Promise<Verifi
 }
 
 function lookAt(pid: number): { rssMiB: number; descriptors: number } {
-  const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
-  const rssKiB = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
-  return { rssMiB: Math.round(rssKiB / 1024), descriptors: readdirSync(`/proc/${String(pid)}/fd`).length };
+  const rssBytes = processMemory(pid, 'VmRSS');
+  return { rssMiB: Math.round(rssBytes / 1024 / 1024), descriptors: readdirSync(`/proc/${String(pid)}/fd`).length };
 }

@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MAIN } from '../support/main-file.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
-import { peakMemoryBytes, baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
+import { processMemory } from '../support/process-memory.ts';
+import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
@@ -79,7 +80,7 @@ export async function runLoad(name: string, machine: MachineLimits, load: Client
   const { clients, alivePings } = await applyLoad(load, sidecar);
   await sleep(200);
   const isAlive = existsSync(`/proc/${sidecar.pid}/exe`);
-  const peakBytes = isAlive ? peakMemoryBytes(sidecar.pid) : NaN;
+  const peakBytes = isAlive ? processMemory(sidecar.pid, 'VmHWM') : NaN;
   return { isAlive, peakBytes, clients, answeredPings: alivePings, log: sidecar.stdout(), stderr: sidecar.stderr() };
 }
 

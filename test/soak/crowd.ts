@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { startSidecarStack } from '../support/chain.ts';
+import { processMemory } from '../support/process-memory.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { callVerified } from '../support/witness-client.ts';
 import { startVerifyingUpstream } from '../support/witness-upstream.ts';
@@ -49,14 +50,14 @@ export async function measureConnectionLoad({ idle, slow, requests }: Connection
   const { sidecar } = chain;
   await measureLatency(sidecar, requests);
   const alone = await measureLatency(sidecar, requests);
-  const aloneRssBytes = residentBytes(sidecar.pid);
+  const aloneRssBytes = processMemory(sidecar.pid, 'VmRSS');
   const args = [join(import.meta.dirname, 'crowd.child.ts'), sidecar.proxyUrl, String(idle), String(slow)];
   const crowd = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(crowd, 'exit');
   await Promise.race([once(crowd.stdout, 'data'), ended]);
   const connections = countConnections(sidecar);
   const beside = await measureLatency(sidecar, requests);
-  const besideRssBytes = residentBytes(sidecar.pid);
+  const besideRssBytes = processMemory(sidecar.pid, 'VmRSS');
   crowd.stdin.end();
   await ended;
   if (upstream.stats.altered.length > 0) throw new Error(upstream.stats.altered.join('; '));
@@ -70,7 +71,11 @@ async function measureLatency({ proxyUrl }: RunningSidecar, count: number): Prom
   let failed = 0;
   for (let index = 0; index < count; index++) {
     const startedAt = performance.now();
-    const call = { id: `crowd-${String(index)}`, requestBytes: index % 4 < 2 ? 0 : BODY_BYTES, replyBytes: BODY_BYTES };
+    const call = {
+      id: `crowd-${String(index)}`,
+      requestBytes: index % 4 < 2 ? 0 : BODY_BYTES,
+      responseBytes: BODY_BYTES,
+    };
     const { status, alteration } = await callVerified(index % 2 === 0 ? kept : fresh, `${proxyUrl}/a`, call);
     times.push(performance.now() - startedAt);
     if (status !== 200 || alteration !== undefined) failed++;
@@ -86,9 +91,4 @@ function countConnections({ proxyUrl }: RunningSidecar): number {
   const port = Number(new URL(proxyUrl).port).toString(16).toUpperCase().padStart(4, '0');
   const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n');
   return lines.filter((line) => / [0-9A-F]{8}:([0-9A-F]{4}) \S+ 01 /.exec(line)?.[1] === port).length;
-}
-
-/** What the process holds in memory now. Linux only. */
-function residentBytes(pid: number): number {
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
 }

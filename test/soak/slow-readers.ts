@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSidecarStack } from '../support/chain.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { peakMemoryBytes } from '../support/sidecar-process.ts';
 import { IncrementalDigest, findAlteration, piecesOf } from '../support/witness.ts';
 import type { StatedBody } from '../support/witness.ts';
+import { processMemory } from '../support/process-memory.ts';
 
 export interface SlowReaderOptions {
   readonly readers: number;
@@ -48,13 +48,13 @@ export async function measureSlowReaders({
     },
   });
   const { pid, proxyUrl } = chain.sidecar;
-  const idlePeakBytes = peakMemoryBytes(pid);
+  const idlePeakBytes = processMemory(pid, 'VmHWM');
   const startedAt = performance.now();
   const stated = stateContent(bodyBytes);
   const read = await Promise.all(Array.from({ length: readers }, () => readSlowly(proxyUrl, pauseMs)));
   return {
     idlePeakBytes,
-    peakBytes: peakMemoryBytes(pid),
+    peakBytes: processMemory(pid, 'VmHWM'),
     whole: read.filter((received) => findAlteration(stated, received) === undefined).length,
     seconds: (performance.now() - startedAt) / 1000,
   };

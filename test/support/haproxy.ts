@@ -1,12 +1,9 @@
-/** A real HAProxy in front of an upstream: it answers 429 to whoever has made too many requests lately. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+/** A real HAProxy in front of an upstream: it responds with 429 to a client that has sent too many requests lately. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './loopback.ts';
-import { openSocket } from './raw-client.ts';
+import { startServerProgram } from './server-program.ts';
 
 export interface HaproxyLimit {
   /** Requests, the refused ones included ... */
@@ -25,25 +22,14 @@ export async function startHaproxy(limit: HaproxyLimit): Promise<Haproxy> {
   const file = join(folder, 'haproxy.cfg');
   const port = await freePort();
   writeFileSync(file, configuration(limit, port));
-  const path = `${process.env.PATH ?? ''}:/usr/sbin`;
-  const child = spawn('haproxy', ['-f', file, '-db'], { env: { PATH: path }, stdio: 'ignore' });
-  const ended = once(child, 'close').catch((error: unknown) => error);
-  const killAtExit = (): void => void child.kill('SIGKILL');
-  process.once('exit', killAtExit);
-  const url = `http://127.0.0.1:${port}`;
-  const stop = async (): Promise<void> => {
-    child.kill('SIGKILL');
-    await ended;
-    process.off('exit', killAtExit);
-    rmSync(folder, { recursive: true, force: true });
+  const program = await startServerProgram('haproxy', { args: ['-f', file, '-db'], port });
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      await program.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
-  try {
-    await waitUntilAccepting(url);
-  } catch (error) {
-    await stop();
-    throw new Error('haproxy did not start; is it installed?', { cause: error });
-  }
-  return { url, [Symbol.asyncDispose]: stop };
 }
 
 function configuration({ requests, seconds, upstream }: HaproxyLimit, port: number): string {
@@ -61,16 +47,4 @@ frontend in
 backend behind
   server behind ${new URL(upstream).host}
 `;
-}
-
-async function waitUntilAccepting(url: string): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      (await openSocket(url)).destroy();
-      return;
-    } catch (error) {
-      if (attempt === 600) throw error;
-      await sleep(50);
-    }
-  }
 }

@@ -2,13 +2,11 @@
  * A real nginx: in front of an upstream, answering 429 past its `limit_req` rate, or answering for itself as a witness
  * with a process of its own. It runs in the foreground from a temporary folder, on loopback only.
  */
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Certificates } from './certificates.ts';
-import { openSocket } from './raw-client.ts';
+import { startServerProgram } from './server-program.ts';
 import { freePort } from './loopback.ts';
 
 export interface NginxLimit {
@@ -65,31 +63,13 @@ async function start(scheme: 'http' | 'https', prepare: (folder: string) => Ngin
   const folder = mkdtempSync(join(tmpdir(), 'nginx-'));
   const port = await freePort();
   writeFileSync(join(folder, 'nginx.conf'), configuration(prepare(folder), port, folder));
-  const child = spawn('nginx', ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'error.log')], {
-    env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
-    stdio: 'ignore',
-  });
-  const ended = new Promise<void>((resolve) => {
-    child.once('close', () => resolve());
-    child.once('error', () => resolve());
-  });
-  const killAtExit = (): void => void child.kill('SIGKILL');
-  process.once('exit', killAtExit);
-
-  const url = `${scheme}://127.0.0.1:${String(port)}`;
-  try {
-    await waitUntilAccepting(`http://127.0.0.1:${String(port)}`);
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw new Error('nginx did not start; is it installed?', { cause: error });
-  }
+  const args = ['-p', folder, '-c', 'nginx.conf', '-e', join(folder, 'error.log')];
+  const program = await startServerProgram('nginx', { args, port });
   return {
-    url,
+    url: `${scheme}://127.0.0.1:${String(port)}`,
     requests: () => readLog(readFileSync(join(folder, 'access.log'), 'utf8')),
     [Symbol.asyncDispose]: async () => {
-      child.kill('SIGTERM');
-      await ended;
-      process.off('exit', killAtExit);
+      await program.stop('SIGTERM');
       rmSync(folder, { recursive: true, force: true });
     },
   };
@@ -142,18 +122,6 @@ function limiterConfiguration({ rate, refusal, upstream }: NginxLimit): string {
     proxy_http_version 1.1;
     proxy_set_header Connection "";
   `;
-}
-
-async function waitUntilAccepting(url: string): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      (await openSocket(url)).destroy();
-      return;
-    } catch (error) {
-      if (attempt === 600) throw error;
-      await sleep(50);
-    }
-  }
 }
 
 function readLog(text: string): NginxRequest[] {

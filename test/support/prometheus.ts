@@ -2,7 +2,7 @@
  * A real Prometheus on a free port of 127.0.0.1 with a temporary folder, scraping once a second; and promtool, its judge of files.
  * Both come with Debian's package prometheus.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,8 @@ import { onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { call } from './calls.ts';
 import { freePort } from './loopback.ts';
+import { startServerProgram } from './server-program.ts';
+import { waitUntil } from './until.ts';
 
 const START_TIMEOUT_MS = 30_000;
 const SCRAPE_INTERVAL = '1s';
@@ -64,19 +66,10 @@ export async function startPrometheus({ targets, rules = [] }: PrometheusOptions
   };
   writeFileSync(join(folder, 'prometheus.yml'), stringify(config));
   const files = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`];
-  const child = spawn('prometheus', [...files, `--web.listen-address=127.0.0.1:${port}`, '--log.level=error'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const ended = new Promise<void>((resolve) => {
-    child.once('close', () => resolve());
-    child.once('error', () => resolve());
-  });
-  const killAtExit = (): void => void child.kill('SIGKILL');
-  process.once('exit', killAtExit);
+  const args = [...files, `--web.listen-address=127.0.0.1:${port}`, '--log.level=error'];
+  const program = await startServerProgram('prometheus', { args, port, printsErrors: true });
   onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await ended;
-    process.off('exit', killAtExit);
+    await program.stop();
     rmSync(folder, { recursive: true, force: true });
   });
   const url = `http://127.0.0.1:${port}`;
@@ -123,18 +116,9 @@ function numbers(samples: readonly Sample[]): number[] {
   return samples.map(([, value]) => Number(value.replace('Inf', 'Infinity')));
 }
 
-async function waitUntilReady(url: string): Promise<void> {
-  const giveUpAt = performance.now() + START_TIMEOUT_MS;
-  for (;;) {
-    const status = await call(`${url}/-/ready`).then(
-      (answer) => answer.status,
-      () => undefined,
-    );
-    if (status === 200) return;
-    if (performance.now() > giveUpAt)
-      throw new Error('prometheus is needed by this test (Debian: the package prometheus), and it did not start');
-    await sleep(50);
-  }
+function waitUntilReady(url: string): Promise<void> {
+  const isReady = async (): Promise<boolean> => (await call(`${url}/-/ready`)).status === 200;
+  return waitUntil(isReady, 'Prometheus is ready', START_TIMEOUT_MS);
 }
 
 /** Runs promtool and returns its exit code with all that it said. @throws Error when there is none */

@@ -26,7 +26,7 @@ export async function openSocket(url: string): Promise<Socket> {
 }
 
 /** Waits until connections to `url` are accepted. */
-export function waitUntilAccepted(url: string): Promise<void> {
+export function waitUntilAccepted(url: string, patienceMs?: number): Promise<void> {
   const isAccepted = async (): Promise<boolean> => {
     try {
       (await openSocket(url)).destroy();
@@ -35,7 +35,7 @@ export function waitUntilAccepted(url: string): Promise<void> {
       return false;
     }
   };
-  return waitUntil(isAccepted, `connections to ${url} are accepted`);
+  return waitUntil(isAccepted, `connections to ${url} are accepted`, patienceMs);
 }
 
 /** Waits until nobody listens at `url` any more. */

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
+import { createWriteStream, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAIN } from './main-file.ts';
@@ -128,13 +128,6 @@ export async function waitUntilReady(sidecar: RunningSidecar, patienceMs = START
     await sleep(20);
   }
   throw new Error('the sidecar did not become ready');
-}
-
-/** The most memory the process has held so far, bytes. Linux only. */
-export function peakMemoryBytes(pid: number): number {
-  const match = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${String(pid)}/status`, 'utf8'));
-  if (match?.[1] === undefined) throw new Error('this kernel does not tell VmHWM');
-  return Number(match[1]) * 1024;
 }
 
 function captureOutput(child: ChildProcess, options: SpawnOptions): { stdout: string; stderr: string } {

@@ -1,5 +1,6 @@
 /** `npm run build:binary [-- FILE]`: builds build/bearer-sidecar, and prints its size and what it needs from the host. */
 import { join, resolve } from 'node:path';
+import { inMegabytes } from '../image/sizes.ts';
 import { buildBinary } from './build-binary.ts';
 
 const NAME = process.platform === 'win32' ? 'bearer-sidecar.exe' : 'bearer-sidecar';
@@ -17,7 +18,3 @@ if (requirements !== undefined) {
 if (process.platform === 'linux' && !isStripped)
   console.log('a quarter larger than necessary: strip (binutils) is not installed');
 console.log(`licences of what is inside: ${licences}`);
-
-function inMegabytes(bytes: number): string {
-  return `${(bytes / 1_000_000).toFixed(1)} MB`;
-}

@@ -1,4 +1,4 @@
-/** What an image weighs: on disk, and in transit, where each layer travels compressed and only if it is not there yet. */
+/** The size of an image: on disk, and to pull, where each layer is compressed. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Podman } from './podman.ts';
@@ -25,6 +25,7 @@ export function reportSizes(podman: Podman, image: string, folder: string): stri
   return [`size: ${inMegabytes(disk)} on disk, ${inMegabytes(total)} to pull (gzip): ${parts.join(', ')}`];
 }
 
-function inMegabytes(bytes: number): string {
+/** `121.4 MB`, with a million bytes to the megabyte. */
+export function inMegabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`;
 }

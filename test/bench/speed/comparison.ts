@@ -65,7 +65,7 @@ export class BodyVerifier implements AsyncDisposable {
     const call = {
       id: `beside-${index}`,
       requestBytes: size(index),
-      replyBytes: size(Math.floor(index / SIZES.length)),
+      responseBytes: size(Math.floor(index / SIZES.length)),
     };
     const { status, alteration } = await callVerified(agent, url, call);
     if (status === 200) this.compared++;

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { processMemory } from '../../support/process-memory.ts';
 
 /** What is measured has one core to itself; the client and, on two cores, the upstream share the other. */
 const cores = availableParallelism();
@@ -68,14 +69,9 @@ export function cpuSecondsOf(pids: readonly number[]): number {
   return sum(ticks) / TICKS_PER_SECOND;
 }
 
-/** Resident memory now (VmRSS) or at its highest (VmHWM), bytes. */
+/** Resident memory of all of them now (VmRSS) or each at its highest (VmHWM), bytes. */
 export function memoryOf(pids: readonly number[], field: 'VmRSS' | 'VmHWM'): number {
-  return sum(
-    pids.map((pid) => {
-      const match = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-      return Number(match?.[1] ?? NaN) * 1024;
-    }),
-  );
+  return sum(pids.map((pid) => processMemory(pid, field)));
 }
 
 function childrenOf(parent: number): number[] {
