@@ -25,7 +25,7 @@ async function readModules(baseDir: string): Promise<ICruiseResult> {
   // Without these it reads no package whose entry points are an exports map alone.
   const resolving = { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default', 'types'] };
   const { output } = await cruise(['src'], options, resolving);
-  if (typeof output === 'string') throw new Error('dependency-cruiser answered text where its result was expected');
+  if (typeof output === 'string') throw new Error('dependency-cruiser returned text instead of its result');
   const read = output.modules.filter((module) => module.source.startsWith('src/') && !module.couldNotResolve).length;
   if (expected === 0 || read < expected)
     throw new Error(

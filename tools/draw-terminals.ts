@@ -79,12 +79,12 @@ async function makeCalls(terminal: Terminal): Promise<void> {
   const proxy = (await terminal.waitFor(/proxy +http:\S+/)).replace(/proxy +/, '');
   await terminal.waitFor(/token obtained/);
   for (const path of ['/quotes-requests', '/quotes-requests', '/no-such-path']) {
-    const answer = await fetch(proxy + path, {
+    const response = await fetch(proxy + path, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: QUOTE,
     });
-    await answer.arrayBuffer();
+    await response.arrayBuffer();
   }
   await terminal.waitFor(/no-such-path/);
   terminal.type(CTRL_C);

@@ -1,13 +1,12 @@
 /**
- * The whole test run: the servers it needs, vitest, the search for secrets in everything that was printed, what
- * failed, the totals.
+ * `npm test`: installs missing programs, runs vitest, searches everything that was printed for secrets, and prints what failed.
  * The last line is `N passed, N failed`, and the exit code agrees with it. Arguments go to vitest.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findLeaks } from './test-run/leaks.ts';
-import { installMissingPrograms } from './test-run/servers.ts';
+import { installMissingPrograms } from './test-run/test-programs.ts';
 import { countTests, nameFailures, readReport } from './test-run/totals.ts';
 import { runVitest } from './test-run/vitest.ts';
 

@@ -18,10 +18,10 @@ async function trySandbox(): Promise<void> {
     const curl = await readCurlLine(sandbox.stdout);
     const { stdout } = await run('sh', ['-c', `${curl} --silent --max-time 10 --write-out '\\n%{http_code}'`]);
     const [status = '', ...rest] = stdout.trim().split('\n').toReversed();
-    if (!/^2\d\d$/.test(status)) throw new Error(`the pasted line was answered with ${status}: ${rest.join(' ')}`);
+    if (!/^2\d\d$/.test(status)) throw new Error(`the pasted line returned ${status}: ${rest.join(' ')}`);
     const body = JSON.parse(rest[0] ?? '') as { simulated?: unknown };
-    if (body.simulated !== true) throw new Error(`not the sandbox's answer: ${rest[0] ?? ''}`);
-    console.log(`smoke: ${curl}\nsmoke: answered ${status} ${rest[0] ?? ''}`);
+    if (body.simulated !== true) throw new Error(`not the sandbox's response: ${rest[0] ?? ''}`);
+    console.log(`smoke: ${curl}\nsmoke: responded with ${status} ${rest[0] ?? ''}`);
   } finally {
     sandbox.kill('SIGTERM');
   }

@@ -3,7 +3,7 @@
  * lets one through, drops one that must arrive, or falls.
  * Run: npm run bench:hostile [-- --list], which names the cases as well.
  */
-import { installMissingPrograms } from '../../tools/test-run/servers.ts';
+import { installMissingPrograms } from '../../tools/test-run/test-programs.ts';
 import { CORPUS } from '../hostile/corpus/corpus.ts';
 import type { HostileCase } from '../hostile/corpus/case.ts';
 import { CONTENDERS } from '../hostile/contenders.ts';

@@ -1,7 +1,4 @@
-/**
- * The program and what it imports in few files. Node.js loads each module with a cost in memory that stays: three hundred of them
- * took 10 MB (docs/adr/0020).
- */
+/** Bundles the program and its packages into few files: each module costs memory that stays, 10 MB for three hundred (docs/adr/0020). */
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
@@ -9,15 +6,15 @@ import { build, type OutputChunk, type OutputOptions, type RolldownOutput } from
 import { CHUNK_GROUPS } from './chunk-groups.ts';
 import { postProcess } from './post-process.ts';
 
-/** Asked for by a dependency that does without it: the Redis client, for commands that are not used. */
+/** Optional imports of a dependency: the Redis client wants it for commands that are not used. */
 const OPTIONAL_PACKAGES = new Set(['@node-rs/xxhash']);
 
-/** Imported when first wanted, by few: these stay packages. */
+/** Imported late and by few users: these stay packages. */
 const EXTERNAL_PACKAGES = ['@opentelemetry/', '@redis/client', 'http-proxy-3', 'jose/'];
 
 /**
- * A stack trace says where: names stay. Comments and spaces do not, since V8 keeps the text as long as the program runs. What one file has of
- * another goes by its name, too: a newer file beside a running program then has what is meant, or says that it has not.
+ * Names stay, for stack traces. Comments and spaces go, since V8 keeps the text in memory. Exports between files keep their names as well: a running
+ * program beside which a newer one is installed then imports the right thing late, or fails with its name.
  */
 const MINIFY_OPTIONS: OutputOptions = {
   comments: false,
@@ -48,7 +45,7 @@ export async function bundleProgram(root: string): Promise<BundledFile[]> {
  */
 export async function bundleIntoOne(root: string): Promise<BundledFile> {
   const [chunk, ...others] = await bundle(root, (name) => OPTIONAL_PACKAGES.has(name), { codeSplitting: false });
-  // A late import of what is inside counts as one of the file itself.
+  // The bundler lists a late import of a bundled module as an import of the file itself.
   const outside = [
     ...chunk.imports,
     ...chunk.dynamicImports,
@@ -88,7 +85,7 @@ function toBundledFile({ fileName, code, moduleIds, facadeModuleId }: OutputChun
   return { name: fileName, code: postProcess(code), modules: ids.map((id) => id.replace(/\?.*$/, '')) };
 }
 
-/** What CommonJS modules ask for, in the words of the bundler. */
+/** The names that CommonJS modules require, as the bundler writes it. */
 function findRequires(code: string): string[] {
   return [...code.matchAll(/\b__require\(["`]([^"`]+)["`]\)/g)].map(([, name = '']) => name);
 }

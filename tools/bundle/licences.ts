@@ -1,8 +1,8 @@
-/** The licences of what a bundle or a binary consists of: whoever passes it on has to pass these on as well. */
+/** The licences of what a bundle or a binary consists of: they must be distributed with it. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Where a Node.js may have its licence, seen from the folder above that of its program. */
+/** Paths of the licence of Node.js, relative to the folder above that of its program. */
 const NODE_LICENCES = ['LICENSE', 'share/doc/node/LICENSE', 'share/doc/nodejs/copyright'];
 const SEPARATOR = '='.repeat(80);
 

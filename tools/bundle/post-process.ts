@@ -1,7 +1,7 @@
-/** What is done to a bundled text when the bundler is through with it. */
+/** The last step of the build: rewrites the text of a bundled file. */
 import { parseAst } from 'rolldown/parseAst';
 
-/** Put in place of the text between two offsets. */
+/** Replaces the text between two offsets. */
 interface Edit {
   readonly start: number;
   readonly end: number;
@@ -27,13 +27,13 @@ interface ImportedName {
   readonly imported?: { readonly name: string };
 }
 
-/** What stands on a line of its own. A block does not: what is in it does. */
+/** Nodes that start on a line of their own. A block does not, its statements do. */
 const OWN_LINE_NODE = /^(?!Block|Empty|Import).*(?:Statement|Declaration)$|^(?:MethodDefinition|PropertyDefinition)$/;
 
 /**
  * In ASCII, each statement on a line, and built-in modules looked up instead of imported.
- * - Node.js shows the line of an uncaught error, and a stack names lines: one line of 200 kB helps nobody.
- * - An import reads all that a module exports, and much of Node.js is loaded when it is first read: 2 MB that nobody asked for.
+ * - Node.js shows the line of an uncaught error, and a stack names lines: one line of 200 kB is useless.
+ * - An import reads all that a module exports, and much of Node.js is loaded when it is first read: 2 MB that are not used.
  */
 export function postProcess(code: string): string {
   const text = escapeNonAscii(code);
@@ -46,7 +46,7 @@ export function postProcess(code: string): string {
   return applyEdits(edits, text).trimStart();
 }
 
-/** Two bytes are taken for each character of a text if one of them is not Latin-1. A backslash that escapes one means nothing. */
+/** V8 stores a text with two bytes per character if one of them is not Latin-1. A backslash before such a character is dropped. */
 function escapeNonAscii(code: string): string {
   return code.replace(/(\\*)([^\0-\x7f])/g, (_, slashes: string, unit: string) => {
     const escape = `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;

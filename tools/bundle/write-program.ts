@@ -1,4 +1,4 @@
-/** Writes what users run: the bundled program, the files of its status page, and the licences of the packages that are inside. */
+/** Writes dist/: the bundled program, the files of its status page, and the licences of the bundled packages. */
 import { copyFileSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundleProgram } from './bundle.ts';
@@ -8,9 +8,9 @@ const PAGE = join('admin', 'page', 'client');
 const LICENCES = 'licences.txt';
 
 /**
- * Over what is there, and only then without what is no longer part of it: somebody may be running it.
+ * Overwrites the files first and then removes those that are no longer part of it: the old program may be running.
  * @param root this package's folder
- * @param folder where it goes; it is for nothing else
+ * @param folder is written to; other files in it are removed
  */
 export async function writeProgram(root: string, folder: string): Promise<void> {
   const files = await bundleProgram(root);

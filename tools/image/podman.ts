@@ -23,8 +23,8 @@ export interface Podman extends Disposable {
   /** As `run`, with everything that is printed going to stderr: for what takes long. */
   readonly runPrinting: (...args: string[]) => void;
   /**
-   * Answers what Docker's clients ask, until the end.
-   * @returns the value of DOCKER_HOST for them, once it answers
+   * Serves the API of Docker until the end.
+   * @returns the value of DOCKER_HOST for its clients, when it accepts connections
    */
   readonly startService: () => Promise<string>;
 }

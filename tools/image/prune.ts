@@ -13,7 +13,7 @@ const NEVER_LOADED = [
   '.bin/',
 ];
 
-/** Whoever passes a package on has to pass this on as well. */
+/** Licence files must be distributed with a package. */
 const LICENCE = /^(?:licen[cs]e|notice|copying)/i;
 
 /** @param packages a node_modules folder */

@@ -39,11 +39,11 @@ export async function tryCompose(podman: Podman, file: string, say: (text: strin
   say('compose: the sidecar is healthy, the app is started');
 
   const statuses = await readStatuses(podman);
-  say(`compose: the app's calls were answered with ${statuses.join(', ')}`);
+  say(`compose: the app's calls returned ${statuses.join(', ')}`);
   const image = podman.run('inspect', '--format', '{{.ImageName}}', SIDECAR);
   const neighbour = ['run', '--rm', '--network', `${PROJECT}_default`, '--entrypoint', '/usr/local/bin/node', image];
   const scraped = podman.run(...neighbour, '--input-type=module', '--eval', SCRAPE_SCRIPT);
-  if (scraped !== '200') throw new Error(`sidecar:19464/metrics was answered with ${scraped}`);
+  if (scraped !== '200') throw new Error(`sidecar:19464/metrics responded with ${scraped}`);
   say('compose: /metrics answers under the name sidecar');
 
   const { ok } = await fetch(`http://localhost:${statusPort}/status`);
@@ -66,7 +66,7 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Nobody but systemd would run the check at its intervals here. */
+/** Podman leaves health checks to systemd, which does not run here. */
 async function untilHealthy(podman: Podman): Promise<void> {
   for (let tries = 0; tries < 50; tries++) {
     if (podman.tryRun('healthcheck', 'run', SIDECAR).code === 0) return;

@@ -29,7 +29,7 @@ const loadPageScript = (url: string): string => `
   const linked = [...page.matchAll(/ (?:src|href)="(\\/[^"]+)"/g)].map(([, path]) => path);
   for (const path of linked) {
     const { status } = await fetch(new URL(path, '${url}'));
-    if (status !== 200) throw new Error(path + ' was answered with ' + status);
+    if (status !== 200) throw new Error(path + ' responded with ' + status);
   }
   if (linked.length < 4) throw new Error('the page links to ' + linked.join(' '));
   console.log(linked.length);`;
@@ -37,8 +37,8 @@ const loadPageScript = (url: string): string => `
 /** From a second container in the same network, as the app would be. */
 const callScript = (url: string): string => `
   const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body: process.argv.at(-1) };
-  const answer = await fetch('${url}/quotes-requests', json);
-  console.log(answer.status, await answer.text());`;
+  const response = await fetch('${url}/quotes-requests', json);
+  console.log(response.status, await response.text());`;
 
 type ReportProgress = (text: string) => void;
 
@@ -90,9 +90,9 @@ async function checkFromNeighbour(
       ...args,
     );
   const body = readSample(podman, container);
-  const answer = evaluate(callScript(await readUrl(podman, container, 'proxy')), body);
-  if (!/^2\d\d .*"simulated":true/.test(answer)) throw new Error(`a neighbour was answered: ${answer}`);
-  say(`a neighbour in the same network: ${answer}`);
+  const output = evaluate(callScript(await readUrl(podman, container, 'proxy')), body);
+  if (!/^2\d\d .*"simulated":true/.test(output)) throw new Error(`a neighbour received: ${output}`);
+  say(`a neighbour in the same network: ${output}`);
   const linked = evaluate(loadPageScript(await readUrl(podman, container, 'admin')));
   say(`the status page and the ${linked} files that it links to are there`);
 }
@@ -124,7 +124,7 @@ async function tryPublished(podman: Podman, image: string, say: ReportProgress):
   await readUrl(podman, container, 'proxy');
   const address = podman.run('port', container, '18080');
   const { status } = await fetch(`http://${address}/nothing-here`);
-  if (status !== 404) throw new Error(`${address} was answered with ${String(status)}`);
+  if (status !== 404) throw new Error(`${address} responded with ${String(status)}`);
   podman.run('rm', '--force', '--time', '1', container);
   say('a published port answers');
 }

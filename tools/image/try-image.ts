@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installMissingPrograms } from '../test-run/servers.ts';
+import { installMissingPrograms } from '../test-run/test-programs.ts';
 import { buildBaseImage, readBaseImage } from './base-image.ts';
 import { openPodman, type Podman } from './podman.ts';
 import { reportSizes } from './sizes.ts';

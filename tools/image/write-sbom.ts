@@ -1,4 +1,4 @@
-/** `npm run sbom [-- FILE]`: writes the bill of materials, to build/sbom.cdx.json unless told otherwise. */
+/** `npm run sbom [-- FILE]`: writes the bill of materials, to build/sbom.cdx.json by default. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

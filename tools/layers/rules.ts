@@ -42,7 +42,7 @@ function* createRules(): Generator<Rule> {
   yield {
     name: 'metrics-and-log-stay-at-the-top',
     severity: 'error',
-    comment: 'parts tell events; who hears them is decided where things are wired',
+    comment: 'parts emit events; sidecar/ connects the listeners',
     from: {
       path: '^src/',
       pathNot: ['^src/main\\.ts$', '^src/commands/', '^src/sidecar/', '^src/telemetry/'],
@@ -80,7 +80,7 @@ function* createRules(): Generator<Rule> {
   yield {
     name: 'resolvable',
     severity: 'error',
-    comment: 'an import that cannot be resolved is checked by nobody',
+    comment: 'an import that cannot be resolved is not checked',
     from: { path: '^src/' },
     to: { couldNotResolve: true },
   };

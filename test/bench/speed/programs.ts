@@ -1,5 +1,5 @@
 /** Makes sure of the programs that npm does not bring. */
-import { installMissingPrograms } from '../../../tools/test-run/servers.ts';
+import { installMissingPrograms } from '../../../tools/test-run/test-programs.ts';
 
 const PROGRAMS = ['wrk', 'nginx', 'haproxy', 'caddy', 'openssl'].map((program) => {
   return { program, package: program, tests: 'npm run bench' };

@@ -1,8 +1,6 @@
 /**
- * The programs that the tests use and npm cannot bring: nginx as an upstream, haproxy as a peer, promtool as a judge of the
- * metrics, redis as what a fleet shares, tinyproxy as the way out, openssl as a certificate authority, curl as a user, chromium
- * as the stranger next door, kubectl to render manifests, systemd to judge its unit. Missing ones are installed where that is
- * possible (root on Debian), never started.
+ * The programs that the tests run and npm does not bring, such as nginx, Redis and chromium. Missing ones are installed where that is
+ * possible (root on Debian); their services are not started.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,27 +26,24 @@ const TEST_PROGRAMS = [
   { program: 'fish', package: 'fish', tests: 'test/e2e/completion.test.ts' },
 ] as const;
 
-/** Tells Debian's packages not to start a service (invoke-rc.d asks it). */
+/** Debian's packages do not start their service when this file exists and ends with 101 (invoke-rc.d). */
 const POLICY = '/usr/sbin/policy-rc.d';
 
 interface RequiredProgram {
   readonly program: string;
-  /** Debian's. */
+  /** The name in Debian. */
   readonly package: string;
-  /** What cannot be run without it. */
+  /** What fails without it. */
   readonly tests: string;
 }
 
-/**
- * @param needed default: what the tests need
- * @returns one line for each program that is still missing, naming the tests that fail for it
- */
+/** @returns a line for each program that is still missing, with the tests that fail without it */
 export function installMissingPrograms(needed: readonly RequiredProgram[] = TEST_PROGRAMS): string[] {
   const missing = needed.filter(({ program }) => !isInstalled(program));
-  if (missing.length > 0) install(missing.map((server) => server.package));
+  if (missing.length > 0) install(missing.map((each) => each.package));
   return missing
     .filter(({ program }) => !isInstalled(program))
-    .map((server) => `${server.program} is missing and could not be installed; these fail for it: ${server.tests}`);
+    .map(({ program, tests }) => `${program} is missing and could not be installed; these fail without it: ${tests}`);
 }
 
 function install(packages: readonly string[]): void {
