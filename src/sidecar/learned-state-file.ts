@@ -1,4 +1,4 @@
-/** Joins the throttles with the file that keeps what they have learned, where one is configured. */
+/** Opens the state file of `throttle.stateFile` for the throttles that learn their limit. */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
@@ -9,13 +9,13 @@ import type { LearnedState } from '../throttle/throttle.ts';
 import { readSecret } from '../token/client/secret-file.ts';
 import { findThrottleGroups } from './routes.ts';
 
-/** The file and what it held, by throttle group. */
+/** The open file, and the states that it held by throttle group. */
 export interface LearnedStateFile {
   readonly file: StateFile;
   readonly restored: ReadonlyMap<string, LearnedState>;
 }
 
-/** Undefined without `throttle.stateFile`, and when every rate is configured: then nothing is learned. Never rejects. */
+/** Undefined without `throttle.stateFile`, or when every rate is configured. Never rejects. */
 export async function openLearnedStateFile(
   config: Config,
   clock: Clock,
@@ -49,7 +49,7 @@ export async function openLearnedStateFile(
   return { file, restored: await file.restore() };
 }
 
-/** Enough to tell clients apart. */
+/** Distinguishes clients without disclosing their ids. */
 function hashClientId(clientId: string): string {
   return createHash('sha256').update(clientId).digest('base64url').slice(0, 22);
 }

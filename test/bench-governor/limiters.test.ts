@@ -10,7 +10,7 @@ import { maxCountInWindow } from '../support/windows.ts';
 const CALLS = 7;
 const WINDOW_MS = 1000;
 
-/** Gaps of every size, many of them none. */
+/** Gaps of every size, many of them 0. */
 const arrivals = fc
   .array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 30 }), fc.integer({ min: 0, max: 900 })), {
     minLength: 1,
@@ -56,7 +56,7 @@ const RULES: readonly LimiterRule[] = [
 ];
 
 describe('no limiter accepts more than its quota', () => {
-  it('fixed window: in none of the windows of the server’s clock', () => {
+  it('fixed window: in any window of the server’s clock', () => {
     fc.assert(
       fc.property(arrivals, phases, fc.boolean(), (instants, phaseMs, countsRefused) => {
         const rule = { kind: 'fixed-window', calls: CALLS, windowMs: WINDOW_MS, phaseMs, countsRefused } as const;
@@ -70,7 +70,7 @@ describe('no limiter accepts more than its quota', () => {
     );
   });
 
-  it('sliding log: in no window wherever it lies', () => {
+  it('sliding log: in any window', () => {
     fc.assert(
       fc.property(arrivals, fc.boolean(), (instants, countsRefused) => {
         const rule = { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS, countsRefused } as const;
@@ -79,7 +79,7 @@ describe('no limiter accepts more than its quota', () => {
     );
   });
 
-  it('sliding counter: its own estimate never exceeds the quota, nor a fixed window', () => {
+  it('sliding counter: by its own estimate', () => {
     fc.assert(
       fc.property(arrivals, (instants) => {
         const accepted = acceptedBy({ kind: 'sliding-counter', calls: CALLS, windowMs: WINDOW_MS }, instants);
@@ -94,7 +94,7 @@ describe('no limiter accepts more than its quota', () => {
     );
   });
 
-  it('token bucket and GCRA: burst plus rate times time, between every two calls', () => {
+  it('token bucket and GCRA: burst plus rate times time, between any two calls', () => {
     fc.assert(
       fc.property(arrivals, fc.constantFrom('token-bucket', 'gcra'), (instants, kind) => {
         const accepted = acceptedBy({ kind, perSecond: 9, burst: 4 }, instants);
@@ -106,7 +106,7 @@ describe('no limiter accepts more than its quota', () => {
     );
   });
 
-  it('concurrency: only what is under way counts', () => {
+  it('concurrency: counts the calls in flight', () => {
     const limiter = create({ limiter: { kind: 'concurrency', calls: 3 }, meanServiceMs: 100 });
     expect([0, 1, 2, 3, 4].map((inFlight) => limiter.evaluate(5, inFlight).accepted)).toEqual([
       true,
@@ -118,7 +118,7 @@ describe('no limiter accepts more than its quota', () => {
     expect(limiter.capacity(0, 1000)).toBeCloseTo(30);
   });
 
-  it.each(RULES)('$kind: capacity and burst bound what is accepted in the whole time', (rule) => {
+  it.each(RULES)('$kind: capacity plus burst in the whole run', (rule) => {
     fc.assert(
       fc.property(arrivals, (instants) => {
         const limiter = create({ limiter: rule });
@@ -130,11 +130,11 @@ describe('no limiter accepts more than its quota', () => {
   });
 });
 
-describe('the instant at which the next call would be taken', () => {
-  it.each(RULES)('$kind: a call is taken then, and none before', (rule) => {
+describe('nextAt', () => {
+  it.each(RULES)('$kind: a call is accepted at that instant, and refused before it', (rule) => {
     fc.assert(
       fc.property(arrivals, fc.double({ min: 0, max: 0.999, noNaN: true }), (instants, part) => {
-        // Two of a kind, told the same: one is asked early, the other in time.
+        // Two equal limiters with the same calls: one gets the next call early, the other in time.
         const [early, inTime] = [create({ limiter: rule }), create({ limiter: rule })];
         for (const limiter of [early, inTime]) for (const at of instants) limiter.evaluate(at, 0);
         const now = instants.at(-1) ?? 0;
@@ -146,30 +146,30 @@ describe('the instant at which the next call would be taken', () => {
     );
   });
 
-  it('asking changes nothing', () => {
+  it('does not change the limiter', () => {
     fc.assert(
       fc.property(arrivals, fc.constantFrom(...RULES), (instants, rule) => {
-        const [asked, left] = [create({ limiter: rule }), create({ limiter: rule })];
-        const judged = instants.map((at) => {
-          asked.model.nextAt(at + 5000, 0);
-          asked.model.allowance(at);
-          return asked.evaluate(at, 0).accepted;
+        const [queried, other] = [create({ limiter: rule }), create({ limiter: rule })];
+        const accepted = instants.map((at) => {
+          queried.model.nextAt(at + 5000, 0);
+          queried.model.allowance(at);
+          return queried.evaluate(at, 0).accepted;
         });
-        expect(judged).toEqual(instants.map((at) => left.evaluate(at, 0).accepted));
+        expect(accepted).toEqual(instants.map((at) => other.evaluate(at, 0).accepted));
       }),
     );
   });
 });
 
-describe('rules on top of others', () => {
-  it('refused calls that count keep a sliding window shut', () => {
+describe('combined rules', () => {
+  it('a sliding window that counts refused calls stays closed under load', () => {
     const every200 = Array.from({ length: 50 }, (_, index) => index * 200);
     const rule = { kind: 'sliding-log', calls: 2, windowMs: WINDOW_MS } as const;
     expect(acceptedBy({ ...rule, countsRefused: true }, every200)).toEqual([0, 200]);
     expect(acceptedBy(rule, every200)).toHaveLength(20);
   });
 
-  it('a ban refuses everything for its time, with its own status, and then forgets', () => {
+  it('a ban refuses all calls for its duration with its own status, and then ends', () => {
     const limiter = create({
       limiter: {
         kind: 'ban',
@@ -183,13 +183,13 @@ describe('rules on top of others', () => {
     });
     expect(limiter.evaluate(0, 0)).toMatchObject({ accepted: true });
     expect(limiter.evaluate(10, 0)).toMatchObject({ accepted: false, status: 429 });
-    expect(limiter.evaluate(20, 0)).toMatchObject({ accepted: false, status: 429, fields: { 'retry-after': '5' } });
-    expect(limiter.evaluate(4000, 0)).toMatchObject({ accepted: false, status: 403, fields: { 'retry-after': '2' } });
+    expect(limiter.evaluate(20, 0)).toMatchObject({ accepted: false, status: 429, headers: { 'retry-after': '5' } });
+    expect(limiter.evaluate(4000, 0)).toMatchObject({ accepted: false, status: 403, headers: { 'retry-after': '2' } });
     expect(limiter.evaluate(5020, 0)).toMatchObject({ accepted: true, status: 200 });
     expect(limiter.evaluate(5030, 0)).toMatchObject({ accepted: false, status: 429 });
   });
 
-  it('refusals further apart than the rule’s time do not ban', () => {
+  it('refusals further apart than withinMs cause no ban', () => {
     const limiter = create({
       limiter: {
         kind: 'ban',
@@ -199,11 +199,11 @@ describe('rules on top of others', () => {
         banMs: 5000,
       },
     });
-    const judged = [0, 10, 1000, 1010, 2000, 2010, 3000].map((at) => limiter.evaluate(at, 0).accepted);
-    expect(judged).toEqual([true, false, true, false, true, false, true]);
+    const accepted = [0, 10, 1000, 1010, 2000, 2010, 3000].map((at) => limiter.evaluate(at, 0).accepted);
+    expect(accepted).toEqual([true, false, true, false, true, false, true]);
   });
 
-  it('a step changes the limit at its instant, and its rate with it', () => {
+  it('a step changes limit and rate at its instant', () => {
     const limiter = create({ limiter: RULES.at(-1) ?? { kind: 'concurrency', calls: 1 } });
     expect(limiter.model.rateAt(2499) * 1000).toBeCloseTo(9);
     expect(limiter.model.rateAt(2500) * 1000).toBeCloseTo(2);
@@ -211,12 +211,12 @@ describe('rules on top of others', () => {
   });
 });
 
-describe('against limiters that others made', () => {
+describe('compared with published limiters', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
 
-  it('rate-limiter-flexible in memory is our window from the first call', async () => {
+  it('rate-limiter-flexible in memory decides as our window from the first call', async () => {
     await fc.assert(
       fc.asyncProperty(arrivals, async (instants) => {
         vi.useFakeTimers({ now: 0 });
@@ -224,11 +224,11 @@ describe('against limiters that others made', () => {
         const ours = create({ limiter: { kind: 'first-call-window', calls: CALLS, windowMs: WINDOW_MS } });
         for (const at of instants) {
           vi.advanceTimersByTime(at - Date.now());
-          const theirVerdict = await theirs.consume('caller').then(
+          const theirDecision = await theirs.consume('caller').then(
             () => true,
             () => false,
           );
-          expect({ at, accepted: ours.evaluate(at, 0).accepted }).toEqual({ at, accepted: theirVerdict });
+          expect({ at, accepted: ours.evaluate(at, 0).accepted }).toEqual({ at, accepted: theirDecision });
         }
         vi.useRealTimers();
       }),
@@ -236,7 +236,7 @@ describe('against limiters that others made', () => {
     );
   });
 
-  it('nginx limit_req is our GCRA: its documented leaky bucket in whole milliseconds', () => {
+  it('nginx limit_req, as documented, decides as our GCRA with whole milliseconds', () => {
     fc.assert(
       fc.property(
         arrivals,
@@ -261,14 +261,14 @@ describe('against limiters that others made', () => {
     );
   });
 
-  it('p-throttle in its strict mode, told the limit, is never refused by our sliding log', async () => {
+  it('our sliding log never refuses p-throttle in strict mode with the same limit', async () => {
     await fc.assert(
       fc.asyncProperty(arrivals, async (instants) => {
         vi.useFakeTimers({ now: 0 });
         const limiter = create({ limiter: { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS } });
-        const verdicts: boolean[] = [];
+        const decisions: boolean[] = [];
         const throttled = pThrottle({ limit: CALLS, interval: WINDOW_MS, strict: true })(async () => {
-          verdicts.push(limiter.evaluate(Date.now(), 0).accepted);
+          decisions.push(limiter.evaluate(Date.now(), 0).accepted);
         });
         const calls = instants.map(async (at) => {
           await new Promise((resolve) => setTimeout(resolve, at));
@@ -277,14 +277,14 @@ describe('against limiters that others made', () => {
         await vi.runAllTimersAsync();
         await Promise.all(calls);
         vi.useRealTimers();
-        expect(verdicts).toEqual(instants.map(() => true));
+        expect(decisions).toEqual(instants.map(() => true));
       }),
       { numRuns: 25 },
     );
   });
 });
 
-describe('what answers say', () => {
+describe('response headers', () => {
   const rule: LimiterRule = { kind: 'fixed-window', calls: 10, windowMs: 60_000, phaseMs: 3700 };
 
   function refusalOf(style: HintStyle, at = 20_500): Readonly<Record<string, string>> {
@@ -295,7 +295,7 @@ describe('what answers say', () => {
     return headers;
   }
 
-  // The window ends at 56.3 s by our clock, when the server's shows a full minute.
+  // The window ends at 56.3 s on our clock, when the server's clock shows a full minute.
   const minuteAt = DAY_STARTS_AT + 60_000;
 
   it.each([
@@ -309,33 +309,33 @@ describe('what answers say', () => {
     ['x-ratelimit-epoch-s', { 'x-ratelimit-reset': `${minuteAt / 1000}` }],
     ['x-ratelimit-epoch-ms', { 'x-ratelimit-reset': `${minuteAt}` }],
   ] as const)('a refusal in the style %s', (style, expected) => {
-    const fields = refusalOf(style);
-    expect(fields).toMatchObject(expected);
-    if (style === 'none') expect(fields).toEqual({});
+    const headers = refusalOf(style);
+    expect(headers).toMatchObject(expected);
+    if (style === 'none') expect(headers).toEqual({});
   });
 
-  it('a server that names instants tells its own date', () => {
+  it('a style with instants sends the server’s date', () => {
     const serverDate = new Date(DAY_STARTS_AT + 20_500 + 3700).toUTCString();
     expect(refusalOf('retry-after-date')).toMatchObject({ date: serverDate });
   });
 
-  it.each(RULES)('$kind: as many calls as an accepted answer says are left are taken, and one more is not', (model) => {
+  it.each(RULES)('$kind: after an accepted response, exactly the stated remaining calls are accepted', (model) => {
     fc.assert(
       fc.property(arrivals, (instants) => {
         const limiter = create({ limiter: model, hint: 'ratelimit' });
-        let fields: Readonly<Record<string, string>> = {};
+        let headers: Readonly<Record<string, string>> = {};
         let at = 0;
-        for (at of instants) fields = limiter.evaluate(at, 0).headers;
-        const [entry] = parseList(fields.ratelimit ?? '');
-        const left: unknown = entry?.[1].get('r');
-        if (typeof left !== 'number') throw new Error('the field has no number of calls left');
-        for (let call = 0; call < left; call++) expect(limiter.evaluate(at, 0).accepted).toBe(true);
+        for (at of instants) ({ headers } = limiter.evaluate(at, 0));
+        const [entry] = parseList(headers.ratelimit ?? '');
+        const remaining: unknown = entry?.[1].get('r');
+        if (typeof remaining !== 'number') throw new Error('the field has no remaining count');
+        for (let call = 0; call < remaining; call++) expect(limiter.evaluate(at, 0).accepted).toBe(true);
         expect(limiter.evaluate(at, 0).accepted).toBe(false);
       }),
     );
   });
 
-  it.each(RULES)('$kind: whoever waits as long as Retry-After says is accepted', (model) => {
+  it.each(RULES)('$kind: a call after Retry-After is accepted', (model) => {
     fc.assert(
       fc.property(arrivals, (instants) => {
         const limiter = create({ limiter: model, hint: 'retry-after-seconds' });

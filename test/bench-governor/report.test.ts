@@ -37,12 +37,12 @@ function resultOf(client: string, changes: Partial<Figures> = {}): Result {
 }
 
 describe('all clients', () => {
-  it('play in worker threads and in virtual time: a fair part of what is possible, none more than that', async () => {
+  it('run in worker threads in virtual time, with a goodput between 0.3 and 1.05', async () => {
     const jobs = CLIENTS.map((client) => createJob(client, PLAYED, 1));
-    const told: string[] = [];
-    const results = await playAll(jobs, 2, ({ job }) => told.push(job.client));
-    expect(told).toEqual(CLIENTS.map(({ name }) => name));
-    expect(results.map(({ job }) => job.client)).toEqual(told);
+    const reported: string[] = [];
+    const results = await playAll(jobs, 2, ({ job }) => reported.push(job.client));
+    expect(reported).toEqual(CLIENTS.map(({ name }) => name));
+    expect(results.map(({ job }) => job.client)).toEqual(reported);
     for (const { figures, job } of results) {
       expect([job.client, figures.goodput > 0.3 && figures.goodput < 1.05]).toEqual([job.client, true]);
       if (CLIENTS.some(({ name, hasKnownLimit }) => name === job.client && hasKnownLimit))
@@ -51,14 +51,14 @@ describe('all clients', () => {
     }
   });
 
-  it('a failure in a worker is the run’s', async () => {
-    const job = { ...createJob(CLIENTS[0]!, PLAYED, 1), client: 'nobody' };
-    await expect(playAll([job], 1, () => undefined)).rejects.toThrow('no client "nobody"');
+  it('fail the run when a worker fails', async () => {
+    const job = { ...createJob(CLIENTS[0]!, PLAYED, 1), client: 'unknown' };
+    await expect(playAll([job], 1, () => undefined)).rejects.toThrow('no client "unknown"');
   });
 });
 
 describe('the report', () => {
-  it('has every client in a column, those that were told with a star, with published versions', () => {
+  it('has a column for each client, a star for those with the known limit, and the published versions', () => {
     const report = writeReport(
       CLIENTS.map(({ name }) => resultOf(name)),
       { bottleneck: '1.2.3' },
@@ -74,14 +74,14 @@ describe('the report', () => {
     expect(report).toMatch(/\| a bucket & more\s+\| 0\.980 \/ 1\.0 %/);
   });
 
-  it('names the peers that were not told and are better in both respects, and only those', () => {
+  it('lists exactly the peers without the known limit that are better in both figures', () => {
     const report = writeReport(
       [
         resultOf('ours'),
         resultOf('aws-adaptive', { goodput: 0.99, refusedShare: 0.001 }),
         resultOf('full-jitter', { goodput: 1, refusedShare: 0.5 }),
         resultOf('p-retry', { goodput: 0.9, refusedShare: 0 }),
-        resultOf('bottleneck-told', { goodput: 1, refusedShare: 0 }),
+        resultOf('bottleneck-known-limit', { goodput: 1, refusedShare: 0 }),
       ],
       {},
     );
@@ -93,7 +93,7 @@ describe('the report', () => {
 });
 
 describe('the plot', () => {
-  it('has a mark for each client and scenario, further right for more refusals and higher for more goodput', () => {
+  it('has a mark for each client and scenario: more refusals to the right, more goodput at the top', () => {
     const svg = drawPlot([
       resultOf('ours', { goodput: 1, refusedShare: 0 }),
       resultOf('full-jitter', { goodput: 0.5, refusedShare: 0.5 }),
@@ -109,7 +109,7 @@ describe('the plot', () => {
     expect(isCommonCase(PLAYED)).toBe(true);
   });
 
-  it('is well formed: every element that is opened is closed', () => {
+  it('closes every element', () => {
     const svg = drawPlot(CLIENTS.map(({ name }) => resultOf(name)));
     const open: string[] = [];
     for (const [, end, name, self] of svg.matchAll(/<(\/?)([a-z]+)[^>]*?(\/?)>/g)) {
@@ -121,8 +121,8 @@ describe('the plot', () => {
   });
 });
 
-describe('figures in print', () => {
-  it('never rounds up to all or down to nothing', () => {
+describe('formatted figures', () => {
+  it('are never rounded up to 1 or down to 0', () => {
     expect([0.97, 0.9999, 1, 1.0213].map(formatGoodput)).toEqual(['0.970', '0.999', '1.000', '1.021']);
     expect([0, 0.00004, 0.0004, 0.012, 0.43, 1].map(formatShare)).toEqual([
       '0 %',
@@ -142,7 +142,7 @@ describe('figures in print', () => {
     ]);
   });
 
-  it('aligns tables', () => {
+  it('are aligned in tables', () => {
     expect(formatTable(['a', 'long'], [['xyz', '1']])).toBe('| a   | long |\n| --- | ---- |\n| xyz | 1    |');
   });
 });

@@ -13,7 +13,7 @@ const JSON_OF_A_SCENARIO = {
 };
 
 describe('scenario files', () => {
-  it('those that come with the benchmark can be read, have titles of their own and run whole windows', () => {
+  it('of the benchmark are valid, have unique titles and run whole windows', () => {
     const scenarios = readAllScenarios();
     expect(scenarios.length).toBeGreaterThanOrEqual(20);
     expect(new Set(scenarios.map(({ title }) => title)).size).toBe(scenarios.length);
@@ -24,7 +24,7 @@ describe('scenario files', () => {
     }
   });
 
-  it('has defaults for all but title, limiter and duration', () => {
+  it('have defaults for all entries except title, limiter and duration', () => {
     expect(parseScenario('x', JSON_OF_A_SCENARIO)).toMatchObject({
       name: 'x',
       loads: [0.3, 0.8, 1.5, 'on-off', 'at-once'],
@@ -53,11 +53,11 @@ describe('scenario files', () => {
     [{ loads: ['often'] }, 'a load must be an object'],
     [{ replicas: [] }, '"replicas" must be a list with something in it'],
     [{ latencyMs: { base: 1 } }, 'needs "jitter"'],
-  ])('refuses %j', (changes, message) => {
+  ])('with %j are invalid', (changes, message) => {
     expect(() => parseScenario('x', { ...JSON_OF_A_SCENARIO, ...changes })).toThrow(message);
   });
 
-  it('is found by name or by path; errors name the file', () => {
+  it('are found by name or path, and errors name the file', () => {
     expect(findScenario('bucket-10-b20').limiter).toEqual({ kind: 'token-bucket', perSecond: 10, burst: 20 });
     const folder = mkdtempSync(join(tmpdir(), 'scenario-'));
     try {
@@ -72,7 +72,7 @@ describe('scenario files', () => {
   });
 });
 
-describe('what is played', () => {
+describe('the cases of a scenario', () => {
   const scenario = parseScenario('x', {
     ...JSON_OF_A_SCENARIO,
     loads: [0.8, 1.5],
@@ -82,7 +82,7 @@ describe('what is played', () => {
   const summary = (cases: readonly ReturnType<typeof listCases>[number][]): unknown[] =>
     cases.map(({ load, conditions }) => [load, conditions.hint, conditions.replicas]);
 
-  it('each load, each other hint style and each other number of replicas once', () => {
+  it('are each load, each other hint style and each other number of replicas once', () => {
     expect(summary(listCases(scenario))).toEqual([
       ['0.8×', 'none', 1],
       ['1.5×', 'none', 1],
@@ -93,14 +93,14 @@ describe('what is played', () => {
     expect(listAllCases(scenario)).toHaveLength(12);
   });
 
-  it('ours plays all, peers what is compared, and all meet in one case with the same seeds', () => {
+  it('are all run for ours, the compared ones for peers, and one common case for all with the same seeds', () => {
     const plans = CLIENTS.map((client) => ({ client, jobs: planScenario(scenario, client, 20) }));
     for (const { client, jobs } of plans) {
       expect(summary(jobs.map(({ played }) => played))).toEqual(
         summary(listCases(scenario)).filter((_, index) => client.name === 'ours' || index !== 2),
       );
-      const meetings = jobs.filter(({ played }) => isCommonCase(played));
-      expect(meetings.map(({ seeds }) => seeds.length)).toEqual([client.hasKnownLimit ? 2 : 20]);
+      const commonJobs = jobs.filter(({ played }) => isCommonCase(played));
+      expect(commonJobs.map(({ seeds }) => seeds.length)).toEqual([client.hasKnownLimit ? 2 : 20]);
     }
   });
 });

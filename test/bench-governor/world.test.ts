@@ -24,12 +24,12 @@ const CONDITIONS: RunConditions = {
   serviceMs: { base: 10, jitter: 0 },
 };
 
-/** Sends once and takes the answer for what it is. */
+/** Sends once, without a retry. */
 const once: CreateClient = () => ({
   call: async (_deadlineAt, send) => ((await send()).status < 300 ? 'served' : 'refused-to-caller'),
 });
 
-/** Evenly spaced, as fast as it is told. */
+/** Evenly spaced at the given rate. */
 function spacedAt(perSecond: number): CreateClient {
   return ({ clock }) => {
     let nextAt = 0;
@@ -50,7 +50,7 @@ async function figuresOf(createClient: CreateClient, changes: Partial<RunConditi
 }
 
 describe('virtual time', () => {
-  it('lets promise chains of every length settle before the next timer', async () => {
+  it('settles promise chains of any length before the next timer', async () => {
     const clock = new VirtualClock();
     const seen: string[] = [];
     clock.exactlyAt(5, () => {
@@ -65,7 +65,7 @@ describe('virtual time', () => {
     expect(clock.now()).toBe(10);
   });
 
-  it('runs timers by instant, and of the same instant in the order in which they were set', async () => {
+  it('runs timers by instant, and timers of one instant in the order of their creation', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 20 }), { maxLength: 60 }), async (instants) => {
         const clock = new VirtualClock();
@@ -78,7 +78,7 @@ describe('virtual time', () => {
     );
   });
 
-  it('does not run what was cancelled, nor what lies past the end', async () => {
+  it('does not run cancelled timers, nor timers after the end', async () => {
     const clock = new VirtualClock();
     const seen: string[] = [];
     const cancel = clock.exactlyAt(1, () => seen.push('cancelled'));
@@ -92,13 +92,13 @@ describe('virtual time', () => {
 });
 
 describe('a run', () => {
-  it('is the same for the same seed, and another for another', async () => {
+  it('is equal for the same seed, and different for another', async () => {
     const [first, again, other] = await Promise.all([1, 1, 2].map((seed) => figuresOf(createFullJitter, {}, seed)));
     expect(again).toEqual(first);
     expect(other).not.toEqual(first);
   });
 
-  it('offers what the load says', () => {
+  it('has the arrivals that the load specifies', () => {
     const { model } = create({ limiter: BUCKET });
     const count = (load: RunConditions['load']): number =>
       createArrivals(load, model, 600_000, createRandom(1, 'arrivals')).length;
@@ -112,11 +112,11 @@ describe('a run', () => {
 
   it('adds latency both ways, and the service time of accepted calls', async () => {
     let took = 0;
-    const timed: CreateClient = (surroundings) => ({
+    const timed: CreateClient = (context) => ({
       async call(_deadlineAt, send) {
-        const sentAt = surroundings.clock.now();
+        const sentAt = context.clock.now();
         await send();
-        took = surroundings.clock.now() - sentAt;
+        took = context.clock.now() - sentAt;
         return 'served';
       },
     });
@@ -128,7 +128,7 @@ describe('a run', () => {
     expect(took).toBeCloseTo(50);
   });
 
-  it('counts calls in flight from their arrival at the server until their answer leaves', async () => {
+  it('counts calls in flight from their arrival at the server until their response leaves', async () => {
     const eight: LimiterRule = { kind: 'concurrency', calls: 8 };
     const changes = { limiter: eight, serviceMs: { base: 500, jitter: 0 }, latencyMs: { base: 20, jitter: 0 } };
     const fits = await figuresOf(once, { ...changes, load: { calls: 8, everyMs: 510 } });
@@ -137,7 +137,7 @@ describe('a run', () => {
     expect(tooMany.refusedShare).toBeGreaterThan(0.4);
   });
 
-  it('sends nothing for a caller who has gone, and counts the call as given up', async () => {
+  it('sends nothing for a caller that has left, and counts the call as given up', async () => {
     const late: CreateClient = ({ clock }) => ({
       async call(deadlineAt, send) {
         await new Promise<void>((resolve) => clock.exactlyAt(deadlineAt, resolve));
@@ -150,14 +150,14 @@ describe('a run', () => {
     expect([...record.acceptedAt, ...record.refusedAt]).toEqual([]);
   });
 
-  it('does not believe a client that calls a refused call served', async () => {
-    const liar: CreateClient = () => ({
+  it('fails when a client reports a refused call as served', async () => {
+    const wrongClient: CreateClient = () => ({
       call: async (_deadlineAt, send) => {
         await send();
         return 'served';
       },
     });
-    await expect(figuresOf(liar)).rejects.toMatchObject({
+    await expect(figuresOf(wrongClient)).rejects.toMatchObject({
       cause: { message: 'a client calls a call served that the server has not accepted' },
     });
   });
@@ -188,18 +188,18 @@ describe('figures', () => {
     expect(fast.convergedMs).toBe(Infinity);
   });
 
-  it('a load below the limit leaves nothing to want: goodput 1, no wait', async () => {
+  it('a load below the limit has goodput 1 and no wait', async () => {
     const figures = await figuresOf(once, { load: 0.3 });
     expect(figures).toMatchObject({ refusedShare: 0, waitP50Ms: 0, waitP99Ms: 0, failedShare: 0, convergedMs: 0 });
     expect(figures.goodput).toBeGreaterThan(0.999);
   });
 
-  it('finds the instant from which all is well', async () => {
-    const from40: CreateClient = (surroundings) => {
-      const client = spacedAt(9.7)(surroundings);
+  it('convergedMs is the instant from which goodput stays high', async () => {
+    const from40: CreateClient = (context) => {
+      const client = spacedAt(9.7)(context);
       return {
         call: async (deadlineAt, send) =>
-          surroundings.clock.now() < 40_000 ? 'refused-to-caller' : client.call(deadlineAt, send),
+          context.clock.now() < 40_000 ? 'refused-to-caller' : client.call(deadlineAt, send),
       };
     };
     const { convergedMs } = await figuresOf(from40);
@@ -208,12 +208,12 @@ describe('figures', () => {
     expect(convergedMs).toBeLessThanOrEqual(40_000);
   });
 
-  it('has no convergence for a run of fewer than two slices', async () => {
+  it('convergedMs is absent for a run of fewer than two slices', async () => {
     const limiter: LimiterRule = { kind: 'fixed-window', calls: 1000, windowMs: 100_000 };
     expect((await figuresOf(once, { limiter })).convergedMs).toBeUndefined();
   });
 
-  it('times steps: at once when told, as long as it lasts when not', async () => {
+  it('a step is timed at once when it is used, and with its whole length when not', async () => {
     const steps: LimiterRule = {
       kind: 'steps',
       steps: [
@@ -229,31 +229,31 @@ describe('figures', () => {
     expect(fast.stepUpMs).toBeLessThan(7000);
   });
 
-  it('Jain’s index: one when all have the same, one by their number when one has all', () => {
+  it('Jain’s index is 1 for equal shares, and 1/n when one replica has all', () => {
     expect(jainIndex([3, 3, 3, 3])).toBe(1);
     expect(jainIndex([8, 0, 0, 0])).toBe(0.25);
     expect(jainIndex([0, 0])).toBe(1);
   });
 });
 
-describe('what jitter leaves of a limit without a burst', () => {
+describe('jitter at a limit without a burst', () => {
   const limiter: LimiterRule = { kind: 'gcra', perSecond: 10, burst: 1, stepMs: 1 };
 
-  it('calls spaced so that no two can come too close are never refused', async () => {
+  it('never refuses calls spaced by the interval plus the jitter', async () => {
     // 100 ms apart at the server, with 20 ms of jitter: 120 ms apart when sent.
     const figures = await figuresOf(spacedAt(1000 / 121), { limiter });
     expect(figures.refusedShare).toBe(0);
     expect(figures.goodput).toBeGreaterThan(0.81);
   });
 
-  it('calls spaced at 0.97 of the limit are: what is told of the limit is not enough', async () => {
+  it('refuses calls spaced at 0.97 of the limit', async () => {
     expect((await figuresOf(spacedAt(9.7), { limiter })).refusedShare).toBeGreaterThan(0.25);
     const steady = { limiter, latencyMs: { base: 20, jitter: 0.5 } };
     expect((await figuresOf(spacedAt(9.7), steady)).refusedShare).toBe(0);
   });
 });
 
-describe('what was possible', () => {
+describe('the possible calls', () => {
   const rules: readonly LimiterRule[] = [
     { kind: 'fixed-window', calls: 20, windowMs: 10_000, phaseMs: 1300 },
     { kind: 'sliding-log', calls: 20, windowMs: 10_000 },
@@ -264,19 +264,19 @@ describe('what was possible', () => {
     { kind: 'concurrency', calls: 2 },
   ];
 
-  it.each(rules)('$kind: no client has more than that', async (limiter) => {
+  it.each(rules)('$kind: no client has more', async (limiter) => {
     for (const load of [0.8, 1.5, 'on-off'] as const) {
       const { goodput } = await figuresOf(withWorkerPool(createFullJitter), {
         limiter,
         load,
         latencyMs: { base: 1, jitter: 0 },
       });
-      // A window's calls may slip over the end by the latency, and callers wait longer than the queue that is assumed.
+      // Latency moves calls across the end of a window, and callers wait longer than the assumed queue.
       expect(goodput).toBeLessThan(1.04);
     }
   });
 
-  it.each(rules)('$kind: it is all of a small load, and the capacity of a large one', (limiter) => {
+  it.each(rules)('$kind: all of a small load, and the capacity at a large one', (limiter) => {
     const { model } = create({ limiter });
     const count = (load: number): [number, number] => {
       const arrivals = createArrivals(load, model, 300_000, createRandom(3, 'arrivals'));

@@ -1,36 +1,35 @@
 /**
- * A bucket that refills steadily (pure; token bucket, leaky bucket, GCRA). At a refusal it is empty; from there on the number
- * accepted says how fast it refills at least, and the next refusal how fast at most. How much it holds follows from the
- * largest burst that it took, so that what was lost by overflowing is never taken for a slower refill.
+ * A bucket that refills at a steady rate (pure): token bucket, leaky bucket, GCRA. A refused call proves that the bucket is empty.
+ * From then on the number of accepted calls gives the lowest possible refill rate, and the next refusal the highest one. The size
+ * of the bucket is the largest burst that was accepted, so that permits lost by overflow do not look like a slower refill.
  */
 import type { CallLog } from './call-log.ts';
-import { type Evidence, LimiterModel } from './limiter-model.ts';
+import { type Evidence, LimiterModel, RESTORED_REFUSALS } from './limiter-model.ts';
 
-/** Calls looked back on for the largest burst. */
+/** Calls that are searched for the largest burst. */
 const LOOK_BACK_CALLS = 4096;
-/** From one empty bucket to the next: a longer time tells more, a shorter one is newer. */
+/** The measurement starts anew at a refusal after this time: a longer one is more exact, a shorter one is newer. */
 const MAX_SPAN_MS = 60_000;
 const KNOWN_SHARE = 0.97;
-/** Rates are searched for between these, calls per millisecond. */
+/** Rates between which the search runs, calls per millisecond. */
 const MIN_RATE = 1e-7;
 const MAX_RATE = 10;
 const SEARCH_STEPS = 24;
 
-/** Bounds are calls per millisecond. */
+/** The bounds are refill rates, calls per millisecond. */
 export class BucketModel extends LimiterModel {
   readonly kind = 'bucket';
-  readonly #log: CallLog;
-  /** An instant at which it was empty; NaN while not known. */
+  readonly #accepted: CallLog;
+  /** Instant at which the bucket was empty; NaN before the first refusal. */
   #emptyAt = NaN;
   #acceptedSinceEmpty = 0;
   #capacity = 1;
-  /** Calls per millisecond to try while the bounds are far apart: nearer to the upper one, which no pace of ours holds down. */
+  /** Calls per millisecond to use while the bounds are far apart; 0 once the rate is known. */
   #targetRate = 0;
 
-  /** @param log the accepted calls */
-  constructor(log: CallLog) {
+  constructor(accepted: CallLog) {
     super();
-    this.#log = log;
+    this.#accepted = accepted;
   }
 
   get isConsistent(): boolean {
@@ -58,35 +57,31 @@ export class BucketModel extends LimiterModel {
   }
 
   recordAccepted({ at, jitterMs }: Evidence): void {
-    // What was sent a little later may have arrived before it was empty.
+    // A call sent within the jitter may have arrived before the bucket was empty.
     if (!(at > this.#emptyAt + jitterMs)) return;
     this.#acceptedSinceEmpty++;
-    // A fraction of a permit may have been there, and one may have arrived out of order.
+    // The bucket may have held a fraction of a permit, and one call may have arrived out of order: hence -2.
     this.lowerBound = Math.max(this.lowerBound, (this.#acceptedSinceEmpty - 2) / (at - this.#emptyAt + 2 * jitterMs));
   }
 
   recordRefused(evidence: Evidence): void {
     const { at, isInformative } = evidence;
     if (at > this.#emptyAt) {
-      const fastest = this.#estimateMaxRate(evidence);
-      this.lowerUpperBound(fastest, isInformative, fastest < this.upperBound * 0.95);
+      const maxRate = this.#estimateMaxRate(evidence);
+      this.lowerUpperBound(maxRate, isInformative, maxRate < this.upperBound * 0.95);
       if (at - this.#emptyAt < MAX_SPAN_MS) return;
     }
     this.#emptyAt = at;
     this.#acceptedSinceEmpty = 0;
   }
 
-  openAt(): number {
-    // The pace is the rate; there is nothing to wait for beyond it.
-    return -Infinity;
-  }
-
-  isFull(now: number, _jitterMs: number, pending: CallLog): boolean {
+  wouldRefuse(now: number, _jitterMs: number, pending: CallLog): boolean {
     const used = this.#acceptedSinceEmpty + pending.size + 1;
     return used > (this.rate / 1000) * (now - this.#emptyAt) + 0.5;
   }
 
   override onSelected(): void {
+    // Nearer to the upper bound, since the lower one cannot rise above the rate at which we send.
     this.#targetRate =
       this.lowerBound >= KNOWN_SHARE * this.upperBound ? 0 : this.lowerBound ** 0.25 * this.upperBound ** 0.75;
   }
@@ -100,59 +95,59 @@ export class BucketModel extends LimiterModel {
   }
 
   /**
-   * As it was in an earlier process.
+   * Continues with what an earlier process learned.
    * @param rate permits per second
    */
-  restore(rate: number, holds: number): void {
+  restore(rate: number, capacity: number): void {
     this.lowerBound = rate / 1000;
     this.upperBound = rate / 1000;
-    this.#capacity = holds;
-    this.explainedRefusals = 2;
+    this.#capacity = capacity;
+    this.explainedRefusals = RESTORED_REFUSALS;
   }
 
-  /** The rate above which this call would have been accepted. Each round knows better how much the bucket holds. */
+  /** The refill rate above which the refused call would have been accepted. Rate and capacity depend on each other: four rounds. */
   #estimateMaxRate(evidence: Evidence): number {
-    let fastest = Infinity;
+    let maxRate = Infinity;
     this.#capacity = 1;
     for (let round = 0; round < 4; round++) {
-      fastest = Math.min(fastest, this.#findLowestAcceptingRate(evidence));
-      this.#capacity = this.#findLargestBurst(Math.min(this.upperBound, fastest), evidence);
+      maxRate = Math.min(maxRate, this.#findLowestAcceptingRate(evidence));
+      this.#capacity = this.#findLargestBurst(Math.min(this.upperBound, maxRate), evidence);
     }
-    return fastest;
+    return maxRate;
   }
 
   #findLowestAcceptingRate(evidence: Evidence): number {
-    let refuses = MIN_RATE;
-    let accepts = MAX_RATE;
+    let refusing = MIN_RATE;
+    let accepting = MAX_RATE;
     for (let step = 0; step < SEARCH_STEPS; step++) {
-      const rate = Math.sqrt(refuses * accepts);
-      if (this.#levelAt(evidence, rate) < 1) refuses = rate;
-      else accepts = rate;
+      const rate = Math.sqrt(refusing * accepting);
+      if (this.#levelAt(evidence, rate) < 1) refusing = rate;
+      else accepting = rate;
     }
-    return accepts;
+    return accepting;
   }
 
-  /** What such a bucket would have held at this call, having been empty. */
+  /** Permits in a bucket of this refill rate when the call arrived, starting empty at `#emptyAt`. */
   #levelAt({ at, jitterMs }: Evidence, rate: number): number {
-    const end = this.#log.firstIndexFrom(at + jitterMs);
+    const end = this.#accepted.firstIndexFrom(at + jitterMs);
     let level = 0;
     let last = this.#emptyAt;
-    for (let index = this.#log.firstIndexFrom(this.#emptyAt - jitterMs); index < end; index++) {
-      const next = Math.max(last, this.#log.at(index));
+    for (let index = this.#accepted.firstIndexFrom(this.#emptyAt - jitterMs); index < end; index++) {
+      const next = Math.max(last, this.#accepted.at(index));
       level = Math.max(0, Math.min(this.#capacity, level + rate * (next - last)) - 1);
       last = next;
     }
     return Math.min(this.#capacity, level + rate * Math.max(0, at - last - 2 * jitterMs));
   }
 
-  /** The most that was ever taken beyond what flowed in: it held at least that. */
+  /** The most calls that were accepted beyond the refill: the bucket holds at least as many. */
   #findLargestBurst(rate: number, { jitterMs, pending }: Evidence): number {
-    const end = pending.size === 0 ? this.#log.size : this.#log.firstIndexFrom(pending.at(0));
+    const end = pending.size === 0 ? this.#accepted.size : this.#accepted.firstIndexFrom(pending.at(0));
     let debt = 0;
     let last = -Infinity;
     let largest = 1;
     for (let index = Math.max(0, end - LOOK_BACK_CALLS); index < end; index++) {
-      const next = this.#log.at(index);
+      const next = this.#accepted.at(index);
       debt = Math.max(0, debt - (next - last) * rate) + 1;
       last = next;
       largest = Math.max(largest, debt);

@@ -1,6 +1,6 @@
 /**
- * The instants at which calls were made, in order (pure). It answers how many lie between two instants, which is all that a
- * limit on a time can be judged by. Bounded: the oldest are dropped first, and it knows from when on it is complete.
+ * The instants of calls in order, and how many lie between two instants (pure). Bounded in number and age: the oldest are dropped
+ * first, and `completeSinceAt` says from when on the log is complete.
  */
 
 const INITIAL_CAPACITY = 256;
@@ -15,12 +15,12 @@ export class CallLog {
   readonly #maxAgeMs: number;
 
   /**
-   * @param most instants kept at most
-   * @param longestMs older ones are of no use
+   * @param maxSize instants that are kept
+   * @param maxAgeMs older ones are dropped when the log needs room
    */
-  constructor(most: number, longestMs: number) {
-    this.#maxSize = most;
-    this.#maxAgeMs = longestMs;
+  constructor(maxSize: number, maxAgeMs: number) {
+    this.#maxSize = maxSize;
+    this.#maxAgeMs = maxAgeMs;
   }
 
   /** Counts that begin before this instant are too low. */
@@ -32,12 +32,12 @@ export class CallLog {
     return this.#end - this.#begin;
   }
 
-  /** The instant at `index`, counted from the oldest; NaN outside. */
+  /** The instant at `index`, where 0 is the oldest; NaN out of range. */
   at(index: number): number {
     return index >= 0 && index < this.size ? (this.#instants[this.#begin + index] ?? NaN) : NaN;
   }
 
-  /** Notes a call. An instant before the last one counts as the last one, so that a clock that jumps back does no harm. */
+  /** Appends a call. An instant before the last one is raised to it: a clock that jumps back does no harm. */
   add(at: number): void {
     if (this.#end === this.#instants.length || this.#end - this.#begin >= this.#maxSize) this.#dropOldest(at);
     const last = this.#end > this.#begin ? (this.#instants[this.#end - 1] ?? at) : at;
@@ -52,7 +52,7 @@ export class CallLog {
     this.#completeSinceAt = other.#completeSinceAt;
   }
 
-  /** Takes out one call of this instant; nothing happens if there is none. */
+  /** Removes one call of this instant, if there is one. */
   remove(at: number): void {
     const index = this.#begin + this.firstIndexFrom(at);
     if (index >= this.#end || this.#instants[index] !== at) return;
@@ -60,7 +60,7 @@ export class CallLog {
     this.#end--;
   }
 
-  /** How many of the kept calls were made before `at`; the index of the first that was not. */
+  /** Index of the first call at or after `at`, which is the number of calls before it. */
   firstIndexFrom(at: number): number {
     let low = this.#begin;
     let high = this.#end;

@@ -1,4 +1,4 @@
-/** The calls that were made and what became of them, as far as limits are inferred from it (pure). */
+/** The calls that were sent and their outcomes, as the limiter models need them (pure). */
 import type { PermitGrant } from '../pacing/permit-grant.ts';
 import { CallLog } from './call-log.ts';
 import type { Evidence } from './limiter-model.ts';
@@ -6,21 +6,21 @@ import { RoundTripEstimator } from './round-trip-estimator.ts';
 
 const MAX_WINDOW_MS = 86_400_000;
 const MAX_LOGGED_CALLS = 65_536;
-/** A scout without an answer holds up the others for at most so long. */
+/** The other calls wait for the response to a window probe for at most this time. */
 const PROBE_WAIT_MS = 2_000;
 
-/** Grows with the calls up to a bound, and forgets the oldest first. */
+/** Bounded: the oldest calls are dropped first. */
 export class CallTracker {
-  /** Not known to be refused: accepted, or under way, or ended without an answer. */
+  /** Calls that were accepted, are in flight, or ended without a response. */
   readonly notRefused = new CallLog(MAX_LOGGED_CALLS, MAX_WINDOW_MS);
-  /** All calls. Kept from the first refusal on: until then it would be the same as `notRefused`. */
+  /** All calls. Kept from the first refusal on; until then it equals `notRefused`. */
   readonly sent = new CallLog(MAX_LOGGED_CALLS, MAX_WINDOW_MS);
   /** Calls without a response. Their owner adds and removes them. */
   readonly pending: CallLog;
   readonly #roundTripEstimator: RoundTripEstimator;
   #keepsSent = false;
   #acceptedSinceRefusal = 0;
-  /** Instant of the call for whose answer the others wait; -Infinity when there is none. */
+  /** Instant of the window probe without a response; -Infinity without one. */
   #probeSentAt = -Infinity;
 
   /** @param jitterDeviations mean deviations of the round trip that count as jitter */
@@ -29,19 +29,19 @@ export class CallTracker {
     this.#roundTripEstimator = new RoundTripEstimator(jitterDeviations);
   }
 
-  /** By how much arrivals may be nearer or further apart than departures, milliseconds. */
+  /** By how much the distance of two calls can change on their way, milliseconds. */
   get jitterMs(): number {
     return this.#roundTripEstimator.jitterMs;
   }
 
-  /** Until when the answer to a scout is waited for; -Infinity without one. */
+  /** Instant up to which the other calls wait for the response to a window probe; -Infinity without one. */
   get probeUntil(): number {
     return this.#probeSentAt + PROBE_WAIT_MS;
   }
 
-  /** @param isScout the others are to wait for its answer */
-  recordGrant(now: number, isScout = false): void {
-    if (isScout) this.#probeSentAt = now;
+  /** @param isWindowProbe the first call of a new window: the others wait for its response */
+  recordGrant(now: number, isWindowProbe: boolean): void {
+    if (isWindowProbe) this.#probeSentAt = now;
     this.notRefused.add(now);
     if (this.#keepsSent) this.sent.add(now);
   }
@@ -56,13 +56,6 @@ export class CallTracker {
   recordResponse(now: number, { at }: PermitGrant): void {
     this.#endProbe(at);
     this.#roundTripEstimator.addSample(now - at);
-  }
-
-  /** What the answer to this call says; a refused one is to be noted first. */
-  evaluateResponse({ at, inFlight }: PermitGrant, isAccepted: boolean): Evidence {
-    const telling = this.#acceptedSinceRefusal > 0;
-    this.#acceptedSinceRefusal = isAccepted ? this.#acceptedSinceRefusal + 1 : 0;
-    return { at, jitterMs: this.jitterMs, inFlight: inFlight, pending: this.pending, isInformative: telling };
   }
 
   recordRefused({ at }: PermitGrant): void {
@@ -80,12 +73,31 @@ export class CallTracker {
     if (this.#keepsSent) this.sent.remove(at);
   }
 
-  #endProbe(at: number): void {
-    if (at === this.#probeSentAt) this.#probeSentAt = -Infinity;
+  /** Counts an accepted call and returns it as evidence. Once per call: the count makes the next refusal informative. */
+  countAccepted(grant: PermitGrant): Evidence {
+    const evidence = this.#createEvidence(grant);
+    this.#acceptedSinceRefusal++;
+    return evidence;
   }
 
-  /** Calls per second that were accepted within this time, at least 1. */
+  /** Counts a refused call, after `recordRefused`, and returns it as evidence. Once per call: the next refusal is not informative. */
+  countRefused(grant: PermitGrant): Evidence {
+    const evidence = this.#createEvidence(grant);
+    this.#acceptedSinceRefusal = 0;
+    return evidence;
+  }
+
+  /** Calls per second not refused within the last `withinMs`, at least 1. */
   recentCallsPerSecond(now: number, withinMs: number): number {
     return Math.max(1, (this.notRefused.count(now - withinMs, Infinity) * 1000) / withinMs);
+  }
+
+  #createEvidence({ at, inFlight }: PermitGrant): Evidence {
+    const isInformative = this.#acceptedSinceRefusal > 0;
+    return { at, jitterMs: this.jitterMs, inFlight, pending: this.pending, isInformative };
+  }
+
+  #endProbe(at: number): void {
+    if (at === this.#probeSentAt) this.#probeSentAt = -Infinity;
   }
 }

@@ -1,36 +1,36 @@
 /**
- * How often what was believed has turned out wrong (pure). A belief that held for long and does so no longer comes of a limit
- * that was changed; beliefs that fall one after the other come of a limiter that none of them describes.
+ * Counts how often every model was contradicted (pure). A contradiction after a long time without one comes from a limit that was
+ * changed; contradictions in quick succession come from a limiter that no model describes.
  */
 
-/** Contradictions further apart than this come of a changed limit. */
+/** After this time without a contradiction, the next one comes from a changed limit. */
 const MIN_STABLE_MS = 30_000;
-/** A longer peace than this makes up for all before. */
+/** After this time, earlier contradictions no longer count. */
 const RESET_AFTER_MS = 300_000;
-/** What a changed limit leaves of the old one in the longer windows looks like limits of their own. */
+/** After a change, calls under the old limit still lie in the longer windows and look like limits of their own. */
 const LEVEL_AFTER_CHANGE = 3;
 const MAX_LEVEL = 5;
 
-/** Rises with each contradiction. */
+/** The contradiction level makes the selection of a model stricter. */
 export class ChangeDetector {
   #level = 0;
   #lastContradictionAt = -Infinity;
 
-  /** From 0 to 5: refusals in a row that an idea must have explained before it is believed again. */
+  /** 0 to 5: refusals in a row that a model must have explained before it is selected. */
   get contradictionLevel(): number {
     return Math.min(MAX_LEVEL, this.#level);
   }
 
-  /** From here on there are beliefs that can be contradicted. */
+  /** The models have begun to learn. */
   start(now: number): void {
     this.#lastContradictionAt = now;
   }
 
-  /** Nothing explains what was seen. True when the limit has probably been changed. */
+  /** All models are inconsistent. @returns true when the limit has probably changed */
   recordContradiction(now: number): boolean {
-    const peaceMs = now - this.#lastContradictionAt;
-    this.#level = peaceMs > RESET_AFTER_MS ? LEVEL_AFTER_CHANGE : this.#level + 1;
+    const stableMs = now - this.#lastContradictionAt;
+    this.#level = stableMs > RESET_AFTER_MS ? LEVEL_AFTER_CHANGE : this.#level + 1;
     this.#lastContradictionAt = now;
-    return peaceMs > MIN_STABLE_MS;
+    return stableMs > MIN_STABLE_MS;
   }
 }

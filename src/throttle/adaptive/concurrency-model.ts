@@ -1,14 +1,15 @@
 /**
- * A number of calls at the same time (pure). How many the upstream sees at once is not known exactly, since answers are under
- * way as well: the fewest that were refused is the measure, and a call that was refused while alone speaks against the idea.
+ * A limit on the number of calls in flight (pure). The upstream sees fewer calls at a time than are in flight here, since requests
+ * and responses spend time on the way. The smallest number at which a call was refused is the limit; a call that was refused while
+ * it was alone contradicts the model.
  */
 import type { CallLog } from './call-log.ts';
-import { type Evidence, LimiterModel } from './limiter-model.ts';
+import { type Evidence, LimiterModel, RESTORED_REFUSALS } from './limiter-model.ts';
 
-/** Of the calls that are under way here, at least this share is so at the upstream. */
+/** Of the calls in flight here, at least this share is at the upstream. */
 const MIN_UPSTREAM_SHARE = 0.6;
 
-/** Bounds are calls under way beside the judged one. */
+/** The bounds are calls in flight beside the one that was accepted or refused. */
 export class ConcurrencyModel extends LimiterModel {
   readonly kind = 'concurrency';
   readonly windowMs = 0;
@@ -16,7 +17,6 @@ export class ConcurrencyModel extends LimiterModel {
   readonly burst = 1;
   readonly #sent: CallLog;
 
-  /** @param sent all calls */
   constructor(sent: CallLog) {
     super();
     this.#sent = sent;
@@ -39,22 +39,19 @@ export class ConcurrencyModel extends LimiterModel {
   }
 
   recordRefused({ at, inFlight, jitterMs, isInformative }: Evidence): void {
-    // Calls that were sent a little later may have overtaken it.
-    const most = inFlight + Math.max(0, this.#sent.count(at, at + jitterMs) - 1);
-    this.lowerUpperBound(most, isInformative, most < this.upperBound * 0.8 - 1);
+    // Calls that were sent within the jitter may have overtaken this one.
+    const atMost = inFlight + Math.max(0, this.#sent.count(at, at + jitterMs) - 1);
+    this.lowerUpperBound(atMost, isInformative, atMost < this.upperBound * 0.8 - 1);
   }
 
-  openAt(): number {
-    return -Infinity;
-  }
-
-  isFull(): boolean {
+  wouldRefuse(): boolean {
+    // Probing raises the number in flight instead (learned-rate-policy.ts).
     return false;
   }
 
-  /** As it was in an earlier process. */
+  /** Continues with what an earlier process learned. */
   restore(limit: number): void {
     this.upperBound = limit;
-    this.explainedRefusals = 2;
+    this.explainedRefusals = RESTORED_REFUSALS;
   }
 }

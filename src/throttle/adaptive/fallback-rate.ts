@@ -1,66 +1,73 @@
 /**
- * The rate to go by while nothing explains the refusals (pure): cut at a refusal, back to the refused rate on a cubic curve
- * (RFC 9438 §4.1), quickly up to it and slowly past it. Growth counts only time in which permits were waited for.
+ * The rate while no model explains the refusals (pure): cut at a refusal, then back to the refused rate and past it on a cubic
+ * curve (CUBIC, RFC 9438 §4.1). It grows only while calls wait for permits.
  */
 
-/** Time in use from a cut back to the refused rate: so long, or so many permits where they are rare. */
+/** Time in use from a cut back to the refused rate; at low rates, as long as this number of permits takes. */
 const RETURN_MS = 6_000;
 const RETURN_PERMITS = 12;
 const MIN_RATE = 1 / 30;
 
-/** A rate that only refusals shape. */
+/** Permits per second, moved by refusals and use alone. */
 export class FallbackRate {
   #rate: number;
-  /** The rate at which the last refusal came; Infinity when none has come yet. */
+  /** Rate at which the last refusal came; Infinity before the first one. */
   #refusedRate = Infinity;
   #inUseMs = 0;
   readonly #decreaseFactor: number;
 
-  constructor(rate: number, cutShare: number) {
+  /** @param rate permits per second to begin with */
+  constructor(rate: number, decreaseFactor: number) {
     this.#rate = rate;
-    this.#decreaseFactor = cutShare;
+    this.#decreaseFactor = decreaseFactor;
   }
 
-  /** Permits per second. */
   get rate(): number {
     return this.#rate;
   }
 
-  /** Goes on from here; nothing is known of what would be refused. */
+  /** Begins anew at this rate and forgets the refused rate. */
   restart(rate: number): void {
     this.#rate = Math.max(MIN_RATE, rate);
     this.#refusedRate = Infinity;
   }
 
-  /** Goes on with this rate; what was refused stays known. */
+  /** Continues at this rate and keeps the refused rate. */
   continueFrom(rate: number): void {
     this.#rate = Math.max(MIN_RATE, Number.isFinite(rate) ? rate : MIN_RATE);
   }
 
   /**
-   * @param rate the one that was refused
-   * @param seen calls per second that were accepted lately
+   * @param refusedRate permits per second in use at the refusal
+   * @param acceptedRate calls per second accepted shortly before
    */
-  decrease(rate: number, seen: number): void {
-    this.#refusedRate = Number.isFinite(rate) ? rate : seen;
-    this.#rate = Math.max(MIN_RATE, this.#refusedRate / 2, Math.min(this.#refusedRate * this.#decreaseFactor, seen));
+  decrease(refusedRate: number, acceptedRate: number): void {
+    this.#refusedRate = Number.isFinite(refusedRate) ? refusedRate : acceptedRate;
+    this.#rate = Math.max(
+      MIN_RATE,
+      this.#refusedRate / 2,
+      Math.min(this.#refusedRate * this.#decreaseFactor, acceptedRate),
+    );
     this.#inUseMs = 0;
   }
 
-  /** A probe was refused: that says more of the pause than of the rate. */
+  /** The probe after a pause was refused: the pause was too short, which says little about the rate. */
   decreaseAfterProbe(): void {
     this.#rate = Math.max(MIN_RATE, this.#rate * this.#decreaseFactor);
   }
 
-  /** @param patience how many times slower than usual */
-  increase(inUseMs: number, patience: number): void {
+  /**
+   * @param inUseMs time in which a call waited for a permit
+   * @param slowdown stretches the curve
+   */
+  increase(inUseMs: number, slowdown: number): void {
     const doubled = this.#rate * 2 ** Math.min(1, inUseMs / 1000);
     const floor = this.#refusedRate * this.#decreaseFactor;
     if (this.#refusedRate === Infinity) this.#rate = doubled;
     else if (this.#rate < floor) this.#rate = Math.min(doubled, floor);
     else {
       this.#inUseMs += inUseMs;
-      const returnMs = Math.max(RETURN_MS, (RETURN_PERMITS * 1000) / this.#refusedRate) * patience;
+      const returnMs = Math.max(RETURN_MS, (RETURN_PERMITS * 1000) / this.#refusedRate) * slowdown;
       const curve = 1 + (1 - this.#decreaseFactor) * (this.#inUseMs / returnMs - 1) ** 3;
       this.#rate = Math.min(doubled, Math.max(this.#rate, this.#refusedRate * curve));
     }

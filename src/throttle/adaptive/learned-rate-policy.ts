@@ -1,11 +1,13 @@
 /**
- * `auto`: a rate, a number in flight and the instants to stay away from, learned from what is accepted and refused (pure).
- *   free       nothing has been refused: nothing is paced
- *   holding    an idea of the limit is believed: its rate is used, and its window is not overdrawn
- *   trying     the believed limit is exceeded carefully, so that a raised one is found (trial.ts)
- *   searching  nothing explains the refusals: a rate that only they shape (search.ts)
- * A refusal leads to holding or searching; acceptance that no idea explains, to trying for more. An unforeseen refusal or two of
- * an idea that has foreseen others is put down to jitter: less of its rate is used for a while.
+ * `throttle.rate: auto`: learns the upstream's limit from accepted and refused calls (pure). How it works, in order:
+ *   unlimited  Nothing was refused yet: calls are recorded and not paced.
+ *   tracking   At a refusal about sixty models (limiter-model.ts: windows of 15 lengths, a token bucket, a limit in flight) narrow the
+ *              bounds of their capacity; contradicted models are dropped. The best of the others is selected (model-selector.ts), and
+ *              calls keep slightly below its rate and within its window. The first call of a new window goes alone.
+ *   probing    From time to time single calls exceed the selected limit, so that a raised limit is found (limit-probe.ts).
+ *   fallback   No model explains the refusals: a rate that refusals cut and use raises (fallback-rate.ts). After every model was
+ *              contradicted all begin again, and more evidence is asked for (change-detector.ts).
+ * A trusted model survives a few unexpected refusals: they come from jitter, so less of its rate is used for a while.
  */
 import type { PermitGrant } from '../pacing/permit-grant.ts';
 import type { RatePolicy } from '../pacing/rate-policy.ts';
@@ -25,36 +27,36 @@ import type { LearningParameters } from './learning-parameters.ts';
 import { FallbackRate } from './fallback-rate.ts';
 import { LimitProbe } from './limit-probe.ts';
 
-/** A first rate rests on thin evidence. */
+/** Share of the accepted rate to begin with after the first refusal: one refusal is little evidence. */
 const INITIAL_RATE_SHARE = 0.7;
 const MIN_INITIAL_RATE = 2;
 const MIN_RATE = 1 / 3600;
-/** What an earlier process has learned is tried after this. */
+/** A restored limit is probed after this time. */
 const RESTORED_PROBE_DELAY_MS = 5_000;
 
-/** What a learned pace is made from. */
+/** Read again at every use, so that a reload can change `maxInFlight` and `maxRate`. */
 export interface LearnedRatePolicyOptions {
   readonly maxInFlight: number;
-  /** Permits per second that are never exceeded; absent: none. */
+  /** Permits per second that are never exceeded. Default: none. */
   readonly maxRate?: number | undefined;
   readonly learning: LearningParameters;
   /** Calls without a response; the governor adds and removes them. */
   readonly inFlightCalls: CallLog;
 }
 
-type LearningPhase = 'free' | 'holding' | 'trying' | 'searching';
+type LearningPhase = 'unlimited' | 'tracking' | 'probing' | 'fallback';
 
-/** The pace of `auto`. */
+/** The rate policy of `auto`. */
 export class LearnedRatePolicy implements RatePolicy {
   readonly #options: LearnedRatePolicyOptions;
   readonly #callTracker: CallTracker;
   readonly #modelSelector: ModelSelector;
   readonly #limitProbe: LimitProbe;
   readonly #fallbackRate: FallbackRate;
-  #phase: LearningPhase = 'free';
+  readonly #changeDetector = new ChangeDetector();
+  #phase: LearningPhase = 'unlimited';
   #inFlightLimit: number;
   #lastDecreaseAt = -Infinity;
-  readonly #changeDetector = new ChangeDetector();
 
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
@@ -70,23 +72,23 @@ export class LearnedRatePolicy implements RatePolicy {
     return Math.min(this.#rate, this.#options.maxRate ?? Infinity);
   }
 
-  /** Permits per second without a trial that has not succeeded yet. */
+  /** Permits per second without what a probe in progress adds. */
   get confirmedRate(): number {
-    return this.#phase === 'trying' && this.#modelSelector.selected
+    return this.#phase === 'probing' && this.#modelSelector.selected
       ? Math.min(this.rate, this.#selectedRate)
       : this.rate;
   }
 
   get burst(): number {
-    return this.#phase === 'holding' ? (this.#modelSelector.selected?.burst ?? 1) : 1;
+    return this.#phase === 'tracking' ? (this.#modelSelector.selected?.burst ?? 1) : 1;
   }
 
   get inFlightLimit(): number {
-    if (this.#phase === 'free') return this.#inFlightLimit;
-    const believed = this.#modelSelector.selected;
-    if (believed?.kind !== 'concurrency') return this.#inFlightLimit;
-    const more = this.#phase === 'trying' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
-    return Math.min(this.#inFlightLimit, Math.max(1, believed.limit + more));
+    if (this.#phase === 'unlimited') return this.#inFlightLimit;
+    const { selected } = this.#modelSelector;
+    if (selected?.kind !== 'concurrency') return this.#inFlightLimit;
+    const extra = this.#phase === 'probing' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
+    return Math.min(this.#inFlightLimit, Math.max(1, selected.limit + extra));
   }
 
   get limitsConcurrency(): boolean {
@@ -94,53 +96,50 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   get isConfident(): boolean {
-    return this.#phase === 'holding' && this.#modelSelector.selected?.isTrusted === true;
+    return this.#phase === 'tracking' && this.#modelSelector.selected?.isTrusted === true;
   }
 
   openAt(now: number, isPaused: boolean): number {
-    if (this.#phase === 'free') return -Infinity;
-    const believed = this.#modelSelector.selected;
-    if (believed === undefined) return -Infinity;
-    if (this.#phase === 'trying' && !isPaused) return this.#limitProbe.openAt(now);
+    if (this.#phase === 'unlimited') return -Infinity;
+    const { selected } = this.#modelSelector;
+    if (selected === undefined) return -Infinity;
+    if (this.#phase === 'probing' && !isPaused) return this.#limitProbe.openAt(now);
     return Math.min(
-      Math.max(believed.openAt(now, this.#callTracker.jitterMs), this.#callTracker.probeUntil),
+      Math.max(selected.openAt(now, this.#callTracker.jitterMs), this.#callTracker.probeUntil),
       this.#limitProbe.dueAt,
     );
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
-    if (this.#phase === 'free') {
-      this.#callTracker.recordGrant(now);
+    if (this.#phase === 'unlimited') {
+      this.#callTracker.recordGrant(now, false);
       return false;
     }
-    const believed = this.#modelSelector.selected;
-    this.#callTracker.recordGrant(
-      now,
-      this.#phase === 'holding' && believed?.isFirstCallOfWindow(now, this.#callTracker.jitterMs) === true,
-    );
-    const isBeyond =
-      this.#phase === 'trying' && believed?.isFull(now, this.#callTracker.jitterMs, this.#callTracker.pending) === true;
-    if (isBeyond) this.#limitProbe.recordProbeCallSent(now);
+    const { selected } = this.#modelSelector;
+    const { jitterMs, pending } = this.#callTracker;
+    const isWindowProbe = this.#phase === 'tracking' && selected?.isFirstCallOfWindow(now, jitterMs) === true;
+    this.#callTracker.recordGrant(now, isWindowProbe);
+    const isProbeCall = this.#phase === 'probing' && selected?.wouldRefuse(now, jitterMs, pending) === true;
+    if (isProbeCall) this.#limitProbe.recordProbeCallSent(now);
     this.#limitProbe.countCall(now);
-    const inUse = waitedFor || !this.#options.learning.growsOnlyWhenUsed;
-    if (this.#phase === 'holding' && inUse && now >= this.#limitProbe.dueAt) {
+    if (this.#phase === 'tracking' && this.#isInUse(waitedFor) && now >= this.#limitProbe.dueAt) {
       this.#limitProbe.start(this.#selectedRate);
-      this.#phase = 'trying';
+      this.#phase = 'probing';
     }
-    return isBeyond;
+    return isProbeCall;
   }
 
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
     this.#recordResponse(now, grant);
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
-    if (this.#phase === 'free') return;
+    if (this.#phase === 'unlimited') return;
     const rate = this.#rate;
-    if (this.#phase === 'holding') this.#modelSelector.selected?.recoverSafetyFactor(now);
-    this.#modelSelector.recordAccepted(this.#callTracker.evaluateResponse(grant, true));
+    if (this.#phase === 'tracking') this.#modelSelector.selected?.recoverSafetyFactor(now);
+    this.#modelSelector.recordAccepted(this.#callTracker.countAccepted(grant));
     if (!this.#modelSelector.isConsistent) {
       this.#recordContradiction(now);
       this.#limitProbe.continueFrom(Number.isFinite(rate) ? rate : this.#callTracker.recentCallsPerSecond(now, 2000));
-      this.#phase = 'trying';
+      this.#phase = 'probing';
       return;
     }
     if (this.#modelSelector.selected === undefined) this.#selectModel(now, rate);
@@ -149,7 +148,7 @@ export class LearnedRatePolicy implements RatePolicy {
 
   recordRefused(now: number, grant: PermitGrant): void {
     this.#recordResponse(now, grant);
-    if (this.#phase === 'trying') this.#limitProbe.end();
+    if (this.#phase === 'probing') this.#limitProbe.end();
     const rate = this.#rate;
     this.#callTracker.recordRefused(grant);
     if (this.#tolerateRefusal(now, grant)) return;
@@ -174,38 +173,43 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    if (this.#phase === 'free') return undefined;
+    if (this.#phase === 'unlimited') return undefined;
     return describeLimit(this.#modelSelector.selected, this.rate, wallAt(this.#modelSelector.selectedAt));
   }
 
   snapshot(now: number): ModelSnapshot | undefined {
-    const believed = this.#modelSelector.selected;
-    return believed === undefined ? undefined : createModelSnapshot(believed, now);
+    const { selected } = this.#modelSelector;
+    return selected === undefined ? undefined : createModelSnapshot(selected, now);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
     this.#callTracker.keepSent();
-    const learned = parseModelSnapshot(snapshot);
-    const model = learned && restoreModel(this.#modelSelector, learned, now, ageMs);
+    const parsed = parseModelSnapshot(snapshot);
+    const model = parsed && restoreModel(this.#modelSelector, parsed, now, ageMs);
     if (model === undefined) return;
-    this.#phase = 'holding';
+    this.#phase = 'tracking';
     this.#changeDetector.start(now);
     this.#inFlightLimit = this.#options.maxInFlight;
     this.#limitProbe.scheduleFirst(now, RESTORED_PROBE_DELAY_MS);
   }
 
   get #rate(): number {
-    if (this.#phase === 'free') return Infinity;
-    if (this.#phase === 'searching') return this.#fallbackRate.rate;
-    return this.#phase === 'trying' ? this.#limitProbe.rate : this.#selectedRate;
+    if (this.#phase === 'unlimited') return Infinity;
+    if (this.#phase === 'tracking') return this.#selectedRate;
+    return this.#phase === 'probing' ? this.#limitProbe.rate : this.#fallbackRate.rate;
   }
 
   get #selectedRate(): number {
-    const believed = this.#modelSelector.selected;
-    if (believed === undefined) return this.#fallbackRate.rate;
+    const { selected } = this.#modelSelector;
+    if (selected === undefined) return this.#fallbackRate.rate;
     const { windowRateShare, bucketRateShare } = this.#options.learning;
-    const share = believed.kind === 'bucket' ? bucketRateShare : windowRateShare;
-    return Math.max(MIN_RATE, believed.rate * believed.safetyFactor * share);
+    const share = selected.kind === 'bucket' ? bucketRateShare : windowRateShare;
+    return Math.max(MIN_RATE, selected.rate * selected.safetyFactor * share);
+  }
+
+  /** A rate that the application does not use proves nothing. */
+  #isInUse(waitedFor: boolean): boolean {
+    return waitedFor || !this.#options.learning.growsOnlyWhenUsed;
   }
 
   #recordResponse(now: number, grant: PermitGrant): void {
@@ -213,28 +217,21 @@ export class LearnedRatePolicy implements RatePolicy {
     if (grant.isProbeCall) this.#limitProbe.recordProbeCallEnded();
   }
 
-  /** An idea that has foreseen others is not given up for a refusal that it has not. */
+  /** Returns true when the refusal is taken for jitter: the selected model stays. */
   #tolerateRefusal(now: number, grant: PermitGrant): boolean {
-    const believed = this.#modelSelector.selected;
-    if (this.#phase !== 'holding' || grant.isPauseProbe || believed === undefined) return false;
+    const { selected } = this.#modelSelector;
+    if (this.#phase !== 'tracking' || grant.isPauseProbe || selected === undefined) return false;
     const { bucketToleratedRefusals, otherToleratedRefusals, toleratedRefusalFactor } = this.#options.learning;
-    if (
-      !believed.tolerateRefusal(
-        now,
-        believed.kind === 'bucket' ? bucketToleratedRefusals : otherToleratedRefusals,
-        toleratedRefusalFactor,
-      )
-    )
-      return false;
-    if (believed.kind === 'concurrency')
-      this.#modelSelector.correctSelected(this.#callTracker.evaluateResponse(grant, false));
+    const maxUnexpected = selected.kind === 'bucket' ? bucketToleratedRefusals : otherToleratedRefusals;
+    if (!selected.tolerateRefusal(now, maxUnexpected, toleratedRefusalFactor)) return false;
+    if (selected.kind === 'concurrency') this.#modelSelector.correctSelected(this.#callTracker.countRefused(grant));
     return true;
   }
 
   #evaluateRefusal(now: number, grant: PermitGrant): void {
-    const believed = this.#modelSelector.selected;
-    const evidence = this.#callTracker.evaluateResponse(grant, false);
-    if (this.#phase === 'free') {
+    const before = this.#modelSelector.selected;
+    const evidence = this.#callTracker.countRefused(grant);
+    if (this.#phase === 'unlimited') {
       this.#changeDetector.start(now);
       this.#modelSelector.replayAccepted(this.#callTracker.notRefused, evidence);
     }
@@ -243,29 +240,30 @@ export class LearnedRatePolicy implements RatePolicy {
       this.#recordContradiction(now);
       this.#modelSelector.recordRefused(evidence);
     }
-    this.#limitProbe.scheduleAfterRefusal(
-      now,
-      believed?.isConsistent !== true || this.#modelSelector.selected === undefined,
-    );
+    const isExplained = before?.isConsistent === true && this.#modelSelector.selected !== undefined;
+    this.#limitProbe.scheduleAfterRefusal(now, !isExplained);
   }
 
-  /** The rate to go by if nothing explains this. */
+  /** Keeps the fallback rate ready, in case that no model is selected after this refusal. */
   #decreaseFallbackRate(now: number, grant: PermitGrant, rate: number): void {
-    const seen = this.#callTracker.recentCallsPerSecond(now, Math.max(500, Math.min(5000, now - this.#lastDecreaseAt)));
+    const withinMs = Math.max(500, Math.min(5000, now - this.#lastDecreaseAt));
+    const acceptedRate = this.#callTracker.recentCallsPerSecond(now, withinMs);
     this.#lastDecreaseAt = now;
-    if (this.#phase === 'free')
+    if (this.#phase === 'unlimited')
       this.#fallbackRate.restart(
         Math.max(MIN_INITIAL_RATE, this.#callTracker.recentCallsPerSecond(now, 2000) * INITIAL_RATE_SHARE),
       );
-    else if (!grant.isPauseProbe) this.#fallbackRate.decrease(this.#phase === 'holding' ? rate : grant.rate, seen);
-    else if (this.#phase !== 'holding') this.#fallbackRate.decreaseAfterProbe();
+    else if (!grant.isPauseProbe)
+      this.#fallbackRate.decrease(this.#phase === 'tracking' ? rate : grant.rate, acceptedRate);
+    else if (this.#phase !== 'tracking') this.#fallbackRate.decreaseAfterProbe();
   }
 
-  #selectModel(now: number, rate: number, afterRefusal = false): void {
+  /** @param rate permits per second to continue with when tracking ends without a refusal */
+  #selectModel(now: number, rate: number, isRefusal = false): void {
     const best = this.#modelSelector.selectBest(now, this.#changeDetector.contradictionLevel);
-    if (this.#phase === 'trying' && !afterRefusal) return;
-    if (best === undefined && this.#phase === 'holding' && !afterRefusal) this.#fallbackRate.continueFrom(rate);
-    this.#phase = best === undefined ? 'searching' : 'holding';
+    if (this.#phase === 'probing' && !isRefusal) return;
+    if (best === undefined && this.#phase === 'tracking' && !isRefusal) this.#fallbackRate.continueFrom(rate);
+    this.#phase = best === undefined ? 'fallback' : 'tracking';
   }
 
   #recordContradiction(now: number): void {
@@ -274,10 +272,11 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   #increaseRate(now: number, grant: PermitGrant): void {
-    const inUse = grant.isWaitedFor || !this.#options.learning.growsOnlyWhenUsed;
-    if (this.#phase === 'trying')
-      this.#limitProbe.recordAccepted(now, grant.isProbeCall, inUse, this.#modelSelector.selected === undefined);
-    else if (this.#phase === 'searching' && inUse)
+    const isInUse = this.#isInUse(grant.isWaitedFor);
+    if (this.#phase === 'probing') {
+      const hasNoModel = this.#modelSelector.selected === undefined;
+      this.#limitProbe.recordAccepted(now, grant.isProbeCall, isInUse, hasNoModel);
+    } else if (this.#phase === 'fallback' && isInUse)
       this.#fallbackRate.increase(1000 / grant.rate, 1 + this.#changeDetector.contradictionLevel);
   }
 }

@@ -1,46 +1,50 @@
 /**
- * The text in which what `auto` has learned outlasts the process (pure). It says for whom it was learned and when, so that nobody
- * starts from another's limit or from yesterday's. The file around it is state-file.ts's, what is learned the governor's.
+ * The text of the state file (pure): what `auto` learned for each throttle, for whom and when, so that no process begins with the
+ * limit of another client or of yesterday. state-file.ts reads and writes the file; model-snapshot.ts owns what is learned.
  */
 import type { LearnedState } from '../throttle.ts';
 
-/** Whose limit it is; compared as a whole. */
+/** Whose limit was learned; both members must be equal. */
 export interface LimitOwner {
   /** Origin of the upstream. */
   readonly upstream: string;
-  /** Stands for the client id, and does not tell it. */
+  /** Hash of the client id. */
   readonly client: string;
 }
 
-export type LearnedStateParseResult =
-  | { readonly kind: 'read'; readonly state: LearnedState }
-  /** Why it is of no use, in words that follow the file's name. */
-  | { readonly kind: 'useless'; readonly reason: string };
+/** The reason follows the file's name in a warning. */
+interface Unusable {
+  readonly kind: 'unusable';
+  readonly reason: string;
+}
 
-/** Older, it says little: limits follow contracts and the seasons of a partner's operators. */
+export type LearnedStateParseResult = { readonly kind: 'read'; readonly state: LearnedState } | Unusable;
+
+/** The entries of the file by the names of their throttles, not parsed yet. */
+export type StateFileParseResult = { readonly kind: 'read'; readonly limits: ReadonlyMap<string, unknown> } | Unusable;
+
+/** Limits change with contracts and seasons. */
 const MAX_AGE_MS = 24 * 3_600_000;
-/** Clocks of two machines differ. */
+/** The clocks of two machines differ. */
 const MAX_CLOCK_SKEW_MS = 60_000;
-
-/** Of the file; one that holds a single limit was the first. */
+/** Version 1 held a single limit. */
 const FILE_VERSION = 2;
+const UNKNOWN_FORMAT = 'is not what a sidecar writes';
 
-/** What a file says: a text for each limit, by the name of its throttle. */
-export type StateFileParseResult =
-  | { readonly kind: 'read'; readonly limits: ReadonlyMap<string, unknown> }
-  | { readonly kind: 'useless'; readonly reason: string };
-
-/** One limit as it stands in the file. */
+/** One entry of the file. */
 export function formatLearnedState({ version, wallAt, governor }: LearnedState, owner: LimitOwner): object {
   return { version, ...owner, wallAt, governor };
 }
 
-/** One JSON text with all of them by the names of their throttles, ended by a line feed. */
+/**
+ * The JSON text of the file, with a final line feed.
+ * @param limits entries by the names of their throttles
+ */
 export function formatStateFile(limits: ReadonlyMap<string, object>): string {
   return `${JSON.stringify({ version: FILE_VERSION, limits: [...limits] })}\n`;
 }
 
-/** Takes the file apart; what each limit says is parseLearnedState's to judge. */
+/** Checks the file's form; parseLearnedState checks each entry. */
 export function parseStateFile(text: string): StateFileParseResult {
   const value = parseJson(text);
   if (typeof value !== 'object' || value === null || !('version' in value)) return unusable(UNKNOWN_FORMAT);
@@ -50,14 +54,8 @@ export function parseStateFile(text: string): StateFileParseResult {
   return { kind: 'read', limits: new Map(entries) };
 }
 
-function isLimitEntry(entry: unknown): entry is readonly [string, unknown] {
-  return Array.isArray(entry) && entry.length === 2 && typeof entry[0] === 'string';
-}
-
-const UNKNOWN_FORMAT = 'is not what a sidecar writes';
-
 /**
- * @param value what the file holds of one limit
+ * Checks one entry of the file: its form, owner and age.
  * @param wallNow epoch milliseconds
  */
 export function parseLearnedState(value: unknown, owner: LimitOwner, wallNow: number): LearnedStateParseResult {
@@ -73,6 +71,10 @@ export function parseLearnedState(value: unknown, owner: LimitOwner, wallNow: nu
   return { kind: 'read', state: { version, wallAt, governor } };
 }
 
+function isLimitEntry(entry: unknown): entry is readonly [string, unknown] {
+  return Array.isArray(entry) && entry.length === 2 && typeof entry[0] === 'string';
+}
+
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -81,6 +83,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-function unusable(reason: string): { kind: 'useless'; reason: string } {
-  return { kind: 'useless', reason };
+function unusable(reason: string): Unusable {
+  return { kind: 'unusable', reason };
 }

@@ -1,56 +1,55 @@
 /**
- * The numbers that the learning rests on (pure), in one place so that the benchmark can change one and leave out a rule.
- * docs/adr/0012 says where each comes from.
+ * The constants of `auto` (pure), in one place so that the benchmark can change one and leave out a rule. docs/adr/0012 says where
+ * each comes from.
  */
-import type { LimiterKind } from './limiter-model.ts';
+import { LIMITER_KINDS, type LimiterKind } from './limiter-model.ts';
 
-/** What an application may leave alone. */
+/** Defaults: DEFAULT_LEARNING. */
 export interface LearningParameters {
-  /** Ideas of how the upstream limits that are weighed. */
+  /** Kinds of limiters that are modelled. */
   readonly kinds: readonly LimiterKind[];
-  /** Whether windows are weighed as well in which refused calls count. */
+  /** Model sliding windows in which refused calls count as well. */
   readonly countsRefused: boolean;
-  /** Lengths of windows that are weighed, seconds. */
+  /** Window lengths that are modelled, seconds. */
   readonly windowSeconds: readonly number[];
-  /** Of a known rate: what is used of it, for windows and for buckets. */
+  /** Share of a learned rate that is used, for windows and for buckets. */
   readonly windowRateShare: number;
   readonly bucketRateShare: number;
-  /** Of a window's limit: what may be spent at once after a quiet time; the rest is spread over the window. */
+  /** Share of a window's limit that may be spent at once after a quiet time; the rest is spread over the window. */
   readonly burstShare: number;
-  /** Of a window: the most that its ends are kept clear of. */
+  /** Share of a window: the longest distance to keep from its ends because of jitter. */
   readonly guardShare: number;
   /** Mean deviations of the round trip that count as jitter. */
   readonly jitterDeviations: number;
-  /** A limit that holds is tried again after this time in which it was the limit ... */
+  /** A stable limit is probed again after this time in use and this number of calls. */
   readonly probeIntervalMs: number;
-  /** ... and this many calls ... */
   readonly probeIntervalCalls: number;
-  /** ... or fewer, when it has changed within `unsettledMs`. */
+  /** Calls instead of `probeIntervalCalls`, for `afterChangeMs` after the limit has changed. */
   readonly probeIntervalCallsAfterChange: number;
   readonly afterChangeMs: number;
-  /** The first trial of a new idea; the time doubles with each that is refused. */
+  /** Delay of the first probe of a new model; doubles with each refused probe. */
   readonly firstProbeDelayMs: number;
-  /** A trial begins with the known rate times this. */
+  /** A probe begins at the learned rate times this. */
   readonly probeGain: number;
-  /** Calls beyond the known limit that may be unanswered at once. */
+  /** Calls beyond the learned limit that may be without a response at a time. */
   readonly maxUnansweredProbeCalls: number;
-  /** Unforeseen refusals that an idea survives: of a bucket, of the others. */
+  /** Unexpected refusals that a trusted model survives: a bucket, the others. */
   readonly bucketToleratedRefusals: number;
   readonly otherToleratedRefusals: number;
-  /** What an unforeseen refusal leaves of the rate. */
+  /** Multiplies the safety factor at an unexpected refusal. */
   readonly toleratedRefusalFactor: number;
-  /** What is left of a refused rate while nothing explains the refusals. */
+  /** Multiplies a refused rate while no model explains the refusals. */
   readonly decreaseFactor: number;
-  /** False: every refusal cuts, also those of calls that were under way at the one before. */
+  /** False: the refusals of calls already in flight cut the rate again. */
   readonly decreasesOncePerEpoch: boolean;
-  /** False: after a pause all go on at once. */
+  /** False: after a pause all calls continue at once. */
   readonly probesAfterPause: boolean;
-  /** False: rates grow as well while the application does not use them. */
+  /** False: rates grow while the application does not use them. */
   readonly growsOnlyWhenUsed: boolean;
 }
 
 export const DEFAULT_LEARNING: LearningParameters = {
-  kinds: ['sliding-window', 'fixed-window', 'first-call-window', 'bucket', 'concurrency'],
+  kinds: LIMITER_KINDS,
   countsRefused: true,
   windowSeconds: [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 86_400],
   windowRateShare: 0.99,

@@ -1,22 +1,22 @@
 /**
- * Trying for more (pure): when, and how. A limit that holds is tried again and again, or a raised one would never be found; each
- * trial costs about one refusal, so the time between them doubles while they are refused, up to a measure. Within a trial calls
- * beyond the known limit go out one at a time, until they have been accepted often enough to believe in more.
+ * Probing: when and how the learned limit is exceeded to find out whether it was raised (pure). A probe costs about one refusal, so
+ * the interval doubles while probes are refused, up to `probeIntervalMs` once enough calls were sent. Within a probe, calls beyond the
+ * limit go one at a time until enough of them were accepted.
  */
 import type { LearningParameters } from './learning-parameters.ts';
 
-/** An unanswered call beyond the limit holds up the next one for at most so long. */
+/** The next call beyond the limit waits for the response to the last one for at most this time. */
 const MAX_RESPONSE_WAIT_MS = 2_000;
 /** Accepted calls beyond the limit after which the rate doubles each second. */
 const PROBE_CALLS_BEFORE_DOUBLING = 6;
-/** Each so many accepted ones allow one more at a time. */
+/** This many accepted calls beyond the limit allow one more at a time. */
 const ACCEPTED_CALLS_PER_EXTRA_PROBE = 4;
 const MIN_GAIN = 1.02;
-/** A trial refused within so many calls was too bold, one that outlasted so many too timid. */
+/** A probe refused after fewer calls began too fast, one refused after more calls too slowly. */
 const TOO_FAST_CALLS = 4;
 const TOO_SLOW_CALLS = 8;
 
-/** The schedule of trials, and the one that is under way. */
+/** The schedule of probes, and the one in progress. */
 export class LimitProbe {
   readonly #parameters: LearningParameters;
   #gain: number;
@@ -39,75 +39,76 @@ export class LimitProbe {
     this.#intervalMs = parameters.firstProbeDelayMs;
   }
 
-  /** When the next one may begin. */
+  /** When the next probe may begin; Infinity before the first refusal. */
   get dueAt(): number {
     return this.#dueAt;
   }
 
-  /** Permits per second of the one under way. */
+  /** Permits per second of the probe in progress. */
   get rate(): number {
     return this.#rate;
   }
 
-  /** Calls accepted in the one under way. */
+  /** Calls accepted in the probe in progress. */
   get acceptedCalls(): number {
     return this.#acceptedCalls;
   }
 
-  /** A refusal has come. `surprised`: nothing that was believed had foreseen it. */
-  scheduleAfterRefusal(now: number, surprised: boolean): void {
+  /** @param isUnexpected no model explained the refusal: the interval starts again at its shortest */
+  scheduleAfterRefusal(now: number, isUnexpected: boolean): void {
     const { firstProbeDelayMs, probeIntervalMs, probeIntervalCalls } = this.#parameters;
-    const longest = this.#callsInInterval > probeIntervalCalls ? probeIntervalMs : Infinity;
-    this.#intervalMs = surprised
+    const maxIntervalMs = this.#callsInInterval > probeIntervalCalls ? probeIntervalMs : Infinity;
+    this.#intervalMs = isUnexpected
       ? firstProbeDelayMs
-      : Math.max(firstProbeDelayMs, Math.min(this.#intervalMs * 2, longest));
+      : Math.max(firstProbeDelayMs, Math.min(this.#intervalMs * 2, maxIntervalMs));
     this.#intervalStartedAt = now;
     this.#callsInInterval = 0;
     this.#dueAt = now + this.#intervalMs;
   }
 
-  /** What is believed has been learned elsewhere: it is tried soon, yet not at once. */
-  scheduleFirst(now: number, afterMs: number): void {
+  /** The model was restored. */
+  scheduleFirst(now: number, delayMs: number): void {
     this.#intervalStartedAt = now;
-    this.#dueAt = now + afterMs;
+    this.#dueAt = now + delayMs;
   }
 
-  /** A limit that held does so no longer: for a while it is tried more often. */
+  /** The limit has changed: for a while it is probed after fewer calls. */
   recordLimitChange(now: number): void {
     this.#afterChangeUntil = now + this.#parameters.afterChangeMs;
   }
 
-  /** A call was granted within the limit. */
   countCall(now: number): void {
     const { probeIntervalMs, probeIntervalCalls, probeIntervalCallsAfterChange } = this.#parameters;
-    const enough =
+    const isEnough =
       ++this.#callsInInterval > (now < this.#afterChangeUntil ? probeIntervalCallsAfterChange : probeIntervalCalls);
-    if (enough) this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs));
+    if (isEnough) this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs));
   }
 
-  /** Begins at the known rate times the gain. */
-  start(knownRate: number): void {
-    this.#startFrom(knownRate * this.#gain);
+  /** Begins a probe at the learned rate times the gain. */
+  start(learnedRate: number): void {
+    this.continueFrom(learnedRate * this.#gain);
   }
 
-  /** The limit was raised: goes on from the rate that was accepted. */
+  /** Begins a probe at a rate that was accepted. */
   continueFrom(rate: number): void {
-    this.#startFrom(rate);
+    this.#rate = rate;
+    this.#acceptedCalls = 0;
+    this.#acceptedProbeCalls = 0;
   }
 
-  /** A refusal has ended it. */
+  /** A refusal ended the probe: adjusts the gain of the next one. */
   end(): void {
     const excess = this.#gain - 1;
     if (this.#acceptedCalls < TOO_FAST_CALLS) this.#gain = Math.max(MIN_GAIN, 1 + excess / 2);
     else if (this.#acceptedCalls > TOO_SLOW_CALLS) this.#gain = Math.min(this.#parameters.probeGain, 1 + excess * 1.5);
   }
 
-  /** When the next call may go, as far as unanswered ones beyond the limit hold it up. */
+  /** When the next call may go, as far as calls beyond the limit without a response delay it; -Infinity: now. */
   openAt(now: number): number {
     const allowed =
       this.#parameters.maxUnansweredProbeCalls + Math.floor(this.#acceptedProbeCalls / ACCEPTED_CALLS_PER_EXTRA_PROBE);
-    const holds = this.#unansweredProbeCalls >= allowed && now < this.#lastProbeCallAt + MAX_RESPONSE_WAIT_MS;
-    return holds ? this.#lastProbeCallAt + MAX_RESPONSE_WAIT_MS : -Infinity;
+    const waitsUntil = this.#lastProbeCallAt + MAX_RESPONSE_WAIT_MS;
+    return this.#unansweredProbeCalls >= allowed && now < waitsUntil ? waitsUntil : -Infinity;
   }
 
   recordProbeCallSent(now: number): void {
@@ -115,25 +116,22 @@ export class LimitProbe {
     this.#lastProbeCallAt = now;
   }
 
-  /** A call that was sent beyond the limit has ended, whenever that was. */
+  /** A call beyond the limit has ended, in this probe or a former one. */
   recordProbeCallEnded(): void {
     this.#unansweredProbeCalls--;
   }
 
-  /** @param isUnlimited no idea of a limit is left */
-  recordAccepted(now: number, wasBeyond: boolean, inUse: boolean, isUnlimited: boolean): void {
+  /**
+   * @param isInUse a call waited for the permit
+   * @param hasNoModel no model limits the rate
+   */
+  recordAccepted(now: number, isProbeCall: boolean, isInUse: boolean, hasNoModel: boolean): void {
     this.#acceptedCalls++;
-    if (wasBeyond) this.#acceptedProbeCalls++;
-    if (!wasBeyond && !inUse) return;
+    if (isProbeCall) this.#acceptedProbeCalls++;
+    if (!isProbeCall && !isInUse) return;
     const ms = Math.min(now - this.#lastIncreaseAt, Math.max(100, 1000 / this.#rate));
     this.#lastIncreaseAt = now;
-    const convinced = isUnlimited || (wasBeyond && this.#acceptedProbeCalls > PROBE_CALLS_BEFORE_DOUBLING);
-    this.#rate *= (convinced ? 2 : 1 + (this.#gain - 1) * 0.6) ** (ms / 1000);
-  }
-
-  #startFrom(rate: number): void {
-    this.#rate = rate;
-    this.#acceptedCalls = 0;
-    this.#acceptedProbeCalls = 0;
+    const doubles = hasNoModel || (isProbeCall && this.#acceptedProbeCalls > PROBE_CALLS_BEFORE_DOUBLING);
+    this.#rate *= (doubles ? 2 : 1 + (this.#gain - 1) * 0.6) ** (ms / 1000);
   }
 }

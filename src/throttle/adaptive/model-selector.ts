@@ -1,88 +1,85 @@
 /**
- * The ideas of how the upstream limits, and the one that is believed (pure). All see the same evidence; one that is contradicted
- * is dropped, and of those that explain everything the one that has foreseen most refusals is believed, of equals the one with
- * the shortest window, since a mistake about that shows soonest.
+ * All limiter models, and the one in use (pure). Every model sees the same calls, and an inconsistent one is dropped. Of the usable
+ * ones the selected model is the one that has explained most refusals in a row; among equals the one with the shortest window, since a
+ * wrong choice of that one shows soonest.
  */
 import type { CallLog } from './call-log.ts';
 import { BucketModel } from './bucket-model.ts';
-import type { Evidence, LimiterModel } from './limiter-model.ts';
+import type { Evidence, LimiterKind, LimiterModel } from './limiter-model.ts';
 import type { LearningParameters } from './learning-parameters.ts';
 import { ConcurrencyModel } from './concurrency-model.ts';
 import { WindowModel, type WindowKind } from './window-model.ts';
 
-/** Calls looked at again when the first refusal makes the past worth knowing. */
+/** Earlier calls that are replayed at the first refusal. */
 const MAX_REPLAYED_CALLS = 512;
 
-/** The ideas, those that still stand, and the one that is believed. */
+/** Feeds the models and selects one. */
 export class ModelSelector {
-  readonly #models: readonly LimiterModel[];
-  #consistent: LimiterModel[];
+  readonly models: readonly LimiterModel[];
+  #consistent: readonly LimiterModel[];
   #selected: LimiterModel | undefined;
   #selectedAt = NaN;
   #refusedAt = NaN;
+  /** The last call with a known outcome was refused. */
   #isClosed = false;
 
   constructor(models: readonly LimiterModel[]) {
-    this.#models = models;
-    this.#consistent = [...models];
-  }
-
-  get models(): readonly LimiterModel[] {
-    return this.#models;
+    this.models = models;
+    this.#consistent = models;
   }
 
   get selected(): LimiterModel | undefined {
     return this.#selected;
   }
 
-  /** Monotonic instant; of the last refusal while nothing is believed. */
+  /** Monotonic instant of the selection; of the last refusal while no model is selected. */
   get selectedAt(): number {
     return this.#selected === undefined ? this.#refusedAt : this.#selectedAt;
   }
 
-  /** False when nothing explains what was seen. */
+  /** False when every model is contradicted. */
   get isConsistent(): boolean {
-    return this.#consistent.length > 0 || this.#models.length === 0;
+    return this.#consistent.length > 0 || this.models.length === 0;
   }
 
   recordAccepted(evidence: Evidence): void {
     this.#recordReopening(evidence);
-    let dropped = false;
+    let isAnyDropped = false;
     for (const model of this.#consistent) {
       model.recordAccepted(evidence);
-      dropped ||= !model.isConsistent;
+      isAnyDropped ||= !model.isConsistent;
     }
-    if (dropped) this.#removeInconsistent();
+    if (isAnyDropped) this.#dropInconsistent();
   }
 
   recordRefused(evidence: Evidence): void {
     this.#refusedAt = evidence.at;
     this.#isClosed = true;
     for (const model of this.#consistent) model.recordRefused(evidence);
-    this.#removeInconsistent();
+    this.#dropInconsistent();
   }
 
-  /** Calls that were accepted before anything was known of a limit. */
-  replayAccepted(accepted: CallLog, evidence: Evidence): void {
+  /** Replays the calls before the first refusal: until then nothing is evaluated. */
+  replayAccepted(accepted: CallLog, firstRefusal: Evidence): void {
     const step = Math.max(1, Math.floor(accepted.size / MAX_REPLAYED_CALLS));
     for (let index = 0; index < accepted.size; index += step) {
       const at = accepted.at(index);
-      if (at < evidence.at) this.recordAccepted({ ...evidence, at, inFlight: 0 });
+      if (at < firstRefusal.at) this.recordAccepted({ ...firstRefusal, at, inFlight: 0 });
     }
   }
 
-  /** What is believed is not given up for this refusal, and learns from it all the same. */
-  correctSelected(evidence: Evidence): void {
-    this.#selected?.recordRefused(evidence);
-    this.#removeInconsistent();
+  /** Lets the selected model alone learn from a refusal that was tolerated. */
+  correctSelected(refusal: Evidence): void {
+    this.#selected?.recordRefused(refusal);
+    this.#dropInconsistent();
     this.#selected?.onSelected();
   }
 
-  /** @param leastAgreeing refusals that an idea must have explained in a row */
-  selectBest(now: number, leastAgreeing: number): LimiterModel | undefined {
+  /** @param minExplained refusals in a row that a model must have explained */
+  selectBest(now: number, minExplained: number): LimiterModel | undefined {
     let best: LimiterModel | undefined;
     for (const model of this.#consistent)
-      if (model.isUsable && model.explainedRefusals >= leastAgreeing && isBetterModel(model, best)) best = model;
+      if (model.isUsable && model.explainedRefusals >= minExplained && isBetterModel(model, best)) best = model;
     best?.onSelected();
     this.select(best, now);
     return best;
@@ -93,10 +90,10 @@ export class ModelSelector {
     this.#selected = model;
   }
 
-  /** Everything is possible again. */
+  /** All models are possible again. */
   reset(): void {
-    for (const model of this.#models) model.reset();
-    this.#consistent = [...this.#models];
+    for (const model of this.models) model.reset();
+    this.#consistent = this.models;
     this.#selected = undefined;
   }
 
@@ -104,21 +101,25 @@ export class ModelSelector {
     if (!this.#isClosed || at <= this.#refusedAt + 2 * jitterMs) return;
     this.#isClosed = false;
     for (const model of this.#consistent) model.recordReopening(this.#refusedAt, at, jitterMs);
-    this.#removeInconsistent();
+    this.#dropInconsistent();
   }
 
-  #removeInconsistent(): void {
+  #dropInconsistent(): void {
     this.#consistent = this.#consistent.filter((model) => model.isConsistent);
-    if (this.#selected !== undefined && !this.#selected.isConsistent) this.#selected = undefined;
+    if (this.#selected?.isConsistent === false) this.#selected = undefined;
   }
 }
 
-/** @param accepted calls not known to be refused; @param sent all calls */
+/**
+ * One model for each kind and window length.
+ * @param accepted calls not known to be refused
+ * @param sent all calls
+ */
 export function createModelSelector(parameters: LearningParameters, accepted: CallLog, sent: CallLog): ModelSelector {
   const models: LimiterModel[] = [];
-  const has = (kind: LimiterModel['kind']): boolean => parameters.kinds.includes(kind);
-  const addWindow = (kind: WindowKind, seconds: number, log: CallLog): void => {
-    if (has(kind)) models.push(new WindowModel(kind, seconds * 1000, log, parameters));
+  const has = (kind: LimiterKind): boolean => parameters.kinds.includes(kind);
+  const addWindow = (kind: WindowKind, seconds: number, counted: CallLog): void => {
+    if (has(kind)) models.push(new WindowModel(kind, seconds * 1000, counted, parameters));
   };
   for (const seconds of parameters.windowSeconds) {
     addWindow('sliding-window', seconds, accepted);

@@ -1,35 +1,34 @@
 /**
- * What is worth keeping of a believed limit when the process ends, and how it is taken up again (pure). It comes from a file, so
- * nothing about it is taken for granted. Calls that were made shortly before still count.
+ * The learned limit as JSON, for the state file, the fleet and /status, and its restoration in a new process (pure). A snapshot comes
+ * from a file, so parsing trusts nothing in it.
  */
 import type { LearnedLimit } from '../throttle.ts';
 import type { ModelSelector } from './model-selector.ts';
 import { BucketModel } from './bucket-model.ts';
-import type { LimiterKind, LimiterModel } from './limiter-model.ts';
+import { LIMITER_KINDS, type LimiterKind, type LimiterModel } from './limiter-model.ts';
 import { ConcurrencyModel } from './concurrency-model.ts';
 import { WindowModel } from './window-model.ts';
 
-/** A limit as JSON. */
+/** The members are part of the state file's format. */
 export interface ModelSnapshot {
   readonly kind: LimiterKind;
   readonly windowMs: number;
   readonly limit: number;
   /** Permits per second. */
   readonly rate: number;
-  /** Share of the rate that was used. */
+  /** The model's safety factor. */
   readonly margin: number;
-  /** Calls that counted when this was taken. */
+  /** Calls in the window at the time of the snapshot. */
   readonly used: number;
 }
 
-const KINDS: readonly LimiterKind[] = ['sliding-window', 'fixed-window', 'first-call-window', 'bucket', 'concurrency'];
 const MAX_RATE = 1e6;
-/** More calls than this are not remembered anyway. */
+/** More than the call log holds. */
 const MAX_USED = 1e5;
 
 /**
- * For people.
- * @param rate permits per second that are used
+ * The learned limit for /status and the metrics.
+ * @param rate permits per second in use
  * @param since epoch milliseconds
  */
 export function describeLimit(model: LimiterModel | undefined, rate: number, since: number): LearnedLimit {
@@ -43,21 +42,15 @@ export function describeLimit(model: LimiterModel | undefined, rate: number, sin
 export function createModelSnapshot(model: LimiterModel, now: number): ModelSnapshot {
   const { kind, windowMs, limit, safetyFactor } = model;
   const rate = Math.min(MAX_RATE, model.rate);
-  return {
-    kind,
-    windowMs,
-    limit,
-    rate,
-    margin: safetyFactor,
-    used: model instanceof WindowModel ? model.countUsed(now) : 0,
-  };
+  const used = model instanceof WindowModel ? model.countUsed(now) : 0;
+  return { kind, windowMs, limit, rate, margin: safetyFactor, used };
 }
 
-/** Undefined for whatever is not a snapshot. */
+/** Undefined when `value` is not a snapshot. */
 export function parseModelSnapshot(value: unknown): ModelSnapshot | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const read = value as Readonly<Record<string, unknown>>;
-  const kind = KINDS.find((known) => known === read.kind);
+  const kind = LIMITER_KINDS.find((known) => known === read.kind);
   const { windowMs, limit, rate, margin, used } = read;
   if (kind === undefined || !isWithin(windowMs, 0, 1e9) || !isWithin(limit, 1, 1e9)) return undefined;
   if (!isWithin(rate, 1e-6, MAX_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, MAX_USED)) return undefined;
@@ -65,16 +58,17 @@ export function parseModelSnapshot(value: unknown): ModelSnapshot | undefined {
 }
 
 /**
- * The idea that fits, holding what was learned; undefined when there is none. When windows begin is found out anew.
- * @param ageMs since the snapshot
+ * Selects the model of this kind and window with the learned values. The start of a window is learned again.
+ * @param ageMs time since the snapshot
+ * @returns undefined when no such model exists
  */
 export function restoreModel(
-  beliefs: ModelSelector,
+  selector: ModelSelector,
   { kind, windowMs, limit, rate, margin, used }: ModelSnapshot,
   now: number,
   ageMs: number,
 ): LimiterModel | undefined {
-  const model = beliefs.models.find(
+  const model = selector.models.find(
     (one) => one.kind === kind && (!(one instanceof WindowModel) || one.windowMs === windowMs),
   );
   if (model instanceof WindowModel) model.restore(Math.floor(limit), ageMs < windowMs ? used : 0, now);
@@ -82,7 +76,7 @@ export function restoreModel(
   else if (model instanceof ConcurrencyModel) model.restore(limit);
   else return undefined;
   model.safetyFactor = margin;
-  beliefs.select(model, now);
+  selector.select(model, now);
   return model;
 }
 

@@ -1,20 +1,20 @@
-/** How much arrivals at the upstream differ from departures here, judged by the round trip (pure; RFC 6298 §2 in form). */
+/** Estimates the network jitter from the round-trip times (pure; mean and mean deviation as in RFC 6298 §2). */
 
 const MIN_JITTER_MS = 2;
 const MAX_JITTER_MS = 100;
 
-/** Mean and mean deviation of the time to an answer. */
+/** Smoothed mean and mean deviation of the time from request to response. */
 export class RoundTripEstimator {
   #meanMs = NaN;
   #deviationMs = 0;
   readonly #jitterDeviations: number;
 
-  /** @param deviations mean deviations that count as jitter */
-  constructor(deviations: number) {
-    this.#jitterDeviations = deviations;
+  /** @param jitterDeviations mean deviations that count as jitter */
+  constructor(jitterDeviations: number) {
+    this.#jitterDeviations = jitterDeviations;
   }
 
-  /** What to allow for, milliseconds. */
+  /** 2 to 100 ms. */
   get jitterMs(): number {
     return Math.min(MAX_JITTER_MS, Math.max(MIN_JITTER_MS, this.#jitterDeviations * this.#deviationMs));
   }

@@ -1,6 +1,6 @@
 /**
- * Keeps what `auto` has learned in a file: read once at the start, written when it has changed and at the end. A file that is no
- * use and a directory that cannot be written each cost one warning, and never the process. What the text says is learned-state.ts's.
+ * Keeps what `auto` learned in a file: read once at the start, written when it has changed and at the end. An unusable file and a
+ * directory that cannot be written each cause one warning and no failure. learned-state.ts owns the text of the file.
  */
 import { randomBytes } from 'node:crypto';
 import { open, rm, stat } from 'node:fs/promises';
@@ -18,26 +18,26 @@ import type { LearnedState } from '../throttle.ts';
 
 export interface StateFileOptions {
   readonly path: string;
-  /** Whose limits they are, by the names of their throttles. */
+  /** By the names of the throttles. */
   readonly owners: ReadonlyMap<string, LimitOwner>;
   readonly clock: Clock;
-  /** Told in words for the operator. */
+  /** Reports a problem to the operator. */
   readonly warn: (message: string) => void;
 }
 
 /** Least time between two writes, milliseconds. */
 const WRITE_INTERVAL_MS = 10_000;
-/** A file that is longer than this for each limit is no state of ours. */
+/** A longer file is not a state file. */
 const MAX_BYTES_PER_LIMIT = 256 * 1024;
 
-/** What each throttle has learned; undefined or left out: nothing. */
 type Snapshots = ReadonlyMap<string, LearnedState | undefined>;
 
+/** One file for all throttles with `rate: auto`. */
 export class StateFile {
   readonly #options: StateFileOptions;
   #snapshot: () => Snapshots = () => new Map();
   #cancel: Cancel | undefined;
-  /** What the file says of the governors, as far as this process has written it. */
+  /** JSON of the learned limits as this process wrote them last. */
   #lastWritten = '';
   #pendingWrite: Promise<void> = Promise.resolve();
   #hasWarned = false;
@@ -46,14 +46,14 @@ export class StateFile {
     this.#options = options;
   }
 
-  /** What an earlier process left, as far as it is of use, by throttle. Also tries whether the file can be written. Never rejects. */
+  /** Reads the usable states by throttle, and checks that the file can be written. Never rejects. */
   async restore(): Promise<ReadonlyMap<string, LearnedState>> {
     const states = await this.#read();
     await this.#checkWritable();
     return states;
   }
 
-  /** From now on writes what `snapshot` gives whenever it has changed, every 10 s at most. */
+  /** Writes the result of `snapshot` every 10 s from now on, if it has changed. */
   startWriting(snapshot: () => Snapshots): void {
     this.#snapshot = snapshot;
     this.#cancel = this.#options.clock.after(WRITE_INTERVAL_MS, () => {
@@ -62,7 +62,7 @@ export class StateFile {
     });
   }
 
-  /** Writes a last time. Never rejects. */
+  /** Writes for the last time. Never rejects. */
   async stop(): Promise<void> {
     this.#cancel?.();
     this.#cancel = undefined;
@@ -72,43 +72,43 @@ export class StateFile {
   async #read(): Promise<Map<string, LearnedState>> {
     const { path, owners } = this.#options;
     try {
-      const reading = parseStateFile(await readBounded(path, MAX_BYTES_PER_LIMIT * owners.size));
-      if (reading.kind === 'read') return this.#readLimits(reading.limits);
-      this.#warn(`${JSON.stringify(path)} ${reading.reason}: the limit is learned anew`);
+      const parsed = parseStateFile(await readBounded(path, MAX_BYTES_PER_LIMIT * owners.size));
+      if (parsed.kind === 'read') return this.#readLimits(parsed.limits);
+      this.#warn(`${JSON.stringify(path)} ${parsed.reason}: the limit is learned anew`);
     } catch (error) {
-      // The first start finds none.
+      // The first start finds no file.
       if (!['ENOENT', 'ENOTDIR'].includes(systemErrorCode(error)))
         this.#warn(`${JSON.stringify(path)} cannot be read (${systemErrorCode(error)}): the limit is learned anew`);
     }
     return new Map();
   }
 
-  /** A throttle that is new has nothing there, and one that is gone is not missed. */
+  /** Ignores entries of throttles that no longer exist. */
   #readLimits(limits: ReadonlyMap<string, unknown>): Map<string, LearnedState> {
     const { path, owners, clock } = this.#options;
     const states = new Map<string, LearnedState>();
     for (const [name, owner] of owners) {
       if (!limits.has(name)) continue;
-      const reading = parseLearnedState(limits.get(name), owner, clock.wallNow());
-      const what = owners.size === 1 ? '' : `, ${name}:`;
-      if (reading.kind === 'read') states.set(name, reading.state);
-      else this.#warn(`${JSON.stringify(path)}${what} ${reading.reason}: the limit is learned anew`);
+      const parsed = parseLearnedState(limits.get(name), owner, clock.wallNow());
+      const entry = owners.size === 1 ? '' : `, ${name}:`;
+      if (parsed.kind === 'read') states.set(name, parsed.state);
+      else this.#warn(`${JSON.stringify(path)}${entry} ${parsed.reason}: the limit is learned anew`);
     }
     return states;
   }
 
   async #checkWritable(): Promise<void> {
     const { path } = this.#options;
-    const trial = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+    const temporaryPath = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     try {
-      await (await open(trial, 'wx', 0o600)).close();
-      await rm(trial);
+      await (await open(temporaryPath, 'wx', 0o600)).close();
+      await rm(temporaryPath);
     } catch (error) {
       this.#warnOnce(error);
     }
   }
 
-  /** One after another, so that an older snapshot never replaces a newer one. */
+  /** Writes are serialized, so that an older snapshot never replaces a newer one. */
   #write(): Promise<void> {
     this.#pendingWrite = this.#pendingWrite.then(() => this.#writeChanged());
     return this.#pendingWrite;
@@ -151,7 +151,7 @@ export class StateFile {
 
 /** @throws Error with a code */
 async function readBounded(path: string, largestBytes: number): Promise<string> {
-  // Opening a pipe that nobody writes to would hang for ever.
+  // Opening a pipe without a writer would never return.
   if (!(await stat(path)).isFile()) throw Object.assign(new Error('not a regular file'), { code: 'EINVAL' });
   const file = await open(path, 'r');
   try {

@@ -1,79 +1,77 @@
 /**
- * A number of calls within a time (pure): counted over the time before each call, in windows that follow one another by the
- * clock, or in windows that begin with the first call after the last one. When the windows of a clock begin is found out from
- * when the upstream was seen closed and open again. Counting is by intervals: what may or may not have been in the window at
- * the call's arrival widens the bounds and never falsifies them.
+ * A number of calls per window of time (pure), in three kinds: `sliding-window` counts the time before each call,
+ * `fixed-window` follows the upstream's clock, `first-call-window` opens with the first call after the previous window. Where
+ * windows begin is inferred from when the upstream refused and accepted again. A call that may or may not lie in a window (jitter, no
+ * response yet, uncertain start) counts for the upper bound and not for the lower one, so uncertainty widens the bounds and never
+ * falsifies them.
  */
 import type { CallLog } from './call-log.ts';
-import { type Evidence, LimiterModel } from './limiter-model.ts';
+import { type Evidence, LimiterModel, RESTORED_REFUSALS } from './limiter-model.ts';
 
 export type WindowKind = 'sliding-window' | 'fixed-window' | 'first-call-window';
 
-/** Where a window begins: not before, and not after. */
+/** The window in which a call was counted begins between these two instants. */
 interface WindowStart {
   readonly earliestAt: number;
   readonly latestAt: number;
-  /** Calls that may have come before `latest` and lie in the window for sure. */
+  /** Calls that certainly lie in the window although they may have been sent before `latestAt`. */
   readonly certainCalls: number;
 }
 
-/** How a window is acted on, as shares. */
+/** How cautiously a window is used, as shares. */
 export interface WindowPolicy {
-  /** Of the limit: what may be saved up and spent at once. */
+  /** Share of the limit that may be saved up and spent at once. */
   readonly burstShare: number;
-  /** Of the window: the most that its ends are kept clear of for jitter. */
+  /** Share of the window: the longest distance to keep from its ends because of jitter. */
   readonly guardShare: number;
 }
 
-/** Known to within this share of itself, a limit is taken for known. */
+/** The limit is known when the lower bound is at least this share of the upper one. */
 const KNOWN_SHARE = 0.97;
-/** Calls nearer to one another were sent at once. */
+/** Calls closer together than this were sent at once. */
 const SAME_INSTANT_MS = 0.5;
-/** Where a clock's windows begin must be known better than this share of the window. */
+/** A model is usable while its window's start is known better than this share of the window. */
 const MAX_START_UNCERTAINTY = 0.9;
 
-/** Bounds are calls within the window. */
+/** The bounds are calls per window. */
 export class WindowModel extends LimiterModel {
   readonly kind: WindowKind;
   readonly windowMs: number;
-  readonly #log: CallLog;
+  readonly #counted: CallLog;
   readonly #policy: WindowPolicy;
-  /** One window began between these; NaN while not known. */
+  /** One window began between these instants; NaN while unknown, and always for sliding windows. */
   #earliestStartAt = NaN;
   #latestStartAt = NaN;
-  /** The limit is known, and not yet where its windows begin: until then they are taken for sliding ones, which are stricter. */
+  /** Restored: usable before the start is known; until then the window is taken for a sliding one, which is stricter. */
   #isRestored = false;
 
-  /** @param log the calls that count: the accepted ones, or all of them */
-  constructor(kind: WindowKind, windowMs: number, log: CallLog, use: WindowPolicy) {
+  /** @param counted the calls that this limiter counts: those not refused, or all */
+  constructor(kind: WindowKind, windowMs: number, counted: CallLog, policy: WindowPolicy) {
     super();
     this.kind = kind;
     this.windowMs = windowMs;
-    this.#log = log;
-    this.#policy = use;
+    this.#counted = counted;
+    this.#policy = policy;
   }
 
   get isConsistent(): boolean {
-    // Upstreams approximate; for small numbers they do not.
+    // Limiters with large limits approximate; those with small ones are exact.
     const slack = this.upperBound < 10 || this.upperBound === Infinity ? 0 : 1 + this.upperBound / 100;
     return this.upperBound >= 1 && this.lowerBound <= this.upperBound + slack;
   }
 
   get isUsable(): boolean {
     if (this.upperBound === Infinity || this.lowerBound < 0.6 * this.upperBound) return false;
-    if (this.#isRestored && !this.#isStartKnown) return true;
-    return (
-      this.kind === 'sliding-window' ||
-      this.#latestStartAt - this.#earliestStartAt < MAX_START_UNCERTAINTY * this.windowMs
-    );
+    if (this.kind === 'sliding-window') return true;
+    return this.#isStartKnown ? this.#startUncertaintyMs < MAX_START_UNCERTAINTY * this.windowMs : this.#isRestored;
   }
 
   get limit(): number {
-    const sure = Math.min(this.lowerBound, this.upperBound);
-    const isKnown = sure >= KNOWN_SHARE * this.upperBound;
+    const proven = Math.min(this.lowerBound, this.upperBound);
+    const isKnown = proven >= KNOWN_SHARE * this.upperBound;
     if (this.explainedRefusals > 1)
-      return Math.max(sure, isKnown ? Math.round(this.upperBound * 0.995) : Math.floor(this.upperBound * 0.99));
-    return isKnown ? sure : Math.ceil((sure + this.upperBound) / 2);
+      return Math.max(proven, isKnown ? Math.round(this.upperBound * 0.995) : Math.floor(this.upperBound * 0.99));
+    return isKnown ? proven : Math.ceil((proven + this.upperBound) / 2);
   }
 
   get rate(): number {
@@ -86,26 +84,27 @@ export class WindowModel extends LimiterModel {
 
   recordAccepted(evidence: Evidence): void {
     if (!this.#isLogComplete(evidence.at)) return;
-    this.lowerBound = Math.max(this.lowerBound, this.#minCallsBefore(evidence) + 1);
+    const start = this.#findWindowStart(evidence.at, evidence.jitterMs);
+    this.lowerBound = Math.max(this.lowerBound, this.#minCallsBefore(evidence, start) + 1);
   }
 
   recordRefused(evidence: Evidence): void {
     const { at, jitterMs } = evidence;
     if (!this.#isLogComplete(at)) return;
-    const begun = this.#startOfWindow(at, jitterMs);
-    const most = this.#log.count((begun?.earliestAt ?? at - this.windowMs) - jitterMs, at + jitterMs);
-    this.lowerBound = Math.max(this.lowerBound, begun === undefined ? 0 : this.#minCallsBefore(evidence));
-    this.lowerUpperBound(most, evidence.isInformative, most < this.upperBound * KNOWN_SHARE - 1);
+    const start = this.#findWindowStart(at, jitterMs);
+    const atMost = this.#counted.count((start?.earliestAt ?? at - this.windowMs) - jitterMs, at + jitterMs);
+    if (start !== undefined) this.lowerBound = Math.max(this.lowerBound, this.#minCallsBefore(evidence, start));
+    this.lowerUpperBound(atMost, evidence.isInformative, atMost < this.upperBound * KNOWN_SHARE - 1);
   }
 
   override recordReopening(refusedAt: number, acceptedAt: number, jitterMs: number): void {
     if (this.kind === 'sliding-window') return;
-    // What opens a window is the first call after those that were refused.
-    const opener = this.#log.at(this.#log.firstIndexFrom(refusedAt + SAME_INSTANT_MS));
+    // The first call after the refused ones opens a window that begins with a call.
+    const opener = this.#counted.at(this.#counted.firstIndexFrom(refusedAt + SAME_INSTANT_MS));
     let from = (this.kind === 'first-call-window' ? Math.min(opener, acceptedAt) : refusedAt) - jitterMs;
     let to = acceptedAt + jitterMs;
     if (to - from > this.windowMs) return;
-    if (this.kind === 'fixed-window' && !Number.isNaN(this.#earliestStartAt)) {
+    if (this.kind === 'fixed-window' && this.#isStartKnown) {
       const shift =
         Math.round((from + to - this.#earliestStartAt - this.#latestStartAt) / 2 / this.windowMs) * this.windowMs;
       from = Math.max(from, this.#earliestStartAt + shift);
@@ -119,25 +118,27 @@ export class WindowModel extends LimiterModel {
     this.#latestStartAt = to;
   }
 
-  openAt(now: number, jitterMs: number): number {
+  override openAt(now: number, jitterMs: number): number {
     const guardMs = this.#guardMs(jitterMs);
-    if (this.kind === 'sliding-window' || !this.#isStartKnown) return this.#slidingOpenAt(now, guardMs);
+    if (!this.#isStartKnown) return this.#slidingOpenAt(now, guardMs);
     if (this.kind === 'first-call-window') this.#advanceWindow(now, jitterMs);
-    const doubtMs = this.#latestStartAt - this.#earliestStartAt;
-    const begun = this.#windowStartAt(now, guardMs);
-    const counted =
-      this.#log.size - this.#log.firstIndexFrom(begun - (this.#isStartUncertain(guardMs) ? 0 : 2 * guardMs + doubtMs));
-    return counted < this.limit ? -Infinity : begun + this.windowMs;
+    const startAt = this.#estimateStart(now, guardMs);
+    const marginMs = this.#isStartUncertain(guardMs) ? 0 : 2 * guardMs + this.#startUncertaintyMs;
+    const used = this.#counted.size - this.#counted.firstIndexFrom(startAt - marginMs);
+    return used < this.limit ? -Infinity : startAt + this.windowMs;
   }
 
   override isFirstCallOfWindow(now: number, jitterMs: number): boolean {
-    // The others begin with whatever call comes.
+    // The other kinds have no start to be wrong about: their windows begin with any call.
     if (this.kind !== 'fixed-window' || !this.#isStartKnown) return false;
-    const begun = this.#windowStartAt(now, this.#guardMs(jitterMs));
-    return this.#log.count(begun, Infinity) === 0 && this.#log.count(begun - this.windowMs, begun) >= this.limit - 1;
+    const startAt = this.#estimateStart(now, this.#guardMs(jitterMs));
+    return (
+      this.#counted.count(startAt, Infinity) === 0 &&
+      this.#counted.count(startAt - this.windowMs, startAt) >= this.limit - 1
+    );
   }
 
-  isFull(now: number, jitterMs: number): boolean {
+  wouldRefuse(now: number, jitterMs: number): boolean {
     return this.openAt(now, jitterMs) > now;
   }
 
@@ -148,61 +149,72 @@ export class WindowModel extends LimiterModel {
     this.#isRestored = false;
   }
 
-  /** As it was in an earlier process: `used` calls count as made at `now`. */
+  /**
+   * Continues with what an earlier process learned.
+   * @param used calls that count as sent at `now`
+   */
   restore(limit: number, used: number, now: number): void {
     this.lowerBound = limit;
     this.upperBound = limit;
-    this.explainedRefusals = 2;
+    this.explainedRefusals = RESTORED_REFUSALS;
     this.#isRestored = true;
-    for (let count = 0; count < Math.min(used, limit); count++) this.#log.add(now);
+    for (let count = 0; count < Math.min(used, limit); count++) this.#counted.add(now);
   }
 
-  /** Calls that count at `now`. */
+  /** Calls within the last window's length. */
   countUsed(now: number): number {
-    return this.#log.count(now - this.windowMs, Infinity);
+    return this.#counted.count(now - this.windowMs, Infinity);
+  }
+
+  get #isStartKnown(): boolean {
+    return !Number.isNaN(this.#earliestStartAt);
+  }
+
+  get #startUncertaintyMs(): number {
+    return this.#latestStartAt - this.#earliestStartAt;
+  }
+
+  #isStartUncertain(guardMs: number): boolean {
+    return this.#startUncertaintyMs > 4 * guardMs;
   }
 
   #guardMs(jitterMs: number): number {
     return Math.min(jitterMs, this.windowMs * this.#policy.guardShare);
   }
 
-  #isStartUncertain(guardMs: number): boolean {
-    return this.#latestStartAt - this.#earliestStartAt > 4 * guardMs;
-  }
-
-  /** When the present window began, as it is acted on. */
-  #windowStartAt(now: number, guardMs: number): number {
-    const doubtMs = this.#latestStartAt - this.#earliestStartAt;
-    // While much is in doubt the middle of it is tried: whatever comes of that halves the doubt.
-    const opening = this.#earliestStartAt + (this.#isStartUncertain(guardMs) ? doubtMs / 2 : doubtMs + guardMs);
-    return opening + Math.floor((now - opening) / this.windowMs) * this.windowMs;
-  }
-
-  get #isStartKnown(): boolean {
-    return this.kind === 'sliding-window' || !Number.isNaN(this.#earliestStartAt);
-  }
-
   #isLogComplete(at: number): boolean {
-    return this.#log.completeSinceAt <= at - this.windowMs;
+    return this.#counted.completeSinceAt <= at - this.windowMs;
   }
 
-  /** Calls that were surely in the window before this one. */
-  #minCallsBefore(evidence: Evidence): number {
-    const begun = this.#startOfWindow(evidence.at, evidence.jitterMs);
-    const placed = begun === undefined ? 0 : this.#certainCallsSince(begun.latestAt, evidence) + begun.certainCalls;
-    if (this.kind === 'sliding-window') return placed;
-    // Of a time as long as the window at least half lies in one window.
-    return Math.max(placed, Math.ceil((this.#certainCallsSince(evidence.at - this.windowMs, evidence) + 1) / 2) - 1);
+  /** Estimated start of the window that contains `now`. */
+  #estimateStart(now: number, guardMs: number): number {
+    // A large uncertainty is bisected: whether a call at its middle is accepted halves it.
+    const offsetMs = this.#isStartUncertain(guardMs)
+      ? this.#startUncertaintyMs / 2
+      : this.#startUncertaintyMs + guardMs;
+    const startAt = this.#earliestStartAt + offsetMs;
+    return startAt + Math.floor((now - startAt) / this.windowMs) * this.windowMs;
   }
 
-  /** Calls that were surely made since then and before this one, and surely accepted. */
+  /** Calls that were certainly in the window before this one. */
+  #minCallsBefore(evidence: Evidence, start: WindowStart | undefined): number {
+    const sinceStart = start === undefined ? 0 : this.#certainCallsSince(start.latestAt, evidence) + start.certainCalls;
+    if (this.kind === 'sliding-window') return sinceStart;
+    // A time as long as the window touches two windows at most: one of them holds at least half of its calls.
+    return Math.max(
+      sinceStart,
+      Math.ceil((this.#certainCallsSince(evidence.at - this.windowMs, evidence) + 1) / 2) - 1,
+    );
+  }
+
+  /** Calls that certainly arrived after `since` and before this one, and were certainly accepted. */
   #certainCallsSince(since: number, { at, jitterMs, pending }: Evidence): number {
     const from = since + jitterMs;
-    return Math.max(0, this.#log.count(from, at - jitterMs) - pending.count(from, at - jitterMs));
+    return Math.max(0, this.#counted.count(from, at - jitterMs) - pending.count(from, at - jitterMs));
   }
 
-  /** Of the window in which a call at `at` was judged; undefined when that is not known. */
-  #startOfWindow(at: number, jitterMs: number): WindowStart | undefined {
+  /** The start of the window in which a call at `at` was counted; undefined while unknown. */
+  #findWindowStart(at: number, jitterMs: number): WindowStart | undefined {
     if (this.kind === 'sliding-window')
       return { earliestAt: at - this.windowMs, latestAt: at - this.windowMs, certainCalls: 0 };
     if (!this.#isStartKnown) return undefined;
@@ -214,28 +226,29 @@ export class WindowModel extends LimiterModel {
         : undefined;
     }
     const shift = Math.floor((at - this.#earliestStartAt) / this.windowMs) * this.windowMs;
-    const earliest = this.#earliestStartAt + shift;
-    const latest = this.#latestStartAt + shift;
-    if (at >= latest) return { earliestAt: earliest, latestAt: latest, certainCalls: 0 };
-    return { earliestAt: earliest - this.windowMs, latestAt: at, certainCalls: 0 };
+    const earliestAt = this.#earliestStartAt + shift;
+    const latestAt = this.#latestStartAt + shift;
+    if (at >= latestAt) return { earliestAt, latestAt, certainCalls: 0 };
+    return { earliestAt: earliestAt - this.windowMs, latestAt: at, certainCalls: 0 };
   }
 
-  /** A window that begins with a call: from one to the next up to `at`. */
+  /** Moves a window that begins with a call on to the one that was open at `at`. */
   #advanceWindow(at: number, jitterMs: number): void {
     for (;;) {
-      // The first call that surely came after the end has opened the next one, or one shortly before it has.
-      const sure = this.#log.at(this.#log.firstIndexFrom(this.#latestStartAt + this.windowMs + jitterMs));
-      if (!(sure <= at)) return;
+      // The first call that certainly came after the end opened the next window, unless one within the jitter did.
+      const opener = this.#counted.at(this.#counted.firstIndexFrom(this.#latestStartAt + this.windowMs + jitterMs));
+      if (!(opener <= at)) return;
       const endsAt = this.#earliestStartAt + this.windowMs;
-      this.#earliestStartAt = Math.max(endsAt, this.#log.at(this.#log.firstIndexFrom(endsAt - jitterMs)) - jitterMs);
-      this.#latestStartAt = sure + jitterMs;
+      const firstCandidate = this.#counted.at(this.#counted.firstIndexFrom(endsAt - jitterMs));
+      this.#earliestStartAt = Math.max(endsAt, firstCandidate - jitterMs);
+      this.#latestStartAt = opener + jitterMs;
     }
   }
 
   #slidingOpenAt(now: number, guardMs: number): number {
-    const first = this.#log.firstIndexFrom(now - this.windowMs - guardMs);
-    const counted = this.#log.size - first;
-    if (counted < this.limit) return -Infinity;
-    return this.#log.at(first + counted - this.limit) + this.windowMs + guardMs + 0.001;
+    const first = this.#counted.firstIndexFrom(now - this.windowMs - guardMs);
+    const used = this.#counted.size - first;
+    if (used < this.limit) return -Infinity;
+    return this.#counted.at(first + used - this.limit) + this.windowMs + guardMs + 0.001;
   }
 }

@@ -1,40 +1,40 @@
 /**
- * Numbers, instants and durations as they stand in rate-limit fields (pure). Whatever is not plainly one of these is
- * undefined; which field means what is told by those that ask.
+ * Reads numbers, instants and durations from the values of rate-limit header fields (pure). Anything else is undefined. What a field
+ * means is known to its readers: rate-limit-signal.ts, plain-quotas.ts, structured-quotas.ts.
  */
 import { parseHttpDate } from '../../platform/http-date.ts';
 
-/** The value of a response field by its lower-case name, several lines joined by a comma; undefined when absent. */
+/** Value of a response header field by its lower-case name, several lines joined by a comma; undefined when absent. */
 export type ReadHeader = (lowerCaseName: string) => string | undefined;
 
-/** A wait beyond a year is garbage. */
+/** A longer wait is taken for an error. */
 export const MAX_WAIT_MS = 366 * 24 * 3600 * 1000;
 
-/** A number in plain decimal digits, not negative. */
+/** A number in decimal digits, not negative. */
 export function readNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,15}(\.\d{1,9})?$/.test(text) ? Number(text) : undefined;
 }
 
-/** What a structured field holds as a number, when it is one that can be a count or a duration. */
+/** The value of a structured field if it is a number and not negative. */
 export function numberOrUndefined(value: unknown): number | undefined {
   return typeof value === 'number' && value >= 0 ? value : undefined;
 }
 
-/** A count of which something can be had, or the length of a window: above 0. */
+/** The value if it is above 0: a quota, the length of a window. */
 export function positiveOrUndefined(value: number | undefined): number | undefined {
   return value !== undefined && value > 0 ? value : undefined;
 }
 
-/** Seconds as milliseconds; undefined beyond a year. */
+/** Seconds as milliseconds; undefined when negative or longer than a year. */
 export function secondsToMs(seconds: number | undefined): number | undefined {
   return seconds === undefined ? undefined : plausibleWaitMs(seconds * 1000);
 }
 
 /**
- * Milliseconds until a reset that is a number of units from now, epoch seconds or epoch milliseconds: their sizes do not
- * overlap below a year.
+ * Milliseconds until a reset that is given as a duration, as epoch seconds or as epoch milliseconds. The three ranges do not overlap
+ * for waits up to a year.
  * @param wallNow epoch milliseconds
- * @param unitMs what one unit means, milliseconds
+ * @param unitMs unit of a duration, milliseconds
  */
 export function resetInMsOf(value: number | undefined, wallNow: number, unitMs = 1000): number | undefined {
   if (value === undefined) return undefined;
@@ -42,14 +42,14 @@ export function resetInMsOf(value: number | undefined, wallNow: number, unitMs =
   return plausibleWaitMs(value * 1000 - wallNow) ?? plausibleWaitMs(value - wallNow);
 }
 
-/** Milliseconds until an HTTP-date, or an RFC 3339 instant with its offset; undefined when it has passed. */
+/** Milliseconds until an HTTP-date or an RFC 3339 instant with an offset; undefined when it has passed. */
 export function readMsUntilDate(text: string, wallNow: number): number | undefined {
   const date = parseHttpDate(text, wallNow) ?? readTimestamp(text);
   return date === undefined ? undefined : plausibleWaitMs(date - wallNow);
 }
 
-/** A duration that can be waited for; undefined when it is negative or garbage. */
-export function plausibleWaitMs(waitMs: number): number | undefined {
+/** The wait if it is not negative and not longer than a year. */
+function plausibleWaitMs(waitMs: number): number | undefined {
   return waitMs >= 0 && waitMs <= MAX_WAIT_MS ? waitMs : undefined;
 }
 

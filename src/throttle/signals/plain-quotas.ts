@@ -1,14 +1,14 @@
 /**
- * Reads the quotas in separate fields, one number each (pure): RateLimit-Limit, -Remaining and -Reset of the drafts up to 06,
- * the X- forms of the same, and Kong's X-RateLimit-Limit-Minute and the like. Resets come as durations, as epochs and as dates.
+ * Reads quotas from separate header fields with one number each (pure): RateLimit-Limit, -Remaining and -Reset of
+ * draft-ietf-httpapi-ratelimit-headers up to 06, their X- forms, and one pair for each unit (X-RateLimit-Limit-Minute, as in Kong).
  */
-import { plausibleWaitMs, readMsUntilDate, readNumber, resetInMsOf, type ReadHeader } from './header-values.ts';
+import { readMsUntilDate, readNumber, resetInMsOf, secondsToMs, type ReadHeader } from './header-values.ts';
 import type { StatedQuota } from './stated-quota.ts';
 import { readLimitField } from './structured-quotas.ts';
 
-/** What the names begin with. */
+/** Prefixes of the names. */
 export const HEADER_FAMILIES = ['ratelimit', 'x-ratelimit', 'x-rate-limit'] as const;
-/** A plain number in milliseconds at some gateways: only successive answers tell. */
+/** Some gateways count these in milliseconds, see observed-signal-context.ts. */
 export const RESET_HEADERS = HEADER_FAMILIES.map((family) => `${family}-reset`);
 
 const SECOND_MS = 1000;
@@ -27,7 +27,7 @@ const UNIT_HEADERS = Object.entries(WINDOWS_MS).map(([unit, windowMs]) => ({
   windowMs,
 }));
 
-/** Every field that is read here, in lower case. */
+/** Lower-case names of all header fields that are read here. */
 export const PLAIN_QUOTA_HEADERS: readonly string[] = [
   ...HEADER_FAMILIES.flatMap((family) =>
     ['limit', 'remaining', 'reset', 'reset-after'].map((part) => `${family}-${part}`),
@@ -36,41 +36,35 @@ export const PLAIN_QUOTA_HEADERS: readonly string[] = [
 ];
 
 /**
- * What one family says: first the quota in force, then the policies named behind it.
- * @param resetUnitMs what one unit of a reset that is a plain number means, milliseconds
+ * The quotas of one family: the quota in force, then the policies that are listed after it.
+ * @param resetUnitMs unit of a reset that is a duration, milliseconds
  */
 export function readFamilyQuotas(
-  field: ReadHeader,
+  readHeader: ReadHeader,
   family: string,
   wallNow: number,
   resetUnitMs: number,
 ): StatedQuota[] {
-  const { limit, policies } = readLimitField(field(`${family}-limit`));
-  const remaining = readNumber(field(`${family}-remaining`));
-  const resetInMs = readResetAfter(field(`${family}-reset-after`)) ?? readReset(field, family, wallNow, resetUnitMs);
+  const { limit, policies } = readLimitField(readHeader(`${family}-limit`));
+  const remaining = readNumber(readHeader(`${family}-remaining`));
+  const resetAfterSeconds = readNumber(readHeader(`${family}-reset-after`));
+  const resetInMs = secondsToMs(resetAfterSeconds) ?? readReset(readHeader(`${family}-reset`), wallNow, resetUnitMs);
   const { windowMs } = policies.find(({ quota }) => quota === limit) ?? {};
   const others = policies.filter(({ quota }) => quota !== limit);
   return [{ quota: limit, windowMs, remaining, resetInMs }, ...others];
 }
 
-/** `X-RateLimit-Limit-Minute: 10` and `X-RateLimit-Remaining-Minute: 9`, for each unit that is there. */
-export function readUnitQuotas(field: ReadHeader): StatedQuota[] {
+/** `X-RateLimit-Limit-Minute: 10` and `X-RateLimit-Remaining-Minute: 9`, for each unit that is present. */
+export function readUnitQuotas(readHeader: ReadHeader): StatedQuota[] {
   return UNIT_HEADERS.flatMap(({ limit, remaining, windowMs }) => {
-    const left = readNumber(field(remaining));
-    const quota = readNumber(field(limit));
-    if (left === undefined && quota === undefined) return [];
-    return [{ quota: quota === 0 ? undefined : quota, windowMs, remaining: left }];
+    const remainingCalls = readNumber(readHeader(remaining));
+    const quota = readNumber(readHeader(limit));
+    if (remainingCalls === undefined && quota === undefined) return [];
+    return [{ quota: quota === 0 ? undefined : quota, windowMs, remaining: remainingCalls }];
   });
 }
 
-function readReset(field: ReadHeader, family: string, wallNow: number, unitMs: number): number | undefined {
-  const text = field(`${family}-reset`);
+function readReset(text: string | undefined, wallNow: number, unitMs: number): number | undefined {
   if (text === undefined) return undefined;
   return resetInMsOf(readNumber(text), wallNow, unitMs) ?? readMsUntilDate(text, wallNow);
-}
-
-/** Seconds, and never anything else. */
-function readResetAfter(text: string | undefined): number | undefined {
-  const seconds = readNumber(text);
-  return seconds === undefined ? undefined : plausibleWaitMs(seconds * 1000);
 }

@@ -1,11 +1,11 @@
-/** The faults with which the queue turns requests away, in words for the client. */
+/** The errors with which the queue rejects requests, with their texts for the client. */
 import { SidecarError } from '../../platform/errors.ts';
 import type { QueueRejectionReason } from '../../telemetry/events.ts';
 
-/** Why the queue itself refuses; a client that left needs no answer. */
+/** Why the queue rejects a request; a client that left needs no response. */
 export type RejectionReason = Exclude<QueueRejectionReason, 'client_left'>;
 
-/** @param waitMs when those that wait now will have been served, milliseconds: becomes `Retry-After` */
+/** @param waitMs expected time until the present queue is served, milliseconds: becomes `Retry-After` */
 export function createRejectionError(reason: RejectionReason, waitMs: number): SidecarError {
   const retryAfterMs = Math.max(0, waitMs);
   switch (reason) {
@@ -28,5 +28,5 @@ export function createRejectionError(reason: RejectionReason, waitMs: number): S
   }
 }
 
-/** Another instance is likely to answer by then. */
+/** By then another instance is likely to serve. */
 const DRAINING_RETRY_AFTER_MS = 1_000;

@@ -1,4 +1,4 @@
-/** The last rate-limit signals, for the operator who wants to know why requests wait. */
+/** The last rate-limit signals, for /status. */
 import type { RecentSignal } from '../throttle.ts';
 
 const MAX_SIGNALS = 20;

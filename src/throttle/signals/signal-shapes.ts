@@ -1,29 +1,29 @@
 /**
- * Recognises the shapes in which an upstream states its limits: which fields, and in which form their values are (pure). A
+ * Finds new shapes in which an upstream states its limits: the names of the header fields and the forms of their values (pure). A
  * known shape costs one short string and one look-up.
  */
 
-/** The sets of shapes stay bounded, whatever an upstream makes up. */
+/** Bounds for upstreams whose shapes vary without end. */
 const MAX_SHAPES = 50;
 const MAX_SPELLINGS = 200;
 
-/** Remembers shapes: at most 50, after which nothing is new any more. */
+/** Remembers at most 50 shapes; after that no shape is new. */
 export class SignalShapes {
   readonly #shapes = new Set<string>();
-  /** Shapes with their fields in the order as received, so that a known one need not be sorted. */
+  /** Shapes in the order as received, so that a known one is not sorted. */
   readonly #spellings = new Set<string>();
 
   /**
-   * @param on what kind of answer it was
-   * @param fields in lower case, with their values
-   * @returns the shape in words, when it is seen for the first time
+   * @param on kind of the response
+   * @param headers by their names in lower case
+   * @returns the shape in words if it is new
    */
-  describeIfNew(on: string, fields: ReadonlyMap<string, string>): string | undefined {
+  describeIfNew(on: string, headers: ReadonlyMap<string, string>): string | undefined {
     let spelling = on;
-    for (const [name, value] of fields) spelling += `, ${name} ${describeFormat(value)}`;
+    for (const [name, value] of headers) spelling += `, ${name} ${describeFormat(value)}`;
     if (this.#spellings.has(spelling) || this.#shapes.size >= MAX_SHAPES) return undefined;
     if (this.#spellings.size < MAX_SPELLINGS) this.#spellings.add(spelling);
-    const shape = [...fields]
+    const shape = [...headers]
       .map(([name, value]) => `${name} ${describeFormat(value)}`)
       .sort()
       .join(', ');
@@ -37,7 +37,7 @@ export class SignalShapes {
 const EPOCH_SECONDS_DIGITS = 10;
 const EPOCH_MS_DIGITS = 13;
 
-/** The form of a field's value, in a word or two. */
+/** The form of a value in one or two words. */
 function describeFormat(value: string): string {
   if (/^\d+(?:\.\d+)?$/.test(value))
     return describeNumberFormat(value.includes('.') ? value.indexOf('.') : value.length);

@@ -1,23 +1,23 @@
-/** A quota as an upstream states it, and how several statements of the same one become one (pure). */
+/** A quota as an upstream states it, and the merging of several statements of one quota (pure). */
 
-/** What one answer says of one quota; each part is finite, and absent when it is not said. */
+/** One quota in one response; members that are not stated are absent. */
 export interface StatedQuota {
   /** Calls allowed in a window, above 0. */
   readonly quota?: number | undefined;
   /** Length of the window, milliseconds, above 0. */
   readonly windowMs?: number | undefined;
-  /** At most this many further calls ... */
+  /** Further calls that are allowed until the reset. */
   readonly remaining?: number | undefined;
-  /** ... within this time, milliseconds from now. */
+  /** Milliseconds from now. */
   readonly resetInMs?: number | undefined;
 }
 
-/** More than this many are noise. */
+/** Further quotas are ignored. */
 const MAX_QUOTAS = 8;
-/** Seconds are rounded in one field, and not in another. */
+/** Some header fields round to seconds. */
 const RESET_TOLERANCE_MS = 1_500;
 
-/** The same quotas, each once: gateways say one thing in several fields. */
+/** Each quota once: gateways state one quota in several header fields. */
 export function mergeQuotas(quotas: readonly StatedQuota[]): readonly StatedQuota[] {
   const merged: StatedQuota[] = [];
   for (const quota of quotas) {
@@ -28,7 +28,7 @@ export function mergeQuotas(quotas: readonly StatedQuota[]): readonly StatedQuot
   return merged;
 }
 
-/** They have a count in common, and nothing that differs. */
+/** True when they share a count and no member differs. */
 function isSameQuota(one: StatedQuota, other: StatedQuota): boolean {
   const sharesCount =
     one.quota !== undefined && other.quota !== undefined

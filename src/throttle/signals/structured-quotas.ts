@@ -1,52 +1,54 @@
 /**
- * Reads the quotas in structured fields (RFC 9651): RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-08
- * to -11, and the lists and the dictionary of the drafts before them (pure). Quotas in other units than requests are left
- * out: bytes and concurrent requests are no calls per window. A field that does not parse is ignored as a whole (§4.2).
+ * Reads quotas from structured fields (RFC 9651): RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers-08 to
+ * -11, and the lists and the dictionary of earlier drafts (pure). Quotas in units other than requests (bytes, concurrent requests)
+ * are left out. A field that does not parse is ignored as a whole (§4.2).
  */
 import { parseDictionary, parseList, Token } from 'structured-headers';
 import { numberOrUndefined, positiveOrUndefined, resetInMsOf, secondsToMs } from './header-values.ts';
 import type { StatedQuota } from './stated-quota.ts';
 
-/** Whether the share of a policy that a partition key names is one that all our calls draw on. */
+/** True when all our calls draw on the part of the policy's quota that this partition key names. */
 export type IsOwnPartition = (policy: string, partition: string) => boolean;
 
 interface Item {
-  /** A policy's name; the drafts before 08 have the quota itself in its place. */
+  /** The policy's name; the quota itself in drafts before 08. */
   readonly value: unknown;
   readonly parameters: ReadonlyMap<string, unknown>;
   readonly partition: string | undefined;
 }
 
-/** Tells the dictionary from the list, so that neither is parsed in vain. */
+/** Matches the dictionary form and not the list form. */
 const DICTIONARY = /^[a-z*][\w.*-]*=/;
 
 /**
- * `RateLimit: "burst";r=50;t=30`, joined by name and partition with `RateLimit-Policy: "burst";q=100;w=60`; policies of which
- * nothing is left to say come after those. A policy of the older drafts is `100;w=60`.
+ * `RateLimit: "burst";r=50;t=30`, joined by name and partition with `RateLimit-Policy: "burst";q=100;w=60`, and then the
+ * policies without a limit. A policy of the older drafts is `100;w=60`.
  */
 export function readStructuredQuotas(
   rateLimit: string | undefined,
   rateLimitPolicy: string | undefined,
-  isShared: IsOwnPartition,
+  isOwnPartition: IsOwnPartition,
 ): StatedQuota[] {
   const policies = readItems(rateLimitPolicy);
   const isList = rateLimit !== undefined && !DICTIONARY.test(rateLimit);
   const limits = (isList ? readItems(rateLimit) : []).filter(
     ({ parameters }) => numberOrUndefined(parameters.get('r')) !== undefined,
   );
-  const joined = new Set<Item>();
+  const joinedPolicies = new Set<Item>();
   const stated = limits.flatMap((limit) => {
     const policy = policies.find((candidate) => candidate.value === limit.value && isSamePartition(candidate, limit));
-    if (policy !== undefined) joined.add(policy);
-    if (!appliesToOurRequests(policy ?? limit, isShared)) return [];
+    if (policy !== undefined) joinedPolicies.add(policy);
+    if (!appliesToOurRequests(policy ?? limit, isOwnPartition)) return [];
     const remaining = numberOrUndefined(limit.parameters.get('r'));
     return [{ ...policyOf(policy), remaining, resetInMs: secondsToMs(numberOrUndefined(limit.parameters.get('t'))) }];
   });
-  const unjoined = policies.filter((policy) => !joined.has(policy) && appliesToOurRequests(policy, isShared));
-  return [...stated, ...unjoined.map(policyOf)];
+  const withoutLimit = policies.filter(
+    (policy) => !joinedPolicies.has(policy) && appliesToOurRequests(policy, isOwnPartition),
+  );
+  return [...stated, ...withoutLimit.map(policyOf)];
 }
 
-/** `100, 100;w=60, 1000;w=3600` in RateLimit-Limit, up to draft 06: the quota in force, then the policies behind it. */
+/** `100, 100;w=60, 1000;w=3600` in RateLimit-Limit, up to draft 06: the quota in force, then the policies. */
 export function readLimitField(text: string | undefined): {
   readonly limit: number | undefined;
   readonly policies: readonly StatedQuota[];
@@ -55,7 +57,7 @@ export function readLimitField(text: string | undefined): {
   return { limit: quotas[0]?.quota, policies: quotas.filter(({ windowMs }) => windowMs !== undefined) };
 }
 
-/** `RateLimit: limit=10, remaining=0, reset=5`, the form of draft 07; undefined when it says nothing of that kind. */
+/** `RateLimit: limit=10, remaining=0, reset=5`, the form of draft 07; undefined for other forms. */
 export function readDictionaryQuota(text: string | undefined, wallNow: number): StatedQuota | undefined {
   if (text === undefined || !DICTIONARY.test(text)) return undefined;
   const members = new Map(parseOrEmpty(parseDictionary, text));
@@ -73,13 +75,13 @@ function policyOf(item: Item | undefined): StatedQuota {
   return { quota: positiveOrUndefined(quota), windowMs: positiveOrUndefined(windowMs) };
 }
 
-function appliesToOurRequests({ value, parameters, partition }: Item, isShared: IsOwnPartition): boolean {
+function appliesToOurRequests({ value, parameters, partition }: Item, isOwnPartition: IsOwnPartition): boolean {
   const unit = parameters.get('qu');
   if (unit !== undefined && nameOf(unit) !== 'requests') return false;
-  return partition === undefined || isShared(nameOf(value), partition);
+  return partition === undefined || isOwnPartition(nameOf(value), partition);
 }
 
-/** A partition that only one of the two fields names is taken for the same. */
+/** A partition that only one of the two fields names is the same. */
 function isSamePartition(one: Item, other: Item): boolean {
   return one.partition === undefined || other.partition === undefined || one.partition === other.partition;
 }
@@ -88,7 +90,7 @@ function readItems(text: string | undefined): Item[] {
   const items: Item[] = [];
   for (const item of parseOrEmpty(parseList, text)) {
     const [value, parameters]: readonly [unknown, ReadonlyMap<string, unknown>] = item;
-    // An inner list is nothing that a draft knows.
+    // No draft has inner lists.
     if (Array.isArray(value)) continue;
     const key = parameters.get('pk');
     const partition = key === undefined ? undefined : nameOf(key);
@@ -100,12 +102,8 @@ function readItems(text: string | undefined): Item[] {
 /** A string, a token or a byte sequence as text. */
 function nameOf(value: unknown): string {
   if (typeof value === 'string') return value;
-  if (value instanceof ArrayBuffer) return asText(value);
+  if (value instanceof ArrayBuffer) return String.fromCharCode(...new Uint8Array(value));
   return value instanceof Token ? value.toString() : JSON.stringify(value);
-}
-
-function asText(bytes: ArrayBuffer): string {
-  return String.fromCharCode(...new Uint8Array(bytes));
 }
 
 function parseOrEmpty<T>(parse: (text: string) => Iterable<T>, text: string | undefined): Iterable<T> {

@@ -40,7 +40,7 @@ export function measure(record: RunRecord): Figures {
   };
 }
 
-/** Jain's fairness index: 1 when all have the same, 1/n when one has everything. */
+/** Jain's fairness index: 1 for equal shares, 1/n when one has everything. */
 export function jainIndex(shares: readonly number[]): number {
   const sum = shares.reduce((total, share) => total + share, 0);
   const squares = shares.reduce((total, share) => total + share * share, 0);
@@ -97,7 +97,7 @@ function diff(sums: Float64Array, from: number, to: number): number {
   return (sums[to] ?? 0) - (sums[from] ?? 0);
 }
 
-/** A look may hold no more than twenty calls, one of them a probe for more. */
+/** A look may contain only twenty calls, one of them a probe. */
 const STEP_REFUSALS = 0.1;
 const MIN_STEP_CHECK_MS = 5_000;
 const STEP_CHECK_GRID_MS = 250;

@@ -1,4 +1,4 @@
-/** Figures as people read them. */
+/** Formats figures for tables. */
 
 /** Three digits below 1, and never a rounded-up 1.000. */
 export function formatGoodput(goodput: number): string {

@@ -1,6 +1,6 @@
 /**
- * What servers write into their answers about a limit: nothing, Retry-After (RFC 9110 §10.2.3) as seconds or date, the fields
- * of draft-ietf-httpapi-ratelimit-headers-11, its older forms, and the X- fields with three kinds of reset.
+ * The header fields in which servers state a limit: none, Retry-After (RFC 9110 §10.2.3) as seconds or date, the fields of
+ * draft-ietf-httpapi-ratelimit-headers-11, its older forms, and the X- fields with three kinds of reset.
  */
 import type { Allowance } from './limiter-model.ts';
 
@@ -18,14 +18,14 @@ export const HINT_STYLES = [
 
 export type HintStyle = (typeof HINT_STYLES)[number];
 
-/** The moment of an answer, as its server sees it. */
+/** The state of a server at one response. */
 export interface HintContext {
   /** Milliseconds since the start of the run. */
   readonly at: number;
-  /** Epoch milliseconds of the server's own clock at that moment. */
+  /** Epoch milliseconds of the server's clock. */
   readonly wallAt: number;
   readonly accepted: boolean;
-  /** When a call would be taken; only of use in a refusal. */
+  /** When the next call would be accepted; used in refusals only. */
   readonly retryAt: number;
   readonly allowance: Allowance | undefined;
   /** The quota as stated in a policy: `limit` calls in `windowMs`. */
@@ -37,7 +37,7 @@ export type ResponseHeaders = Readonly<Record<string, string>>;
 
 const NO_HEADERS: ResponseHeaders = {};
 
-/** The fields of one answer, names in lower case. Whole seconds are rounded up, so that whoever obeys is never early. */
+/** The header fields of one response, names in lower case. Seconds are rounded up, so that a client that obeys is never early. */
 export function writeHints(style: HintStyle, context: HintContext): ResponseHeaders {
   switch (style) {
     case 'none':
@@ -61,7 +61,7 @@ function writeAllowance(
   { remaining, resetAt }: Allowance,
 ): ResponseHeaders {
   const { at, wallAt, limit, windowMs } = context;
-  // What a refused call sees is when one would be taken, whatever else is reset earlier.
+  // A refusal states when a call would be accepted, even if a window is reset earlier.
   const resetMs = (context.accepted ? resetAt : Math.max(resetAt, context.retryAt)) - at;
   const left = context.accepted ? remaining : 0;
   const seconds = Math.max(1, Math.ceil(resetMs / 1000));
@@ -94,7 +94,7 @@ function writeSeparateHeaders(family: string, limit: number, remaining: number, 
   return { [`${family}-limit`]: `${limit}`, [`${family}-remaining`]: `${remaining}`, [`${family}-reset`]: `${reset}` };
 }
 
-/** Without a time to name (calls in flight), servers write a second. */
+/** Without a known time (calls in flight), servers state one second. */
 function retrySeconds({ at, retryAt }: HintContext): number {
   return retryAt === Infinity ? 1 : Math.max(1, Math.ceil((retryAt - at) / 1000));
 }
@@ -104,7 +104,7 @@ function retryWallAt(context: HintContext): number {
   return Math.ceil((wallAt + (retryAt === Infinity ? 1000 : retryAt - at)) / 1000) * 1000;
 }
 
-/** A server that names instants sends a Date too (RFC 9110 §6.6.1). */
+/** A server that states instants sends a Date too (RFC 9110 §6.6.1). */
 function writeDateHeader({ wallAt }: HintContext): ResponseHeaders {
   return { date: httpDate(wallAt) };
 }

@@ -1,7 +1,7 @@
-/** Limiters made of others: several at once, one after another, and one that bans whoever is refused too often. */
+/** Limiters made of others: several at once, one after another, and one that bans a client after too many refusals. */
 import type { Allowance, LimiterModel } from './limiter-model.ts';
 
-/** All of them must agree; a call that one refuses counts with none. */
+/** All of them must accept; a call that one refuses counts in none. */
 export class AllOf implements LimiterModel {
   readonly burst: number;
   readonly windowMs: number;
@@ -47,7 +47,7 @@ export interface Step {
   readonly model: LimiterModel;
 }
 
-/** One limiter after another; each starts with nothing used. */
+/** One limiter after another; each starts unused. */
 export class Steps implements LimiterModel {
   readonly burst: number;
   readonly windowMs: number;
@@ -116,19 +116,19 @@ export class Steps implements LimiterModel {
   }
 }
 
-/** When somebody is banned, and for how long. */
+/** When a client is banned, and for how long. */
 export interface BanRule {
-  /** So many refusals ... */
+  /** Refusals that cause a ban. */
   readonly refusals: number;
-  /** ... within this time ... */
+  /** Time within which they must occur. */
   readonly withinMs: number;
-  /** ... and everything is refused for so long. */
+  /** Time in which every call is refused. */
   readonly banMs: number;
-  /** The status of refusals while the ban holds. Default: that of the others. */
+  /** The status of refusals during the ban. Default: that of other refusals. */
   readonly status?: number;
 }
 
-/** A limiter that loses patience. Refusals during the ban do not make it longer. */
+/** A limiter with bans. Refusals during a ban do not extend it. */
 export class Banning implements LimiterModel {
   readonly #model: LimiterModel;
   readonly #rule: BanRule;

@@ -1,40 +1,39 @@
 /**
- * What every simulated limiter has in common: it says when it would take the next call, is told what it took or refused, and
- * knows how much it admits in a stretch of time. Pure: `at` is milliseconds since the start of the run, and never runs back.
+ * The interface of every simulated limiter: when it accepts the next call, the recording of accepted and refused calls, and its
+ * capacity in a time range. Pure: `at` is milliseconds since the start of the run, and never decreases.
  */
 
-/** What a limiter could say of itself in fields. */
+/** What a limiter can state in header fields. */
 export interface Allowance {
-  /** Calls that it would take now, with none in between. */
+  /** Calls that it would accept now. */
   readonly remaining: number;
-  /** When `remaining` becomes larger, or the window ends. */
+  /** When `remaining` rises, or the window ends. */
   readonly resetAt: number;
 }
 
-/** The hidden rule alone, without the answers that it gives. */
+/** The rule alone, without statuses and header fields. */
 export interface LimiterModel {
   /**
-   * The earliest instant, `at` or later, at which it would take a call if none came in between.
-   * Asking changes nothing. Infinity when only an ending call can help (a limit on calls in flight).
+   * The earliest instant, `at` or later, at which it accepts a call if none comes in between. Changes nothing. Infinity when only an ending call can help (a limit on calls in flight).
    */
   nextAt(at: number, inFlight: number): number;
-  /** A call arrived and was taken. */
+  /** A call arrived and was accepted. */
   take(at: number): void;
   /** A call arrived and was refused. */
   refuse(at: number): void;
   /** Sustained calls per millisecond at that instant. */
   rateAt(at: number): number;
-  /** Calls that it admits from one instant to another to someone who keeps at its limit all along, nothing saved up. */
+  /** Calls that it admits between two instants to a client that is always at the limit, without saved-up permits. */
   capacity(fromMs: number, toMs: number): number;
-  /** What no stretch of time admits on top of its capacity. */
+  /** The most that a time range admits above its capacity. */
   readonly burst: number;
-  /** The stretch in which it counts, milliseconds; 0 when it does not count in stretches. */
+  /** Length of its window, milliseconds; 0 without a window. */
   readonly windowMs: number;
-  /** Undefined when it has nothing to say. */
+  /** Undefined when it can state nothing. */
   allowance(at: number): Allowance | undefined;
-  /** The status of its refusals if it has one of its own. */
+  /** The status of its refusals, if it differs from the configured one. */
   readonly status?: number | undefined;
 }
 
-/** Instants that were reckoned and not observed differ in their last digits. */
+/** Computed instants differ from observed ones in their last digits. */
 export const TOLERANCE_MS = 1e-6;

@@ -1,6 +1,6 @@
 /**
- * The simulated servers' limiters: made from a specification as a scenario file has it, each judges calls by the instant of their
- * arrival and answers as its hint style says. Pure; the rules themselves are in window-, rate- and joined-limiters.
+ * The limiters of the simulated servers, created from a specification in a scenario file. Each accepts or refuses calls by the instant of
+ * their arrival, and states its limit in its hint style. Pure; the rules are in window-, rate- and joined-limiters.
  */
 import { type HintStyle, writeHints, type ResponseHeaders } from './hints.ts';
 import { AllOf, Banning, type BanRule, Steps } from './joined-limiters.ts';
@@ -21,7 +21,7 @@ export type LimiterRule =
   | { readonly kind: 'steps'; readonly steps: readonly { readonly fromMs: number; readonly limiter: LimiterRule }[] }
   | ({ readonly kind: 'ban'; readonly limiter: LimiterRule } & BanRule);
 
-/** A limiter with its way of answering. */
+/** A limiter with the form of its responses. */
 export interface LimiterSpec {
   readonly limiter: LimiterRule;
   /** The status of a refusal. Default 429. */
@@ -34,7 +34,7 @@ export interface LimiterSpec {
   readonly startsMs?: number;
 }
 
-/** The answer to one call, as the limiter decides it. */
+/** The limiter's response to one call. */
 export interface LimiterResponse {
   readonly accepted: boolean;
   readonly status: number;
@@ -43,11 +43,11 @@ export interface LimiterResponse {
 
 export interface Limiter {
   readonly model: LimiterModel;
-  /** @param inFlightAtServer accepted calls whose answer has not left yet */
+  /** @param inFlightAtServer accepted calls whose response has not left yet */
   evaluate(at: number, inFlightAtServer: number): LimiterResponse;
   /**
-   * Calls that it admits in that time to someone who keeps at its limit all along. What is saved up at the edges may add
-   * `model.burst` at most.
+   * Calls that it admits in that time to a client that is always at the limit. Saved-up permits at the edges add at most
+   * `model.burst`.
    */
   capacity(fromMs: number, toMs: number): number;
 }
@@ -76,7 +76,7 @@ class SimulatedLimiter implements Limiter {
     this.#hint = hint;
     this.#wallStartMs = DAY_STARTS_AT + startsMs + phaseOf(limiter);
     this.#limit = statedLimit(limiter);
-    // A bucket's policy is told as its burst, and the time in which that fills up.
+    // A bucket states its burst, and the time in which the burst refills.
     this.#windowMs = this.model.windowMs > 0 ? this.model.windowMs : this.#limit / this.model.rateAt(0);
   }
 

@@ -1,4 +1,4 @@
-/** What the app offers: instants of arrival, relative to what the limiter admits at the time. Deterministic for a source of chance. */
+/** The offered load: instants of arrival, relative to what the limiter admits at the time. Deterministic for a random source. */
 import type { Random } from '../../../src/platform/clock.ts';
 import type { LimiterModel } from './limiter-model.ts';
 
@@ -10,15 +10,15 @@ export interface OnOffLoad {
   readonly off: number;
 }
 
-/** So many calls in the same instant, again and again. */
+/** A number of calls at one instant, repeated. */
 export interface AtOnceLoad {
-  /** Calls, or as many as the limiter admits in `secondsWorth`. */
+  /** A number, or as many as the limiter admits in `secondsWorth`. */
   readonly calls?: number;
   readonly secondsWorth?: number;
   readonly everyMs: number;
 }
 
-/** Poisson arrivals at so many per second, whatever the limit. */
+/** Poisson arrivals per second, independent of the limit. */
 export interface AbsoluteLoad {
   readonly perSecond: number;
 }
@@ -28,7 +28,7 @@ export type LoadSpec = number | 'on-off' | 'at-once' | OnOffLoad | AtOnceLoad | 
 
 const ON_OFF: OnOffLoad = { onMs: 10_000, on: 3, offMs: 20_000, off: 0.02 };
 const AT_ONCE: AtOnceLoad = { secondsWorth: 20, everyMs: 60_000 };
-/** Below the longest queue, so that none is refused for its number alone. */
+/** Below the longest queue, so that the queue's length rejects no call. */
 const MOST_AT_ONCE = 900;
 
 /** The name of a load in tables. */
@@ -61,13 +61,13 @@ function atOnce({ calls, secondsWorth = 0, everyMs }: AtOnceLoad, model: Limiter
   return arrivals;
 }
 
-/** The shortest time in which a rate is taken as constant. */
+/** The rate is constant within this time. */
 const SLICE_MS = 100;
 
 /** @param rateAt calls per millisecond */
 function poisson(rateAt: (at: number) => number, durationMs: number, random: Random): number[] {
   const arrivals: number[] = [];
-  // One unit of chance is used up at the rate of the time: exact for a rate that changes at slices.
+  // One exponential unit is consumed at the current rate: exact for a rate that changes at slices.
   let left = -Math.log(1 - random());
   for (let sliceAt = 0; sliceAt < durationMs; sliceAt += SLICE_MS) {
     const rate = rateAt(sliceAt);

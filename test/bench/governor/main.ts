@@ -1,5 +1,5 @@
 /**
- * The governor benchmark: clients against hidden limits in virtual time. README.md in this folder describes options, files and figures.
+ * The governor benchmark: clients against undocumented limits in virtual time. README.md in this folder describes options, files and figures.
  * Run: node test/bench/governor/main.ts --client ours --scenario fixed-100-10s --seeds 5
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -71,7 +71,7 @@ async function benchmark(): Promise<void> {
   writeFileSync(join(folder, 'governor.svg'), drawPlot(results));
 }
 
-/** Ours without each of its rules, where all clients meet; `--out` gets the table. */
+/** Our client without each of its rules, in the common cases; `--out` gets the table. */
 async function leaveOutEach(): Promise<void> {
   const jobs = [undefined, ...RULES.keys()].flatMap((rule) =>
     scenarios.flatMap((scenario) =>
@@ -88,7 +88,7 @@ async function leaveOutEach(): Promise<void> {
   writeFileSync(join(folder, 'governor-rules.md'), table);
 }
 
-/** Without a filter what the plan has for each client; with one, or `--all`, every case that fits. */
+/** Without a filter the cases of the plan; with one, or `--all`, every case that fits. */
 function listJobs(): Job[] {
   return scenarios.flatMap((scenario) =>
     clients.flatMap((client) => {
@@ -127,7 +127,7 @@ function describeResult({ job, figures }: Result): string {
   ].join(' · ');
 }
 
-/** The seed `--seeds` (default 1) of each case, in this thread, with what the first replica believes. */
+/** The seed `--seeds` (default 1) of each case, in this thread, with the state of the first replica. */
 async function trace(everyMs: number): Promise<void> {
   for (const job of listJobs()) {
     const figures = summarize(await play({ ...job, seeds: [Number(values.seeds ?? 1)] }, () => traceEvery(everyMs)));

@@ -1,9 +1,9 @@
-/** What a whole run plays: our client everything, the peers what tells them apart, and each as often as it is worth. */
+/** The cases of a whole run: all for our client, a selection for the peers, each with its number of seeds. */
 import type { ClientEntry } from './clients/clients.ts';
 import { type Case, listCases, type Scenario } from './scenario.ts';
 import type { Job } from './play.ts';
 
-/** The load and the number of replicas at which all clients meet. */
+/** The load and the number of replicas of the case that all clients run. */
 export const COMMON_LOAD = '1.5×';
 
 /** Cases of a scenario in which a client takes part, with the number of seeds. */
@@ -19,7 +19,7 @@ export function createJob(client: ClientEntry, played: Case, count: number, leav
   return { client: client.name, played, seeds: Array.from({ length: count }, (_, index) => index + 1), leaveOut };
 }
 
-/** The case in which every client plays every scenario. */
+/** The case that every client runs in every scenario. */
 export function isCommonCase({ load, conditions }: Case): boolean {
   return (load === COMMON_LOAD || load.endsWith('/s')) && conditions.hint === 'none' && conditions.replicas === 1;
 }
@@ -28,7 +28,7 @@ function countForOurs({ conditions }: Case, seeds: number): number {
   return conditions.hint === 'none' && conditions.replicas === 1 ? seeds : Math.ceil(seeds / 2);
 }
 
-/** Clients that were told the limit hardly differ from seed to seed, and one of them is slow. */
+/** Clients with the known limit hardly differ from seed to seed, and one of them is slow. */
 function countForPeer(played: Case, { hasKnownLimit }: ClientEntry, seeds: number): number {
   const { load, conditions } = played;
   const few = Math.ceil(seeds / (hasKnownLimit ? 10 : 4));

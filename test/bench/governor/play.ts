@@ -1,4 +1,4 @@
-/** One case played by one client over several seeds. */
+/** Runs one case with one client and several seeds. */
 import { findClient } from './clients/clients.ts';
 import { type Figures, measure } from './figures.ts';
 import type { Case } from './scenario.ts';
@@ -7,7 +7,7 @@ import { VirtualClock } from './virtual-clock.ts';
 import { installVirtualGlobals, withVirtualGlobals } from './virtual-globals.ts';
 import { run, type RunOptions, type Tracing } from './world.ts';
 
-/** What one worker is asked for. */
+/** The input of one worker. */
 export interface Job {
   readonly client: string;
   readonly played: Case;

@@ -9,7 +9,7 @@ const PLOT = { left: 70, top: 56, right: 650, bottom: 490 };
 /** Refused shares from here to all; what is less stands at the left edge. */
 const LEAST_SHARE = 1e-4;
 
-/** Told apart by shape and, also by those who see few colours, by lightness. */
+/** Distinguished by shape and by lightness, for readers who see few colours. */
 const MARKS = [
   { colour: '#d1495b', path: 'M0-6.5 1.9-2 6.5-2 2.8 1 4.2 5.8 0 2.9-4.2 5.8-2.8 1-6.5-2-1.9-2Z' },
   { colour: '#8d99ae', path: 'M-4-4H4V4H-4Z' },
@@ -35,7 +35,7 @@ export function drawPlot(results: readonly Result[]): string {
   return `${[head, ...parts, '</svg>'].join('\n')}\n`;
 }
 
-const TITLE = 'Clients against hidden rate limits: load 1.5 × the limit, no hints';
+const TITLE = 'Clients against undocumented rate limits: load 1.5 × the limit, no hints';
 
 const STYLE = `<style>
 text { font: 13px system-ui, sans-serif; fill: #24292f; }
@@ -90,7 +90,7 @@ function drawLegend({ title, hasKnownLimit }: (typeof CLIENTS)[number], index: n
   const y = PLOT.top + 14 + index * 26;
   const words = escape(title.replaceAll('`', '') + (hasKnownLimit ? ' *' : ''));
   const mark = `<path class="mark" fill="${colour}" transform="translate(${PLOT.right + 24} ${y})" d="${path}"/>`;
-  const star = `<text x="${PLOT.right + 18}" y="${y + 34}">* was told the limit</text>`;
+  const star = `<text x="${PLOT.right + 18}" y="${y + 34}">* knows the limit</text>`;
   const isLast = index === CLIENTS.length - 1;
   return `${mark}<text x="${PLOT.right + 38}" y="${y + 4}">${words}</text>${isLast ? star : ''}`;
 }

@@ -1,9 +1,9 @@
-/** Spreads jobs over worker threads, one on each core, and gives their results back in the order of the jobs. */
+/** Runs jobs in worker threads and returns their results in the order of the jobs. */
 import { Worker } from 'node:worker_threads';
 import { type Figures, summarize } from './figures.ts';
 import type { Job } from './play.ts';
 
-/** A job and what came of it. */
+/** A job and its figures. */
 export interface Result {
   readonly job: Job;
   /** Over all its seeds. */
@@ -11,20 +11,20 @@ export interface Result {
 }
 
 /**
- * @param tell called for each result, in the order of the jobs, as soon as it is known
+ * @param onResult called for each result, in the order of the jobs, as soon as it is known
  * @throws Error when a worker fails
  */
 export async function playAll(
   jobs: readonly Job[],
   workers: number,
-  tell: (result: Result) => void,
+  onResult: (result: Result) => void,
 ): Promise<Result[]> {
   const results: (Result | undefined)[] = jobs.map(() => undefined);
   let next = 0;
-  let told = 0;
+  let reported = 0;
   const settle = (index: number, result: Result): void => {
     results[index] = result;
-    for (let ready = results[told]; ready !== undefined; ready = results[++told]) tell(ready);
+    for (let ready = results[reported]; ready !== undefined; ready = results[++reported]) onResult(ready);
   };
   const work = async (): Promise<void> => {
     const worker = new Worker(new URL('worker.ts', import.meta.url));

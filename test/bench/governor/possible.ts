@@ -1,6 +1,6 @@
 /**
- * What was possible: the calls that somebody who knows the limiter, its state included, would have had accepted, without latency
- * and without a refusal, in order of arrival and within the callers' patience.
+ * The possible calls: those that a client with full knowledge of the limiter and its state would get accepted, without latency and
+ * without a refusal, in order of arrival and within the callers' deadline.
  */
 import type { Random } from '../../../src/platform/clock.ts';
 import { QUEUE_TIMEOUT_MS } from './client.ts';
@@ -30,7 +30,7 @@ export function countPossible(
       at = next === Infinity ? (ends[0] ?? Infinity) : next;
     }
     if (at >= untilMs) break;
-    // Nobody else could have been served before that either.
+    // No other call could have been accepted before that either.
     last = at;
     if (at > arrivedAt + QUEUE_TIMEOUT_MS) continue;
     model.take(at);

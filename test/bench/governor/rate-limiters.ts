@@ -111,7 +111,7 @@ export class CellRate implements LimiterModel {
   }
 }
 
-/** So many calls under way at the server, each from its arrival until its answer leaves. */
+/** A limit on calls in flight at the server, each from its arrival until its response leaves. */
 export class InFlightLimit implements LimiterModel {
   readonly windowMs = 0;
   readonly burst: number;

@@ -1,6 +1,6 @@
-/** Takes a JSON value apart, entry by entry, so that a misspelt name is an error and not another experiment. */
+/** Reads a JSON value entry by entry, so that a misspelt name is an error and not another experiment. */
 
-/** Takes entries out of an object and complains of those that nobody took. */
+/** Reads entries of an object, and reports those that were not read. */
 export class Reader {
   readonly #left: Map<string, unknown>;
   readonly #what: string;

@@ -1,4 +1,4 @@
-/** The page that is made of a whole run: tables in Markdown, and whether any peer beats ours in both respects. */
+/** The page of a whole run: tables in Markdown, and the cases in which a peer is better than ours in both figures. */
 import { CLIENTS, type ClientEntry } from './clients/clients.ts';
 import type { Figures } from './figures.ts';
 import { formatGoodput, formatSeconds, formatShare, formatTable } from './format.ts';
@@ -17,14 +17,14 @@ export function writeReport(results: readonly Result[], versions: Readonly<Recor
     describeClients(clients, versions),
     describeSeeds(results),
     '## No hints, load 1.5, one replica',
-    'Goodput and share of attempts refused. Clients with a star were told the limit.',
+    'Goodput and share of attempts refused. Clients with a star know the limit.',
     compare(
       results.filter(({ job }) => isCommonCase(job.played)),
       clients,
     ),
     describeDominance(results, clients),
     '## Steps',
-    'The limit changes while the run goes on: time until the new one is used, up and down, and the share refused in all.',
+    'The limit changes during the run: time until the new limit is used after a step up and a step down, and the share refused in the whole run.',
     compareSteps(results, clients),
     '## No hints, load 0.8, one replica',
     compare(
@@ -51,10 +51,10 @@ export function writeReport(results: readonly Result[], versions: Readonly<Recor
   return `${sections.join('\n\n')}\n`;
 }
 
-const INTRODUCTION = `# Clients against hidden rate limits
+const INTRODUCTION = `# Clients against undocumented rate limits
 
-Made by \`npm run bench:governor\`; nothing here is written by hand. Virtual time, seeded chance: the same everywhere. What the figures
-mean and how the limiters and loads are made is described in [test/bench/governor](../../test/bench/governor/README.md).
+Made by \`npm run bench:governor\`; not edited by hand. Virtual time and seeded random numbers: the figures are equal on every machine.
+Limiters, loads and figures are described in [test/bench/governor](../../test/bench/governor/README.md).
 
 ![Goodput against the share of attempts that were refused](governor.svg)`;
 
@@ -66,18 +66,18 @@ function describeClients(clients: readonly ClientEntry[], versions: Readonly<Rec
   return lines.join('\n');
 }
 
-/** From how many runs the means come. */
+/** The number of runs behind each mean. */
 function describeSeeds(results: readonly Result[]): string {
   const count = (choose: (result: Result) => boolean): string => {
     const counts = new Set(results.filter(choose).map(({ job }) => job.seeds.length));
     return counts.size === 0 ? 'none' : [...counts].toSorted((a, b) => b - a).join(' or ');
   };
-  const told = new Set(CLIENTS.filter(({ hasKnownLimit }) => hasKnownLimit).map(({ name }) => name));
+  const withKnownLimit = new Set(CLIENTS.filter(({ hasKnownLimit }) => hasKnownLimit).map(({ name }) => name));
   return [
     `Runs of each case, with different seeds: bearer-sidecar ${count(({ job }) => job.client === 'ours')};`,
-    `clients that were told nothing ${count(({ job }) => job.client !== 'ours' && !told.has(job.client))},`,
-    `the most where no hints, load 1.5 and one replica come together;`,
-    `those that were told the limit, and hardly differ from run to run, ${count(({ job }) => told.has(job.client))}.`,
+    `clients without the known limit ${count(({ job }) => job.client !== 'ours' && !withKnownLimit.has(job.client))},`,
+    `the higher number with no hints, load 1.5 and one replica;`,
+    `clients with the known limit, which hardly differ from run to run, ${count(({ job }) => withKnownLimit.has(job.client))}.`,
   ].join('\n');
 }
 
@@ -112,14 +112,14 @@ function compareSteps(results: readonly Result[], clients: readonly ClientEntry[
   );
 }
 
-/** Names every case in which a peer that was not told the limit has both more goodput and fewer refusals than ours. */
+/** Lists every case in which a peer without the known limit has both more goodput and fewer refusals than ours. */
 function describeDominance(results: readonly Result[], clients: readonly ClientEntry[]): string {
-  const untold = clients.filter(({ hasKnownLimit, name }) => !hasKnownLimit && name !== 'ours');
-  const beaten = listDominated(results, untold);
-  const compared = results.filter(({ job }) => untold.some(({ name }) => name === job.client)).length;
+  const peers = clients.filter(({ hasKnownLimit, name }) => !hasKnownLimit && name !== 'ours');
+  const beaten = listDominated(results, peers);
+  const compared = results.filter(({ job }) => peers.some(({ name }) => name === job.client)).length;
   if (beaten.length === 0)
-    return `Of ${compared} comparisons with clients that were not told the limit, in none is one of them better in both respects.`;
-  return `Of ${compared} comparisons with clients that were not told the limit, better in both respects:\n\n${beaten.map((line) => `- ${line}`).join('\n')}`;
+    return `Of ${compared} comparisons with clients that do not know the limit, in none is one of them better in both figures.`;
+  return `Of ${compared} comparisons with clients that do not know the limit, better in both figures:\n\n${beaten.map((line) => `- ${line}`).join('\n')}`;
 }
 
 function listDominated(results: readonly Result[], peers: readonly ClientEntry[]): string[] {

@@ -1,9 +1,9 @@
-/** What each rule of the governor contributes: the same cases without it. */
+/** What each rule of the governor contributes: the same cases without that rule. */
 import { formatGoodput, formatShare, formatTable } from './format.ts';
 import type { Result } from './pool.ts';
 import { RULES } from './rules.ts';
 
-/** The cases that a reader knows by name; the means are over all that were played. */
+/** Scenarios with a column of their own; the means are over all. */
 const SHOWN = [
   'fixed-100-10s',
   'fixed-600-60s',

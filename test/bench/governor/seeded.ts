@@ -1,8 +1,8 @@
-/** Chance that is the same everywhere for a seed, and independent between purposes. */
+/** Random numbers that are equal on every machine for a seed, and independent between purposes. */
 import type { Random } from '../../../src/platform/clock.ts';
 import { seeded } from '../../throttle/simulation.ts';
 
-/** A source of its own for each purpose, so that one client's use of chance does not change another's network. */
+/** One source for each purpose, so that one client's use of random numbers does not change another's network. */
 export function createRandom(seed: number, purpose: string): Random {
   let mixed = seed >>> 0;
   for (const letter of purpose) mixed = Math.imul(mixed ^ letter.charCodeAt(0), 0x01000193) >>> 0;

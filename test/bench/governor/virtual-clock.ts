@@ -1,11 +1,11 @@
 /**
- * Virtual time: a binary heap of timers, run in order with only the turns of promises in between. It is the clock of our throttle,
- * the pulse of the simulated network, and what the peers' setTimeout is made of.
+ * Virtual time: a binary heap of timers that run in order, with only promise turns in between. Our throttle, the simulated network
+ * and the peers' setTimeout use it.
  */
 import type { Cancel, Clock } from '../../../src/platform/clock.ts';
 import { DAY_STARTS_AT } from './limiters.ts';
 
-/** A timer of the heap; `run` is emptied when it is cancelled. */
+/** A timer of the heap; cancelling it empties `run`. */
 interface Timer {
   readonly at: number;
   readonly order: number;
@@ -43,7 +43,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** As `exactlyAt`, for what settles no promise. */
+  /** As `exactlyAt`, for callbacks that settle no promise. */
   runWithoutSettlingAt(at: number, run: () => void): void {
     this.#add(at, run, true);
   }
@@ -54,7 +54,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Runs all that falls due until that instant; promises settle before, in between and after. */
+  /** Runs all timers up to that instant; promises settle before, in between and after. */
   async runUntil(untilMs: number): Promise<void> {
     await settle();
     for (let timer = this.#pop(untilMs); timer !== undefined; timer = this.#pop(untilMs)) {
@@ -116,8 +116,8 @@ function isBefore(a: Timer, b: Timer): boolean {
 }
 
 /**
- * Every promise that can settle has settled, however long its chain: Node runs what `nextTick` took from within a promise's turn
- * only when no such turn is left.
+ * Resolves when every promise chain has settled: a `nextTick` callback that is queued from a promise turn runs only when no promise turn
+ * is left.
  */
 function settle(): Promise<void> {
   return new Promise((resolve) => {

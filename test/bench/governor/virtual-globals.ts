@@ -1,6 +1,6 @@
 /**
- * Timers, dates and chance of the whole process made of a virtual clock, for clients that know no other. To be installed before such a
- * client is loaded, since it may keep what it finds; outside a run everything is as it was.
+ * Replaces the timers, Date and Math.random of the process by those of a virtual clock, for clients that read them. Install it before
+ * such a client is imported, since it may keep references; outside a run the originals are used.
  */
 import type { Cancel, Clock, Random } from '../../../src/platform/clock.ts';
 
@@ -12,7 +12,7 @@ interface Present {
 let present: Present | undefined;
 let isInstalled = false;
 
-/** What the clients see while `run` goes on. */
+/** Used by the clients during `run`. */
 export async function withVirtualGlobals<T>(clock: Clock, random: Random, run: () => Promise<T>): Promise<T> {
   if (!isInstalled) throw new Error('the virtual globals must be installed first');
   present = { clock, random };
@@ -23,7 +23,7 @@ export async function withVirtualGlobals<T>(clock: Clock, random: Random, run: (
   }
 }
 
-/** Once a process; not to be undone. */
+/** Once in a process; cannot be undone. */
 export function installVirtualGlobals(): void {
   if (isInstalled) return;
   isInstalled = true;

@@ -1,6 +1,6 @@
 /**
- * One run in virtual time: arrivals are dealt out to the replicas, attempts travel to the one server and back, and everything is
- * written down with its instant. It judges nothing; the figures are made of the record in figures.ts.
+ * One run in virtual time: arrivals are distributed to the replicas, attempts travel to the one server and back, and everything is
+ * recorded with its instant. figures.ts computes the figures from the record.
  */
 import type { Random } from '../../../src/platform/clock.ts';
 import {
@@ -24,7 +24,7 @@ export interface Spread {
   readonly jitter: number;
 }
 
-/** Everything that defines a run but the client and the seed. */
+/** Everything that defines a run, except the client and the seed. */
 export interface RunConditions {
   readonly limiter: LimiterRule;
   readonly status?: number;
@@ -36,21 +36,21 @@ export interface RunConditions {
   readonly startsMs: number;
   /** One way. */
   readonly latencyMs: Spread;
-  /** At the server, for accepted calls. Refused ones are answered at once. */
+  /** At the server, for accepted calls. Refusals leave at once. */
   readonly serviceMs: Spread;
 }
 
-/** What happened. Instants in milliseconds since the start, in order of time. */
+/** The record of a run. Instants in milliseconds since the start, in order. */
 export interface RunRecord {
   readonly conditions: RunConditions;
   readonly limiter: Limiter;
   readonly arrivals: readonly number[];
-  /** Accepted calls that somebody with full knowledge would have had within the run. */
+  /** Calls that a client with full knowledge would get accepted within the run (possible.ts). */
   readonly possible: number;
   /** When accepted and refused attempts reached the server. */
   readonly acceptedAt: readonly number[];
   readonly refusedAt: readonly number[];
-  /** Accepted, but nobody waited for it any more. */
+  /** Accepted calls whose caller no longer waited. */
   readonly wasted: number;
   /** From arrival to the send of the attempt that was accepted; one per served call. */
   readonly waitsMs: readonly number[];
@@ -60,7 +60,7 @@ export interface RunRecord {
   readonly gaveUp: number;
 }
 
-/** Called from time to time while the run goes on. */
+/** Called at intervals during the run. */
 export interface Tracing {
   readonly everyMs: number;
   readonly report: (at: number, client: Client, accepted: number, refused: number) => void;
@@ -72,13 +72,13 @@ export interface RunOptions {
   readonly createClient: CreateClient;
   readonly leaveOut?: string | undefined;
   readonly tracing?: Tracing | undefined;
-  /** Default: one of its own. Handed in where the globals are made of it. */
+  /** Given when the virtual globals use it. Default: a new clock. */
   readonly clock?: VirtualClock;
 }
 
 /**
- * Runs it to the end, and until the last caller has been answered or has given up.
- * @throws Error when a client fails, or claims what is not so
+ * Runs until the last caller has a response or has given up.
+ * @throws Error when a client fails, or reports a refused call as served
  */
 export async function run(options: RunOptions): Promise<RunRecord> {
   return new World(options).run();
@@ -171,15 +171,15 @@ class World {
     const { tracing } = this.#options;
     const client = this.#clients[0];
     if (tracing === undefined || client === undefined) return;
-    const tell = (at: number): void => {
+    const report = (at: number): void => {
       tracing.report(at, client, this.#acceptedAt.length, this.#refusedAt.length);
       if (at < this.#conditions.durationMs)
-        this.#clock.runWithoutSettlingAt(at + tracing.everyMs, () => tell(at + tracing.everyMs));
+        this.#clock.runWithoutSettlingAt(at + tracing.everyMs, () => report(at + tracing.everyMs));
     };
-    this.#clock.runWithoutSettlingAt(0, () => tell(0));
+    this.#clock.runWithoutSettlingAt(0, () => report(0));
   }
 
-  /** The app makes a call. */
+  /** The application makes a call. */
   #begin(replica: number): void {
     const client = this.#clients[replica];
     if (client === undefined) throw new RangeError(`there is no replica ${replica}`);
@@ -224,11 +224,11 @@ class World {
   }
 
   /** The attempt reaches the server. */
-  #receive(call: Call, sentAt: number, resolve: (answer: SimulatedResponse) => void): void {
+  #receive(call: Call, sentAt: number, resolve: (response: SimulatedResponse) => void): void {
     const at = this.#clock.now();
-    const judgement = this.#limiter.evaluate(at, this.#inFlight);
+    const response = this.#limiter.evaluate(at, this.#inFlight);
     let leavesAt = at;
-    if (judgement.accepted) {
+    if (response.accepted) {
       this.#acceptedAt.push(at);
       call.acceptedSentAt = sentAt;
       leavesAt += drawFrom(this.#conditions.serviceMs, this.#service);
@@ -239,7 +239,7 @@ class World {
     } else {
       this.#refusedAt.push(at);
     }
-    this.#clock.exactlyAt(leavesAt + this.#networkDelayMs(), () => resolve(judgement));
+    this.#clock.exactlyAt(leavesAt + this.#networkDelayMs(), () => resolve(response));
   }
 
   #networkDelayMs(): number {
@@ -247,7 +247,7 @@ class World {
   }
 }
 
-/** One call of the app. */
+/** One call of the application. */
 class Call {
   readonly arrivedAt: number;
   readonly deadlineAt: number;

@@ -1,6 +1,6 @@
 /**
- * The throttle in the benchmark's world: Poisson arrivals against one hidden limiter in virtual time, the same for a seed. The
- * clients are ours with settings of the test's choice, driven as the exchange drives them.
+ * The throttle in the benchmark's simulation: Poisson arrivals against one limiter in virtual time, the same for the same seed. The
+ * test chooses the throttle's settings; calls go through it as in the exchange.
  */
 import type { Clock } from '../../../src/platform/clock.ts';
 import { SidecarError } from '../../../src/platform/errors.ts';
@@ -15,38 +15,38 @@ import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { VirtualClock } from '../../bench/governor/virtual-clock.ts';
 import { run, type RunConditions, type RunRecord } from '../../bench/governor/world.ts';
 
-/** What a test sets; the rest is as configured by default. */
+/** What a test sets; the rest has the defaults of the configuration. */
 export interface Play extends Partial<Omit<RunConditions, 'limiter'>> {
   readonly limiter: LimiterRule;
   readonly seed?: number;
   readonly throttle?: Partial<ThrottleOptions['throttle']>;
   readonly restored?: LearnedState | undefined;
-  /** `throttle.share`: what is stated is divided by it. Default 1. */
+  /** `throttle.share`: stated limits are divided by it. Default 1. */
   readonly share?: number;
 }
 
-/** Figures of the run, what happened in it, and the throttles as they are at its end. */
+/** Figures and record of the run, and the throttles at its end. */
 export interface Played extends Figures {
   readonly record: RunRecord;
   readonly throttles: readonly Throttle[];
   /** At the end of the run. */
   readonly clock: Clock;
-  /** Attempts refused, in all. */
+  /** Refused attempts. */
   readonly refusals: number;
-  /** Permits that the throttles say were spent. */
+  /** Permits spent, as counted from the events. */
   readonly permits: number;
-  /** Calls turned away at the door, and what Retry-After was to be, milliseconds. */
-  readonly turnedAway: readonly number[];
+  /** `retryAfterMs` of each call that the queue rejected at once. */
+  readonly rejected: readonly number[];
 }
 
 const AUTO = { rate: 'auto', burst: 1, maxInFlight: 64, maxStreams: 100, maxPauseMs: 300_000 } as const;
 
-/** Plays 200 s at 1.5 times the limit without hints, unless told otherwise. */
+/** Default: 200 s at 1.5 times the limit without hints. */
 export async function play(played: Play): Promise<Played> {
   const { limiter, seed = 1, throttle = {}, restored, share = 1, ...conditions } = played;
   const clock = new VirtualClock(conditions.startsMs);
   const throttles: Throttle[] = [];
-  const turnedAway: number[] = [];
+  const rejected: number[] = [];
   let permits = 0;
   const observe = (event: SidecarEvent): void => {
     if (event.kind === 'permit-granted') permits++;
@@ -61,10 +61,10 @@ export async function play(played: Play): Promise<Played> {
       random,
     });
     throttles.push(created);
-    return new AutoClient(created, new ResponseClassifier({ ...options, replicas: share }), turnedAway);
+    return new AutoClient(created, new ResponseClassifier({ ...options, replicas: share }), rejected);
   };
   const record = await run({ conditions: { ...DEFAULTS, ...conditions, limiter }, seed, createClient, clock });
-  return { ...measure(record), record, throttles, clock, turnedAway, permits, refusals: record.refusedAt.length };
+  return { ...measure(record), record, throttles, clock, rejected, permits, refusals: record.refusedAt.length };
 }
 
 const DEFAULTS: Omit<RunConditions, 'limiter'> = {
@@ -79,13 +79,13 @@ const DEFAULTS: Omit<RunConditions, 'limiter'> = {
 
 class AutoClient implements Client {
   readonly #throttle: Throttle;
-  readonly #signals: ResponseClassifier;
-  readonly #turnedAway: number[];
+  readonly #classifier: ResponseClassifier;
+  readonly #rejected: number[];
 
-  constructor(throttle: Throttle, signals: ResponseClassifier, turnedAway: number[]) {
+  constructor(throttle: Throttle, classifier: ResponseClassifier, rejected: number[]) {
     this.#throttle = throttle;
-    this.#signals = signals;
-    this.#turnedAway = turnedAway;
+    this.#classifier = classifier;
+    this.#rejected = rejected;
   }
 
   async call(deadlineAt: number, send: Send): Promise<CallOutcome> {
@@ -94,7 +94,7 @@ class AutoClient implements Client {
       ticket = this.#throttle.enter(deadlineAt);
     } catch (error) {
       if (!(error instanceof SidecarError)) throw error;
-      this.#turnedAway.push(error.retryAfterMs ?? NaN);
+      this.#rejected.push(error.retryAfterMs ?? NaN);
       return 'gave-up';
     }
     try {
@@ -103,7 +103,7 @@ class AutoClient implements Client {
         const permit = await ticket.waitForPermit();
         permit.markSent();
         const { status, headers } = await send();
-        const { permitReport } = this.#signals.classify({
+        const { permitReport } = this.#classifier.classify({
           status,
           statusText: '',
           headers: Object.entries(headers).flat(),

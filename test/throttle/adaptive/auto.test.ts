@@ -1,4 +1,4 @@
-/** `throttle.rate: auto` against limits that hide, by what their callers get of it. */
+/** `throttle.rate: auto` against undocumented limits, measured by goodput, refusals and waits of the callers. */
 import { describe, expect, it } from 'vitest';
 import { SidecarError } from '../../../src/platform/errors.ts';
 import type { LearnedState, Throttle } from '../../../src/throttle/throttle.ts';
@@ -21,14 +21,14 @@ async function playSeeds(options: Play): Promise<{ goodput: number; refusedShare
   };
 }
 
-describe('a limit that nothing is said of, at 1.5 times its rate', () => {
+describe('an undocumented limit at 1.5 times its rate', () => {
   const limiters: [string, LimiterRule, string][] = [
     ['a fixed window of 100 in 10 s', FIXED, 'fixed-window'],
-    ['one that the first call opens', { ...FIXED, kind: 'first-call-window' }, 'first-call-window'],
+    ['a window from the first call, 100 in 10 s', { ...FIXED, kind: 'first-call-window' }, 'first-call-window'],
     ['a sliding window of 600 in 60 s', { kind: 'sliding-log', calls: 600, windowMs: 60_000 }, 'sliding-window'],
-    ['a bucket, 10 a second, 20 at once', BUCKET, 'bucket'],
+    ['a token bucket of 10/s with a burst of 20', BUCKET, 'bucket'],
   ];
-  it.each(limiters)('is nearly used up and hardly ever exceeded: %s', async (_, limiter, kind) => {
+  it.each(limiters)('is used almost fully and hardly ever exceeded: %s', async (_, limiter, kind) => {
     const { goodput, refusedShare } = await playSeeds({ limiter, durationMs: QUARTER_HOUR_MS });
     expect(goodput).toBeGreaterThan(0.95);
     expect(refusedShare).toBeLessThan(0.01);
@@ -39,18 +39,18 @@ describe('a limit that nothing is said of, at 1.5 times its rate', () => {
     expect(Math.abs((learned?.rate ?? 0) - 10)).toBeLessThan(1);
   });
 
-  it('is nearly used up and hardly ever exceeded: eight calls in flight', async () => {
+  it('is used almost fully and hardly ever exceeded: eight calls in flight', async () => {
     const limiter: LimiterRule = { kind: 'concurrency', calls: 8 };
     const options: Play = { limiter, durationMs: QUARTER_HOUR_MS, serviceMs: { base: 400, jitter: 200 } };
     const { goodput, refusedShare } = await playSeeds(options);
-    // Nobody can have more than 0.89 who keeps to eight, for the time on the way.
+    // With eight in flight at most 0.89 is possible, because of the time on the way.
     expect(goodput).toBeGreaterThan(0.8);
     expect(refusedShare).toBeLessThan(0.01);
     const [throttle] = (await play(options)).throttles;
     expect(throttle?.state().learned).toMatchObject({ kind: 'concurrency', limit: 8 });
   });
 
-  it('is found again when it falls and when it rises', async () => {
+  it('is learned again after it falls and after it rises', async () => {
     const bucket = (fromMs: number, perSecond: number): { fromMs: number; limiter: LimiterRule } => ({
       fromMs,
       limiter: { kind: 'token-bucket', perSecond, burst: 20 },
@@ -61,7 +61,7 @@ describe('a limit that nothing is said of, at 1.5 times its rate', () => {
     expect(refusedShare).toBeLessThan(0.025);
   });
 
-  it('is not met at all by an application under it, which never waits', async () => {
+  it('causes no refusal and no wait at 0.8 times its rate', async () => {
     for (const [, limiter] of limiters) {
       const { refusedShare, waitP50Ms } = await playSeeds({ limiter, load: 0.8 });
       expect([refusedShare, waitP50Ms]).toEqual([0, 0]);
@@ -69,14 +69,14 @@ describe('a limit that nothing is said of, at 1.5 times its rate', () => {
   });
 });
 
-it('spends a permit for every attempt and none for callers that have gone', async () => {
+it('spends one permit for each attempt, and none for callers that have left', async () => {
   const { record, permits } = await play({ limiter: BUCKET, load: 5 });
   expect(record.gaveUp).toBeGreaterThan(1000);
   expect(permits).toBe(record.acceptedAt.length + record.refusedAt.length);
   expect(record.wasted).toBe(0);
 });
 
-it('never goes faster than throttle.maxRate, from the first call on', async () => {
+it('never exceeds throttle.maxRate, from the first call on', async () => {
   const { record } = await play({ limiter: BUCKET, load: 1.5, throttle: { maxRate: 5 } });
   expect(record.refusedAt).toEqual([]);
   expect(record.acceptedAt.length).toBeGreaterThan(950);
@@ -84,14 +84,14 @@ it('never goes faster than throttle.maxRate, from the first call on', async () =
     expect((record.acceptedAt[index + 10] ?? Infinity) - at).toBeGreaterThan(1900);
 });
 
-it('finds out with one call whether a window has opened, and not with all that were saved up', async () => {
+it('sends one call first when a window should have opened, and the others after its response', async () => {
   const { record } = await play({ limiter: FIXED, durationMs: QUARTER_HOUR_MS });
   const late = record.refusedAt.filter((at) => at > 60_000);
   expect(late.length).toBeGreaterThan(0);
   for (const at of late) expect(late.filter((other) => other >= at && other < at + 100).length).toBeLessThanOrEqual(3);
 });
 
-describe('what was learned before a restart', () => {
+describe('a limit restored after a restart', () => {
   async function learnedOf(limiter: LimiterRule): Promise<LearnedState> {
     const [throttle] = (await play({ limiter, durationMs: QUARTER_HOUR_MS })).throttles;
     const state = throttle?.snapshot();
@@ -99,7 +99,7 @@ describe('what was learned before a restart', () => {
     return state;
   }
 
-  it.each([FIXED, BUCKET])('is not paid for again with a burst of refusals: %j', async (limiter) => {
+  it.each([FIXED, BUCKET])('causes no burst of refusals: %j', async (limiter) => {
     const restored = { ...(await learnedOf(limiter)), wallAt: Date.UTC(2026, 9, 31, 23, 59, 30) };
     for (const seed of SEEDS) {
       const { goodput, record } = await play({ limiter, restored, seed, durationMs: 60_000 });
@@ -111,10 +111,10 @@ describe('what was learned before a restart', () => {
   });
 });
 
-describe('a wait that follows from what was learned', () => {
+describe('a wait computed from the learned limit', () => {
   const MINUTE_MS = 60_000;
 
-  /** How many may enter at once, and why the next one may not. */
+  /** Enters until the queue rejects one: how many entered, and the rejection. */
   function fill(throttle: Throttle, now: number): { entered: number; error: SidecarError } {
     for (let entered = 0; ; entered++) {
       try {
@@ -126,7 +126,7 @@ describe('a wait that follows from what was learned', () => {
     }
   }
 
-  it('and is too long turns callers away at once when it is certain, and says when to come again', async () => {
+  it('rejects callers at once with Retry-After when it is too long and the confidence is high', async () => {
     const { throttles, clock } = await play({ limiter: BUCKET, durationMs: QUARTER_HOUR_MS });
     const [throttle] = throttles;
     if (throttle === undefined) throw new Error('there is no throttle');
@@ -135,12 +135,12 @@ describe('a wait that follows from what was learned', () => {
     expect(error.code).toBe('QUEUE_TIMEOUT');
     expect(error.retryAfterMs).toBeGreaterThan(30_000);
     expect(error.retryAfterMs).toBeLessThan(60_000);
-    // 30 s of patience at 10 a second, and some for what is not certain.
+    // queue.timeoutMs of 30 s at 10/s, and some tolerance.
     expect(entered).toBeGreaterThan(290);
     expect(entered).toBeLessThan(450);
   });
 
-  it('turns nobody away while it is a guess', async () => {
+  it('rejects no caller while the confidence is low', async () => {
     const learned = { kind: 'sliding-window', windowMs: 10_000, limit: 100, rate: 10, margin: 1, used: 0 };
     const restored: LearnedState = { version: 1, wallAt: Date.UTC(2026, 9, 31), governor: learned };
     const { throttles, clock } = await play({ limiter: BUCKET, load: { perSecond: 0.1 }, restored, durationMs: 1000 });

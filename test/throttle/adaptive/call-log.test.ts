@@ -4,11 +4,11 @@ import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
 
 type Move =
   | { readonly kind: 'add'; readonly apartMs: number }
-  /** Takes out the call at this index of those that were added, or one that never was. */
+  /** Removes the call at this index, or an instant that was never added. */
   | { readonly kind: 'remove'; readonly pick: number }
   | { readonly kind: 'look'; readonly from: number; readonly lengthMs: number };
 
-/** Instants are whole halves, so that many are equal; one in eight steps goes back. */
+/** Multiples of 0.5, so that many instants are equal; one in eight steps goes back. */
 const APART = fc.oneof(
   { weight: 7, arbitrary: fc.integer({ min: 0, max: 4 }).map((halves) => halves / 2) },
   { weight: 1, arbitrary: fc.integer({ min: -40, max: -1 }) },
@@ -27,7 +27,7 @@ const MOVE: fc.Arbitrary<Move> = fc.oneof(
   },
 );
 
-/** The same, as an array that forgets nothing. */
+/** The same as an array that drops nothing. */
 class PlainLog {
   readonly instants: number[] = [];
 
@@ -41,8 +41,8 @@ class PlainLog {
   }
 }
 
-describe('the log of calls', () => {
-  it('is the array it stands for, whatever is added, taken out and asked', () => {
+describe('the call log', () => {
+  it('counts as a plain array does after any additions and removals', () => {
     fc.assert(
       fc.property(fc.array(MOVE, { minLength: 1, maxLength: 600 }), (moves) => {
         const log = new CallLog(100_000, 1e9);
@@ -72,7 +72,7 @@ describe('the log of calls', () => {
     );
   });
 
-  it('forgets the oldest when there are too many, and knows since when it is complete', () => {
+  it('drops the oldest calls at its capacity, and reports since when it is complete', () => {
     fc.assert(
       fc.property(fc.integer({ min: 300, max: 3000 }), fc.integer({ min: 1, max: 5 }), (calls, apartMs) => {
         const log = new CallLog(256, 1e9);
@@ -86,7 +86,7 @@ describe('the log of calls', () => {
     );
   });
 
-  it('forgets what is too old to be of use when it needs room', () => {
+  it('drops calls beyond the maximum age when it needs room', () => {
     const log = new CallLog(100_000, 1000);
     for (let at = 0; at < 1_000_000; at += 10) log.add(at);
     expect(log.size).toBeLessThan(600);

@@ -1,34 +1,34 @@
 import { expect, it } from 'vitest';
 import { ChangeDetector } from '../../../src/throttle/adaptive/change-detector.ts';
 
-it('rises with every contradiction, to five', () => {
-  const doubt = new ChangeDetector();
-  doubt.start(0);
+it('raises the level with every contradiction, up to 5', () => {
+  const detector = new ChangeDetector();
+  detector.start(0);
   const levels = Array.from({ length: 7 }, (_, count) => {
-    doubt.recordContradiction(1000 * (count + 1));
-    return doubt.contradictionLevel;
+    detector.recordContradiction(1000 * (count + 1));
+    return detector.contradictionLevel;
   });
   expect(levels).toEqual([1, 2, 3, 4, 5, 5, 5]);
 });
 
-it('takes a contradiction after a calm for a changed limit, and one soon after another not', () => {
-  const doubt = new ChangeDetector();
-  doubt.start(0);
+it('reports a changed limit at a contradiction after 30 stable seconds, and not at one soon after another', () => {
+  const detector = new ChangeDetector();
+  detector.start(0);
   expect([
-    doubt.recordContradiction(29_000),
-    doubt.recordContradiction(60_000),
-    doubt.recordContradiction(61_000),
+    detector.recordContradiction(29_000),
+    detector.recordContradiction(60_000),
+    detector.recordContradiction(61_000),
   ]).toEqual([false, true, false]);
 });
 
-it('takes a contradiction after five minutes of peace for a changed limit, whatever was before', () => {
-  const levelAfterPeace = (contradictions: number): number => {
-    const doubt = new ChangeDetector();
-    doubt.start(0);
-    for (let count = 1; count <= contradictions; count++) doubt.recordContradiction(1000 * count);
-    expect(doubt.recordContradiction(1_000_000)).toBe(true);
-    return doubt.contradictionLevel;
+it('forgets earlier contradictions after five stable minutes', () => {
+  const levelAfterStableTime = (contradictions: number): number => {
+    const detector = new ChangeDetector();
+    detector.start(0);
+    for (let count = 1; count <= contradictions; count++) detector.recordContradiction(1000 * count);
+    expect(detector.recordContradiction(1_000_000)).toBe(true);
+    return detector.contradictionLevel;
   };
-  expect(levelAfterPeace(5)).toBe(levelAfterPeace(1));
-  expect(levelAfterPeace(5)).toBeLessThan(5);
+  expect(levelAfterStableTime(5)).toBe(levelAfterStableTime(1));
+  expect(levelAfterStableTime(5)).toBeLessThan(5);
 });

@@ -1,4 +1,4 @@
-/** The text that outlasts a process: what is taken from it, and what is not. */
+/** The text of the state file: what is read from it, and what is rejected. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -15,11 +15,11 @@ const LEARNED = formatLearnedState({ version: 1, wallAt: NOW, governor: { rate: 
 const TEXT = JSON.stringify(LEARNED);
 
 function reasonOf(text: string, owner = OWNER, wallNow = NOW): string | undefined {
-  const reading = parseLearnedState(JSON.parse(text), owner, wallNow);
-  return reading.kind === 'useless' ? reading.reason : undefined;
+  const parsed = parseLearnedState(JSON.parse(text), owner, wallNow);
+  return parsed.kind === 'unusable' ? parsed.reason : undefined;
 }
 
-describe('what was learned', () => {
+describe('an entry', () => {
   it('is read as it was written', () => {
     expect(parseLearnedState(LEARNED, OWNER, NOW + HOUR_MS)).toEqual({
       kind: 'read',
@@ -28,23 +28,28 @@ describe('what was learned', () => {
   });
 
   it.each([
-    ['from another upstream', { ...OWNER, upstream: 'https://api.example.com:8443' }, NOW, 'from another upstream'],
-    ['with another client', { ...OWNER, client: 'another' }, NOW, 'with another client id'],
-    ['yesterday', OWNER, NOW + 24 * HOUR_MS + 1, 'more than a day old'],
-    ['tomorrow', OWNER, NOW - HOUR_MS, 'dated in the future'],
-  ])('%s is of no use', (_, owner, wallNow, reason) => {
+    [
+      'learned from another upstream',
+      { ...OWNER, upstream: 'https://api.example.com:8443' },
+      NOW,
+      'from another upstream',
+    ],
+    ['learned with another client', { ...OWNER, client: 'another' }, NOW, 'with another client id'],
+    ['of yesterday', OWNER, NOW + 24 * HOUR_MS + 1, 'more than a day old'],
+    ['of tomorrow', OWNER, NOW - HOUR_MS, 'dated in the future'],
+  ])('%s is unusable', (_, owner, wallNow, reason) => {
     expect(reasonOf(TEXT, owner, wallNow)).toContain(reason);
   });
 
   it.each([
-    [24 * HOUR_MS, 'exactly a day later'],
-    [-60_000, 'by a clock that is a minute ahead'],
-  ])('is of use %i ms later: %s', (laterMs) => {
+    ['exactly a day old', 24 * HOUR_MS],
+    ['dated a minute ahead', -60_000],
+  ])('%s is read', (_, laterMs) => {
     expect(reasonOf(TEXT, OWNER, NOW + laterMs)).toBeUndefined();
   });
 
   it.each(['{}', 'null', '[]', '7', '"x"', TEXT.replace('"version":1', '"version":2')])(
-    'is not to be had from %j',
+    'of unknown form is unusable: %j',
     (text) => {
       expect(reasonOf(text)).toMatch(/^is (?:not what a sidecar writes|of another version)$/);
     },
@@ -55,23 +60,23 @@ describe('what was learned', () => {
     ['wallAt', '1e999'],
     ['governor', 'null'],
     ['governor', '5'],
-  ])('with a %s of %s is not to be had', (name, value) => {
+  ])('with a %s of %s is unusable', (name, value) => {
     const text = TEXT.replace(new RegExp(`"${name}":(?:\\d+|\\{[^}]*\\})`), `"${name}":${value}`);
     expect(text).not.toBe(TEXT);
     expect(reasonOf(text)).toBe('is not what a sidecar writes');
   });
 
-  it('is never guessed, and nothing throws', () => {
+  it('of any other JSON value is unusable, and parsing never throws', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(parseLearnedState(value, OWNER, NOW).kind).toBe('useless');
+        expect(parseLearnedState(value, OWNER, NOW).kind).toBe('unusable');
       }),
     );
   });
 });
 
 describe('a file', () => {
-  it('holds a limit for each throttle, whatever they are called', () => {
+  it('holds an entry for each throttle, also for one named __proto__', () => {
     const limits = new Map([
       ['default', LEARNED],
       ['__proto__', LEARNED],
@@ -80,21 +85,21 @@ describe('a file', () => {
     expect(formatStateFile(limits)).toMatch(/\}\n$/);
   });
 
-  it('of the first version, with one limit in it, is of no use', () => {
-    expect(parseStateFile(TEXT)).toEqual({ kind: 'useless', reason: 'is of another version' });
+  it('of version 1 is unusable', () => {
+    expect(parseStateFile(TEXT)).toEqual({ kind: 'unusable', reason: 'is of another version' });
   });
 
   it.each(['', '{', 'null', '7', '{"version":2}', '{"version":2,"limits":{}}', '{"version":2,"limits":[["a"]]}'])(
-    'is not to be had from %j',
+    'of unknown form is unusable: %j',
     (text) => {
-      expect(parseStateFile(text)).toEqual({ kind: 'useless', reason: 'is not what a sidecar writes' });
+      expect(parseStateFile(text)).toEqual({ kind: 'unusable', reason: 'is not what a sidecar writes' });
     },
   );
 
-  it('is never guessed, and nothing throws', () => {
+  it('of any other text is unusable, and parsing never throws', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (text) => {
-        expect(parseStateFile(text).kind).toBe('useless');
+        expect(parseStateFile(text).kind).toBe('unusable');
       }),
     );
   });

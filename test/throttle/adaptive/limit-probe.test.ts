@@ -5,45 +5,45 @@ import { LimitProbe } from '../../../src/throttle/adaptive/limit-probe.ts';
 const { firstProbeDelayMs, probeIntervalMs, probeIntervalCalls, probeGain, probeIntervalCallsAfterChange } =
   DEFAULT_LEARNING;
 
-/** Calls that were accepted `apartMs` apart, none of them beyond what is believed. */
-function accept(trial: LimitProbe, calls: number, { apartMs = 100, from = 0, beyond = false } = {}): void {
+/** Accepted calls, `apartMs` apart; `isProbeCall`: beyond the limit. */
+function accept(probe: LimitProbe, calls: number, { apartMs = 100, isProbeCall = false } = {}): void {
   for (let call = 1; call <= calls; call++) {
-    if (beyond) trial.recordProbeCallSent(from + call * apartMs - 1);
-    trial.recordAccepted(from + call * apartMs, beyond, true, false);
-    if (beyond) trial.recordProbeCallEnded();
+    if (isProbeCall) probe.recordProbeCallSent(call * apartMs - 1);
+    probe.recordAccepted(call * apartMs, isProbeCall, true, false);
+    if (isProbeCall) probe.recordProbeCallEnded();
   }
 }
 
-describe('when to try for more', () => {
-  it('is never, while nothing was refused', () => {
+describe('the next probe', () => {
+  it('is not due before the first refusal', () => {
     expect(new LimitProbe(DEFAULT_LEARNING).dueAt).toBe(Infinity);
   });
 
-  it('is soon after the first refusal, and twice as long after each foreseen one', () => {
-    const trial = new LimitProbe(DEFAULT_LEARNING);
-    const gaps = [true, false, false, false].map((surprised) => {
-      trial.scheduleAfterRefusal(1000, surprised);
-      return trial.dueAt - 1000;
+  it('is due soon after an unexpected refusal, and after twice the time with each expected one', () => {
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    const gaps = [true, false, false, false].map((isUnexpected) => {
+      probe.scheduleAfterRefusal(1000, isUnexpected);
+      return probe.dueAt - 1000;
     });
     expect(gaps).toEqual([1, 2, 4, 8].map((times) => times * firstProbeDelayMs));
   });
 
-  it('is after the usual time once enough calls were made within the limit, however often it was refused', () => {
-    const trial = new LimitProbe(DEFAULT_LEARNING);
-    for (let refusal = 0; refusal < 20; refusal++) trial.scheduleAfterRefusal(0, false);
-    expect(trial.dueAt).toBeGreaterThan(100 * probeIntervalMs);
-    for (let call = 0; call <= probeIntervalCalls; call++) trial.countCall(1000);
-    expect(trial.dueAt).toBe(probeIntervalMs);
+  it('is due after the usual interval once enough calls were sent, however often it was refused', () => {
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    for (let refusal = 0; refusal < 20; refusal++) probe.scheduleAfterRefusal(0, false);
+    expect(probe.dueAt).toBeGreaterThan(100 * probeIntervalMs);
+    for (let call = 0; call <= probeIntervalCalls; call++) probe.countCall(1000);
+    expect(probe.dueAt).toBe(probeIntervalMs);
   });
 
-  it('is after fewer calls for a while when the limit has changed', () => {
-    const callsUntilDue = (unsettled: boolean): number => {
-      const trial = new LimitProbe(DEFAULT_LEARNING);
-      for (let refusal = 0; refusal < 20; refusal++) trial.scheduleAfterRefusal(0, false);
-      if (unsettled) trial.recordLimitChange(0);
+  it('is due after fewer calls for a while after the limit changed', () => {
+    const callsUntilDue = (hasChanged: boolean): number => {
+      const probe = new LimitProbe(DEFAULT_LEARNING);
+      for (let refusal = 0; refusal < 20; refusal++) probe.scheduleAfterRefusal(0, false);
+      if (hasChanged) probe.recordLimitChange(0);
       let calls = 0;
-      while (trial.dueAt > probeIntervalMs) {
-        trial.countCall(1000);
+      while (probe.dueAt > probeIntervalMs) {
+        probe.countCall(1000);
         calls++;
       }
       return calls;
@@ -54,82 +54,82 @@ describe('when to try for more', () => {
     ]);
   });
 
-  it('is once after a time that is handed in', () => {
-    const trial = new LimitProbe(DEFAULT_LEARNING);
-    trial.scheduleFirst(1000, 5000);
-    expect(trial.dueAt).toBe(6000);
+  it('is due after the given delay for a restored limit', () => {
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    probe.scheduleFirst(1000, 5000);
+    expect(probe.dueAt).toBe(6000);
   });
 });
 
-describe('trying for more', () => {
-  it('begins a little above the known rate, and grows with what is accepted', () => {
-    const trial = new LimitProbe(DEFAULT_LEARNING);
-    trial.start(10);
-    expect(trial.rate).toBe(10 * probeGain);
-    accept(trial, 20);
-    expect(trial.rate).toBeGreaterThan(10 * probeGain);
-    expect(trial.rate).toBeLessThan(20);
+describe('a probe', () => {
+  it('begins above the learned rate, and grows with accepted calls', () => {
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    probe.start(10);
+    expect(probe.rate).toBe(10 * probeGain);
+    accept(probe, 20);
+    expect(probe.rate).toBeGreaterThan(10 * probeGain);
+    expect(probe.rate).toBeLessThan(20);
   });
 
   it('does not grow while the application does not use it', () => {
-    const trial = new LimitProbe(DEFAULT_LEARNING);
-    trial.start(10);
-    for (let now = 100; now < 5000; now += 100) trial.recordAccepted(now, false, false, false);
-    expect(trial.rate).toBe(10 * probeGain);
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    probe.start(10);
+    for (let now = 100; now < 5000; now += 100) probe.recordAccepted(now, false, false, false);
+    expect(probe.rate).toBe(10 * probeGain);
   });
 
   it('sends one call beyond the limit at a time, and more of them once some were accepted', () => {
-    const trial = new LimitProbe(DEFAULT_LEARNING);
-    trial.start(10);
-    expect(trial.openAt(0)).toBe(-Infinity);
-    trial.recordProbeCallSent(0);
-    expect(trial.openAt(10)).toBeGreaterThan(10);
-    trial.recordProbeCallEnded();
-    expect(trial.openAt(20)).toBe(-Infinity);
-    accept(trial, 4, { beyond: true });
-    trial.recordProbeCallSent(1000);
-    expect(trial.openAt(1001)).toBe(-Infinity);
-    trial.recordProbeCallSent(1001);
-    expect(trial.openAt(1002)).toBeGreaterThan(1002);
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    probe.start(10);
+    expect(probe.openAt(0)).toBe(-Infinity);
+    probe.recordProbeCallSent(0);
+    expect(probe.openAt(10)).toBeGreaterThan(10);
+    probe.recordProbeCallEnded();
+    expect(probe.openAt(20)).toBe(-Infinity);
+    accept(probe, 4, { isProbeCall: true });
+    probe.recordProbeCallSent(1000);
+    expect(probe.openAt(1001)).toBe(-Infinity);
+    probe.recordProbeCallSent(1001);
+    expect(probe.openAt(1002)).toBeGreaterThan(1002);
   });
 
-  it('is not held up for ever by a call without an answer', () => {
-    const trial = new LimitProbe(DEFAULT_LEARNING);
-    trial.start(10);
-    trial.recordProbeCallSent(0);
-    expect(trial.openAt(trial.openAt(1))).toBe(-Infinity);
+  it('continues after a time-out when a call gets no response', () => {
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    probe.start(10);
+    probe.recordProbeCallSent(0);
+    expect(probe.openAt(probe.openAt(1))).toBe(-Infinity);
   });
 
-  it('doubles each second once calls beyond the limit are accepted again and again, or no limit is known', () => {
-    const beyond = new LimitProbe(DEFAULT_LEARNING);
-    beyond.start(10);
-    accept(beyond, 40, { beyond: true });
-    expect(beyond.rate).toBeGreaterThan(40);
+  it('doubles its rate each second after several accepted calls beyond the limit, or without a model', () => {
+    const successful = new LimitProbe(DEFAULT_LEARNING);
+    successful.start(10);
+    accept(successful, 40, { isProbeCall: true });
+    expect(successful.rate).toBeGreaterThan(40);
     const unlimited = new LimitProbe(DEFAULT_LEARNING);
     unlimited.continueFrom(10);
     for (let now = 100; now <= 2000; now += 100) unlimited.recordAccepted(now, false, true, true);
     expect(unlimited.rate).toBeGreaterThan(35);
   });
 
-  it('is bolder or more timid the next time, as this one ended late or at once', () => {
-    const trial = new LimitProbe(DEFAULT_LEARNING);
-    trial.start(10);
-    trial.end();
-    trial.start(10);
-    const afterEarlyEnd = trial.rate;
+  it('begins slower after a probe that was refused at once, and faster after one that was refused late', () => {
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    probe.start(10);
+    probe.end();
+    probe.start(10);
+    const afterEarlyEnd = probe.rate;
     expect(afterEarlyEnd).toBeLessThan(10 * probeGain);
     for (let times = 0; times < 20; times++) {
-      trial.start(10);
-      trial.end();
+      probe.start(10);
+      probe.end();
     }
-    trial.start(10);
-    expect(trial.rate).toBeGreaterThan(10);
+    probe.start(10);
+    expect(probe.rate).toBeGreaterThan(10);
     for (let times = 0; times < 20; times++) {
-      trial.start(10);
-      accept(trial, 12);
-      trial.end();
+      probe.start(10);
+      accept(probe, 12);
+      probe.end();
     }
-    trial.start(10);
-    expect(trial.rate).toBeCloseTo(10 * probeGain);
+    probe.start(10);
+    expect(probe.rate).toBeCloseTo(10 * probeGain);
   });
 });

@@ -1,31 +1,15 @@
-/** Ideas of a limiter: the true one stands whatever is seen, and says the truth; false ones fall. */
+/** Limiter models, fed with the calls of a simulated client: the model of the true limiter stays consistent, the others do not. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createModelSelector } from '../../../src/throttle/adaptive/model-selector.ts';
 import { BucketModel } from '../../../src/throttle/adaptive/bucket-model.ts';
 import { DEFAULT_LEARNING } from '../../../src/throttle/adaptive/learning-parameters.ts';
 import { ConcurrencyModel } from '../../../src/throttle/adaptive/concurrency-model.ts';
+import type { LimiterModel } from '../../../src/throttle/adaptive/limiter-model.ts';
 import { WindowModel, type WindowKind } from '../../../src/throttle/adaptive/window-model.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
 import { seeded } from '../simulation.ts';
-import { ask } from './truthful-limiter.ts';
-
-/** Lets the bounds be seen. */
-class OpenWindow extends WindowModel {
-  get bounds(): [number, number] {
-    return [this.lowerBound, this.upperBound];
-  }
-}
-class OpenBucket extends BucketModel {
-  get bounds(): [number, number] {
-    return [this.lowerBound, this.upperBound];
-  }
-}
-class OpenSlots extends ConcurrencyModel {
-  get bounds(): [number, number] {
-    return [this.lowerBound, this.upperBound];
-  }
-}
+import { callLimiter } from './truthful-limiter.ts';
 
 const KINDS: readonly [WindowKind, 'sliding-log' | 'fixed-window' | 'first-call-window'][] = [
   ['sliding-window', 'sliding-log'],
@@ -51,8 +35,15 @@ function departuresOf(gaps: readonly { calls: number; apart: number; quiet: numb
   });
 }
 
-describe('an idea that is true', () => {
-  it.each(KINDS)('stands, and its bounds hold the truth: %s', (kind, server) => {
+/** The model explains every call so far, and its bounds contain the true capacity within the tolerances. */
+function expectBoundsAround(model: LimiterModel, lowest: number, highest: number): void {
+  expect(model.isConsistent).toBe(true);
+  expect(model.bounds.lower).toBeLessThanOrEqual(highest);
+  expect(model.bounds.upper).toBeGreaterThanOrEqual(lowest);
+}
+
+describe('the model of the true limiter stays consistent, and its bounds contain the limit', () => {
+  it.each(KINDS)('%s', (kind, server) => {
     const property = fc.property(
       fc.record({
         calls: fc.integer({ min: 1, max: 60 }),
@@ -63,34 +54,27 @@ describe('an idea that is true', () => {
         seed: fc.nat(),
       }),
       ({ calls, windowMs, phaseMs, jitterMs, gaps, seed }) => {
-        // Which of several calls has opened a window is not asked when they were sent within the jitter of its end.
+        // Of calls within the jitter around the end of a window, the model cannot know which one opened the next window.
         const isFirstCall = kind === 'first-call-window';
         const leastApartMs = isFirstCall ? 2.5 * jitterMs : 0;
         const limiter: LimiterRule =
           server === 'fixed-window' ? { kind: server, calls, windowMs, phaseMs } : { kind: server, calls, windowMs };
-        ask({
+        callLimiter({
           limiter,
           departures: departuresOf(gaps, windowMs / calls).map((at, index) => at + index * leastApartMs),
           flightMs: 20,
           jitterMs,
           random: seeded(seed),
-          createModels: ({ accepted }) => [new OpenWindow(kind, windowMs, accepted, DEFAULT_LEARNING)],
-          look: (beliefs) => {
-            const [model] = beliefs.models;
-            if (!(model instanceof OpenWindow)) throw new Error('no such model');
-            const [least, most] = model.bounds;
-            expect(model.isConsistent).toBe(true);
-            // One call may have overtaken the opening of its window: the idea allows for that in what it survives.
-            expect(least).toBeLessThanOrEqual(calls + (kind === 'fixed-window' ? 1 : 0));
-            expect(most).toBeGreaterThanOrEqual(calls);
-          },
+          createModels: ({ accepted }) => [new WindowModel(kind, windowMs, accepted, DEFAULT_LEARNING)],
+          // One call may have overtaken the start of its fixed window: isConsistent allows for that.
+          onResponse: ([model]) => expectBoundsAround(model, calls, calls + (kind === 'fixed-window' ? 1 : 0)),
         });
       },
     );
     fc.assert(property, { numRuns: 100, seed: 1 });
   });
 
-  it('stands, and its bounds hold the truth: bucket', () => {
+  it('bucket', () => {
     const property = fc.property(
       fc.record({
         perSecond: fc.constantFrom(0.5, 2, 10, 50),
@@ -100,50 +84,37 @@ describe('an idea that is true', () => {
         seed: fc.nat(),
       }),
       ({ perSecond, burst, jitterMs, gaps, seed }) => {
-        ask({
+        const perMs = perSecond / 1000;
+        callLimiter({
           limiter: { kind: 'token-bucket', perSecond, burst },
-          departures: departuresOf(gaps, 1000 / perSecond),
+          departures: departuresOf(gaps, 1 / perMs),
           flightMs: 20,
           jitterMs,
           random: seeded(seed),
-          createModels: ({ accepted }) => [new OpenBucket(accepted)],
-          look: (beliefs) => {
-            const [model] = beliefs.models;
-            if (!(model instanceof OpenBucket)) throw new Error('no such model');
-            const [least, most] = model.bounds;
-            expect(model.isConsistent).toBe(true);
-            expect(least * 1000).toBeLessThanOrEqual(perSecond * 1.005);
-            expect(most * 1000).toBeGreaterThanOrEqual(perSecond * 0.995);
-          },
+          createModels: ({ accepted }) => [new BucketModel(accepted)],
+          onResponse: ([model]) => expectBoundsAround(model, perMs * 0.995, perMs * 1.005),
         });
       },
     );
     fc.assert(property, { numRuns: 100 });
   });
 
-  it('stands, and its bounds hold the truth: calls at the same time', () => {
+  it('concurrency', () => {
     const property = fc.property(
       fc.record({ calls: fc.integer({ min: 3, max: 30 }), gaps: GAPS, seed: fc.nat() }),
       ({ calls, gaps, seed }) => {
         const serviceMs = 3000;
-        // A refusal is back before the next call goes out.
+        // The response to a refused call arrives before the next call is sent.
         const departures = departuresOf(gaps, serviceMs / calls).map((at, index) => at + index * 70);
-        ask({
+        callLimiter({
           limiter: { kind: 'concurrency', calls },
           departures,
           flightMs: 20,
           jitterMs: 10,
           serviceMs,
           random: seeded(seed),
-          createModels: ({ sent }) => [new OpenSlots(sent)],
-          look: (beliefs) => {
-            const [model] = beliefs.models;
-            if (!(model instanceof OpenSlots)) throw new Error('no such model');
-            const [least, most] = model.bounds;
-            expect(model.isConsistent).toBe(true);
-            expect(least).toBeLessThanOrEqual(calls);
-            expect(most).toBeGreaterThanOrEqual(calls);
-          },
+          createModels: ({ sent }) => [new ConcurrencyModel(sent)],
+          onResponse: ([model]) => expectBoundsAround(model, calls, calls),
         });
       },
     );
@@ -151,7 +122,7 @@ describe('an idea that is true', () => {
   });
 });
 
-/** For five minutes: stretches of up to 23 s at 2 to 32 calls a second, and quiet times between some. */
+/** For five minutes: stretches of up to 23 s at 2 to 32 calls a second, and quiet times between some of them. */
 function variedDepartures(random: () => number): number[] {
   const departures: number[] = [];
   let now = 0;
@@ -164,7 +135,7 @@ function variedDepartures(random: () => number): number[] {
   return departures;
 }
 
-describe('of all ideas only the true one is left, and knows the limit', () => {
+describe('of all models only the true one stays consistent, is selected and trusted, and has the limit', () => {
   const cases: [LimiterRule, string, number, number][] = [
     [{ kind: 'sliding-log', calls: 100, windowMs: 10_000 }, 'sliding-window', 10_000, 100],
     [{ kind: 'fixed-window', calls: 100, windowMs: 10_000, phaseMs: 3000 }, 'fixed-window', 10_000, 100],
@@ -174,21 +145,21 @@ describe('of all ideas only the true one is left, and knows the limit', () => {
   ];
   it.each(cases)('%j', (limiter, kind, windowMs, limit) => {
     const random = seeded(1);
-    const beliefs = ask({
+    const selector = callLimiter({
       limiter,
       departures: variedDepartures(random),
       flightMs: 20,
       jitterMs: 10,
       serviceMs: limiter.kind === 'concurrency' ? 500 : 0,
       random,
-      createModels: ({ accepted, sent }) => [...createModelSelector(DEFAULT_LEARNING, accepted, sent).models],
+      createModels: ({ accepted, sent }) => createModelSelector(DEFAULT_LEARNING, accepted, sent).models,
     });
-    const standing = beliefs.models.filter((model) => model.isConsistent);
-    expect(standing.map((model) => model.kind)).toEqual([kind]);
-    const [model] = standing;
-    expect(Math.abs((model?.windowMs ?? 0) - windowMs)).toBeLessThanOrEqual(0.05 * windowMs);
-    expect(Math.abs((model?.limit ?? 0) - limit)).toBeLessThanOrEqual(1);
-    expect(beliefs.selectBest(300_000, 0)).toBe(model);
-    expect(model?.isTrusted).toBe(true);
+    const consistent = selector.models.filter((model) => model.isConsistent);
+    expect(consistent.map((model) => model.kind)).toEqual([kind]);
+    const selected = selector.selectBest(300_000, 0);
+    expect(selected).toBe(consistent[0]);
+    expect(Math.abs((selected?.windowMs ?? 0) - windowMs)).toBeLessThanOrEqual(0.05 * windowMs);
+    expect(Math.abs((selected?.limit ?? 0) - limit)).toBeLessThanOrEqual(1);
+    expect(selected?.isTrusted).toBe(true);
   });
 });

@@ -1,4 +1,4 @@
-/** The file that outlasts a process: real files, the clock by hand. */
+/** The state file on a real file system, with a manual clock. */
 import {
   chmodSync,
   existsSync,
@@ -43,7 +43,7 @@ function createFor(owners: ReadonlyMap<string, typeof OWNER>, at = path): StateF
   return new StateFile({ path: at, owners, clock, warn: (message) => warnings.push(message) });
 }
 
-/** Of the one throttle that there is. */
+/** The states of one throttle. */
 function single(state: LearnedState | undefined): ReadonlyMap<string, LearnedState | undefined> {
   return new Map([['default', state]]);
 }
@@ -56,7 +56,7 @@ function learned(rate: number): LearnedState {
   return { version: 1, wallAt: clock.wallNow(), governor: { rate } };
 }
 
-/** One that has written a rate and stopped. */
+/** Writes a rate as an earlier process. */
 async function leave(rate: number): Promise<void> {
   const file = create();
   file.startWriting(() => single(learned(rate)));
@@ -73,35 +73,35 @@ function writtenRate(): unknown {
     : undefined;
 }
 
-describe('what was learned', () => {
-  it('is there after a restart, in a file that its owner alone can read', async () => {
+describe('the learned limit', () => {
+  it('is restored after a restart, from a file that only its owner can read', async () => {
     await leave(9.5);
     expect(await restoredFrom(create())).toEqual(learned(9.5));
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(warnings).toEqual([]);
   });
 
-  it('is not there at the first start, of which nobody is warned', async () => {
+  it('is absent at the first start, without a warning', async () => {
     expect(await restoredFrom(create())).toBeUndefined();
     expect(readdirSync(directory)).toEqual([]);
     expect(warnings).toEqual([]);
   });
 
-  it('is written every ten seconds, when it has changed', async () => {
+  it('is written every ten seconds if it has changed', async () => {
     const file = create();
     let state = learned(1);
-    let asked = 0;
+    let snapshots = 0;
     file.startWriting(() => {
-      asked++;
+      snapshots++;
       return single(state);
     });
     await clock.advance(9_999);
-    expect(asked).toBe(0);
+    expect(snapshots).toBe(0);
     await clock.advance(1);
     await until(() => writtenRate() === 1, 'a first write');
     const first = statSync(path).ino;
     await clock.advance(10_000);
-    await until(() => asked === 2, 'a second look');
+    await until(() => snapshots === 2, 'a second snapshot');
     state = learned(2);
     await clock.advance(10_000);
     await until(() => writtenRate() === 2, 'another write');
@@ -111,7 +111,7 @@ describe('what was learned', () => {
     expect(readdirSync(directory)).toEqual(['learned.json']);
   });
 
-  it('unchanged is not written again', async () => {
+  it('is not written again while it is unchanged', async () => {
     const file = create();
     file.startWriting(() => single(learned(1)));
     await clock.advance(10_000);
@@ -121,14 +121,14 @@ describe('what was learned', () => {
     expect(statSync(path).ino).toBe(ino);
   });
 
-  it('is written at the end, and nothing is when nothing was learned', async () => {
+  it('writes no file at the end when nothing was learned', async () => {
     const file = create();
     file.startWriting(() => single(undefined));
     await file.stop();
     expect(existsSync(path)).toBe(false);
   });
 
-  it('replaces a link and not what it leads to', async () => {
+  it('replaces a symbolic link and not its target', async () => {
     const elsewhere = join(directory, 'elsewhere');
     writeFileSync(elsewhere, 'precious');
     symlinkSync(elsewhere, path);
@@ -141,7 +141,7 @@ describe('what was learned', () => {
 describe('several throttles', () => {
   const QUOTES = { ...OWNER, upstream: 'https://quotes.example.com' };
 
-  it('each find what they have learned, and nobody takes what is of another', async () => {
+  it('each restore their own limit, and no limit of another upstream', async () => {
     const file = createFor(
       new Map([
         ['default', OWNER],
@@ -172,7 +172,7 @@ describe('several throttles', () => {
     ]);
   });
 
-  it('are written when one of them has changed', async () => {
+  it('are all written when one of them has changed', async () => {
     const file = createFor(
       new Map([
         ['default', OWNER],
@@ -195,11 +195,11 @@ describe('several throttles', () => {
   });
 });
 
-describe('a file of no use is told of once, and written over', () => {
+describe('an unusable file causes one warning and is overwritten', () => {
   it.each([
-    ['that is none of ours', 'garbage', 'is not what a sidecar writes'],
-    ['that is endless', 'x'.repeat(1024 * 1024), 'is not what a sidecar writes'],
-    ['that is empty', '', 'is not what a sidecar writes'],
+    ['with another content', 'garbage', 'is not what a sidecar writes'],
+    ['with 1 MiB', 'x'.repeat(1024 * 1024), 'is not what a sidecar writes'],
+    ['without a byte', '', 'is not what a sidecar writes'],
   ])('%s', async (_, contents, reason) => {
     writeFileSync(path, contents);
     const file = create();
@@ -211,14 +211,14 @@ describe('a file of no use is told of once, and written over', () => {
     expect(warnings).toHaveLength(1);
   });
 
-  it('that is of another client', async () => {
+  it('of another client', async () => {
     await leave(9.5);
     const other = createFor(new Map([['default', { ...OWNER, client: 'another' }]]));
     expect(await restoredFrom(other)).toBeUndefined();
     expect(warnings).toEqual([expect.stringContaining('was learned with another client id')]);
   });
 
-  it('that is a day old', async () => {
+  it('older than a day', async () => {
     await leave(9.5);
     clock.stepWall(25 * 3_600_000);
     expect(await restoredFrom(create())).toBeUndefined();
@@ -226,25 +226,25 @@ describe('a file of no use is told of once, and written over', () => {
   });
 });
 
-describe('a place that cannot be written', () => {
+describe('a path that cannot be written', () => {
   it.each([
-    ['is not there', () => join(directory, 'nowhere', 'learned.json'), 'ENOENT'],
-    ['is below a file', () => join(directory, 'file', 'learned.json'), 'ENOTDIR'],
-    ['is read-only', () => join('/proc/self', 'learned.json'), /E(?:NOENT|ACCES|PERM|ROFS)/],
-  ])('because it %s costs one warning at the start, and nothing else', async (_, place, code) => {
+    ['its directory does not exist', () => join(directory, 'nowhere', 'learned.json'), 'ENOENT'],
+    ['its directory is a file', () => join(directory, 'file', 'learned.json'), 'ENOTDIR'],
+    ['its directory is read-only', () => join('/proc/self', 'learned.json'), /E(?:NOENT|ACCES|PERM|ROFS)/],
+  ])('causes one warning at the start and no failure: %s', async (_, pathOf, code) => {
     writeFileSync(join(directory, 'file'), '');
-    const file = create(place());
+    const file = create(pathOf());
     expect(await restoredFrom(file)).toBeUndefined();
-    const told = [...warnings];
-    expect(told).toEqual([expect.stringMatching(code)]);
-    expect(told[0]).toContain('what is learned ends with this process');
+    const atStart = [...warnings];
+    expect(atStart).toEqual([expect.stringMatching(code)]);
+    expect(atStart[0]).toContain('what is learned ends with this process');
     file.startWriting(() => single(learned(1)));
     await clock.advance(30_000);
     await file.stop();
-    expect(warnings).toEqual(told);
+    expect(warnings).toEqual(atStart);
   });
 
-  it('because the path is a directory is told of, and leaves nothing behind', async () => {
+  it('causes two warnings when it is a directory, and leaves no temporary file', async () => {
     mkdirSync(join(path, 'full'), { recursive: true });
     const file = create();
     expect(await restoredFrom(file)).toBeUndefined();
@@ -257,7 +257,7 @@ describe('a place that cannot be written', () => {
     expect(readdirSync(directory)).toEqual(['learned.json']);
   });
 
-  it('any more is told of again once it could be in between', async () => {
+  it('causes a second warning after a write in between succeeded', async () => {
     const parent = join(directory, 'volume');
     mkdirSync(parent);
     const file = create(join(parent, 'learned.json'));

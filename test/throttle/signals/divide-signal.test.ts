@@ -1,4 +1,3 @@
-/** What is stated, divided among replicas. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { readRateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
@@ -12,23 +11,23 @@ function stated(quota: number, windowSeconds: number, remaining: number) {
   return readRateLimitSignal(200, (name) => fields[name], 0);
 }
 
-it('all parts together never exceed the whole, and each allows some call in the end', () => {
+it('all parts together never exceed the signal, and each part allows at least one call', () => {
   const counts = fc.tuple(fc.integer({ min: 1, max: 10_000 }), fc.integer({ min: 1, max: 86_400 }), fc.nat(10_000));
   fc.assert(
-    fc.property(counts, fc.integer({ min: 1, max: 50 }), ([quota, seconds, remaining], share) => {
+    fc.property(counts, fc.integer({ min: 1, max: 50 }), ([quota, seconds, remaining], replicas) => {
       const whole = stated(quota, seconds, remaining);
-      const part = divideSignal(whole, share);
-      expect((part.remaining ?? NaN) * share).toBeLessThanOrEqual(remaining);
+      const part = divideSignal(whole, replicas);
+      expect((part.remaining ?? NaN) * replicas).toBeLessThanOrEqual(remaining);
       const [stating] = part.quotas;
       expect(stating?.quota).toBeGreaterThanOrEqual(1);
       const perSecond = ((stating?.quota ?? NaN) * 1000) / (stating?.windowMs ?? NaN);
-      expect(perSecond * share).toBeLessThanOrEqual((quota / seconds) * 1.000001);
+      expect(perSecond * replicas).toBeLessThanOrEqual((quota / seconds) * 1.000001);
       expect([part.resetInMs, part.status, part.fields]).toEqual([whole.resetInMs, whole.status, whole.fields]);
     }),
   );
 });
 
-it('one replica has it all', () => {
+it('leaves the signal unchanged for one replica', () => {
   const whole = stated(100, 60, 7);
   expect(divideSignal(whole, 1)).toBe(whole);
 });

@@ -40,18 +40,21 @@ describe('Retry-After', () => {
     expect(read({ 'retry-after': value }).statedWaitMs).toBe(expected);
   });
 
-  it('wins over every other field', () => {
+  it('takes precedence over every other field', () => {
     const signal = read({ 'retry-after': '3', ratelimit: '"a";r=0;t=60', 'x-ratelimit-reset': '90' });
     expect(signal).toMatchObject({ statedWaitMs: 3_000, remaining: 0, resetInMs: 60_000 });
   });
 
-  it.each(['retry-after-ms', 'x-ms-retry-after-ms'])('is had in milliseconds from %s where there is none', (name) => {
-    expect(read({ [name]: '250' }).statedWaitMs).toBe(250);
-    expect(read({ [name]: '250', 'retry-after': 'soon' }).statedWaitMs).toBe(250);
-    expect(read({ [name]: '250', 'retry-after': '1' }).statedWaitMs).toBe(1000);
-    expect(read({ [name]: '999999999999999' }).statedWaitMs).toBe(366 * 24 * 3_600_000);
-    expect(read({ [name]: '-1' }).statedWaitMs).toBeUndefined();
-  });
+  it.each(['retry-after-ms', 'x-ms-retry-after-ms'])(
+    'without a valid Retry-After, %s is read in milliseconds',
+    (name) => {
+      expect(read({ [name]: '250' }).statedWaitMs).toBe(250);
+      expect(read({ [name]: '250', 'retry-after': 'soon' }).statedWaitMs).toBe(250);
+      expect(read({ [name]: '250', 'retry-after': '1' }).statedWaitMs).toBe(1000);
+      expect(read({ [name]: '999999999999999' }).statedWaitMs).toBe(366 * 24 * 3_600_000);
+      expect(read({ [name]: '-1' }).statedWaitMs).toBeUndefined();
+    },
+  );
 
   it('takes a two-digit year as the one at most 50 years ahead', () => {
     expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', NOW)).toBe(Date.UTC(1994, 10, 6, 8, 49, 37));
@@ -59,7 +62,7 @@ describe('Retry-After', () => {
   });
 });
 
-describe('what remains and until when', () => {
+describe('remaining calls and reset', () => {
   it.each<[Record<string, string>, number | undefined, number | undefined]>([
     [{ ratelimit: '"burst";r=50;t=30' }, 50, 30_000],
     [{ ratelimit: '"burst";r=50;t=30, "daily";r=2;t=3600' }, 2, 3_600_000],
@@ -87,7 +90,7 @@ describe('what remains and until when', () => {
     expect(read(fields, 200)).toMatchObject({ statedWaitMs: undefined, remaining, resetInMs });
   });
 
-  it('counts as a stated wait only on a 429 or 403 with nothing remaining', () => {
+  it('the reset is a stated wait only on a 429 or 403 with nothing remaining', () => {
     const spent = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '8' };
     expect(read(spent).statedWaitMs).toBe(8_000);
     expect(read(spent, 403).statedWaitMs).toBe(8_000);
@@ -97,15 +100,15 @@ describe('what remains and until when', () => {
   });
 });
 
-it('keeps the fields as evidence, cut to 200 characters, and no others', () => {
+it('keeps the rate-limit fields, cut to 200 characters, and no others', () => {
   const long = '9'.repeat(5000);
   const signal = read({ 'x-ratelimit-limit': '10', 'retry-after': long, 'set-cookie': 'secret' });
   expect(signal.fields).toEqual({ 'x-ratelimit-limit': '10', 'retry-after': long.slice(0, 200) });
   expect(signal.statedWaitMs).toBeUndefined();
 });
 
-/** Each part that is there. */
-function told(quota: StatedQuota): StatedQuota {
+/** Only the stated members. */
+function statedOf(quota: StatedQuota): StatedQuota {
   return Object.fromEntries(Object.entries(quota).filter(([, value]) => value !== undefined));
 }
 
@@ -127,8 +130,8 @@ describe('the quotas', () => {
     ['a policy without a window', { 'ratelimit-policy': '"a";q=100' }, [{ quota: 100 }]],
     ['requests by name', { 'ratelimit-policy': '"a";q=100;w=60;qu="requests"' }, [minute]],
     ['bytes', { 'ratelimit-policy': '"a";q=100;w=60;qu="content-bytes"', ratelimit: '"a";r=0;t=5' }, []],
-    ['calls at once', { 'ratelimit-policy': '"a";q=10;qu="concurrent-requests"', ratelimit: '"a";r=0' }, []],
-    ['a unit nobody knows', { 'ratelimit-policy': '"a";q=10;w=9;qu=coins' }, []],
+    ['concurrent requests', { 'ratelimit-policy': '"a";q=10;qu="concurrent-requests"', ratelimit: '"a";r=0' }, []],
+    ['an unknown unit', { 'ratelimit-policy': '"a";q=10;w=9;qu=coins' }, []],
     [
       'a partition',
       { 'ratelimit-policy': '"a";q=100;w=60;pk=:YQ==:', ratelimit: '"a";r=9;t=3;pk=:YQ==:' },
@@ -143,8 +146,8 @@ describe('the quotas', () => {
       },
       [{ ...minute, remaining: 0, resetInMs: 60_000 }],
     ],
-    ['a window of nothing', { 'ratelimit-policy': '"a";q=100;w=0' }, [{ quota: 100 }]],
-    ['a quota of nothing', { 'ratelimit-policy': '"a";q=0;w=60' }, [{ windowMs: 60_000 }]],
+    ['a window of 0 s', { 'ratelimit-policy': '"a";q=100;w=0' }, [{ quota: 100 }]],
+    ['a quota of 0', { 'ratelimit-policy': '"a";q=0;w=60' }, [{ windowMs: 60_000 }]],
     ['an inner list', { 'ratelimit-policy': '("a" "b");q=5' }, []],
     ['policies of draft 06', { 'ratelimit-policy': '100;w=60;comment="x", 1000;w=86400' }, [minute, day]],
     [
@@ -169,7 +172,7 @@ describe('the quotas', () => {
       [{ quota: 100, resetInMs: 7000 }],
     ],
     [
-      'Kong, which says it twice',
+      'Kong, which states one quota twice',
       {
         'ratelimit-limit': '100',
         'ratelimit-remaining': '7',
@@ -197,21 +200,21 @@ describe('the quotas', () => {
       [{ quota: 100, remaining: 7, resetInMs: 6000 }],
     ],
     [
-      'two of one size',
+      'two quotas of one size',
       { 'ratelimit-policy': '"a";q=100;w=60, "b";q=100;w=86400' },
       [minute, { quota: 100, windowMs: 86_400_000 }],
     ],
     ['numbers with words', { 'x-ratelimit-limit': '100 per minute', 'x-ratelimit-remaining': 'few' }, []],
   ])('%s', (_, fields, expected) => {
-    expect(read(fields, 200).quotas.map(told)).toEqual(expected);
+    expect(read(fields, 200).quotas.map(statedOf)).toEqual(expected);
   });
 
-  it('are eight at most', () => {
+  it('are 8 at most', () => {
     const policy = Array.from({ length: 20 }, (_, at) => `"p${at}";q=${at + 1};w=60`).join(',');
     expect(read({ 'ratelimit-policy': policy }).quotas).toHaveLength(8);
   });
 
-  it('are used up when one of them is', () => {
+  it('are exhausted when one of them is', () => {
     const spent = { 'x-ratelimit-limit-day': '9', 'x-ratelimit-remaining-day': '0' };
     expect(hasExhaustedQuota(read({ ...spent, ratelimit: '"a";r=5;t=5' }))).toBe(true);
     expect(hasExhaustedQuota(read({ ratelimit: '"a";r=5;t=5' }))).toBe(false);
@@ -219,8 +222,8 @@ describe('the quotas', () => {
   });
 });
 
-describe('on whatever a stranger sends', () => {
-  const likely = fc.stringMatching(/^["a-z;=rtwq0-9., :-]{0,40}$/);
+describe('with arbitrary header fields', () => {
+  const similar = fc.stringMatching(/^["a-z;=rtwq0-9., :-]{0,40}$/);
   const list = fc.array(
     fc.tuple(
       fc.constantFrom('"a"', 'b', '100', '("a" b)', '?1'),
@@ -231,7 +234,7 @@ describe('on whatever a stranger sends', () => {
   const items = list.map((parts) => parts.map(([name, key], at) => `${name};${key}=${at * 7 - 3}`).join(', '));
   const value = fc.oneof(
     fc.string({ unit: 'binary' }),
-    likely,
+    similar,
     items,
     fc.integer().map(String),
     fc.double().map(String),
@@ -250,11 +253,11 @@ describe('on whatever a stranger sends', () => {
     'x-ratelimit-remaining-day',
     'x-rate-limit-reset',
   ];
-  const answers = fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 12 });
+  const headers = fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 12 });
 
   it('never throws, and every number is finite and not negative', () => {
     fc.assert(
-      fc.property(answers, fc.constantFrom(200, 403, 429, 503), (fields, status) => {
+      fc.property(headers, fc.constantFrom(200, 403, 429, 503), (fields, status) => {
         const { statedWaitMs, remaining, resetInMs, quotas } = read(fields, status);
         const numbers = [
           statedWaitMs,
@@ -263,7 +266,7 @@ describe('on whatever a stranger sends', () => {
           ...quotas.flatMap((quota) => Object.values<number | undefined>({ ...quota })),
         ];
         for (const number of numbers)
-          expect(number ?? 0).toSatisfy((found: number) => Number.isFinite(found) && found >= 0);
+          expect(number ?? 0).toSatisfy((value: number) => Number.isFinite(value) && value >= 0);
         for (const { quota, windowMs } of quotas) expect([quota ?? 1, windowMs ?? 1]).not.toContain(0);
         expect(quotas.length).toBeLessThanOrEqual(8);
       }),
@@ -271,9 +274,9 @@ describe('on whatever a stranger sends', () => {
     );
   });
 
-  it('a Retry-After that can be read wins', () => {
+  it('a valid Retry-After takes precedence', () => {
     fc.assert(
-      fc.property(answers, fc.nat(100_000), (fields, seconds) => {
+      fc.property(headers, fc.nat(100_000), (fields, seconds) => {
         expect(read({ ...fields, 'retry-after': String(seconds) }).statedWaitMs).toBe(seconds * 1000);
       }),
     );

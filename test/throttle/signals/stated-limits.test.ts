@@ -1,4 +1,4 @@
-/** Limits that answers speak of, in every form that is read: kept to from the first answer on, and used up. */
+/** Stated limits in every form: obeyed from the first response on, and fully used. */
 import { describe, expect, it } from 'vitest';
 import type { HintStyle } from '../../bench/governor/hints.ts';
 import type { LimiterRule } from '../../bench/governor/limiters.ts';
@@ -19,7 +19,7 @@ const STYLES: readonly HintStyle[] = [
 
 describe.each(STYLES)('%s', (hint) => {
   it.each([FIXED, SLIDING, BUCKET])(
-    'at 1.5 times the limit loses next to nothing, and is not refused: %j',
+    'load 1.5: uses the limit almost fully, with at most one refusal: %j',
     async (limiter) => {
       const { goodput, refusals } = await play({ limiter, hint });
       expect(goodput).toBeGreaterThan(0.97);
@@ -28,25 +28,25 @@ describe.each(STYLES)('%s', (hint) => {
   );
 });
 
-it.each([FIXED, SLIDING, BUCKET])('under the limit nobody waits: %j', async (limiter) => {
+it.each([FIXED, SLIDING, BUCKET])('load 0.8: no call waits or is refused: %j', async (limiter) => {
   const { refusals, waitP50Ms, goodput } = await play({ limiter, hint: 'ratelimit', load: 0.8 });
   expect([refusals, waitP50Ms]).toEqual([0, 0]);
   expect(goodput).toBeGreaterThan(0.99);
 });
 
-it('a day’s quota that is used up turns callers away at once, with a time to come again', async () => {
+it('rejects callers at once with Retry-After when the quota of a day is used up', async () => {
   const limiter: LimiterRule = { kind: 'fixed-window', calls: 500, windowMs: 86_400_000 };
   const load = { perSecond: 5 };
-  const { record, turnedAway, refusals } = await play({ limiter, hint: 'ratelimit', load, durationMs: 3_600_000 });
+  const { record, rejected, refusals } = await play({ limiter, hint: 'ratelimit', load, durationMs: 3_600_000 });
   expect(record.acceptedAt).toHaveLength(500);
   expect(refusals).toBeLessThanOrEqual(12);
-  expect(turnedAway.length).toBeGreaterThan(10_000);
-  expect(Math.min(...turnedAway)).toBeGreaterThanOrEqual(0);
-  expect(Math.max(...turnedAway)).toBeLessThanOrEqual(300_000);
+  expect(rejected.length).toBeGreaterThan(10_000);
+  expect(Math.min(...rejected)).toBeGreaterThanOrEqual(0);
+  expect(Math.max(...rejected)).toBeLessThanOrEqual(300_000);
 });
 
-describe('four replicas that do not know of one another', () => {
-  it('find out how much of what is left is theirs', async () => {
+describe('four replicas without a fleet', () => {
+  it('learn how much of the remaining quota they can use', async () => {
     const { goodput, refusedShare } = await play({
       limiter: FIXED,
       hint: 'ratelimit',
@@ -57,7 +57,7 @@ describe('four replicas that do not know of one another', () => {
     expect(refusedShare).toBeLessThan(0.02);
   });
 
-  it('are refused even less when each is told its share', async () => {
+  it('are refused less with throttle.share', async () => {
     const { goodput, refusedShare } = await play({ limiter: FIXED, hint: 'ratelimit', replicas: 4, share: 4 });
     expect(goodput).toBeGreaterThan(0.9);
     expect(refusedShare).toBeLessThan(0.01);

@@ -1,6 +1,6 @@
 /**
- * Bottleneck, told the limit: evenly spaced at 0.97 of it, or so many at a time where that is the limit. Refused calls are retried
- * with its own `failed` hook; its queue is kept to what callers wait for.
+ * Bottleneck with the known limit: calls evenly spaced at 0.97 of it, or limited in flight where that is the limit. Refused calls are
+ * retried with its `failed` hook; its queue is bounded by the callers' deadline.
  */
 import Bottleneck from 'bottleneck';
 import { fullJitterMs } from '../../../../src/retry/backoff.ts';
@@ -18,9 +18,9 @@ import { KNOWN_LIMIT_SHARE } from './known-limit.ts';
 class RefusedError extends Error {
   readonly response: SimulatedResponse;
 
-  constructor(answer: SimulatedResponse) {
+  constructor(response: SimulatedResponse) {
     super('refused');
-    this.response = answer;
+    this.response = response;
   }
 }
 
@@ -29,7 +29,7 @@ export const createBottleneck: CreateClient = ({ clock, random, limiter, perSeco
   const pace =
     limiter.kind === 'concurrency'
       ? { maxConcurrent: Math.max(1, Math.floor(limiter.calls / replicas)) }
-      : // Without it all that waits counts as running, and `highWater` bounds nothing.
+      : // Without it all waiting calls count as running, and `highWater` has no effect.
         { minTime: 1000 / rate, maxConcurrent: Math.max(2, Math.ceil(rate)) };
   const highWater = Math.max(1, Math.floor((rate * QUEUE_TIMEOUT_MS * KNOWN_LIMIT_SHARE) / 1000) - pace.maxConcurrent);
   const bottleneck = new Bottleneck({ ...pace, highWater, strategy: Bottleneck.strategy.OVERFLOW });
@@ -42,8 +42,8 @@ export const createBottleneck: CreateClient = ({ clock, random, limiter, perSeco
     async call(_deadlineAt, send) {
       try {
         await bottleneck.schedule(async () => {
-          const answer = await send();
-          if (answer.status >= 300) throw new RefusedError(answer);
+          const response = await send();
+          if (response.status >= 300) throw new RefusedError(response);
         });
         return 'served';
       } catch (error) {

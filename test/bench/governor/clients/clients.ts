@@ -1,4 +1,4 @@
-/** The clients by name. Peers are loaded when they are asked for, after the virtual globals are in place. */
+/** The clients by name. Peers are imported after the virtual globals are installed. */
 import type { CreateClient } from '../client.ts';
 import { withWorkerPool } from './worker-pool.ts';
 
@@ -9,14 +9,14 @@ export interface ClientEntry {
   /** How it is set up, for the report. */
   readonly note: string;
   readonly packages: readonly string[];
-  /** It was told the limit, and is not to be compared with those that were not. */
+  /** The client gets the limit as a setting; it is not compared with clients that do not. */
   readonly hasKnownLimit: boolean;
-  /** It knows no other time than the process's. */
+  /** The client reads the global clock and timers. */
   readonly needsVirtualGlobals: boolean;
   load(): Promise<CreateClient>;
 }
 
-const RETRIED = 'up to 10 retries within the callers’ patience';
+const WITH_RETRIES = 'up to 10 retries within the callers’ deadline';
 const POOLED = 'behind 64 workers and a queue of 30 s';
 
 export const CLIENTS: readonly ClientEntry[] = [
@@ -32,7 +32,7 @@ export const CLIENTS: readonly ClientEntry[] = [
   {
     name: 'full-jitter',
     title: 'full-jitter retry',
-    note: `what most applications have; obeys Retry-After; ${RETRIED}; ${POOLED}.`,
+    note: `the retry of most applications; obeys Retry-After; ${WITH_RETRIES}; ${POOLED}.`,
     packages: [],
     hasKnownLimit: false,
     needsVirtualGlobals: false,
@@ -41,7 +41,7 @@ export const CLIENTS: readonly ClientEntry[] = [
   {
     name: 'aws-adaptive',
     title: 'AWS adaptive',
-    note: `the client-side rate limiter of the AWS SDKs; ${RETRIED}; ${POOLED}.`,
+    note: `the client-side rate limiter of the AWS SDKs; ${WITH_RETRIES}; ${POOLED}.`,
     packages: ['@smithy/util-retry'],
     hasKnownLimit: false,
     needsVirtualGlobals: true,
@@ -50,7 +50,7 @@ export const CLIENTS: readonly ClientEntry[] = [
   {
     name: 'aws-standard',
     title: 'AWS standard',
-    note: `the AWS SDKs' other mode; ${RETRIED}, less when its own budget of retries is used up; ${POOLED}.`,
+    note: `the AWS SDKs' other mode; ${WITH_RETRIES}, fewer when its own retry budget is used up; ${POOLED}.`,
     packages: ['@smithy/util-retry'],
     hasKnownLimit: false,
     needsVirtualGlobals: true,
@@ -59,7 +59,7 @@ export const CLIENTS: readonly ClientEntry[] = [
   {
     name: 'p-retry',
     title: 'p-retry',
-    note: `\`randomize\`, otherwise its defaults; ${RETRIED}; ${POOLED}.`,
+    note: `\`randomize\`, otherwise its defaults; ${WITH_RETRIES}; ${POOLED}.`,
     packages: ['p-retry'],
     hasKnownLimit: false,
     needsVirtualGlobals: true,
@@ -68,25 +68,25 @@ export const CLIENTS: readonly ClientEntry[] = [
   {
     name: 'undici-retry',
     title: 'undici RetryAgent',
-    note: `its defaults, with POST; ${RETRIED}; ${POOLED}.`,
+    note: `its defaults, with POST; ${WITH_RETRIES}; ${POOLED}.`,
     packages: ['undici'],
     hasKnownLimit: false,
     needsVirtualGlobals: true,
     load: async () => withWorkerPool((await import('./undici-retry.ts')).createUndiciRetry),
   },
   {
-    name: 'bottleneck-told',
+    name: 'bottleneck-known-limit',
     title: 'bottleneck',
-    note: 'told 0.97 of the limit, spaced evenly; full-jitter retry in its `failed` hook; its queue holds 29 s.',
+    note: 'knows the limit and uses 0.97 of it, evenly spaced; full-jitter retry in its `failed` hook; its queue holds 29 s.',
     packages: ['bottleneck'],
     hasKnownLimit: true,
     needsVirtualGlobals: true,
     load: async () => (await import('./bottleneck.ts')).createBottleneck,
   },
   {
-    name: 'p-throttle-told',
+    name: 'p-throttle-known-limit',
     title: 'p-throttle + p-retry',
-    note: 'told 0.97 of the limit and its window; its queue holds 29 s.',
+    note: 'knows the limit and its window and uses 0.97 of it; its queue holds 29 s.',
     packages: ['p-throttle', 'p-retry'],
     hasKnownLimit: true,
     needsVirtualGlobals: true,
@@ -94,7 +94,7 @@ export const CLIENTS: readonly ClientEntry[] = [
   },
 ];
 
-/** @throws Error that names those there are */
+/** @throws Error that lists the names */
 export function findClient(name: string): ClientEntry {
   const client = CLIENTS.find((entry) => entry.name === name);
   if (client === undefined)

@@ -1,6 +1,6 @@
 /**
  * Our throttle, driven as src/exchange drives it: enter, be admitted, take a permit, send, report, release; a refused call goes back
- * to the queue with the same ticket. What a status means and what follows it is decided by the sidecar's own functions.
+ * to the queue with the same ticket. The sidecar's own functions classify statuses and decide retries.
  */
 import { SidecarError } from '../../../../src/platform/errors.ts';
 import { ResponseClassifier } from '../../../../src/exchange/response-classifier.ts';
@@ -19,7 +19,7 @@ import {
 import { findRule } from '../rules.ts';
 
 const RULES = { attempts: 4, unsafeOn429: true, trustIdempotencyKey: false };
-/** The pattern known of the partner: a POST, its body in memory. */
+/** The known calls of the partner: a POST with its body in memory. */
 const REQUEST = { method: 'POST', hasIdempotencyKey: false, isReplayable: true, hasReplayedAfter401: false };
 
 /** `rate: auto` with the configuration's other defaults. */
@@ -57,17 +57,17 @@ class OurClient implements Client {
       for (;;) {
         const permit = await ticket.waitForPermit();
         permit.markSent();
-        const answer = await send();
-        const { status } = answer;
+        const response = await send();
+        const { status } = response;
         const { permitReport, isRateLimited } = this.#signals.classify({
           status,
           statusText: '',
-          headers: flattenHeaders(answer.headers),
+          headers: flattenHeaders(response.headers),
         });
         permit.report(permitReport);
         permit.release();
         if (status < 300) return 'served';
-        refusal = answer;
+        refusal = response;
         if (!isRateLimited) countedAttempts++;
         const decision = decideRetry(RULES, { ...REQUEST, countedAttempts }, { kind: 'answer', status, isRateLimited });
         if (decision.kind !== 'await-permit') return 'refused-to-caller';

@@ -1,6 +1,6 @@
 /**
- * p-throttle, told the limit and its window, with p-retry around each call; and p-retry alone, told nothing. p-throttle's queue has no
- * bound of its own: as its documentation suggests, a caller looks at `queueSize` first.
+ * p-throttle with the known limit and window and p-retry around each call; and p-retry alone. p-throttle's queue has no bound: as its
+ * documentation suggests, a caller checks `queueSize` first.
  */
 import pRetry, { AbortError } from 'p-retry';
 import pThrottle, { type Options as ThrottleOptions } from 'p-throttle';
@@ -44,9 +44,9 @@ async function retry(send: Send): Promise<CallOutcome> {
   try {
     await pRetry(
       async () => {
-        const answer = await send().catch(giveUp);
-        if (answer.status < 300) return;
-        throw isRefusal(answer) ? new Error(REFUSED) : new AbortError(REFUSED);
+        const response = await send().catch(giveUp);
+        if (response.status < 300) return;
+        throw isRefusal(response) ? new Error(REFUSED) : new AbortError(REFUSED);
       },
       { retries: RETRIES, randomize: true },
     );
@@ -58,7 +58,7 @@ async function retry(send: Send): Promise<CallOutcome> {
   }
 }
 
-/** There is nobody to try again for. */
+/** The caller no longer waits: no further retry. */
 function giveUp(error: unknown): never {
   throw error instanceof CallerGone ? new AbortError(error) : error;
 }

@@ -14,7 +14,7 @@ export const createAwsStandard: CreateClient = (surroundings) =>
 export const createAwsAdaptive: CreateClient = (surroundings) =>
   createRetrying(new AdaptiveRetryStrategy(() => Promise.resolve(ATTEMPTS)), surroundings);
 
-/** What both have in common, without the differences in how exactly their tokens are typed. */
+/** The common part of both strategies, without the different types of their tokens. */
 interface Strategy {
   acquireInitialRetryToken(scope: string): Promise<Token>;
   refreshRetryTokenForRetry(
@@ -34,14 +34,14 @@ function createRetrying(strategy: Strategy, { clock }: Parameters<CreateClient>[
     async call(_deadlineAt, send) {
       let token = await strategy.acquireInitialRetryToken('');
       for (;;) {
-        const answer = await send();
-        if (answer.status < 300) {
+        const response = await send();
+        if (response.status < 300) {
           strategy.recordSuccess(token);
           return 'served';
         }
-        const statedMs = readStatedWaitMs(answer, clock.wallNow());
+        const statedMs = readStatedWaitMs(response, clock.wallNow());
         const hint = statedMs === undefined ? {} : { retryAfterHint: new Date(clock.wallNow() + statedMs) };
-        const errorType = isRefusal(answer) ? 'THROTTLING' : 'CLIENT_ERROR';
+        const errorType = isRefusal(response) ? 'THROTTLING' : 'CLIENT_ERROR';
         const next = await strategy.refreshRetryTokenForRetry(token, { errorType, ...hint }).catch(asRefusal);
         if (next === undefined) return 'refused-to-caller';
         token = next;
@@ -52,7 +52,7 @@ function createRetrying(strategy: Strategy, { clock }: Parameters<CreateClient>[
   };
 }
 
-/** The strategy's way to say that there will be no other attempt. */
+/** The strategy allows no further attempt. */
 function asRefusal(error: unknown): undefined {
   if (error instanceof Error && error.message === 'No retry token available') return undefined;
   throw error;

@@ -1,4 +1,4 @@
-/** undici's RetryAgent with its defaults, but for POST and 429 being retried as often as the other clients do. */
+/** undici's RetryAgent with its defaults, except that POST and 429 are retried as often as in the other clients. */
 import { Dispatcher, RetryAgent } from 'undici';
 import {
   type SimulatedResponse,
@@ -19,7 +19,7 @@ export const createUndiciRetry: CreateClient = () => {
   };
 };
 
-/** The options of a dispatch reach the inner dispatcher as they are: that carries the call there. */
+/** The options of a dispatch reach the inner dispatcher unchanged, and so carry the call. */
 interface SimulatedOptions extends Dispatcher.DispatchOptions {
   readonly opaque: Send;
 }
@@ -30,11 +30,11 @@ class SimulatedDispatcher extends Dispatcher {
     const controller = new SimulatedController();
     handler.onRequestStart?.(controller, {});
     (options as SimulatedOptions).opaque().then(
-      (answer) => {
-        deliverResponse(answer, controller, handler);
+      (response) => {
+        deliverResponse(response, controller, handler);
       },
       (error: unknown) => {
-        // A caller who leaves aborts its request: nothing is retried then.
+        // A caller that leaves aborts its request, so that nothing is retried.
         controller.aborted = true;
         handler.onResponseError?.(controller, error as Error);
       },
@@ -44,12 +44,12 @@ class SimulatedDispatcher extends Dispatcher {
 }
 
 function deliverResponse(
-  answer: SimulatedResponse,
+  response: SimulatedResponse,
   controller: SimulatedController,
   handler: Dispatcher.DispatchHandler,
 ): void {
-  handler.onResponseStart?.(controller, answer.status, { ...answer.headers }, '');
-  // The answer's end is told when the reader lets it come.
+  handler.onResponseStart?.(controller, response.status, { ...response.headers }, '');
+  // The end of the response is delivered when the reader resumes.
   controller.whenResumed(() => {
     try {
       handler.onResponseEnd?.(controller, {});
@@ -99,7 +99,7 @@ class Caller implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // Nothing to do before there is an answer.
+    // Nothing to do before the response.
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
@@ -107,7 +107,7 @@ class Caller implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(): void {
-    // The simulated answers have no body.
+    // The simulated responses have no body.
   }
 
   onResponseEnd(): void {

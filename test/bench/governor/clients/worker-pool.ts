@@ -1,6 +1,6 @@
 /**
- * A bounded number of calls at a time, the others in order of arrival: what an application puts before a client that has no queue of its
- * own. Without it such clients pile up calls that nobody waits for any more.
+ * A bounded number of calls at a time, the others in order of arrival: the queue of an application whose client has none. Without it
+ * such clients pile up calls whose callers no longer wait.
  */
 import { type CreateClient, type CallOutcome, QUEUE_TIMEOUT_MS } from '../client.ts';
 
