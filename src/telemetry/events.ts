@@ -1,5 +1,5 @@
 /**
- * What the parts tell the outside: one closed union of events, spoken by everyone, heard by metrics and log.
+ * The events of the sidecar: one closed union that every part may emit, and that log, metrics, traces and the status page observe.
  * Parts never import a metrics or logging library. No event holds a token, a secret or a query string.
  */
 import type { LocalReplyCode } from '../platform/errors.ts';
@@ -16,7 +16,7 @@ export type AttemptOutcome =
   | 'reset'
   | 'timeout'
   | 'unreachable';
-/** Who broke a response off that the client had begun to receive: `upstream` also when it fell silent or sent what is not HTTP. */
+/** Which side cut off a response that had begun; `upstream` also after a timeout or a protocol error in its body. */
 export type CutBy = 'upstream' | 'sidecar';
 export type RetryReason = 'rate_limited' | 'unauthorized' | 'status' | 'reset' | 'connect';
 export type QueueRejectionReason = 'full' | 'timeout' | 'expected_wait' | 'draining' | 'client_left';
@@ -24,31 +24,31 @@ export type FleetCommandOutcome = 'ok' | 'timeout' | 'error';
 export type ReloadOutcome = 'ok' | 'refused' | 'invalid';
 export type TokenOutcome = 'ok' | 'rejected' | 'unavailable' | 'malformed';
 
-/** One request of a client, told once when it has ended. */
+/** One client request, emitted once when it has ended. */
 export interface RequestEnded {
   readonly kind: 'request-ended';
   readonly route: string;
-  /** As the client sent it; a label maker folds unknown ones into `other`. */
+  /** As the client sent it; metrics count unknown methods as `other`. */
   readonly method: string;
   /** Path without its query. */
   readonly path: string;
-  /** As sent; 499 when the client left before the answer had ended. */
+  /** As sent; 499 when the client left before the response had ended. */
   readonly code: number;
   readonly source: 'upstream' | 'sidecar';
-  /** Set when the sidecar answered for itself. */
+  /** Set when the sidecar generated the response. */
   readonly localReply?: LocalReplyCode | undefined;
   readonly durationMs: number;
-  /** Time in the queue, all waits together. */
+  /** Total time in the queue. */
   readonly queuedMs: number;
   /** Attempts sent to the upstream. */
   readonly attempts: number;
   readonly requestBytes: number;
   readonly responseBytes: number;
-  /** Set when the client has received the beginning of a response and not its end, and had not left. */
+  /** Set when the client received only a part of the response and had not left. */
   readonly cutBy?: CutBy | undefined;
-  /** Why an answer that had begun was cut short, or an attempt failed. */
+  /** Why a response was cut off, or why an attempt failed. */
   readonly fault?: string | undefined;
-  /** The trace that it belongs to, if that is known: 32 hexadecimal digits. */
+  /** The trace of the request, if known: 32 hexadecimal digits. */
   readonly traceId?: string | undefined;
 }
 
@@ -59,9 +59,9 @@ export type SidecarEvent =
       readonly kind: 'attempt-ended';
       readonly route: string;
       readonly outcome: AttemptOutcome;
-      /** To the response's head, or to the end of an attempt that brought none. */
+      /** To the response head, or to the end of an attempt without a response. */
       readonly durationMs: number;
-      /** True when the sidecar ended it itself, for a client that left or the drain, or could not send it at all. Default false. */
+      /** True when the sidecar ended the attempt itself (the client left, drain), or could not send it. Default false. */
       readonly isOwn?: boolean;
     }
   | { readonly kind: 'retry'; readonly route: string; readonly reason: RetryReason }
@@ -70,23 +70,23 @@ export type SidecarEvent =
       readonly kind: 'rate-limited';
       readonly route: string;
       readonly status: number;
-      /** How long new attempts are held back, milliseconds. */
+      /** How long new attempts are paused, milliseconds. */
       readonly pauseMs: number;
-      /** True when the upstream stated the wait itself. */
+      /** True when the upstream stated the wait. */
       readonly stated: boolean;
-      /** The rate-limit fields as received (Retry-After, RateLimit*, X-RateLimit-*). */
+      /** The rate-limit header fields as received (Retry-After, RateLimit*, X-RateLimit-*). */
       readonly fields: Readonly<Record<string, string>>;
     }
   | {
-      /** An upstream stated its limits in a way not seen before. */
+      /** An upstream sent rate-limit header fields in a form not seen before. */
       readonly kind: 'rate-limit-shape';
       readonly route: string;
-      /** `failed`: an answer of a server in trouble, which is not taken for a refusal. */
+      /** `failed`: a server error that is not taken for a rate-limit refusal. */
       readonly on: 'refused' | 'accepted' | 'failed';
       readonly status: number;
-      /** Which fields, and the form of their values. */
+      /** The names of the header fields and the form of their values. */
       readonly shape: string;
-      /** The fields as received, cut. */
+      /** The header fields as received, truncated. */
       readonly fields: Readonly<Record<string, string>>;
     }
   | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number }
@@ -96,25 +96,25 @@ export type SidecarEvent =
       readonly credential: string;
       readonly outcome: TokenOutcome;
       readonly durationMs: number;
-      /** What went wrong, in words fit for a log: never the token, the secret or a raw body. */
+      /** What went wrong, fit for a log: never the token, the secret or a raw body. */
       readonly detail?: string;
-      /** Lifetime of the token obtained, milliseconds. */
+      /** Lifetime of the new token, milliseconds. */
       readonly lifetimeMs?: number;
       /** When the next request is due, milliseconds from now. */
       readonly nextInMs?: number;
     }
   | { readonly kind: 'token-invalidated'; readonly credential: string; readonly reason: 'unauthorized' | 'rotated' }
   | {
-      /** A token that had been asked for before is taken: no request was made. */
+      /** A token was taken from a cache or from the fleet, without a token request. */
       readonly kind: 'token-found';
       readonly credential: string;
       readonly from: string;
-      /** What is left of its life, milliseconds. */
+      /** Remaining lifetime, milliseconds. */
       readonly validForMs: number;
     }
   | { readonly kind: 'token-circuit'; readonly credential: string; readonly phase: 'open' | 'closed' }
   | {
-      /** Told when it changes; empty once all that was asked for is granted again. */
+      /** Emitted when the set changes; empty when all requested scopes are granted again. */
       readonly kind: 'token-scopes-missing';
       readonly credential: string;
       readonly missing: readonly string[];
@@ -122,19 +122,19 @@ export type SidecarEvent =
   | {
       readonly kind: 'credential-rotation';
       readonly credential: string;
-      /** `refused`, `unreadable`: the older credentials stay in use. */
+      /** `refused`, `unreadable`: the previous credentials stay in use. */
       readonly outcome: 'taken' | 'refused' | 'unreadable';
       readonly detail?: string;
     }
   | {
-      /** The upstream refused a request for want of a scope (RFC 6750 §3.1). */
+      /** The upstream refused a request because the token lacks a scope (RFC 6750 §3.1). */
       readonly kind: 'insufficient-scope';
       readonly route: string;
-      /** What it says is needed; undefined when it does not. */
+      /** The scope that the upstream asks for; undefined when it names none. */
       readonly needed: string | undefined;
     }
   | {
-      /** Somebody else has just asked, in vain: no request was made. */
+      /** No token request was made, because another process has just failed with one. */
       readonly kind: 'token-not-asked';
       readonly credential: string;
       readonly from: string;
@@ -147,10 +147,10 @@ export type SidecarEvent =
   | { readonly kind: 'fleet-lost'; readonly detail: string }
   | { readonly kind: 'fleet-command'; readonly outcome: FleetCommandOutcome }
   | {
-      /** The configuration was read again, and taken over as a whole or not at all. */
+      /** The configuration was read again, and applied as a whole or not at all. */
       readonly kind: 'configuration-read';
       readonly outcome: ReloadOutcome;
-      /** What has changed, which keys only a restart takes over, or what is wrong: never a secret. */
+      /** What has changed, which keys need a restart, or what is invalid: never a secret. */
       readonly lines: readonly string[];
     }
   | { readonly kind: 'authorization-overridden' }
@@ -159,12 +159,12 @@ export type SidecarEvent =
   | { readonly kind: 'stopped'; readonly cut: number }
   | { readonly kind: 'warning'; readonly message: string };
 
-/** Hears events. Must not throw and must not block. */
+/** Receives events. Must not throw and must not block. */
 export type EventObserver = (event: SidecarEvent) => void;
 
-/** What keeps log lines from their destination at the moment. */
+/** Why log lines do not reach their destination at the moment. */
 export interface LogDeliveryProblem {
-  /** Node's code of the last refusal; undefined: nothing is refused, the reader is too slow. */
+  /** Node's code of the last write error; undefined: no error, the reader is too slow. */
   readonly code: string | undefined;
   /** Lines dropped since the last notice. */
   readonly lostLines: number;

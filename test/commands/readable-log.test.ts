@@ -17,12 +17,12 @@ describe('a line', () => {
       status: 429,
       pauseMs: 1000,
       stated: null,
-      msg: 'the upstream limits the rate',
+      msg: 'rate limited by the upstream',
     });
     const at = new Date(TIME);
     const two = (number: number): string => String(number).padStart(2, '0');
     expect(line).toBe(
-      `${two(at.getHours())}:${two(at.getMinutes())}:00.007 warn  the upstream limits the rate status=429 pauseMs=1000 stated=null`,
+      `${two(at.getHours())}:${two(at.getMinutes())}:00.007 warn  rate limited by the upstream status=429 pauseMs=1000 stated=null`,
     );
   });
   test('of a request begins like an access log, without the usual values', () => {

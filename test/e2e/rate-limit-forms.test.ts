@@ -27,7 +27,7 @@ describe('nginx limit_req rate=5r/s answering 403 with Retry-After', () => {
     const shapes = sidecar
       .stdout()
       .split('\n')
-      .filter((line) => line.includes('new shape of rate-limit answer'));
+      .filter((line) => line.includes('new form of rate-limit headers'));
     expect(shapes.map((line) => JSON.parse(line) as object)).toMatchObject([
       {
         level: 'warn',

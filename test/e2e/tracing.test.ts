@@ -111,7 +111,7 @@ describe('with an endpoint', () => {
   });
 
   it.each([
-    ['refuses', 500, 'the collector answered with 500'],
+    ['refuses', 500, 'the collector responded with 500'],
     ['is not there', undefined, 'ECONNREFUSED'],
   ] as const)('a collector that %s costs no request anything, and is told of once', async (_, answer, reason) => {
     await using receiver = answer === undefined ? undefined : await startOtlpReceiver(answer);

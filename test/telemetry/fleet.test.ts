@@ -98,7 +98,7 @@ it('the log tells of a fleet that is lost and joined, and of what another proces
     {
       level: 'warn',
       detail: 'Redis refused the connection (ECONNREFUSED)',
-      msg: 'fleet lost: going on alone',
+      msg: 'connection to the fleet lost: this replica works alone',
     },
     {
       level: 'warn',

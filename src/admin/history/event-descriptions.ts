@@ -27,7 +27,7 @@ export function describeEvent(event: SidecarEvent): EventDescription | undefined
     case 'rate-limit-shape':
       return info('The upstream states its limits in a way not seen before; the log has the fields');
     case 'insufficient-scope':
-      return warn(`The upstream asks for a scope that the token does not have${appendDetail(event.needed)}`);
+      return warn(`The upstream requires a scope that the token does not have${appendDetail(event.needed)}`);
     default:
       return describeOccurrence(event);
   }

@@ -20,7 +20,7 @@ export function describeDegradation(states: DegradationInputs): string[] {
     ...tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenFaults(token))),
     ...scopeRefusals.map(
       ({ route, needed }) =>
-        `route ${route}: the upstream asks for a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
+        `route ${route}: the upstream requires a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
     ),
     ...(fleet?.fault === undefined ? [] : [`alone, without the fleet: ${fleet.fault}`]),
     ...describeReloadFault(configuration),

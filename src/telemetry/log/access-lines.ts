@@ -1,24 +1,24 @@
 /**
- * The line of each request: its fields (docs/logs.md), and which of them are left out. Of requests that went well and fast a share
- * may do; whatever else happened is always told. Every line says how many requests of its kind it stands for.
+ * The log line of a request: its fields (docs/logs.md), and sampling. Only successful, fast requests are sampled; all others are always
+ * logged. With sampling, each line states the share that it represents.
  */
 import type { Random } from '../../platform/clock.ts';
 import type { RequestEnded } from '../events.ts';
-import { truncate, roundToTenths } from './shown.ts';
+import { truncate, roundToTenths } from './log-values.ts';
 
 /** Which requests are logged. */
 export interface AccessLogSampling {
   /** The share of successful, fast requests that is logged, 0 to 1. */
   readonly share: number;
-  /** From this duration on a request is slow. */
+  /** A request of this duration or longer is slow. */
   readonly slowMs: number;
   readonly random: Random;
 }
 
-/** Undefined: this request is left out. */
+/** Undefined: this request is not logged. */
 export type DescribeAccess = (event: RequestEnded) => Readonly<Record<string, unknown>> | undefined;
 
-/** @param sampling Default: every request is logged, and no line speaks of it */
+/** @param sampling Default: every request is logged, without the field `sampled` */
 export function createAccessDescriber(sampling?: AccessLogSampling): DescribeAccess {
   if (sampling === undefined || sampling.share >= 1) return (event) => accessFields(event, undefined);
   const { share, slowMs, random } = sampling;

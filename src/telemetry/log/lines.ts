@@ -1,4 +1,4 @@
-/** How a line is written: pino's JSON with the time at which it happened, in the order in which things happened. */
+/** Writes log lines with pino: JSON with the time of the event, in the order of the events. */
 import { pino } from 'pino';
 import type { Logger } from 'pino';
 import type { Clock } from '../../platform/clock.ts';
@@ -15,15 +15,15 @@ export interface EventLoggerOptions {
   readonly describeRequest: DescribeAccess;
 }
 
-/** A logger, and the requests whose lines are written many at a time; whatever else it writes comes behind them. */
+/** A logger, and the batch of requests; every other line is written after the requests of the batch. */
 export function createEventLogger({ level, clock, sink, describeRequest }: EventLoggerOptions): {
   readonly logger: Logger;
   readonly requests: RequestLogBatch;
 } {
-  let happenedAt: number | undefined;
+  let eventWallAt: number | undefined;
   const logger = createPinoLogger(
     level,
-    () => happenedAt ?? clock.wallNow(),
+    () => eventWallAt ?? clock.wallNow(),
     (line) => {
       requests.writeAll();
       sink.write(line);
@@ -33,9 +33,9 @@ export function createEventLogger({ level, clock, sink, describeRequest }: Event
     clock,
     writeLine(event, wallAt) {
       const fields = describeRequest(event);
-      happenedAt = wallAt;
+      eventWallAt = wallAt;
       if (fields !== undefined) logger.info(fields, 'request');
-      happenedAt = undefined;
+      eventWallAt = undefined;
     },
     onBatch: () => sink.flush(),
   });
@@ -43,17 +43,17 @@ export function createEventLogger({ level, clock, sink, describeRequest }: Event
 }
 
 function createPinoLogger(level: LogLevel, wallNow: () => number, write: (line: string) => void): Logger {
-  let writtenAt = NaN;
-  let written = '';
+  let formattedAt = NaN;
+  let formatted = '';
   return pino(
     {
       level,
       base: null,
-      // Lines come in bunches: an instant is spelt out once.
+      // Several lines often have the same time: it is formatted once.
       timestamp: () => {
         const at = wallNow();
-        if (at !== writtenAt) written = `,"time":"${new Date((writtenAt = at)).toISOString()}"`;
-        return written;
+        if (at !== formattedAt) formatted = `,"time":"${new Date((formattedAt = at)).toISOString()}"`;
+        return formatted;
       },
       formatters: { level: (label) => ({ level: label }) },
     },

@@ -1,14 +1,11 @@
-/**
- * Where the bytes of the log go: a file descriptor, written to synchronously. What its refusals mean, and how long a destination
- * that refuses is left alone. What to do with the lines meanwhile is the sink's business.
- */
+/** Writes the bytes of the log synchronously to a file descriptor, classifies its errors, and computes the delay before a retry. */
 import { writeSync } from 'node:fs';
 
 export interface LogWriter {
   /**
-   * Writes what the destination takes without waiting.
-   * @returns the number of bytes taken, which may be fewer than given; 0 when it takes none at the moment
-   * @throws Error with Node's `code` when the destination refuses them
+   * Writes as much as the destination accepts without waiting.
+   * @returns the number of bytes accepted, from 0 to all
+   * @throws Error with Node's `code` when the write fails
    */
   write(bytes: Uint8Array): number;
 }
@@ -20,12 +17,12 @@ export interface StandardStream {
 }
 
 /**
- * Writes past the stream to its descriptor. Node.js makes that non-blocking where it is a pipe or a socket, as soon as
- * `process.stdout` or `process.stderr` is touched; files do not block.
+ * Writes to the descriptor of the stream. Node.js makes a pipe or a socket non-blocking as soon as `process.stdout` or
+ * `process.stderr` is read; files do not block.
  */
 export function createDescriptorWriter(stream: StandardStream): LogWriter {
   const { fd } = stream;
-  // Others write through the stream itself: a reader that is gone must not end the process for that.
+  // Other code writes through the stream itself: a closed pipe must not end the process.
   stream.on('error', () => undefined);
   return { write: (bytes) => writeSync(fd, bytes) };
 }
@@ -33,12 +30,12 @@ export function createDescriptorWriter(stream: StandardStream): LogWriter {
 const BUSY_CODES: ReadonlySet<string> = new Set(['EAGAIN', 'EWOULDBLOCK', 'EINTR', 'ENOBUFS']);
 const READER_GONE_CODES: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'ENOTCONN', 'EBADF']);
 
-/** The destination is well and takes no more at the moment. */
+/** The destination works and accepts no more bytes at the moment. */
 export function isBusy(code: string): boolean {
   return BUSY_CODES.has(code);
 }
 
-/** What was given is lost, and most likely what will be given: a named pipe alone may find another reader. */
+/** The reader has closed its end: unwritten lines are lost. Only a named pipe may get another reader. */
 export function isReaderGone(code: string): boolean {
   return READER_GONE_CODES.has(code);
 }
@@ -47,11 +44,11 @@ export function errorCodeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
 
-/** A pipe that is full may be empty a moment later; a disk that is full is not. */
+/** A full pipe may be empty a moment later; a full disk is not. */
 const BUSY_BACKOFF_MS = { first: 5, longest: 250 };
 const REFUSED_BACKOFF_MS = { first: 250, longest: 5000 };
 
-/** Growing pauses between attempts that came to nothing. */
+/** Exponential backoff between failed writes. */
 export class LogWriteBackoff {
   #lastMs = 0;
 

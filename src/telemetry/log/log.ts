@@ -1,15 +1,14 @@
 /**
- * The log: JSON lines on stdout, one per request at `info`. Turns events into lines (pino), takes secrets and terminal
- * controls out of them (redaction) and hands them to a sink that neither blocks nor grows. Which events there are is
- * told in events.ts.
+ * The log: JSON lines on stdout, one per request at `info`. Turns events into lines (pino), removes secrets and terminal control
+ * characters (redaction.ts), and writes them through a bounded sink (log-sink.ts).
  */
 import type { Logger } from 'pino';
 import { systemClock } from '../../platform/clock.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createAccessDescriber } from './access-lines.ts';
 import type { AccessLogSampling } from './access-lines.ts';
-import { createKeyedCoalescer } from './damper.ts';
-import type { EventCoalescer } from './damper.ts';
+import { createKeyedCoalescer } from './event-coalescer.ts';
+import type { EventCoalescer } from './event-coalescer.ts';
 import type { LogDeliveryProblem, EventObserver, SidecarEvent } from '../events.ts';
 import { createEventLogger, type LogLevel } from './lines.ts';
 import { LogSink } from './log-sink.ts';
@@ -18,32 +17,36 @@ import type { LogWriter } from './log-writer.ts';
 import { createRedactor } from './redaction.ts';
 import type { Redactor } from './redaction.ts';
 import type { RequestLogBatch } from './request-lines.ts';
-import { truncate } from './shown.ts';
+import { truncate } from './log-values.ts';
 import { logReload } from './reload-lines.ts';
 import { logTokenEvent } from './token-lines.ts';
 
 type RateLimited = Extract<SidecarEvent, { kind: 'rate-limited' }>;
 type InsufficientScope = Extract<SidecarEvent, { kind: 'insufficient-scope' }>;
 type RateLimitShape = Extract<SidecarEvent, { kind: 'rate-limit-shape' }>;
+type ProcessEvent = Extract<
+  SidecarEvent,
+  { kind: 'warning' | 'stopped' | 'fleet-lost' | 'fleet-joined' | 'listening' | 'draining' }
+>;
 
 const RATE_LIMIT_SUMMARY_INTERVAL_MS = 5000;
-/** Nothing changes about it until somebody acts. */
+/** Longer: a missing scope needs an operator. */
 const SCOPE_SUMMARY_INTERVAL_MS = 60_000;
 
-/** What a line carries besides time, level and message. */
+/** The fields of a line besides time, level and message. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 export type { LogLevel };
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** Secrets that are in use at a time: as many more are remembered. Default 1. */
+  /** How many secrets are in use at the same time. Default 1. */
   readonly secretsInUse?: number;
-  /** Which requests are logged. Default: every one. */
+  /** Which requests are logged. Default: all. */
   readonly sampling?: AccessLogSampling;
   /** Default: process.stdout. */
   readonly destination?: LogWriter;
-  /** The form in which lines are written; must leave their number as it is. Default: JSON as it is. */
+  /** Formats complete lines; must keep their number. Default: JSON. */
   readonly format?: (lines: string) => string;
   /** Default: the process's own clock. */
   readonly clock?: Clock;
@@ -56,42 +59,41 @@ export interface Log {
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
   /**
-   * Masks a secret, plain and encoded, in every later line. With the client id also their Basic form. To be called with
-   * each new value of a secret that rotates.
+   * Masks a secret, plain and encoded, in every later line; with the client id also as Basic credentials. To be called for each
+   * new value of a secret that rotates.
    */
   readonly registerSecret: (value: string, clientId?: string) => void;
-  /** From now on lines are logged from this level on. */
+  /** Sets the lowest level that is logged. */
   readonly setLevel: (level: LogLevel) => void;
-  /** Lines lost since the start because the destination did not take them as a whole. */
+  /** Lines dropped since the start. */
   readonly droppedLines: () => number;
-  /** What keeps lines from their destination at the moment; undefined: nothing does. */
+  /** Why lines do not reach their destination at the moment; undefined when they do. */
   readonly deliveryProblem: () => LogDeliveryProblem | undefined;
-  /** Writes what is left, waiting at most `timeoutMs` for a slow reader; later lines are dropped. Never rejects. */
+  /** Writes the remaining lines, waiting at most `timeoutMs` for a slow reader; later lines are dropped. Never rejects. */
   close(timeoutMs: number): Promise<void>;
 }
 
-/** Opens the log. */
 export function createLog(options: LogOptions): Log {
   const { level, secretsInUse = 1, sampling, clock = systemClock } = options;
   const redaction = createRedactor(secretsInUse);
-  const sink = createSink(options, redaction, (trouble) => logRecovery(logger, trouble));
+  const sink = createSink(options, redaction, (problem) => logRecovery(logger, problem));
   const describeRequest = createAccessDescriber(sampling);
   const { logger, requests } = createEventLogger({ level, clock, sink, describeRequest });
-  const storms = createLogCoalescers(logger, clock);
-  const lastWords = (): void => {
+  const repeated = createLogCoalescers(logger, clock);
+  const writeAtExit = (): void => {
     requests.writeAll();
     void sink.close(0);
   };
-  // A process that ends by a fault still says why: a write is tried at once, and never waited for.
-  process.once('exit', lastWords);
+  // A process that crashes still logs why.
+  process.once('exit', writeAtExit);
   return {
-    observe: createObserver(logger, storms, requests),
+    observe: createObserver(logger, repeated, requests),
     debug: (message, fields = {}) => logger.debug(fields, message),
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
     error: (message, fields = {}) => logger.error(fields, message),
     registerSecret: (value, clientId) => {
-      // What was gathered before may hold a secret that this one pushes out.
+      // Buffered lines may hold a secret that this one replaces in the redactor.
       requests.writeAll();
       sink.flush();
       redaction.register(value, clientId);
@@ -103,11 +105,11 @@ export function createLog(options: LogOptions): Log {
     droppedLines: () => sink.droppedLines,
     deliveryProblem: () => sink.deliveryProblem,
     async close(timeoutMs) {
-      storms.rateLimits.stop();
-      storms.scopes.stop();
+      repeated.rateLimits.stop();
+      repeated.scopes.stop();
       requests.writeAll();
       await sink.close(timeoutMs);
-      process.off('exit', lastWords);
+      process.off('exit', writeAtExit);
     },
   };
 }
@@ -115,7 +117,7 @@ export function createLog(options: LogOptions): Log {
 function createSink(
   { destination, format, clock = systemClock }: LogOptions,
   redaction: Redactor,
-  onRecovered: (trouble: LogDeliveryProblem) => void,
+  onRecovered: (problem: LogDeliveryProblem) => void,
 ): LogSink {
   const redact = (lines: string): string => redaction.redact(lines);
   return new LogSink({
@@ -126,17 +128,17 @@ function createSink(
   });
 }
 
-function createObserver(logger: Logger, storms: LogCoalescers, requests: RequestLogBatch): EventObserver {
+function createObserver(logger: Logger, repeated: LogCoalescers, requests: RequestLogBatch): EventObserver {
   return (event) => {
     switch (event.kind) {
       case 'request-ended':
         if (logger.isLevelEnabled('info')) requests.add(event);
         return;
       case 'rate-limited':
-        storms.rateLimits.add(event);
+        repeated.rateLimits.add(event);
         return;
       case 'insufficient-scope':
-        storms.scopes.add(event);
+        repeated.scopes.add(event);
         return;
       case 'rate-limit-shape':
         logRateLimitShape(logger, event);
@@ -153,14 +155,21 @@ function createObserver(logger: Logger, storms: LogCoalescers, requests: Request
       case 'credential-rotation':
         logTokenEvent(logger, event);
         return;
-      default:
+      case 'warning':
+      case 'stopped':
+      case 'fleet-lost':
+      case 'fleet-joined':
+      case 'listening':
+      case 'draining':
         logProcessEvent(logger, event);
+        return;
+      default:
+        if (logger.isLevelEnabled('debug')) logger.debug(event, event.kind.replaceAll('-', ' '));
     }
   };
 }
 
-/** What becomes of the process itself; the rest is for whoever looks for a fault. */
-function logProcessEvent(logger: Logger, event: SidecarEvent): void {
+function logProcessEvent(logger: Logger, event: ProcessEvent): void {
   switch (event.kind) {
     case 'warning':
       logger.warn(truncate(event.message));
@@ -169,7 +178,7 @@ function logProcessEvent(logger: Logger, event: SidecarEvent): void {
       logger[event.cut === 0 ? 'info' : 'warn']({ cut: event.cut }, 'stopped');
       return;
     case 'fleet-lost':
-      logger.warn({ detail: truncate(event.detail) }, 'fleet lost: going on alone');
+      logger.warn({ detail: truncate(event.detail) }, 'connection to the fleet lost: this replica works alone');
       return;
     case 'fleet-joined':
     case 'listening':
@@ -178,23 +187,21 @@ function logProcessEvent(logger: Logger, event: SidecarEvent): void {
       logger.info(fields, kind.replace('-', ' '));
       return;
     }
-    default:
-      if (logger.isLevelEnabled('debug')) logger.debug(event, event.kind.replaceAll('-', ' '));
   }
 }
 
 function logRateLimitShape(logger: Logger, { route, on, status, shape, fields }: RateLimitShape): void {
   const line = { route, on, status, shape: truncate(shape), rateLimitFields: fields };
-  logger[on === 'accepted' ? 'info' : 'warn'](line, 'new shape of rate-limit answer');
+  logger[on === 'accepted' ? 'info' : 'warn'](line, 'new form of rate-limit headers');
 }
 
 function logRecovery(logger: Logger, { code, lostLines: lines }: LogDeliveryProblem): void {
-  if (code === undefined) logger.warn({ lines }, 'log lines were dropped: their reader is too slow');
-  else if (lines > 0) logger.warn({ lines, refusal: code }, 'log lines were dropped: their destination refused them');
-  else logger.warn({ lines, refusal: code }, 'the log is written again: no line was lost');
+  if (code === undefined) logger.warn({ lines }, 'log lines dropped: standard output is read too slowly');
+  else if (lines > 0) logger.warn({ lines, refusal: code }, 'log lines dropped: writing to standard output failed');
+  else logger.warn({ lines, refusal: code }, 'log output works again: no line was lost');
 }
 
-/** What comes in storms is one line, then one line each few seconds, for every route. */
+/** Events that repeat often: one line, then one summary per interval, for each route. */
 interface LogCoalescers {
   readonly rateLimits: EventCoalescer<RateLimited>;
   readonly scopes: EventCoalescer<InsufficientScope>;
@@ -205,17 +212,20 @@ function createLogCoalescers(logger: Logger, clock: Clock): LogCoalescers {
     rateLimits: createKeyedCoalescer((event: RateLimited) => event.route, {
       clock,
       windowMs: RATE_LIMIT_SUMMARY_INTERVAL_MS,
-      onFirst: (event) => logger.warn(rateLimitFields(event), 'the upstream limits the rate'),
+      onFirst: (event) => logger.warn(rateLimitFields(event), 'rate limited by the upstream'),
       onSummary: (signals, last) => {
-        logger.warn({ signals, ...rateLimitFields(last) }, 'the upstream still limits the rate');
+        logger.warn({ signals, ...rateLimitFields(last) }, 'still rate limited by the upstream');
       },
     }),
     scopes: createKeyedCoalescer((event: InsufficientScope) => event.route, {
       clock,
       windowMs: SCOPE_SUMMARY_INTERVAL_MS,
-      onFirst: (event) => logger.warn(scopeFields(event), 'the upstream asks for a scope that the token does not have'),
+      onFirst: (event) => logger.warn(scopeFields(event), 'the upstream requires a scope that the token does not have'),
       onSummary: (requests, last) => {
-        logger.warn({ requests, ...scopeFields(last) }, 'the upstream still asks for a scope');
+        logger.warn(
+          { requests, ...scopeFields(last) },
+          'the upstream still requires a scope that the token does not have',
+        );
       },
     }),
   };

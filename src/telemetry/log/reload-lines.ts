@@ -1,11 +1,11 @@
-/** What the log says of a configuration that was read again. Its lines hold no secrets. */
+/** The log lines of a configuration reload. They hold no secrets. */
 import type { Logger } from 'pino';
 import type { SidecarEvent } from '../events.ts';
-import { truncate } from './shown.ts';
+import { truncate } from './log-values.ts';
 
 type ConfigurationRead = Extract<SidecarEvent, { kind: 'configuration-read' }>;
 
-/** One line; of what is invalid one for each problem, as at the start. */
+/** One line; for an invalid configuration one line per problem. */
 export function logReload(logger: Logger, { outcome, lines }: ConfigurationRead): void {
   switch (outcome) {
     case 'ok':

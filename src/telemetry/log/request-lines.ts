@@ -1,20 +1,20 @@
 /**
- * Requests whose lines are yet to be written: spelt out many at a time, each costs less than among everything else that a request does.
- * Bounded in number and time; no line overtakes them.
+ * Requests whose log lines are not written yet. Formatting many at once costs less per line than formatting each within its request.
+ * Bounded in number and time; other lines are written after them.
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
 import type { RequestEnded } from '../events.ts';
 
-/** Spelt out when so many have gathered ... */
+/** A batch is written when it has this many requests ... */
 const BATCH_REQUESTS = 64;
 /** ... or this long after the first of them. */
 const BATCH_DELAY_MS = 250;
 
 export interface RequestLogBatchOptions {
   readonly clock: Clock;
-  /** Writes the line of a request that ended at this instant. */
+  /** Writes the line of a request that ended at `wallAt`. */
   readonly writeLine: (event: RequestEnded, wallAt: number) => void;
-  /** Called behind the last line of a full batch, or when the first of it has waited for long enough. */
+  /** Called after the last line of a batch that was full or old enough. */
   readonly onBatch: () => void;
 }
 
@@ -23,7 +23,7 @@ export class RequestLogBatch {
   readonly #events: RequestEnded[] = [];
   readonly #endedAt: number[] = [];
   #cancel: Cancel | undefined;
-  #isTelling = false;
+  #isWriting = false;
 
   constructor(options: RequestLogBatchOptions) {
     this.#options = options;
@@ -41,17 +41,17 @@ export class RequestLogBatch {
     this.#options.onBatch();
   }
 
-  /** Writes the lines of all that have gathered. Does nothing when there is none, and when called by one of these lines. */
+  /** Writes the lines of the batch. Does nothing when it is empty, or when called while it writes. */
   writeAll(): void {
-    if (this.#isTelling || this.#events.length === 0) return;
+    if (this.#isWriting || this.#events.length === 0) return;
     this.#cancel?.();
     this.#cancel = undefined;
-    this.#isTelling = true;
+    this.#isWriting = true;
     try {
       for (const [index, event] of this.#events.entries()) this.#options.writeLine(event, this.#endedAt[index] ?? NaN);
     } finally {
       this.#events.length = this.#endedAt.length = 0;
-      this.#isTelling = false;
+      this.#isWriting = false;
     }
   }
 }

@@ -1,7 +1,7 @@
-/** What the log says of tokens and of the credentials that they are asked for with. No event of them holds a secret. */
+/** The log lines of token events. No such event holds a secret. */
 import type { Logger } from 'pino';
 import type { SidecarEvent } from '../events.ts';
-import { truncate, roundToTenths } from './shown.ts';
+import { truncate, roundToTenths } from './log-values.ts';
 
 type TokenRequestEvent = Extract<SidecarEvent, { kind: 'token-requested' | 'token-not-asked' }>;
 type CredentialRotation = Extract<SidecarEvent, { kind: 'credential-rotation' }>;
@@ -10,7 +10,7 @@ type TokenStateEvent = Extract<
   { kind: 'token-found' | 'token-circuit' | 'token-scopes-missing' | 'token-invalidated' }
 >;
 
-/** One line for each. */
+/** Writes one line per event. */
 export function logTokenEvent(logger: Logger, event: TokenRequestEvent | CredentialRotation | TokenStateEvent): void {
   switch (event.kind) {
     case 'token-requested':
@@ -36,15 +36,15 @@ function logTokenRequest(logger: Logger, event: TokenRequestEvent): void {
     logger.warn({ ...fields, from: event.from }, 'token request of another process failed');
     return;
   }
-  const whole = { ...fields, durationMs: roundToTenths(event.durationMs), lifetimeMs: event.lifetimeMs };
-  if (event.outcome === 'ok') logger.info(whole, 'token obtained');
-  else logger.warn(whole, 'token request failed');
+  const allFields = { ...fields, durationMs: roundToTenths(event.durationMs), lifetimeMs: event.lifetimeMs };
+  if (event.outcome === 'ok') logger.info(allFields, 'token obtained');
+  else logger.warn(allFields, 'token request failed');
 }
 
 function logCredentialRotation(logger: Logger, { credential, outcome, detail }: CredentialRotation): void {
   const fields = { credential, outcome, detail: detail === undefined ? undefined : truncate(detail) };
-  if (outcome === 'taken') logger.info(fields, 'new credentials taken');
-  else logger.warn(fields, 'new credentials cannot be taken: the older ones stay in use');
+  if (outcome === 'taken') logger.info(fields, 'new credentials applied');
+  else logger.warn(fields, 'new credentials not applied: the previous ones stay in use');
 }
 
 function logTokenState(logger: Logger, event: TokenStateEvent): void {
@@ -54,14 +54,14 @@ function logTokenState(logger: Logger, event: TokenStateEvent): void {
       logger.info(fields, 'token invalidated');
       return;
     case 'token-found':
-      logger.info(fields, 'token taken over: no request was needed');
+      logger.info(fields, 'token reused: no token request was needed');
       return;
     case 'token-circuit':
       if (event.phase === 'closed') logger.info(fields, 'the token endpoint works again');
-      else logger.warn(fields, 'the token endpoint keeps failing: from now on it is probed now and then');
+      else logger.warn(fields, 'the token endpoint keeps failing: from now on it is probed at intervals');
       return;
     case 'token-scopes-missing':
-      if (event.missing.length === 0) logger.info(fields, 'the token has all scopes that were asked for');
-      else logger.warn(fields, 'the token has fewer scopes than were asked for');
+      if (event.missing.length === 0) logger.info(fields, 'the token has all requested scopes');
+      else logger.warn(fields, 'the token has fewer scopes than requested');
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The counters and histograms of the contract's table: names, labels, closed sets. Every series of a closed set is there
- * from the start, at 0, so that rate() and alerts see its first occurrence. What feeds them is told in metrics.ts.
+ * The counters and histograms: names, labels and closed sets of label values. Every series of a closed set exists from the start,
+ * at 0, so that rate() and alerts see its first increase. metrics.ts updates them.
  */
 import type { Registry } from 'prom-client';
 import { LOCAL_REPLY_CODES } from '../../platform/errors.ts';
@@ -11,7 +11,7 @@ import type { IncrementCounter, RecordDuration } from './series.ts';
 
 type InvalidationReason = Extract<SidecarEvent, { kind: 'token-invalidated' }>['reason'];
 
-// As keys of a record, so that the compiler misses none.
+// Keys of a record, so that the compiler reports a missing one.
 const ATTEMPT_OUTCOMES = Object.keys({
   ok: 0,
   rate_limited: 0,
@@ -38,7 +38,7 @@ const QUEUE_REJECTION_REASONS = Object.keys({
   draining: 0,
   client_left: 0,
 } satisfies Record<QueueRejectionReason, 0>);
-/** How a token request can end. */
+/** The outcomes of a token request. */
 export const TOKEN_OUTCOMES = Object.keys({
   ok: 0,
   rejected: 0,
@@ -48,7 +48,7 @@ export const TOKEN_OUTCOMES = Object.keys({
 const RELOAD_OUTCOMES = Object.keys({ ok: 0, refused: 0, invalid: 0 } satisfies Record<ReloadOutcome, 0>);
 const INVALIDATION_REASONS = Object.keys({ unauthorized: 0, rotated: 0 } satisfies Record<InvalidationReason, 0>);
 
-/** What every name of the sidecar's own begins with. */
+/** The prefix of every metric of the sidecar itself. */
 export const METRIC_PREFIX = 'bearer_sidecar_';
 
 type MetricDescription = readonly [name: string, help: string];
@@ -65,18 +65,18 @@ type CreateDuration = (
   initial: readonly string[][],
 ) => RecordDuration;
 
-/** Every counter and histogram, by what it stands for. */
+/** Every counter and histogram. */
 export type EventMetrics = ReturnType<typeof createEventMetrics>;
 
-/** The closed sets that the configuration makes. */
+/** Label values that come from the configuration. */
 export interface ConfiguredLabelValues {
   readonly routes: readonly string[];
-  /** Default: as the routes. */
+  /** Default: the routes. */
   readonly throttleNames?: readonly string[];
   readonly credentials: readonly string[];
 }
 
-/** Registers the contract's counters and histograms for these configured names. */
+/** Registers the counters and histograms for these configured names. */
 export function createEventMetrics(
   registry: Registry,
   { routes, throttleNames = routes, credentials }: ConfiguredLabelValues,
@@ -92,7 +92,7 @@ export function createEventMetrics(
     ...defineTokens(counter, timer, credentials),
     configReloads: counter(
       'config_reloads_total',
-      'Times that the configuration was read again.',
+      'Configuration reloads, by outcome.',
       ['outcome'],
       labelSetsOf(RELOAD_OUTCOMES),
     ),
@@ -101,30 +101,30 @@ export function createEventMetrics(
 
 function defineRequests(counter: CreateCounter, timer: CreateDuration, routes: readonly string[]) {
   const labels = ['route', 'method', 'code', 'source'];
-  // The codes of an upstream are an open set; these are there because most dashboards begin with them.
+  // Status codes of an upstream are an open set; most dashboards need these.
   const usual = labelPairsOf(routes, ['GET', 'POST']).map((pair) => [...pair, '200', 'upstream']);
   return {
     requests: timer(
-      ['requests_total', 'Requests of clients that have ended.'],
-      ['request_duration_seconds', 'From the arrival of a request to the end of its answer.'],
+      ['requests_total', 'Client requests that have ended.'],
+      ['request_duration_seconds', 'Time from the arrival of a request to the end of its response.'],
       labels,
       usual,
     ),
     localReplies: counter(
       'local_replies_total',
-      'Answers that the sidecar made itself.',
+      'Responses that the sidecar generated itself (local replies), by code.',
       ['code'],
       labelSetsOf(LOCAL_REPLY_CODES),
     ),
     responsesCut: counter(
       'responses_cut_total',
-      'Responses that broke off when the client had received a part of them.',
+      'Responses cut off after the client had received a part of them.',
       ['route', 'by'],
       labelPairsOf(routes, CUT_BY),
     ),
     authorizationOverridden: counter(
       'client_authorization_overridden_total',
-      'Requests whose own Authorization field was replaced.',
+      'Requests whose own Authorization header was replaced.',
     ),
   };
 }
@@ -134,24 +134,24 @@ function defineAttempts(counter: CreateCounter, timer: CreateDuration, routes: r
   const reasons = labelSetsOf(RETRY_REASONS);
   return {
     attempts: timer(
-      ['upstream_attempts_total', 'Attempts sent to the upstream, counted when they have ended.'],
+      ['upstream_attempts_total', 'Attempts sent to the upstream, counted when they end.'],
       [
         'upstream_duration_seconds',
-        'From a permit to the head of the response, or to the end of an attempt without one.',
+        'Time from the permit to the response head, or to the end of an attempt without a response.',
       ],
       ['outcome'],
       outcomes,
     ),
-    retries: counter('retries_total', 'Attempts that repeated an earlier one.', ['reason'], reasons),
+    retries: counter('retries_total', 'Retries, by reason.', ['reason'], reasons),
     retryBudgetExhausted: counter(
       'retry_budget_exhausted_total',
-      'Retries that the retry budget did not allow.',
+      'Retries that the retry budget refused.',
       ['reason'],
       reasons,
     ),
     insufficientScope: counter(
       'insufficient_scope_total',
-      'Requests that the upstream refused for want of a scope.',
+      'Requests that the upstream refused because the token lacks a scope.',
       ['route'],
       labelSetsOf(routes),
     ),
@@ -161,10 +161,10 @@ function defineAttempts(counter: CreateCounter, timer: CreateDuration, routes: r
 function defineQueue(counter: CreateCounter, timer: CreateDuration, routes: readonly string[]) {
   const perRoute = labelSetsOf(routes);
   return {
-    rateLimited: counter('rate_limited_total', 'Rate-limit signals of the upstream.', ['route'], perRoute),
+    rateLimited: counter('rate_limited_total', 'Responses that signalled a rate limit.', ['route'], perRoute),
     permits: timer(
-      ['permits_total', 'Permits spent.'],
-      ['queue_wait_seconds', 'Time that a permit was waited for.'],
+      ['permits_total', 'Permits granted.'],
+      ['queue_wait_seconds', 'Time that a request waited for a permit.'],
       ['route'],
       perRoute,
     ),
@@ -189,13 +189,13 @@ function defineTokens(counter: CreateCounter, timer: CreateDuration, credentials
     ),
     tokenInvalidations: counter(
       'token_invalidations_total',
-      'Tokens given up before their end.',
+      'Tokens discarded before they expired.',
       ['credential', 'reason'],
       labelPairsOf(credentials, INVALIDATION_REASONS),
     ),
     rotationFailures: counter(
       'credential_rotation_failures_total',
-      'New credentials that could not be taken, while older ones stay in use.',
+      'New credentials that could not be applied while the previous ones stay in use.',
       ['credential'],
       labelSetsOf(credentials),
     ),

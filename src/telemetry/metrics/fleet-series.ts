@@ -1,7 +1,4 @@
-/**
- * The metrics of a fleet, which are there only where one is configured: how its commands end, what it answered in the token
- * endpoint's stead, whether it can be asked. What feeds them is told in metrics.ts.
- */
+/** The metrics of a fleet, registered only where a fleet is configured: its Redis commands, shared tokens and connection. */
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import { METRIC_PREFIX, TOKEN_OUTCOMES } from './catalogue.ts';
@@ -9,13 +6,13 @@ import type { FleetCommandOutcome } from '../events.ts';
 import { createCounter } from './series.ts';
 import type { IncrementCounter } from './series.ts';
 
-// As keys of a record, so that the compiler misses none.
+// Keys of a record, so that the compiler reports a missing one.
 const FLEET_COMMAND_OUTCOMES = Object.keys({ ok: 0, timeout: 0, error: 0 } satisfies Record<FleetCommandOutcome, 0>);
 
-/** What the gauges show of a fleet. */
+/** The state of a fleet that the gauges show. */
 export interface FleetSnapshot {
   readonly connected: boolean;
-  /** Replicas that share a quota, by throttle; this one included. */
+  /** Replicas that share a quota, this one included, by throttle. */
   readonly quotas: readonly { readonly route: string; readonly replicas: number }[];
 }
 
@@ -30,7 +27,7 @@ export interface FleetMetrics {
 export function createFleetMetrics(registry: Registry, credentials: readonly string[]): FleetMetrics {
   const connected = new Gauge({
     name: `${METRIC_PREFIX}fleet_connected`,
-    help: '1 while the Redis of the fleet answers.',
+    help: '1 while the Redis of the fleet is connected.',
     registers: [registry],
   });
   const replicas = new Gauge({
@@ -50,7 +47,7 @@ export function createFleetMetrics(registry: Registry, credentials: readonly str
     tokens: createCounter({
       registry,
       name: `${METRIC_PREFIX}fleet_tokens_total`,
-      help: 'Answers to token requests taken over from another replica.',
+      help: 'Token results taken over from another replica.',
       labelNames: ['credential', 'outcome'],
       initial: credentials.flatMap((credential) => TOKEN_OUTCOMES.map((outcome) => [credential, outcome])),
     }),

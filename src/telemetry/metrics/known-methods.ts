@@ -1,4 +1,4 @@
-/** The methods that everybody knows (RFC 9110 §9.3, RFC 5789). Whatever else a client makes up gets one name for all: names are few. */
+/** The standard methods (RFC 9110 §9.3, RFC 5789). All others share one label, so that labels stay few. */
 export const KNOWN_METHODS: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',

@@ -1,6 +1,6 @@
 /**
- * Hears events and answers scrapes: events become counters and histograms (catalogue), states become gauges at the moment
- * of a scrape. The registry is its own, not prom-client's global one. Serving the text is the admin port's business.
+ * Turns events into counters and histograms (catalogue.ts), and states into gauges at a scrape (gauges.ts). It has its own registry,
+ * not prom-client's global one. The admin port serves the text.
  */
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
 import { createEventMetrics, METRIC_PREFIX } from './catalogue.ts';
@@ -12,7 +12,7 @@ import { createGauges } from './gauges.ts';
 import type { ThrottleSnapshot, TokenSnapshot } from './gauges.ts';
 import { KNOWN_METHODS } from './known-methods.ts';
 
-/** Gauges among prom-client's own that `promtool check metrics` refuses: `_total` is for counters. */
+/** Gauges of prom-client that `promtool check metrics` refuses: `_total` is for counters. */
 const EXCLUDED_DEFAULT_METRICS = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -23,7 +23,7 @@ export interface MetricsOptions {
   readonly version: string;
   /** Configured names. */
   readonly routes: readonly string[];
-  /** What the throttles call themselves in events and states. Default: as the routes. */
+  /** The names of the throttles in events and states. Default: the routes. */
   readonly throttleNames?: readonly string[];
   /** Configured names. */
   readonly credentials: readonly string[];
@@ -33,7 +33,7 @@ export interface MetricsOptions {
   readonly readThrottles: () => readonly ThrottleSnapshot[];
   /** Read at every scrape. Default: no fleet, and no metrics of one. */
   readonly readFleet?: (() => FleetSnapshot) | undefined;
-  /** Lines that the log has lost so far. Default: none. */
+  /** Log lines dropped since the start. Default: 0. */
   readonly readDroppedLines?: () => number;
 }
 
@@ -41,26 +41,38 @@ export interface Metrics {
   readonly observe: EventObserver;
   /** All metrics in the Prometheus text format. Rejects when a state cannot be read. */
   render(): Promise<string>;
-  /** Of what `render` gives. */
+  /** The content type of that text. */
   readonly contentType: string;
 }
 
-/** Creates a registry with every metric; it measures the process, too, from now on. */
+/** Creates a registry with every metric, those of the process included. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of EXCLUDED_DEFAULT_METRICS) registry.removeSingleMetric(name);
   const catalogue = createEventMetrics(registry, options);
-  const showStates = createGauges(registry, options.version);
+  const updateGauges = createGauges(registry, options.version);
   const fleet = options.readFleet && createFleetMetrics(registry, options.credentials);
   countDroppedLines(registry, options.readDroppedLines ?? (() => 0));
   return {
     observe(event) {
-      countEvent(catalogue, event);
-      if (fleet !== undefined) countFleetEvent(fleet, event);
+      switch (event.kind) {
+        case 'request-ended':
+          countRequest(catalogue, event);
+          break;
+        case 'attempt-ended':
+          catalogue.attempts(event.durationMs, event.outcome);
+          break;
+        case 'permit-granted':
+          catalogue.permits(event.waitedMs, event.route);
+          break;
+        default:
+          countRareEvent(catalogue, event);
+          if (fleet !== undefined) countFleetEvent(fleet, event);
+      }
     },
     async render() {
-      showStates(options.readTokens(), options.readThrottles());
+      updateGauges(options.readTokens(), options.readThrottles());
       if (options.readFleet !== undefined) fleet?.update(options.readFleet());
       return await registry.metrics();
     },
@@ -68,45 +80,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
-function countEvent(catalogue: EventMetrics, event: SidecarEvent): void {
-  switch (event.kind) {
-    case 'request-ended':
-      countRequest(catalogue, event);
-      break;
-    case 'attempt-ended':
-      catalogue.attempts(event.durationMs, event.outcome);
-      break;
-    case 'permit-granted':
-      catalogue.permits(event.waitedMs, event.route);
-      break;
-    case 'token-requested':
-      catalogue.tokenRequests(event.durationMs, event.credential, event.outcome);
-      break;
-    case 'token-invalidated':
-      catalogue.tokenInvalidations(event.credential, event.reason);
-      break;
-    case 'credential-rotation':
-      if (event.outcome !== 'taken') catalogue.rotationFailures(event.credential);
-      break;
-    case 'configuration-read':
-      catalogue.configReloads(event.outcome);
-      break;
-    default:
-      countPlainEvent(catalogue, event);
-  }
-}
+/** Every request emits these. */
+type FrequentEvent = Extract<SidecarEvent, { kind: 'request-ended' | 'attempt-ended' | 'permit-granted' }>;
 
-type CountedInCountEvent =
-  | 'request-ended'
-  | 'attempt-ended'
-  | 'permit-granted'
-  | 'token-requested'
-  | 'token-invalidated'
-  | 'credential-rotation'
-  | 'configuration-read';
-
-/** The events that only happen, and take no time worth a histogram. */
-function countPlainEvent(catalogue: EventMetrics, event: Exclude<SidecarEvent, { kind: CountedInCountEvent }>): void {
+function countRareEvent(catalogue: EventMetrics, event: Exclude<SidecarEvent, FrequentEvent>): void {
   switch (event.kind) {
     case 'local-reply':
       catalogue.localReplies(event.code);
@@ -129,19 +106,26 @@ function countPlainEvent(catalogue: EventMetrics, event: Exclude<SidecarEvent, {
     case 'authorization-overridden':
       catalogue.authorizationOverridden();
       break;
-    case 'token-found':
-    case 'token-not-asked':
-    case 'token-circuit':
-    case 'token-scopes-missing':
-    case 'fleet-joined':
-    case 'fleet-lost':
-    case 'fleet-command':
-    case 'rate-limit-shape':
-    case 'listening':
-    case 'draining':
-    case 'stopped':
-    case 'warning':
+    case 'configuration-read':
+      catalogue.configReloads(event.outcome);
       break;
+    default:
+      countTokenEvent(catalogue, event);
+  }
+}
+
+function countTokenEvent(catalogue: EventMetrics, event: SidecarEvent): void {
+  switch (event.kind) {
+    case 'token-requested':
+      catalogue.tokenRequests(event.durationMs, event.credential, event.outcome);
+      break;
+    case 'token-invalidated':
+      catalogue.tokenInvalidations(event.credential, event.reason);
+      break;
+    case 'credential-rotation':
+      if (event.outcome !== 'taken') catalogue.rotationFailures(event.credential);
+      break;
+    default:
   }
 }
 
@@ -162,7 +146,7 @@ function countDroppedLines(registry: Registry, droppedLines: () => number): void
   let counted = 0;
   new Counter({
     name: `${METRIC_PREFIX}log_lines_dropped_total`,
-    help: 'Log lines lost because standard output did not take them: slow, full or closed.',
+    help: 'Log lines dropped because standard output was too slow, full or closed.',
     registers: [registry],
     collect() {
       const dropped = droppedLines();

@@ -1,11 +1,11 @@
 /**
- * Counters and histograms as plain functions. An update on the way of a request finds its series and adds; prom-client, which takes
- * a microsecond for it, has a look at the sums when it is asked for them. Which series there are is told in metrics.ts.
+ * Counters and histograms as plain functions. An update finds its series and adds to it; prom-client, which needs a microsecond per
+ * update, reads the sums at a scrape. The names of the series are in catalogue.ts.
  */
 import { Counter } from 'prom-client';
 import type { Metric, MetricValueWithName, Registry } from 'prom-client';
 
-/** Sub-millisecond to minutes: what the sidecar adds by itself, and what queues and slow answers take. */
+/** Seconds: from the overhead of the sidecar to long queues and slow responses. */
 const DURATION_BUCKETS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300,
 ];
@@ -16,7 +16,7 @@ export interface CounterOptions {
   readonly help: string;
   /** At most four. */
   readonly labelNames: readonly string[];
-  /** Sets of label values that are there from the start, at 0; one empty set for a metric without labels. */
+  /** Sets of label values that exist from the start, at 0; one empty set for a metric without labels. */
   readonly initial: readonly (readonly string[])[];
 }
 
@@ -35,46 +35,59 @@ export interface DurationMetricOptions extends Omit<CounterOptions, 'name' | 'he
 /** Adds 1 to the series of these label values, given in the order of the label names. */
 export type IncrementCounter = (...labels: LabelValues) => void;
 
-/** Counts an occurrence that took so long, milliseconds, in the series of these label values. What is no duration counts as 0. */
+/** Records a duration in milliseconds in the series of these label values. A negative or infinite duration counts as 0. */
 export type RecordDuration = (durationMs: number, ...labels: LabelValues) => void;
 
-/** In the order of the label names; those beyond them are left out. */
+/** In the order of the label names. */
 type LabelValues = readonly [first?: string, second?: string, third?: string, fourth?: string];
 
 /** Registers a counter. */
 export function createCounter(options: CounterOptions): IncrementCounter {
-  const counts = new SeriesTable(options.labelNames, (labels) => ({ labels, count: 0, told: 0 }), options.initial);
+  const counts = new SeriesTable(options.labelNames, (labels) => ({ labels, count: 0, reported: 0 }), options.initial);
   registerCounter(options, counts);
   return (first = '', second = '', third = '', fourth = '') => {
     counts.find(first, second, third, fourth).count++;
   };
 }
 
-/** Registers a histogram of durations, in seconds, and a counter of the same occurrences beside it, with the same labels. */
+/** Registers a histogram of durations in seconds, and a counter of the same events with the same labels. */
 export function createDurationMetric(options: DurationMetricOptions): RecordDuration {
   const { registry, labelNames, initial, seconds, total } = options;
-  const durations = new SeriesTable(labelNames, (labels) => new DurationSeries(labels), initial);
+  const durations = new SeriesTable(labelNames, createDurationSeries, initial);
   registerCounter({ registry, labelNames, ...total }, durations);
   const { name, help } = seconds;
   const get = () => {
     const values = durations.all.flatMap((series) => toMetricValues(name, series));
     return Promise.resolve({ name, help, type: 'histogram', aggregator: 'sum', values });
   };
-  // A registry asks no more of a metric; its type is that of prom-client's own classes.
+  // A registry calls nothing else of a metric; the declared type is that of prom-client's classes.
   registry.registerMetric({ name, get } as unknown as Metric);
   return (durationMs, first = '', second = '', third = '', fourth = '') => {
-    durations
-      .find(first, second, third, fourth)
-      .add(durationMs > 0 && Number.isFinite(durationMs) ? durationMs / 1000 : 0);
+    const seconds = durationMs > 0 && Number.isFinite(durationMs) ? durationMs / 1000 : 0;
+    let bucket = 0;
+    while (bucket < DURATION_BUCKETS.length && seconds > (DURATION_BUCKETS[bucket] ?? Infinity)) bucket++;
+    const series = durations.find(first, second, third, fourth);
+    series.buckets[bucket] = (series.buckets[bucket] ?? 0) + 1;
+    series.sum += seconds;
+    series.count++;
   };
 }
 
-/** A series of which it is known how often something happened. */
 interface CountedSeries {
   readonly labels: Labels;
-  readonly count: number;
-  /** How much of it prom-client knows. */
-  told: number;
+  count: number;
+  /** The part of `count` that prom-client has received. */
+  reported: number;
+}
+
+interface DurationSeries extends CountedSeries {
+  sum: number;
+  /** Observations per bucket, not cumulative; the last bucket is +Inf. */
+  readonly buckets: Float64Array;
+}
+
+function createDurationSeries(labels: Labels): DurationSeries {
+  return { labels, count: 0, reported: 0, sum: 0, buckets: new Float64Array(DURATION_BUCKETS.length + 1) };
 }
 
 function registerCounter(
@@ -88,8 +101,8 @@ function registerCounter(
     registers: [registry],
     collect() {
       for (const series of table.all) {
-        counter.inc(series.labels, series.count - series.told);
-        series.told = series.count;
+        counter.inc(series.labels, series.count - series.reported);
+        series.reported = series.count;
       }
     },
   });
@@ -110,7 +123,7 @@ class SeriesTable<S> {
   readonly #labelNames: readonly string[];
   readonly #create: (labels: Labels) => S;
   readonly #byValues = new Map<string, S>();
-  /** Requests are mostly like one of the last few. */
+  /** Most updates go to one of the last few series. */
   readonly #recent: RecentSeries<S>[] = [];
   #oldestRecent = 0;
 
@@ -137,28 +150,6 @@ class SeriesTable<S> {
     this.#byValues.set(key, series);
     this.all.push(series);
     return series;
-  }
-}
-
-/** What has been observed of one series. */
-class DurationSeries {
-  readonly labels: Labels;
-  /** By bucket, each without those before it; the last is +Inf. */
-  readonly buckets = new Float64Array(DURATION_BUCKETS.length + 1);
-  count = 0;
-  told = 0;
-  sum = 0;
-
-  constructor(labels: Labels) {
-    this.labels = labels;
-  }
-
-  add(seconds: number): void {
-    let bucket = 0;
-    while (bucket < DURATION_BUCKETS.length && seconds > (DURATION_BUCKETS[bucket] ?? Infinity)) bucket++;
-    this.buckets[bucket] = (this.buckets[bucket] ?? 0) + 1;
-    this.count++;
-    this.sum += seconds;
   }
 }
 

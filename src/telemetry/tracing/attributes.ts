@@ -1,27 +1,27 @@
-/** How requests and servers are described in spans: the semantic conventions for HTTP of OpenTelemetry. Paths go without their query. */
+/** Span attributes of requests and servers, after OpenTelemetry's semantic conventions for HTTP. Paths have no query. */
 import type { Attributes } from '@opentelemetry/api';
 import type { TracedAttempt } from '../../exchange/request-tracer.ts';
 import { KNOWN_METHODS } from '../metrics/known-methods.ts';
-import { truncate } from '../log/shown.ts';
+import { truncate } from '../log/log-values.ts';
 
-/** `HTTP` for a method that somebody made up: names of spans are few. */
+/** `HTTP` for a non-standard method: span names must be few. */
 export function spanNameOfMethod(method: string): string {
   return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
-/** The method, and as it was sent when it is not a usual one. */
+/** The method; a non-standard one also as it was sent. */
 export function describeMethod(method: string): Attributes {
   if (KNOWN_METHODS.has(method)) return { 'http.request.method': method };
   return { 'http.request.method': '_OTHER', 'http.request.method_original': truncate(method) };
 }
 
-/** Where a server is. */
+/** The address and port of a server. */
 export function describeServer({ protocol, hostname, port }: URL): Attributes {
   const usual = protocol === 'https:' ? 443 : 80;
   return { 'server.address': hostname, 'server.port': port === '' ? usual : Number(port) };
 }
 
-/** @param resends attempts of the same request before this one */
+/** @param resends earlier attempts of the same request */
 export function describeAttempt({ method, baseUrl, path }: TracedAttempt, resends: number): Attributes {
   const bare = truncate(withoutQuery(path));
   return {

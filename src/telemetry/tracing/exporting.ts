@@ -1,6 +1,6 @@
 /**
- * Joins the tracing SDK of OpenTelemetry: who samples, what a batch is, where it goes, and what is told when spans are lost. This
- * file and those it imports are loaded only when traces are asked for (open-tracing.ts).
+ * Sets up the OpenTelemetry tracing SDK: sampler, batches, exporter, and the report of lost spans. This file and its imports are
+ * loaded only when tracing is on (open-tracing.ts).
  */
 import { diag, DiagLogLevel } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
@@ -27,7 +27,7 @@ import type { Tracing, TracingOptions } from './tracing.ts';
 
 const SERVICE_NAME = 'bearer-sidecar';
 
-/** Says that a queue which was full has room again. */
+/** A message of the batch processor. */
 const DROPPED_SPANS_MESSAGE = /^Dropped (\d+) spans/;
 
 /**
@@ -52,7 +52,7 @@ export function createTracing(
       }),
     ],
   });
-  onSpansDropped((spans) => losses.report({ spans, reason: 'more were made than could be sent' }));
+  onSpansDropped((spans) => losses.report({ spans, reason: 'the export queue was full' }));
   const tracer = provider.getTracer(SERVICE_NAME, version);
   return {
     startTracer: (request) => startRequestSpans({ tracer, clock }, request),
@@ -71,7 +71,7 @@ export function createTracing(
 
 function describeService(version: string) {
   const ours = resourceFromAttributes({ 'service.name': SERVICE_NAME, 'service.version': version });
-  // Later ones win.
+  // Later detectors override earlier ones.
   const detectors = [serviceInstanceIdDetector, resourceAttributesEnvDetector, serviceNameEnvDetector];
   return ours.merge(detectResources({ detectors }));
 }
@@ -81,12 +81,12 @@ function createSampler({ ratio, followsParent }: TraceSampling): Sampler {
   return followsParent ? new ParentBasedSampler({ root }) : root;
 }
 
-/** The batch processor tells of dropped spans by this door alone. What else comes through it may quote answers and is not repeated. */
-function onSpansDropped(tell: (spans: number) => void): void {
+/** The batch processor reports dropped spans through its diagnostics only. Other diagnostics may quote responses and are ignored. */
+function onSpansDropped(report: (spans: number) => void): void {
   const ignore = (): void => undefined;
   const warn = (message: string): void => {
     const spans = Number(DROPPED_SPANS_MESSAGE.exec(message)?.[1] ?? 0);
-    if (spans > 0) tell(spans);
+    if (spans > 0) report(spans);
   };
   const logger = { error: ignore, warn, info: ignore, debug: ignore, verbose: ignore };
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });

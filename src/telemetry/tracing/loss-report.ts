@@ -1,11 +1,8 @@
-/**
- * Counts spans that could not be exported and says so in the log: at once the first time, then once in a while as long as it
- * lasts. What a collector answered is not repeated.
- */
+/** Counts spans that could not be exported and reports them: the first loss at once, then a summary per minute. Responses of a collector are not quoted. */
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Clock } from '../../platform/clock.ts';
-import { createKeyedCoalescer } from '../log/damper.ts';
-import type { EventCoalescer } from '../log/damper.ts';
+import { createKeyedCoalescer } from '../log/event-coalescer.ts';
+import type { EventCoalescer } from '../log/event-coalescer.ts';
 import type { EventObserver } from '../events.ts';
 
 export interface SpanLoss {
@@ -21,30 +18,28 @@ const SUMMARY_INTERVAL_MS = 60_000;
 const EXPORT_SUCCEEDED = 0;
 
 export class SpanLossReporter {
-  readonly #damper: EventCoalescer<SpanLoss>;
+  readonly #coalescer: EventCoalescer<SpanLoss>;
   #spans = 0;
 
   constructor(clock: Clock, observe: EventObserver) {
-    const say = ({ reason }: SpanLoss): void => {
-      const message = `spans could not be exported: ${reason}; ${String(this.#spans)} are lost since the start`;
+    const warn = ({ reason }: SpanLoss): void => {
+      const message = `spans could not be exported: ${reason}; ${String(this.#spans)} lost since the start`;
       observe({ kind: 'warning', message });
     };
-    this.#damper = createKeyedCoalescer<SpanLoss>(() => '', {
+    this.#coalescer = createKeyedCoalescer<SpanLoss>(() => '', {
       clock,
       windowMs: SUMMARY_INTERVAL_MS,
-      onFirst: say,
-      onSummary: (_, last) => {
-        say(last);
-      },
+      onFirst: warn,
+      onSummary: (_, last) => warn(last),
     });
   }
 
   report(loss: SpanLoss): void {
     this.#spans += loss.spans;
-    this.#damper.add(loss);
+    this.#coalescer.add(loss);
   }
 
-  /** The same exporter, whose failures are told of here. */
+  /** Wraps an exporter and reports its failures. */
   wrapExporter(exporter: SpanExporter): SpanExporter {
     return {
       export: (spans, done) => {
@@ -61,15 +56,15 @@ export class SpanLossReporter {
     };
   }
 
-  /** Says what is held back. */
+  /** Reports the pending summary. */
   stop(): void {
-    this.#damper.stop();
+    this.#coalescer.stop();
   }
 }
 
-/** The status or the name of the fault: a message may quote what the collector answered. */
+/** The status or the error code: an error message may quote the response of the collector. */
 function reasonOf(error: SpanExportResult['error']): string {
   const code: unknown = error !== undefined && 'code' in error ? error.code : undefined;
-  if (typeof code === 'number') return `the collector answered with ${String(code)}`;
+  if (typeof code === 'number') return `the collector responded with ${String(code)}`;
   return typeof code === 'string' && /^[A-Z_\d]{1,40}$/.test(code) ? code : (error?.name ?? 'unknown fault');
 }

@@ -1,11 +1,8 @@
-/**
- * The door to tracing. The libraries behind it are loaded when the environment asks for traces, and not otherwise: who traces
- * nothing pays nothing, not even at the start.
- */
+/** Loads the tracing libraries only when the environment turns tracing on, so that a start without tracing stays fast. */
 import { readTracingSettings } from './settings.ts';
 import type { Tracing, TracingOptions } from './tracing.ts';
 
-/** Undefined when nothing is to be traced. Never rejects for a value that means nothing: that is a warning. */
+/** Undefined when tracing is off. An invalid value is a warning and never rejects. */
 export async function openTracing(options: TracingOptions): Promise<Tracing | undefined> {
   const settings = readTracingSettings(options.env);
   for (const message of settings.warnings) options.observe({ kind: 'warning', message });

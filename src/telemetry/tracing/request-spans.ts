@@ -1,6 +1,6 @@
 /**
- * The spans of one request: one of the server that the client sees, in it one of the client for each attempt, whose context goes
- * upstream (W3C Trace Context), and one for each wait that lasted. No field of the request or the answer is in them.
+ * The spans of one request: a server span, in it a client span per attempt, whose context is sent upstream (W3C Trace Context), and a
+ * span per wait of at least 1 ms. Spans hold no header field of request or response.
  */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api';
 import type { Context, Span, Tracer } from '@opentelemetry/api';
@@ -9,7 +9,7 @@ import { readTraceParent, replaceTraceContext, type TraceParent } from '../../ex
 import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
 import type { AttemptResult } from '../../upstream/attempt-contract.ts';
 import type { RequestEnded } from '../events.ts';
-import { truncate } from '../log/shown.ts';
+import { truncate } from '../log/log-values.ts';
 import { describeAttempt, describeMethod, spanNameOfMethod } from './attributes.ts';
 import { createSpanTimeConverter } from './times.ts';
 
@@ -18,7 +18,7 @@ export interface RequestSpanOptions {
   readonly clock: Clock;
 }
 
-/** A shorter wait is no news, and a span for each would bury the others. */
+/** Shorter waits get no span, so that the longer ones stay visible. */
 const MIN_WAIT_SPAN_MS = 1;
 
 const WAIT_SPAN_NAMES: Readonly<Record<Stage, string>> = {
@@ -28,9 +28,9 @@ const WAIT_SPAN_NAMES: Readonly<Record<Stage, string>> = {
   upstream: 'wait before a retry',
 };
 
-/** Begins the span of a request that has just arrived. */
-export function startRequestSpans(terms: RequestSpanOptions, request: TracedRequest): RequestTracer {
-  return new RequestSpans(terms, request);
+/** Starts the span of a request that has just arrived. */
+export function startRequestSpans(options: RequestSpanOptions, request: TracedRequest): RequestTracer {
+  return new RequestSpans(options, request);
 }
 
 class RequestSpans implements RequestTracer {
@@ -41,7 +41,7 @@ class RequestSpans implements RequestTracer {
   readonly #span: Span;
   readonly #context: Context;
   readonly #isRecording: boolean;
-  /** The client's trace goes on: what other parties have noted of it does, too. */
+  /** The client sent a valid trace context; its tracestate is passed on. */
   readonly #isContinued: boolean;
   #wait: { readonly stage: Stage; readonly since: number } | undefined;
   #attempt: Span | undefined;
@@ -114,8 +114,8 @@ class RequestSpans implements RequestTracer {
       'bearer_sidecar.attempts': attempts,
       ...(localReply === undefined ? {} : { 'bearer_sidecar.local_reply': localReply }),
     });
-    const isOurFault = code >= 500 || (fault !== undefined && localReply === undefined);
-    if (isOurFault)
+    const hasFailed = code >= 500 || (fault !== undefined && localReply === undefined);
+    if (hasFailed)
       markFailed(span, localReply ?? (fault === undefined ? String(code) : breakOffErrorType(source)), fault);
   }
 
@@ -124,7 +124,7 @@ class RequestSpans implements RequestTracer {
   }
 }
 
-/** The client that left is the only one who ends a request without a reply of the sidecar's or the upstream's. */
+/** A request without a response of the upstream or a local reply has ended because the client left. */
 function breakOffErrorType(source: RequestEnded['source']): string {
   return source === 'sidecar' ? 'client_left' : 'answer_broke_off';
 }

@@ -1,19 +1,19 @@
 /**
- * Reads the environment variables of OpenTelemetry that say whether and how spans are exported. Where to, with which header fields and
- * certificates, the exporter reads for itself. A value that means nothing is a warning and the default, as OpenTelemetry has it.
+ * Reads the OpenTelemetry environment variables for sampling and batching. The exporter itself reads endpoint, headers and
+ * certificates. An invalid value is a warning and the default is used, as OpenTelemetry specifies.
  */
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Which traces that begin here are recorded, and what is done about those that began elsewhere. */
+/** Which traces are recorded. */
 export interface TraceSampling {
-  /** Share of the traces, 0 to 1. */
+  /** Share of the traces that start here, 0 to 1. */
   readonly ratio: number;
-  /** A trace that began elsewhere is recorded when it is there. */
+  /** A trace that started elsewhere keeps the sampling decision of its parent. */
   readonly followsParent: boolean;
 }
 
-/** How spans are gathered before they are sent. */
+/** How spans are batched for export. */
 export interface SpanBatching {
   readonly delayMs: number;
   readonly queueMax: number;
@@ -36,7 +36,7 @@ const DEFAULT_BATCH_MAX = 512;
 const MAX_DELAY_MS = 3_600_000;
 const MAX_QUEUE_SPANS = 1_000_000;
 
-/** Tracing is on when an endpoint is named, and OpenTelemetry neither disabled nor told to export no traces. */
+/** Tracing is on when an endpoint is set and neither OTEL_SDK_DISABLED nor OTEL_TRACES_EXPORTER=none turns it off. */
 export function readTracingSettings(env: Environment): TracingSettings {
   const given = (name: string): string | undefined => {
     const value = env[name]?.trim();
@@ -75,13 +75,13 @@ function isHttpUrl(text: string): boolean {
 function protocolWarnings(protocol = 'http/protobuf'): string[] {
   return protocol === 'http/protobuf'
     ? []
-    : ['spans are exported as http/protobuf, whatever OTEL_EXPORTER_OTLP_PROTOCOL says'];
+    : ['OTEL_EXPORTER_OTLP_PROTOCOL is not http/protobuf, the only supported protocol: http/protobuf is used'];
 }
 
 function readSampling(name = DEFAULT_SAMPLER, argument: string | undefined, warnings: string[]): TraceSampling {
   const [, parentBased, root] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
   if (root === undefined) {
-    warnings.push(`OTEL_TRACES_SAMPLER is no sampler that is known here: ${DEFAULT_SAMPLER} is used`);
+    warnings.push(`OTEL_TRACES_SAMPLER is not a supported sampler: ${DEFAULT_SAMPLER} is used`);
     return { ratio: 1, followsParent: true };
   }
   const followsParent = parentBased !== undefined;

@@ -1,4 +1,4 @@
-/** A request for a token as a span of its own: it is made for all who wait, and so belongs to none of their traces. */
+/** The span of a token request. It is a trace of its own, since one token request serves many waiting requests. */
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api';
 import type { Clock } from '../../platform/clock.ts';
 import type { SidecarEvent } from '../events.ts';
@@ -13,7 +13,7 @@ export interface TokenSpanOptions {
   readonly tokenServers: ReadonlyMap<string, URL>;
 }
 
-/** To be called when the request has just ended. */
+/** To be called when the token request has just ended. */
 export function recordTokenSpan({ tracer, clock, tokenServers }: TokenSpanOptions, event: TokenRequested): void {
   const server = tokenServers.get(event.credential);
   const endAt = createSpanTimeConverter(clock)(clock.now());

@@ -1,24 +1,24 @@
-/** What tracing needs and gives, whoever does it. */
+/** The interface of tracing, independent of the OpenTelemetry libraries. */
 import type { Clock } from '../../platform/clock.ts';
 import type { StartTracer } from '../../exchange/request-tracer.ts';
 import type { EventObserver } from '../events.ts';
 
 export interface TracingOptions {
-  /** Where the variables of OpenTelemetry are read; the exporter reads those of the process. */
+  /** The environment that settings are read from; the exporter reads that of the process. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly version: string;
-  /** Where the tokens of a credential are asked for, by the credential's name. */
+  /** The token endpoint or issuer of each credential, by its name. */
   readonly tokenServers: ReadonlyMap<string, URL>;
   readonly clock: Clock;
-  /** Hears warnings. */
+  /** Receives warnings. */
   readonly observe: EventObserver;
 }
 
 export interface Tracing {
-  /** Begins the span of a request. */
+  /** Starts the span of a request. */
   readonly startTracer: StartTracer;
-  /** Turns token requests into spans. */
+  /** Records token requests as spans. */
   readonly observe: EventObserver;
-  /** Sends what is left, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
+  /** Sends the remaining spans, waiting at most `timeoutMs`; later spans are dropped. Never rejects. */
   close(timeoutMs: number): Promise<void>;
 }

@@ -87,7 +87,7 @@ describe('in words', () => {
     ],
     [
       { kind: 'insufficient-scope', route: 'default', needed: 'a' },
-      'The upstream asks for a scope that the token does not have: a',
+      'The upstream requires a scope that the token does not have: a',
       'warn',
     ],
     [

@@ -122,8 +122,8 @@ describe('what is degraded', () => {
     ]);
     expect(status.degraded).toEqual([
       'the token lacks scopes that were asked for: urn:a urn:b',
-      'route sales: the upstream asks for a scope that the token does not have: urn:c',
-      'route other: the upstream asks for a scope that the token does not have',
+      'route sales: the upstream requires a scope that the token does not have: urn:c',
+      'route other: the upstream requires a scope that the token does not have',
     ]);
     expect(status.token.missingScopes).toEqual(['urn:a', 'urn:b']);
     expect(status.insufficientScope).toEqual([

@@ -166,7 +166,7 @@ describe('a destination that refuses', () => {
     await clock.advance(5500);
     expect(log.deliveryProblem()).toBeUndefined();
     expect(stream.lines.filter(({ line }) => line !== undefined)).toHaveLength(3010 - dropped);
-    const msg = 'log lines were dropped: their destination refused them';
+    const msg = 'log lines dropped: writing to standard output failed';
     expect(stream.lines.at(-1)).toMatchObject({ level: 'warn', lines: dropped, refusal: 'ENOSPC', msg });
     expect(clock.pendingTimers).toBe(0);
   });

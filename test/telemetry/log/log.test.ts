@@ -53,7 +53,7 @@ describe('lines', () => {
         status: 429,
         shape: 'retry-after number',
         rateLimitFields: fields,
-        msg: 'new shape of rate-limit answer',
+        msg: 'new form of rate-limit headers',
       },
     ]);
   });

@@ -13,18 +13,18 @@ function open() {
 const credential = 'default';
 
 test.each<[SidecarEvent, string, string]>([
-  [{ kind: 'token-found', credential, from: 'auth.cacheFile', validForMs: 1000 }, 'info', 'taken over'],
+  [{ kind: 'token-found', credential, from: 'auth.cacheFile', validForMs: 1000 }, 'info', 'token reused'],
   [{ kind: 'token-circuit', credential, phase: 'open' }, 'warn', 'keeps failing'],
   [{ kind: 'token-circuit', credential, phase: 'closed' }, 'info', 'works again'],
   [{ kind: 'token-scopes-missing', credential, missing: ['urn:a'] }, 'warn', 'fewer scopes'],
-  [{ kind: 'token-scopes-missing', credential, missing: [] }, 'info', 'all scopes'],
-  [{ kind: 'credential-rotation', credential, outcome: 'taken' }, 'info', 'new credentials taken'],
+  [{ kind: 'token-scopes-missing', credential, missing: [] }, 'info', 'all requested scopes'],
+  [{ kind: 'credential-rotation', credential, outcome: 'taken' }, 'info', 'new credentials applied'],
   [
     { kind: 'credential-rotation', credential, outcome: 'refused', detail: 'invalid_client' },
     'warn',
-    'older ones stay',
+    'previous ones stay',
   ],
-  [{ kind: 'credential-rotation', credential, outcome: 'unreadable', detail: 'is empty' }, 'warn', 'older ones stay'],
+  [{ kind: 'credential-rotation', credential, outcome: 'unreadable', detail: 'is empty' }, 'warn', 'previous ones stay'],
 ])('%j', async (event, level, words) => {
   const { log, stream } = open();
   log.observe(event);

@@ -59,13 +59,13 @@ describe('a collector that refuses', () => {
     const report = new SpanLossReporter(clock, observe);
     const exporter = report.wrapExporter(failing(Object.assign(new Error('Bearer s3cret?'), { code: 401 })));
     for (let batch = 0; batch < 3; batch++) exporter.export([], () => undefined);
-    report.report({ spans: 7, reason: 'the collector answered with 401' });
+    report.report({ spans: 7, reason: 'the collector responded with 401' });
     expect(warnings()).toEqual([
-      'spans could not be exported: the collector answered with 401; 0 are lost since the start',
+      'spans could not be exported: the collector responded with 401; 0 lost since the start',
     ]);
     await clock.advance(60_000);
     expect(warnings().slice(1)).toEqual([
-      'spans could not be exported: the collector answered with 401; 7 are lost since the start',
+      'spans could not be exported: the collector responded with 401; 7 lost since the start',
     ]);
     await clock.advance(600_000);
     expect(warnings()).toHaveLength(2);
@@ -80,7 +80,7 @@ describe('a collector that refuses', () => {
     const { tracing, request, warnings } = open(failing(error));
     request();
     await tracing.close(1000);
-    expect(warnings()).toEqual([`spans could not be exported: ${name}; 1 are lost since the start`]);
+    expect(warnings()).toEqual([`spans could not be exported: ${name}; 1 lost since the start`]);
   });
 });
 
@@ -100,9 +100,7 @@ describe('a collector that does not answer', () => {
     for (const answer of waiting.splice(0)) answer();
     await expect.poll(() => waiting.length).toBe(1);
     request();
-    expect(warnings()).toEqual([
-      'spans could not be exported: more were made than could be sent; 9 are lost since the start',
-    ]);
+    expect(warnings()).toEqual(['spans could not be exported: the export queue was full; 9 lost since the start']);
     for (const answer of waiting.splice(0)) answer();
     const closed = tracing.close(1000);
     await expect.poll(() => waiting.length).toBe(1);

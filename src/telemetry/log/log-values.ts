@@ -1,14 +1,13 @@
-/** How values are shown in a line of the log. Pure. */
+/** Formats values for log lines and spans. Pure. */
 
-/** Strings chosen by others are cut to this many characters. */
+/** Texts from clients and servers are cut to this length. */
 const MAX_TEXT_CHARS = 512;
 
-/** A text that is not too long. */
 export function truncate(text: string): string {
   return text.length <= MAX_TEXT_CHARS ? text : `${text.slice(0, MAX_TEXT_CHARS)}…`;
 }
 
-/** Milliseconds to the tenth. */
+/** Rounds to one decimal. */
 export function roundToTenths(ms: number): number {
   return Math.round(ms * 10) / 10;
 }
