@@ -1,7 +1,4 @@
-/**
- * What the admin port does for people: the status page, its files and its events. Nothing of the page is loaded before somebody asks
- * for it.
- */
+/** The status page, its files and its event stream. The code of the page is loaded with the first request for it. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import type { AdminResponse } from './admin-response.ts';
@@ -19,32 +16,32 @@ import type { ActivityRecorder } from './history/activity-recorder.ts';
 export interface PageEndpointsOptions {
   readonly readStatus: () => StatusInputs;
   readonly activity: ActivityRecorder;
-  /** Masked; undefined when nobody knows them. */
+  /** Secrets masked; undefined when unknown. */
   readonly settings: () => readonly StatusPageSetting[] | undefined;
   readonly clock: Clock;
 }
 
 export interface PageEndpoints {
-  page(request: IncomingMessage): Promise<AdminResponse>;
-  /** A stream of what changes on the page. */
+  render(request: IncomingMessage): Promise<AdminResponse>;
+  /** A stream of the changes on the page. */
   events(): Promise<AdminResponse>;
-  /** Undefined for a path that is none of the page's files. */
+  /** Undefined when the page has no file of this path. */
   asset(path: string, request: IncomingMessage): Promise<AdminResponse | undefined>;
 }
 
-/** Who may ask is the server's to judge. */
+/** Access is checked by the caller. */
 export function createPageEndpoints(options: PageEndpointsOptions): PageEndpoints {
   let loading: Promise<LoadedPage> | undefined;
   const load = (): Promise<LoadedPage> => {
     loading ??= loadPage(options).catch((error: unknown) => {
-      // A file that could not be read now may be there the next time.
+      // The next request tries again.
       loading = undefined;
       throw error;
     });
     return loading;
   };
   return {
-    page: async (request) => (await load()).page(request),
+    render: async (request) => (await load()).render(request),
     events: async () => (await load()).events(),
     asset: async (path, request) => (await load()).assets.respond(path, request),
   };
@@ -52,7 +49,7 @@ export function createPageEndpoints(options: PageEndpointsOptions): PageEndpoint
 
 interface LoadedPage {
   readonly assets: PageAssets;
-  page(request: IncomingMessage): Promise<AdminResponse>;
+  render(request: IncomingMessage): Promise<AdminResponse>;
   events(): AdminResponse;
 }
 
@@ -65,36 +62,35 @@ async function loadPage(options: PageEndpointsOptions): Promise<LoadedPage> {
   const streams = createStreams(options, files, fragments);
   return {
     assets: files,
-    page: (request) =>
+    render: (request) =>
       compressResponse({ status: 200, headers, body: renderStatusPage(readView(options), files.paths) }, request),
     events: () => streams.respond(),
   };
 }
 
-/** What page/fragments.ts exports. */
 type FragmentsModule = typeof fragmentsModule;
 
-function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, drawing: FragmentsModule) {
-  let told = new Map<string, string>();
-  const say = (view: PageView, fragments: Fragments) => {
-    const changed = drawing.diffFragments(told, fragments);
-    told = drawing.snapshotFragments(fragments);
-    return { now: view.nowWallAt, verdict: drawing.evaluateView(view), fragments: changed };
+function createStreams(options: PageEndpointsOptions, { paths }: PageAssets, renderer: FragmentsModule) {
+  let sent = new Map<string, string>();
+  const takeChanges = (view: PageView, fragments: Fragments) => {
+    const changed = renderer.diffFragments(sent, fragments);
+    sent = renderer.snapshotFragments(fragments);
+    return { now: view.nowWallAt, verdict: renderer.evaluateView(view), fragments: changed };
   };
   return createEventStreams({
-    subscribe: (hear) => options.activity.subscribe(hear),
+    subscribe: (listener) => options.activity.subscribe(listener),
     createSnapshot: () => {
       const view = readView(options);
-      const fragments = drawing.renderFragments(view);
-      // Where the newcomer sees something else than the others, all are told in the next second, even if it is as before then.
-      for (const id of Object.keys(drawing.diffFragments(told, fragments))) told.delete(id);
-      const everything = Object.entries(fragments).map(([id, { text }]) => [id, text] as const);
-      const common = { now: view.nowWallAt, verdict: drawing.evaluateView(view) };
-      return { ...common, page: paths['page.js'], rows: view.rows, fragments: Object.fromEntries(everything) };
+      const fragments = renderer.renderFragments(view);
+      // Fragments in which this new page differs from the others are sent to all pages with the next update.
+      for (const id of Object.keys(renderer.diffFragments(sent, fragments))) sent.delete(id);
+      const texts = Object.entries(fragments).map(([id, { text }]) => [id, text] as const);
+      const common = { now: view.nowWallAt, verdict: renderer.evaluateView(view) };
+      return { ...common, page: paths['page.js'], rows: view.rows, fragments: Object.fromEntries(texts) };
     },
     createUpdate: (row: PlotRow) => {
       const view = readView(options);
-      return { ...say(view, drawing.renderFragments(view)), row };
+      return { ...takeChanges(view, renderer.renderFragments(view)), row };
     },
   });
 }

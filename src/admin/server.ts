@@ -1,6 +1,6 @@
 /**
- * The admin port: probes, metrics, status. It reads states and changes nothing. Who may ask is judged in guard.ts, what
- * is said is worded in status.ts; binding an address is left to the caller. Refusals are problem details (RFC 9457).
+ * The request handler of the admin port: probes, metrics, status, page, and the optional control endpoints. guard.ts decides who has
+ * access; the caller binds the address. Errors are problem details (RFC 9457).
  */
 import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../platform/clock.ts';
@@ -23,83 +23,83 @@ import { evaluateQuit, QUIT_PATH } from './control/quit.ts';
 import { describeReadiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
 import { describeStatus } from './status/status.ts';
-import type { StatusInputs, ListenerState, ScopeRefusals } from './status/status-shape.ts';
+import type { StatusInputs, ListenerState } from './status/status-shape.ts';
 import { createActivityRecorder } from './history/activity-recorder.ts';
 import type { ActivityRecorder } from './history/activity-recorder.ts';
 
 export interface AdminOptions {
   readonly version: string;
-  /** Names allowed as Host; IP literals always are. */
+  /** Names allowed as Host; IP literals are always allowed. */
   readonly allowedHosts: readonly AllowedAdminHost[];
-  /** True: peers that are not loopback get everything, not the probes and metrics only. */
+  /** True: peers that are not loopback get everything, not only probes and metrics. */
   readonly exposeAll: boolean;
   /** At least one. */
   readonly tokens: () => readonly TokenState[];
   /** At least one. */
   readonly throttles: () => readonly ThrottleState[];
-  /** What the proxy port holds and may hold. Default: nothing is shown. */
+  /** Connections and requests of the proxy port. Default: not shown. */
   readonly listener?: () => ListenerState;
   /** Default: no fleet. */
   readonly fleet?: () => FleetConnectionState | undefined;
-  /** Default: none. */
-  readonly scopeRefusals?: () => readonly ScopeRefusals[];
-  /** Default: nothing is told of it. */
+  /** Default: not shown. */
   readonly configuration?: () => ConfigurationState | undefined;
-  /** What keeps log lines from their destination. Default: nothing. */
+  /** Why log lines do not reach their destination. Default: no problem. */
   readonly logTrouble?: () => LogDeliveryProblem | undefined;
-  /** The configuration, setting by setting, secrets masked. Default: the status page leaves it out. */
+  /** All settings with secrets masked. Default: not on the status page. */
   readonly settings?: () => readonly StatusPageSetting[] | undefined;
-  /** What has happened lately, for the status page. Default: nothing. */
+  /** The recorded activity for the status page. Default: an empty one. */
   readonly activity?: ActivityRecorder;
-  /** Somebody asked for readiness while it was not given: what is missing is wanted now. Default: nobody hears it. */
+  /** Called when /readyz responds 503, so that a missing token is requested at once. Default: nothing. */
   readonly onNotReady?: () => void;
-  /** Somebody on this machine asks for the end (quit.ts). Default: nobody may. */
+  /** Called for `POST /quitquitquit` (quit.ts). Default: the endpoint does not exist. */
   readonly onQuit?: (() => void) | undefined;
-  /** Told and changed at /log-level (log-level.ts). Default: it is not there. */
+  /** Serves /log-level (log-level-endpoint.ts). Default: the endpoint does not exist. */
   readonly logLevelSwitch?: LogLevelSwitch | undefined;
-  /** Why a request could not be answered, once for each reason in a row. Default: nobody hears it. */
+  /** Called with the reason of an internal error; a repeated reason is reported once. Default: nothing. */
   readonly onFault?: (reason: string) => void;
   readonly draining: () => boolean;
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
   /** Default: the process's own clock. */
   readonly clock?: Clock;
-  /** Bound to a `unix:` socket, whose peers have no address and are on this machine. Default false. */
+  /** True on a `unix:` socket, whose peers have no address and are local. Default false. */
   readonly isOnSocketFile?: boolean;
-  /** The address of who asks; undefined when there is none. Default: that of the connection. */
+  /** The address of the peer. Default: that of the connection. */
   readonly peerAddress?: (request: IncomingMessage) => string | undefined;
 }
 
-/** Where the files of the page are. */
 const ASSET_PATH_PREFIX = '/assets/';
 
 interface Resource {
-  /** For peers that are not loopback, too. */
+  /** Allowed for peers that are not loopback. */
   readonly isPublic: boolean;
   respond(request: IncomingMessage): AdminResponse | Promise<AdminResponse>;
 }
 
-/** Answers the requests of the admin port, never throws. Uptime is counted from this call. */
+/** Handles the requests of the admin port; never throws. Uptime starts with this call. */
 export function createAdminHandler(options: AdminOptions): AdminHandler {
-  const states = createStatusReader(options);
-  const door = createPage(options, states);
-  const resources = createResources(options, states, door);
-  const tell = createFaultReporter(options);
-  const answerTo = async (request: IncomingMessage): Promise<AdminResponse> => {
+  const { clock = systemClock, throttles } = options;
+  const activity = options.activity ?? createActivityRecorder({ clock, throttles });
+  const readStatus = createStatusReader(options, activity, clock);
+  const settings = options.settings ?? (() => undefined);
+  const page = createPageEndpoints({ readStatus, activity, settings, clock });
+  const resources = createResources(options, readStatus, page);
+  const reportFault = createFaultReporter(options);
+  const respondTo = async (request: IncomingMessage): Promise<AdminResponse> => {
     try {
-      return await routeRequest(request, resources, door, options);
+      return await routeRequest(request, resources, page, options);
     } catch (error) {
-      tell(error);
-      // What went wrong may name things that are no business of whoever asks.
+      reportFault(error);
+      // The error message is for the log only.
       return createProblemResponse(500, 'INTERNAL_ERROR', 'The state could not be read.');
     }
   };
   return async (request, response) => {
-    sendResponse(request, response, await answerTo(request));
+    sendResponse(request, response, await respondTo(request));
     if (!response.writableEnded && !response.destroyed) await new Promise((resolve) => response.once('close', resolve));
   };
 }
 
-/** A page that asks every second for what is broken fills no log. */
+/** Reports a repeated reason once: a page polls every second. */
 function createFaultReporter({ onFault }: AdminOptions): (error: unknown) => void {
   let last: string | undefined;
   return (error) => {
@@ -108,8 +108,8 @@ function createFaultReporter({ onFault }: AdminOptions): (error: unknown) => voi
   };
 }
 
-function createStatusReader(options: AdminOptions): () => StatusInputs {
-  const { version, tokens, throttles, fleet, draining, clock = systemClock } = options;
+function createStatusReader(options: AdminOptions, activity: ActivityRecorder, clock: Clock): () => StatusInputs {
+  const { version, tokens, throttles, fleet, draining } = options;
   const startedAt = clock.now();
   return () => ({
     version,
@@ -119,21 +119,16 @@ function createStatusReader(options: AdminOptions): () => StatusInputs {
     throttles: throttles(),
     listener: options.listener?.(),
     fleet: fleet?.(),
-    scopeRefusals: options.scopeRefusals?.() ?? [],
+    scopeRefusals: activity.scopeRefusals.read(),
     configuration: options.configuration?.(),
     logTrouble: options.logTrouble?.(),
   });
 }
 
-function createPage({ settings, throttles, ...options }: AdminOptions, states: () => StatusInputs): PageEndpoints {
-  const { clock = systemClock, activity = createActivityRecorder({ clock, throttles }) } = options;
-  return createPageEndpoints({ readStatus: states, activity, settings: settings ?? (() => undefined), clock });
-}
-
 function createResources(
   options: AdminOptions,
-  states: () => StatusInputs,
-  door: PageEndpoints,
+  readStatus: () => StatusInputs,
+  page: PageEndpoints,
 ): ReadonlyMap<string, Resource> {
   const { tokens, draining, metrics } = options;
   const readiness = () => describeReadiness({ draining: draining(), tokens: tokens() });
@@ -154,13 +149,12 @@ function createResources(
       '/metrics',
       { isPublic: true, respond: async () => createTextResponse(metrics.contentType, await metrics.render()) },
     ],
-    ['/status', { isPublic: false, respond: () => createJsonResponse(200, describeStatus(states())) }],
-    ['/', { isPublic: false, respond: (request) => door.page(request) }],
-    ['/events', { isPublic: false, respond: () => door.events() }],
+    ['/status', { isPublic: false, respond: () => createJsonResponse(200, describeStatus(readStatus())) }],
+    ['/', { isPublic: false, respond: (request) => page.render(request) }],
+    ['/events', { isPublic: false, respond: () => page.events() }],
   ]);
 }
 
-/** Whoever asks while it is not ready waits for that to change. */
 function respondReadiness(readiness: Readiness, { onNotReady }: AdminOptions): AdminResponse {
   if (!readiness.ready) onNotReady?.();
   return createJsonResponse(readiness.ready ? 200 : 503, readiness);
@@ -169,14 +163,14 @@ function respondReadiness(readiness: Readiness, { onNotReady }: AdminOptions): A
 function routeRequest(
   request: IncomingMessage,
   resources: ReadonlyMap<string, Resource>,
-  door: PageEndpoints,
+  page: PageEndpoints,
   options: AdminOptions,
 ): AdminResponse | Promise<AdminResponse> {
-  const verdict = guardAdminRequest(request, options.allowedHosts);
-  if (verdict.kind === 'refuse') return createProblemResponse(verdict.status, verdict.code, verdict.detail);
+  const access = guardAdminRequest(request, options.allowedHosts);
+  if (access.kind === 'refuse') return createProblemResponse(access.status, access.code, access.detail);
   const path = request.url?.split('?', 1)[0] ?? '';
   const resource =
-    resources.get(path) ?? (path.startsWith(ASSET_PATH_PREFIX) ? createAssetResource(door, path) : undefined);
+    resources.get(path) ?? (path.startsWith(ASSET_PATH_PREFIX) ? createAssetResource(page, path) : undefined);
   const isLocal = isLocalPeer((options.peerAddress ?? getPeerAddress)(request), options.isOnSocketFile ?? false);
   if (path === QUIT_PATH && options.onQuit !== undefined) return handleQuit(request, isLocal, options.onQuit);
   if (path === LOG_LEVEL_PATH && options.logLevelSwitch !== undefined)
@@ -185,15 +179,15 @@ function routeRequest(
     return createProblemResponse(
       403,
       'REQUEST_NOT_ALLOWED',
-      'From another machine only /metrics and the probes may be asked.',
+      'Only /metrics and the probes are available to other machines.',
     );
   }
   if (resource === undefined) {
-    return createProblemResponse(404, 'NOT_FOUND', `Known here: ${[...resources.keys()].join(', ')}.`);
+    return createProblemResponse(404, 'NOT_FOUND', `Available paths: ${[...resources.keys()].join(', ')}.`);
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
-    // The connection goes with the refusal: its request may have a body, and nobody is going to read it.
-    return createProblemResponse(405, 'METHOD_NOT_ALLOWED', 'GET or HEAD is expected.', {
+    // Closes the connection, since a request body is not read.
+    return createProblemResponse(405, 'METHOD_NOT_ALLOWED', 'Use GET or HEAD.', {
       Allow: 'GET, HEAD',
       Connection: 'close',
     });
@@ -201,25 +195,24 @@ function routeRequest(
   return resource.respond(request);
 }
 
-/** The answer leaves before the drain has come to the admin port, which closes last. */
+/** The response is sent before the drain closes the admin port, which closes last. */
 function handleQuit({ method, rawHeaders }: IncomingMessage, isLocal: boolean, quit: () => void): AdminResponse {
-  const verdict = evaluateQuit({ method, rawHeaders, isLocal });
-  // The connection goes with the answer: the request may have a body, and nobody is going to read it.
+  const decision = evaluateQuit({ method, rawHeaders, isLocal });
+  // A request body is not read.
   const headers = { Connection: 'close' };
-  if (verdict.kind === 'refuse') {
-    const { status, code, detail } = verdict;
+  if (decision.kind === 'refuse') {
+    const { status, code, detail } = decision;
     return createProblemResponse(status, code, detail, status === 405 ? { ...headers, Allow: 'POST' } : headers);
   }
   quit();
-  const answer = createJsonResponse(200, { draining: true });
-  return { ...answer, headers: { ...answer.headers, ...headers } };
+  const response = createJsonResponse(200, { draining: true });
+  return { ...response, headers: { ...response.headers, ...headers } };
 }
 
-/** One of the page's; they are found by name once they have been read. */
-function createAssetResource(door: PageEndpoints, path: string): Resource {
-  const gone = (): AdminResponse =>
-    createProblemResponse(404, 'NOT_FOUND', 'The page has no such file; loading it anew helps.');
-  return { isPublic: false, respond: async (request) => (await door.asset(path, request)) ?? gone() };
+function createAssetResource(page: PageEndpoints, path: string): Resource {
+  const notFound = (): AdminResponse =>
+    createProblemResponse(404, 'NOT_FOUND', 'The page has no such file: reload the page.');
+  return { isPublic: false, respond: async (request) => (await page.asset(path, request)) ?? notFound() };
 }
 
 function getPeerAddress(request: IncomingMessage): string | undefined {

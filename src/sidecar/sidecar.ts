@@ -20,7 +20,6 @@ import type { PortLimits } from '../listener/open-connections.ts';
 import { ProxyServer } from '../listener/proxy-server.ts';
 import type { LogDeliveryProblem, EventObserver } from '../telemetry/events.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts';
-import { createInsufficientScopeRecords, type InsufficientScopeRecords } from '../telemetry/scope-notices.ts';
 import type { Machine } from './budgets.ts';
 import { drain, type DrainState } from './drain.ts';
 import { createFleetParts, type FleetParts } from './fleet.ts';
@@ -73,8 +72,7 @@ export interface Sidecar {
 /** @throws Error in words for people when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, redactValue = () => undefined, clock = systemClock, random = Math.random } = options;
-  const scopeNotices = createInsufficientScopeRecords(clock);
-  const observers: EventObserver[] = [options.observe, scopeNotices.observe];
+  const observers: EventObserver[] = [options.observe];
   const observe: EventObserver = (event) => {
     for (const hear of observers) hear(event);
   };
@@ -91,7 +89,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const drainState: DrainState = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
   const proxy = await createProxy(options, routes, budgets, clock, observe);
-  const shown = { clock, metrics, drainState, sharing, scopeNotices, reloader, activity, proxy, observe };
+  const shown = { clock, metrics, drainState, sharing, reloader, activity, proxy, observe };
   const adminHandler = createAdmin(options, routes, shown);
   const begun = { tokens, throttles, sharing };
   const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
@@ -158,7 +156,6 @@ interface AdminInputs {
   readonly metrics: Metrics;
   readonly drainState: DrainState;
   readonly sharing: FleetParts | undefined;
-  readonly scopeNotices: InsufficientScopeRecords;
   readonly reloader: Reloader;
   readonly activity: ActivityRecorder;
   readonly proxy: ProxyServer;
@@ -168,7 +165,7 @@ interface AdminInputs {
 function createAdmin(
   { config, version, onQuit, logLevels, logTrouble = () => undefined }: SidecarOptions,
   { tokens, throttles }: RunningRoutes,
-  { clock, metrics, drainState, sharing, scopeNotices, reloader, activity, proxy, observe }: AdminInputs,
+  { clock, metrics, drainState, sharing, reloader, activity, proxy, observe }: AdminInputs,
 ) {
   return createAdminHandler({
     version,
@@ -179,7 +176,6 @@ function createAdmin(
     throttles: () => listStates(throttles),
     listener: () => ({ ...proxy.connections.state(), requests: proxy.activeRequests.count }),
     fleet: () => sharing?.client.state(),
-    scopeRefusals: () => scopeNotices.read(),
     configuration: reloader.state,
     logTrouble,
     settings: () => {

@@ -6,7 +6,7 @@
 /** Globs from the repository's root. */
 export const PURE_FILES = [
   'src/admin/control/quit.ts',
-  'src/admin/history/{event-descriptions,event-log,history,latency-histogram,minutes}.ts',
+  'src/admin/history/{event-descriptions,event-log,history,latency-histogram,minutes,scope-refusals}.ts',
   'src/admin/page/{facts,format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,view}.ts',
   'src/admin/status/{configuration,degradation,readiness,status,status-shape}.ts',
   'src/platform/egress/proxy-fault.ts',

@@ -1,6 +1,6 @@
 /**
- * How long requests took, as counts in fixed buckets: four to each doubling, from 64 µs to half an hour, so that a quantile read
- * from them is off by an eighth at most. One count costs one increment and no memory.
+ * A latency histogram with fixed buckets: four per doubling, from 64 µs to half an hour, so that a quantile has an error of at most
+ * one eighth. An observation is one increment.
  */
 
 const MIN_LATENCY_US = 64;
@@ -8,10 +8,10 @@ const MIN_EXPONENT = 6;
 const MAX_LATENCY_MS = 2_000_000;
 const MAX_LATENCY_US = 0x7fffffff;
 
-/** Length of an array of counts. */
+/** Length of the array of counts. */
 export const LATENCY_BUCKET_COUNT = 101;
 
-/** Which bucket a duration falls into. */
+/** The index of the bucket of a duration. */
 export function findBucket(durationMs: number): number {
   const us = durationMs < MAX_LATENCY_MS ? (durationMs * 1000) | 0 : MAX_LATENCY_US;
   if (us < MIN_LATENCY_US) return 0;
@@ -20,18 +20,18 @@ export function findBucket(durationMs: number): number {
 }
 
 /**
- * The duration that a share of them did not exceed, milliseconds, as the middle of its bucket; undefined when nothing was counted.
+ * A quantile in milliseconds, as the middle of its bucket; undefined without observations.
  * @param share 0.5 for the median
  */
 export function readQuantile(counts: Uint32Array, share: number): number | undefined {
   let total = 0;
   for (const count of counts) total += count;
   if (total === 0) return undefined;
-  const wanted = Math.max(1, Math.ceil(total * share));
+  const rank = Math.max(1, Math.ceil(total * share));
   let seen = 0;
   for (const [bucket, count] of counts.entries()) {
     seen += count;
-    if (seen >= wanted) return computeBucketMiddleMs(bucket);
+    if (seen >= rank) return computeBucketMiddleMs(bucket);
   }
   return undefined;
 }

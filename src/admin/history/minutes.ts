@@ -1,38 +1,38 @@
-/** What happened in each of the last minutes by the wall clock (pure): codes as sent, latency, refusals. Bounded, made once. */
+/** The last minutes by the wall clock (pure): status codes, latency, rate-limited calls. Bounded. */
 import { LATENCY_BUCKET_COUNT, readQuantile } from './latency-histogram.ts';
 
-/** What ended within one second. */
+/** The counts of one second. */
 export interface SecondCounts {
   requests: number;
-  /** By what was sent to the client. */
+  /** By the response that was sent to the client. */
   ok: number;
   clientErrors: number;
   serverErrors: number;
-  /** Refused or failed by the sidecar itself. */
+  /** Local replies with a status of 400 or above. */
   own: number;
-  /** Attempts that got their permit. */
+  /** Attempts that got a permit. */
   sent: number;
-  /** Calls that the upstream refused for their rate. */
+  /** Calls that the upstream rate limited. */
   refused: number;
-  /** Attempts without an answer: unreachable, reset, too late. */
+  /** Attempts without a response: unreachable, reset, timeout. */
   faults: number;
 }
 
-/** One minute, the present one included. */
+/** One minute; the newest one has not ended. */
 export interface Minute {
-  /** Epoch milliseconds of its beginning. */
+  /** Epoch milliseconds of its start. */
   readonly wallAt: number;
   readonly requests: number;
-  /** Calls that the upstream refused for their rate. */
+  /** Calls that the upstream rate limited. */
   readonly refused: number;
   /** Milliseconds; undefined without a request. */
   readonly medianMs: number | undefined;
   readonly p95Ms: number | undefined;
-  /** The most that waited at the end of one of its seconds. */
+  /** The longest queue at the end of a second. */
   readonly maxQueued: number;
 }
 
-/** How often a status was sent. */
+/** How often a status code was sent. */
 export interface CodeCount {
   readonly code: number;
   readonly source: 'upstream' | 'sidecar';
@@ -41,7 +41,7 @@ export interface CodeCount {
 
 const MAX_MINUTES = 5;
 const MINUTE_MS = 60_000;
-/** Codes of the upstream stand at their own number, those of the sidecar this much further. */
+/** A status code of the upstream is its own index; one of a local reply has this offset. */
 export const LOCAL_CODE_OFFSET = 600;
 
 interface MinuteSlot {
@@ -56,10 +56,10 @@ interface MinuteSlot {
 export class MinuteHistory {
   /** Newest first. */
   readonly #slots: MinuteSlot[] = [];
-  /** Counted into at once: `code`, or `code + OWN_CODES`. */
+  /** The counts of the current minute, incremented by `History`: index `code`, or `code + LOCAL_CODE_OFFSET`. */
   codes = new Uint32Array(2 * LOCAL_CODE_OFFSET);
 
-  /** Adds one second; what is told of belongs to the minute in which it ends. */
+  /** Adds one second to the minute in which it ends. */
   add(wallAt: number, second: SecondCounts, latency: Uint32Array, queued: number): void {
     const slot = this.#slotAt(Math.floor(wallAt / MINUTE_MS) * MINUTE_MS);
     slot.requests += second.requests;
@@ -79,15 +79,19 @@ export class MinuteHistory {
     }));
   }
 
-  /** Of the newest `minutes`, by code. */
+  /** The codes of the newest `minutes`. */
   readCodes(minutes = MAX_MINUTES): CodeCount[] {
     const found: CodeCount[] = [];
     for (let index = 0; index < 2 * LOCAL_CODE_OFFSET; index++) {
       let count = this.#slots.length === 0 ? (this.codes[index] ?? 0) : 0;
       for (const slot of this.#slots.slice(0, minutes)) count += slot.codes[index] ?? 0;
       if (count === 0) continue;
-      const isOwn = index >= LOCAL_CODE_OFFSET;
-      found.push({ code: isOwn ? index - LOCAL_CODE_OFFSET : index, source: isOwn ? 'sidecar' : 'upstream', count });
+      const isLocal = index >= LOCAL_CODE_OFFSET;
+      found.push({
+        code: isLocal ? index - LOCAL_CODE_OFFSET : index,
+        source: isLocal ? 'sidecar' : 'upstream',
+        count,
+      });
     }
     return found;
   }
@@ -95,7 +99,7 @@ export class MinuteHistory {
   #slotAt(wallAt: number): MinuteSlot {
     const [newest] = this.#slots;
     if (newest?.wallAt === wallAt) return newest;
-    // What was counted since belongs to the new minute; of the old one a reader keeps no more than its array.
+    // Before the first sample the counts already belong to this minute.
     const codes = newest === undefined ? this.codes : new Uint32Array(2 * LOCAL_CODE_OFFSET);
     this.codes = codes;
     const slot = {

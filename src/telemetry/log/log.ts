@@ -24,10 +24,6 @@ import { logTokenEvent } from './token-lines.ts';
 type RateLimited = Extract<SidecarEvent, { kind: 'rate-limited' }>;
 type InsufficientScope = Extract<SidecarEvent, { kind: 'insufficient-scope' }>;
 type RateLimitShape = Extract<SidecarEvent, { kind: 'rate-limit-shape' }>;
-type ProcessEvent = Extract<
-  SidecarEvent,
-  { kind: 'warning' | 'stopped' | 'fleet-lost' | 'fleet-joined' | 'listening' | 'draining' }
->;
 
 const RATE_LIMIT_SUMMARY_INTERVAL_MS = 5000;
 /** Longer: a missing scope needs an operator. */
@@ -155,21 +151,18 @@ function createObserver(logger: Logger, repeated: LogCoalescers, requests: Reque
       case 'credential-rotation':
         logTokenEvent(logger, event);
         return;
-      case 'warning':
-      case 'stopped':
-      case 'fleet-lost':
-      case 'fleet-joined':
-      case 'listening':
-      case 'draining':
-        logProcessEvent(logger, event);
+      // Every request emits these two.
+      case 'attempt-ended':
+      case 'permit-granted':
+        if (logger.isLevelEnabled('debug')) logDebugEvent(logger, event);
         return;
       default:
-        if (logger.isLevelEnabled('debug')) logger.debug(event, event.kind.replaceAll('-', ' '));
+        logProcessEvent(logger, event);
     }
   };
 }
 
-function logProcessEvent(logger: Logger, event: ProcessEvent): void {
+function logProcessEvent(logger: Logger, event: SidecarEvent): void {
   switch (event.kind) {
     case 'warning':
       logger.warn(truncate(event.message));
@@ -187,7 +180,13 @@ function logProcessEvent(logger: Logger, event: ProcessEvent): void {
       logger.info(fields, kind.replace('-', ' '));
       return;
     }
+    default:
+      if (logger.isLevelEnabled('debug')) logDebugEvent(logger, event);
   }
+}
+
+function logDebugEvent(logger: Logger, event: SidecarEvent): void {
+  logger.debug(event, event.kind.replaceAll('-', ' '));
 }
 
 function logRateLimitShape(logger: Logger, { route, on, status, shape, fields }: RateLimitShape): void {

@@ -24,7 +24,11 @@ test.each<[SidecarEvent, string, string]>([
     'warn',
     'previous ones stay',
   ],
-  [{ kind: 'credential-rotation', credential, outcome: 'unreadable', detail: 'is empty' }, 'warn', 'previous ones stay'],
+  [
+    { kind: 'credential-rotation', credential, outcome: 'unreadable', detail: 'is empty' },
+    'warn',
+    'previous ones stay',
+  ],
 ])('%j', async (event, level, words) => {
   const { log, stream } = open();
   log.observe(event);
