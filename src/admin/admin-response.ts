@@ -1,14 +1,13 @@
-/** The answers of the admin port as values, and how they are sent. Refusals are problem details (RFC 9457). */
+/** Responses of the admin port as values, and how they are sent. Errors are problem details (RFC 9457). */
 import { STATUS_CODES } from '../platform/http.ts';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-/** A whole answer. */
 export interface AdminResponse {
   readonly status: number;
-  /** Win over the usual ones. */
+  /** Override the default headers. */
   readonly headers: OutgoingHttpHeaders;
   readonly body: string | Buffer;
-  /** Goes on after the head, instead of `body`; not called for HEAD. */
+  /** Writes the body after the head, instead of `body`; not called for HEAD. */
   readonly stream?: (response: ServerResponse) => void;
 }
 
@@ -34,10 +33,10 @@ export function createProblemResponse(
   };
 }
 
-/** HEAD has the fields of GET and no body. */
-export function sendResponse(request: IncomingMessage, response: ServerResponse, answer: AdminResponse): void {
-  const { status, headers, body, stream } = answer;
-  // What is not modified (304) has no content, and so no length of its own.
+/** Sends a response; HEAD gets the headers of GET and no body. */
+export function sendResponse(request: IncomingMessage, response: ServerResponse, content: AdminResponse): void {
+  const { status, headers, body, stream } = content;
+  // A 304 has no content and no Content-Length.
   const length = stream === undefined && status !== 304 ? { 'Content-Length': Buffer.byteLength(body) } : {};
   response.writeHead(status, {
     'Cache-Control': 'no-store',

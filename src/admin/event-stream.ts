@@ -1,6 +1,6 @@
 /**
- * Server-sent events (HTML Living Standard §9.2) to the pages that are open: a few streams, each told everything at first and then
- * what has changed. What is said is the caller's.
+ * Server-sent events (HTML Living Standard §9.2) for open status pages: a snapshot first, then the changes. The caller creates the
+ * content.
  */
 import type { ServerResponse } from 'node:http';
 import type { Cancel } from '../platform/clock.ts';
@@ -8,34 +8,34 @@ import { createProblemResponse } from './admin-response.ts';
 import type { AdminResponse } from './admin-response.ts';
 import type { PlotRow } from './history/history.ts';
 
-/** Probes and scrapes must find a free connection however many pages are open. */
+/** Keeps connections free for probes and scrapes. */
 const MAX_STREAMS = 8;
-/** Who reads so slowly that this much waits has gone, as far as anyone can tell. */
+/** A client with more unread data than this is disconnected. */
 const MAX_BUFFERED_BYTES = 256 * 1024;
-/** How long a browser waits before it connects anew, milliseconds. */
+/** How long a browser waits before it reconnects, milliseconds. */
 const RECONNECT_MS = 1000;
 
 export interface EventStreamOptions {
   /** Calls back once a second, until cancelled. */
-  readonly subscribe: (hear: (row: PlotRow) => void) => Cancel;
-  /** Everything, for a page that has just come. */
+  readonly subscribe: (listener: (row: PlotRow) => void) => Cancel;
+  /** The complete state, for a new page. */
   readonly createSnapshot: () => object;
-  /** What is new. */
+  /** The changes since the last update. */
   readonly createUpdate: (row: PlotRow) => object;
 }
 
 export interface EventStreams {
-  /** One more stream, or a refusal while there are too many. */
+  /** A new stream, or 503 while there are too many. */
   respond(): AdminResponse;
 }
 
-/** No stream is open; while none is, nothing is read or drawn. */
+/** Subscribes only while a stream is open, so that nothing is rendered without one. */
 export function createEventStreams({ subscribe, createSnapshot, createUpdate }: EventStreamOptions): EventStreams {
   const open = new Set<ServerResponse>();
-  let unfollow: Cancel = () => undefined;
-  const leave = (response: ServerResponse): void => {
+  let unsubscribe: Cancel = () => undefined;
+  const remove = (response: ServerResponse): void => {
     open.delete(response);
-    if (open.size === 0) unfollow();
+    if (open.size === 0) unsubscribe();
   };
   const broadcast = (row: PlotRow): void => {
     try {
@@ -45,24 +45,24 @@ export function createEventStreams({ subscribe, createSnapshot, createUpdate }: 
         else response.write(message);
       }
     } catch {
-      // The page says that the connection is lost, and comes again; the process that serves calls must not end for it.
+      // A fault in rendering must not end the process; the pages reconnect.
       for (const response of open) response.destroy();
     }
   };
   return {
     respond() {
       if (open.size >= MAX_STREAMS)
-        return createProblemResponse(503, 'TOO_MANY_STREAMS', `${MAX_STREAMS} status pages are open already.`, {
+        return createProblemResponse(503, 'TOO_MANY_STREAMS', `${MAX_STREAMS} status pages are already open.`, {
           'Retry-After': '5',
         });
       const hello = formatEvent('hello', createSnapshot());
       const stream = (response: ServerResponse): void => {
         if (response.destroyed || response.socket === null) return;
-        // Between the promise and now others have come; a browser tries again by itself.
+        // Other streams may have opened since the check above; the browser retries.
         if (open.size >= MAX_STREAMS) return void response.destroy();
-        if (open.size === 0) unfollow = subscribe(broadcast);
+        if (open.size === 0) unsubscribe = subscribe(broadcast);
         open.add(response);
-        response.once('close', () => leave(response));
+        response.once('close', () => remove(response));
         response.write(`retry: ${RECONNECT_MS}\n\n${hello}`);
       };
       return { status: 200, headers: { 'Content-Type': 'text/event-stream' }, body: '', stream };
@@ -70,7 +70,7 @@ export function createEventStreams({ subscribe, createSnapshot, createUpdate }: 
   };
 }
 
-/** One event on the wire. JSON holds no line end, so that its data is one line. */
+/** One event as text. JSON has no line end, so its data is one line. */
 export function formatEvent(event: string, data: object): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -1,15 +1,9 @@
 /**
- * Who may ask the admin port: pure decisions on Host, Origin, Sec-Fetch-Site and the peer's address, against DNS
- * rebinding and cross-site requests of a browser on the same machine. Answers are the server's business.
+ * Access to the admin port (pure): checks Host, Origin, Sec-Fetch-Site and the address of the peer, against DNS rebinding and
+ * cross-site requests of a browser on the same machine. The server sends the responses.
  */
 import { isIP, isIPv4 } from 'node:net';
 import { parseHostHeader, type HostPort } from '../platform/host-header.ts';
-
-/** One entry of the allow-list: host in lower case, IPv6 in brackets; no port allows any. */
-export interface AllowedAdminHost {
-  readonly host: string;
-  readonly port: number | undefined;
-}
 
 export type AdminGuardDecision =
   | { readonly kind: 'pass' }
@@ -20,10 +14,9 @@ export type AdminGuardDecision =
       readonly detail: string;
     };
 
-/** What the guard looks at. */
 export interface GuardedAdminRequest {
   readonly httpVersion: string;
-  /** Names and values by turns, as node:http has them: nothing folded or dropped. */
+  /** Flat list [name, value, …], repeated fields included. */
   readonly rawHeaders: readonly string[];
 }
 
@@ -31,31 +24,29 @@ const PASS: AdminGuardDecision = { kind: 'pass' };
 const MAX_ECHO_LENGTH = 100;
 
 /**
- * Judges a request by its fields. IP literals always pass as Host (kubelet, Prometheus): rebinding needs a name. An
- * `Origin` must be that of this very server; `Sec-Fetch-Site`, where a browser sends it, `none` or `same-origin`.
+ * Checks the header fields of a request. IP literals always pass as Host (kubelet, Prometheus), since DNS rebinding needs a name.
+ * `Origin` must be that of this server; `Sec-Fetch-Site` must be `none` or `same-origin`.
+ * @param allowedHosts an entry without a port allows every port
  */
-export function guardAdminRequest(
-  request: GuardedAdminRequest,
-  allowedHosts: readonly AllowedAdminHost[],
-): AdminGuardDecision {
-  const reading = parseHostHeader(listHeaderValues(request, 'host'));
-  switch (reading.kind) {
+export function guardAdminRequest(request: GuardedAdminRequest, allowedHosts: readonly HostPort[]): AdminGuardDecision {
+  const parsed = parseHostHeader(listHeaderValues(request, 'host'));
+  switch (parsed.kind) {
     case 'absent':
       return request.httpVersion === '1.0' ? evaluateOrigin(request, undefined) : refuseBadRequest('no Host field');
     case 'invalid':
-      return refuseBadRequest(reading.fault);
+      return refuseBadRequest(parsed.fault);
     case 'valid':
-      if (isAllowed(reading.hostPort, allowedHosts)) return evaluateOrigin(request, reading.value.toLowerCase());
+      if (isAllowed(parsed.hostPort, allowedHosts)) return evaluateOrigin(request, parsed.value.toLowerCase());
       return refuse(
         'HOST_NOT_ALLOWED',
-        `Host "${truncate(reading.value)}" is not allowed here; SIDECAR_ADMIN_ALLOWED_HOSTS names the hosts that are.`,
+        `Host "${truncate(parsed.value)}" is not allowed; add it to SIDECAR_ADMIN_ALLOWED_HOSTS if it should be.`,
       );
   }
 }
 
 /**
- * True for a peer on this machine. One without an address is there on a socket file only: elsewhere it has reset its connection
- * before it was asked for, and may be anybody.
+ * True for a peer on this machine. Without an address only a peer on a socket file is local: elsewhere the connection was reset, and
+ * the peer is unknown.
  */
 export function isLocalPeer(address: string | undefined, isOnSocketFile: boolean): boolean {
   if (address === undefined) return isOnSocketFile;
@@ -64,22 +55,27 @@ export function isLocalPeer(address: string | undefined, isOnSocketFile: boolean
 }
 
 function evaluateOrigin(request: GuardedAdminRequest, host: string | undefined): AdminGuardDecision {
-  const foreignOrigin = listHeaderValues(request, 'origin').find(
+  const crossOrigin = listHeaderValues(request, 'origin').find(
     (origin) => host === undefined || origin.toLowerCase() !== `http://${host}`,
   );
-  if (foreignOrigin !== undefined)
-    return refuse('ORIGIN_NOT_ALLOWED', `Origin "${truncate(foreignOrigin)}" is not this server's own.`);
-  const foreignSite = listHeaderValues(request, 'sec-fetch-site').find(
+  if (crossOrigin !== undefined)
+    return refuse('ORIGIN_NOT_ALLOWED', `Origin "${truncate(crossOrigin)}" is not the origin of this server.`);
+  const crossSite = listHeaderValues(request, 'sec-fetch-site').find(
     (site) => site !== 'none' && site !== 'same-origin',
   );
-  if (foreignSite !== undefined)
-    return refuse('ORIGIN_NOT_ALLOWED', `Requests from other sites ("${truncate(foreignSite)}") are refused.`);
+  if (crossSite !== undefined)
+    return refuse('ORIGIN_NOT_ALLOWED', `Requests from other sites ("${truncate(crossSite)}") are refused.`);
   return PASS;
 }
 
-function isAllowed({ host, port = 80 }: HostPort, allowedHosts: readonly AllowedAdminHost[]): boolean {
+function isAllowed({ host, port = 80 }: HostPort, allowedHosts: readonly HostPort[]): boolean {
   if (isIP(host) === 4 || (host.startsWith('[') && !host.startsWith('[v'))) return true;
   return allowedHosts.some((allowed) => allowed.host === host && (allowed.port ?? port) === port);
+}
+
+/** Whether one of these header fields is present; `names` in lower case. */
+export function hasAnyHeader(rawHeaders: readonly string[], names: ReadonlySet<string>): boolean {
+  return rawHeaders.some((name, index) => index % 2 === 0 && names.has(name.toLowerCase()));
 }
 
 function listHeaderValues({ rawHeaders }: GuardedAdminRequest, name: string): string[] {

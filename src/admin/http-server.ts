@@ -1,42 +1,42 @@
-/** node:http as the admin port wants it: slow and idle peers must not keep a probe out. What is answered there is server.ts's. */
+/** The node:http server of the admin port, with limits so that slow or idle peers do not block probes. server.ts handles requests. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ConnectionSlots } from '../platform/connection-slots.ts';
 import { createServer } from '../platform/http.ts';
 
-/** Clients of the admin port ask little and read at once. */
+/** Clients of the admin port send small requests and read at once. */
 const SERVER_LIMITS = {
   headersTimeout: 5000,
   requestTimeout: 10_000,
   keepAliveTimeout: 5000,
   connectionsCheckingInterval: 1000,
   maxHeaderSize: 16 * 1024,
-  // The guard counts the Host fields, and says what it expects.
+  // The guard checks Host.
   requireHostHeader: false,
   insecureHTTPParser: false,
 };
-/** Requests of one connection that are not answered yet; no probe or scraper pipelines. */
+/** Pipelined requests of one connection without a response; probes and scrapers do not pipeline. */
 const MAX_PIPELINED = 4;
 const IDLE_SOCKET_MS = 10_000;
 
-/** Resolves when the response has been given, to be sent as fast as the client reads; that of an event stream when it has closed. */
+/** Resolves when the response has been written completely or its connection has closed. */
 export type AdminHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /**
- * An HTTP server with the limits of the admin port, not listening yet; one for each address that is bound.
- * @param slots of all of them together. When they are taken, a new connection is served in place of the one that has waited longest, in its head
- * or for its peer to read
+ * An HTTP server that is not listening yet; one per bound address.
+ * @param slots shared by all servers of the port. When all are taken, a new connection displaces the one that has waited longest, in
+ * its request head or for its peer to read
  */
 export function createAdminServer(handler: AdminHandler, slots: ConnectionSlots): Server {
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!request.socket.destroyed) await handler(request, response);
     slots.endRequest(request.socket);
   };
   const server = createServer(SERVER_LIMITS, (request, response) => {
     const { socket } = request;
-    // All of a packet has been read before the first response is made: that of a connection which ends here would be in vain.
+    // Responds after the whole packet was parsed, since a pipelined request in it may end the connection.
     if (slots.beginRequest(socket) > MAX_PIPELINED) socket.destroy();
-    else setImmediate(() => void answer(request, response));
+    else setImmediate(() => void respond(request, response));
   });
   server.on('connection', (socket) => acceptConnection(socket, slots));
   server.setTimeout(IDLE_SOCKET_MS);

@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import { systemClock } from '../platform/clock.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { HostPort } from '../platform/host-header.ts';
 import type { FleetConnectionState } from '../fleet/redis/connection-health.ts';
 import type { ThrottleState } from '../throttle/throttle.ts';
 import type { TokenState } from '../token/token.ts';
@@ -13,7 +14,6 @@ import type { AdminResponse } from './admin-response.ts';
 import type { ConfigurationState, StatusPageSetting } from './status/configuration.ts';
 import { isLocalPeer, guardAdminRequest } from './guard.ts';
 import type { AdminHandler } from './http-server.ts';
-import type { AllowedAdminHost } from './guard.ts';
 import { handleLogLevel, LOG_LEVEL_PATH } from './control/log-level-endpoint.ts';
 import type { LogLevelSwitch } from './control/log-level-switch.ts';
 import type { LogDeliveryProblem } from '../telemetry/events.ts';
@@ -30,7 +30,7 @@ import type { ActivityRecorder } from './history/activity-recorder.ts';
 export interface AdminOptions {
   readonly version: string;
   /** Names allowed as Host; IP literals are always allowed. */
-  readonly allowedHosts: readonly AllowedAdminHost[];
+  readonly allowedHosts: readonly HostPort[];
   /** True: peers that are not loopback get everything, not only probes and metrics. */
   readonly exposeAll: boolean;
   /** At least one. */

@@ -3,8 +3,8 @@ import { createLogLevelSwitch, type LogLevelSwitch } from '../admin/control/log-
 import { systemClock } from '../platform/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
-import type { EventObserver } from '../telemetry/events.ts';
-import type { Log, LogLevel, LogOptions } from '../telemetry/log/log.ts';
+import type { EventObserver, LogLevel } from '../telemetry/events.ts';
+import type { Log, LogOptions } from '../telemetry/log/log.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 
 export interface Observability {

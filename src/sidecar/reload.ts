@@ -8,7 +8,7 @@ import { findChanges, type LoadedConfig } from '../config/changes.ts';
 import type { Config } from '../config/config.ts';
 import type { LoadResult } from '../config/load/load.ts';
 import { describeProblem } from '../config/load/problems.ts';
-import type { EventObserver, ReloadOutcome } from '../telemetry/events.ts';
+import { LOG_LEVELS, type EventObserver, type ReloadOutcome } from '../telemetry/events.ts';
 
 /** Where the configuration comes from. */
 export interface ConfigurationSource {
@@ -76,8 +76,6 @@ export function createReloader({ source, apply, clock, observe }: ReloadOptions)
     current: () => inForce,
   };
 }
-
-const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 function isQuieter(before: LoadedConfig | undefined, after: LoadedConfig): boolean {
   const levelOf = (loaded: LoadedConfig): number => LOG_LEVELS.indexOf(loaded.config.log.level);

@@ -162,6 +162,11 @@ export type SidecarEvent =
 /** Receives events. Must not throw and must not block. */
 export type EventObserver = (event: SidecarEvent) => void;
 
+/** From the most verbose level to none. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
 /** Why log lines do not reach their destination at the moment. */
 export interface LogDeliveryProblem {
   /** Node's code of the last write error; undefined: no error, the reader is too slow. */

@@ -6,36 +6,38 @@ import { unpaced, validToken } from './states.ts';
 import { pageOf, textOf } from './view.ts';
 
 const since = Date.UTC(2026, 10, 1);
-const joined: FleetConnectionState = { connected: true, fault: undefined, sinceWallAt: since };
+const connected: FleetConnectionState = { connected: true, fault: undefined, sinceWallAt: since };
 const lost: FleetConnectionState = {
   connected: false,
   fault: 'Redis refused the connection (ECONNREFUSED)',
   sinceWallAt: since,
 };
-const joining: FleetConnectionState = { connected: false, fault: undefined, sinceWallAt: since };
+const connecting: FleetConnectionState = { connected: false, fault: undefined, sinceWallAt: since };
 
 const statusOf = (fleet?: FleetConnectionState) =>
   describeStatus({ version: '1', uptimeMs: 0, draining: false, tokens: [validToken], throttles: [unpaced], fleet });
 
 describe('a fleet', () => {
   it('is told of with its fault, which is a reason to look at it and none to be unready', () => {
-    expect(statusOf(joined)).toMatchObject({
+    expect(statusOf(connected)).toMatchObject({
       fleet: { connected: true, fault: null, since: '2026-11-01T00:00:00.000Z' },
       degraded: [],
     });
     expect(statusOf(lost)).toMatchObject({
       fleet: { connected: false, fault: 'Redis refused the connection (ECONNREFUSED)' },
-      degraded: ['alone, without the fleet: Redis refused the connection (ECONNREFUSED)'],
+      degraded: ['connection to the fleet lost: Redis refused the connection (ECONNREFUSED)'],
     });
-    expect(statusOf(joining)).toMatchObject({ fleet: { connected: false, fault: null }, degraded: [] });
+    expect(statusOf(connecting)).toMatchObject({ fleet: { connected: false, fault: null }, degraded: [] });
     expect(statusOf().fleet).toBeNull();
   });
 
   it('has a line on the page', () => {
     const wordsOf = (fleet?: FleetConnectionState) => textOf(pageOf({ fleet }));
-    expect(wordsOf(joined)).toMatch(/Fleet joined Replicas share tokens and limits, since 00:00:00 UTC/);
-    expect(wordsOf(lost)).toMatch(/Fleet alone Redis refused the connection/);
-    expect(wordsOf(joining)).toMatch(/Not joined yet/);
+    expect(wordsOf(connected)).toMatch(
+      /Fleet connected Tokens and rate limits are shared with the other replicas, since 00:00:00 UTC/,
+    );
+    expect(wordsOf(lost)).toMatch(/Fleet not connected Redis refused the connection/);
+    expect(wordsOf(connecting)).toMatch(/Not connected yet/);
     expect(wordsOf()).not.toContain('Fleet');
   });
 });

@@ -1,4 +1,4 @@
-/** The status page as the admin port serves it: complete without a script, strict in what it loads, small, and live by events. */
+/** The status page as the admin port serves it: complete without a script, with a strict policy, compressed, and live by events. */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
@@ -14,7 +14,7 @@ import { eachSecondOf, pageOf, textOf } from './view.ts';
 const GZIP = { 'Accept-Encoding': 'gzip, deflate, br' };
 
 describe('the page', () => {
-  it('loads files of this port only, which its policy enforces, and has no script or style in it', async () => {
+  it('loads files of this port only, enforced by its policy, and has no inline script or style', async () => {
     const { ask } = await start({ throttles: () => [limited], tokens: () => [{ ...validToken, ...failing }] });
     const { headers, body } = await ask('/');
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
@@ -28,7 +28,7 @@ describe('the page', () => {
     for (const path of loaded) expect((await ask(path)).status).toBe(200);
   });
 
-  it('tells of a fault, and escapes what others said', async () => {
+  it('shows a failure and escapes texts from the upstream', async () => {
     const { ask } = await start({ throttles: () => [limited], tokens: () => [{ ...validToken, ...failing }] });
     const { body } = await ask('/');
     expect(body).toContain('connect to auth.internal refused');
@@ -36,49 +36,49 @@ describe('the page', () => {
   });
 
   it.each([
-    ['inferred', limited, '100 calls in 10 s (sliding window, inferred with high confidence since 00:00:00 UTC'],
-    ['none', unpaced, 'none seen so far'],
+    ['inferred', limited, '100 requests per 10 s (sliding window, learned, high confidence, since 00:00:00 UTC'],
+    ['none', unpaced, 'none detected'],
     [
-      'not understood',
+      'not identified',
       { ...limited, learned: { rate: 6, kind: 'unknown', confidence: 'none' as const, since: 0 } },
-      'there is one, and nothing explains it yet',
+      'detected, not identified yet',
     ],
     [
-      'of calls at once',
+      'of concurrent requests',
       { ...limited, learned: { ...limited.learned!, windowMs: undefined } },
-      '100 calls at once (sliding',
+      '100 concurrent requests (sliding',
     ],
     [
       'a bucket',
       { ...limited, learned: { ...limited.learned!, windowMs: undefined, kind: 'bucket' } },
-      'about 9.5 a second, up to 100 at once (bucket',
+      'about 9.5 per second, burst 100 (bucket',
     ],
-    ['configured', { ...limited, mode: 'static' as const, learned: undefined }, 'configured, nothing is inferred'],
-  ])('tells the limit in one line: %s', (_, throttle, line) => {
+    ['configured', { ...limited, mode: 'static' as const, learned: undefined }, 'configured, not learned'],
+  ])('shows the limit: %s', (_, throttle, line) => {
     expect(textOf(pageOf({ throttles: [throttle] }))).toContain(`Limit ${line}`);
   });
 
   it.each([
-    ['all in the usual class', unpaced, 'Waiting 0 In flight'],
-    ['in several classes', limited, 'Waiting 12 (high 1, normal 2, low 9) In flight'],
-  ])('tells how many wait, %s', (_, state, expected) => {
+    ['one priority', unpaced, 'Queued 0 In flight'],
+    ['several priorities', limited, 'Queued 12 (high 1, normal 2, low 9) In flight'],
+  ])('shows the queue length, %s', (_, state, expected) => {
     expect(textOf(pageOf({ throttles: [state] }))).toContain(expected);
   });
 
-  it('has a table of the throttles when there are many', () => {
+  it('shows many throttles as a table', () => {
     const throttles = ['a', 'b', 'c'].map((route) => ({ ...limited, route }));
     const page = pageOf({ throttles });
-    expect(textOf(page)).toMatch(/Route Allowed Limit .* a 9\.5 a second .* c 9\.5 a second/);
+    expect(textOf(page)).toMatch(/Route Current rate Limit .* a 9\.5 per second .* c 9\.5 per second/);
     expect(page).toContain('tabindex="0"');
   });
 
-  it('shows the settings that were given, with where they come from, and the rest on demand', () => {
+  it('shows the changed settings with their origin, and the defaults in a closed section', () => {
     const settings = [
       { key: 'auth.clientSecret', value: '********', origin: 'environment SIDECAR_CLIENT_SECRET' },
       { key: 'queue.max', value: '1000', origin: 'default' },
     ];
     const page = pageOf({}, { settings });
-    expect(textOf(page)).toContain('auth.clientSecret ******** environment SIDECAR_CLIENT_SECRET 1 more');
+    expect(textOf(page)).toContain('auth.clientSecret ******** environment SIDECAR_CLIENT_SECRET 1 setting at default');
     expect(textOf(page.slice(page.indexOf('<details>')))).toContain('queue.max 1000');
     expect(pageOf()).not.toContain('Configuration');
   });
@@ -91,7 +91,7 @@ describe('the files of the page', () => {
     return found;
   }
 
-  it('are kept by a browser for good, and not sent again to one that has them', async () => {
+  it('are immutable, and 304 for a browser that has them', async () => {
     const { ask } = await start();
     const path = await fileOf(ask, /\/assets\/page-[\w-]{12}\.css/);
     const { headers } = await ask(path);
@@ -102,22 +102,25 @@ describe('the files of the page', () => {
     expect((await ask('/assets/page-aaaaaaaaaaaa.css')).status).toBe(404);
   });
 
-  it.each(['/', '/assets/uPlot'])('%s is packed for who takes it, and plain for who does not', async (start_) => {
-    const { ask } = await start({ clock: new ManualClock() });
-    const path = start_ === '/' ? '/' : await fileOf(ask, /\/assets\/uPlot-[\w-]{12}\.js/);
-    const plain = await ask(path);
-    const packed = await ask(path, GZIP);
-    expect([plain.headers['content-encoding'], packed.headers['content-encoding']]).toEqual([undefined, 'gzip']);
-    expect([plain.headers.vary, packed.headers.vary]).toEqual(['Accept-Encoding', 'Accept-Encoding']);
-    expect(gunzipSync(packed.bytes).equals(plain.bytes)).toBe(true);
-    expect((await ask(path, { 'Accept-Encoding': 'br, gzip;q=0' })).headers['content-encoding']).toBeUndefined();
-  });
+  it.each(['/', '/assets/uPlot'])(
+    '%s is compressed for a client that accepts gzip, and plain for others',
+    async (start_) => {
+      const { ask } = await start({ clock: new ManualClock() });
+      const path = start_ === '/' ? '/' : await fileOf(ask, /\/assets\/uPlot-[\w-]{12}\.js/);
+      const plain = await ask(path);
+      const compressed = await ask(path, GZIP);
+      expect([plain.headers['content-encoding'], compressed.headers['content-encoding']]).toEqual([undefined, 'gzip']);
+      expect([plain.headers.vary, compressed.headers.vary]).toEqual(['Accept-Encoding', 'Accept-Encoding']);
+      expect(gunzipSync(compressed.bytes).equals(plain.bytes)).toBe(true);
+      expect((await ask(path, { 'Accept-Encoding': 'br, gzip;q=0' })).headers['content-encoding']).toBeUndefined();
+    },
+  );
 });
 
 describe('the events', () => {
-  async function listen(options: Parameters<typeof start>[0] = {}) {
+  async function openStream(options: Parameters<typeof start>[0] = {}) {
     const clock = new ManualClock(Date.UTC(2026, 10, 1));
-    const watch = createActivityRecorder({
+    const activity = createActivityRecorder({
       ...{ clock, runEverySecond: eachSecondOf(clock), throttles: options.throttles ?? (() => [unpaced]) },
     });
     const token = () => ({
@@ -125,26 +128,26 @@ describe('the events', () => {
       validForMs: 1_234_567 - clock.now(),
       nextRequestInMs: 900_000 - clock.now(),
     });
-    const { port, ask } = await start({ clock, activity: watch, tokens: () => [token()], ...options });
+    const { port, ask } = await start({ clock, activity, tokens: () => [token()], ...options });
     const sent = request({ host: '127.0.0.1', port, path: '/events', agent: false });
     sent.end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     response.setEncoding('utf8');
-    let heard = '';
-    response.on('data', (text: string) => (heard += text)).on('error', () => undefined);
+    let received = '';
+    response.on('data', (text: string) => (received += text)).on('error', () => undefined);
     const event = async (name: string): Promise<Record<string, unknown>> => {
-      const found = () => [...heard.matchAll(new RegExp(`event: ${name}\ndata: (.*)\n\n`, 'g'))].at(-1)?.[1];
+      const found = () => [...received.matchAll(new RegExp(`event: ${name}\ndata: (.*)\n\n`, 'g'))].at(-1)?.[1];
       await expect.poll(found, { timeout: 5000 }).toBeDefined();
       const data = JSON.parse(found() ?? '') as Record<string, unknown>;
-      heard = '';
+      received = '';
       return data;
     };
-    return { clock, watch, ask, response, sent, event };
+    return { clock, activity, ask, response, sent, event };
   }
 
-  it('begin with all there is, then tell each second what has changed', async () => {
+  it('begin with a snapshot, then send the changes each second', async () => {
     let state = unpaced;
-    const { clock, watch, response, event } = await listen({ throttles: () => [state] });
+    const { clock, activity, response, event } = await openStream({ throttles: () => [state] });
     expect(response.headers).toMatchObject({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     const hello = await event('hello');
     expect(hello).toMatchObject({ now: Date.UTC(2026, 10, 1), rows: [], verdict: { kind: 'good' } });
@@ -152,10 +155,10 @@ describe('the events', () => {
       expect.arrayContaining(['verdict', 'now', 'parts', 'events']),
     );
 
-    watch.start();
+    activity.start();
     await clock.advance(1000);
     const { row } = await event('tick');
-    expect(row).toEqual(watch.history.rows()[0]);
+    expect(row).toEqual(activity.history.rows()[0]);
     await clock.advance(1000);
     expect((await event('tick')).fragments).toEqual({});
     state = { ...limited, pausedMs: 0 };
@@ -165,30 +168,30 @@ describe('the events', () => {
     expect(verdict).toMatchObject({ kind: 'limits', level: 'wait' });
   });
 
-  it('are not drawn any more once the page has left', async () => {
-    let followers = 0;
+  it('are not rendered after the page has disconnected', async () => {
+    let subscribers = 0;
     const clock = new ManualClock();
-    const watch = createActivityRecorder({ clock, throttles: () => [unpaced] });
+    const activity = createActivityRecorder({ clock, throttles: () => [unpaced] });
     const counting: ActivityRecorder = {
-      ...watch,
-      subscribe(hear) {
-        followers++;
-        const cancel = watch.subscribe(hear);
+      ...activity,
+      subscribe(listener) {
+        subscribers++;
+        const cancel = activity.subscribe(listener);
         return () => {
-          followers--;
+          subscribers--;
           cancel();
         };
       },
     };
-    const { sent, event } = await listen({ clock, activity: counting });
+    const { sent, event } = await openStream({ clock, activity: counting });
     await event('hello');
-    expect(followers).toBe(1);
+    expect(subscribers).toBe(1);
     sent.on('error', () => undefined).destroy();
-    await expect.poll(() => followers, { timeout: 5000 }).toBe(0);
+    await expect.poll(() => subscribers, { timeout: 5000 }).toBe(0);
   });
 });
 
-it('a handler that nobody asks for the page has loaded nothing of it', async () => {
+it('the code of the page is not loaded before the first request for it', async () => {
   const { execFile } = await import('node:child_process');
   const { promisify } = await import('node:util');
   const script = `

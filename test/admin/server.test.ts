@@ -47,7 +47,7 @@ describe('probes', () => {
       200,
       {
         ready: true,
-        reasons: ['token valid 1234 s more', 'token endpoint failed 2 times in a row (unavailable)'],
+        reasons: ['token valid for 1234 s', 'token endpoint failed 2 times in a row (unavailable)'],
       },
     ]);
     draining = true;

@@ -110,7 +110,7 @@ describe('a file that may not grow', () => {
     expect(await sidecar.degraded()).toEqual([
       expect.stringMatching(/^the log: standard output refuses lines \(EFBIG\); \d+ lines lost so far$/),
     ]);
-    expect(await sidecar.page()).toContain('standard output refuses lines (EFBIG)');
+    expect(await sidecar.page()).toContain('writing to standard output failed (EFBIG)');
     execFileSync('prlimit', ['--pid', String(sidecar.pid), '--fsize=unlimited:unlimited']);
     await waitUntil(async () => (await sidecar.degraded()).length === 0, 'the log is written again');
     await sidecar.ask(asked, asked + 10);

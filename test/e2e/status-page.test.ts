@@ -126,15 +126,15 @@ describe('the page of a sidecar that calls go through', () => {
     const left = () => page.textContent('#parts time[data-until]');
     const before = await left();
     await expect.poll(left, PATIENCE).not.toBe(before);
-    await expect.poll(() => page.textContent('[data-plot=requests] ~ .say'), PATIENCE).toMatch(/^Answered well: [1-9]/);
+    await expect.poll(() => page.textContent('[data-plot=requests] ~ .say'), PATIENCE).toMatch(/^Success: [1-9]/);
     expect(await page.textContent('.legend li[data-colour=good] b')).toMatch(/^[1-9]/);
   });
 
   it('is whole without a script', async () => {
     await using seen = await visit(scenes.get('healthy')!.url, { javaScriptEnabled: false });
     const { page } = seen;
-    expect(await page.textContent('#headline')).toBe('Calls go through');
-    expect(await page.textContent('#link')).toContain('reload for newer values');
+    expect(await page.textContent('#headline')).toBe('Healthy');
+    expect(await page.textContent('#link')).toContain('reload for newer ones');
     expect(await page.textContent('#minutes')).toContain('201 ×');
     expect(await page.isVisible('.plot')).toBe(false);
     expect(await page.isVisible('.say')).toBe(true);
@@ -153,12 +153,7 @@ describe('the page of a sidecar that calls go through', () => {
         ),
       );
     }
-    expect(stops.slice(0, 4)).toEqual([
-      expect.stringMatching(/as by default$/),
-      'Status as JSON',
-      'Metrics',
-      'Readiness',
-    ]);
+    expect(stops.slice(0, 4)).toEqual([expect.stringMatching(/at default$/), 'Status as JSON', 'Metrics', 'Readiness']);
     await page.focus('summary');
     await page.keyboard.press('Enter');
     expect(await page.isVisible('text=queue.timeoutMs')).toBe(true);
@@ -215,7 +210,7 @@ describe('a restart of the process behind an open page', () => {
     const { code } = await first.stop('SIGTERM');
     expect(code).toBe(0);
     await page.waitForSelector('#link:text("connection lost since")');
-    expect(await page.textContent('#aloud')).toMatch(/^Connection lost since .*; trying again\.$/);
+    expect(await page.textContent('#aloud')).toMatch(/^Connection lost since .*; reconnecting\.$/);
     expect((await judgeWithAxe(page)).violations.map(({ id }) => id)).toEqual([]);
 
     await start();

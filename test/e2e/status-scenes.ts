@@ -16,12 +16,12 @@ export interface Scene extends AsyncDisposable {
 
 /** What the page says first. */
 export const HEADLINES: Readonly<Record<SceneName, RegExp>> = {
-  healthy: /^Calls go through$/,
-  throttled: /^Waiting: /,
-  failing: /^No token: the client secret was refused \(invalid_client\)$/,
+  healthy: /^Healthy$/,
+  throttled: /^Rate limited: /,
+  failing: /^No token: client authentication failed \(invalid_client\)$/,
 };
 
-/** Calls a second that the upstream of the throttled scene lets through. */
+/** Requests per second that the upstream of the throttled scene accepts. */
 const HIDDEN_LIMIT = 6;
 const SCOPE =
   'urn:example.partners.sales.individual.travel.policies.write urn:example.partners.sales.individual.travel.quotesrequests.write';

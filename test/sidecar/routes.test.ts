@@ -184,7 +184,7 @@ describe('readiness', () => {
     expect(JSON.parse(probe.text)).toEqual({
       ready: false,
       reasons: [
-        expect.stringMatching(/^credential quotes: token valid \d+ s more$/),
+        expect.stringMatching(/^credential quotes: token valid for \d+ s$/),
         'credential policies: no usable token',
         'credential policies: token endpoint failed once (rejected)',
       ],

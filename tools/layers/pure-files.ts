@@ -7,7 +7,7 @@
 export const PURE_FILES = [
   'src/admin/control/quit.ts',
   'src/admin/history/{event-descriptions,event-log,history,latency-histogram,minutes,scope-refusals}.ts',
-  'src/admin/page/{facts,format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,view}.ts',
+  'src/admin/page/{format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,view}.ts',
   'src/admin/status/{configuration,degradation,readiness,status,status-shape}.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/platform/errors.ts',

@@ -1,67 +1,61 @@
 /**
- * `GET /log-level` tells, `PUT /log-level` changes the level of the log; the body is the level and nothing else, `?for=10m` takes the
- * change back later. Whoever asks must be on this machine, and whoever changes no browser; that it was opted for is the caller's word.
+ * `GET /log-level` shows, `PUT /log-level` changes the log level; the body is the level, `?for=10m` limits the time. Only for local
+ * peers; a browser may not change it. The caller checks that `admin.allowLogLevel` is set.
  */
 import type { IncomingMessage } from 'node:http';
 import { createJsonResponse, createProblemResponse } from '../admin-response.ts';
 import type { AdminResponse } from '../admin-response.ts';
-import { LOG_LEVELS } from './log-level-switch.ts';
+import { LOG_LEVELS } from '../../telemetry/events.ts';
+import { hasAnyHeader } from '../guard.ts';
 import type { LogLevelSwitch } from './log-level-switch.ts';
 
-/** Where it is asked. */
 export const LOG_LEVEL_PATH = '/log-level';
 
-/** Fields that a browser adds to a PUT by itself, and that no script of a page can leave out. Node's own fetch sends neither. */
+/** Header fields that a browser always adds to a PUT. Node's fetch sends neither. */
 const BROWSER_HEADERS: ReadonlySet<string> = new Set(['origin', 'sec-fetch-site']);
 
-/** The longest name of a level, blanks and line ends around it. */
+/** A level, with spaces or line ends around it. */
 const MAX_BODY_BYTES = 64;
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
 const MAX_DURATION_MS = 24 * 3_600_000;
 
-/** The connection goes with a refusal: its request may have a body, and nobody is going to read it. */
+/** An error response closes the connection, since the request body is not read. */
 const CLOSE_CONNECTION = { Connection: 'close' };
 
-/** Answers a request that has passed the guard of the port. */
+/** Handles a request that has passed the guard of the port. */
 export async function handleLogLevel(
   request: IncomingMessage,
   isLocal: boolean,
   levels: LogLevelSwitch,
 ): Promise<AdminResponse> {
   if (!isLocal)
-    return createProblemResponse(
-      403,
-      'REQUEST_NOT_ALLOWED',
-      'This may be asked from this machine only.',
-      CLOSE_CONNECTION,
-    );
+    return createProblemResponse(403, 'REQUEST_NOT_ALLOWED', 'Only available from this machine.', CLOSE_CONNECTION);
   if (request.method === 'GET' || request.method === 'HEAD') return createJsonResponse(200, levels.state());
   if (request.method !== 'PUT')
-    return createProblemResponse(405, 'METHOD_NOT_ALLOWED', 'GET or PUT is expected.', {
+    return createProblemResponse(405, 'METHOD_NOT_ALLOWED', 'Use GET or PUT.', {
       ...CLOSE_CONNECTION,
       Allow: 'GET, HEAD, PUT',
     });
-  const isBrowser = request.rawHeaders.some((name, at) => at % 2 === 0 && BROWSER_HEADERS.has(name.toLowerCase()));
-  if (isBrowser)
+  if (hasAnyHeader(request.rawHeaders, BROWSER_HEADERS))
     return createProblemResponse(
       403,
       'REQUEST_NOT_ALLOWED',
       'A browser may not change the log level.',
       CLOSE_CONNECTION,
     );
-  const spell = readDuration(request.url ?? '');
-  if (spell.kind === 'refused') return createProblemResponse(400, 'BAD_REQUEST', spell.detail, CLOSE_CONNECTION);
+  const duration = readDuration(request.url ?? '');
+  if (duration.kind === 'refused') return createProblemResponse(400, 'BAD_REQUEST', duration.detail, CLOSE_CONNECTION);
   const name = (await readBody(request))?.trim();
   const level = LOG_LEVELS.find((known) => known === name);
   if (level === undefined)
     return createProblemResponse(
       400,
       'BAD_REQUEST',
-      `The body is to be one of ${LOG_LEVELS.join(', ')}, and nothing else.`,
+      `The body must be one of ${LOG_LEVELS.join(', ')}.`,
       CLOSE_CONNECTION,
     );
-  levels.change(level, spell.forMs);
+  levels.change(level, duration.forMs);
   return createJsonResponse(200, levels.state());
 }
 
@@ -73,16 +67,16 @@ function readDuration(target: string): DurationResult {
   const query = new URLSearchParams(at === -1 ? '' : target.slice(at + 1));
   const values = query.getAll('for');
   if (query.size !== values.length || values.length > 1)
-    return { kind: 'refused', detail: 'The query is to be for=TIME, once, or nothing.' };
+    return { kind: 'refused', detail: 'The query must be empty or for=TIME.' };
   const [text] = values;
   if (text === undefined) return { kind: 'read', forMs: undefined };
   const [, amount, unit = ''] = /^([1-9]\d{0,5})([smh])$/.exec(text) ?? [];
   const forMs = Number(amount) * (UNITS_MS[unit] ?? NaN);
   if (forMs <= MAX_DURATION_MS) return { kind: 'read', forMs };
-  return { kind: 'refused', detail: 'for is to be a whole number with s, m or h, such as 10m, and 24 hours at most.' };
+  return { kind: 'refused', detail: 'for must be a whole number with s, m or h, such as 10m, and at most 24 hours.' };
 }
 
-/** Undefined when it is too long. */
+/** Undefined when the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -1,33 +1,29 @@
 /**
- * The level of the log as it can be changed while the sidecar runs: for good, or for a while, after which it is the configured one
- * again. Each change is told so that the more talkative of the two levels logs it. Who may change it is judged in log-level.ts.
+ * Changes the log level while the sidecar runs, permanently or for a limited time. Each change is logged at the more verbose of the
+ * two levels. log-level-endpoint.ts checks access.
  */
 import type { Cancel, Clock } from '../../platform/clock.ts';
-
-/** From the most talkative to none at all. */
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-
-export type AdminLogLevel = (typeof LOG_LEVELS)[number];
+import { LOG_LEVELS, type LogLevel } from '../../telemetry/events.ts';
 
 export interface LogLevelState {
-  readonly level: AdminLogLevel;
-  /** The configured level, when it comes back by itself. */
-  readonly fallsBackTo?: AdminLogLevel;
+  readonly level: LogLevel;
+  /** The configured level, while a temporary level is set. */
+  readonly fallsBackTo?: LogLevel;
   readonly fallsBackInMs?: number;
 }
 
 export interface LogLevelSwitch {
   state(): LogLevelState;
-  /** @param forMs undefined: until somebody changes it again, or the configuration is read again */
-  change(level: AdminLogLevel, forMs: number | undefined): void;
-  /** The configuration says so, now: what was changed here is over. Nothing is told. */
-  readonly configure: (level: AdminLogLevel) => void;
+  /** @param forMs undefined: until the next change or configuration reload */
+  change(level: LogLevel, forMs: number | undefined): void;
+  /** Applies a reloaded configuration and ends a temporary level. Logs nothing. */
+  readonly configure: (level: LogLevel) => void;
 }
 
 export interface LogLevelSwitchOptions {
-  /** The configured level, which is in force. */
-  readonly configured: AdminLogLevel;
-  readonly apply: (level: AdminLogLevel) => void;
+  /** The configured level, which is active at first. */
+  readonly configured: LogLevel;
+  readonly apply: (level: LogLevel) => void;
   readonly report: (message: string) => void;
   readonly clock: Clock;
 }
@@ -36,36 +32,36 @@ export function createLogLevelSwitch(options: LogLevelSwitchOptions): LogLevelSw
   const { apply, report, clock } = options;
   let { configured } = options;
   let level = configured;
-  let fallBack: { readonly at: number; readonly cancel: Cancel } | undefined;
-  const move = (next: AdminLogLevel, message: string): void => {
+  let pendingReset: { readonly at: number; readonly cancel: Cancel } | undefined;
+  const setLevel = (next: LogLevel, message: string): void => {
     const isQuieter = LOG_LEVELS.indexOf(next) > LOG_LEVELS.indexOf(level);
     level = next;
     if (isQuieter) report(message);
     apply(next);
     if (!isQuieter) report(message);
   };
-  const forget = (): void => {
-    fallBack?.cancel();
-    fallBack = undefined;
+  const cancelReset = (): void => {
+    pendingReset?.cancel();
+    pendingReset = undefined;
   };
   return {
     state: () =>
-      fallBack === undefined
+      pendingReset === undefined
         ? { level }
-        : { level, fallsBackTo: configured, fallsBackInMs: Math.max(0, Math.round(fallBack.at - clock.now())) },
+        : { level, fallsBackTo: configured, fallsBackInMs: Math.max(0, Math.round(pendingReset.at - clock.now())) },
     change(next, forMs) {
-      forget();
-      const spell = forMs === undefined ? '' : ` for ${String(Math.round(forMs / 1000))} s, then ${configured}`;
-      move(next, `the log level is ${next}${spell}: so it was asked on the admin port`);
+      cancelReset();
+      const duration = forMs === undefined ? '' : ` for ${String(Math.round(forMs / 1000))} s, then ${configured}`;
+      setLevel(next, `log level changed on the admin port to ${next}${duration}`);
       if (forMs === undefined) return;
       const cancel = clock.after(forMs, () => {
-        fallBack = undefined;
-        move(configured, `the log level is ${configured} again`);
+        pendingReset = undefined;
+        setLevel(configured, `log level reset to ${configured}`);
       });
-      fallBack = { at: clock.now() + forMs, cancel };
+      pendingReset = { at: clock.now() + forMs, cancel };
     },
     configure(next) {
-      forget();
+      cancelReset();
       configured = next;
       level = next;
       apply(next);

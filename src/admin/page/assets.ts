@@ -1,7 +1,4 @@
-/**
- * The files of the page: named by what is in them, so that a browser may keep them for good, and packed for browsers that take it.
- * Read when the page is asked for the first time.
- */
+/** The files of the page: named by their hash, so that browsers may cache them without expiry, and compressed for clients that accept gzip. */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
@@ -26,26 +23,30 @@ interface PageAsset {
   readonly compressed: Buffer;
 }
 
-/** All of them. */
 export interface PageAssets {
-  /** Paths to be put into the page. */
+  /** The paths that the page refers to. */
   readonly paths: PageAssetPaths;
-  /** By path; undefined for what is none of them. */
+  /** Undefined for an unknown path. */
   respond(path: string, request: Pick<IncomingMessage, 'headers'>): AdminResponse | undefined;
 }
 
-/** @throws the file system's error when one is missing */
+/** @throws the file system's error when a file is missing */
 export async function loadPageAssets(): Promise<PageAssets> {
   const files = new Map<string, PageAsset>();
-  const add = async (name: string, plain: Buffer): Promise<string> => {
-    const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 12);
-    const [base = '', kind = ''] = name.split('.');
-    const path = `/assets/${base}-${hash}.${kind}`;
-    const type = CONTENT_TYPES[kind as keyof typeof CONTENT_TYPES];
-    files.set(path, { type, tag: `"${hash}"`, uncompressed: plain, compressed: await compress(plain, { level: 9 }) });
+  const add = async (name: string, content: Buffer): Promise<string> => {
+    const hash = createHash('sha256').update(content).digest('base64url').slice(0, 12);
+    const [base = '', extension = ''] = name.split('.');
+    const path = `/assets/${base}-${hash}.${extension}`;
+    const type = CONTENT_TYPES[extension as keyof typeof CONTENT_TYPES];
+    files.set(path, {
+      type,
+      tag: `"${hash}"`,
+      uncompressed: content,
+      compressed: await compress(content, { level: 9 }),
+    });
     return path;
   };
-  const places: PageAssetPaths = {
+  const paths: PageAssetPaths = {
     'page.js': await add('page.js', readAsset('page.js')),
     'plots.js': await add('plots.js', readAsset('plots.js')),
     'page.css': await add('page.css', readAsset('page.css')),
@@ -54,7 +55,7 @@ export async function loadPageAssets(): Promise<PageAssets> {
     'icon.svg': await add('icon.svg', Buffer.from(ICON_SVG)),
   };
   return {
-    paths: places,
+    paths,
     respond(path, request) {
       const file = files.get(path);
       return file && respondWithAsset(file, request);
@@ -62,29 +63,29 @@ export async function loadPageAssets(): Promise<PageAssets> {
   };
 }
 
-/** Packs what is drawn anew each time. */
+/** Compresses a response that is rendered for each request. */
 export async function compressResponse(
-  answer: AdminResponse,
+  response: AdminResponse,
   request: Pick<IncomingMessage, 'headers'>,
 ): Promise<AdminResponse> {
-  const headers = { ...answer.headers, Vary: 'Accept-Encoding' };
-  if (!acceptsGzip(request)) return { ...answer, headers };
-  return { ...answer, headers: { ...headers, 'Content-Encoding': 'gzip' }, body: await compress(answer.body) };
+  const headers = { ...response.headers, Vary: 'Accept-Encoding' };
+  if (!acceptsGzip(request)) return { ...response, headers };
+  return { ...response, headers: { ...headers, 'Content-Encoding': 'gzip' }, body: await compress(response.body) };
 }
 
 function respondWithAsset(
-  { type, tag, uncompressed, compressed: small }: PageAsset,
+  { type, tag, uncompressed, compressed }: PageAsset,
   request: Pick<IncomingMessage, 'headers'>,
 ): AdminResponse {
-  const kept = { 'Cache-Control': 'private, max-age=31536000, immutable', ETag: tag, Vary: 'Accept-Encoding' };
-  if (request.headers['if-none-match']?.includes(tag) === true) return { status: 304, headers: kept, body: '' };
-  const headers = { ...kept, 'Content-Type': type };
+  const cacheHeaders = { 'Cache-Control': 'private, max-age=31536000, immutable', ETag: tag, Vary: 'Accept-Encoding' };
+  if (request.headers['if-none-match']?.includes(tag) === true) return { status: 304, headers: cacheHeaders, body: '' };
+  const headers = { ...cacheHeaders, 'Content-Type': type };
   return acceptsGzip(request)
-    ? { status: 200, headers: { ...headers, 'Content-Encoding': 'gzip' }, body: small }
+    ? { status: 200, headers: { ...headers, 'Content-Encoding': 'gzip' }, body: compressed }
     : { status: 200, headers, body: uncompressed };
 }
 
-/** RFC 9110 §12.5.3, as far as browsers and curl write it: `gzip` is named, and not with a weight of zero. */
+/** Accept-Encoding names gzip with a weight above zero (RFC 9110 §12.5.3). */
 function acceptsGzip({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return /(?:^|[,\s])gzip(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(headers['accept-encoding'] ?? '');
 }

@@ -1,11 +1,11 @@
-/** Numbers, durations and instants as the page writes them. */
+/** Formats numbers, durations and instants for the page. */
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 
 const DAY_S = 86_400;
 const HOUR_S = 3600;
 
-/** Whole numbers with commas. */
+/** A whole number with thousands separators. */
 export function formatInteger(value: number): string {
   return Math.round(value).toLocaleString('en-GB');
 }
@@ -17,19 +17,19 @@ export function formatRate(perSecond: number): string {
   return perSecond < 9.95 ? String(Number(perSecond.toFixed(1))) : formatInteger(perSecond);
 }
 
-/** A rate for a headline, which should not change with every breath: halves from three to ten. */
+/** A rate for the headline, rounded to halves from three to ten so that the headline seldom changes. */
 export function formatRoundedRate(perSecond: number): string {
   return perSecond < 2.95 || perSecond > 10 ? formatRate(perSecond) : String(Math.round(perSecond * 2) / 2);
 }
 
-/** A duration that was measured: `0.4 ms`, `45 ms`, `1.2 s`. */
+/** A latency: `0.4 ms`, `45 ms`, `1.2 s`. */
 export function formatLatency(ms: number | undefined): string {
   if (ms === undefined) return '–';
   if (ms < 10) return `${Number(ms.toPrecision(2))} ms`;
   return ms < 1000 ? `${Math.round(ms)} ms` : `${Number((ms / 1000).toPrecision(2))} s`;
 }
 
-/** A length of time in its two largest units: `59 min 12 s`, `2 h 5 min`. */
+/** A duration in its two largest units: `59 min 12 s`, `2 h 5 min`. Like `formatDuration` of client/page.js. */
 export function formatDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   const [days, hours] = [Math.floor(seconds / DAY_S), Math.floor((seconds % DAY_S) / HOUR_S)];
@@ -44,20 +44,20 @@ export function formatCount(number: number, noun: string): string {
   return `${formatInteger(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** A count-down, which a script keeps going. @param untilWallAt epoch milliseconds */
+/** A countdown, which page.js updates. @param untilWallAt epoch milliseconds */
 export function renderCountdown(untilWallAt: number, nowWallAt: number): Markup {
-  // Whole seconds, so that the same end is the same markup.
+  // Whole seconds: the same end must give the same markup.
   const until = Math.round(untilWallAt / 1000) * 1000;
   return markup`<time data-until="${until}">${formatDuration(until - nowWallAt)}</time>`;
 }
 
-/** The same upwards. */
+/** The elapsed time, which page.js updates. */
 export function renderElapsed(sinceWallAt: number, nowWallAt: number): Markup {
   const since = Math.round(sinceWallAt / 1000) * 1000;
   return markup`<time data-since="${since}">${formatDuration(nowWallAt - since)}</time>`;
 }
 
-/** The time of day, UTC until a script writes it as the reader's own. */
+/** The time of day in UTC, which page.js changes to local time. */
 export function renderClockTime(wallAt: number, digits: 'seconds' | 'minutes' = 'seconds'): Markup {
   const iso = new Date(wallAt).toISOString();
   const shown = digits === 'seconds' ? iso.slice(11, 19) : iso.slice(11, 16);

@@ -1,4 +1,4 @@
-/** The parts of the page that change while somebody looks, by the id of the element that holds each. */
+/** The parts of the page that are updated while it is open, by the id of their element. */
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
@@ -9,10 +9,10 @@ import type { HealthSummary } from './health-summary.ts';
 import { renderClockTime, renderElapsed } from './format.ts';
 import type { PageView } from './view.ts';
 
-/** By id; each is the whole content of its element. */
+/** By element id; each is the whole content of its element. */
 export type Fragments = Readonly<Record<string, Markup>>;
 
-/** What is said by a part of the page in a second in which nothing happens is the same but for the clocks in it. */
+/** Running clocks, which a script updates; without them a fragment changes only when something happens. */
 const CLOCK_TEXT = /(<time data-(?:until|since)="\d+">)[^<]*/g;
 
 const LEVEL_SYMBOLS = { good: '✓', wait: '!', bad: '✕' } as const;
@@ -37,14 +37,14 @@ export function renderFragments(view: PageView): Fragments {
   };
 }
 
-/** Those that a reader of `before` does not have yet, as text. */
+/** The fragments that differ from `before`, as text. */
 export function diffFragments(before: ReadonlyMap<string, string>, now: Fragments): Record<string, string> {
   const changed: Record<string, string> = {};
   for (const [id, { text }] of Object.entries(now)) if (before.get(id) !== withoutClocks(text)) changed[id] = text;
   return changed;
 }
 
-/** What `changedSince` compares with. */
+/** The form that `diffFragments` compares with. */
 export function snapshotFragments(fragments: Fragments): Map<string, string> {
   return new Map(Object.entries(fragments).map(([id, { text }]) => [id, withoutClocks(text)]));
 }
@@ -58,14 +58,16 @@ function renderVerdict(view: PageView): Markup {
   const { degraded } = view.status;
   return markup`<div class="verdict ${level}"><span class="sign" aria-hidden="true">${LEVEL_SYMBOLS[level]}</span>
 <div><h2 id="headline">${headline}</h2><p>${detail}</p>${
-    degraded.length > 0 && markup`<ul>${degraded.map((words) => markup`<li>${words}</li>`)}</ul>`
+    degraded.length > 0 && markup`<ul>${degraded.map((warning) => markup`<li>${warning}</li>`)}</ul>`
   }</div></div>`;
 }
 
 function renderFleet({ status: { fleet } }: PageView): Markup {
   if (fleet === null) return markup``;
-  const words = fleet.connected ? 'Replicas share tokens and limits' : (fleet.fault ?? 'Not joined yet');
+  const text = fleet.connected
+    ? 'Tokens and rate limits are shared with the other replicas'
+    : (fleet.fault ?? 'Not connected yet');
   const level = fleet.connected ? 'good' : 'wait';
-  return markup`<section class="card" aria-label="Fleet"><h2>Fleet <span class="badge ${level}">${fleet.connected ? 'joined' : 'alone'}</span></h2>
-<p>${words}, since ${renderClockTime(Date.parse(fleet.since))}</p></section>`;
+  return markup`<section class="card" aria-label="Fleet"><h2>Fleet <span class="badge ${level}">${fleet.connected ? 'connected' : 'not connected'}</span></h2>
+<p>${text}, since ${renderClockTime(Date.parse(fleet.since))}</p></section>`;
 }

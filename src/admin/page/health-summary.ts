@@ -1,4 +1,4 @@
-/** One look: whether the job is being done, in plain words. The first thing that stands in the way is told, the rest is below it on the page. */
+/** The summary at the top of the status page: the most severe problem, or that all is well (pure). */
 import type { LastMinute } from '../history/history.ts';
 import type { CodeCount } from '../history/minutes.ts';
 import type { Status } from '../status/status-shape.ts';
@@ -6,34 +6,33 @@ import { formatCount, formatInteger, formatLatency, formatRoundedRate } from './
 
 export interface HealthSummary {
   readonly level: 'good' | 'wait' | 'bad';
-  /** What it is about: a change of it is worth saying aloud, one of the words is not. */
+  /** The kind of the problem. Screen readers announce a new kind, not a new text. */
   readonly kind: string;
   readonly headline: string;
   readonly detail: string;
 }
 
-/** What a verdict is made from. */
 export interface HealthSummaryInputs {
   readonly status: Status;
   readonly lastMinute: LastMinute;
-  /** Of the present minute and the one before. */
+  /** Of the current and the previous minute. */
   readonly codes: readonly CodeCount[];
 }
 
-/** Fewer calls than this show no trend. */
-const MIN_INFORMATIVE_CALLS = 3;
+/** Fewer requests than this show no trend. */
+const MIN_REQUESTS = 3;
 
-/** The first that applies, the gravest first. */
-export function evaluateHealth(seen: HealthSummaryInputs): HealthSummary {
+/** The first check that applies, the most severe first. */
+export function evaluateHealth(inputs: HealthSummaryInputs): HealthSummary {
   return (
-    evaluateDrain(seen) ??
-    evaluateTokens(seen) ??
-    evaluateUpstream(seen) ??
-    evaluateLimits(seen) ??
-    evaluateClients(seen) ?? {
-      level: seen.status.degraded.length === 0 ? 'good' : 'wait',
-      kind: seen.status.degraded.length === 0 ? 'good' : 'degraded',
-      ...describeTraffic(seen),
+    evaluateDrain(inputs) ??
+    evaluateTokens(inputs) ??
+    evaluateUpstream(inputs) ??
+    evaluateLimits(inputs) ??
+    evaluateClients(inputs) ?? {
+      level: inputs.status.degraded.length === 0 ? 'good' : 'wait',
+      kind: inputs.status.degraded.length === 0 ? 'good' : 'degraded',
+      ...describeTraffic(inputs),
     }
   );
 }
@@ -41,7 +40,7 @@ export function evaluateHealth(seen: HealthSummaryInputs): HealthSummary {
 function evaluateDrain({ status }: HealthSummaryInputs): HealthSummary | undefined {
   if (!status.draining) return undefined;
   const left = status.throttles.reduce((sum, { inFlight, queued }) => sum + inFlight + queued, 0);
-  const detail = `${left === 0 ? 'No call is' : `${formatCount(left, 'call')} still`} under way; new ones are refused.`;
+  const detail = `${left === 0 ? 'No request' : formatCount(left, 'request')} in progress; new requests are rejected.`;
   return { level: 'wait', kind: 'draining', headline: 'Shutting down', detail };
 }
 
@@ -50,124 +49,124 @@ function evaluateTokens({ status }: HealthSummaryInputs): HealthSummary | undefi
   const without = tokens.filter((token) => token.status === 'none' || (token.validForSeconds ?? 0) <= 0);
   const worst = without.find(({ lastFailure }) => lastFailure !== null) ?? without[0];
   if (worst === undefined) return undefined;
-  const of = tokens.length === 1 ? '' : ` for ${worst.credential}`;
+  const suffix = tokens.length === 1 ? '' : ` for ${worst.credential}`;
   const { lastFailure } = worst;
   if (lastFailure === null)
     return {
       level: 'wait',
       kind: 'starting',
-      headline: `Starting: asking for the first token${of}`,
-      detail: 'Calls wait until it is there.',
+      headline: `Starting: requesting the first token${suffix}`,
+      detail: 'Requests wait for the token.',
     };
   const others = tokens.length > without.length ? ' Routes with other credentials work.' : '';
   return {
     level: 'bad',
     kind: `no-token ${lastFailure.outcome}`,
-    headline: `No token${of}: ${describeTokenFailure(lastFailure)}`,
-    detail: `${toSentence(lastFailure.detail)}${describeAdvice(lastFailure.detail)} Calls are answered with an error of the sidecar's own.${others}`,
+    headline: `No token${suffix}: ${describeTokenFailure(lastFailure)}`,
+    detail: `${toSentence(lastFailure.detail)}${describeAdvice(lastFailure.detail)} Requests get an error response from the sidecar.${others}`,
   };
 }
 
 function describeAdvice(detail: string): string {
-  return detail.includes('invalid_client') ? ' The client id and its secret are worth a look.' : '';
+  return detail.includes('invalid_client') ? ' Check the client id and the client secret.' : '';
 }
 
 function describeTokenFailure({ outcome, detail }: { readonly outcome: string; readonly detail: string }): string {
   const error = /error "([^"]+)"/.exec(detail)?.[1];
-  if (error === 'invalid_client') return 'the client secret was refused (invalid_client)';
-  if (error !== undefined) return `the authorization server refuses to give one (${error})`;
-  if (outcome === 'rejected') return 'the authorization server refuses to give one';
-  return outcome === 'malformed' ? 'the token endpoint answers something else' : 'the token endpoint does not work';
+  if (error === 'invalid_client') return 'client authentication failed (invalid_client)';
+  if (error !== undefined) return `the authorization server rejects the request (${error})`;
+  if (outcome === 'rejected') return 'the authorization server rejects the request';
+  return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
 }
 
 function evaluateUpstream({ lastMinute, codes, status }: HealthSummaryInputs): HealthSummary | undefined {
   const { ok, clientErrors, serverErrors, faults, sent } = lastMinute;
-  const many = status.throttles.length > 1 ? 'Many calls fail' : undefined;
-  if (faults >= MIN_INFORMATIVE_CALLS && faults > (ok + clientErrors + serverErrors) / 2)
+  const many = status.throttles.length > 1 ? 'Many requests fail' : undefined;
+  if (faults >= MIN_REQUESTS && faults > (ok + clientErrors + serverErrors) / 2)
     return {
       level: 'bad',
       kind: 'unreachable',
-      headline: many ?? 'No answer: the partner’s API cannot be reached',
-      detail: `${formatInteger(faults)} of ${formatCount(Math.max(sent, faults), 'attempt')} in the last minute brought none.`,
+      headline: many ?? 'The upstream is unreachable',
+      detail: `${formatInteger(faults)} of ${formatCount(Math.max(sent, faults), 'attempt')} in the last minute got no response.`,
     };
-  const answered = ok + clientErrors + serverErrors;
-  if (answered < MIN_INFORMATIVE_CALLS) return undefined;
-  const refusedToken = countCodes(codes, (code) => code === 401);
-  if (serverErrors > answered / 2)
+  const responses = ok + clientErrors + serverErrors;
+  if (responses < MIN_REQUESTS) return undefined;
+  const unauthorized = countCodes(codes, (code) => code === 401);
+  if (serverErrors > responses / 2)
     return {
       level: 'bad',
       kind: 'server-errors',
-      headline: `${many ?? 'The partner’s API fails'} (${findMostFrequentCode(codes, 500)})`,
-      detail: `${formatInteger(serverErrors)} of ${formatCount(answered, 'answer')} in the last minute were errors of the server.`,
+      headline: `${many ?? 'The upstream returns errors'} (${findMostFrequentCode(codes, 500)})`,
+      detail: `${formatInteger(serverErrors)} of ${formatCount(responses, 'response')} in the last minute were server errors (5xx).`,
     };
-  if (refusedToken >= MIN_INFORMATIVE_CALLS && clientErrors > answered / 2 && findMostFrequentCode(codes, 400) === 401)
+  if (unauthorized >= MIN_REQUESTS && clientErrors > responses / 2 && findMostFrequentCode(codes, 400) === 401)
     return {
       level: 'bad',
       kind: 'token-refused',
-      headline: 'The partner’s API refuses the token (401)',
-      detail: 'A token was given, and the API does not take it: audience, scope and environment are worth a look.',
+      headline: 'The upstream rejects the token (401)',
+      detail:
+        'The token endpoint issued a token that the upstream does not accept. Check audience, scope and environment.',
     };
   return undefined;
 }
 
 function evaluateLimits({ status, lastMinute }: HealthSummaryInputs): HealthSummary | undefined {
-  const held = status.throttles.filter(({ queued }) => queued > 0);
+  const queueing = status.throttles.filter(({ queued }) => queued > 0);
   const paused = status.throttles.find((throttle) => throttle.pausedSeconds === null || throttle.pausedSeconds >= 1);
-  const queued = held.reduce((sum, throttle) => sum + throttle.queued, 0);
-  const waiting = queued === 1 ? '1 call waits' : `${formatInteger(queued)} calls wait`;
+  const queued = queueing.reduce((sum, throttle) => sum + throttle.queued, 0);
+  const waiting = queued === 1 ? '1 request waits' : `${formatInteger(queued)} requests wait`;
   if (paused !== undefined && (paused.queued > 0 || lastMinute.refused > 0)) {
     const [signal] = paused.recentSignals;
-    const who = signal?.stated === true ? 'the partner asked for it' : 'the partner refused a call for its rate';
+    const cause = signal?.stated === true ? 'stated by the upstream' : 'after a rate-limit response';
     return {
       ...{ level: 'wait', kind: 'limits' },
-      headline: `Waiting: a pause, ${who}`,
-      detail: `${waiting}${describeRoute(status, paused.route)} and will be sent when it is over.`,
+      headline: `Rate limited: paused, ${cause}`,
+      detail: `${waiting}${describeRoute(status, paused.route)} and will be sent after the pause.`,
     };
   }
-  // A call that is let go at once waits, too: the verdict must not change with each.
-  const slow = held.find(({ rate, queued: waiting }) => rate !== null && waiting >= rate / 2);
+  // A request that leaves the queue at once counts as queued, too; the summary must not change with each.
+  const slow = queueing.find(({ rate, queued: waiting }) => rate !== null && waiting >= rate / 2);
   if (slow === undefined || slow.rate === null) return undefined;
-  const limiter = slow.mode === 'static' ? 'the configuration limits us to' : 'the partner limits us to about';
+  const limiter = slow.mode === 'static' ? 'the configuration allows' : 'the upstream allows about';
   return {
     ...{ level: 'wait', kind: 'limits' },
-    headline: `Waiting: ${limiter} ${formatRoundedRate(slow.learned?.rate ?? slow.rate)} a second`,
-    detail: `Calls go through at that pace; ${waiting}${describeRoute(status, slow.route)}${describeLocalRefusals(lastMinute)}.`,
+    headline: `Rate limited: ${limiter} ${formatRoundedRate(slow.learned?.rate ?? slow.rate)} requests per second`,
+    detail: `Requests are sent at that rate; ${waiting}${describeRoute(status, slow.route)}${describeLocalRefusals(lastMinute)}.`,
   };
 }
 
 function describeLocalRefusals({ own }: LastMinute): string {
-  return own === 0 ? '' : `, and ${formatInteger(own)} were refused here in the last minute`;
+  return own === 0 ? '' : `, and the sidecar rejected ${formatInteger(own)} in the last minute`;
 }
 
 function evaluateClients({ lastMinute, codes }: HealthSummaryInputs): HealthSummary | undefined {
   const { requests, own, clientErrors, ok, serverErrors } = lastMinute;
-  if (own >= MIN_INFORMATIVE_CALLS && own > requests / 2)
+  if (own >= MIN_REQUESTS && own > requests / 2)
     return {
       ...{ level: 'bad', kind: 'refused-here' },
-      headline: 'Most calls are refused by the sidecar itself',
-      detail: `${formatInteger(own)} of ${formatCount(requests, 'call')} in the last minute; why is among the events below.`,
+      headline: 'The sidecar rejects most requests',
+      detail: `${formatInteger(own)} of ${formatCount(requests, 'request')} in the last minute; the recent events show why.`,
     };
-  const answered = ok + clientErrors + serverErrors;
-  if (clientErrors < MIN_INFORMATIVE_CALLS || clientErrors <= answered / 2) return undefined;
+  const responses = ok + clientErrors + serverErrors;
+  if (clientErrors < MIN_REQUESTS || clientErrors <= responses / 2) return undefined;
   return {
     ...{ level: 'wait', kind: 'client-errors' },
-    headline: `Calls go through, and most are refused as wrong (${findMostFrequentCode(codes, 400)})`,
-    detail: `${formatInteger(clientErrors)} of ${formatCount(answered, 'answer')} in the last minute: the app and the API disagree.`,
+    headline: `Most requests get a client error (${findMostFrequentCode(codes, 400)})`,
+    detail: `${formatInteger(clientErrors)} of ${formatCount(responses, 'response')} in the last minute were 4xx: check the requests of the application.`,
   };
 }
 
 function describeTraffic({ status, lastMinute }: HealthSummaryInputs): Pick<HealthSummary, 'headline' | 'detail'> {
   const { requests, own, serverErrors, clientErrors, refused, medianMs } = lastMinute;
-  const some = status.degraded.length === 0 ? '' : ', and something needs a look';
+  const warnings = status.degraded.length === 0 ? '' : ', with warnings';
   if (requests === 0)
-    return { headline: `Ready for calls${some}`, detail: 'A token is held; nobody has called in the last minute.' };
+    return { headline: `Ready${warnings}`, detail: 'A token is held; there were no requests in the last minute.' };
   const failed = own + serverErrors;
-  const wrong = clientErrors === 0 ? '' : `, ${formatInteger(clientErrors)} answered 4xx`;
-  const faults = (failed === 0 ? 'none failed' : `${formatInteger(failed)} failed`) + wrong;
-  const again = refused === 0 ? '' : `; ${formatCount(refused, 'time')} the partner said “too fast”`;
+  const clientShare = clientErrors === 0 ? '' : `, ${formatCount(clientErrors, 'client error')} (4xx)`;
+  const limited = refused === 0 ? '' : `; ${formatInteger(refused)} rate limited`;
   return {
-    headline: `Calls go through${some}`,
-    detail: `${formatCount(requests, 'call')} in the last minute, half of them within ${formatLatency(medianMs)}; ${faults}${again}.`,
+    headline: `Healthy${warnings}`,
+    detail: `${formatCount(requests, 'request')} in the last minute, p50 ${formatLatency(medianMs)}; ${formatInteger(failed)} failed${clientShare}${limited}.`,
   };
 }
 
@@ -175,17 +174,17 @@ function describeRoute({ throttles }: Status, route: string): string {
   return throttles.length === 1 ? '' : ` on ${route}`;
 }
 
-/** Of the upstream, within the hundred that begins there. */
+/** The most frequent upstream status in the class that starts at `from`, such as 500. */
 function findMostFrequentCode(codes: readonly CodeCount[], from: number): number {
-  const among = codes.filter(({ code, source }) => source === 'upstream' && code >= from && code < from + 100);
-  return among.reduce((most, next) => (next.count > most.count ? next : most), { code: from, count: 0 }).code;
+  const candidates = codes.filter(({ code, source }) => source === 'upstream' && code >= from && code < from + 100);
+  return candidates.reduce((most, next) => (next.count > most.count ? next : most), { code: from, count: 0 }).code;
 }
 
 function countCodes(codes: readonly CodeCount[], matches: (code: number) => boolean): number {
   return codes.reduce((sum, { code, source, count: n }) => sum + (source === 'upstream' && matches(code) ? n : 0), 0);
 }
 
-function toSentence(words: string): string {
-  const begun = words.charAt(0).toUpperCase() + words.slice(1);
-  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+function toSentence(text: string): string {
+  const capitalized = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }

@@ -1,19 +1,18 @@
-/** HTML that cannot be broken out of: whatever is put into a template is escaped, unless it is markup itself. */
+/** HTML templates that escape every value except other markup. */
 
-/** A piece of HTML. */
 export class Markup {
   readonly text: string;
 
-  /** @param text HTML, taken as it is */
+  /** @param text HTML, not escaped */
   constructor(text: string) {
     this.text = text;
   }
 }
 
-/** What may stand in a template; what is null, undefined or false leaves nothing. */
+/** A value of a template; null, undefined and false render as nothing. */
 export type Content = Markup | string | number | null | undefined | false | readonly Content[];
 
-/** The tag of a template: its own text is markup, every value is escaped. */
+/** Template tag: the literal parts are HTML, the values are escaped. */
 export function markup(strings: TemplateStringsArray, ...values: readonly Content[]): Markup {
   let text = strings[0] ?? '';
   for (const [index, value] of values.entries()) text += toHtml(value) + (strings[index + 1] ?? '');
@@ -25,4 +24,10 @@ function toHtml(content: Content): string {
   if (content instanceof Markup) return content.text;
   if (typeof content === 'object') return content.map(toHtml).join('');
   return String(content).replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+}
+
+/** A description list. Omits facts whose value is false. */
+export function renderFacts(facts: readonly (readonly [name: string, value: Content])[]): Markup {
+  return markup`<dl class="facts">
+${facts.filter(([, value]) => value !== false).map(([name, value]) => markup`<div><dt>${name}</dt><dd>${value}</dd></div>\n`)}</dl>`;
 }

@@ -1,14 +1,13 @@
-/** The tokens: state, what is left of them, what they may be used for, and what went wrong last. */
+/** The tokens: state, expiry, scopes, and the last failure. One card per credential. */
 import type { Status } from '../status/status-shape.ts';
-import { renderFacts } from './facts.ts';
-import { markup } from './markup.ts';
+import { markup, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
 import { renderClockTime, formatCount, renderCountdown } from './format.ts';
 import type { PageView } from './view.ts';
 
 type TokenStatus = Status['token'];
 
-const CIRCUIT_LABELS = { closed: 'works', open: 'keeps failing', 'half-open': 'is being tried again' } as const;
+const CIRCUIT_LABELS = { closed: 'working', open: 'failing', 'half-open': 'being probed' } as const;
 
 export function renderTokens({ status, nowWallAt }: Pick<PageView, 'status' | 'nowWallAt'>): Markup {
   const { tokens } = status;
@@ -24,14 +23,14 @@ function listFacts(token: TokenStatus, nowWallAt: number): (readonly [string, Co
   const isHeld = validForSeconds !== null && validForSeconds > 0 && expiresAt !== null;
   return [
     [
-      'Time left',
+      'Expires in',
       isHeld
-        ? markup`<strong>${renderCountdown(nowWallAt + validForSeconds * 1000, nowWallAt)}</strong>, until ${renderClockTime(Date.parse(expiresAt))}`
+        ? markup`<strong>${renderCountdown(nowWallAt + validForSeconds * 1000, nowWallAt)}</strong>, at ${renderClockTime(Date.parse(expiresAt))}`
         : '–',
     ],
     ['Scopes', scope === null ? (isHeld ? 'not stated' : '–') : scope.split(' ').map((name) => renderScope(name))],
-    ['Scopes missing', missingScopes.length > 0 && missingScopes.map((name) => renderScope(name))],
-    ['Next request', describeNextRequest(token, nowWallAt)],
+    ['Missing scopes', missingScopes.length > 0 && missingScopes.map((name) => renderScope(name))],
+    ['Next refresh', describeNextRequest(token, nowWallAt)],
     ['Token endpoint', describeEndpoint(token)],
     [
       'Last failure',
@@ -42,30 +41,30 @@ function listFacts(token: TokenStatus, nowWallAt: number): (readonly [string, Co
     [
       'New credentials',
       credentialFault !== null &&
-        markup`cannot be taken since ${renderClockTime(Date.parse(credentialFault.since))}: ${credentialFault.detail}`,
+        markup`not applied since ${renderClockTime(Date.parse(credentialFault.since))}: ${credentialFault.detail}`,
     ],
   ];
 }
 
 function renderScope(name: string): Markup {
-  // Long ones break where their parts end.
+  // Allows line breaks between the parts of a long name.
   const parts = name.split(/(?<=[.:/])/).map((part) => markup`${part}<wbr>`);
   return markup`<span class="scope">${parts}</span> `;
 }
 
 function renderState({ status, validForSeconds }: TokenStatus): Markup {
-  if (status === 'suspect') return markup`<span class="badge wait">refused by the API</span>`;
+  if (status === 'suspect') return markup`<span class="badge wait">rejected by the upstream</span>`;
   return status === 'valid' && (validForSeconds ?? 0) > 0
     ? markup`<span class="badge good">valid</span>`
     : markup`<span class="badge bad">none</span>`;
 }
 
 function describeNextRequest({ nextRequestInSeconds: seconds }: TokenStatus, nowWallAt: number): Content {
-  if (seconds === null) return 'none planned';
+  if (seconds === null) return 'not scheduled';
   return seconds < 1 ? 'now' : markup`in ${renderCountdown(nowWallAt + seconds * 1000, nowWallAt)}`;
 }
 
 function describeEndpoint({ circuit, consecutiveFailures }: TokenStatus): string {
   if (consecutiveFailures === 0) return CIRCUIT_LABELS[circuit];
-  return `${circuit === 'closed' ? 'failed' : CIRCUIT_LABELS[circuit]}: ${formatCount(consecutiveFailures, 'failure')} in a row`;
+  return `${circuit === 'closed' ? 'failed' : CIRCUIT_LABELS[circuit]}: ${formatCount(consecutiveFailures, 'consecutive failure')}`;
 }

@@ -1,4 +1,4 @@
-/** What went through: figures of the last minute, sentences that stand for the plots, the last minutes as a table, codes, events. */
+/** The traffic: figures of the last minute, text alternatives of the plots, the last minutes as a table, recent events. */
 import { ROW_COLUMNS } from '../history/history.ts';
 import type { PlotRow } from '../history/history.ts';
 import { markup } from './markup.ts';
@@ -8,23 +8,22 @@ import type { PageView } from './view.ts';
 
 const MAX_LISTED_EVENTS = 12;
 
-/** The figures to look at first. */
 export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
   const { requests, ok, spanMs, own, clientErrors, serverErrors, refused, medianMs, p95Ms } = lastMinute;
   const ended = ok + own + clientErrors + serverErrors;
   const [queued, inFlight] = [sumThrottles(status, 'queued'), sumThrottles(status, 'inFlight')];
   const share = ended === 0 ? '–' : `${ok === ended ? '100' : (Math.floor((ok / ended) * 1000) / 10).toFixed(1)} %`;
   return markup`${[
-    renderTile('Calls a second', formatRate(spanMs === 0 ? 0 : (requests * 1000) / spanMs), 'over the last minute'),
+    renderTile('Requests per second', formatRate(spanMs === 0 ? 0 : (requests * 1000) / spanMs), 'in the last minute'),
     renderTile(
-      'Answered well',
+      'Success rate',
       share,
-      ended === 0 ? 'no calls yet' : `${formatInteger(ok)} of ${formatInteger(ended)}`,
+      ended === 0 ? 'no requests in the last minute' : `${formatInteger(ok)} of ${formatInteger(ended)}`,
     ),
-    renderTile('Half within', formatLatency(medianMs), `95 % within ${formatLatency(p95Ms)}`),
-    renderTile('Refused as too fast', formatInteger(refused), 'in the last minute'),
-    renderTile('Waiting', formatInteger(queued), `at most ${formatInteger(findHighest(rows, 'queued'))}`),
-    renderTile('In flight', formatInteger(inFlight), `at most ${formatInteger(findHighest(rows, 'inFlight'))}`),
+    renderTile('Latency p50', formatLatency(medianMs), `p95 ${formatLatency(p95Ms)}`),
+    renderTile('Rate limited', formatInteger(refused), 'in the last minute'),
+    renderTile('Queued', formatInteger(queued), `max ${formatInteger(findHighest(rows, 'queued'))} in 5 min`),
+    renderTile('In flight', formatInteger(inFlight), `max ${formatInteger(findHighest(rows, 'inFlight'))} in 5 min`),
   ]}`;
 }
 
@@ -32,39 +31,37 @@ function renderTile(name: string, value: string, aside: string): Markup {
   return markup`<div class="tile"><dt>${name}</dt><dd><b>${value}</b> <span>${aside}</span></dd></div>\n`;
 }
 
-/** One sentence for each plot, by its name. */
+/** A sentence for each plot. */
 export function describePlots({
   rows,
   status,
 }: PageView): Readonly<Record<'requests' | 'governor' | 'latency' | 'queue', string>> {
-  const most = (name: RowColumn): string => formatRate(findHighest(rows, name));
+  const highest = (name: RowColumn): string => formatRate(findHighest(rows, name));
   const now = (name: RowColumn): string => formatRate(getLatest(rows, name));
   const failed = rows.some((row) =>
     ['clientErrors', 'serverErrors', 'own'].some((name) => getCell(row, name as RowColumn) > 0),
   );
   const refused =
-    findHighest(rows, 'refused') === 0 ? 'None refused.' : `Refused: at most ${most('refused')} a second.`;
-  const paced = status.throttles.filter(({ rate }) => rate !== null);
+    findHighest(rows, 'refused') === 0 ? 'None rate limited.' : `Rate limited: max ${highest('refused')} per second.`;
+  const isLimited = status.throttles.some(({ rate }) => rate !== null);
   return {
     requests:
       !failed && findHighest(rows, 'ok') === 0
-        ? 'No calls so far.'
-        : `Answered well: ${now('ok')} a second now, at most ${most('ok')}; ${failed ? 'some were not' : 'all were'}.`,
-    governor: `Sent: ${now('sent')} a second now, at most ${most('sent')}. ${refused}${
-      paced.length === 0 ? ' No limit is known.' : ''
-    }`,
+        ? 'No requests so far.'
+        : `Success: ${now('ok')} per second, max ${highest('ok')}; ${failed ? 'there were errors' : 'no errors'}.`,
+    governor: `Attempts: ${now('sent')} per second, max ${highest('sent')}. ${refused}${isLimited ? '' : ' No limit known.'}`,
     latency:
       getLatest(rows, 'p95Ms') === 0
-        ? `No call in the last second; at most 95 % within ${formatLatency(findHighest(rows, 'p95Ms'))}.`
-        : `Now half within ${formatLatency(getLatest(rows, 'medianMs'))}, 95 % within ${formatLatency(getLatest(rows, 'p95Ms'))}.`,
-    queue: `Waiting: ${now('queued')} now, at most ${most('queued')}. In flight: ${now('inFlight')} now, at most ${most('inFlight')}.`,
+        ? `No request in the last second; max p95 ${formatLatency(findHighest(rows, 'p95Ms'))}.`
+        : `p50 ${formatLatency(getLatest(rows, 'medianMs'))}, p95 ${formatLatency(getLatest(rows, 'p95Ms'))}.`,
+    queue: `Queued: ${now('queued')}, max ${highest('queued')}. In flight: ${now('inFlight')}, max ${highest('inFlight')}.`,
   };
 }
 
-/** The last minutes as a table, which says what the plots show. */
+/** The last minutes as a table. */
 export function renderMinutes({ minutes, codes }: PageView): Markup {
   return markup`<table>
-<thead><tr><th scope="col">Minute</th><th scope="col">Calls</th><th scope="col">Too fast</th><th scope="col">Half within</th><th scope="col">95 % within</th><th scope="col">Most waiting</th></tr></thead>
+<thead><tr><th scope="col">Minute</th><th scope="col">Requests</th><th scope="col">Rate limited</th><th scope="col">p50</th><th scope="col">p95</th><th scope="col">Max queued</th></tr></thead>
 <tbody>
 ${minutes.map(
   ({ wallAt, requests, refused, medianMs, p95Ms, maxQueued }) =>
@@ -79,18 +76,18 @@ ${minutes.map(
     ].map((value) => markup`<td class="number">${value}</td>`)}</tr>\n`,
 )}</tbody>
 </table>
-<p class="codes"><span>Codes sent in these minutes:</span> ${codes.length === 0 ? 'none' : codes.map(renderCode)}</p>`;
+<p class="codes"><span>Status codes in these minutes:</span> ${codes.length === 0 ? 'none' : codes.map(renderCode)}</p>`;
 }
 
 function renderCode({ code, source, count }: PageView['codes'][number]): Markup {
   const level = code < 400 ? 'good' : code < 500 ? 'wait' : 'bad';
   const name =
-    code === 499 ? 'client left' : source === 'sidecar' && code >= 400 ? `${code} by the sidecar` : String(code);
+    code === 499 ? '499 client left' : source === 'sidecar' && code >= 400 ? `${code} from the sidecar` : String(code);
   return markup`<span class="badge ${level}">${name} × ${formatInteger(count)}</span> `;
 }
 
 export function renderEvents({ events }: Pick<PageView, 'events'>): Markup {
-  if (events.length === 0) return markup`<p>Nothing yet.</p>`;
+  if (events.length === 0) return markup`<p>No events yet.</p>`;
   return markup`<ol class="events">
 ${events
   .slice(0, MAX_LISTED_EVENTS)
@@ -102,9 +99,9 @@ ${events
   )}</ol>`;
 }
 
-/** Colour alone says nothing to some. */
+/** The level as text, since colour alone is not accessible. */
 function renderLevel(level: string): Content {
-  return level !== 'info' && markup`<span class="level">${level === 'warn' ? 'look' : 'fault'}</span> `;
+  return level !== 'info' && markup`<span class="level">${level === 'warn' ? 'warning' : 'error'}</span> `;
 }
 
 type RowColumn = (typeof ROW_COLUMNS)[number];

@@ -1,4 +1,4 @@
-/** Everything that one drawing of the page shows, read at one instant. */
+/** The data of one rendering of the page, read at one instant. */
 import type { StatusPageSetting } from '../status/configuration.ts';
 import type { LoggedEvent } from '../history/event-log.ts';
 import type { LastMinute, PlotRow } from '../history/history.ts';
@@ -12,14 +12,14 @@ export interface PageView {
   readonly lastMinute: LastMinute;
   /** Newest first. */
   readonly minutes: readonly Minute[];
-  /** Of the last five minutes. */
+  /** Status codes of the last five minutes. */
   readonly codes: readonly CodeCount[];
-  /** Of the present minute and the one before. */
+  /** Status codes of the current and the previous minute. */
   readonly recentCodes: readonly CodeCount[];
   /** Oldest first. */
   readonly rows: readonly PlotRow[];
   /** Newest first. */
   readonly events: readonly LoggedEvent[];
-  /** Masked; undefined: nobody knows them. */
+  /** Secrets masked; undefined when unknown. */
   readonly settings: readonly StatusPageSetting[] | undefined;
 }

@@ -1,4 +1,4 @@
-/** What works and yet needs somebody to look at it: the words of /status for that, as pure functions of the states of the parts. */
+/** The warnings of /status: conditions that need an operator although requests still succeed (pure). */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { TokenState } from '../../token/token.ts';
@@ -13,7 +13,7 @@ interface DegradationInputs {
   readonly logTrouble?: LogDeliveryProblem | undefined;
 }
 
-/** In words, each by itself; empty when all is well. */
+/** One text per warning; empty when there is none. */
 export function describeDegradation(states: DegradationInputs): string[] {
   const { tokens, scopeRefusals = [], fleet, configuration, logTrouble } = states;
   return [
@@ -22,21 +22,22 @@ export function describeDegradation(states: DegradationInputs): string[] {
       ({ route, needed }) =>
         `route ${route}: the upstream requires a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
     ),
-    ...(fleet?.fault === undefined ? [] : [`alone, without the fleet: ${fleet.fault}`]),
+    ...(fleet?.fault === undefined ? [] : [`connection to the fleet lost: ${fleet.fault}`]),
     ...describeReloadFault(configuration),
     ...(logTrouble === undefined ? [] : [describeLogTrouble(logTrouble)]),
   ];
 }
 
 function describeLogTrouble({ code, lostLines }: LogDeliveryProblem): string {
-  const fault = code === undefined ? 'standard output is read too slowly' : `standard output refuses lines (${code})`;
-  return `the log: ${fault}; ${String(lostLines)} lines lost so far`;
+  const fault =
+    code === undefined ? 'standard output is read too slowly' : `writing to standard output failed (${code})`;
+  return `log: ${fault}; ${String(lostLines)} lines dropped so far`;
 }
 
 function describeTokenFaults({ circuit, lastFailure, credentialFault, missingScopes }: TokenState): string[] {
   return [
     ...(circuit === 'closed' ? [] : [`the token endpoint keeps failing: ${lastFailure?.detail ?? 'no detail'}`]),
-    ...(credentialFault === undefined ? [] : [`${credentialFault.detail}; the older credentials stay in use`]),
-    ...(missingScopes.length === 0 ? [] : [`the token lacks scopes that were asked for: ${missingScopes.join(' ')}`]),
+    ...(credentialFault === undefined ? [] : [`${credentialFault.detail}; the previous credentials stay in use`]),
+    ...(missingScopes.length === 0 ? [] : [`the token lacks requested scopes: ${missingScopes.join(' ')}`]),
   ];
 }

@@ -1,4 +1,4 @@
-/** What /readyz says, as a pure function of the states of the token sources. Fit for a probe that everyone may ask: no detail, no secret. */
+/** The body of /readyz (pure). Every peer may read it, so it holds no detail and no secret. */
 import type { TokenState } from '../../token/token.ts';
 
 export interface Readiness {
@@ -12,19 +12,16 @@ export interface ReadinessInputs {
   readonly tokens: readonly TokenState[];
 }
 
-/** Among several credentials each has to be named. */
+/** Names the credential in each text when there are several. */
 export function prefixCredential(
   { credential }: TokenState,
   among: readonly TokenState[],
-  words: readonly string[],
+  texts: readonly string[],
 ): readonly string[] {
-  return among.length === 1 ? words : words.map((said) => `credential ${credential}: ${said}`);
+  return among.length === 1 ? texts : texts.map((text) => `credential ${credential}: ${text}`);
 }
 
-/**
- * The body of /readyz: ready when every credential has a token with life left, and while not draining. Failures of a token endpoint
- * are told, and do not matter as long as the held token lives.
- */
+/** Ready while every credential has an unexpired token and the sidecar is not draining. A failing token endpoint is only a reason. */
 export function describeReadiness({ draining, tokens }: ReadinessInputs): Readiness {
   const reasons = tokens.flatMap((token) => prefixCredential(token, tokens, describeTokenReadiness(token)));
   return {
@@ -40,14 +37,14 @@ function validForMs(token: TokenState): number {
 function describeTokenReadiness(token: TokenState): string[] {
   const leftMs = validForMs(token);
   return [
-    leftMs > 0 ? `token valid ${Math.floor(leftMs / 1000)} s more` : 'no usable token',
-    ...(token.status === 'suspect' ? ['the upstream refused the token; a new one is asked for'] : []),
+    leftMs > 0 ? `token valid for ${Math.floor(leftMs / 1000)} s` : 'no usable token',
+    ...(token.status === 'suspect' ? ['the upstream rejected the token; a new one is being requested'] : []),
     ...describeFailures(token),
-    ...(token.credentialFault === undefined ? [] : ['new credentials cannot be taken; the older ones are in use']),
+    ...(token.credentialFault === undefined ? [] : ['new credentials not applied; the previous ones stay in use']),
   ];
 }
 
-/** The words of a failing token endpoint, fit for a probe that anyone may ask: no detail, which may name hosts. */
+/** Without the detail, which may name hosts. */
 function describeFailures({ consecutiveFailures, lastFailure }: TokenState): string[] {
   if (consecutiveFailures === 0) return [];
   const times = consecutiveFailures === 1 ? 'once' : `${consecutiveFailures} times in a row`;

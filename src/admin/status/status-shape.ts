@@ -1,11 +1,11 @@
-/** What /status is made from and what it says, as types alone. Instants are ISO 8601, durations seconds, what is unknown or unlimited null. */
+/** The inputs and the JSON of /status, as types. Instants are ISO 8601, durations seconds; null is unknown or unlimited. */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
 import type { ConfigurationState, ConfigurationStatus } from './configuration.ts';
 
-/** Everything that the admin port tells about. */
+/** The states that the admin port shows. */
 export interface StatusInputs {
   readonly version: string;
   readonly uptimeMs: number;
@@ -16,33 +16,33 @@ export interface StatusInputs {
   readonly throttles: readonly ThrottleState[];
   /** Undefined: not available. */
   readonly listener?: ListenerState | undefined;
-  /** Undefined without one. */
+  /** Undefined without a fleet. */
   readonly fleet?: FleetConnectionState | undefined;
   /** Routes whose upstream asked for a scope that the token does not have. Default: none. */
   readonly scopeRefusals?: readonly ScopeRefusals[];
-  /** Undefined: nobody knows when it was loaded. */
+  /** Undefined when unknown. */
   readonly configuration?: ConfigurationState | undefined;
-  /** What keeps log lines from their destination. Default: nothing. */
+  /** Why log lines do not reach their destination. Default: no problem. */
   readonly logTrouble?: LogDeliveryProblem | undefined;
 }
 
-/** What the proxy port holds now, and at most: what the configuration allows, or less where the machine gives less. */
+/** Connections and requests of the proxy port, with their limits: the configured ones, or lower ones set by the machine. */
 export interface ListenerState {
-  /** Of clients. */
+  /** Client connections. */
   readonly connections: number;
   readonly connectionsLimit: number;
-  /** Under way, those that wait included. */
+  /** In progress, queued ones included. */
   readonly requests: number;
   readonly requestsLimit: number;
 }
 
-/** How often an upstream refused a request for want of a scope (RFC 6750 §3.1). */
+/** Requests that an upstream refused because the token lacks a scope (RFC 6750 §3.1). */
 export interface ScopeRefusals {
   readonly route: string;
   readonly count: number;
-  /** Of the last one, epoch milliseconds. */
+  /** The last one, epoch milliseconds. */
   readonly wallAt: number;
-  /** What the last one said is needed; undefined when it did not. */
+  /** The scope that the last one named; undefined when it named none. */
   readonly needed: string | undefined;
 }
 
@@ -50,28 +50,28 @@ export interface Status {
   readonly version: string;
   readonly uptimeSeconds: number;
   readonly draining: boolean;
-  /** What works and yet needs somebody to look at it, in words; empty when all is well. */
+  /** Warnings: conditions that need an operator although requests still succeed. */
   readonly degraded: readonly string[];
-  /** Of the first credential, `default` where the top-level settings are one. */
+  /** The first credential; `default` is the one of the top-level settings. */
   readonly token: {
     readonly credential: string;
     readonly status: TokenState['status'];
-    /** Rises with every token obtained; 0 before the first. */
+    /** Number of tokens obtained. */
     readonly serial: number;
     readonly scope: string | null;
     readonly expiresAt: string | null;
     readonly validForSeconds: number | null;
-    /** Asked for and not granted. */
+    /** Requested and not granted. */
     readonly missingScopes: readonly string[];
-    /** What is wrong with the newest credentials while older ones are in use. */
+    /** Why the newest credentials are not in use. */
     readonly credentialFault: { readonly detail: string; readonly since: string } | null;
-    /** Of the token endpoint: closed, open or half-open. */
+    /** Circuit breaker of the token endpoint: closed, open or half-open. */
     readonly circuit: TokenState['circuit'];
     readonly consecutiveFailures: number;
     readonly lastFailure: { readonly outcome: string; readonly detail: string; readonly at: string } | null;
     readonly nextRequestInSeconds: number | null;
   };
-  /** Of the first route. */
+  /** The first throttle. */
   readonly throttle: {
     readonly route: string;
     readonly mode: ThrottleState['mode'];
@@ -83,12 +83,12 @@ export interface Status {
     readonly queuedByPriority: ThrottleState['queuedByPriority'];
     /** Request bodies that are being read. */
     readonly readingBodies: number;
-    /** Request bodies that stopped coming, and whose places for reading went to other requests. */
+    /** Request bodies that stalled and gave up their place to other requests. */
     readonly stalledBodies: number;
     readonly inFlight: number;
     readonly inFlightLimit: number | null;
     readonly streams: number;
-    /** What `auto` believes of the upstream's limit; null with a configured rate. */
+    /** The limit that `auto` has learned; null with a configured rate. */
     readonly learned: {
       readonly rate: number | null;
       readonly limit: number | null;
@@ -103,9 +103,9 @@ export interface Status {
       readonly state: FleetQuotaState['state'];
       readonly leader: boolean;
       readonly replicas: number;
-      /** Of all together, permits per second; null while unpaced. */
+      /** Total of all replicas, permits per second; null while unpaced. */
       readonly rate: number | null;
-      /** Permits given ahead. */
+      /** Permits leased in advance. */
       readonly leased: number;
     } | null;
     /** Newest first. */
@@ -113,21 +113,19 @@ export interface Status {
       readonly at: string;
       readonly status: number;
       readonly pauseSeconds: number | null;
-      /** True when the upstream stated the wait itself. */
+      /** True when the upstream stated the pause. */
       readonly stated: boolean;
       readonly fields: Readonly<Record<string, string>>;
     }[];
   };
-  /** Of every credential. */
   readonly tokens: readonly Status['token'][];
-  /** Of every throttle. */
   readonly throttles: readonly Status['throttle'][];
-  /** What the proxy port holds, and may hold. */
+  /** The proxy port. */
   readonly listener: {
     readonly connections: number;
     readonly connectionsLimit: number;
     readonly requests: number;
-    /** Null where the configuration alone limits them. */
+    /** Null when only the configuration limits them. */
     readonly requestsLimit: number | null;
   } | null;
   readonly insufficientScope: readonly {
@@ -136,8 +134,8 @@ export interface Status {
     readonly lastAt: string;
     readonly needed: string | null;
   }[];
-  /** What replicas share over Redis; null without one. */
+  /** The connection to the fleet's Redis; null without a fleet. */
   readonly fleet: { readonly connected: boolean; readonly fault: string | null; readonly since: string } | null;
-  /** When the one in force was loaded, and what came of the last attempt to load it again. */
+  /** When the active configuration was loaded, and the last reload. */
   readonly configuration: ConfigurationStatus | null;
 }

@@ -1,15 +1,11 @@
-/**
- * The JSON of /status, as pure functions of the states of the parts. Instants are ISO 8601, durations
- * seconds, what is unknown or unlimited null. No state holds a secret, so nothing here can show one.
- */
+/** Builds the JSON of /status from the states of the parts (pure). No state holds a secret. */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
-import { describeConfiguration } from './configuration.ts';
+import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
 import type { StatusInputs, Status } from './status-shape.ts';
 
-/** The body of /status. */
 export function describeStatus(states: StatusInputs): Status {
   const { version, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
   const tokens = states.tokens.map(describeToken);
@@ -113,7 +109,17 @@ function describeFleet(fleet: FleetConnectionState | undefined): Status['fleet']
   return { connected: fleet.connected, fault: fleet.fault ?? null, since: isoTime(fleet.sinceWallAt) };
 }
 
-/** To the millisecond. */
+/** Null when nothing is known of the configuration. */
+export function describeConfiguration(state: ConfigurationState | undefined): ConfigurationStatus | null {
+  if (state === undefined) return null;
+  const { loadedWallAt, lastReload: last } = state;
+  if (last === undefined) return { loadedAt: isoTime(loadedWallAt), lastReload: null };
+  const { wallAt, outcome, lines } = last;
+  const detail = describeReloadChanges(lines);
+  return { loadedAt: isoTime(loadedWallAt), lastReload: { at: isoTime(wallAt), outcome, detail } };
+}
+
+/** Rounded to the millisecond. */
 function secondsOrNull(ms: number | undefined): number | null {
   return ms === undefined ? null : finiteOrNull(Math.round(ms) / 1000);
 }

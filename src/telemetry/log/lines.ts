@@ -2,11 +2,10 @@
 import { pino } from 'pino';
 import type { Logger } from 'pino';
 import type { Clock } from '../../platform/clock.ts';
+import type { LogLevel } from '../events.ts';
 import type { DescribeAccess } from './access-lines.ts';
 import type { LogSink } from './log-sink.ts';
 import { RequestLogBatch } from './request-lines.ts';
-
-export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 export interface EventLoggerOptions {
   readonly level: LogLevel;

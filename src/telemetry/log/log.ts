@@ -9,8 +9,8 @@ import { createAccessDescriber } from './access-lines.ts';
 import type { AccessLogSampling } from './access-lines.ts';
 import { createKeyedCoalescer } from './event-coalescer.ts';
 import type { EventCoalescer } from './event-coalescer.ts';
-import type { LogDeliveryProblem, EventObserver, SidecarEvent } from '../events.ts';
-import { createEventLogger, type LogLevel } from './lines.ts';
+import type { EventObserver, LogDeliveryProblem, LogLevel, SidecarEvent } from '../events.ts';
+import { createEventLogger } from './lines.ts';
 import { LogSink } from './log-sink.ts';
 import { createDescriptorWriter } from './log-writer.ts';
 import type { LogWriter } from './log-writer.ts';
@@ -31,8 +31,6 @@ const SCOPE_SUMMARY_INTERVAL_MS = 60_000;
 
 /** The fields of a line besides time, level and message. */
 export type LogFields = Readonly<Record<string, unknown>>;
-
-export type { LogLevel };
 
 export interface LogOptions {
   readonly level: LogLevel;

@@ -1,8 +1,9 @@
 /** The log level on the admin port: told and changed on this machine, changed by no browser, taken back after a while. */
 import { createServer } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createLogLevelSwitch, type AdminLogLevel } from '../../../src/admin/control/log-level-switch.ts';
+import { createLogLevelSwitch } from '../../../src/admin/control/log-level-switch.ts';
 import { createAdminHandler } from '../../../src/admin/server.ts';
+import type { LogLevel } from '../../../src/telemetry/events.ts';
 import { closeServer, listenOnLoopback } from '../../support/loopback.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { unpaced, validToken } from '../states.ts';
@@ -10,7 +11,7 @@ import { unpaced, validToken } from '../states.ts';
 interface Given {
   readonly isAllowed?: boolean;
   readonly peer?: string;
-  readonly configured?: AdminLogLevel;
+  readonly configured?: LogLevel;
 }
 
 async function open({ isAllowed = true, peer = '127.0.0.1', configured = 'info' }: Given = {}) {
@@ -19,7 +20,7 @@ async function open({ isAllowed = true, peer = '127.0.0.1', configured = 'info' 
   const levels = createLogLevelSwitch({
     configured,
     apply: (level) => void applied.push(level),
-    report: (message) => void applied.push(`told: ${message}`),
+    report: (message) => void applied.push(`logged: ${message}`),
     clock,
   });
   const handler = createAdminHandler({
@@ -52,7 +53,7 @@ describe('the level', () => {
     expect(await put('debug\n')).toEqual({ status: 200, json: { level: 'debug' } });
     await clock.advance(1e9);
     expect(await get()).toEqual({ level: 'debug' });
-    expect(applied).toEqual(['debug', 'told: the log level is debug: so it was asked on the admin port']);
+    expect(applied).toEqual(['debug', 'logged: log level changed on the admin port to debug']);
   });
 
   it('falls back after a while, and each change is logged under the more talkative level', async () => {
@@ -63,10 +64,10 @@ describe('the level', () => {
     await clock.advance(540_000);
     expect(await get()).toEqual({ level: 'info' });
     expect(applied).toEqual([
-      'told: the log level is error for 600 s, then info: so it was asked on the admin port',
+      'logged: log level changed on the admin port to error for 600 s, then info',
       'error',
       'info',
-      'told: the log level is info again',
+      'logged: log level reset to info',
     ]);
     expect(clock.pendingTimers).toBe(0);
   });

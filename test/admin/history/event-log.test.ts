@@ -1,4 +1,4 @@
-/** The latest notable events: every kind in words, what repeats counted, the list bounded. */
+/** The latest notable events: the text of each kind, repeated events counted, a bounded list. */
 import { describe, expect, it } from 'vitest';
 import { describeEvent } from '../../../src/admin/history/event-descriptions.ts';
 import { EventLog } from '../../../src/admin/history/event-log.ts';
@@ -10,81 +10,77 @@ const refusal = { kind: 'rate-limited', route: 'default', status: 429, fields: {
 
 function start() {
   let wallAt = 1000;
-  const happenings = new EventLog(() => wallAt);
-  const tell = (event: SidecarEvent, afterMs = 0): void => {
+  const log = new EventLog(() => wallAt);
+  const add = (event: SidecarEvent, afterMs = 0): void => {
     wallAt += afterMs;
-    happenings.observe(event);
+    log.observe(event);
   };
-  return { tell, list: () => happenings.read().map(({ text, count }) => [text, count]), happenings };
+  return { add, list: () => log.read().map(({ text, count }) => [text, count]), log };
 }
 
 describe('the list', () => {
-  it('is newest first, and bounded', () => {
-    const { tell, list } = start();
-    for (let count = 0; count < 100; count++) tell(lost(String(count)));
+  it('is newest first and bounded', () => {
+    const { add, list } = start();
+    for (let count = 0; count < 100; count++) add(lost(String(count)));
     expect(list()).toHaveLength(40);
-    expect(list()[0]).toEqual(['Alone, without the fleet: 99', 1]);
+    expect(list()[0]).toEqual(['Connection to the fleet lost: 99', 1]);
   });
 
-  it('counts what happens again within a minute, with the instant of the last', () => {
-    const { tell, list, happenings } = start();
-    tell(lost('a'));
-    tell(lost('b'), 10);
-    tell(lost('a'), 10);
+  it('counts an event that is repeated within a minute, with the time of the last', () => {
+    const { add, list, log } = start();
+    add(lost('a'));
+    add(lost('b'), 10);
+    add(lost('a'), 10);
     expect(list()).toEqual([
-      ['Alone, without the fleet: a', 2],
-      ['Alone, without the fleet: b', 1],
+      ['Connection to the fleet lost: a', 2],
+      ['Connection to the fleet lost: b', 1],
     ]);
-    expect(happenings.read()[0]).toMatchObject({ lastWallAt: 1020 });
-    tell(lost('a'), 60_001);
+    expect(log.read()[0]).toMatchObject({ lastWallAt: 1020 });
+    add(lost('a'), 60_001);
     expect(list().map(([, count]) => count)).toEqual([1, 2, 1]);
   });
 
-  it('takes refusals of one route for the same, whatever they say of the wait, and shows the newest', () => {
-    const { tell, list } = start();
-    for (const pauseMs of [3000, 2000, 0]) tell({ ...refusal, pauseMs, stated: true });
-    tell({ ...refusal, pauseMs: 400, stated: false });
-    tell({ ...refusal, route: 'quotes', pauseMs: 12_000, stated: true });
+  it('counts rate-limit responses of one route as one event and shows the newest', () => {
+    const { add, list } = start();
+    for (const pauseMs of [3000, 2000, 0]) add({ ...refusal, pauseMs, stated: true });
+    add({ ...refusal, pauseMs: 400, stated: false });
+    add({ ...refusal, route: 'quotes', pauseMs: 12_000, stated: true });
     expect(list()).toEqual([
-      ['The upstream of quotes refused a call for its rate (429), and asked for a pause of about 12 s', 1],
-      ['The upstream refused a call for its rate (429); a pause of under a second follows', 4],
+      ['The upstream of route quotes rate limited a request (429); it asked for a pause of about 12 s', 1],
+      ['The upstream rate limited a request (429); pausing for under a second', 4],
     ]);
   });
 
-  it('cuts what is too long', () => {
-    const { tell, list } = start();
-    tell({ kind: 'warning', message: 'x'.repeat(5000) });
+  it('truncates a long text', () => {
+    const { add, list } = start();
+    add({ kind: 'warning', message: 'x'.repeat(5000) });
     expect(String(list()[0]?.[0]).length).toBeLessThan(400);
   });
 });
 
-describe('in words', () => {
+describe('the text of an event', () => {
   it.each<[SidecarEvent, string | undefined, string?]>([
     [{ kind: 'permit-granted', route: 'default', waitedMs: 1 }, undefined],
     [{ kind: 'attempt-ended', route: 'default', outcome: 'ok', durationMs: 1 }, undefined],
     [
       { kind: 'attempt-ended', route: 'default', outcome: 'timeout', durationMs: 1 },
-      'The upstream did not answer in time',
+      'The upstream did not respond in time',
       'error',
     ],
     [
       { kind: 'attempt-ended', route: 'a', outcome: 'unreachable', durationMs: 1 },
-      'The upstream of a could not be reached',
+      'The upstream of route a could not be reached',
       'error',
     ],
     [
       { kind: 'attempt-ended', route: 'default', outcome: 'reset', durationMs: 1 },
-      'The upstream broke a connection off',
+      'The upstream reset a connection',
       'error',
     ],
     [{ kind: 'attempt-ended', route: 'default', outcome: 'reset', durationMs: 1, isOwn: true }, undefined],
-    [{ kind: 'local-reply', code: 'QUEUE_FULL' }, 'The sidecar answered a call itself: QUEUE_FULL', 'warn'],
+    [{ kind: 'local-reply', code: 'QUEUE_FULL' }, 'The sidecar sent an error response: QUEUE_FULL', 'warn'],
     [{ kind: 'retry', route: 'default', reason: 'rate_limited' }, undefined],
-    [
-      { kind: 'retry', route: 'default', reason: 'status' },
-      'A call was tried again after an error of the upstream',
-      'info',
-    ],
+    [{ kind: 'retry', route: 'default', reason: 'status' }, 'A request was retried after an upstream error', 'info'],
     [
       { kind: 'insufficient-scope', route: 'default', needed: 'a' },
       'The upstream requires a scope that the token does not have: a',
@@ -97,17 +93,17 @@ describe('in words', () => {
     ],
     [
       { kind: 'token-requested', credential: 'b', outcome: 'rejected', durationMs: 1, detail: 'no' },
-      'Token of b not obtained (rejected): no',
+      'Token request for b failed (rejected): no',
       'error',
     ],
     [
       { kind: 'token-invalidated', credential, reason: 'unauthorized' },
-      'Token put away: the upstream refused it (401)',
+      'Token discarded: the upstream rejected it (401)',
       'warn',
     ],
     [
       { kind: 'token-invalidated', credential, reason: 'rotated' },
-      'Token put away: the credentials have changed',
+      'Token discarded: the credentials have changed',
       'info',
     ],
     [
@@ -117,53 +113,53 @@ describe('in words', () => {
     ],
     [
       { kind: 'token-circuit', credential, phase: 'open' },
-      'The token endpoint keeps failing: it is asked now and then',
+      'The token endpoint keeps failing: it is probed at intervals',
       'error',
     ],
     [{ kind: 'token-circuit', credential, phase: 'closed' }, 'The token endpoint works again', 'info'],
-    [
-      { kind: 'token-scopes-missing', credential, missing: ['a', 'b'] },
-      'Token lacks scopes that were asked for: a b',
-      'warn',
-    ],
-    [{ kind: 'token-scopes-missing', credential, missing: [] }, 'Token: all scopes are granted again', 'info'],
-    [{ kind: 'credential-rotation', credential, outcome: 'taken' }, 'New credentials taken', 'info'],
+    [{ kind: 'token-scopes-missing', credential, missing: ['a', 'b'] }, 'Token lacks requested scopes: a b', 'warn'],
+    [{ kind: 'token-scopes-missing', credential, missing: [] }, 'Token has all requested scopes again', 'info'],
+    [{ kind: 'credential-rotation', credential, outcome: 'taken' }, 'New credentials applied', 'info'],
     [
       { kind: 'credential-rotation', credential, outcome: 'refused', detail: 'no' },
-      'New credentials refused, the older ones stay in use: no',
+      'New credentials refused, the previous ones stay in use: no',
       'warn',
     ],
-    [{ kind: 'configuration-read', outcome: 'ok', lines: [] }, 'Configuration read again: nothing has changed', 'info'],
+    [{ kind: 'configuration-read', outcome: 'ok', lines: [] }, 'Configuration reloaded: nothing has changed', 'info'],
     [
       { kind: 'configuration-read', outcome: 'refused', lines: ['a'] },
-      'Configuration not taken over; a restart is needed for: a',
+      'Configuration not reloaded; a restart is needed for: a',
       'warn',
     ],
-    [{ kind: 'fleet-joined' }, 'Joined the fleet', 'info'],
+    [{ kind: 'fleet-joined' }, 'Connected to the fleet', 'info'],
     [
       { kind: 'listening', server: 'proxy', url: 'http://localhost:1' },
       'The proxy port listens on http://localhost:1',
       'info',
     ],
-    [{ kind: 'draining', inFlight: 1, queued: 1, drainMs: 1 }, 'Shutting down: calls under way are finished', 'warn'],
-  ])('%j', (event, words, level) => {
-    const said = describeEvent(event);
-    expect(said?.text).toBe(words);
-    expect(said?.level).toBe(level);
+    [
+      { kind: 'draining', inFlight: 1, queued: 1, drainMs: 1 },
+      'Shutting down: requests in progress are completed',
+      'warn',
+    ],
+  ])('%j', (event, text, level) => {
+    const description = describeEvent(event);
+    expect(description?.text).toBe(text);
+    expect(description?.level).toBe(level);
   });
 
-  it('an attempt that brought an answer costs no words: nothing is put together of it', () => {
-    let looks = 0;
+  it('is not built for an attempt with a response', () => {
+    let reads = 0;
     for (const outcome of ['ok', 'rate_limited', 'unauthorized', 'error_status'] as const) {
       const event: SidecarEvent = {
         ...{ kind: 'attempt-ended', outcome, durationMs: 1 },
         get route() {
-          looks++;
+          reads++;
           return 'default';
         },
       };
       expect(describeEvent(event)).toBeUndefined();
     }
-    expect(looks).toBe(0);
+    expect(reads).toBe(0);
   });
 });

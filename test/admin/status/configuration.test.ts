@@ -1,8 +1,8 @@
-/** What /status says of the configuration. */
+/** The configuration in /status. */
 import { describe, expect, it } from 'vitest';
-import { describeConfiguration, describeReloadFault } from '../../../src/admin/status/configuration.ts';
+import { describeReloadFault } from '../../../src/admin/status/configuration.ts';
 import type { ConfigurationState } from '../../../src/admin/status/configuration.ts';
-import { describeStatus } from '../../../src/admin/status/status.ts';
+import { describeConfiguration, describeStatus } from '../../../src/admin/status/status.ts';
 import { unpaced, validToken } from '../states.ts';
 
 const loadedWallAt = Date.UTC(2026, 10, 1);
@@ -12,7 +12,7 @@ function after(outcome: 'ok' | 'refused' | 'invalid', lines: readonly string[]):
 }
 
 describe('the configuration', () => {
-  it('is told with the instant of its loading, and what came of the last reload', () => {
+  it('shows when it was loaded and the outcome of the last reload', () => {
     const loadedAt = '2026-11-01T00:00:00.000Z';
     expect(describeConfiguration({ loadedWallAt, lastReload: undefined })).toEqual({ loadedAt, lastReload: null });
     const at = '2026-11-01T00:00:01.500Z';
@@ -24,7 +24,7 @@ describe('the configuration', () => {
     expect(describeConfiguration(undefined)).toBeNull();
   });
 
-  it('is worth a look when its file says something else', () => {
+  it('is a warning when the file could not be reloaded', () => {
     expect(describeReloadFault(after('ok', ['a: 1 → 2']))).toEqual([]);
     expect(describeReloadFault(after('refused', ['a', 'b']))).toEqual([
       expect.stringMatching(/a restart is needed for: a; b$/),

@@ -111,7 +111,9 @@ describe('what is degraded', () => {
 
   it('new credentials that cannot be taken', () => {
     const { degraded, token } = statusOf({ ...validToken, credentialFault });
-    expect(degraded).toEqual(['the new credentials were refused: invalid_client; the older credentials stay in use']);
+    expect(degraded).toEqual([
+      'the new credentials were refused: invalid_client; the previous credentials stay in use',
+    ]);
     expect(token.credentialFault).toEqual({ detail: credentialFault.detail, since: '2026-11-01T00:00:00.000Z' });
   });
 
@@ -121,7 +123,7 @@ describe('what is degraded', () => {
       { route: 'other', count: 1, wallAt: 0, needed: undefined },
     ]);
     expect(status.degraded).toEqual([
-      'the token lacks scopes that were asked for: urn:a urn:b',
+      'the token lacks requested scopes: urn:a urn:b',
       'route sales: the upstream requires a scope that the token does not have: urn:c',
       'route other: the upstream requires a scope that the token does not have',
     ]);
@@ -134,20 +136,20 @@ describe('what is degraded', () => {
 
   it('is told by the page, escaped, and is no part of it while all is well', () => {
     const page = (token: TokenState) => pageOf({ tokens: [token] });
-    expect(page({ ...validToken, missingScopes: ['<b>'] })).toContain('lacks scopes that were asked for: &#60;b&#62;');
+    expect(page({ ...validToken, missingScopes: ['<b>'] })).toContain('lacks requested scopes: &#60;b&#62;');
     expect(page(validToken)).not.toMatch(/needs a look|asked for:/);
   });
 
   it('says in readiness, which anyone may ask, no more than that', () => {
     const { ready, reasons } = describeReadiness({ tokens: [{ ...validToken, credentialFault }], draining: false });
     expect(ready).toBe(true);
-    expect(reasons).toEqual(['token valid 1234 s more', 'new credentials cannot be taken; the older ones are in use']);
+    expect(reasons).toEqual(['token valid for 1234 s', 'new credentials not applied; the previous ones stay in use']);
   });
 });
 
 describe('readiness', () => {
   it.each([
-    ['a valid token', validToken, false, true, ['token valid 1234 s more']],
+    ['a valid token', validToken, false, true, ['token valid for 1234 s']],
     ['no token yet', noToken, false, false, ['no usable token']],
     [
       'no token, the endpoint failing',
@@ -161,17 +163,17 @@ describe('readiness', () => {
       { ...validToken, ...failing },
       false,
       true,
-      ['token valid 1234 s more', 'token endpoint failed 2 times in a row (unavailable)'],
+      ['token valid for 1234 s', 'token endpoint failed 2 times in a row (unavailable)'],
     ],
     [
       'a suspect token',
       { ...validToken, status: 'suspect' as const },
       false,
       true,
-      ['token valid 1234 s more', 'the upstream refused the token; a new one is asked for'],
+      ['token valid for 1234 s', 'the upstream rejected the token; a new one is being requested'],
     ],
     ['a token at its end', { ...validToken, validForMs: 0 }, false, false, ['no usable token']],
-    ['draining with a valid token', validToken, true, false, ['draining', 'token valid 1234 s more']],
+    ['draining with a valid token', validToken, true, false, ['draining', 'token valid for 1234 s']],
   ])('%s', (_, token, draining, ready, reasons) => {
     expect(describeReadiness({ tokens: [token], draining })).toEqual({ ready, reasons });
   });
@@ -185,7 +187,7 @@ describe('of several credentials', () => {
     expect(describeReadiness({ tokens, draining: false })).toEqual({
       ready: false,
       reasons: [
-        'credential quotes: token valid 1234 s more',
+        'credential quotes: token valid for 1234 s',
         'credential quotes: token endpoint failed 2 times in a row (unavailable)',
         'credential policies: no usable token',
       ],
@@ -202,7 +204,7 @@ describe('of several credentials', () => {
     expect([status.token, status.throttle]).toEqual([status.tokens[0], status.throttles[0]]);
     expect(status.degraded).toEqual([expect.stringContaining('credential quotes: the token endpoint keeps failing')]);
     const page = textOf(pageOf(states));
-    for (const heading of ['Token default', 'Token quotes', 'Rate default', 'Rate policies'])
+    for (const heading of ['Token default', 'Token quotes', 'Rate limit default', 'Rate limit policies'])
       expect(page).toContain(heading);
   });
 });

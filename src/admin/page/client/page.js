@@ -1,58 +1,58 @@
 /**
- * Keeps the page up to date: listens to the events of the port, puts in what has changed, runs the clocks, and says when the connection
- * is lost. What the parts look like is the server's, which draws them; plots are plots.js's.
+ * Updates the page: receives events of the admin port, replaces changed fragments, runs the clocks, and shows a lost connection. The
+ * server renders the fragments; plots.js draws the plots.
  */
 
-/** No word for so long means that the connection is dead, though nobody has said so. */
+/** Without an event for this long the connection is taken for lost. */
 const SILENCE_MS = 6000;
 const RETRY_MS = 1000;
-/** Who listens to the page wants to hear other things, too. */
-const QUIET_MS = 10_000;
+/** Least time between two announcements to screen readers. */
+const ANNOUNCE_INTERVAL_MS = 10_000;
 
 /**
  * @typedef {{ level: string, kind: string, headline: string, detail: string }} Verdict
- * @typedef {{ now: number, verdict: Verdict, fragments: Record<string, string> }} News
+ * @typedef {{ now: number, verdict: Verdict, fragments: Record<string, string> }} Update
  */
 
 const link = elementOf('link');
-const aloud = elementOf('aloud');
-/** What the server's clock is ahead of this one, milliseconds. */
-let aheadMs = 0;
-let heardAt = 0;
+const announcement = elementOf('aloud');
+/** Server time minus local time, milliseconds. */
+let clockOffsetMs = 0;
+let receivedAt = 0;
 /** @type {Date | undefined} */
 let lostAt;
 /** @type {EventSource | undefined} */
 let source;
-/** The kind of verdict that was told last. */
-let kind = '';
-let toldAt = -QUIET_MS;
+/** The kind of problem that was announced last. */
+let announcedKind = '';
+let announcedAt = -ANNOUNCE_INTERVAL_MS;
 
 connect();
 showClocks(document);
 setInterval(() => {
   showClocks(document);
-  if (source !== undefined && heardAt > 0 && performance.now() - heardAt > SILENCE_MS) reconnect();
+  if (source !== undefined && receivedAt > 0 && performance.now() - receivedAt > SILENCE_MS) reconnect();
 }, 1000);
 document.addEventListener('visibilitychange', () => {
-  // A page that nobody sees takes no stream from one that somebody does.
+  // The number of streams is limited: a hidden page gives up its own.
   if (document.hidden) disconnect();
   else if (source === undefined) connect();
 });
 
 function connect() {
-  heardAt = performance.now();
+  receivedAt = performance.now();
   source = new EventSource('/events');
   source.addEventListener('hello', (event) => {
-    const news = JSON.parse(event.data);
-    // Another version runs now, whose page this is not.
-    if (news.page !== document.body.dataset.page) location.reload();
-    hear(news);
-    document.dispatchEvent(new CustomEvent('rows', { detail: { rows: news.rows, isAll: true } }));
+    const update = JSON.parse(event.data);
+    // The server runs another version now.
+    if (update.page !== document.body.dataset.page) location.reload();
+    applyUpdate(update);
+    document.dispatchEvent(new CustomEvent('rows', { detail: { rows: update.rows, isAll: true } }));
   });
   source.addEventListener('tick', (event) => {
-    const news = JSON.parse(event.data);
-    hear(news);
-    document.dispatchEvent(new CustomEvent('rows', { detail: { rows: [news.row], isAll: false } }));
+    const update = JSON.parse(event.data);
+    applyUpdate(update);
+    document.dispatchEvent(new CustomEvent('rows', { detail: { rows: [update.row], isAll: false } }));
   });
   source.addEventListener('error', reconnect);
 }
@@ -67,19 +67,19 @@ function reconnect() {
   if (lostAt === undefined) {
     lostAt = new Date();
     document.documentElement.classList.add('lost');
-    say(`Connection lost since ${inTime(lostAt)}; trying again.`);
-    link.textContent = `connection lost since ${inTime(lostAt)}, trying again`;
+    announce(`Connection lost since ${formatTime(lostAt)}; reconnecting.`);
+    link.textContent = `connection lost since ${formatTime(lostAt)}, reconnecting`;
   }
   setTimeout(() => {
     if (source === undefined && !document.hidden) connect();
   }, RETRY_MS);
 }
 
-/** @param {News} news */
-function hear({ now, verdict, fragments }) {
-  heardAt = performance.now();
-  aheadMs = now - Date.now();
-  if (lostAt !== undefined) say('Connected again.');
+/** @param {Update} update */
+function applyUpdate({ now, verdict, fragments }) {
+  receivedAt = performance.now();
+  clockOffsetMs = now - Date.now();
+  if (lostAt !== undefined) announce('Connected again.');
   lostAt = undefined;
   document.documentElement.classList.remove('lost');
   link.textContent = 'live';
@@ -90,22 +90,22 @@ function hear({ now, verdict, fragments }) {
     patchChildren(elementOf(id), template.content);
   }
   document.title = `${verdict.headline} · bearer-sidecar`;
-  if (kind === '') kind = verdict.kind;
-  if (kind === verdict.kind || heardAt - toldAt < QUIET_MS) return;
-  say(`${verdict.headline}. ${verdict.detail}`);
-  [kind, toldAt] = [verdict.kind, heardAt];
+  if (announcedKind === '') announcedKind = verdict.kind;
+  if (announcedKind === verdict.kind || receivedAt - announcedAt < ANNOUNCE_INTERVAL_MS) return;
+  announce(`${verdict.headline}. ${verdict.detail}`);
+  [announcedKind, announcedAt] = [verdict.kind, receivedAt];
 }
 
 /**
- * To those who do not see the page.
- * @param {string} words
+ * To screen readers.
+ * @param {string} text
  */
-function say(words) {
-  aloud.textContent = words;
+function announce(text) {
+  announcement.textContent = text;
 }
 
 /**
- * Makes one like the other and leaves alone what is the same, so that a selection and the focus outlast a change.
+ * Changes only the nodes that differ, so that selection and focus are kept.
  * @param {Node} old
  * @param {Node} wanted
  */
@@ -138,12 +138,12 @@ function patch(old, wanted) {
 
 /** @param {ParentNode} root */
 function showClocks(root) {
-  const now = Date.now() + aheadMs;
+  const now = Date.now() + clockOffsetMs;
   for (const time of root.querySelectorAll('time')) {
     const { until, since, clock } = time.dataset;
-    if (until !== undefined) setText(time, inUnits(Number(until) - now));
-    else if (since !== undefined) setText(time, inUnits(now - Number(since)));
-    else if (clock !== undefined) setText(time, inTime(new Date(time.dateTime), clock === 'seconds'));
+    if (until !== undefined) setText(time, formatDuration(Number(until) - now));
+    else if (since !== undefined) setText(time, formatDuration(now - Number(since)));
+    else if (clock !== undefined) setText(time, formatTime(new Date(time.dateTime), clock === 'seconds'));
   }
 }
 
@@ -156,10 +156,10 @@ function setText(element, text) {
 }
 
 /**
- * In its two largest units.
+ * A duration in its two largest units, as `formatDuration` of format.ts.
  * @param {number} ms
  */
-function inUnits(ms) {
+function formatDuration(ms) {
   const seconds = Math.max(0, Math.round(ms / 1000));
   const [days, hours] = [Math.floor(seconds / 86400), Math.floor((seconds % 86400) / 3600)];
   const [minutes, rest] = [Math.floor((seconds % 3600) / 60), seconds % 60];
@@ -169,11 +169,11 @@ function inUnits(ms) {
 }
 
 /**
- * The reader's own time of day; with the date when that is another one.
+ * The local time of day; with the date unless it is today.
  * @param {Date} at
  * @param {boolean} withSeconds
  */
-function inTime(at, withSeconds = true) {
+function formatTime(at, withSeconds = true) {
   const parts = [at.getHours(), at.getMinutes(), ...(withSeconds ? [at.getSeconds()] : [])];
   const time = parts.map((part) => String(part).padStart(2, '0')).join(':');
   const isToday = at.toDateString() === new Date().toDateString();

@@ -1,15 +1,15 @@
 /**
- * The plots: the rows of the last five minutes as lines. What each line shows, its colour and its look stand in the legend, which the
- * server has drawn and which shows the value under the pointer, or the newest.
+ * Draws the plots of the last five minutes. The legend, rendered by the server, holds column, colour and style of each line; it shows
+ * the value under the pointer, or the newest.
  */
 
 /** @typedef {(number | null)[]} Row */
 
 const SHOWN_S = 300;
-/** A process that has just begun fills this much. */
-const LEAST_S = 60;
+/** The least time shown after a start. */
+const MIN_SHOWN_S = 60;
 const HEIGHT = 150;
-/** Longer without a row is a gap in the line, seconds; a process may be busy. */
+/** Longer without a row is shown as a gap, seconds. */
 const GAP_S = 3;
 
 /** @type {Row[]} */
@@ -19,14 +19,14 @@ const plots = [...document.querySelectorAll('.plot')].map((element) =>
 );
 
 document.addEventListener('rows', (event) => {
-  const { rows: news, isAll } = /** @type {CustomEvent<{ rows: Row[], isAll: boolean }>} */ (event).detail;
-  const [last, first] = [rows.at(-1), news[0]];
-  // The process that is told of now does not know what this page saw last, so it is another one.
-  const isAnother = isAll && !news.some((row) => timeOf(row) === timeOf(last));
+  const { rows: added, isAll } = /** @type {CustomEvent<{ rows: Row[], isAll: boolean }>} */ (event).detail;
+  const [last, first] = [rows.at(-1), added[0]];
+  // The server does not know the last row of this page, so it has restarted.
+  const hasRestarted = isAll && !added.some((row) => timeOf(row) === timeOf(last));
   const isLate = !isAll && first !== undefined && timeOf(first) - timeOf(last) > GAP_S;
-  if (last !== undefined && (isAnother || isLate)) rows.push([timeOf(last) + 0.5]);
+  if (last !== undefined && (hasRestarted || isLate)) rows.push([timeOf(last) + 0.5]);
   if (first === undefined) return;
-  rows = [...rows.filter((row) => timeOf(row) < timeOf(first)), ...news];
+  rows = [...rows.filter((row) => timeOf(row) < timeOf(first)), ...added];
   const end = timeOf(rows.at(-1));
   rows = rows.filter((row) => timeOf(row) > end - SHOWN_S - 1);
   for (const plot of plots) plot.show();
@@ -53,7 +53,7 @@ function createPlot(element) {
   /** @param {number | null} index of a row; null: the newest */
   const showValues = (index) => {
     const row = index === null ? rows.at(-1) : rows[index];
-    for (const { at, value } of lines) if (value !== null) value.textContent = inText(row?.[at] ?? null, unit);
+    for (const { at, value } of lines) if (value !== null) value.textContent = formatValue(row?.[at] ?? null, unit);
   };
   const axis = {
     stroke: () => colourOf('--quiet'),
@@ -69,8 +69,8 @@ function createPlot(element) {
       padding: [8, 18, 0, 0],
       cursor: { sync: { key: 'all' }, drag: { x: false, y: false }, y: false, points: { size: 6 } },
       scales: {
-        x: { range: () => [Math.min(timeOf(rows[0]), timeOf(rows.at(-1)) - LEAST_S), timeOf(rows.at(-1))] },
-        y: { range: (_, __, most) => [0, roundUp(most ?? 0)] },
+        x: { range: () => [Math.min(timeOf(rows[0]), timeOf(rows.at(-1)) - MIN_SHOWN_S), timeOf(rows.at(-1))] },
+        y: { range: (_, __, highest) => [0, axisEnd(highest ?? 0)] },
       },
       axes: [
         {
@@ -78,10 +78,10 @@ function createPlot(element) {
           font,
           size: 24,
           space: 70,
-          values: (_, splits) => splits.map((at) => (at % 60 === 0 ? inTime(at) : '')),
+          values: (_, splits) => splits.map((at) => (at % 60 === 0 ? formatMinute(at) : '')),
           incrs: [60, 120],
         },
-        { ...axis, font, size: 48, space: 32, values: (_, splits) => splits.map((value) => inText(value, unit)) },
+        { ...axis, font, size: 48, space: 32, values: (_, splits) => splits.map((value) => formatValue(value, unit)) },
       ],
       series: [
         {},
@@ -121,7 +121,7 @@ function columnsOf(lines) {
 }
 
 /**
- * A line that is nothing but zero would hide the one below it.
+ * A line of zeros is left out, since it would hide the line below it.
  * @param {number} at
  * @param {boolean} leavesOutZero
  */
@@ -130,16 +130,16 @@ function columnOf(at, leavesOutZero) {
   return leavesOutZero && column.every((value) => value === null || value === 0) ? column.fill(null) : column;
 }
 
-/** The end of an axis: a little more than what is shown, and never nothing. @param {number} most */
-function roundUp(most) {
-  return most <= 0 ? 1 : most * 1.1;
+/** The end of the y axis: 10 % above the highest value. @param {number} highest */
+function axisEnd(highest) {
+  return highest <= 0 ? 1 : highest * 1.1;
 }
 
 /**
  * @param {number | null} value
  * @param {string} unit
  */
-function inText(value, unit) {
+function formatValue(value, unit) {
   if (value === null) return '–';
   if (unit === 'ms' && value >= 1000) return `${Number((value / 1000).toPrecision(3))} s`;
   const digits = value === 0 || value >= 100 ? Math.round(value) : Number(value.toPrecision(2));
@@ -147,7 +147,7 @@ function inText(value, unit) {
 }
 
 /** @param {number} at epoch seconds */
-function inTime(at) {
+function formatMinute(at) {
   const date = new Date(at * 1000);
   return [date.getHours(), date.getMinutes()].map((part) => String(part).padStart(2, '0')).join(':');
 }
