@@ -1,6 +1,6 @@
 /**
- * Writes what is made and not written: deploy/grafana/dashboard.json from rows.ts, in docs/operations.md the tables of metrics, from the
- * catalogue, and of alerts, from the rules, and these rules as Kubernetes takes them. `npm run dashboard` writes them; with `--check` it writes nothing and exits 1 when one is stale.
+ * Generates deploy/grafana/dashboard.json from rows.ts, the tables of metrics and alerts in docs/operations.md, and the Prometheus rules
+ * for Kubernetes and Helm. With `--check` it writes nothing and exits 1 when a file is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

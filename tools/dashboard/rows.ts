@@ -1,6 +1,6 @@
 /**
- * What the dashboard shows, row by row: the question of each panel and the PromQL that answers it. Ratios and quantiles are
- * asked of the metrics themselves and not of the recorded ones, so that it works without the rules.
+ * The panels of the dashboard, row by row, with their PromQL. Ratios and quantiles use the metrics, not the recording rules, so that
+ * the dashboard works without the rules.
  */
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { StatOptions, GraphOptions } from './panels.ts';
@@ -53,11 +53,11 @@ function success(range: string): string {
 }
 
 const OVERVIEW: Row = {
-  title: 'Is the job being done?',
+  title: 'Overview',
   figures: [
     {
-      title: 'Success',
-      description: 'Requests that did not end with 401, 429 or 5xx, over the whole time shown.',
+      title: 'Success rate',
+      description: 'Share of requests without 401, 429 or 5xx, over the time range.',
       unit: units.PercentUnit,
       decimals: 2,
       query: success('$__range'),
@@ -69,19 +69,19 @@ const OVERVIEW: Row = {
     },
     {
       title: 'Requests',
-      description: 'Requests of applications that have ended, a second.',
+      description: 'Requests per second.',
       unit: units.RequestsPerSecond,
       query: `sum(rate(${metricSelector('requests_total', ROUTE_LABELS)}[$__rate_interval]))`,
     },
     {
       title: 'p99 latency',
-      description: 'From the arrival of a request to the end of its answer, waits in the queue included.',
+      description: 'From the arrival of a request to the end of its response, queue wait included.',
       unit: units.Seconds,
       query: `histogram_quantile(0.99, sum by (le) (rate(${metricSelector('request_duration_seconds_bucket', ROUTE_LABELS)}[$__rate_interval])))`,
     },
     {
-      title: 'Shortest token',
-      description: 'Time left of the token that ends first. It is renewed when 15 to 25 % of its life is left.',
+      title: 'Earliest token expiry',
+      description: 'Remaining lifetime of the token that expires first. Tokens are refreshed when 15 to 25 % is left.',
       unit: units.Seconds,
       query: `min(${metricSelector('token_expiry_timestamp_seconds', CREDENTIAL_LABELS)} - time())`,
       base: 'red',
@@ -91,14 +91,14 @@ const OVERVIEW: Row = {
       ],
     },
     {
-      title: 'Waiting',
+      title: 'Queued',
       description: 'Requests in the queue now.',
       unit: units.Short,
       query: `sum(${metricSelector('queue_depth', ROUTE_LABELS)})`,
     },
     {
       title: 'Sidecars',
-      description: 'Sidecars that Prometheus has scraped just now.',
+      description: 'Sidecars in the last scrape.',
       unit: units.Short,
       query: `count(${metricSelector('build_info', TARGET_LABELS)})`,
     },
@@ -107,21 +107,21 @@ const OVERVIEW: Row = {
     [
       {
         title: 'Requests by code',
-        description: '499: the client left before the answer had ended.',
+        description: '499: the client disconnected before the response had ended.',
         unit: units.RequestsPerSecond,
         stacked: true,
         queries: [[rate('requests_total', ROUTE_LABELS, 'code, source'), '{{code}} {{source}}']],
       },
       {
-        title: 'Success',
-        description: 'Requests that did not end with 401, 429 or 5xx.',
+        title: 'Success rate',
+        description: 'Share of requests without 401, 429 or 5xx.',
         unit: units.PercentUnit,
         max: 1,
         queries: [[success('$__rate_interval'), 'success']],
       },
       {
-        title: 'Latency of requests',
-        description: 'From the arrival of a request to the end of its answer, all waits and attempts together.',
+        title: 'Request latency',
+        description: 'From the arrival of a request to the end of its response, all waits and attempts included.',
         unit: units.Seconds,
         queries: quantiles('request_duration_seconds', ROUTE_LABELS),
       },
@@ -129,22 +129,22 @@ const OVERVIEW: Row = {
     [
       {
         title: 'Requests by route',
-        description: 'Which of the configured APIs is used.',
+        description: 'Requests per second of each route.',
         unit: units.RequestsPerSecond,
         stacked: true,
         queries: [[rate('requests_total', ROUTE_LABELS, 'route'), '{{route}}']],
       },
       {
-        title: 'Responses that broke off',
+        title: 'Responses cut off',
         description:
-          'The application received the beginning. upstream: the partner broke it off or fell silent. sidecar: the application stopped reading, or the shutdown ended it.',
+          'The application received a part. upstream: cut off or timed out by the upstream. sidecar: the application stopped reading, or shutdown.',
         unit: units.RequestsPerSecond,
         stacked: true,
         queries: [[rate('responses_cut_total', ROUTE_LABELS, 'route, by'), '{{route}} {{by}}']],
       },
       {
-        title: 'Replies of the sidecar itself',
-        description: 'What applications were told by the sidecar and not by the partner. All at 0 is good.',
+        title: 'Local replies',
+        description: 'Error responses of the sidecar itself, by code. 0 is normal.',
         unit: units.RequestsPerSecond,
         stacked: true,
         queries: [[rate('local_replies_total', TARGET_LABELS, 'code'), '{{code}}']],
@@ -158,8 +158,8 @@ const TOKEN: Row = {
   graphs: [
     [
       {
-        title: 'Time left',
-        description: 'A saw: each tooth is a renewal. A line that comes down to 0 is an outage.',
+        title: 'Token lifetime left',
+        description: 'Each jump is a refresh. At 0 requests fail.',
         unit: units.Seconds,
         queries: [
           [
@@ -169,17 +169,17 @@ const TOKEN: Row = {
         ],
       },
       {
-        title: 'Requests for a token',
+        title: 'Token requests',
         description:
-          'rejected: the client is refused and somebody has to act. unavailable: the endpoint cannot be asked.',
+          'rejected: the client is rejected and the configuration must change. unavailable: the endpoint cannot be reached.',
         unit: units.Short,
         queries: [
           [count('token_requests_total', CREDENTIAL_LABELS, 'credential, outcome'), '{{credential}} {{outcome}}'],
         ],
       },
       {
-        title: 'Failures in a row',
-        description: 'Of the token endpoint. While the held token is valid no request notices.',
+        title: 'Consecutive failures',
+        description: 'Of the token endpoint. Requests are not affected while the held token is valid.',
         unit: units.Short,
         queries: [[metricSelector('token_endpoint_failures', CREDENTIAL_LABELS), '{{credential}} {{instance}}']],
       },
@@ -187,7 +187,7 @@ const TOKEN: Row = {
     [
       {
         title: 'Duration of a token request',
-        description: 'The mean. Nothing is shown while none was made.',
+        description: 'Mean. Empty without token requests.',
         unit: units.Seconds,
         queries: [
           [
@@ -197,8 +197,8 @@ const TOKEN: Row = {
         ],
       },
       {
-        title: 'Tokens given up early',
-        description: 'unauthorized: the API answered 401 to it. rotated: new credentials came.',
+        title: 'Tokens discarded early',
+        description: 'unauthorized: the upstream responded 401. rotated: the credentials changed.',
         unit: units.Short,
         queries: [
           [count('token_invalidations_total', CREDENTIAL_LABELS, 'credential, reason'), '{{credential}} {{reason}}'],
@@ -211,7 +211,7 @@ const TOKEN: Row = {
       {
         title: 'Scopes',
         description:
-          'Scopes that were asked for and not granted, and requests refused for want of one. Both at 0 is good.',
+          'Scopes requested and not granted, and requests refused because the token lacks a scope. 0 is normal.',
         unit: units.Short,
         queries: [
           [
@@ -226,13 +226,12 @@ const TOKEN: Row = {
 };
 
 const GOVERNOR: Row = {
-  title: 'Governor: what the partner allows',
+  title: 'Rate limit',
   graphs: [
     [
       {
         title: 'Rate',
-        description:
-          'Permits spent, permits allowed (absent while no limit is known), and the limit that is believed, a second.',
+        description: 'Permits granted, permit rate (absent without a limit), and learned limit, per second.',
         unit: units.RequestsPerSecond,
         queries: [
           [rate('permits_total', ROUTE_LABELS, 'route'), '{{route}} spent'],
@@ -244,15 +243,15 @@ const GOVERNOR: Row = {
         ],
       },
       {
-        title: 'Refused for the rate',
+        title: 'Rate-limit responses',
         description:
-          'Calls that the partner refused. A few at the start and about one in 250 later on are the price of learning.',
+          'Responses that signalled a rate limit. Learning causes a few at the start, later about one in 250 attempts.',
         unit: units.RequestsPerSecond,
         queries: [[rate('rate_limited_total', ROUTE_LABELS, 'route'), '{{route}}']],
       },
       {
-        title: 'Share of refused calls',
-        description: 'Of all permits spent.',
+        title: 'Share of rate-limited attempts',
+        description: 'Of all permits granted.',
         unit: units.PercentUnit,
         queries: [
           [
@@ -265,15 +264,15 @@ const GOVERNOR: Row = {
     [
       {
         title: 'Paused',
-        description: 'Part of the sidecars that may start no call now: after a refusal all wait.',
+        description: 'Share of the sidecars that are paused after a rate-limit response.',
         unit: units.PercentUnit,
         max: 1,
         queries: [[`avg by (route) (${metricSelector('paused', ROUTE_LABELS)})`, '{{route}}']],
       },
       {
-        title: 'Believed limit',
+        title: 'Learned limit',
         description:
-          'Calls in a window, and its length in seconds. Absent while nothing is believed or the rate is configured.',
+          'Calls per window, and its length in seconds. Absent while nothing is learned or the rate is configured.',
         unit: units.Short,
         queries: [
           [`max by (route) (${metricSelector('inferred_limit', ROUTE_LABELS)})`, '{{route}} calls'],
@@ -282,7 +281,7 @@ const GOVERNOR: Row = {
       },
       {
         title: 'Confidence',
-        description: '0 none, 0.5 low, 1 high.',
+        description: 'In the learned limit: 0 none, 0.5 low, 1 high.',
         unit: units.Short,
         max: 1,
         queries: [[`min by (route) (${metricSelector('limit_confidence', ROUTE_LABELS)})`, '{{route}}']],
@@ -297,7 +296,7 @@ const QUEUE: Row = {
     [
       {
         title: 'Depth',
-        description: 'Requests that wait, and how many may.',
+        description: 'Queued requests and the limit of the queue.',
         unit: units.Short,
         queries: [
           [`sum by (route) (${metricSelector('queue_depth', ROUTE_LABELS)})`, '{{route}} waiting'],
@@ -306,7 +305,7 @@ const QUEUE: Row = {
       },
       {
         title: 'In flight',
-        description: 'Attempts under way, and how many may be. Under auto the limit grows from 4.',
+        description: 'Attempts in flight and their limit. With auto the limit grows from 4.',
         unit: units.Short,
         queries: [
           [`sum by (route) (${metricSelector('in_flight', ROUTE_LABELS)})`, '{{route}} under way'],
@@ -314,14 +313,14 @@ const QUEUE: Row = {
         ],
       },
       {
-        title: 'Wait for a permit',
-        description: 'What the sidecar held requests back, to keep below the limit.',
+        title: 'Queue wait',
+        description: 'Time that requests waited for a permit.',
         unit: units.Seconds,
         queries: quantiles('queue_wait_seconds', ROUTE_LABELS),
       },
       {
-        title: 'Left without a permit',
-        description: 'full, timeout and expected_wait were told 503; client_left gave up by itself.',
+        title: 'Rejected in the queue',
+        description: 'full, timeout and expected_wait got 503; client_left disconnected.',
         unit: units.RequestsPerSecond,
         stacked: true,
         queries: [[rate('queue_rejected_total', ROUTE_LABELS, 'reason'), '{{reason}}']],
@@ -336,21 +335,20 @@ const UPSTREAM: Row = {
     [
       {
         title: 'Attempts by outcome',
-        description:
-          'Every call that was sent to the partner, repeated ones too. reset: no response. cut: it broke off after its head.',
+        description: 'All attempts, retries included. reset: no response. cut: cut off after the response head.',
         unit: units.RequestsPerSecond,
         stacked: true,
         queries: [[rate('upstream_attempts_total', TARGET_LABELS, 'outcome'), '{{outcome}}']],
       },
       {
-        title: 'Duration of an attempt',
-        description: 'What the partner itself takes to the head of its response.',
+        title: 'Attempt latency',
+        description: 'Time of the upstream to the response head.',
         unit: units.Seconds,
         queries: quantiles('upstream_duration_seconds', TARGET_LABELS),
       },
       {
         title: 'Retries',
-        description: 'Attempts that repeated an earlier one, and repetitions that the retry budget did not allow.',
+        description: 'Retries, and retries that the retry budget refused.',
         unit: units.RequestsPerSecond,
         queries: [
           [rate('retries_total', TARGET_LABELS, 'reason'), '{{reason}}'],
@@ -358,8 +356,8 @@ const UPSTREAM: Row = {
         ],
       },
       {
-        title: 'Attempts for each request',
-        description: '1 is best. Less: requests were answered without asking the partner.',
+        title: 'Attempts per request',
+        description: '1 is ideal. Below 1, the sidecar rejected requests without an attempt.',
         unit: units.Short,
         decimals: 2,
         queries: [
@@ -378,14 +376,14 @@ const PROCESS: Row = {
   figures: [
     {
       title: 'Version',
-      description: 'Each version that runs, and how many of it.',
+      description: 'Number of sidecars per version.',
       unit: units.Short,
       query: `count by (version) (${metricSelector('build_info', TARGET_LABELS)})`,
       legend: '{{version}}',
     },
     {
       title: 'Restarts',
-      description: 'Over the whole time shown.',
+      description: 'Over the time range.',
       unit: units.Short,
       decimals: 0,
       query: `sum(changes(process_start_time_seconds{${TARGET_LABELS}}[$__range]) and on (job, instance) ${metricSelector('build_info', TARGET_LABELS)})`,
@@ -393,14 +391,14 @@ const PROCESS: Row = {
       steps: [{ from: 1, color: 'orange' }],
     },
     {
-      title: 'Youngest',
+      title: 'Shortest uptime',
       description: 'Time since the last start of a sidecar.',
       unit: units.DurationSeconds,
       query: `min(time() - (${processMetric('process_start_time_seconds')}))`,
     },
     {
-      title: 'Log lines lost',
-      description: 'Over the whole time shown: the reader of standard output was too slow.',
+      title: 'Log lines dropped',
+      description: 'Over the time range: standard output was slow, full or closed.',
       unit: units.Short,
       decimals: 0,
       query: `sum(increase(${metricSelector('log_lines_dropped_total', TARGET_LABELS)}[$__range]))`,
@@ -412,7 +410,7 @@ const PROCESS: Row = {
     [
       {
         title: 'Memory',
-        description: 'Resident memory, and the used part of the heap.',
+        description: 'Resident memory and used heap.',
         unit: units.BytesIEC,
         queries: [
           [processMetric('process_resident_memory_bytes'), '{{instance}} resident'],
@@ -421,7 +419,7 @@ const PROCESS: Row = {
       },
       {
         title: 'CPU',
-        description: 'Cores in use: one event loop uses at most one, and a little for its threads.',
+        description: 'Cores in use. The event loop uses at most one core.',
         unit: units.Short,
         queries: [
           [
@@ -432,7 +430,7 @@ const PROCESS: Row = {
       },
       {
         title: 'Event-loop lag',
-        description: 'About 10 ms is rest: that is how fine it is measured.',
+        description: 'About 10 ms is idle: that is the resolution.',
         unit: units.Seconds,
         queries: [
           [processMetric('nodejs_eventloop_lag_p99_seconds'), '{{instance}} p99'],
@@ -443,13 +441,13 @@ const PROCESS: Row = {
     [
       {
         title: 'Open file descriptors',
-        description: 'Each connection is one.',
+        description: 'Each connection uses one.',
         unit: units.Short,
         queries: [[processMetric('process_open_fds'), '{{instance}}']],
       },
       {
         title: 'Garbage collection',
-        description: 'Seconds a second that the event loop stood still for it.',
+        description: 'Share of the time that the event loop is paused for it.',
         unit: units.PercentUnit,
         queries: [
           [
@@ -460,7 +458,7 @@ const PROCESS: Row = {
       },
       {
         title: 'Configuration and clients',
-        description: 'Files read again on SIGHUP, and requests whose own Authorization was replaced.',
+        description: 'Configuration reloads, and requests whose Authorization was replaced.',
         unit: units.Short,
         queries: [
           [count('config_reloads_total', TARGET_LABELS, 'outcome'), 'reload {{outcome}}'],
@@ -480,28 +478,28 @@ const FLEET: Row = {
   graphs: [
     [
       {
-        title: 'Joined',
-        description: '1 while Redis answers; at 0 a replica goes on alone.',
+        title: 'Connected',
+        description: '1 while connected to Redis; at 0 a replica works alone.',
         unit: units.Short,
         max: 1,
         queries: [[metricSelector('fleet_connected', TARGET_LABELS), '{{instance}}']],
       },
       {
         title: 'Replicas',
-        description: 'That share the quota, as each of them sees it.',
+        description: 'Replicas that share the quota, as reported by each.',
         unit: units.Short,
         queries: [[`max by (route) (${metricSelector('fleet_replicas', ROUTE_LABELS)})`, '{{route}}']],
       },
       {
         title: 'Commands to Redis',
-        description: 'timeout: past fleet.timeoutMs. error: refused, or cut.',
+        description: 'timeout: longer than fleet.timeoutMs. error: refused or reset.',
         unit: units.OpsPerSecond,
         stacked: true,
         queries: [[rate('fleet_commands_total', TARGET_LABELS, 'outcome'), '{{outcome}}']],
       },
       {
         title: 'Tokens of other replicas',
-        description: 'Answers of the token endpoint taken over: no request was made for them.',
+        description: 'Token results taken over from other replicas, without a token request.',
         unit: units.Short,
         queries: [
           [count('fleet_tokens_total', CREDENTIAL_LABELS, 'credential, outcome'), '{{credential}} {{outcome}}'],
