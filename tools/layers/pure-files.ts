@@ -21,7 +21,7 @@ export const PURE_FILES = [
   'src/listener/{guard,route-table}.ts',
   'src/listener/request-preferences.ts',
   'src/platform/egress/proxy-fault.ts',
-  'src/platform/{errors,host-header,http-date,loopback,memoize,secret-redaction}.ts',
+  'src/platform/{connection-error-texts,errors,host-header,http-date,loopback,memoize,secret-redaction}.ts',
   'src/sidecar/budgets.ts',
   'src/retry/backoff.ts',
   'src/retry/budget.ts',

@@ -2,6 +2,7 @@
  * Describes errors of Redis for a log: the error code and its meaning. Never quotes the error's own message, which may hold a
  * command, a URL with its password, or received bytes.
  */
+import { describeConnectionError } from '../../platform/connection-error-texts.ts';
 
 /** A failed command or connection. `message` follows the word "Redis" and holds no secret. */
 export class RedisFault extends Error {
@@ -15,27 +16,10 @@ export class RedisFault extends Error {
   }
 }
 
-const CONNECTION_ERRORS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'refused the connection',
-  ECONNRESET: 'cut the connection',
-  EPIPE: 'cut the connection',
-  ENOTFOUND: 'has a host name that cannot be resolved',
-  EAI_AGAIN: 'has a host name that cannot be resolved now',
+/** Beside the texts of platform/connection-error-texts.ts. */
+const SOCKET_FILE_ERRORS: Readonly<Record<string, string>> = {
   ENOENT: 'has no socket at this path',
   EACCES: 'has a socket that this user may not use',
-  EHOSTUNREACH: 'cannot be reached from this network',
-  ENETUNREACH: 'cannot be reached from this network',
-  ETIMEDOUT: 'could not be reached in time',
-  CERT_HAS_EXPIRED: 'has a certificate that has expired',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'has a self-signed certificate: set fleet.caFile if it is to be trusted',
-  SELF_SIGNED_CERT_IN_CHAIN: 'has a certificate of an unknown authority: set fleet.caFile if it is to be trusted',
-  UNABLE_TO_GET_ISSUER_CERT: 'has a certificate of an unknown authority: set fleet.caFile if it is to be trusted',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-    'has a certificate of an unknown authority: set fleet.caFile if it is to be trusted',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'has a certificate of an unknown authority: set fleet.caFile if it is to be trusted',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'does not speak TLS on this port',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'does not speak TLS on this port',
 };
 
 const ERROR_REPLIES: Readonly<Record<string, string>> = {
@@ -55,8 +39,10 @@ const ERROR_REPLIES: Readonly<Record<string, string>> = {
 export function toRedisFault(error: unknown): RedisFault {
   if (error instanceof RedisFault) return error;
   if (!(error instanceof Error)) return new RedisFault('failed');
-  if ('code' in error && typeof error.code === 'string')
-    return new RedisFault(`${CONNECTION_ERRORS[error.code] ?? 'cannot be reached'} (${error.code})`);
+  if ('code' in error && typeof error.code === 'string') {
+    const text = describeConnectionError(error.code, 'fleet.caFile') ?? SOCKET_FILE_ERRORS[error.code];
+    return new RedisFault(`${text ?? 'cannot be reached'} (${error.code})`);
+  }
   switch (error.constructor.name) {
     case 'SimpleError':
     case 'BlobError':

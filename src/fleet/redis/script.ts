@@ -33,7 +33,8 @@ export async function runScript(
 ): Promise<ScriptReply> {
   const rest = ['1', key, ...args.map(String)];
   const reply = await connection.send(['EVALSHA', sha1, ...rest]).catch((error: unknown) => {
-    if (error instanceof RedisFault && error.replyCode === 'NOSCRIPT') return connection.send(['EVAL', source, ...rest]);
+    if (error instanceof RedisFault && error.replyCode === 'NOSCRIPT')
+      return connection.send(['EVAL', source, ...rest]);
     throw error;
   });
   if (!Array.isArray(reply)) throw new RedisFault('replied with something else than a list', 'ERR');

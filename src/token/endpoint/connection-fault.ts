@@ -2,30 +2,13 @@
  * Describes a failed connection to the token endpoint for a person, with the error code. Never quotes the error's own
  * message: those of TLS and of the HTTP parser contain received bytes.
  */
+import { describeConnectionError } from '../../platform/connection-error-texts.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
 
-const FAULT_TEXTS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'refused the connection',
-  ECONNRESET: 'cut the connection',
-  EPIPE: 'cut the connection',
+/** Beside the texts of platform/connection-error-texts.ts. */
+const CLIENT_ERROR_TEXTS: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'closed the connection before its response was complete',
-  ENOTFOUND: 'is a host name that cannot be resolved',
-  EAI_AGAIN: 'is a host name that cannot be resolved now',
-  ETIMEDOUT: 'could not be reached in time',
   UND_ERR_CONNECT_TIMEOUT: 'could not be reached in time',
-  EHOSTUNREACH: 'cannot be reached from this network',
-  ENETUNREACH: 'cannot be reached from this network',
-  CERT_HAS_EXPIRED: 'has a certificate that has expired',
-  CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: is the clock right?',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'has a self-signed certificate: set auth.caFile if it is to be trusted',
-  SELF_SIGNED_CERT_IN_CHAIN: 'has a certificate of an unknown authority: set auth.caFile if it is to be trusted',
-  UNABLE_TO_GET_ISSUER_CERT: 'has a certificate of an unknown authority: set auth.caFile if it is to be trusted',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-    'has a certificate of an unknown authority: set auth.caFile if it is to be trusted',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'has a certificate of an unknown authority: set auth.caFile if it is to be trusted',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'does not speak TLS on this port',
-  ERR_SSL_UNSUPPORTED_PROTOCOL: 'offers no TLS version from 1.2 on',
   UND_ERR_HEADERS_OVERFLOW: 'sent more header fields than are accepted',
 };
 
@@ -53,5 +36,6 @@ export function describeConnectionFault(host: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
   if (code === undefined) return `${host}: the connection failed`;
   const [, alert = ''] = /^ERR_SSL_[A-Z0-9/]+_ALERT_(\w+)$/.exec(code) ?? [];
-  return `${host} ${FAULT_TEXTS[code] ?? TLS_ALERT_TEXTS[alert] ?? 'cannot be reached'} (${code})`;
+  const text = describeConnectionError(code, 'auth.caFile') ?? CLIENT_ERROR_TEXTS[code] ?? TLS_ALERT_TEXTS[alert];
+  return `${host} ${text ?? 'cannot be reached'} (${code})`;
 }

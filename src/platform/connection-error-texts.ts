@@ -1,0 +1,38 @@
+/** What the error codes of connections mean, as clauses that follow a host or a service. Pure. */
+
+const TEXTS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'refused the connection',
+  ECONNRESET: 'cut the connection',
+  EPIPE: 'cut the connection',
+  ENOTFOUND: 'has a host name that cannot be resolved',
+  EAI_AGAIN: 'has a host name that cannot be resolved now',
+  ETIMEDOUT: 'could not be reached in time',
+  EHOSTUNREACH: 'cannot be reached from this network',
+  ENETUNREACH: 'cannot be reached from this network',
+  CERT_HAS_EXPIRED: 'has a certificate that has expired',
+  CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: is the clock right?',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another host name',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'does not speak TLS on this port',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'does not speak TLS on this port',
+  ERR_SSL_UNSUPPORTED_PROTOCOL: 'offers no TLS version from 1.2 on',
+};
+
+const SELF_SIGNED = 'has a self-signed certificate';
+const UNKNOWN_AUTHORITY = 'has a certificate of an unknown authority';
+
+const UNTRUSTED: Readonly<Record<string, string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: SELF_SIGNED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
+};
+
+/**
+ * Undefined for other codes.
+ * @param caSetting the setting that trusts another authority
+ */
+export function describeConnectionError(code: string, caSetting: string): string | undefined {
+  const untrusted = UNTRUSTED[code];
+  return untrusted === undefined ? TEXTS[code] : `${untrusted}: set ${caSetting} if it is to be trusted`;
+}
