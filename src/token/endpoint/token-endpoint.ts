@@ -50,7 +50,7 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
 }
 
 export interface TokenEndpoint {
-  /** Reads the client's credential anew. Never rejects. */
+  /** Reads the client's credential from its files. Never rejects. */
   readonly readCredential: () => Promise<ClientCredentialReadResult>;
   /** False when no part of the credential is in a file. */
   readonly canChange: boolean;

@@ -1,7 +1,7 @@
 /**
  * The store in which the replicas of a fleet share one token per credential. It has one record per credential and sees
  * record names, token marks and sealed texts only; fleet/shared-token implements it over Redis. A lease says which replica
- * sends the token request. It is kept by claiming again and expires by itself, so that a dead replica holds up no other.
+ * sends the token request. Claiming again renews it, and it expires, so that a dead replica does not block the others.
  */
 
 /** Asks for the shared token, or for the right to request one. */
@@ -22,7 +22,7 @@ export type ClaimResult =
   | { readonly kind: 'found'; readonly sealed: string; readonly leftMs: number }
   /** Another replica holds the lease. */
   | { readonly kind: 'taken'; readonly owner: string }
-  /** Another replica's token request failed; none is to be sent for `leftMs`. */
+  /** Another replica's token request failed: send none for `leftMs`. */
   | { readonly kind: 'failed'; readonly sealed: string; readonly leftMs: number }
   /** The claimant holds the lease. */
   | {

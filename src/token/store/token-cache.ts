@@ -70,7 +70,7 @@ class CachedTokenFetcher implements TokenFetcher {
     return undefined;
   }
 
-  /** The token, a warning when the file is of no use, or undefined when there is no file or its token has expired. */
+  /** The token, a warning if the file is unusable, or undefined without a file and after the token's expiry. */
   async #open(): Promise<StoredToken | string | undefined> {
     const { path, readIdentity, clock } = this.#options;
     if (!(await exists(path))) return undefined;
@@ -83,8 +83,8 @@ class CachedTokenFetcher implements TokenFetcher {
       return `auth.cacheFile: the file ${path} is damaged, or of other credentials or settings: it is not used`;
     if (token.obtainedWallAt > clock.wallNow())
       return `auth.cacheFile: the token in ${path} is from the future, since the clock was set back: it is not used`;
-    const life = { obtainedAt: token.obtainedWallAt, expiresAt: token.expiresWallAt };
-    return isUsable(life, clock.wallNow()) ? token : undefined;
+    const lifetime = { obtainedAt: token.obtainedWallAt, expiresAt: token.expiresWallAt };
+    return isUsable(lifetime, clock.wallNow()) ? token : undefined;
   }
 
   async #save(token: StoredToken): Promise<void> {
