@@ -1,4 +1,4 @@
-/** What a throttle is made from. */
+/** What createThrottle takes. */
 import type { Clock, Random } from '../platform/clock.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetMembership } from './fleet-membership.ts';
@@ -12,7 +12,7 @@ export interface ThrottleOptions extends ThrottleTerms {
   readonly restored?: LearnedState | undefined;
   /** The fleet whose quota it shares; absent: this process is alone. */
   readonly fleet?: FleetMembership | undefined;
-  /** For experiments: other numbers for what `auto` learns by. */
+  /** For experiments. */
   readonly learning?: LearningParameters | undefined;
   readonly clock: Clock;
   readonly random: Random;

@@ -1,9 +1,8 @@
-/** What a throttle shows of itself, read from its parts. Pure. */
+/** A throttle's state, read from its parts (pure). */
 import type { PermitGate } from './pacing/permit-gate.ts';
 import type { FleetQuotaState, ThrottleState, ThrottleTerms } from './throttle.ts';
 import type { RequestQueue } from './queue/request-queue.ts';
 
-/** What there is to look at. */
 export interface ThrottleParts {
   readonly gate: PermitGate;
   readonly queue: RequestQueue;

@@ -1,110 +1,111 @@
 /**
- * The words that the throttle folder and its users share. One throttle stands before one upstream: it queues requests
- * fairly, those of one caller in order of arrival, grants in-flight slots and permits, pauses on rate-limit signals, and
- * refuses what cannot be served in time.
+ * A Throttle controls how fast and how many at once requests are sent to one upstream.
+ *
+ * Each request takes a Ticket with `enter`. Before each attempt it takes a Permit: `tryTakePermit` returns one if the request
+ * does not have to wait, `waitForPermit` resolves when it is its turn. A permit is spent when the attempt is sent, and holds an
+ * in-flight slot until `release`. Waiting requests are served by priority and caller; the queue is bounded by number and time.
+ *
+ * The rate is configured, or learned from refusals (`auto`). A refusal pauses all requests; then one probe goes first.
  */
 import type { RateLimitSignal } from './signals/rate-limit-signal.ts';
 
-/** How an attempt that spent a permit ended, as the throttle needs to know it. */
+/** What the response to an attempt said about the rate limit. */
 export type PermitReport =
-  /** The upstream answered and did not complain of the rate; it may have said how much is left. */
+  /** Not refused for its rate. The response may state what remains. */
   | { readonly kind: 'accepted'; readonly hint?: RateLimitSignal }
-  /** The upstream refused for its rate limit (429, some 403), or says it may (503 with Retry-After: the governor judges). */
+  /** Refused for its rate (429, some 403), or perhaps so (503 with Retry-After). */
   | { readonly kind: 'rate-limited'; readonly signal: RateLimitSignal }
-  /** Nothing learned: reset, time-out, unreachable, client left. */
+  /** No response: reset, time-out, unreachable, client gone. */
   | { readonly kind: 'unknown' };
 
-/** One permit spent, one in-flight slot held, from the grant until `release`. */
+/** A Permit allows one attempt. It holds an in-flight slot from the grant until `release` or `cancel`. */
 export interface Permit {
   /** Monotonic instant of the grant. */
   readonly grantedAt: number;
-  /** The attempt's request goes onto the wire now; what is granted next keeps its distance from this instant. */
+  /** The attempt's request is sent now. The next permits keep their distance from this instant. */
   markSent(): void;
-  /**
-   * The attempt has its response head: tell the governor what it showed (an accepted answer may carry hints as well).
-   * Called at most once, before `release`.
-   */
+  /** Reports the response head. At most once, before `release`. */
   report(result: PermitReport): void;
-  /** Frees the in-flight slot. Further calls do nothing. */
+  /** Frees the slot. Further calls do nothing. */
   release(): void;
   /** Gives the permit back unspent and frees the slot, as if it had never been granted. */
   cancel(): void;
   /**
-   * Moves this permit's slot from `maxInFlight` to `maxStreams` (event streams, upgraded connections, stalled uploads);
-   * false when `maxStreams` are open: the slot then stays where it is.
+   * Moves the slot from `maxInFlight` to `maxStreams` (event streams, upgraded connections, stalled uploads).
+   * @returns false when `maxStreams` are open: the slot stays where it is
    */
   becomeStream(): boolean;
   /**
-   * The client has stalled within the request body that this attempt sends on. While another waits for a slot, this
-   * one moves to `maxStreams`.
-   * @returns false when it cannot, since `maxStreams` are open: the attempt should end, so that the other is served
+   * The client stopped sending the request body that this attempt forwards. If another request waits for a slot, this slot
+   * moves to `maxStreams`.
+   * @returns false when `maxStreams` are open: the attempt should end
    */
   reportStalledUpload(): boolean;
 }
 
-/** How urgent a request is. The classes share permits by weight: a lower one is slowed and never starved. */
+/** Priorities share permits by weight: a lower one is slowed and never starved. */
 export type Priority = 'high' | 'normal' | 'low';
 
-/** What decides whose turn is next: within a priority the callers take turns. */
+/** What decides the order of waiting requests. The callers of one priority take turns. */
 export interface QueueClass {
   readonly priority: Priority;
-  /** Empty: one that did not say. */
+  /** Empty when the request names no caller. */
   readonly caller: string;
 }
 
-/** One request's place in the queue, from arrival to its end. */
+/** A Ticket is one request's place in the throttle, from its arrival to its end. */
 export interface Ticket {
-  /** The body may be read now: `admitted` has nothing to wait for. */
+  /** True when `waitForAdmission` has nothing to wait for. */
   readonly isAdmitted: boolean;
   /**
-   * Resolves when this request's body may be read, or read on after a stall: it is among the first `maxInFlight` waiting, in the
-   * order of their turns.
+   * Resolves when the body may be read, or read on after a stall: at most `maxInFlight` waiting requests hold their bodies.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
   waitForAdmission(): Promise<void>;
   /**
-   * Bytes of the body were received.
+   * Records that bytes of the body came.
    * @param now monotonic
-   * @returns false when the place for reading went to another request during a silence: `admitted` waits for the next free one
+   * @returns false when the body stalled and its slot went to another request: `waitForAdmission` waits for the next
    */
   recordBodyBytes(now: number): boolean;
-  /** The whole body has been received: it needs no place for reading. Resolves a pending `admitted`. */
+  /** Records that the whole body came: it needs no slot for reading. Resolves a pending `waitForAdmission`. */
   recordBodyEnd(): void;
   /**
-   * Resolves with a permit and a slot when it is this request's turn among all that wait for one; called again for a retry,
-   * the ticket stands at the head. Never grants after `leave()`, after the deadline or past the queue time-out.
+   * Resolves with a permit when it is this request's turn. Called again for a retry, the request stands at the head. Never
+   * resolves after `leave`, after the deadline or after the queue time-out.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
   waitForPermit(): Promise<Permit>;
-  /** A permit, if it is to be had without waiting, as `permit` would give it; undefined also where that would throw. */
+  /** Returns a permit if the request does not have to wait for it; undefined also where `waitForPermit` would reject. */
   tryTakePermit(): Permit | undefined;
-  /** Milliseconds that a retry would wait as far as is known now (pause, pace); Infinity when it may not wait that long. */
+  /** Expected wait of a retry in milliseconds; Infinity when it may not wait that long. */
   retryWaitMs(): number;
-  /** Time spent waiting so far, all waits together. */
+  /** Milliseconds waited so far, all waits together. */
   readonly waitedMs: number;
   /**
-   * Ends the ticket: answered, failed or client gone. Pending promises reject with `reason` if given; a SidecarError says that the
-   * request has failed by itself, and is not counted as one that left the queue. O(1), further calls do nothing.
+   * Ends the ticket: the request was answered, failed, or its client is gone. Pending promises reject with `reason` if given.
+   * A SidecarError as reason means that the request failed on its own: it is not counted as one that left the queue. O(1);
+   * further calls do nothing.
    */
   leave(reason?: unknown): void;
 }
 
-/** What `auto` believes of the upstream's limit. */
+/** The limit that `auto` has learned. */
 export interface LearnedLimit {
-  /** Permits per second that it holds to; Infinity while it knows of no limit. */
+  /** Permits per second; Infinity while no limit is known. */
   readonly rate: number;
-  /** Calls per window, or in flight at once, as `kind` has it; absent while nothing is inferred. */
+  /** Calls per window, or in flight at once, depending on `kind`; absent while no model is selected. */
   readonly limit?: number | undefined;
-  /** Milliseconds; absent while nothing is inferred, and for a limit that knows no window. */
+  /** Milliseconds; absent while no model is selected, and for a limit without a window. */
   readonly windowMs?: number | undefined;
-  /** What the limiter looks like, in a word or two for people. */
+  /** The kind of limiter, for people. */
   readonly kind: string;
   readonly confidence: 'none' | 'low' | 'high';
-  /** Epoch milliseconds since which this is believed. */
+  /** Epoch milliseconds of the decision for this limit. */
   readonly since: number;
 }
 
-/** What survives a restart of what `auto` has learned. */
+/** What `auto` keeps over a restart. */
 export interface LearnedState {
   readonly version: 1;
   /** Epoch milliseconds of the snapshot. */
@@ -119,11 +120,11 @@ export interface FleetQuotaState {
   readonly state: 'unknown' | 'joined' | 'apart';
   /** This replica learns for all. */
   readonly isLeader: boolean;
-  /** Replicas that were there last, this one included. */
+  /** Replicas at the last exchange, this one included. */
   readonly replicas: number;
-  /** Permits per second of all together; Infinity while no limit is known. */
+  /** Permits per second of all replicas together; Infinity while no limit is known. */
   readonly rate: number;
-  /** Permits that were given ahead and not used yet. */
+  /** Permits leased ahead and not used yet. */
   readonly leased: number;
 }
 
@@ -131,22 +132,22 @@ export interface FleetQuotaState {
 export interface ThrottleState {
   readonly route: string;
   readonly mode: 'static' | 'auto';
-  /** Permits per second now; Infinity while unpaced. */
+  /** Permits per second now; Infinity while unlimited. */
   readonly rate: number;
-  /** Milliseconds left of the pause; 0 when not paused. */
+  /** Milliseconds left of the pause; 0 without one. */
   readonly pausedMs: number;
-  /** Requests that wait: for their turn, for their body, or for a permit. Stalled bodies are not counted. */
+  /** Requests that wait for a body slot, for their body or for a permit. Stalled bodies are not counted. */
   readonly queued: number;
-  /** How many may wait: `queue.max`. */
+  /** `queue.max`. */
   readonly queueMax: number;
   readonly queuedByPriority: Readonly<Record<Priority, number>>;
-  /** Request bodies that are being read. */
+  /** Request bodies being read. */
   readonly readingBodies: number;
-  /** Request bodies that stopped coming, and whose places went to other requests. */
+  /** Request bodies that stopped coming and lost their slots. */
   readonly stalledBodies: number;
   readonly inFlight: number;
   readonly streams: number;
-  /** How many may be in flight now (grows from 4 under `auto`). */
+  /** How many may be in flight now; grows from 4 with `auto`. */
   readonly inFlightLimit: number;
   /** The last rate-limit signals, newest first, at most 20. */
   readonly recentSignals: readonly RecentSignal[];
@@ -156,7 +157,7 @@ export interface ThrottleState {
   readonly fleet?: FleetQuotaState | undefined;
 }
 
-/** One rate-limit signal as the operator sees it. */
+/** One rate-limit signal, for the operator. */
 export interface RecentSignal {
   readonly wallAt: number;
   readonly status: number;
@@ -171,7 +172,7 @@ export interface RateSettings {
   readonly rate: number | 'auto';
   /** Permits; unused with `auto`. */
   readonly burst: number;
-  /** Permits per second that `auto` never exceeds; absent: none. */
+  /** Permits per second that `auto` never exceeds. Default: none. */
   readonly maxRate?: number | undefined;
   readonly maxInFlight: number;
   readonly maxStreams: number;
@@ -185,24 +186,24 @@ export interface ThrottleTerms {
   readonly queue: { readonly max: number; readonly timeoutMs: number };
 }
 
-/** The queue, the pace and the slots before one upstream. */
+/** The queue, the rate and the slots before one upstream. */
 export interface Throttle {
   /**
-   * Takes a place in the queue.
+   * Takes a place in the throttle.
    * @param deadlineAt monotonic instant by which the response head must be there
-   * @param standing default: of normal priority, by one that did not say who asks
-   * @param hasBody false: no body is to be read, so that no place for that is needed. Default true
-   * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is known to be too long; DRAINING
+   * @param queueClass default: normal priority, no caller
+   * @param hasBody false: there is no body to read, so no slot for it is needed. Default true
+   * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is certainly too long; DRAINING
    */
-  enter(deadlineAt: number, standing?: QueueClass, hasBody?: boolean): Ticket;
+  enter(deadlineAt: number, queueClass?: QueueClass, hasBody?: boolean): Ticket;
   /**
-   * From now on these hold. The pace changes at once, and nothing that is saved up is made more by it. Whoever waits goes on waiting, by
-   * the time-out that held when it came, and even where there are fewer places now.
+   * Applies other settings. The rate changes at once, and saved-up permits do not become more by it. Requests that wait go on
+   * waiting under their old time-out, even when `queue.max` is smaller now.
    */
   reconfigure(terms: ThrottleTerms): void;
-  /** Everything that waits, and whoever comes later, is refused with DRAINING. */
+  /** Rejects all waiting requests and all later ones with DRAINING. */
   shutDown(): void;
   state(): ThrottleState;
-  /** What is worth keeping over a restart; undefined when nothing has been learned. */
+  /** What to keep over a restart; undefined when nothing has been learned. */
   snapshot(): LearnedState | undefined;
 }

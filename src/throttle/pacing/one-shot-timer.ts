@@ -1,22 +1,22 @@
-/** One timer that always stands at the one instant that matters next. */
+/** One timer for the next of many instants. */
 import type { Cancel } from '../../platform/clock.ts';
 
 /** Sets a timer for an instant, as Clock.exactlyAt does. */
 export type SetTimer = (at: number, run: () => void) => Cancel;
 
-/** Rings once at the instant it is set to; setting it again moves it. */
+/** Fires once at the instant it is set to; setting it again moves it. */
 export class OneShotTimer {
   readonly #setTimer: SetTimer;
   readonly #callback: () => void;
   #at = Infinity;
   #cancel: Cancel | undefined;
 
-  constructor(setTimer: SetTimer, ring: () => void) {
+  constructor(setTimer: SetTimer, callback: () => void) {
     this.#setTimer = setTimer;
-    this.#callback = ring;
+    this.#callback = callback;
   }
 
-  /** Rings at `at`, or before: one that is set already is not moved to a later instant, but may be set again when it rings. */
+  /** Fires at `at` or earlier: a timer that is set is not moved to a later instant. */
   setNoLaterThan(at: number): void {
     if (at < this.#at || at === Infinity) this.set(at);
   }

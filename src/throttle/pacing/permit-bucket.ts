@@ -1,25 +1,24 @@
 /**
- * The permit bucket (pure): how many permits a rate and a burst allow, with time as a parameter (the shape of
- * golang.org/x/time/rate). It keeps one instant instead of a level (GCRA), so that the instant it names and the instant at
- * which it grants are the same number. It waits for nobody: the queue and its timers are admission's.
+ * A token bucket of permits (pure; the shape of golang.org/x/time/rate). It keeps an instant instead of a level (GCRA), so that
+ * the instant it names and the instant at which it grants are the same number.
  */
 import type { PermitSource } from './permit-source.ts';
 
 const JITTER_MS = 5;
 
 /**
- * Permits granted in any interval ≤ burst + rate · interval, given-back ones not counted. A permit taken late does not bring
- * the following ones forward beyond the burst. A clock that jumps back costs nothing but the jump.
+ * Permits granted in any interval ≤ burst + rate · interval, without those given back. A permit taken late does not bring the
+ * following ones forward beyond the burst. After a clock jump backwards permits continue at the rate.
  */
 export class PermitBucket implements PermitSource {
   readonly isScarce = true;
   #rate: number;
   #intervalMs: number;
   #burst: number;
-  /** When the bucket would be full again if nobody took a permit. */
+  /** When the bucket would be full again without further permits. */
   #fullAt = -Infinity;
   #lastAt = -Infinity;
-  /** As `#fullAt`, reckoned from when permits were used. */
+  /** As `#fullAt`, computed from when permits were used. */
   #usedFullAt = -Infinity;
 
   /**
@@ -38,7 +37,6 @@ export class PermitBucket implements PermitSource {
     return this.#rate;
   }
 
-  /** Takes a permit if one is there at `now`. */
   tryTake(now: number): boolean {
     if (this.#intervalMs === 0) return true;
     this.#adjustToClock(now);
@@ -52,12 +50,10 @@ export class PermitBucket implements PermitSource {
     return this.nthAt(from, 0);
   }
 
-  /** The instant, not before `from` (which may lie ahead), at which the permit behind `ahead` others is there. */
   nthAt(from: number, ahead: number): number {
     return Math.max(from, Math.max(this.#fullAt, from) - (this.#burst - 1 - ahead) * this.#intervalMs);
   }
 
-  /** Whole permits that are there at `now`. */
   available(now: number): number {
     return this.#intervalMs === 0 ? Infinity : Math.floor(this.#permitsAt(now));
   }
@@ -67,8 +63,8 @@ export class PermitBucket implements PermitSource {
   }
 
   /**
-   * A permit taken at `takenAt` was used only now, its connection having had to be opened first: what follows keeps its
-   * distance from the use. A few milliseconds are everyday jitter and cost nothing.
+   * The connection may have been opened first: the next permits keep their distance from the use. A few milliseconds of jitter
+   * do not count.
    */
   recordUse(now: number, takenAt: number): void {
     if (this.#intervalMs === 0) return;
@@ -77,13 +73,13 @@ export class PermitBucket implements PermitSource {
     this.#fullAt = Math.max(this.#fullAt, this.#usedFullAt);
   }
 
-  /** Puts an unspent permit back; never above the burst. */
+  /** Never above the burst. */
   giveBack(now: number): void {
     this.#adjustToClock(now);
     this.#fullAt = Math.max(this.#fullAt - this.#intervalMs, now);
   }
 
-  /** From `now` on permits come at `rate` and up to `burst` are saved up. After an unlimited stretch the bucket is empty. */
+  /** After an unlimited time the bucket is empty. */
   setRate(now: number, rate: number, burst: number): void {
     if (rate === this.#rate && burst === this.#burst) return;
     this.#adjustToClock(now);

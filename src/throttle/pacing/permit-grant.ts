@@ -1,19 +1,19 @@
-/** What is remembered of a granted permit until its attempt has ended, so that the answer can be judged by it. */
+/** A granted permit, remembered until its attempt has ended, so that the response is judged by the circumstances of the call. */
 export interface PermitGrant {
   /** Monotonic instant. */
   readonly at: number;
   /** Rises by one with every grant. */
   readonly serial: number;
-  /** Rises with every pause: an answer to a grant of an older epoch says nothing new. */
+  /** Rises with every pause: the response to a grant of an older epoch says nothing new. */
   readonly epoch: number;
   /** Permits per second at the time. */
   readonly rate: number;
-  /** The first call after a pause, while the others wait for its answer. */
+  /** The first call after a pause; the others wait for its response. */
   readonly isPauseProbe: boolean;
-  /** Someone waited for this permit: the app offered at least as much as the rate allows. */
+  /** A request waited for this permit: the application uses the whole rate. */
   readonly isWaitedFor: boolean;
-  /** Sent beyond the limit that is believed in, to see whether it still holds. */
+  /** Exceeds the selected limit, to see whether it was raised. */
   readonly isProbeCall: boolean;
-  /** Calls under way at the time. */
+  /** Calls without a response at the time. */
   readonly inFlight: number;
 }

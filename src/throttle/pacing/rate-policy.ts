@@ -1,43 +1,40 @@
-/**
- * How fast and how many at once, as the governor sees it (pure): fixed by configuration here, learned in learning/.
- */
+/** Rate and number in flight, as the governor uses them (pure): fixed by configuration here, learned in adaptive/. */
 import type { PermitGrant } from './permit-grant.ts';
 import type { LearnedLimit } from '../throttle.ts';
 
-/** A rate and a number in flight, and what moves them. */
 export interface RatePolicy {
-  /** Permits per second; Infinity while unpaced. */
+  /** Permits per second; Infinity while unlimited. */
   readonly rate: number;
   /** Permits that may be saved up, at least 1. */
   readonly burst: number;
   readonly inFlightLimit: number;
-  /** True when the number in flight is what holds the application back, and not only our own bound. */
+  /** The upstream limits the number in flight. */
   readonly limitsConcurrency: boolean;
-  /** True when waits can be computed from the rate. */
+  /** Waits can be computed from the rate. */
   readonly isConfident: boolean;
-  /** When the next permit may be granted beside what rate and slots allow; a past instant or -Infinity: now. */
+  /** When the next permit may be granted, apart from rate and slots; a past instant or -Infinity: now. */
   openAt(now: number, isPaused: boolean): number;
-  /** Notes a permit. True when it goes beyond what is believed to be allowed. */
+  /** @returns true when the call exceeds the selected limit */
   recordGrant(now: number, waitedFor: boolean): boolean;
-  /** @param fresh granted after the last refusal */
-  recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void;
+  /** @param isCurrent granted after the last refusal */
+  recordAccepted(now: number, grant: PermitGrant, isCurrent: boolean): void;
   /** The first refusal since the last cut, or that of a probe. */
   recordRefused(now: number, grant: PermitGrant): void;
-  /** A further refusal of a call that was under way already. */
+  /** A refusal of a call that was already in flight at the last refusal. */
   recordLateRefusal(now: number, grant: PermitGrant): void;
   /** The attempt ended without a result. */
   recordEnded(grant: PermitGrant): void;
   /** The attempt was never made. */
   recordUnused(grant: PermitGrant): void;
-  /** What is believed, for people; undefined when nothing is or needs to be. */
+  /** The learned limit; undefined without one. */
   learned(wallAt: (at: number) => number): LearnedLimit | undefined;
-  /** What is worth keeping, as JSON; undefined when nothing is. */
+  /** What to keep over a restart, as JSON; undefined when there is nothing. */
   snapshot(now: number): object | undefined;
-  /** Takes up what an earlier process has kept; whatever cannot be that is ignored. */
+  /** Continues with what an earlier process kept. A malformed snapshot is ignored. */
   restore(now: number, snapshot: unknown, ageMs: number): void;
 }
 
-/** What the configuration says, whatever happens: the pause alone answers a refusal. */
+/** The configured rate. Only the pause reacts to a refusal. */
 export class FixedRatePolicy implements RatePolicy {
   readonly rate: number;
   readonly burst: number;

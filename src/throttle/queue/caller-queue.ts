@@ -1,18 +1,14 @@
-/**
- * One caller's requests of one priority, in order of arrival: those that wait for their turn to read a body, how many read
- * theirs, and those that wait for a permit. Whose turn it is among the callers is caller-turns.ts's.
- */
+/** One caller's requests of one priority in order of arrival (pure): those waiting for a body slot, reading, and waiting for a permit. */
 import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
 import { LinkedQueue } from './linked-queue.ts';
 
-/** A line is kept while somebody stands in it. */
 export class CallerQueue {
   readonly caller: string;
   readonly bodyQueue = new LinkedQueue<QueueTicket>();
   readonly permitQueue = new LinkedQueue<QueueTicket>();
-  /** The lower, the longer ago it had a permit, or came. */
+  /** Rank of its last permit, or of its arrival: the lowest is next. */
   lastTurn = 0;
-  /** Where it stands in the heaps of its class; they write these. */
+  /** Positions in the heaps of its priority, which write them; -1 outside. */
   grantHeapIndex = -1;
   bodyHeapIndex = -1;
   lengthHeapIndex = -1;
@@ -23,12 +19,11 @@ export class CallerQueue {
     this.caller = caller;
   }
 
-  /** How many places for bodies it takes. */
   get bodySlotsUsed(): number {
     return this.#bodySlotsUsed;
   }
 
-  /** How many wait for somebody else than their own client. */
+  /** Tickets that do not wait for their own client. */
   get waitingCount(): number {
     return this.bodyQueue.size + this.permitQueue.size;
   }
@@ -41,7 +36,7 @@ export class CallerQueue {
     return this.bodyQueue.youngest ?? this.permitQueue.youngest;
   }
 
-  /** Phases in which a ticket stands in no line change nothing. */
+  /** Phases without a place in the queue change nothing. */
   move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
     if (from === 'queued') this.bodyQueue.remove(ticket);
     else if (from === 'buffering' || from === 'received') this.#bufferingCount--;
@@ -52,7 +47,7 @@ export class CallerQueue {
     this.#countBodySlot(ticket, to);
   }
 
-  /** A place is kept until the permit is there; one that came to `ready` without a place takes none. */
+  /** A body slot is kept until the permit comes. A ticket that became `ready` without a slot takes none. */
   #countBodySlot(ticket: QueueTicket, to: TicketPhase): void {
     const holds = to === 'buffering' || (to === 'ready' && ticket.holdsBodySlot);
     this.#bodySlotsUsed += Number(holds) - Number(ticket.holdsBodySlot);

@@ -1,22 +1,19 @@
-/**
- * Who expires next: a heap over instants, so that one timer serves any number of waiters. It sets no timer and rejects nothing
- * itself.
- */
+/** Tickets by the end of their waits, so that one timer serves any number of them. It sets no timer itself. */
 import { Heap, type HeapOrder } from './heap.ts';
 
-/** What an entry carries for the heap. The heap writes `expirySlot`; nobody else does. */
+/** What an entry carries for the heap. */
 export interface ExpiryEntry {
   /** Monotonic instant; fixed while the entry is in the heap. */
   readonly expiresAt: number;
-  /** Position in the heap; -1 outside. */
+  /** Position in the heap, which writes it; -1 outside. */
   expiryHeapIndex: number;
 }
 
 const BY_EXPIRY: HeapOrder<ExpiryEntry> = {
   precedes: (one, other) => one.expiresAt < other.expiresAt,
   getIndex: (entry) => entry.expiryHeapIndex,
-  setIndex: (entry, slot) => {
-    entry.expiryHeapIndex = slot;
+  setIndex: (entry, index) => {
+    entry.expiryHeapIndex = index;
   },
 };
 

@@ -1,13 +1,13 @@
 /**
- * Who is next among all priorities: stride scheduling (Waldspurger 1995). Each class has a pass that a permit moves on by its
- * stride, and the class whose pass is lowest is next: of 81 permits with all classes waiting 64 go to high, 16 to normal and 1 to
- * low. A class that comes back starts a stride behind where the others are. Within a class it is caller-turns.ts's.
+ * The order among the priorities: stride scheduling (Waldspurger 1995). Each priority has a pass, which a permit raises by its
+ * stride; the lowest pass is next. Of 81 permits with all priorities waiting 64 go to high, 16 to normal and 1 to low. A priority
+ * that comes back starts one stride behind the others. CallerRoundRobin orders the callers within a priority.
  */
 import { CallerRoundRobin } from './round-robin.ts';
 import type { TicketPhase, QueueTicket } from './queue-ticket.ts';
 import type { Priority, QueueClass } from '../throttle.ts';
 
-/** Permits out of 81 while every class has somebody waiting. */
+/** Permits out of 81 while every priority waits. */
 const WEIGHTS: Readonly<Record<Priority, number>> = { high: 64, normal: 16, low: 1 };
 
 const ALL_WEIGHTS = WEIGHTS.high + WEIGHTS.normal + WEIGHTS.low;
@@ -25,7 +25,7 @@ class PriorityClass {
   }
 }
 
-/** All that wait for their first permit, in the order in which they will have it. Retries stand before them, elsewhere. */
+/** Requests that wait for their first permit, in the order of their permits. Retries go before them and are kept elsewhere. */
 export class FairOrder {
   readonly #high = new PriorityClass('high');
   readonly #normal = new PriorityClass('normal');
@@ -33,30 +33,28 @@ export class FairOrder {
   /** The first wins a tie. */
   readonly #classes = [this.#high, this.#normal, this.#low] as const;
   #lowPriorityBodySlots: number;
-  /** The pass of whoever was last served in turn. */
+  /** The pass of the priority that was last served in turn. */
   #globalPass = 0;
 
-  /** @param places how many may have their bodies; low priority leaves a quarter of them to the others, so that those find one */
-  constructor(places: number) {
-    this.#lowPriorityBodySlots = lowPriorityBodySlots(places);
+  /** @param bodySlots low priority leaves a quarter of them to the others */
+  constructor(bodySlots: number) {
+    this.#lowPriorityBodySlots = lowPriorityBodySlots(bodySlots);
   }
 
-  /** Who has a body keeps it, even if there are fewer places now. */
-  setBodySlots(places: number): void {
-    this.#lowPriorityBodySlots = lowPriorityBodySlots(places);
+  setBodySlots(bodySlots: number): void {
+    this.#lowPriorityBodySlots = lowPriorityBodySlots(bodySlots);
   }
 
-  /** Places for bodies that they take. */
   get bodySlotsUsed(): number {
     return this.#high.callers.bodySlotsUsed + this.#normal.callers.bodySlotsUsed + this.#low.callers.bodySlotsUsed;
   }
 
-  /** Callers of whom a record is kept, counted once for each priority. */
+  /** Callers that have a record, counted once for each priority. */
   get callerCount(): number {
     return this.#high.callers.callerCount + this.#normal.callers.callerCount + this.#low.callers.callerCount;
   }
 
-  /** Whose turn for a permit is next. */
+  /** The ticket that gets the next permit. */
   get nextReady(): QueueTicket | undefined {
     let next: PriorityClass | undefined;
     for (const each of this.#classes) {
@@ -66,10 +64,7 @@ export class FairOrder {
     return next?.callers.nextReady;
   }
 
-  /**
-   * Who should read a body next: the one outside who will have a permit first, if those before it keep their places; undefined
-   * when nobody outside may.
-   */
+  /** The queued ticket that gets the next body slot: the one whose permit comes first, if those before it keep their slots. */
   get nextQueued(): QueueTicket | undefined {
     let next: PriorityClass | undefined;
     for (const each of this.#classes) {
@@ -79,7 +74,7 @@ export class FairOrder {
     return next?.callers.nextQueued;
   }
 
-  /** Whether a new ticket may read its body before all that are outside. */
+  /** A new ticket of this class may read its body before all queued ones. */
   canBufferNow({ priority }: QueueClass): boolean {
     return this.nextQueued === undefined && this.#canUseMoreBodySlots(this.#classOf(priority));
   }
@@ -88,7 +83,7 @@ export class FairOrder {
     return { high: this.#high.callers.size, normal: this.#normal.callers.size, low: this.#low.callers.size };
   }
 
-  /** Brings a ticket in, on or out; `granted` costs its class and its caller the turn. */
+  /** Moves a ticket in, on or out; `granted` costs its priority and its caller the turn. */
   move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
     const own = this.#classOf(ticket.queueClass.priority);
     own.pass = this.#passOf(own);
@@ -96,20 +91,20 @@ export class FairOrder {
     own.callers.move(ticket, from, to);
   }
 
-  /** A permit went to a ticket that stands elsewhere: it costs its class and its caller the turn all the same. */
+  /** A permit went to a ticket that is kept elsewhere: it costs its priority and its caller the turn as well. */
   chargeTurn({ priority, caller }: QueueClass): void {
     const own = this.#classOf(priority);
     this.#charge(own);
     own.callers.chargeTurn(caller);
   }
 
-  /** All classes begin again at the same pass. Only while no ticket waits. */
+  /** All priorities begin again at the same pass. Only while no ticket waits. */
   forgetTurns(): void {
     this.#globalPass = 0;
     for (const each of this.#classes) each.pass = 0;
   }
 
-  /** How many at least will have a permit before a new ticket of this standing has one, if all of them stay. */
+  /** Lower bound of the permits that go out before a new ticket of this class gets one, if no ticket leaves. */
   countAhead({ priority, caller }: QueueClass): number {
     const own = this.#classOf(priority);
     const ownCount = own.callers.countAhead(caller);
@@ -129,8 +124,8 @@ export class FairOrder {
   }
 
   /**
-   * Who may be sent away so that a new ticket of this standing finds a place in a queue of `max`: the last of a lower class that
-   * holds more than its share by weight, else the last of a longer line in its own class.
+   * The ticket to reject so that a new one of this class finds a place in a queue of `max`: the youngest of a lower priority that
+   * holds more than its share by weight, else the youngest of a caller of its own priority with a longer queue.
    */
   evictionCandidate({ priority, caller }: QueueClass, max: number): QueueTicket | undefined {
     for (const each of this.#classes.toReversed()) {
@@ -146,11 +141,11 @@ export class FairOrder {
     return this.#classOf(priority).callers.oldestReadyOf(caller);
   }
 
-  countReadyOlder({ priority, caller }: QueueClass, age: number): number {
-    return this.#classOf(priority).callers.countReadyOlder(caller, age);
+  countReadyOlder({ priority, caller }: QueueClass, arrivalNumber: number): number {
+    return this.#classOf(priority).callers.countReadyOlder(caller, arrivalNumber);
   }
 
-  /** All that stand in queues. */
+  /** Tickets that wait for a body slot or a permit. */
   waitingTickets(): readonly QueueTicket[] {
     return this.#classes.flatMap((each) => each.callers.waitingTickets());
   }
@@ -170,7 +165,7 @@ export class FairOrder {
     return each !== this.#low || each.callers.bodySlotsUsed < this.#lowPriorityBodySlots;
   }
 
-  /** Nobody saves turns up while it has nothing to send: it waits for its first as it would for another. */
+  /** A priority without tickets saves up no turns: it waits for its first permit as for any other. */
   #passOf(each: PriorityClass): number {
     const isBack = each.callers.size === 0 && each.pass <= this.#globalPass;
     return isBack ? this.#globalPass + each.stride : Math.max(each.pass, this.#globalPass);
@@ -183,7 +178,7 @@ export class FairOrder {
   #charge(own: PriorityClass): void {
     const pass = this.#passOf(own);
     let reached = pass;
-    // A retry is served out of turn: the others, who wait, do not lose theirs by it.
+    // A retry is served out of turn: the waiting priorities must not lose theirs by it.
     for (const each of this.#classes)
       if (each.callers.nextReady !== undefined) reached = Math.min(reached, this.#passOf(each));
     this.#globalPass = reached;
@@ -191,6 +186,6 @@ export class FairOrder {
   }
 }
 
-function lowPriorityBodySlots(places: number): number {
-  return Math.max(1, Math.floor(places * 0.75));
+function lowPriorityBodySlots(bodySlots: number): number {
+  return Math.max(1, Math.floor(bodySlots * 0.75));
 }

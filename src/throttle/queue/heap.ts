@@ -1,16 +1,13 @@
-/**
- * What stands first: a binary heap whose entries know their own slots, so that each can be taken out, or moved when its key
- * has changed. Which key that is, the heap's order says.
- */
+/** A binary heap whose entries know their positions, so that any of them can be removed, or moved after its key changed. */
 
-/** How entries stand to each other, and where each keeps its slot in this heap: -1 outside. The heap alone writes the slot. */
+/** The order of the entries, and where each keeps its position in this heap: -1 outside. Only the heap sets it. */
 export interface HeapOrder<T> {
   precedes(one: T, other: T): boolean;
   getIndex(entry: T): number;
-  setIndex(entry: T, slot: number): void;
+  setIndex(entry: T, index: number): void;
 }
 
-/** Entries in an order. O(log n) to add, move and remove, O(1) to look. Entries of equal keys come in no set order. */
+/** O(log n) to add, move and remove. Entries with equal keys come in no particular order. */
 export class Heap<T> {
   readonly #order: HeapOrder<T>;
   readonly #entries: T[] = [];
@@ -29,53 +26,53 @@ export class Heap<T> {
 
   /** Does nothing when the entry is not in the heap. */
   remove(entry: T): void {
-    const slot = this.#order.getIndex(entry);
-    if (slot < 0) return;
+    const index = this.#order.getIndex(entry);
+    if (index < 0) return;
     this.#order.setIndex(entry, -1);
     const last = this.#entries.pop();
-    if (last !== undefined && last !== entry) this.#reposition(last, slot);
+    if (last !== undefined && last !== entry) this.#reposition(last, index);
   }
 
-  /** Adds the entry, moves it to where its changed key belongs, or removes it, so that it is inside if it `belongs`. */
+  /** Adds the entry, moves it after its key changed, or removes it: it is inside afterwards if it `belongs`. */
   update(entry: T, belongs: boolean): void {
-    const slot = this.#order.getIndex(entry);
+    const index = this.#order.getIndex(entry);
     if (!belongs) this.remove(entry);
-    else if (slot < 0) this.add(entry);
-    else this.#reposition(entry, slot);
+    else if (index < 0) this.add(entry);
+    else this.#reposition(entry, index);
   }
 
-  /** Puts `entry` into the free place `slot`, or wherever above or below it belongs. */
-  #reposition(entry: T, slot: number): void {
-    const risen = this.#siftUp(entry, slot);
-    this.#place(entry, risen === slot ? this.#siftDown(entry, slot) : risen);
+  /** Puts `entry` into the free position, or above or below it. */
+  #reposition(entry: T, index: number): void {
+    const risen = this.#siftUp(entry, index);
+    this.#place(entry, risen === index ? this.#siftDown(entry, index) : risen);
   }
 
   #siftUp(entry: T, from: number): number {
-    let slot = from;
-    while (slot > 0) {
-      const parentSlot = (slot - 1) >> 1;
-      const parent = this.#entries[parentSlot];
+    let index = from;
+    while (index > 0) {
+      const parentIndex = (index - 1) >> 1;
+      const parent = this.#entries[parentIndex];
       if (parent === undefined || !this.#order.precedes(entry, parent)) break;
-      this.#place(parent, slot);
-      slot = parentSlot;
+      this.#place(parent, index);
+      index = parentIndex;
     }
-    return slot;
+    return index;
   }
 
   #siftDown(entry: T, from: number): number {
-    for (let slot = from; ;) {
-      const left = this.#entries[2 * slot + 1];
-      const right = this.#entries[2 * slot + 2];
+    for (let index = from; ;) {
+      const left = this.#entries[2 * index + 1];
+      const right = this.#entries[2 * index + 2];
       const child = right !== undefined && left !== undefined && this.#order.precedes(right, left) ? right : left;
-      if (child === undefined || !this.#order.precedes(child, entry)) return slot;
-      const childSlot = this.#order.getIndex(child);
-      this.#place(child, slot);
-      slot = childSlot;
+      if (child === undefined || !this.#order.precedes(child, entry)) return index;
+      const childIndex = this.#order.getIndex(child);
+      this.#place(child, index);
+      index = childIndex;
     }
   }
 
-  #place(entry: T, slot: number): void {
-    this.#entries[slot] = entry;
-    this.#order.setIndex(entry, slot);
+  #place(entry: T, index: number): void {
+    this.#entries[index] = entry;
+    this.#order.setIndex(entry, index);
   }
 }

@@ -1,18 +1,15 @@
-/**
- * First in, first out by age, with O(1) removal from anywhere: an intrusive doubly linked list. It knows nothing of
- * time-outs, permits or promises.
- */
+/** Entries in order of arrival with O(1) removal from anywhere: an intrusive doubly linked list. */
 
-/** What an entry carries for its queue. The queue writes the links; nobody else does. */
+/** What an entry carries for its queue. Only the queue writes the links. */
 export interface QueueLinks<T> {
-  /** Rises with every arrival; no two entries share one. */
+  /** Rises with every arrival and is unique. */
   readonly arrivalNumber: number;
   older: T | undefined;
   younger: T | undefined;
   queue: object | undefined;
 }
 
-/** Entries in order of age, oldest first. An entry is in at most one queue at a time. */
+/** Oldest first. An entry is in at most one queue at a time. */
 export class LinkedQueue<T extends QueueLinks<T>> {
   #oldest: T | undefined;
   #youngest: T | undefined;
@@ -30,7 +27,7 @@ export class LinkedQueue<T extends QueueLinks<T>> {
     return this.#size;
   }
 
-  /** Puts the entry where its age belongs: O(1) at either end, otherwise a walk from the nearer one. */
+  /** O(1) at either end, otherwise a walk from the nearer end. */
   insert(entry: T): void {
     const older = this.#olderNeighbour(entry);
     const younger = older === undefined ? this.#oldest : older.younger;
@@ -44,7 +41,7 @@ export class LinkedQueue<T extends QueueLinks<T>> {
     this.#size++;
   }
 
-  /** Takes the entry out; false when it was not in this queue. */
+  /** @returns false when the entry was not in this queue */
   remove(entry: T): boolean {
     if (entry.queue !== this) return false;
     if (entry.older === undefined) this.#oldest = entry.younger;
@@ -57,10 +54,11 @@ export class LinkedQueue<T extends QueueLinks<T>> {
     return true;
   }
 
-  /** How many entries are older than `age`. O(result). */
-  countOlder(age: number): number {
+  /** O(result). */
+  countOlder(arrivalNumber: number): number {
     let count = 0;
-    for (let entry = this.#oldest; entry !== undefined && entry.arrivalNumber < age; entry = entry.younger) count++;
+    for (let entry = this.#oldest; entry !== undefined && entry.arrivalNumber < arrivalNumber; entry = entry.younger)
+      count++;
     return count;
   }
 
@@ -70,22 +68,26 @@ export class LinkedQueue<T extends QueueLinks<T>> {
 
   #olderNeighbour(entry: T): T | undefined {
     if (this.#oldest === undefined || this.#youngest === undefined) return undefined;
-    // A retry is older than nearly all that wait, a new arrival younger: neither may cost a walk past them all.
+    // A retry is older than nearly all entries and a new arrival younger: neither may cost a walk along the whole queue.
     const fromOldest =
       entry.arrivalNumber - this.#oldest.arrivalNumber < this.#youngest.arrivalNumber - entry.arrivalNumber;
     return fromOldest ? lastOlder(this.#oldest, entry.arrivalNumber) : firstOlder(this.#youngest, entry.arrivalNumber);
   }
 }
 
-function lastOlder<T extends QueueLinks<T>>(oldest: T, age: number): T | undefined {
+function lastOlder<T extends QueueLinks<T>>(oldest: T, arrivalNumber: number): T | undefined {
   let found: T | undefined;
-  for (let entry: T | undefined = oldest; entry !== undefined && entry.arrivalNumber < age; entry = entry.younger)
+  for (
+    let entry: T | undefined = oldest;
+    entry !== undefined && entry.arrivalNumber < arrivalNumber;
+    entry = entry.younger
+  )
     found = entry;
   return found;
 }
 
-function firstOlder<T extends QueueLinks<T>>(youngest: T, age: number): T | undefined {
+function firstOlder<T extends QueueLinks<T>>(youngest: T, arrivalNumber: number): T | undefined {
   let entry: T | undefined = youngest;
-  while (entry !== undefined && entry.arrivalNumber > age) entry = entry.older;
+  while (entry !== undefined && entry.arrivalNumber > arrivalNumber) entry = entry.older;
   return entry;
 }

@@ -1,11 +1,8 @@
-/**
- * How many stand first in their lines, how many second, and so on, and how many stand at some rank or a better one: a binary
- * indexed tree (Fenwick 1994), so that neither arrivals nor questions cost a walk along the lines.
- */
+/** How many requests stand at each rank of their callers' queues: a binary indexed tree (Fenwick 1994), O(log n) for each operation. */
 
-/** Counts by rank, from 1. O(log n) each. */
+/** Counts by rank, from 1. */
 export class RankCounts {
-  /** Slot `i` sums up the ranks from `i - lowestBit(i) + 1` to `i`; the last slot's number is a power of two. */
+  /** Index `i` sums up the ranks from `i - lowestBit(i) + 1` to `i`; the last index is a power of two. */
   readonly #sums: number[] = [0, 0];
 
   add(rank: number): void {
@@ -18,28 +15,28 @@ export class RankCounts {
     this.#addAt(rank, -1);
   }
 
-  /** How many stand at `rank` or before it. */
+  /** Counts of `rank` and all ranks before it. */
   countUpTo(rank: number): number {
     let count = 0;
-    for (let slot = Math.min(rank, this.#sums.length - 1); slot > 0; slot -= lowestBit(slot))
-      count += this.#sums[slot] ?? 0;
+    for (let index = Math.min(rank, this.#sums.length - 1); index > 0; index -= lowestBit(index))
+      count += this.#sums[index] ?? 0;
     return count;
   }
 
   #addAt(rank: number, by: number): void {
-    for (let slot = rank; slot < this.#sums.length; slot += lowestBit(slot))
-      this.#sums[slot] = (this.#sums[slot] ?? 0) + by;
+    for (let index = rank; index < this.#sums.length; index += lowestBit(index))
+      this.#sums[index] = (this.#sums[index] ?? 0) + by;
   }
 
-  /** Doubles. The new last slot sums up all ranks, as the old one did; those between them are still empty. */
+  /** Doubles the size. The new last index sums up all ranks, as the old one did; the new ones between are still empty. */
   #grow(): void {
     const last = this.#sums.length - 1;
     const all = this.#sums[last] ?? 0;
-    for (let slot = last + 1; slot < 2 * last; slot++) this.#sums.push(0);
+    for (let index = last + 1; index < 2 * last; index++) this.#sums.push(0);
     this.#sums.push(all);
   }
 }
 
-function lowestBit(slot: number): number {
-  return slot & -slot;
+function lowestBit(index: number): number {
+  return index & -index;
 }

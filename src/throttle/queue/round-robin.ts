@@ -1,6 +1,6 @@
 /**
- * The callers of one priority take turns: a permit goes to the caller that has been without one for longest, a place for a body
- * to the one that holds fewest. Within a caller it goes by age. How much the priority gets is fair-order.ts's.
+ * The callers of one priority take turns: the next permit goes to the caller that has had none for longest, the next body slot to
+ * the one that holds fewest. Within a caller the oldest request goes first.
  */
 import { CallerQueue } from './caller-queue.ts';
 import { Heap, type HeapOrder } from './heap.ts';
@@ -9,56 +9,55 @@ import { RankCounts } from './rank-counts.ts';
 
 const BY_LAST_TURN: HeapOrder<CallerQueue> = {
   precedes: (one, other) => one.lastTurn < other.lastTurn,
-  getIndex: (line) => line.grantHeapIndex,
-  setIndex: (line, slot) => {
-    line.grantHeapIndex = slot;
+  getIndex: (queue) => queue.grantHeapIndex,
+  setIndex: (queue, index) => {
+    queue.grantHeapIndex = index;
   },
 };
 
-// The round in which a body's request will have its permit, and the turn in that round.
+// The round in which the body's request gets its permit, then the turn in that round.
 const BY_BODY_SLOTS: HeapOrder<CallerQueue> = {
   precedes: (one, other) =>
     one.bodySlotsUsed < other.bodySlotsUsed ||
     (one.bodySlotsUsed === other.bodySlotsUsed && one.lastTurn < other.lastTurn),
-  getIndex: (line) => line.bodyHeapIndex,
-  setIndex: (line, slot) => {
-    line.bodyHeapIndex = slot;
+  getIndex: (queue) => queue.bodyHeapIndex,
+  setIndex: (queue, index) => {
+    queue.bodyHeapIndex = index;
   },
 };
 
 const BY_QUEUE_LENGTH: HeapOrder<CallerQueue> = {
   precedes: (one, other) =>
     one.waitingCount > other.waitingCount || (one.waitingCount === other.waitingCount && one.lastTurn > other.lastTurn),
-  getIndex: (line) => line.lengthHeapIndex,
-  setIndex: (line, slot) => {
-    line.lengthHeapIndex = slot;
+  getIndex: (queue) => queue.lengthHeapIndex,
+  setIndex: (queue, index) => {
+    queue.lengthHeapIndex = index;
   },
 };
 
-/** Who waits in one class, by caller. O(log n) in the number of callers to move a ticket; nothing is kept of the absent. */
+/** Waiting requests by caller. O(log n) in the number of callers to move a ticket; no record is kept of absent callers. */
 export class CallerRoundRobin {
   readonly #queues = new Map<string, CallerQueue>();
   readonly #byLastTurn = new Heap(BY_LAST_TURN);
   readonly #byBodySlots = new Heap(BY_BODY_SLOTS);
   readonly #byLength = new Heap(BY_QUEUE_LENGTH);
   readonly #ranks = new RankCounts();
-  /** The line that was left last stays open: while nobody has to wait each request needs one for a moment. */
+  /** The queue that became empty last is kept: a caller without a backlog needs one for each request. */
   #emptyQueue: CallerQueue | undefined;
   #turnCount = 0;
   #size = 0;
   #bodySlotsUsed = 0;
 
-  /** Tickets outside, preparing or ready. */
+  /** Tickets that are queued, buffering, received or ready. */
   get size(): number {
     return this.#size;
   }
 
-  /** Places for bodies that they take. */
   get bodySlotsUsed(): number {
     return this.#bodySlotsUsed;
   }
 
-  /** Callers of whom a record is kept. */
+  /** Callers that have a record. */
   get callerCount(): number {
     return this.#queues.size - (this.#emptyQueue === undefined ? 0 : 1);
   }
@@ -71,77 +70,75 @@ export class CallerRoundRobin {
     return this.#byBodySlots.first?.bodyQueue.oldest;
   }
 
-  /** The youngest of the caller that has most waiting. */
   get youngestOfLongestQueue(): QueueTicket | undefined {
     return this.#byLength.first?.youngestWaiting;
   }
 
-  /** Brings a ticket in, on or out; `granted` costs its caller the turn. */
+  /** Moves a ticket in, on or out; `granted` costs its caller the turn. */
   move(ticket: QueueTicket, from: TicketPhase, to: TicketPhase): void {
-    const line = this.#getOrCreateQueue(ticket.queueClass.caller);
-    const { size, bodySlotsUsed } = line;
-    line.move(ticket, from, to);
-    if (line.size > size) this.#ranks.add(line.size);
-    else if (line.size < size) this.#ranks.remove(size);
-    this.#size += line.size - size;
-    this.#bodySlotsUsed += line.bodySlotsUsed - bodySlotsUsed;
-    if (to === 'granted') line.lastTurn = ++this.#turnCount;
-    this.#updateHeaps(line);
+    const queue = this.#getOrCreateQueue(ticket.queueClass.caller);
+    const { size, bodySlotsUsed } = queue;
+    queue.move(ticket, from, to);
+    if (queue.size > size) this.#ranks.add(queue.size);
+    else if (queue.size < size) this.#ranks.remove(size);
+    this.#size += queue.size - size;
+    this.#bodySlotsUsed += queue.bodySlotsUsed - bodySlotsUsed;
+    if (to === 'granted') queue.lastTurn = ++this.#turnCount;
+    this.#updateHeaps(queue);
   }
 
-  /** A permit went to the caller for a ticket that stands in no line. */
+  /** A permit went to the caller for a ticket that is kept elsewhere. */
   chargeTurn(caller: string): void {
-    const line = this.#queues.get(caller);
-    if (line === undefined || line === this.#emptyQueue) return;
-    line.lastTurn = ++this.#turnCount;
-    this.#updateHeaps(line);
+    const queue = this.#queues.get(caller);
+    if (queue === undefined || queue === this.#emptyQueue) return;
+    queue.lastTurn = ++this.#turnCount;
+    this.#updateHeaps(queue);
   }
 
-  /** How many at least will have a permit before a new ticket of the caller's has one, if all of them stay. */
+  /** Lower bound of the permits that go out before a new ticket of the caller gets one, if no ticket leaves. */
   countAhead(caller: string): number {
-    // In each round that its own line takes, every other line has a turn as well, as long as it lasts.
+    // In each round of its own queue every other caller has a turn as well, while its queue lasts.
     return this.#ranks.countUpTo(Math.max(1, this.#queues.get(caller)?.size ?? 0));
   }
 
-  /** Who may be sent away for a new ticket of the caller's: the last of a line that stays the longer one even so. */
+  /** The ticket to reject for a new one of the caller: the youngest of the longest queue, if that stays the longer one. */
   evictionCandidate(caller: string): QueueTicket | undefined {
     const longest = this.#byLength.first;
     const own = this.#queues.get(caller)?.size ?? 0;
     return longest !== undefined && longest.waitingCount >= own + 2 ? longest.youngestWaiting : undefined;
   }
 
-  /** Of the caller's own. */
   oldestReadyOf(caller: string): QueueTicket | undefined {
     return this.#queues.get(caller)?.permitQueue.oldest;
   }
 
-  /** Of the caller's own. O(result). */
-  countReadyOlder(caller: string, age: number): number {
-    return this.#queues.get(caller)?.permitQueue.countOlder(age) ?? 0;
+  /** O(result). */
+  countReadyOlder(caller: string, arrivalNumber: number): number {
+    return this.#queues.get(caller)?.permitQueue.countOlder(arrivalNumber) ?? 0;
   }
 
-  /** All that stand in queues, those outside first. */
+  /** Tickets that wait for a body slot, then those that wait for a permit. */
   waitingTickets(): readonly QueueTicket[] {
-    const lines = [...this.#queues.values()];
-    return [...lines.flatMap((line) => [...line.bodyQueue]), ...lines.flatMap((line) => [...line.permitQueue])];
+    const queues = [...this.#queues.values()];
+    return [...queues.flatMap((queue) => [...queue.bodyQueue]), ...queues.flatMap((queue) => [...queue.permitQueue])];
   }
 
   #getOrCreateQueue(caller: string): CallerQueue {
     const present = this.#queues.get(caller);
     if (present !== undefined && present !== this.#emptyQueue) return present;
     this.#emptyQueue = present === undefined ? this.#emptyQueue : undefined;
-    const line = present ?? new CallerQueue(caller);
-    line.lastTurn = ++this.#turnCount;
-    if (present === undefined) this.#queues.set(caller, line);
-    return line;
+    const queue = present ?? new CallerQueue(caller);
+    queue.lastTurn = ++this.#turnCount;
+    if (present === undefined) this.#queues.set(caller, queue);
+    return queue;
   }
 
-  #updateHeaps(line: CallerQueue): void {
-    this.#byLastTurn.update(line, line.permitQueue.size > 0);
-    this.#byBodySlots.update(line, line.bodyQueue.size > 0);
-    this.#byLength.update(line, line.waitingCount > 0);
-    if (line.size > 0) return;
-    if (this.#emptyQueue !== undefined && this.#emptyQueue !== line) this.#queues.delete(this.#emptyQueue.caller);
-    this.#emptyQueue = line;
+  #updateHeaps(queue: CallerQueue): void {
+    this.#byLastTurn.update(queue, queue.permitQueue.size > 0);
+    this.#byBodySlots.update(queue, queue.bodyQueue.size > 0);
+    this.#byLength.update(queue, queue.waitingCount > 0);
+    if (queue.size > 0) return;
+    if (this.#emptyQueue !== undefined && this.#emptyQueue !== queue) this.#queues.delete(this.#emptyQueue.caller);
+    this.#emptyQueue = queue;
   }
 }

@@ -1,13 +1,13 @@
 /**
- * Takes the places for reading from requests whose bodies stop coming while others wait for a place: a client that stalls within its
- * upload must not keep the others from theirs. It costs nothing while no request waits for a place.
+ * Takes body slots from requests whose bodies stop coming while others wait for a slot, so that a stalled upload does not hold
+ * up the others. It costs nothing while no request waits for a slot.
  */
 import { OneShotTimer, type SetTimer } from '../pacing/one-shot-timer.ts';
 import type { RequestQueue } from './request-queue.ts';
 
-/** A body of which no byte has come for this long has stalled. */
+/** A body without a byte for this long has stalled. */
 const STALLED_AFTER_MS = 1000;
-/** Bodies that come in drips are looked at no more often than this. */
+/** Limits the checks when bodies come in drips. */
 const MIN_CHECK_INTERVAL_MS = 50;
 
 export class StalledBodyDetector {
@@ -15,13 +15,13 @@ export class StalledBodyDetector {
   readonly #checkTimer: OneShotTimer;
   #checkAt = -Infinity;
 
-  /** @param look calls `takePlaces`, and gives the places that it frees to others */
-  constructor(room: RequestQueue, setTimer: SetTimer, look: () => void) {
-    this.#queue = room;
-    this.#checkTimer = new OneShotTimer(setTimer, look);
+  /** @param check calls `reclaimBodySlots`, and gives the freed slots to others */
+  constructor(queue: RequestQueue, setTimer: SetTimer, check: () => void) {
+    this.#queue = queue;
+    this.#checkTimer = new OneShotTimer(setTimer, check);
   }
 
-  /** To be called whenever a request may have begun or ended to wait for a place. */
+  /** To be called whenever a request may have started or stopped to wait for a body slot. */
   reclaimBodySlots(now: number): void {
     if (this.#queue.counts.queued === 0) {
       this.#checkTimer.set(Infinity);
