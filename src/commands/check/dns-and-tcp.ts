@@ -75,7 +75,7 @@ export async function connectToEach(
   const detail = tries.map((attempt) => describeAttempt(attempt, target)).join('; ');
   const faults = tries.flatMap((attempt) => ('code' in attempt ? [attempt.code] : []));
   if (first === undefined) return { outcome: 'fail', detail, advice: adviseUnreachable(faults[0] ?? '', target) };
-  // Missing IPv6 is no fault, and localhost often serves attempt address family only.
+  // Missing IPv6 is no fault, and localhost often serves one address family only.
   const isOdd = faults.some((code) => !NO_ROUTE_CODES.has(code)) && !isLoopbackHost(target.host);
   if (!isOdd) return { outcome: 'ok', detail, value: first };
   const advice = `tell the operator of ${target.host} that some of its addresses do not respond; connections use the others`;
