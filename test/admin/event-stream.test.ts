@@ -1,4 +1,4 @@
-/** Server-sent events: their form on the wire, what a stream is told, and how many there may be. */
+/** Server-sent events: their format, snapshot and updates, and the limit of streams. */
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
@@ -42,7 +42,7 @@ function start(tell: (row: PlotRow) => object = (row) => ({ row })) {
 }
 
 describe('an event', () => {
-  it('is one line of JSON, whatever is in it', () => {
+  it('is one line of JSON', () => {
     expect(formatEvent('tick', { words: 'a\nb\r\n\ndata: c' })).toBe(
       'event: tick\ndata: {"words":"a\\nb\\r\\n\\ndata: c"}\n\n',
     );
@@ -50,7 +50,7 @@ describe('an event', () => {
 });
 
 describe('a stream', () => {
-  it('is told everything at first, then what is new', () => {
+  it('gets a snapshot first, then updates', () => {
     const { streams, open, second } = start();
     expect(streams.respond()).toMatchObject({ status: 200, headers: { 'Content-Type': 'text/event-stream' } });
     const page = open();
@@ -61,7 +61,7 @@ describe('a stream', () => {
     ]);
   });
 
-  it('follows while somebody listens, and draws once for all', () => {
+  it('subscribes only while open, and renders once for all streams', () => {
     let drawn = 0;
     const { open, second, isFollowing } = start(() => ({ drawn: ++drawn }));
     expect(isFollowing()).toBe(false);
@@ -72,7 +72,7 @@ describe('a stream', () => {
     expect(isFollowing()).toBe(false);
   });
 
-  it('is refused when eight are open, and given again when one has left', () => {
+  it('is refused when eight are open, and accepted after one has closed', () => {
     const { streams, open } = start();
     const pages = Array.from({ length: 8 }, open);
     expect(streams.respond()).toMatchObject({ status: 503, headers: { 'Retry-After': '5' } });
@@ -80,7 +80,7 @@ describe('a stream', () => {
     expect(streams.respond().status).toBe(200);
   });
 
-  it('is one of eight even when more were promised at once, as to pages that come while the first is being drawn', () => {
+  it('is one of eight, also when more are requested at the same time', () => {
     const { streams } = start();
     const promised = Array.from({ length: 20 }, () => streams.respond());
     const pages = promised.map(({ stream }) => {
@@ -92,7 +92,7 @@ describe('a stream', () => {
     expect(pages.filter(({ written }) => written.length > 0)).toHaveLength(8);
   });
 
-  it('ends when its reader does not read, and the others go on', () => {
+  it('ends when its client does not read; the others continue', () => {
     const { open, second } = start();
     const [slow, quick] = [open(), open()];
     slow.writableLength = 1_000_000;
@@ -102,7 +102,7 @@ describe('a stream', () => {
     expect([quick.destroyed, quick.written.length]).toEqual([false, 3]);
   });
 
-  it('ends when a state cannot be read, and takes nothing else with it', () => {
+  it('ends when a state cannot be read, without other effects', () => {
     const { open, second, isFollowing } = start(() => {
       throw new Error('no state');
     });
@@ -111,7 +111,7 @@ describe('a stream', () => {
     expect([page.destroyed, isFollowing()]).toEqual([true, false]);
   });
 
-  it('does not begin for a reader who has left meanwhile', () => {
+  it('does not start for a client that has disconnected', () => {
     const { streams, isFollowing } = start();
     const gone = new FakeResponse();
     gone.destroyed = true;

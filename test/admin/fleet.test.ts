@@ -1,4 +1,4 @@
-/** What the admin port tells of a fleet. */
+/** The fleet on the admin port. */
 import { describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/admin/status/status.ts';
 import type { FleetConnectionState } from '../../src/fleet/redis/connection-health.ts';
@@ -18,7 +18,7 @@ const statusOf = (fleet?: FleetConnectionState) =>
   describeStatus({ version: '1', uptimeMs: 0, draining: false, tokens: [validToken], throttles: [unpaced], fleet });
 
 describe('a fleet', () => {
-  it('is told of with its fault, which is a reason to look at it and none to be unready', () => {
+  it('is shown with its fault, as a warning that does not change readiness', () => {
     expect(statusOf(connected)).toMatchObject({
       fleet: { connected: true, fault: null, since: '2026-11-01T00:00:00.000Z' },
       degraded: [],
@@ -31,7 +31,7 @@ describe('a fleet', () => {
     expect(statusOf().fleet).toBeNull();
   });
 
-  it('has a line on the page', () => {
+  it('is shown on the page', () => {
     const wordsOf = (fleet?: FleetConnectionState) => textOf(pageOf({ fleet }));
     expect(wordsOf(connected)).toMatch(
       /Fleet connected Tokens and rate limits are shared with the other replicas, since 00:00:00 UTC/,

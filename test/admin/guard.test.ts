@@ -57,7 +57,7 @@ describe('Host', () => {
     expect(judge([['Host', host]])).toBe('BAD_REQUEST');
   });
 
-  it('must be there once; HTTP/1.0 may have none', () => {
+  it('is required exactly once; HTTP/1.0 may omit it', () => {
     expect(judge([])).toBe('BAD_REQUEST');
     expect(judge([], '1.0')).toBe('pass');
     const twice: [string, string][] = [
@@ -68,7 +68,7 @@ describe('Host', () => {
     expect(judge(twice, '1.0')).toBe('BAD_REQUEST');
   });
 
-  it('the refusal names the host seen, cut, and the variable to set', () => {
+  it('is named in the refusal, truncated, with the variable to set', () => {
     const rawHeaders = ['Host', `${'e'.repeat(5000)}.example`];
     const verdict = guardAdminRequest({ httpVersion: '1.1', rawHeaders }, allowedHosts);
     const detail = verdict.kind === 'refuse' ? verdict.detail : '';
@@ -108,11 +108,11 @@ describe('Origin and Sec-Fetch-Site', () => {
     expect(from(fields)).toBe('ORIGIN_NOT_ALLOWED');
   });
 
-  it('an IP literal as Host does not excuse a foreign origin', () => {
+  it('refuses a foreign origin also with an IP literal as Host', () => {
     expect(from([['Origin', 'http://evil.example']], '127.0.0.1:19464')).toBe('ORIGIN_NOT_ALLOWED');
   });
 
-  it('without a Host no origin is the same', () => {
+  it('refuses every Origin without a Host', () => {
     expect(judge([['Origin', 'http://']], '1.0')).toBe('ORIGIN_NOT_ALLOWED');
   });
 });
@@ -132,6 +132,6 @@ it.each([
   expect(isLocalPeer(address, false)).toBe(local);
 });
 
-it('a peer without an address is local on a socket file alone', () => {
+it('a peer without an address is local only on a socket file', () => {
   expect([isLocalPeer(undefined, true), isLocalPeer('10.0.0.1', true)]).toEqual([true, false]);
 });

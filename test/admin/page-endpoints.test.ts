@@ -1,4 +1,4 @@
-/** What pages that are open are told, when they came at different moments. */
+/** The updates of pages that were opened at different times. */
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { expect, it } from 'vitest';
@@ -25,7 +25,7 @@ class Page extends EventEmitter {
   }
 }
 
-it('a page that comes between two seconds shows the same as the others in the next', async () => {
+it('a page that is opened between two updates shows the same as the others after the next', async () => {
   let queued = 0;
   let second = (): void => undefined;
   const throttles = () => [{ ...unpaced, queued }];

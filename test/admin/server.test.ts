@@ -33,7 +33,7 @@ describe('probes', () => {
     expect(await ask('/startupz')).toMatchObject({ status: 200, body: '{"started":true}\n' });
   });
 
-  it('/readyz follows token and drain, with reasons', async () => {
+  it('/readyz depends on token and drain, with reasons', async () => {
     let token = noToken;
     let draining = false;
     const { ask } = await start({ tokens: () => [token], draining: () => draining });
@@ -55,22 +55,22 @@ describe('probes', () => {
   });
 });
 
-describe('a readiness that is not given', () => {
-  it('tells that somebody waits for it; one that is, and every other resource, does not', async () => {
+describe('/readyz with 503', () => {
+  it('reports that a token is needed; a 200 and other resources do not', async () => {
     let token = noToken;
-    let told = 0;
-    const { ask } = await start({ tokens: () => [token], onNotReady: () => (told += 1) });
+    let calls = 0;
+    const { ask } = await start({ tokens: () => [token], onNotReady: () => (calls += 1) });
     await ask('/readyz');
-    expect(told).toBe(1);
+    expect(calls).toBe(1);
     for (const path of ALL.filter((other) => other !== '/readyz')) await ask(path);
     token = validToken;
     await ask('/readyz');
-    expect(told).toBe(1);
+    expect(calls).toBe(1);
   });
 });
 
 describe('resources', () => {
-  it('/metrics gives what the registry renders', async () => {
+  it('/metrics returns the text of the registry', async () => {
     const { ask } = await start();
     const { status, headers, body } = await ask('/metrics?x=1');
     expect([status, body, headers['content-type']]).toEqual([
@@ -110,20 +110,20 @@ describe('refusals', () => {
 
   it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'TRACE'])('%s is 405 with Allow', async (method) => {
     const { ask } = await start();
-    const answer = await ask('/status', { method });
-    expect(answer.status).toBe(405);
-    expect(answer.headers).toMatchObject({ allow: 'GET, HEAD', 'content-type': 'application/problem+json' });
-    expect(problem(answer)).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED', title: 'Method Not Allowed' });
+    const reply = await ask('/status', { method });
+    expect(reply.status).toBe(405);
+    expect(reply.headers).toMatchObject({ allow: 'GET, HEAD', 'content-type': 'application/problem+json' });
+    expect(problem(reply)).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED', title: 'Method Not Allowed' });
   });
 
   it.each(['/nothing', '/status/', '//', '/metrics/../status', 'http://evil.example/status'])(
     '%s is 404',
     async (path) => {
       const { ask } = await start();
-      const answer = await ask(path);
-      expect(answer.status).toBe(404);
-      expect(problem(answer)).toMatchObject({ type: 'about:blank', code: 'NOT_FOUND' });
-      expect(answer.body).not.toContain('evil');
+      const reply = await ask(path);
+      expect(reply.status).toBe(404);
+      expect(problem(reply)).toMatchObject({ type: 'about:blank', code: 'NOT_FOUND' });
+      expect(reply.body).not.toContain('evil');
     },
   );
 
@@ -131,14 +131,14 @@ describe('refusals', () => {
     '%s is refused to a rebound name, also from this machine',
     async (path) => {
       const { ask, port } = await start({ exposeAll: true });
-      const answer = await ask(path, { Host: `evil.example:${String(port)}` });
-      expect(answer.status).toBe(403);
-      expect(problem(answer)).toMatchObject({ code: 'HOST_NOT_ALLOWED' });
-      expect(problem(answer).detail).toContain('evil.example');
+      const reply = await ask(path, { Host: `evil.example:${String(port)}` });
+      expect(reply.status).toBe(403);
+      expect(problem(reply)).toMatchObject({ code: 'HOST_NOT_ALLOWED' });
+      expect(problem(reply).detail).toContain('evil.example');
     },
   );
 
-  it('a foreign page is refused, the page of the port itself is not', async () => {
+  it('refuses requests of foreign pages, not of its own page', async () => {
     const { ask, port } = await start();
     const host = `127.0.0.1:${String(port)}`;
     expect((await ask('/status', { Origin: 'http://evil.example' })).status).toBe(403);
@@ -146,7 +146,7 @@ describe('refusals', () => {
     expect((await ask('/status', { Origin: `http://${host}`, 'Sec-Fetch-Site': 'same-origin' })).status).toBe(200);
   });
 
-  it('peers elsewhere get the probes and the metrics only', async () => {
+  it('gives other machines only the probes and the metrics', async () => {
     const { ask } = await start({ peerAddress: elsewhere });
     const statuses = await Promise.all(
       [...ALL, '/events', '/assets/page.js', '/nothing'].map(async (path) => (await ask(path)).status),
@@ -155,43 +155,43 @@ describe('refusals', () => {
     expect(problem(await ask('/status'))).toMatchObject({ code: 'REQUEST_NOT_ALLOWED' });
   });
 
-  it('and everything with exposeAll', async () => {
+  it('gives other machines everything with exposeAll', async () => {
     const { ask } = await start({ peerAddress: elsewhere, exposeAll: true });
     const statuses = await Promise.all(ALL.map(async (path) => (await ask(path)).status));
     expect(statuses).toEqual(ALL.map(() => 200));
   });
 
-  it('probes tell peers elsewhere no detail of a failure', async () => {
+  it('probes show other machines no detail of a failure', async () => {
     const { ask } = await start({ peerAddress: elsewhere, tokens: () => [{ ...noToken, ...failing }] });
     for (const path of ['/startupz', '/livez', '/readyz']) expect((await ask(path)).body).not.toContain('internal');
   });
 
-  it('a state that cannot be read is a 500 that says nothing of why; the log is told, once for each reason', async () => {
-    const told: string[] = [];
+  it('responds 500 without a reason when a state cannot be read, and reports each reason once', async () => {
+    const reasons: string[] = [];
     const { ask } = await start({
-      onFault: (reason) => told.push(reason),
+      onFault: (reason) => reasons.push(reason),
       throttles: () => {
         throw new TypeError('no throttles');
       },
       metrics: { render: () => Promise.reject(new Error('s3cret at /home')), contentType: 'text/plain' },
     });
-    const answer = await ask('/metrics');
-    expect(answer.status).toBe(500);
-    expect(answer.body).not.toMatch(/s3cret|home|Error:/);
+    const reply = await ask('/metrics');
+    expect(reply.status).toBe(500);
+    expect(reply.body).not.toMatch(/s3cret|home|Error:/);
     expect((await ask('/livez')).status).toBe(200);
     for (const path of ['/metrics', '/status', '/status', '/metrics']) expect((await ask(path)).status).toBe(500);
-    expect(told).toEqual(['Error: s3cret at /home', 'TypeError: no throttles', 'Error: s3cret at /home']);
+    expect(reasons).toEqual(['Error: s3cret at /home', 'TypeError: no throttles', 'Error: s3cret at /home']);
   });
 });
 
-it('two Host fields on the wire are refused', async () => {
+it('refuses two Host fields', async () => {
   const { port } = await start();
   const socket = connect(port, '127.0.0.1');
   socket.end('GET /status HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n');
   expect(await text(socket)).toMatch(/^HTTP\/1\.1 40[03] /);
 });
 
-it('the server bounds how long a slow connection is kept', () => {
+it('limits the time of a slow connection', () => {
   const server = createAdminServer(() => Promise.resolve(), new ConnectionSlots(64, 0, systemClock));
   expect(server.headersTimeout).toBeLessThanOrEqual(5000);
   expect(server.timeout).toBeLessThanOrEqual(10_000);
@@ -214,7 +214,7 @@ describe('a port whose connections are all taken', () => {
     ['by unfinished bodies', 'POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf'],
     ['by kept ones', 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['by pipelines', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(50)],
-  ])('%s, answers a probe all the same', async (_, bytes) => {
+  ])('%s, responds to a probe', async (_, bytes) => {
     const { port, ask } = await start({ maxConnections: 4 });
     for (let round = 0; round < 3; round++) {
       await Promise.all(Array.from({ length: 6 }, () => open(port, bytes)));
@@ -222,7 +222,7 @@ describe('a port whose connections are all taken', () => {
     }
   });
 
-  it('by clients that do not read, answers a probe all the same', async () => {
+  it('by clients that do not read, responds to a probe', async () => {
     const metrics = { render: () => Promise.resolve('x'.repeat(8_000_000)), contentType: 'text/plain' };
     const { port, ask } = await start({ maxConnections: 4, metrics });
     for (let count = 0; count < 8; count++)

@@ -1,4 +1,4 @@
-/** States of the parts, as the admin port is given them. */
+/** States of the parts, as inputs of the admin port. */
 import type { ThrottleState } from '../../src/throttle/throttle.ts';
 import type { TokenState } from '../../src/token/token.ts';
 

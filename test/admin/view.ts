@@ -1,4 +1,4 @@
-/** What one drawing of the page shows, from states of the parts. */
+/** Builds the view and the HTML of the page from states of the parts. */
 import { History } from '../../src/admin/history/history.ts';
 import { describeStatus } from '../../src/admin/status/status.ts';
 import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
@@ -34,7 +34,7 @@ export function pageOf(states: Partial<StatusInputs> = {}, seen: Partial<PageVie
   return renderStatusPage(viewOf(states, seen), PLACES);
 }
 
-/** By a clock that moves when told to. */
+/** Runs on a manual clock. */
 export function eachSecondOf(clock: Clock): RunEverySecond {
   return (run) => {
     let cancel: Cancel = () => undefined;

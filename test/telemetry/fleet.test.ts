@@ -1,4 +1,4 @@
-/** What is told of a fleet: metrics that are there only with one, and log lines. */
+/** Metrics and log lines of a fleet. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
@@ -14,7 +14,7 @@ const notAsked: SidecarEvent = {
   credential: 'default',
   from: 'fleet',
   outcome: 'rejected',
-  detail: 'auth.test answered 401 and the error "invalid_client"',
+  detail: 'auth.test responded 401 and the error "invalid_client"',
   nextInMs: 60_000.4,
 };
 
@@ -35,7 +35,7 @@ async function fleetSamples(metrics: ReturnType<typeof create>): Promise<Record<
 }
 
 describe('metrics of a fleet', () => {
-  it('are there from the start, at 0', async () => {
+  it('exist from the start, at 0', async () => {
     expect(
       await fleetSamples(create(() => ({ connected: false, quotas: [{ route: 'default', replicas: 1 }] }))),
     ).toEqual({
@@ -51,13 +51,13 @@ describe('metrics of a fleet', () => {
     });
   });
 
-  it('are not there without one', async () => {
+  it('do not exist without a fleet', async () => {
     const metrics = create();
     metrics.observe({ kind: 'fleet-command', outcome: 'ok' });
     expect(await fleetSamples(metrics)).toEqual({});
   });
 
-  it('count commands, and what others asked for', async () => {
+  it('count commands and token results of other replicas', async () => {
     const metrics = create(() => ({ connected: true, quotas: [{ route: 'default', replicas: 4 }] }));
     for (const outcome of ['ok', 'ok', 'timeout', 'error'] as const)
       metrics.observe({ kind: 'fleet-command', outcome });
@@ -78,14 +78,14 @@ describe('metrics of a fleet', () => {
     expect(requests).toBe(0);
   });
 
-  it('please promtool', async () => {
+  it('pass promtool check metrics', async () => {
     const input = await create(() => ({ connected: true, quotas: [{ route: 'default', replicas: 4 }] })).render();
     const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
     expect([status, stdout, stderr]).toEqual([0, '', '']);
   });
 });
 
-it('the log tells of a fleet that is lost and joined, and of what another process was refused', async () => {
+it('the log has lines for the fleet connection and for failed token requests of other processes', async () => {
   const stream = new MemoryStream();
   const log = createLog({ level: 'info', destination: stream, clock: new ManualClock() });
   log.observe({ kind: 'fleet-joined' });
@@ -104,7 +104,7 @@ it('the log tells of a fleet that is lost and joined, and of what another proces
       level: 'warn',
       credential: 'default',
       outcome: 'rejected',
-      detail: 'auth.test answered 401 and the error "invalid_client"',
+      detail: 'auth.test responded 401 and the error "invalid_client"',
       nextInMs: 60_000,
       from: 'fleet',
       msg: 'token request of another process failed',

@@ -1,4 +1,4 @@
-/** The log level on the admin port: told and changed on this machine, changed by no browser, taken back after a while. */
+/** The log level on the admin port: for local peers only, not changed by a browser, reset after the given time. */
 import { createServer } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLogLevelSwitch } from '../../../src/admin/control/log-level-switch.ts';
@@ -39,15 +39,15 @@ async function open({ isAllowed = true, peer = '127.0.0.1', configured = 'info' 
   const url = `${await listenOnLoopback(server)}/log-level`;
   onTestFinished(() => closeServer(server));
   const put = async (body: string, query = '', headers: Record<string, string> = {}) => {
-    const answer = await fetch(url + query, { method: 'PUT', body, headers });
-    return { status: answer.status, json: (await answer.json()) as Record<string, unknown> };
+    const reply = await fetch(url + query, { method: 'PUT', body, headers });
+    return { status: reply.status, json: (await reply.json()) as Record<string, unknown> };
   };
   const get = async () => await (await fetch(url)).json();
   return { clock, applied, levels, url, put, get };
 }
 
 describe('the level', () => {
-  it('is told and changed, for good', async () => {
+  it('is shown and changed', async () => {
     const { applied, put, get, clock } = await open();
     expect(await get()).toEqual({ level: 'info' });
     expect(await put('debug\n')).toEqual({ status: 200, json: { level: 'debug' } });
@@ -56,7 +56,7 @@ describe('the level', () => {
     expect(applied).toEqual(['debug', 'logged: log level changed on the admin port to debug']);
   });
 
-  it('falls back after a while, and each change is logged under the more talkative level', async () => {
+  it('is reset after the given time, and each change is logged at the more verbose level', async () => {
     const { applied, put, get, clock } = await open();
     await put('error', '?for=10m');
     await clock.advance(60_000);
@@ -72,7 +72,7 @@ describe('the level', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('that is changed again has one end, and it is the configured one that comes back', async () => {
+  it('is reset once to the configured level after several changes', async () => {
     const { put, get, clock } = await open({ configured: 'warn' });
     await put('debug', '?for=10s');
     await put('trace', '?for=1h');
@@ -82,7 +82,7 @@ describe('the level', () => {
     expect(await get()).toEqual({ level: 'warn' });
   });
 
-  it('is the configuration’s again when that is read anew', async () => {
+  it('is the configured one after a reload', async () => {
     const { levels, put, get, clock } = await open();
     await put('debug', '?for=10s');
     levels.configure('warn');
@@ -127,20 +127,20 @@ describe('refused', () => {
     },
   );
 
-  it('is whoever asks from another machine, whatever is exposed', async () => {
+  it('is another machine, also with exposeAll', async () => {
     const { applied, put, url } = await open({ peer: '192.0.2.7' });
     expect(await put('debug')).toMatchObject({ status: 403 });
     expect((await fetch(url)).status).toBe(403);
     expect(applied).toEqual([]);
   });
 
-  it('is another method, which names those that are allowed', async () => {
+  it('is another method, with the allowed ones', async () => {
     const { url } = await open();
-    const answer = await fetch(url, { method: 'POST', body: 'debug' });
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT']);
+    const reply = await fetch(url, { method: 'POST', body: 'debug' });
+    expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT']);
   });
 
-  it('is everything unless it was opted for', async () => {
+  it('is every request unless admin.allowLogLevel is set', async () => {
     const { applied, put, url } = await open({ isAllowed: false });
     expect((await fetch(url)).status).toBe(404);
     expect((await put('debug')).status).toBe(404);

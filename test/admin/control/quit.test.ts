@@ -1,4 +1,4 @@
-/** The end on request: who may ask for it, through the admin port as it is. */
+/** Access to POST /quitquitquit, through the admin port. */
 import { once } from 'node:events';
 import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
@@ -51,7 +51,7 @@ async function start(options: Partial<AdminOptions> = {}) {
 
 const elsewhere = () => '10.0.0.9';
 
-/** A call whose connection is gone by the time that it is heard: nobody can tell any more whence it came. */
+/** A request whose connection is closed before it is handled, so that its address is unknown. */
 async function askAndReset(port: number): Promise<void> {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
@@ -60,7 +60,7 @@ async function askAndReset(port: number): Promise<void> {
 }
 
 describe('POST /quitquitquit', () => {
-  it('is answered at once and heard once', async () => {
+  it('responds at once and calls back once', async () => {
     const { ask, quits } = await start();
     const { status, headers, body } = await ask('POST');
     expect([status, body]).toEqual([200, '{"draining":true}\n']);
@@ -68,7 +68,7 @@ describe('POST /quitquitquit', () => {
     expect(quits()).toBe(1);
   });
 
-  it('with a body that nobody asked for is heard as well', async () => {
+  it('is accepted with a body', async () => {
     const { ask, quits } = await start();
     expect((await ask('POST', {}, '/quitquitquit?now', 'please')).status).toBe(200);
     expect(quits()).toBe(1);
@@ -80,25 +80,25 @@ describe('POST /quitquitquit', () => {
     expect(quits()).toBe(0);
   });
 
-  it('is unknown where it was not opted for', async () => {
+  it('responds 404 unless admin.allowQuit is set', async () => {
     const { ask } = await start({ onQuit: undefined });
     expect((await ask('POST')).status).toBe(404);
   });
 
-  it('is refused to somebody who has reset the connection, for that may have come from anywhere', async () => {
+  it('is refused for a peer that has reset its connection, since its address is unknown', async () => {
     const { port, heard, quits } = await start({ exposeAll: true });
     await askAndReset(port);
     await heard;
     expect(quits()).toBe(0);
   });
 
-  it('is heard on a socket file, whose peers have no address and are on this machine', async () => {
+  it('is accepted on a socket file, whose peers have no address and are local', async () => {
     const { ask, quits } = await start({ isOnSocketFile: true, peerAddress: () => undefined });
     expect((await ask('POST')).status).toBe(200);
     expect(quits()).toBe(1);
   });
 
-  it('is refused to other machines, whatever else they may see', async () => {
+  it('is refused to other machines, also with exposeAll', async () => {
     const { ask, quits } = await start({ peerAddress: elsewhere, exposeAll: true });
     expect((await ask('GET', {}, '/status')).status).toBe(200);
     const { status, body } = await ask('POST');

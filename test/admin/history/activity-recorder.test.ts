@@ -1,4 +1,4 @@
-/** One sample a second by the clock that is handed in, and none once it is stopped. */
+/** The activity recorder samples once a second between start and stop. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
@@ -20,8 +20,8 @@ function start() {
   return { clock, watch, reads: () => reads };
 }
 
-describe('the watch', () => {
-  it('takes no sample before it is started, then one a second, and tells its followers', async () => {
+describe('the activity recorder', () => {
+  it('samples once a second after start and notifies its subscribers', async () => {
     const { clock, watch, reads } = start();
     const heard: unknown[] = [];
     watch.subscribe((row) => heard.push(row[0]));
@@ -35,7 +35,7 @@ describe('the watch', () => {
     expect(watch.eventLog.read()).toHaveLength(1);
   });
 
-  it('tells no one who has left, and leaves no timer behind when it is stopped', async () => {
+  it('does not notify after a cancel, and leaves no timer when stopped', async () => {
     const { clock, watch, reads } = start();
     let heard = 0;
     const cancel = watch.subscribe(() => heard++);
@@ -49,7 +49,7 @@ describe('the watch', () => {
     expect([reads(), clock.pendingTimers]).toEqual([2, 0]);
   });
 
-  it('keeps no process that has nothing else to do', async () => {
+  it('does not keep the process alive', async () => {
     const script = `
       import { createActivityRecorder } from './src/admin/history/activity-recorder.ts';
       import { systemClock } from './src/platform/clock.ts';

@@ -1,4 +1,4 @@
-/** The last minutes in numbers: what is counted becomes a row each second, and no more than five minutes of them are kept. */
+/** The last minutes in numbers: one row per second, at most five minutes. */
 import { describe, expect, it } from 'vitest';
 import { History, PLOTTED_THROTTLES, ROW_COLUMNS } from '../../../src/admin/history/history.ts';
 import type { ThrottleSample, PlotRow } from '../../../src/admin/history/history.ts';
@@ -43,7 +43,7 @@ function named(row: PlotRow): Record<(typeof ROW_COLUMNS)[number], number | null
 }
 
 describe('a row', () => {
-  it('tells requests by what was sent, and by whom', () => {
+  it('counts requests by status class and source', () => {
     const { second } = start();
     const events = [ended(200), ended(304), ended(404), ended(429), ended(503), ended(503, 1, 'sidecar')];
     expect(second([...events, ended(499, 1, 'sidecar')])).toMatchObject({
@@ -51,12 +51,12 @@ describe('a row', () => {
     });
   });
 
-  it('tells permits and refusals, and is per second however long the second was', () => {
+  it('counts permits and rate-limit responses per second, for any sample length', () => {
     const { second } = start();
     expect(second([sent, sent, sent, sent, refused, refused], 2000)).toMatchObject({ sent: 2, refused: 1 });
   });
 
-  it('begins anew each second, at the instant of its end', () => {
+  it('starts at zero each second and has the time of its end', () => {
     const { second } = start();
     second([ended(200), sent, refused]);
     expect(second()).toEqual({
@@ -65,7 +65,7 @@ describe('a row', () => {
     });
   });
 
-  it('has quantiles that are off by an eighth at most', () => {
+  it('has quantiles with an error of at most one eighth', () => {
     const { second } = start();
     for (const ms of [0.1, 0.7, 3, 45, 120, 999, 30_000, 600_000]) {
       const { medianMs, p95Ms } = second([ended(200, ms), ended(200, ms), ended(200, ms)]);
@@ -80,14 +80,14 @@ describe('a row', () => {
     expect(row.p95Ms).toBeGreaterThan(880);
   });
 
-  it('takes durations and codes that no one expects', () => {
+  it('accepts unusual durations and codes', () => {
     const { history, second } = start();
     const { medianMs } = second([ended(200, 0), ended(999, -1), ended(200, 1e12), ended(200, NaN), ended(0)]);
     expect(medianMs).toBeGreaterThanOrEqual(0);
     expect(history.minutes.readCodes().reduce((sum, { count }) => sum + count, 0)).toBe(5);
   });
 
-  it('adds up what waits, and has the rate of each of the first few throttles, null while unpaced', () => {
+  it('sums up queues, and has the rate of each of the first throttles, null while unpaced', () => {
     const gauges = Array.from({ length: PLOTTED_THROTTLES + 2 }, (_, index) => ({
       ...{ route: `r${String(index)}`, rate: index === 0 ? Infinity : index, queued: 2, inFlight: 3 },
     }));
@@ -97,8 +97,8 @@ describe('a row', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('is five minutes of rows, oldest first', () => {
+describe('the history', () => {
+  it('keeps five minutes of rows, oldest first', () => {
     const { history, second } = start();
     for (let count = 0; count < 400; count++) second();
     const rows = history.rows();
@@ -106,7 +106,7 @@ describe('what is kept', () => {
     expect([rows[0]?.[0], rows.at(-1)?.[0]]).toEqual([WALL / 1000 + 101, WALL / 1000 + 400]);
   });
 
-  it('is a sum of the last minute', () => {
+  it('sums up the last minute', () => {
     const { history, second } = start();
     second([ended(500, 9000), attempt('timeout'), sent, refused]);
     for (let count = 0; count < 59; count++) second([ended(200, 20), attempt('ok')]);
@@ -119,7 +119,7 @@ describe('what is kept', () => {
     expect(last.p95Ms).toBeLessThan(25);
   });
 
-  it('has no fault of the upstream in what the sidecar ended itself, for clients that left', () => {
+  it('counts no fault for an attempt that the sidecar ended itself', () => {
     const { history, second } = start();
     second(Array.from({ length: 10 }, () => attempt('reset', true)));
     expect(history.lastMinute().faults).toBe(0);
@@ -127,7 +127,7 @@ describe('what is kept', () => {
     expect(history.lastMinute().faults).toBe(1);
   });
 
-  it('is nothing before the first second', () => {
+  it('is empty before the first second', () => {
     const { history } = start();
     expect(history.lastMinute()).toMatchObject({ requests: 0, spanMs: 0, medianMs: undefined });
     expect([history.rows(), history.minutes.read(), history.minutes.readCodes()]).toEqual([[], [], []]);
@@ -135,7 +135,7 @@ describe('what is kept', () => {
 });
 
 describe('the minutes by the wall clock', () => {
-  it('are at most five, newest first, each with its requests and the most that waited', () => {
+  it('are at most five, newest first, each with its requests and longest queue', () => {
     const gauge = { ...idle, queued: 1 };
     const { history, second } = start([gauge]);
     for (let count = 0; count < 6 * 60; count++) {
@@ -147,7 +147,7 @@ describe('the minutes by the wall clock', () => {
     expect(minutes[1]).toMatchObject({ requests: 60, refused: 60, maxQueued: 59 });
   });
 
-  it('tell codes of the upstream and of the sidecar apart, and forget those of older minutes', () => {
+  it('separate codes of upstream and sidecar, and drop older minutes', () => {
     const { history, second } = start();
     second([ended(200), ended(200), ended(503), ended(503, 1, 'sidecar')]);
     expect(history.minutes.readCodes()).toEqual([

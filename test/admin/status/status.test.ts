@@ -7,7 +7,7 @@ import { failing, limited, noToken, unpaced, validToken } from '../states.ts';
 import { pageOf, textOf } from '../view.ts';
 
 describe('status', () => {
-  it('tells all of a busy sidecar', () => {
+  it('shows the state of a busy sidecar', () => {
     const listener = { connections: 3, connectionsLimit: 10_000, requests: 1, requestsLimit: Infinity };
     const states = { tokens: [{ ...validToken, ...failing }], throttles: [limited], listener };
     const status = describeStatus({ version: '1.2.3', uptimeMs: 61_999, draining: false, ...states });
@@ -75,7 +75,7 @@ describe('status', () => {
     });
   });
 
-  it('what is unknown or without limit is null, and survives JSON', () => {
+  it('is null for unknown or unlimited values', () => {
     const throttle = { ...unpaced, pausedMs: Infinity, inFlightLimit: Infinity };
     const status = describeStatus({
       version: '1',
@@ -91,7 +91,7 @@ describe('status', () => {
   });
 });
 
-describe('what is degraded', () => {
+describe('a warning of /status', () => {
   const credentialFault = { detail: 'the new credentials were refused: invalid_client', wallAt: Date.UTC(2026, 10, 1) };
   const statusOf = (token: TokenState, scopeRefusals: readonly ScopeRefusals[] = []) =>
     describeStatus({
@@ -103,13 +103,13 @@ describe('what is degraded', () => {
       scopeRefusals,
     });
 
-  it('a token endpoint that keeps failing, with its last detail', () => {
+  it('names a failing token endpoint with its last detail', () => {
     const { degraded, token } = statusOf({ ...validToken, ...failing, circuit: 'half-open' });
     expect(degraded).toEqual(['the token endpoint keeps failing: connect to auth.internal refused']);
     expect(token.circuit).toBe('half-open');
   });
 
-  it('new credentials that cannot be taken', () => {
+  it('names new credentials that were not applied', () => {
     const { degraded, token } = statusOf({ ...validToken, credentialFault });
     expect(degraded).toEqual([
       'the new credentials were refused: invalid_client; the previous credentials stay in use',
@@ -117,7 +117,7 @@ describe('what is degraded', () => {
     expect(token.credentialFault).toEqual({ detail: credentialFault.detail, since: '2026-11-01T00:00:00.000Z' });
   });
 
-  it('scopes that were not granted, and routes that were refused for want of one', () => {
+  it('names scopes that were not granted and routes that lack one', () => {
     const status = statusOf({ ...validToken, missingScopes: ['urn:a', 'urn:b'] }, [
       { route: 'sales', count: 7, wallAt: 0, needed: 'urn:c' },
       { route: 'other', count: 1, wallAt: 0, needed: undefined },
@@ -134,13 +134,13 @@ describe('what is degraded', () => {
     ]);
   });
 
-  it('is told by the page, escaped, and is no part of it while all is well', () => {
+  it('is on the page, escaped', () => {
     const page = (token: TokenState) => pageOf({ tokens: [token] });
     expect(page({ ...validToken, missingScopes: ['<b>'] })).toContain('lacks requested scopes: &#60;b&#62;');
     expect(page(validToken)).not.toMatch(/needs a look|asked for:/);
   });
 
-  it('says in readiness, which anyone may ask, no more than that', () => {
+  it('has no detail in /readyz', () => {
     const { ready, reasons } = describeReadiness({ tokens: [{ ...validToken, credentialFault }], draining: false });
     expect(ready).toBe(true);
     expect(reasons).toEqual(['token valid for 1234 s', 'new credentials not applied; the previous ones stay in use']);
@@ -179,10 +179,10 @@ describe('readiness', () => {
   });
 });
 
-describe('of several credentials', () => {
+describe('with several credentials', () => {
   const quotes = { ...validToken, ...failing, credential: 'quotes', circuit: 'open' } as const;
 
-  it('each has to have a token, and the words name whose is missing', () => {
+  it('each needs a token, and the reasons name the credential', () => {
     const tokens = [quotes, { ...noToken, credential: 'policies' }];
     expect(describeReadiness({ tokens, draining: false })).toEqual({
       ready: false,
@@ -195,7 +195,7 @@ describe('of several credentials', () => {
     expect(describeReadiness({ tokens: [quotes, validToken], draining: false }).ready).toBe(true);
   });
 
-  it('and several throttles status and page tell, each by its name', () => {
+  it('/status and page show each credential and throttle by name', () => {
     const slow = { ...limited, route: 'policies' };
     const states = { tokens: [validToken, quotes], throttles: [unpaced, slow] };
     const status = describeStatus({ version: '1', uptimeMs: 0, draining: false, ...states });

@@ -1,4 +1,4 @@
-/** Which requests are logged, and that docs/logs.md says what is in their lines. */
+/** Which requests are logged, and the fields that docs/logs.md lists. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -29,13 +29,13 @@ function chance(...numbers: number[]): () => number {
 }
 
 describe('sampling', () => {
-  it('by default logs every request, and no line speaks of it', () => {
+  it('logs every request by default, without the field sampled', () => {
     const describeRequest = createAccessDescriber({ share: 1, slowMs: 1000, random: () => 0.999999 });
     expect(describeRequest(request)).toMatchObject({ code: 201, sampled: undefined });
     expect(createAccessDescriber()(request)).toMatchObject({ code: 201, sampled: undefined });
   });
 
-  it('logs the share of ordinary requests that chance has it, and their lines say which', () => {
+  it('logs a random share of successful, fast requests and states the share', () => {
     const describeRequest = createAccessDescriber({ share: 0.25, slowMs: 1000, random: chance(0.2, 0.25, 0.9, 0) });
     const lines = Array.from({ length: 4 }, () => describeRequest(request));
     expect(lines.map((line) => line?.sampled)).toEqual([0.25, undefined, undefined, 0.25]);
@@ -45,7 +45,7 @@ describe('sampling', () => {
     ['a client error', { code: 404 }],
     ['a server error', { code: 503 }],
     ['a reply of the sidecar itself', { code: 200, source: 'sidecar', localReply: 'QUEUE_FULL' }],
-    ['an answer that broke off', { fault: 'cut' }],
+    ['a response that was cut off', { fault: 'cut' }],
     ['a slow one', { durationMs: 1000 }],
   ] as const)('logs %s always, and its line says so', (_, how) => {
     const describeRequest = createAccessDescriber({ share: 0, slowMs: 1000, random: () => 0 });
@@ -53,7 +53,7 @@ describe('sampling', () => {
     expect(describeRequest(request)).toBeUndefined();
   });
 
-  it('leaves out whole lines', async () => {
+  it('omits whole lines', async () => {
     const stream = new MemoryStream();
     const sampling = { share: 0.5, slowMs: 1000, random: chance(0.4, 0.6) };
     const log = createLog({ level: 'info', destination: stream, clock: new ManualClock(), sampling });
@@ -72,7 +72,7 @@ describe('docs/logs.md', () => {
     expect(Object.keys(await lineOf(full))).toEqual(rows.map(([field]) => field));
   });
 
-  it('says which of them are always there', async () => {
+  it('states which fields are always present', async () => {
     const always = rows.filter(([, isAlways]) => isAlways === 'yes').map(([field]) => field);
     expect(Object.keys(await lineOf(request, 1))).toEqual(always);
   });

@@ -1,4 +1,4 @@
-/** Logs 200 000 lines to a stdout that nobody may be reading, then closes the log and exits; tells the figures on stderr. */
+/** Logs 200 000 lines to a stdout that may have no reader, closes the log, and exits; reports the figures on stderr. */
 import { writeSync } from 'node:fs';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 

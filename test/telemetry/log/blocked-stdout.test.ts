@@ -40,7 +40,7 @@ async function runChild(stdout: 'pipe' | number) {
 it.each([
   ['a socket pair', () => 'pipe' as const],
   ['a pipe', openUnreadPipe],
-])('%s that nobody reads', { timeout: 90_000 }, async (_, openStdout) => {
+])('drops and counts lines when nothing reads from %s', { timeout: 90_000 }, async (_, openStdout) => {
   const { exitCode, droppedLines, rssMiB, closeMs } = await runChild(openStdout());
   expect(exitCode).toBe(0);
   expect(droppedLines).toBeGreaterThan(LINES * 0.9);
@@ -50,7 +50,7 @@ it.each([
   expect(closeMs).toBeLessThan(10_000);
 });
 
-it('a stdout that is read gets every line that was not dropped', { timeout: 90_000 }, async () => {
+it('writes every line that was not dropped to a stdout that is read', { timeout: 90_000 }, async () => {
   const child = spawn(process.execPath, [CHILD], { stdio: ['ignore', 'pipe', 'pipe'] });
   const [lines, figures] = await Promise.all([text(child.stdout), text(child.stderr)]);
   const { droppedLines } = JSON.parse(figures) as Figures;
@@ -60,7 +60,7 @@ it('a stdout that is read gets every line that was not dropped', { timeout: 90_0
   expect(requests.length).toBeGreaterThan(3000);
 });
 
-it('the last line before a crash is written', () => {
+it('writes the last line before a crash', () => {
   const log = JSON.stringify(new URL('../../../src/telemetry/log/log.ts', import.meta.url).href);
   const script = `import { createLog } from ${log}; createLog({ level: 'info' }).error('last words'); throw new Error('x')`;
   const { stdout, status } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });

@@ -1,4 +1,4 @@
-/** Whatever a destination does with what it is given: whole lines in order, and each line is written or counted. */
+/** For any behaviour of the destination: whole lines in order, each written or counted. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { LogSink } from '../../../src/telemetry/log/log-sink.ts';
@@ -42,7 +42,7 @@ function createDestination(list: readonly Outcome[], isWellAtEnd: boolean) {
   };
 }
 
-it('lines are whole, in order, and written or counted as dropped', { timeout: 60_000 }, async () => {
+it('writes whole lines in order, and writes or counts each line', { timeout: 60_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(outcomes, steps, fc.boolean(), async (list, todo, isWellAtEnd) => {
       const clock = new ManualClock();
@@ -94,17 +94,17 @@ function isBeginning(torn: string, line: string): boolean {
   return line.startsWith(torn.replace(/\ufffd+$/, ''));
 }
 
-it('a notice tells of every line that was lost, once', async () => {
+it('reports every dropped line once', async () => {
   const clock = new ManualClock();
-  const told: number[] = [];
+  const reported: number[] = [];
   const writer = { write: (bytes: Uint8Array): number => (clock.now() % 7000 < 3000 ? 0 : bytes.length) };
-  const sink = new LogSink({ writer, clock, onRecovered: ({ lostLines }) => told.push(lostLines) });
+  const sink = new LogSink({ writer, clock, onRecovered: ({ lostLines }) => reported.push(lostLines) });
   for (let second = 0; second < 50; second++) {
     for (let line = 0; line < 1500; line++) sink.write(`${'x'.repeat(900)}\n`);
     await clock.advance(1000);
   }
   await clock.advance(10_000);
   expect(sink.droppedLines).toBeGreaterThan(1000);
-  expect(told.reduce((sum, lines) => sum + lines, 0)).toBe(sink.droppedLines);
-  expect(told.length).toBeLessThanOrEqual(13);
+  expect(reported.reduce((sum, lines) => sum + lines, 0)).toBe(sink.droppedLines);
+  expect(reported.length).toBeLessThanOrEqual(13);
 });

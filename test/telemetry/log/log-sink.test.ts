@@ -16,7 +16,7 @@ function fill(log: ReturnType<typeof createLog>, lines: number): void {
 }
 
 describe('batches', () => {
-  it('few lines appear within 250 ms in one write, and no timer stays', async () => {
+  it('writes few lines within 250 ms in one write, and leaves no timer', async () => {
     const { log, stream, clock } = open();
     log.info('one');
     await clock.advance(100);
@@ -28,7 +28,7 @@ describe('batches', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('many lines are written without waiting, in order and complete', async () => {
+  it('writes many lines without waiting, in order and complete', async () => {
     const { log, stream } = open();
     fill(log, 100);
     expect(stream.lines.length).toBeGreaterThanOrEqual(80);
@@ -59,7 +59,7 @@ describe('memory of a batch', () => {
     expect(stream.lines.at(-1)).toMatchObject({ msg: 'later' });
   });
 
-  it('is used again once it is read', async () => {
+  it('is reused after it was written', async () => {
     const memory = new Set<ArrayBufferLike>();
     const stream = new MemoryStream();
     const write = stream.write.bind(stream);
@@ -77,7 +77,7 @@ describe('memory of a batch', () => {
     expect(memory.size).toBe(1);
   });
 
-  it('a line longer than any batch is written whole', async () => {
+  it('writes a line longer than a batch as a whole', async () => {
     const { log, stream, clock } = open();
     log.info('€'.repeat(100_000));
     await clock.advance(250);
@@ -86,7 +86,7 @@ describe('memory of a batch', () => {
 });
 
 describe('a blocked destination', () => {
-  it('holds at most 1 MiB; what is dropped is counted and told when there is room again', async () => {
+  it('holds at most 1 MiB; dropped lines are counted and reported when there is room again', async () => {
     const { log, stream, clock } = open();
     stream.blocked = true;
     fill(log, 3000);
@@ -104,7 +104,7 @@ describe('a blocked destination', () => {
     expect(stream.lines.filter(({ lines }) => lines !== undefined)).toMatchObject([{ level: 'warn', lines: dropped }]);
   });
 
-  it('the notice comes at most every 5 s, and a last one at the end', async () => {
+  it('reports drops at most every 5 s, and once at the end', async () => {
     const { log, stream, clock } = open();
     for (let round = 0; round < 10; round++) {
       stream.blocked = true;
@@ -118,7 +118,7 @@ describe('a blocked destination', () => {
     expect(notices.reduce((sum, lines) => sum + lines, 0)).toBe(log.droppedLines());
   });
 
-  it('close waits as long as it was told and no longer', async () => {
+  it('close waits at most for the given time', async () => {
     const { log, stream, clock } = open();
     stream.blocked = true;
     log.info('stuck');
@@ -149,8 +149,8 @@ describe('a blocked destination', () => {
   });
 });
 
-describe('a destination that refuses', () => {
-  it('is asked again, seldom, and gets every line that was kept when it takes bytes again', async () => {
+describe('a destination that fails', () => {
+  it('gets retries with backoff, and all kept lines when it accepts bytes again', async () => {
     const { log, stream, clock } = open();
     stream.refusal = 'ENOSPC';
     fill(log, 10);
@@ -171,7 +171,7 @@ describe('a destination that refuses', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('says so in one line when nothing was lost', async () => {
+  it('is reported in one line when nothing was lost', async () => {
     const { log, stream, clock } = open();
     stream.refusal = 'EIO';
     log.info('kept');
@@ -182,7 +182,7 @@ describe('a destination that refuses', () => {
     expect(log.droppedLines()).toBe(0);
   });
 
-  it('does not hold up the end, and what is left is counted', async () => {
+  it('does not delay close; remaining lines are counted', async () => {
     const { log, stream } = open();
     stream.refusal = 'ENOSPC';
     fill(log, 5);
@@ -191,7 +191,7 @@ describe('a destination that refuses', () => {
     expect(stream.text).toBe('');
   });
 
-  it.each(['EPIPE', 'ECONNRESET'])('for want of a reader (%s): lines are dropped and counted at once', async (code) => {
+  it.each(['EPIPE', 'ECONNRESET'])('drops and counts lines at once without a reader (%s)', async (code) => {
     const { log, stream, clock } = open();
     log.info('before');
     await clock.advance(250);
@@ -212,7 +212,7 @@ describe('a destination that refuses', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('a named pipe that has found another reader gets whole lines', async () => {
+  it('writes whole lines to a named pipe with a new reader', async () => {
     const { log, stream, clock } = open();
     stream.refusal = 'EPIPE';
     fill(log, 7);

@@ -39,7 +39,7 @@ describe('lines', () => {
     ['refused', 'warn'],
     ['accepted', 'info'],
     ['failed', 'warn'],
-  ] as const)('a new shape of a limit on an answer that %s is evidence at %s', async (on, level) => {
+  ] as const)('logs a new form of rate-limit headers on a response that %s at %s', async (on, level) => {
     const { log, stream } = open();
     const fields = { 'retry-after': '2', 'x-quota': '9' };
     log.observe({ kind: 'rate-limit-shape', route: 'default', on, status: 429, shape: 'retry-after number', fields });
@@ -58,7 +58,7 @@ describe('lines', () => {
     ]);
   });
 
-  it('one access line per request, with time, level and message', async () => {
+  it('writes one access line per request, with time, level and message', async () => {
     const { log, stream } = open();
     log.observe(request);
     await log.close(0);
@@ -82,7 +82,7 @@ describe('lines', () => {
     ]);
   });
 
-  it('a token obtained is info, a failure a warning with its detail', async () => {
+  it('logs a new token at info and a failure as a warning with its detail', async () => {
     const { log, stream } = open();
     const event = { kind: 'token-requested', credential: 'default', durationMs: 20 } as const;
     log.observe({ ...event, outcome: 'ok', lifetimeMs: 3_600_000, nextInMs: 2_700_000.2 });
@@ -94,7 +94,7 @@ describe('lines', () => {
     ]);
   });
 
-  it('the life of the process is told at info, a cut drain as a warning', async () => {
+  it('logs process events at info, and a drain that cut requests as a warning', async () => {
     const { log, stream } = open();
     log.observe({ kind: 'listening', server: 'proxy', url: 'http://localhost:18080' });
     log.observe({ kind: 'draining', inFlight: 2, queued: 1, drainMs: 25_000 });
@@ -124,7 +124,7 @@ describe('lines', () => {
     expect(stream.lines).toHaveLength(count);
   });
 
-  it('silent is silent', async () => {
+  it('logs nothing at level silent', async () => {
     const { log, stream } = open('silent');
     log.observe(request);
     log.error('nothing');
@@ -132,7 +132,7 @@ describe('lines', () => {
     expect(stream.text).toBe('');
   });
 
-  it('what clients choose is cut, and cannot break a line or drive a terminal', async () => {
+  it('truncates texts from clients and escapes control characters', async () => {
     const { log, stream } = open();
     const wild = '/\u001b[2J\u009b31m\u007f\u2028\r\n{"level":"fatal"}\ud800';
     log.observe({ ...request, path: wild, method: 'M'.repeat(600), fault: 'f'.repeat(600) });
@@ -148,7 +148,7 @@ describe('lines', () => {
 });
 
 describe('rate-limit signals', () => {
-  it('a storm makes one line at once, then one summary per window', async () => {
+  it('logs repeated signals once at first, then one summary per window', async () => {
     const { log, stream, clock } = open();
     for (let second = 0; second < 12; second++) {
       for (let signal = 0; signal < 100; signal++) log.observe(limited);
@@ -164,7 +164,7 @@ describe('rate-limit signals', () => {
     expect(stream.lines[0]).toMatchObject({ rateLimitFields: { 'retry-after': '2' }, stated: true, status: 429 });
   });
 
-  it('after a quiet window the next signal is told at once; nothing is left ticking', async () => {
+  it('logs the first signal after a quiet window at once, and leaves no timer', async () => {
     const { log, stream, clock } = open();
     log.observe(limited);
     await clock.advance(6000);
@@ -190,7 +190,7 @@ describe('secrets', () => {
     ['Basic', basic],
     ['Basic without padding', basic.replace(/=+$/, '')],
     ['Basic, URL-encoded', encodeURIComponent(basic)],
-  ])('%s: masked wherever it stands', async (_, written) => {
+  ])('masks %s anywhere in a line', async (_, written) => {
     const { log, stream } = open('debug');
     log.registerSecret(secret, clientId);
     log.observe({ ...request, path: `/a${written}b`, fault: `x ${written}` });
@@ -203,7 +203,7 @@ describe('secrets', () => {
     expect(JSON.stringify(stream.lines)).not.toContain(JSON.stringify(secret).slice(1, -1));
   });
 
-  it('Basic of a form-encoded pair (RFC 6749 §2.3.1) is masked, too', async () => {
+  it('masks Basic credentials of a form-encoded pair (RFC 6749 §2.3.1)', async () => {
     const { log, stream } = open();
     const plainSecret = 'p+s/w=1234';
     const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(plainSecret)}`;
@@ -213,7 +213,7 @@ describe('secrets', () => {
     expect(stream.lines[0]?.msg).toMatch(/^\*{8}=*$/);
   });
 
-  it('the newest eight values are kept while a secret rotates; a value told again counts as new', async () => {
+  it('keeps the newest eight values while a secret rotates; a repeated value counts as new', async () => {
     const { log, stream } = open();
     const value = (index: number) => `rotating-${String(index)}-secret`;
     for (let index = 0; index < 8; index++) log.registerSecret(value(index));
@@ -224,7 +224,7 @@ describe('secrets', () => {
     expect(stream.lines.map(({ msg }) => msg)).toEqual(['********', value(1), '********', '********']);
   });
 
-  it('of several credentials none pushes another out', async () => {
+  it('keeps the secrets of all credentials in use', async () => {
     const stream = new MemoryStream();
     const log = createLog({ level: 'info', destination: stream, secretsInUse: 20 });
     const value = (index: number) => `credential-${String(index)}-secret`;
@@ -236,7 +236,7 @@ describe('secrets', () => {
     expect(stream.lines.map(({ msg }) => msg)).toEqual(['********', value(0)]);
   });
 
-  it('a value too short to be one does not shred the lines', async () => {
+  it('ignores a value that is too short to be a secret', async () => {
     const { log, stream } = open();
     log.registerSecret('');
     log.registerSecret('i');
@@ -246,7 +246,7 @@ describe('secrets', () => {
     expect(stream.lines).toMatchObject([{ level: 'info', msg: 'initial' }]);
   });
 
-  it('a secret that looks like the structure of a line leaves it one JSON text', async () => {
+  it('keeps valid JSON when a secret looks like JSON syntax', async () => {
     const { log, stream } = open();
     log.registerSecret('","msg":"');
     log.info('","msg":"', { key: '","msg":"' });

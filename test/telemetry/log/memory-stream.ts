@@ -1,4 +1,4 @@
-/** A destination of the log in memory, which can stop taking bytes as a full pipe does, and refuse them as a full disk does. */
+/** An in-memory log destination that can be busy like a full pipe or fail like a full disk. */
 import type { LogWriter } from '../../../src/telemetry/log/log-writer.ts';
 
 export class MemoryStream implements LogWriter {

@@ -1,4 +1,4 @@
-/** What the log says of a configuration that was read again, and its level. */
+/** The log lines of a configuration reload, and the log level. */
 import { expect, it } from 'vitest';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import type { ReloadOutcome } from '../../../src/telemetry/events.ts';
@@ -12,7 +12,7 @@ async function linesOf(outcome: ReloadOutcome, lines: readonly string[]): Promis
   return destination.lines;
 }
 
-it('one line for what has changed, one for what needs a restart, one for each problem', async () => {
+it('writes one line for changes, one for keys that need a restart, one per problem', async () => {
   expect(await linesOf('ok', ['a: 1 → 2', 'b: 3 → 4'])).toMatchObject([
     { level: 'info', changes: ['a: 1 → 2', 'b: 3 → 4'], msg: 'configuration reloaded' },
   ]);
@@ -24,7 +24,7 @@ it('one line for what has changed, one for what needs a restart, one for each pr
   ]);
 });
 
-it('a new level holds from the next line on', async () => {
+it('applies a new level from the next line on', async () => {
   const destination = new MemoryStream();
   const log = createLog({ level: 'info', destination });
   log.info('one');

@@ -15,7 +15,7 @@ function ended(path: string): RequestEnded {
   return { kind: 'request-ended', route: 'default', method: 'GET', path, code: 200, source: 'upstream', ...counted };
 }
 
-it('requests are told within 250 ms, with the times at which they ended, and no timer stays', async () => {
+it('writes requests within 250 ms with the time of their end, and leaves no timer', async () => {
   const { clock, stream, log } = open();
   log.observe(ended('/first'));
   await clock.advance(100);
@@ -30,7 +30,7 @@ it('requests are told within 250 ms, with the times at which they ended, and no 
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('so many as make a batch are told at once', () => {
+it('writes a full batch at once', () => {
   const { clock, stream, log } = open();
   const paths = Array.from({ length: 64 }, (_, index) => `/${String(index)}`);
   for (const path of paths) log.observe(ended(path));
@@ -38,7 +38,7 @@ it('so many as make a batch are told at once', () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-it('no other line overtakes them, and each has its own time', async () => {
+it('writes other lines after the batch, each with its own time', async () => {
   const { clock, stream, log } = open();
   log.observe(ended('/before'));
   await clock.advance(100);
@@ -53,7 +53,7 @@ it('no other line overtakes them, and each has its own time', async () => {
   ]);
 });
 
-it('a line behind them has no write of its own', async () => {
+it('writes a following line together with the batch', async () => {
   const { clock, stream, log } = open();
   for (let count = 0; count < 10; count++) {
     log.observe(ended('/one'));
@@ -64,11 +64,11 @@ it('a line behind them has no write of its own', async () => {
   expect([stream.lines.length, stream.writes]).toEqual([20, 1]);
 });
 
-it('what ended before the log became quieter is told', async () => {
+it('logs requests that ended before the level was lowered', async () => {
   const { stream, log } = open();
-  log.observe(ended('/told'));
+  log.observe(ended('/logged'));
   log.setLevel('warn');
-  log.observe(ended('/untold'));
+  log.observe(ended('/not-logged'));
   await log.close(0);
-  expect(stream.lines).toMatchObject([{ path: '/told' }]);
+  expect(stream.lines).toMatchObject([{ path: '/logged' }]);
 });

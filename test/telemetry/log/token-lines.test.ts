@@ -40,14 +40,14 @@ test.each<[SidecarEvent, string, string]>([
   ]);
 });
 
-test('what is wrong with credentials is cut', async () => {
+test('truncates the detail of a credential fault', async () => {
   const { log, stream } = open();
   log.observe({ kind: 'credential-rotation', credential, outcome: 'refused', detail: 'd'.repeat(2000) });
   await log.close(0);
   expect(String(stream.lines[0]?.detail).length).toBeLessThan(600);
 });
 
-test('requests that lack a scope: the first at once, the rest once a minute, for every route', async () => {
+test('logs a missing scope at once, then once a minute, per route', async () => {
   const { clock, log, stream } = open();
   for (let n = 0; n < 500; n++) log.observe({ kind: 'insufficient-scope', route: 'a', needed: 'urn:write' });
   log.observe({ kind: 'insufficient-scope', route: 'b', needed: undefined });

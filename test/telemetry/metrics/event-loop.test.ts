@@ -1,4 +1,4 @@
-/** A stalled event loop shows in the metrics: prom-client's own serve for it, and none of ours is needed. */
+/** A stalled event loop shows in the metrics of prom-client. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
@@ -6,7 +6,7 @@ import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 const STALL_MS = 500;
 const WHILE = { timeout: 10_000, interval: 30 };
 
-it('the longest stall since the last scrape is nodejs_eventloop_lag_max_seconds', { timeout: 30_000 }, async () => {
+it('nodejs_eventloop_lag_max_seconds is the longest stall since the last scrape', { timeout: 30_000 }, async () => {
   const metrics = createMetrics({
     version: '0.0.0',
     routes: ['default'],

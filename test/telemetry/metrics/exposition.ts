@@ -1,4 +1,4 @@
-/** Reads the Prometheus text format, as far as the tests need it. */
+/** Reads the Prometheus text format as far as the tests need it. */
 
 /** Every sample by its series, as written: `name{label="value"}` → value. */
 export function readSamples(text: string): Map<string, number> {

@@ -122,13 +122,13 @@ describe('series at the start', () => {
     expect(found.map((series) => samples.get(series))).toEqual(found.map(() => 0));
   });
 
-  it('every route and credential has its own', async () => {
+  it('exist for every route and credential', async () => {
     const { sample } = create({ routes: ['a', 'b'], credentials: ['x', 'y'] });
     expect(await sample('queue_rejected_total{route="b",reason="full"}')).toBe(0);
     expect(await sample('token_requests_total{credential="y",outcome="malformed"}')).toBe(0);
   });
 
-  it('those without labels, and the version', async () => {
+  it('include those without labels and the version', async () => {
     const { sample } = create();
     expect(await sample('client_authorization_overridden_total')).toBe(0);
     expect(await sample('log_lines_dropped_total')).toBe(0);
@@ -137,7 +137,7 @@ describe('series at the start', () => {
 });
 
 describe('events', () => {
-  it('a request is counted and timed once, by how it ended', async () => {
+  it('counts and times a request once, by its end', async () => {
     const { metrics, sample } = create();
     metrics.observe({ ...request, method: 'POST', code: 499, source: 'sidecar' });
     const labels = 'route="default",method="POST",code="499",source="sidecar"';
@@ -146,7 +146,7 @@ describe('events', () => {
     expect(await sample(`local_replies_total{code="QUEUE_FULL"}`)).toBe(0);
   });
 
-  it('a response that broke off counts by its code and, besides, by who broke it off', async () => {
+  it('counts a cut response by its code and by the side that cut it', async () => {
     const { metrics, sample } = create();
     metrics.observe({ ...request, fault: 'it broke', cutBy: 'upstream' });
     metrics.observe(request);
@@ -167,7 +167,7 @@ describe('events', () => {
     expect(await sample(`requests_total{route="default",method="${label}",code="200",source="upstream"}`)).toBe(1);
   });
 
-  it('each other event moves its own series', async () => {
+  it('each other event updates its own series', async () => {
     const { metrics, sample } = create();
     const { observe } = metrics;
     observe({ kind: 'local-reply', code: 'DRAINING' });
@@ -202,14 +202,14 @@ describe('events', () => {
       expect([series, await sample(series)]).toEqual([series, value]);
   });
 
-  it('a duration that is none is counted as 0 and never throws', async () => {
+  it('counts an invalid duration as 0', async () => {
     const { metrics, sample } = create();
     for (const waitedMs of [NaN, Infinity, -5]) metrics.observe({ kind: 'permit-granted', route: 'default', waitedMs });
     expect(await sample('queue_wait_seconds_count{route="default"}')).toBe(3);
     expect(await sample('queue_wait_seconds_sum{route="default"}')).toBe(0);
   });
 
-  it('buckets tell half a millisecond from one, and one minute from five', async () => {
+  it('has buckets from 0.5 ms to 5 min', async () => {
     const { metrics, sample } = create();
     for (const waitedMs of [0.4, 0.9, 59_000, 299_000])
       metrics.observe({ kind: 'permit-granted', route: 'default', waitedMs });
@@ -219,7 +219,7 @@ describe('events', () => {
 });
 
 describe('credentials and scopes', () => {
-  it('a rotation counts as failed when the new credentials were refused or cannot be read', async () => {
+  it('counts a rotation as failed when the new credentials were refused or cannot be read', async () => {
     const { metrics, sample } = create();
     const event = { kind: 'credential-rotation', credential: 'default' } as const;
     metrics.observe({ ...event, outcome: 'refused', detail: 'x' });
@@ -228,7 +228,7 @@ describe('credentials and scopes', () => {
     expect(await sample('credential_rotation_failures_total{credential="default"}')).toBe(2);
   });
 
-  it('a request that lacks a scope is counted by its route, scopes that are missing are shown', async () => {
+  it('counts insufficient_scope by route and shows the number of missing scopes', async () => {
     let token = tokenless;
     const { metrics, sample } = create({ readTokens: () => [token] });
     metrics.observe({ kind: 'insufficient-scope', route: 'default', needed: 'a' });
@@ -264,7 +264,7 @@ describe('gauges', () => {
     expect(await sample(expiry)).toBeUndefined();
   });
 
-  it('an inferred limit is there as long as it is believed', async () => {
+  it('have no inferred limit after it was given up', async () => {
     const learned = { limit: 100, windowMs: 10_000, confidence: 'high' as const };
     let throttle: ThrottleSnapshot = { ...idle, learned };
     const { sample } = create({ readThrottles: () => [throttle] });
@@ -283,7 +283,7 @@ describe('gauges', () => {
     expect(await read()).toEqual([undefined, undefined, 0]);
   });
 
-  it('dropped log lines are counted up to what the log says', async () => {
+  it('counts dropped log lines as reported by the log', async () => {
     let dropped = 3;
     const { sample } = create({ readDroppedLines: () => dropped });
     expect(await sample('log_lines_dropped_total')).toBe(3);

@@ -1,4 +1,4 @@
-/** Spans that cannot be exported cost no request anything and flood no log; that they are lost is told. */
+/** Lost spans do not affect requests and are reported at a limited rate. */
 import { InMemorySpanExporter, type SpanExporter } from '@opentelemetry/sdk-trace';
 import { describe, expect, it } from 'vitest';
 import type { RequestEnded, SidecarEvent } from '../../../src/telemetry/events.ts';
@@ -52,8 +52,8 @@ function open(exporter: SpanExporter, batching = { delayMs: 60_000, queueMax: 4,
   return { clock, tracing, request, warnings: heard.warnings };
 }
 
-describe('a collector that refuses', () => {
-  it('is told of once, then once a minute, with what was lost; what it said is not repeated', async () => {
+describe('a collector that fails', () => {
+  it('is reported at once, then once a minute with the number of lost spans, without its response', async () => {
     const clock = new ManualClock();
     const { observe, warnings } = hear();
     const report = new SpanLossReporter(clock, observe);
@@ -76,7 +76,7 @@ describe('a collector that refuses', () => {
     [Object.assign(new Error('x'), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
     [Object.assign(new Error('x'), { code: 'a sentence with s3cret' }), 'Error'],
     [new TypeError('s3cret'), 'TypeError'],
-  ])('and a fault of the network is named (%#)', async (error, name) => {
+  ])('a network error is named (%#)', async (error, name) => {
     const { tracing, request, warnings } = open(failing(error));
     request();
     await tracing.close(1000);
@@ -84,8 +84,8 @@ describe('a collector that refuses', () => {
   });
 });
 
-describe('a collector that does not answer', () => {
-  it('bounds what is kept: later spans are dropped, which is told when there is room again', async () => {
+describe('a collector that does not respond', () => {
+  it('keeps a bounded queue: later spans are dropped and reported when there is room again', async () => {
     const waiting: (() => void)[] = [];
     const { tracing, request, warnings } = open({
       export: (_, done) => {
@@ -97,18 +97,18 @@ describe('a collector that does not answer', () => {
     });
     for (let span = 0; span < 4 + 4 + 9; span++) request();
     expect(waiting).toHaveLength(1);
-    for (const answer of waiting.splice(0)) answer();
+    for (const respond of waiting.splice(0)) respond();
     await expect.poll(() => waiting.length).toBe(1);
     request();
     expect(warnings()).toEqual(['spans could not be exported: the export queue was full; 9 lost since the start']);
-    for (const answer of waiting.splice(0)) answer();
+    for (const respond of waiting.splice(0)) respond();
     const closed = tracing.close(1000);
     await expect.poll(() => waiting.length).toBe(1);
-    for (const answer of waiting.splice(0)) answer();
+    for (const respond of waiting.splice(0)) respond();
     await closed;
   });
 
-  it('holds up the end no longer than it may', async () => {
+  it('delays close for at most the given time', async () => {
     const { clock, tracing, request, warnings } = open({
       export: () => undefined,
       shutdown: () => Promise.resolve(),

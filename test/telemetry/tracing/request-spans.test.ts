@@ -1,4 +1,4 @@
-/** The spans of one request, as the SDK hands them to an exporter that keeps them. */
+/** The spans of one request, as an exporter gets them. */
 import { InMemorySpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trace';
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, it } from 'vitest';
@@ -67,7 +67,7 @@ function millis([seconds, nanos]: readonly [number, number]): number {
 }
 
 describe('a request with one attempt', () => {
-  it('is a span of the server with one of the client in it, whose context goes upstream', async () => {
+  it('has a server span with a client span, whose context is sent upstream', async () => {
     const { clock, tracing, finish } = trace();
     await clock.advance(1000.5);
     const watch = tracing.startTracer(get);
@@ -109,7 +109,7 @@ describe('a request with one attempt', () => {
     expect(JSON.stringify([client?.attributes, server?.attributes])).not.toMatch(/s3cret|who=me/);
   });
 
-  it('goes on with the trace of the client', async () => {
+  it('continues the trace of the client', async () => {
     const { tracing, finish } = trace();
     const headers = { traceparent: `00-${TRACE}-${SPAN}-01`, tracestate: 'a=1' };
     const watch = tracing.startTracer({ ...get, headers });
@@ -125,7 +125,7 @@ describe('a request with one attempt', () => {
     expect(sentParent(sent)).toEqual({ ...pick(client), isSampled: true });
   });
 
-  it('begins a trace of its own where that of the client is not valid, whose state goes with it', async () => {
+  it('starts a new trace when that of the client is invalid, and drops its tracestate', async () => {
     const { tracing, finish } = trace();
     const headers = { traceparent: `00-${'0'.repeat(32)}-${SPAN}-01`, tracestate: 'a=1' };
     const watch = tracing.startTracer({ ...get, headers });
@@ -143,7 +143,7 @@ describe('sampling', () => {
   it.each([
     ['a trace that is not recorded elsewhere', { ratio: 1, followsParent: true }, '00'],
     ['a share of nothing', { ratio: 0, followsParent: false }, '01'],
-  ])('%s leaves no span; the context is passed on and says so', async (_, sampling, flags) => {
+  ])('%s records no span and passes the context on as not sampled', async (_, sampling, flags) => {
     const { clock, tracing, finish } = trace(sampling);
     const watch = tracing.startTracer({ ...get, headers: { traceparent: `00-${TRACE}-${SPAN}-${flags}` } });
     watch.startWait('queue');
@@ -158,13 +158,13 @@ describe('sampling', () => {
   });
 });
 
-describe('what went wrong', () => {
-  it('is on the attempt: a refusal, a broken connection; the next one says that it is another', async () => {
+describe('an error', () => {
+  it('is on the attempt span; the next attempt has a resend count', async () => {
     const { tracing, finish } = trace();
     const watch = tracing.startTracer(get);
     watch.startAttempt(attempt);
-    const answer = { head: { ...head, status: 429 }, body: Buffer.alloc(0), fault: undefined };
-    watch.endAttempt({ kind: 'held', response: answer });
+    const response = { head: { ...head, status: 429 }, body: Buffer.alloc(0), fault: undefined };
+    watch.endAttempt({ kind: 'held', response });
     watch.startAttempt(attempt);
     watch.endAttempt({ kind: 'failed', failure });
     watch.startAttempt(attempt);
@@ -206,7 +206,7 @@ describe('what went wrong', () => {
 });
 
 describe('waits', () => {
-  it('that lasted are spans within the request', async () => {
+  it('of 1 ms and more are spans within the request', async () => {
     const { clock, tracing, finish } = trace();
     const watch = tracing.startTracer(get);
     for (const [stage, ms] of [
@@ -233,8 +233,8 @@ describe('waits', () => {
   });
 });
 
-describe('a method that somebody made up', () => {
-  it('names no span', async () => {
+describe('a non-standard method', () => {
+  it('is not part of the span name', async () => {
     const { tracing, finish } = trace();
     tracing.startTracer({ ...get, method: 'BREW' }).endRequest({ ...ended, method: 'BREW' });
     const [server] = await finish();
@@ -247,7 +247,7 @@ describe('a method that somebody made up', () => {
 });
 
 describe('token requests', () => {
-  it('are spans of their own', async () => {
+  it('are separate traces', async () => {
     const { clock, tracing, finish } = trace();
     await clock.advance(100);
     tracing.observe({ kind: 'token-requested', credential: 'default', outcome: 'ok', durationMs: 40 });
@@ -256,7 +256,7 @@ describe('token requests', () => {
       credential: 'other',
       outcome: 'rejected',
       durationMs: 1,
-      detail: 'answered with 401',
+      detail: 'rejected with 401',
     });
     tracing.observe({ kind: 'authorization-overridden' });
     const [ok, rejected, ...others] = await finish();
@@ -270,7 +270,7 @@ describe('token requests', () => {
       'server.port': 443,
     });
     expect(rejected?.attributes).toMatchObject({ 'error.type': 'rejected' });
-    expect(rejected?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'answered with 401' });
+    expect(rejected?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'rejected with 401' });
   });
 });
 

@@ -4,7 +4,7 @@ import { readTracingSettings } from '../../../src/telemetry/tracing/settings.ts'
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example:4318' };
 
-describe('whether', () => {
+describe('tracing is on or off', () => {
   it.each([
     [{}, 'off'],
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }, 'off'],
@@ -30,8 +30,8 @@ describe('whether', () => {
   );
 });
 
-describe('how', () => {
-  it('by default', () => {
+describe('sampling and batching', () => {
+  it('have defaults', () => {
     expect(readTracingSettings(endpoint)).toEqual({
       kind: 'on',
       sampling: { ratio: 1, followsParent: true },
@@ -53,7 +53,7 @@ describe('how', () => {
     expect(readTracingSettings(env)).toMatchObject({ sampling: { ratio, followsParent }, warnings: [] });
   });
 
-  it('of a batch no more than fits the queue', () => {
+  it('limits the batch size to the queue size', () => {
     const env = { ...endpoint, OTEL_BSP_SCHEDULE_DELAY: '100', OTEL_BSP_MAX_QUEUE_SIZE: '20' };
     expect(readTracingSettings(env)).toMatchObject({ batching: { delayMs: 100, queueMax: 20, batchMax: 20 } });
   });
@@ -64,12 +64,12 @@ describe('how', () => {
     ['OTEL_BSP_MAX_QUEUE_SIZE', '0'],
     ['OTEL_BSP_MAX_EXPORT_BATCH_SIZE', '-1'],
     ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
-  ])('%s=%s is a warning, and the default', (name, value) => {
+  ])('%s=%s gives a warning and the default', (name, value) => {
     const settings = readTracingSettings({ ...endpoint, [name]: value });
     expect(settings).toEqual({ ...readTracingSettings(endpoint), warnings: [expect.stringContaining(name)] });
   });
 
-  it.each(['2', '-1', '1e-1', 'half'])('a ratio of %s is a warning, and 1', (ratio) => {
+  it.each(['2', '-1', '1e-1', 'half'])('a ratio of %s gives a warning and 1', (ratio) => {
     const env = { ...endpoint, OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: ratio };
     expect(readTracingSettings(env)).toMatchObject({
       sampling: { ratio: 1 },
