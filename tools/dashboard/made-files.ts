@@ -32,7 +32,7 @@ function readRules(): readonly string[] {
   return [RECORDING_RULES, ALERT_RULES].map((file) => readFileSync(file, 'utf8'));
 }
 
-/** docs/operations.md as it is, with fresh tables. @throws Error when it has no place for one */
+/** docs/operations.md with new tables. @throws Error when a marker is missing */
 async function renderOperations(): Promise<string> {
   const page = readFileSync(OPERATIONS, 'utf8');
   const withMetrics = insertTable(page, 'metrics', await renderMetricsTable());

@@ -1,5 +1,5 @@
 /**
- * How panels of the dashboard look: one maker for figures, one for graphs. What they ask is told in rows.ts. Grafana's own
+ * Builds the panels of the dashboard: figures and graphs. rows.ts has their queries. Grafana's own
  * builders make the JSON, so that its shape is theirs.
  */
 import {
@@ -23,7 +23,7 @@ import { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
 import { PanelBuilder as GraphBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
 
-/** The variable that every panel and query names, and never a data source of somebody's own. */
+/** The data source variable of every panel and query. */
 export const DATASOURCE = { type: 'prometheus', uid: '${datasource}' };
 
 const COLUMNS = 24;
@@ -32,7 +32,7 @@ const GRAPH_HEIGHT = 8;
 
 interface PanelOptions {
   readonly title: string;
-  /** For whoever does not know the metrics: what is seen, and what is good. */
+  /** What the panel shows, and which value is normal. */
   readonly description: string;
   /** Of Grafana's units. */
   readonly unit: string;

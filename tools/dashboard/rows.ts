@@ -7,7 +7,7 @@ import type { StatOptions, GraphOptions } from './panels.ts';
 
 export interface Row {
   readonly title: string;
-  /** Closed until somebody opens it. Default false. */
+  /** Collapsed at first. Default false. */
   readonly collapsed?: boolean;
   readonly figures?: readonly StatOptions[];
   /** Lines of the grid, each shared equally. */
