@@ -108,7 +108,7 @@ describe('a file that may not grow', () => {
     const asked = await askUntilDropped(sidecar, 10);
     expect(statSync(file).size).toBe(limit);
     expect(await sidecar.degraded()).toEqual([
-      expect.stringMatching(/^the log: standard output refuses lines \(EFBIG\); \d+ lines lost so far$/),
+      expect.stringMatching(/^log: writing to standard output failed \(EFBIG\); \d+ lines dropped so far$/),
     ]);
     expect(await sidecar.page()).toContain('writing to standard output failed (EFBIG)');
     execFileSync('prlimit', ['--pid', String(sidecar.pid), '--fsize=unlimited:unlimited']);
