@@ -1,28 +1,28 @@
 /**
- * What a replica tells its leader of its calls (pure): when they were made, how many, how long they took, and what came of them. A
- * report is a text of bounded length: calls near each other are told as one where there are many, and nothing old is kept.
+ * What a replica reports to the leader about its calls (pure): when, how many, how long they took, and their outcome. A report is
+ * a text of bounded length: where there are many calls, those near each other are merged.
  */
 
-/** Calls that were made at one instant, as far as can be told apart. */
+/** Calls merged into one instant. */
 export interface ReportedCalls {
-  /** Monotonic here, the board's in a report; milliseconds. */
+  /** Milliseconds: monotonic here, the store's clock in a report. */
   readonly at: number;
   readonly count: number;
-  /** To the answer, milliseconds. */
+  /** Milliseconds to the response. */
   readonly tookMs: number;
   readonly isRefused: boolean;
-  /** The application offered as much as the rate allows. */
+  /** The application used the whole rate. */
   readonly isWaitedFor: boolean;
-  /** The first after a pause. */
+  /** The first call after a pause. */
   readonly isProbe: boolean;
 }
 
-/** Steps of time into which the calls of one report are put together where there are many. */
+/** Time steps into which a report with many calls is merged. */
 const REPORT_STEPS = 64;
-/** Entries kept until they are told, and the steps into which they are put together when there are more. */
+/** Entries kept for the next report, and the time steps into which more of them are merged. */
 const MAX_BUFFERED = 1024;
 const BUFFER_STEPS = 128;
-/** Whoever is joined tells its calls more often; until then older ones are of no use to anyone. */
+/** A joined replica reports more often than this; older calls are of no use after a reconnection. */
 const MAX_BUFFERED_AGE_MS = 10_000;
 const REFUSED = 1;
 const WAITED_FOR = 2;
@@ -33,12 +33,12 @@ export class CallCollector {
   #calls: ReportedCalls[] = [];
   #lastRefusedAt: number | undefined;
 
-  /** Entries that nobody was told of, at most 1024. */
+  /** Unreported entries, at most 1024. */
   get size(): number {
     return this.#calls.length;
   }
 
-  /** When the last refused call was made that nobody was told of. */
+  /** Instant of the last unreported refused call. */
   get lastRefusedAt(): number | undefined {
     return this.#lastRefusedAt;
   }
@@ -50,7 +50,7 @@ export class CallCollector {
       this.#calls = mergeCalls(this.#since(this.#newestAt - MAX_BUFFERED_AGE_MS), BUFFER_STEPS);
   }
 
-  /** Everything made at `since` or later, oldest first; nothing is kept. */
+  /** Removes all calls and returns those made at `since` or later, oldest first. */
   take(since: number): readonly ReportedCalls[] {
     const calls = this.#since(since);
     this.#calls = [];
@@ -62,29 +62,29 @@ export class CallCollector {
     return this.#calls.reduce((newest, { at }) => Math.max(newest, at), -Infinity);
   }
 
-  /** In order: calls are noted as they are answered. */
+  /** Sorted, since calls are added in the order of their responses. */
   #since(since: number): ReportedCalls[] {
     return this.#calls.filter(({ at }) => at >= since).sort((one, other) => one.at - other.at);
   }
 }
 
-/** @param toBoard converts an instant */
-export function encodeCalls(calls: readonly ReportedCalls[], toBoard: (at: number) => number): string {
+/** @param toStoreTime converts an instant */
+export function encodeCalls(calls: readonly ReportedCalls[], toStoreTime: (at: number) => number): string {
   return calls
     .map(({ at, count, tookMs, isRefused, isWaitedFor, isProbe }) => {
       const traits = (isRefused ? REFUSED : 0) + (isWaitedFor ? WAITED_FOR : 0) + (isProbe ? PROBE : 0);
-      return `${toBoard(at).toFixed(1)} ${String(count)} ${tookMs.toFixed(0)} ${String(traits)};`;
+      return `${toStoreTime(at).toFixed(1)} ${String(count)} ${tookMs.toFixed(0)} ${String(traits)};`;
     })
     .join('');
 }
 
-/** Reads reports one after the other; what cannot be read is passed over. */
-export function decodeCalls(mail: string, toLocal: (boardAt: number) => number): ReportedCalls[] {
+/** Reads concatenated reports; malformed entries are skipped. */
+export function decodeCalls(reports: string, toLocalTime: (storeAt: number) => number): ReportedCalls[] {
   const calls: ReportedCalls[] = [];
-  for (const entry of mail.split(';')) {
-    const [boardAt, count, tookMs, traits] = entry.split(' ').map(Number);
-    if (boardAt === undefined || count === undefined || tookMs === undefined || traits === undefined) continue;
-    const at = toLocal(boardAt);
+  for (const entry of reports.split(';')) {
+    const [storeAt, count, tookMs, traits] = entry.split(' ').map(Number);
+    if (storeAt === undefined || count === undefined || tookMs === undefined || traits === undefined) continue;
+    const at = toLocalTime(storeAt);
     if (!Number.isFinite(at) || !(count >= 1 && count <= 1e6) || !(tookMs >= 0) || !Number.isInteger(traits)) continue;
     calls.push({
       at,
@@ -99,14 +99,14 @@ export function decodeCalls(mail: string, toLocal: (boardAt: number) => number):
 }
 
 /**
- * Puts calls together where there are more than `steps` of them: those of one step become one, at the first one's instant. Refused
- * ones stay apart and part those around them, refused probes apart from both: at most five entries a step, and mostly one.
+ * Merges calls when there are more than `steps`: those of one time step become one entry at the instant of the first. Refused calls
+ * and refused probes have entries of their own and separate those around them: at most five entries per step, mostly one.
  */
 function mergeCalls(calls: readonly ReportedCalls[], steps: number): ReportedCalls[] {
   if (calls.length <= steps) return [...calls];
   const merged: ReportedCalls[] = [];
   const stepMs = ((calls.at(-1)?.at ?? 0) - (calls[0]?.at ?? 0)) / steps;
-  /** Where calls of a kind can be added: refused ones, and refused probes. */
+  /** Index of the open entry of refused calls, and of refused probes. */
   const refusedIndex = new Map<boolean, number>();
   for (const call of calls) {
     const index = (call.isRefused ? refusedIndex.get(call.isProbe) : merged.length - 1) ?? -1;

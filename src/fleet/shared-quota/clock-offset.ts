@@ -1,9 +1,9 @@
 /**
- * How far another machine's clock is from this one's, judged by questions and answers (pure; RFC 5905 §8 in form): the quicker an
- * answer came, the less it can be wrong. Both clocks may drift, so that an old good answer gives way in time.
+ * The offset of the store's clock, estimated from requests and replies (pure; RFC 5905 §8 in form): the faster a reply, the smaller
+ * its possible error. Both clocks may drift, so a good old sample loses its weight with time.
  */
 
-/** So much error each second of age is counted as, milliseconds: far more than clocks drift. */
+/** Error in milliseconds that each millisecond of age adds: far more than clocks drift. */
 const ERROR_GROWTH_PER_MS = 0.0005;
 
 export class ClockOffset {
@@ -11,29 +11,29 @@ export class ClockOffset {
   #errorMs = Infinity;
   #sampledAt = -Infinity;
 
-  /** False until the first answer. */
+  /** False until the first sample. */
   get isKnown(): boolean {
     return !Number.isNaN(this.#offsetMs);
   }
 
-  /** @param boardNow what the other clock showed at some instant between the two */
-  addSample(askedAt: number, answeredAt: number, boardNow: number): void {
-    const errorMs = (answeredAt - askedAt) / 2;
-    const keptErrorMs = this.#errorMs + (answeredAt - this.#sampledAt) * ERROR_GROWTH_PER_MS;
-    const offsetMs = boardNow - (askedAt + answeredAt) / 2;
-    // One that cannot be true any more: the other clock was set.
+  /** @param storeNow what the store's clock showed at some instant between the two */
+  addSample(requestedAt: number, repliedAt: number, storeNow: number): void {
+    const errorMs = (repliedAt - requestedAt) / 2;
+    const keptErrorMs = this.#errorMs + (repliedAt - this.#sampledAt) * ERROR_GROWTH_PER_MS;
+    const offsetMs = storeNow - (requestedAt + repliedAt) / 2;
+    // The kept offset cannot be true any more: the store's clock was set.
     const isOff = Math.abs(offsetMs - this.#offsetMs) > errorMs + keptErrorMs;
     if (!isOff && errorMs > keptErrorMs) return;
     this.#offsetMs = offsetMs;
     this.#errorMs = errorMs;
-    this.#sampledAt = answeredAt;
+    this.#sampledAt = repliedAt;
   }
 
   toStoreTime(at: number): number {
     return at + this.#offsetMs;
   }
 
-  toLocalTime(boardAt: number): number {
-    return boardAt - this.#offsetMs;
+  toLocalTime(storeAt: number): number {
+    return storeAt - this.#offsetMs;
   }
 }

@@ -1,40 +1,40 @@
 /**
- * When a member of a fleet asks next (pure): as seldom as will do. Whoever leads looks often at what the others report; the others ask
- * for permits when theirs run out, and else only so that they are not taken for gone.
+ * When a replica exchanges with the store next (pure): as seldom as possible. The leader reads reports often; the others exchange
+ * when they need permits, and otherwise only to be counted as present.
  */
 
-/** Longest times between two questions, by what is going on. */
+/** Longest times between two exchanges, by situation. */
 const LEADER_INTERVAL_MS = 700;
 const FOLLOWER_INTERVAL_MS = 4_500;
 const PAUSED_INTERVAL_MS = 2_000;
 const DISCONNECTED_INTERVAL_MS = 250;
 const MISSED_REPLY_INTERVAL_MS = 20;
 
-/** What the next question depends on. Instants are monotonic. */
+/** What the next exchange depends on. Instants are monotonic. */
 export interface ExchangeTimingInputs {
   readonly lastExchangeAt: number;
-  /** Answers in a row that did not come. */
+  /** Missing replies in a row. */
   readonly missedReplies: number;
   readonly isJoined: boolean;
   readonly isLeader: boolean;
-  /** All are paused. */
+  /** All replicas are paused. */
   readonly isFleetPaused: boolean;
-  /** The pause can be ended. */
+  /** This replica can end the pause. */
   readonly canEndPause: boolean;
-  /** When all have reported for it. */
+  /** When all replicas have reported for the pause. */
   readonly reportsCompleteAt: number;
-  /** Permits are wanted, and may be asked for from this instant on; Infinity when none are. */
+  /** Permits are needed and may be requested from this instant on; Infinity when none are. */
   readonly permitsWantedAt: number;
 }
 
-/** A past instant: now. */
-export function nextExchangeAt(occasion: ExchangeTimingInputs): number {
-  const { lastExchangeAt, isLeader, isFleetPaused, canEndPause, reportsCompleteAt, permitsWantedAt } = occasion;
-  const beatAt = lastExchangeAt + intervalMs(occasion);
-  if (!isFleetPaused) return Math.min(beatAt, permitsWantedAt);
-  if (!isLeader) return beatAt;
+/** Monotonic; a past instant means now. */
+export function nextExchangeAt(inputs: ExchangeTimingInputs): number {
+  const { lastExchangeAt, isLeader, isFleetPaused, canEndPause, reportsCompleteAt, permitsWantedAt } = inputs;
+  const regularAt = lastExchangeAt + intervalMs(inputs);
+  if (!isFleetPaused) return Math.min(regularAt, permitsWantedAt);
+  if (!isLeader) return regularAt;
   if (canEndPause) return -Infinity;
-  return reportsCompleteAt > lastExchangeAt ? reportsCompleteAt : beatAt;
+  return reportsCompleteAt > lastExchangeAt ? reportsCompleteAt : regularAt;
 }
 
 function intervalMs({ missedReplies, isJoined, isLeader, isFleetPaused }: ExchangeTimingInputs): number {

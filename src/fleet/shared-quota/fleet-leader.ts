@@ -1,26 +1,26 @@
 /**
- * What the replica that leads does for its fleet (pure): it takes in the calls of all, says what to go by, and ends pauses. A pause
- * is over for the others once its own probe has been accepted, or at once when it has no call that could be one. With a configured rate
- * there is nothing to learn, and pauses are ended all the same.
+ * What the leader does for its fleet (pure): it learns from the calls of all replicas, publishes the limit, and ends pauses. It ends a
+ * pause for the others once its own probe was accepted, or at once when it has no call that could be a probe. With a configured rate
+ * it learns nothing and ends pauses all the same.
  */
 import type { PublishedLimit } from './quota-store.ts';
 import { FleetLimitLearner, type FleetLearnerOptions, type FleetLimit } from './fleet-limit-learner.ts';
 import type { ReportedCalls } from './call-report.ts';
 import type { LearnedLimit } from '../../throttle/throttle.ts';
 
-/** Smaller changes of a rate are not worth telling all. */
+/** Smaller changes of the rate are not published. */
 const MIN_RATE_CHANGE = 0.005;
 
-/** A trial is made by the leader alone for so long, and for so many calls. */
+/** At first the leader alone probes: for this time, and for this many calls. */
 const MIN_LEADER_PROBE_MS = 2_000;
 const LEADER_PROBE_CALLS = 8;
 
-/** What a leader knows besides: the state of its fleet, and of its own queue. */
+/** The state of the fleet and of the leader's own queue. */
 export interface LeaderInputs {
   readonly epoch: number;
   readonly isFleetPaused: boolean;
   readonly pausedUntil: number;
-  /** What the board says holds; undefined when it says nothing. */
+  /** The limit in the store; undefined without one. */
   readonly limitInForce: FleetLimit | undefined;
   /** Its own pause is not over. */
   readonly isPaused: boolean;
@@ -28,7 +28,7 @@ export interface LeaderInputs {
   readonly isIdle: boolean;
 }
 
-/** What is passed on from leader to leader, as JSON. */
+/** Passed on from leader to leader, as JSON. */
 interface Model {
   readonly snapshot?: object | undefined;
   readonly learned?: LearnedLimit | undefined;
@@ -41,16 +41,16 @@ export class FleetLeader {
   #probeSince: number | undefined;
 
   /**
-   * @param fixed the configured pace; undefined where it is learned
+   * @param configured undefined where the limit is learned
    * @param snapshot what is known already
    */
-  constructor(fixed: FleetLimit | undefined, options: FleetLearnerOptions, now: number, snapshot: unknown) {
-    this.#configured = fixed;
-    this.#learner = fixed === undefined ? new FleetLimitLearner(options) : undefined;
+  constructor(configured: FleetLimit | undefined, options: FleetLearnerOptions, now: number, snapshot: unknown) {
+    this.#configured = configured;
+    this.#learner = configured === undefined ? new FleetLimitLearner(options) : undefined;
     this.#learner?.restore(now, snapshot, 0);
   }
 
-  /** Permits per second beyond what is published, for its own calls: trials cost least while one replica makes them. */
+  /** Permits per second above the published limit, for its own calls: probes cost least while one replica makes them. */
   extraRate(now: number): number {
     const rate = this.#learner?.extraRate ?? 0;
     return rate > 0 && !this.#isProbedByAll(now, rate) ? rate : 0;
@@ -61,15 +61,15 @@ export class FleetLeader {
   }
 
   /**
-   * @param until all calls made before this are known
-   * @param settledEpoch the pause that all have reported for; -1 for none
+   * @param until all calls made before this are reported
+   * @param settledEpoch the pause that all replicas have reported for; -1 for none
    */
   ingest(until: number, settledEpoch: number): void {
     this.#learner?.ingest(until);
     this.#settledEpoch = settledEpoch;
   }
 
-  /** When the probe may go; Infinity while the others have not reported. */
+  /** When the probe may go; Infinity while reports are missing. */
   openAt(now: number, epoch: number): number {
     if (epoch !== this.#settledEpoch) return Infinity;
     return this.#learner?.openAt(now) ?? -Infinity;
@@ -77,19 +77,19 @@ export class FleetLeader {
 
   /**
    * Undefined when there is nothing new.
-   * @param toBoard converts an instant
+   * @param toStoreTime converts an instant
    */
-  nextPublication(now: number, situation: LeaderInputs, toBoard: (at: number) => number): PublishedLimit | undefined {
-    const { limitInForce, epoch } = situation;
-    const setting = this.#configured ?? this.#limitAt(now);
-    if (setting === undefined) return undefined;
-    const resumes = this.canEndPause(now, situation);
-    if (!resumes && !hasChanged(setting, limitInForce)) return undefined;
-    const openAt = toBoard(resumes ? Math.max(now, this.#learner?.openAt(now) ?? now) : now);
+  nextPublication(now: number, inputs: LeaderInputs, toStoreTime: (at: number) => number): PublishedLimit | undefined {
+    const { limitInForce, epoch } = inputs;
+    const limit = this.#configured ?? this.#limitAt(now);
+    if (limit === undefined) return undefined;
+    const endsPause = this.canEndPause(now, inputs);
+    if (!endsPause && !hasChanged(limit, limitInForce)) return undefined;
+    const openAt = toStoreTime(endsPause ? Math.max(now, this.#learner?.openAt(now) ?? now) : now);
     return {
-      ...setting,
+      ...limit,
       openAt,
-      epoch: resumes ? epoch : -1,
+      epoch: endsPause ? epoch : -1,
       model: this.#configured === undefined ? this.#serializeModel(now) : '',
     };
   }
@@ -110,13 +110,12 @@ export class FleetLeader {
     return this.#isProbedByAll(now, extraRate) ? { ...limit, rate: limit.rate + extraRate } : limit;
   }
 
-  /** Its own calls may be too few to show that the limit was raised. */
+  /** The leader's own calls may be too few to show that the limit was raised. */
   #isProbedByAll(now: number, extraRate: number): boolean {
     if (this.#probeSince === undefined || !(extraRate > 0)) return false;
     return now > this.#probeSince + Math.max(MIN_LEADER_PROBE_MS, (LEADER_PROBE_CALLS * 1000) / extraRate);
   }
 
-  /** Whether the pause can be ended. */
   canEndPause(now: number, { isFleetPaused, epoch, pausedUntil, isPaused, isIdle }: LeaderInputs): boolean {
     if (!isFleetPaused || epoch !== this.#settledEpoch || now < pausedUntil) return false;
     return !isPaused || isIdle;
@@ -128,7 +127,7 @@ export class FleetLeader {
   }
 }
 
-/** Whatever is not a model has nothing in it. */
+/** Empty for a malformed text. */
 export function parseModel(text: string): { readonly snapshot?: unknown; readonly learned?: LearnedLimit } {
   if (text === '') return {};
   const { snapshot, learned } = Object(parse(text)) as Readonly<Record<string, unknown>>;
@@ -148,8 +147,8 @@ function isLearnedLimit(value: unknown): value is LearnedLimit {
   return typeof kind === 'string' && ['none', 'low', 'high'].includes(String(confidence));
 }
 
-function hasChanged({ rate, burst }: FleetLimit, told: FleetLimit | undefined): boolean {
-  if (told?.burst !== burst) return true;
-  if (!Number.isFinite(rate) || !Number.isFinite(told.rate)) return rate !== told.rate;
-  return Math.abs(rate - told.rate) > told.rate * MIN_RATE_CHANGE;
+function hasChanged({ rate, burst }: FleetLimit, published: FleetLimit | undefined): boolean {
+  if (published?.burst !== burst) return true;
+  if (!Number.isFinite(rate) || !Number.isFinite(published.rate)) return rate !== published.rate;
+  return Math.abs(rate - published.rate) > published.rate * MIN_RATE_CHANGE;
 }

@@ -1,7 +1,6 @@
 /**
- * What the leader of a fleet believes of the quota that all share (pure): one learned pace, fed with the calls of every replica in
- * the order in which they were made, as if one process had made them. Reports come late, so that it lives a little in the past; a
- * refusal brings it up to the present at once. It grants nothing: what it believes is published.
+ * What the leader learns of the shared limit (pure): one learned rate policy, fed with the calls of all replicas in the order in
+ * which they were made. Reports come late, so it works a little in the past; a refusal brings it up to the present at once.
  */
 import type { PermitGrant } from '../../throttle/pacing/permit-grant.ts';
 import type { ReportedCalls } from './call-report.ts';
@@ -9,22 +8,21 @@ import { CallLog } from '../../throttle/adaptive/call-log.ts';
 import { LearnedRatePolicy, type LearnedRatePolicyOptions } from '../../throttle/adaptive/learned-rate-policy.ts';
 import type { LearnedLimit } from '../../throttle/throttle.ts';
 
-/** What the fleet is to go by. */
+/** The limit that the fleet keeps. */
 export interface FleetLimit {
   /** Permits per second; Infinity while no limit is known. */
   readonly rate: number;
   readonly burst: number;
 }
 
-/** Of a window's limit: permits that may be saved up. A full window is seen too late to be waited for. */
+/** Share of a window's limit that may be saved up: reports show a full window too late to wait for it. */
 const WINDOW_BURST_SHARE = 0.02;
-/** Calls that took longer are told of later than they happened. */
+/** Calls that took longer are reported after this delay. */
 const MAX_REPORT_LAG_MS = 1_000;
 const MAX_PENDING_CALLS = 65_536;
 
 export type FleetLearnerOptions = Omit<LearnedRatePolicyOptions, 'inFlightCalls'>;
 
-/** One learned pace for all. */
 export class FleetLimitLearner {
   readonly #policy: LearnedRatePolicy;
   /** Reports come after responses: a call is in flight only while it is learned from. */
@@ -34,11 +32,11 @@ export class FleetLimitLearner {
   #lastRefusedAt = -Infinity;
   #longestTookMs = 0;
   #serial = 0;
-  /** Of the limit as it is held, also while more is tried. */
+  /** Burst of the known limit, also while more is probed. */
   #burst = 1;
 
   constructor(options: FleetLearnerOptions) {
-    // How many calls of other replicas are under way is not known to anyone.
+    // The number of other replicas' calls in flight is not known.
     const kinds = options.learning.kinds.filter((kind) => kind !== 'concurrency');
     this.#policy = new LearnedRatePolicy({
       ...options,
@@ -47,7 +45,7 @@ export class FleetLimitLearner {
     });
   }
 
-  /** Calls of one replica, in whatever order. */
+  /** Calls of one replica, in any order. */
   addCalls(calls: readonly ReportedCalls[]): void {
     for (const call of calls) {
       this.#pendingCalls.push(call);
@@ -57,7 +55,7 @@ export class FleetLimitLearner {
       this.#pendingCalls.splice(0, this.#pendingCalls.length - MAX_PENDING_CALLS);
   }
 
-  /** @param until all calls made before this have been heard of, but for those that are not answered yet */
+  /** @param until all calls made before this are reported, except those without a response */
   ingest(until: number): void {
     this.#pendingCalls.sort((one, other) => one.at - other.at);
     const settledAt = until - Math.min(MAX_REPORT_LAG_MS, 2 * this.#longestTookMs);
@@ -68,24 +66,23 @@ export class FleetLimitLearner {
     if (this.extraRate === 0) this.#burst = Math.max(1, this.#policy.burst);
   }
 
-  /** What to publish. */
   get limit(): FleetLimit {
     const rate = this.#policy.confirmedRate;
     const { kind, limit, windowMs } = this.#policy.learned(identity) ?? { kind: 'free' };
     if (limit === undefined || windowMs === undefined || !kind.endsWith('window')) return { rate, burst: this.#burst };
     const burst = Math.max(1, Math.floor(limit * WINDOW_BURST_SHARE));
-    // All saved up and a window's worth together stay below the limit.
-    const safe = Math.max(limit - burst, limit / 2) * (1000 / windowMs);
-    return { rate: Math.min(rate, safe), burst };
+    // The burst and a window's permits together stay below the limit.
+    const safeRate = Math.max(limit - burst, limit / 2) * (1000 / windowMs);
+    return { rate: Math.min(rate, safeRate), burst };
   }
 
-  /** Permits per second beyond what is published, while a trial for more is under way. */
+  /** Permits per second above the published limit, while a probe is in progress. */
   get extraRate(): number {
     const { rate, confirmedRate } = this.#policy;
     return Number.isFinite(rate) ? Math.max(0, rate - confirmedRate) : 0;
   }
 
-  /** When the limit lets the next call through; past or -Infinity: now. */
+  /** When the limit allows the next call; past or -Infinity: now. */
   openAt(now: number): number {
     return this.#policy.openAt(now, true);
   }
@@ -107,7 +104,7 @@ export class FleetLimitLearner {
   }
 
   #learnCall({ at: madeAt, tookMs, isRefused, isWaitedFor, isProbe }: ReportedCalls): void {
-    // One that comes too late for its place counts as made now.
+    // A call that was reported too late counts as made now.
     const at = Math.max(madeAt, this.#lastAt);
     this.#lastAt = at;
     const { rate } = this.#policy;
@@ -116,12 +113,12 @@ export class FleetLimitLearner {
     this.#inFlightCalls.remove(at);
     const common = { at, serial: ++this.#serial, epoch: 0, rate, isWaitedFor, isProbeCall, inFlight: 0 };
     const grant: PermitGrant = { ...common, isPauseProbe: isProbe };
-    const answeredAt = at + tookMs;
-    if (!isRefused) this.#policy.recordAccepted(answeredAt, grant, madeAt > this.#lastRefusedAt);
-    else if (madeAt <= this.#lastRefusedAt && !isProbe) this.#policy.recordLateRefusal(answeredAt, grant);
+    const respondedAt = at + tookMs;
+    if (!isRefused) this.#policy.recordAccepted(respondedAt, grant, madeAt > this.#lastRefusedAt);
+    else if (madeAt <= this.#lastRefusedAt && !isProbe) this.#policy.recordLateRefusal(respondedAt, grant);
     else {
-      this.#lastRefusedAt = answeredAt;
-      this.#policy.recordRefused(answeredAt, grant);
+      this.#lastRefusedAt = respondedAt;
+      this.#policy.recordRefused(respondedAt, grant);
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A throttle's place in its fleet: asks the board for permits when the queue needs them, reports, and says at once when it was refused.
- * One question at a time, and as few as will do. A board that does not answer twice running is gone, until it answers. What
- * the answers mean is fleet-share's, what a leader does fleet-leader's.
+ * A throttle's membership in its fleet: leases permits when the queue needs them, reports calls, and reports refusals at once. One
+ * exchange at a time, as few as possible. After two missing replies the store counts as away. QuotaLease applies the replies,
+ * FleetLeader does the leader's work.
  */
 import { OneShotTimer } from '../../throttle/pacing/one-shot-timer.ts';
 import type { QuotaReply, QuotaRequest, QuotaStore, QuotaUpdate } from './quota-store.ts';
@@ -20,14 +20,13 @@ import type { PermitSource } from '../../throttle/pacing/permit-source.ts';
 import type { RatePolicy } from '../../throttle/pacing/rate-policy.ts';
 import type { FleetQuotaState, RateSettings } from '../../throttle/throttle.ts';
 
-/** Permits asked for at once. */
+/** Permits requested at once. */
 const MAX_WANTED_PERMITS = 16;
-/** Slots left at which more are asked for, so that the next are there when these are used. */
+/** Permits left at which more are requested, so that the next are here when these are used. */
 const LOW_PERMITS = 1;
-/** A stated wait that others were given is worth a pause of this replica's own. */
+/** A wait stated to another replica that is longer than this pauses this one as well. */
 const LONG_PAUSE_MS = 1_000;
 
-/** What a member is made from. */
 export interface FleetMemberOptions {
   readonly store: QuotaStore;
   /** Distinguishes the replicas. */
@@ -88,7 +87,7 @@ export class FleetMember implements FleetMembership {
     this.#options.store.listen({
       onConnected: () => this.#onConnected(),
       onDisconnected: () => this.#onDisconnected(),
-      onUpdate: (news) => this.#applyUpdate(news),
+      onUpdate: (update) => this.#applyUpdate(update),
     });
   }
 
@@ -98,15 +97,13 @@ export class FleetMember implements FleetMembership {
     this.#isUrgent = true;
   }
 
-  /** So many wait for a permit now. */
   setWaiting(count: number): void {
-    // Nobody wanted anything before, either. Whether a pause can be ended depends on who waits.
+    // No permit was needed before either. During a pause it matters whether requests wait.
     const isSame = count === 0 && this.#waiting === 0 && !this.#lease.isFleetPaused && !this.#isUrgent;
     this.#waiting = count;
     if (!isSame) this.#scheduleExchange();
   }
 
-  /** This replica was refused. */
   reportRefusal(statedWaitMs: number | undefined): void {
     if (this.#lease.state !== 'joined' || !this.#clockOffset.isKnown) return;
     this.#reports.recordRefusal(this.#options.clock.now(), statedWaitMs);
@@ -114,7 +111,6 @@ export class FleetMember implements FleetMembership {
     this.#scheduleExchange();
   }
 
-  /** Leaves the fleet for good. */
   leave(): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
@@ -190,7 +186,7 @@ export class FleetMember implements FleetMembership {
     return lease.repayExtra(Math.max(0, Math.min(MAX_WANTED_PERMITS, this.#waiting - left)));
   }
 
-  /** What is to be told of the calls since the last report; a leader tells itself. */
+  /** The report of the calls since the last one; empty from the leader, who takes them directly. */
   #takeCallReport(): string {
     const calls = this.#reports.takeCalls();
     this.#election.addCalls(calls);
@@ -201,14 +197,14 @@ export class FleetMember implements FleetMembership {
   #leaderInputs(): LeaderInputs {
     const { epoch, isFleetPaused, pausedUntil } = this.#lease;
     const { rate, burst = 1 } = this.#lastReply ?? {};
-    const told = rate === undefined ? undefined : { rate, burst };
+    const limitInForce = rate === undefined ? undefined : { rate, burst };
     const { isPaused = false, isIdle = true } = this.#host ?? {};
-    return { epoch, isFleetPaused, pausedUntil, limitInForce: told, isPaused, isIdle };
+    return { epoch, isFleetPaused, pausedUntil, limitInForce, isPaused, isIdle };
   }
 
-  #applyReply(now: number, askedAt: number, reply: QuotaReply): void {
+  #applyReply(now: number, requestedAt: number, reply: QuotaReply): void {
     this.#missedReplies = 0;
-    this.#clockOffset.addSample(askedAt, now, reply.storeNow);
+    this.#clockOffset.addSample(requestedAt, now, reply.storeNow);
     this.#lastReply = reply;
     this.#permitsWantedAt = now + reply.retryInMs;
     if (this.#lease.applyReply(now, reply)) this.#startPause(now);
@@ -217,11 +213,11 @@ export class FleetMember implements FleetMembership {
     if (this.#election.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
   }
 
-  #applyUpdate(news: QuotaUpdate): void {
+  #applyUpdate(update: QuotaUpdate): void {
     const now = this.#options.clock.now();
     if (this.#hasLeft || this.#missedReplies > 1) return;
     if (this.#lease.state !== 'joined') this.#isUrgent = true;
-    else if (this.#lease.applyUpdate(now, news)) this.#startPause(now);
+    else if (this.#lease.applyUpdate(now, update)) this.#startPause(now);
     this.#permitsWantedAt = -Infinity;
     this.#host?.pump();
     this.#scheduleExchange();
@@ -230,11 +226,11 @@ export class FleetMember implements FleetMembership {
   #startPause(now: number): void {
     const lease = this.#lease;
     this.#election.onPaused(now);
-    // So that the leader knows what was accepted before.
+    // The leader needs the calls accepted before the pause.
     if (!lease.isLeader && this.#reports.calls.size > 0) this.#isUrgent = true;
     const leftMs = lease.pausedUntil - now;
-    const isConcerned = lease.isLeader || leftMs > LONG_PAUSE_MS;
-    if (isConcerned && this.#host?.isPaused === false) this.#host.pause(leftMs > 0 ? leftMs : undefined);
+    const mustPause = lease.isLeader || leftMs > LONG_PAUSE_MS;
+    if (mustPause && this.#host?.isPaused === false) this.#host.pause(leftMs > 0 ? leftMs : undefined);
   }
 
   #recordMissedReply({ refusal }: QuotaRequest): void {

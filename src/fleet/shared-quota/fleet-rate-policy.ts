@@ -1,7 +1,6 @@
 /**
- * The pace of a replica in a fleet (pure). While it is joined nothing is learned here: slots are the pace, and what became of calls is
- * noted for the leader. Apart it keeps to its part of the last known rate. Before anything is known it goes by a pace of its own,
- * as if there were no fleet.
+ * The rate of a replica in a fleet (pure). Joined: leased permits are the rate, and calls are collected for the leader. Apart: its part
+ * of the last known rate. Before any limit is known: its own policy, as if there were no fleet.
  */
 import type { LeaderElection } from './leader-election.ts';
 import type { CallCollector } from './call-report.ts';
@@ -12,14 +11,13 @@ import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
 const INITIAL_IN_FLIGHT = 4;
 
-/** What a fleet’s pace is made from. */
 export interface FleetRatePolicyOptions {
   readonly lease: QuotaLease;
   readonly calls: CallCollector;
   readonly election: LeaderElection;
-  /** The pace without a fleet. */
+  /** The policy without a fleet. */
   readonly ownPolicy: RatePolicy;
-  /** As they are now: they may change under a pace that stays. */
+  /** The present settings: they may change while the policy stays. */
   readonly settings: () => RateSettings;
 }
 
@@ -57,7 +55,7 @@ export class FleetRatePolicy implements RatePolicy {
 
   get isConfident(): boolean {
     const { lease, ownPolicy } = this.#options;
-    // What others will ask for is not known.
+    // The demand of the other replicas is not known.
     return lease.state === 'unknown' ? ownPolicy.isConfident : this.#isConfigured || lease.state === 'apart';
   }
 
@@ -128,7 +126,7 @@ export class FleetRatePolicy implements RatePolicy {
     const { lease, calls } = this.#options;
     if (isProbeCall) lease.onExtraEnded();
     const tookMs = Math.max(0, now - at);
-    // What was sent beyond the limit was waited for by definition.
+    // A call above the limit uses the whole rate by definition.
     calls.add({ at, count: 1, tookMs, isRefused, isWaitedFor: isWaitedFor || isProbeCall, isProbe: isPauseProbe });
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Who leads, as one replica sees it (pure): takes up the lead when the board gives it, lays it down when another has it, and keeps what
- * it knew while the board is gone, so that it need not be learned again. What a leader does is fleet-leader's.
+ * Whether this replica leads (pure): it leads when the store says so, stops when another replica does, and keeps what it knows while
+ * the store is away, so that nothing need be learned again. FleetLeader does the leader's work.
  */
 import type { QuotaReply } from './quota-store.ts';
 import { FleetLeader, parseModel, type LeaderInputs } from './fleet-leader.ts';
@@ -10,46 +10,45 @@ import { decodeCalls, type ReportedCalls } from './call-report.ts';
 import { DEFAULT_LEARNING } from '../../throttle/adaptive/learning-parameters.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
-/** All are pushed a pause and report at once; so long the leader waits for that. */
+/** All replicas report at once when a pause is pushed; the leader waits this long for them. */
 const REPORT_WAIT_MS = 60;
-/** Joined again, who led before leads again if it comes within this time: it knows most. */
+/** After a reconnection the former leader has priority for this time: it knows most. */
 const FORMER_LEADER_PRIORITY_MS = 3_000;
 
 export class LeaderElection {
   readonly #clockOffset: ClockOffset;
   #settings: RateSettings;
   #leader: FleetLeader | undefined;
-  /** What it knew when it lost the board. */
+  /** Kept while the store is away. */
   #formerLeader: FleetLeader | undefined;
   #model = '';
   #reconnectedAt = -Infinity;
   #reportsCompleteAt = Infinity;
 
-  constructor(clock: ClockOffset, settings: RateSettings) {
-    this.#clockOffset = clock;
+  constructor(clockOffset: ClockOffset, settings: RateSettings) {
+    this.#clockOffset = clockOffset;
     this.#settings = settings;
   }
 
-  /** This replica leads. */
   get isLeader(): boolean {
     return this.#leader !== undefined;
   }
 
-  /** From when on all have reported for the last pause. */
+  /** From this instant on all replicas have reported for the last pause. */
   get reportsCompleteAt(): number {
     return this.#reportsCompleteAt;
   }
 
-  reconfigure(terms: RateSettings): void {
-    const isSame = hasSameLimit(terms, this.#settings);
-    this.#settings = terms;
+  reconfigure(settings: RateSettings): void {
+    const isSame = hasSameLimit(settings, this.#settings);
+    this.#settings = settings;
     if (isSame) return;
-    // What was learned is passed on with the model.
+    // The model in the store keeps what was learned.
     this.#leader = undefined;
     this.#formerLeader = undefined;
   }
 
-  /** @param isBack it was joined before */
+  /** @param isBack it was connected before */
   onConnected(now: number, isBack: boolean): void {
     if (isBack) this.#reconnectedAt = now;
   }
@@ -63,7 +62,7 @@ export class LeaderElection {
     this.#reportsCompleteAt = now + REPORT_WAIT_MS;
   }
 
-  /** Somebody else should lead for now. */
+  /** Another replica should lead for now. */
   isYielding(now: number): boolean {
     return this.#formerLeader === undefined && now < this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS;
   }
@@ -73,18 +72,17 @@ export class LeaderElection {
   }
 
   /**
-   * Takes up an answer of the board.
-   * @param known what this process has learned by itself
-   * @returns permits per second beyond the lease
+   * @param ownSnapshot what this process has learned without the fleet
+   * @returns permits per second above the lease
    */
-  applyReply(now: number, reply: QuotaReply, known: () => object | undefined): number {
+  applyReply(now: number, reply: QuotaReply, ownSnapshot: () => object | undefined): number {
     if (reply.model !== '') this.#model = reply.model;
     if (!reply.isLeader) {
       this.#leader = undefined;
       if (now > this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS) this.#formerLeader = undefined;
       return 0;
     }
-    const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply.rate, known));
+    const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply.rate, ownSnapshot));
     leader.addCalls(decodeCalls(reply.peerReports, (at) => this.#clockOffset.toLocalTime(at)));
     if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
     const isSettled = reply.isFleetPaused && now >= this.#reportsCompleteAt;
@@ -94,17 +92,17 @@ export class LeaderElection {
     return reply.isFleetPaused ? 0 : leader.extraRate(now);
   }
 
-  /** When the probe may go; Infinity while the others have not reported. */
+  /** When the probe may go; Infinity while reports are missing. */
   openAt(now: number, epoch: number): number {
     return this.#leader?.openAt(now, epoch) ?? Infinity;
   }
 
-  canEndPause(now: number, situation: LeaderInputs): boolean {
-    return this.#leader?.canEndPause(now, situation) ?? false;
+  canEndPause(now: number, inputs: LeaderInputs): boolean {
+    return this.#leader?.canEndPause(now, inputs) ?? false;
   }
 
-  nextPublication(now: number, situation: LeaderInputs): PublishedLimit | undefined {
-    return this.#leader?.nextPublication(now, situation, (at) => this.#clockOffset.toStoreTime(at));
+  nextPublication(now: number, inputs: LeaderInputs): PublishedLimit | undefined {
+    return this.#leader?.nextPublication(now, inputs, (at) => this.#clockOffset.toStoreTime(at));
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
@@ -116,15 +114,16 @@ export class LeaderElection {
     return typeof known === 'object' && known !== null ? known : undefined;
   }
 
-  #createLeader(now: number, told: number | undefined, known: () => object | undefined): FleetLeader {
+  #createLeader(now: number, storedRate: number | undefined, ownSnapshot: () => object | undefined): FleetLeader {
     const { rate, burst } = this.#settings;
-    const fixed = rate === 'auto' ? undefined : { rate, burst };
-    const snapshot = parseModel(this.#model).snapshot ?? (isFiniteRate(told) ? createRateSnapshot(told) : known());
-    return new FleetLeader(fixed, { ...this.#settings, learning: DEFAULT_LEARNING }, now, snapshot);
+    const configured = rate === 'auto' ? undefined : { rate, burst };
+    const snapshot =
+      parseModel(this.#model).snapshot ?? (isFiniteRate(storedRate) ? createRateSnapshot(storedRate) : ownSnapshot());
+    return new FleetLeader(configured, { ...this.#settings, learning: DEFAULT_LEARNING }, now, snapshot);
   }
 }
 
-/** A burst is unused where the rate is learned, and how many are in flight is each replica's own. */
+/** The burst is unused where the rate is learned; the number in flight is each replica's own. */
 function hasSameLimit(one: RateSettings, other: RateSettings): boolean {
   if (one.rate !== other.rate) return false;
   return one.rate === 'auto' ? one.maxRate === other.maxRate : one.burst === other.burst;
@@ -134,7 +133,7 @@ function isFiniteRate(rate: number | undefined): rate is number {
   return rate !== undefined && Number.isFinite(rate);
 }
 
-/** What a leader goes on from when the one before believed in no limit, and paced all the same. */
+/** A start for a leader when its predecessor published a rate without a model. */
 function createRateSnapshot(rate: number): object {
   return { kind: 'bucket', windowMs: 0, limit: 1, rate, margin: 1, used: 0 };
 }

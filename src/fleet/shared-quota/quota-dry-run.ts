@@ -1,6 +1,6 @@
 /**
- * Does once what a replica does on Redis to share a quota, on a key of its own that it takes away again: one exchange, and listening
- * for news. Where a right is missing it says which. For `check`; what is done for good is quota-board's and ear's.
+ * For `check`: does once what a replica does on Redis to share a quota, on a key of its own that it removes again, and reports which
+ * commands are refused.
  */
 import { RedisFault } from '../redis/redis-fault.ts';
 import type { RedisScriptClient } from '../redis/script-client.ts';
@@ -13,11 +13,11 @@ export interface QuotaDryRunOptions {
   readonly client: RedisScriptClient;
   /** Opens one more connection, to listen on. */
   readonly open: () => Promise<RedisConnection>;
-  /** A key that nobody else uses; also the name of the channel. */
+  /** A key that is used by nothing else; also the name of the channel. */
   readonly key: string;
 }
 
-/** The first of a fleet, with a permit to get and a refusal to tell the others: it comes past every command. */
+/** A first replica that needs a permit and reports a refusal: this runs every command of the script. */
 const REQUEST = {
   id: 'check',
   want: 1,
@@ -30,7 +30,7 @@ const REQUEST = {
   version: 0,
 } as const;
 
-/** Every command of all scripts, each by itself; answers with those that are refused, and takes away what the exchange left. */
+/** Runs each command of all scripts, returns those that are refused, and removes what the exchange left. */
 const TRY_EACH_COMMAND = defineScript(`
 local refused = {}
 local function try(name, ...)
@@ -52,16 +52,16 @@ try('PEXPIREAT', key, 1)
 return refused
 `);
 
-/** Which commands are refused; none when all is well. Undefined: Redis did not answer, or not as it should. */
+/** The refused commands; empty when all are allowed. Undefined: no reply from Redis, or a malformed one. */
 export async function dryRunQuota({ client, open, key }: QuotaDryRunOptions): Promise<readonly string[] | undefined> {
-  const board = createRedisQuotaStore({
+  const store = createRedisQuotaStore({
     client: { run: (...script) => client.runWithLongerTimeout(...script) },
-    // Listening takes a connection whose answer can be waited for.
+    // canSubscribe tries this on a connection whose reply can be waited for.
     subscriber: { subscribe: () => undefined },
     key: () => Promise.resolve(key),
     addConnectionListener: () => undefined,
   });
-  const reply = await board.exchange(REQUEST);
+  const reply = await store.exchange(REQUEST);
   await client.whenReady();
   const refused = await client.runWithLongerTimeout(TRY_EACH_COMMAND, key, []);
   if (refused === undefined) return undefined;
@@ -69,16 +69,16 @@ export async function dryRunQuota({ client, open, key }: QuotaDryRunOptions): Pr
   return reply === undefined && names.length === 0 ? undefined : names;
 }
 
-/** @throws RedisFault when the connection could not be had or ended */
+/** @throws RedisFault when the connection cannot be opened, or ends */
 async function canSubscribe(channel: string, open: () => Promise<RedisConnection>): Promise<boolean> {
-  const link = await open();
+  const connection = await open();
   try {
-    await link.subscribe(channel, () => undefined);
+    await connection.subscribe(channel, () => undefined);
     return true;
   } catch (error) {
     if (error instanceof RedisFault && error.replyCode !== undefined) return false;
     throw error;
   } finally {
-    link.destroy();
+    connection.destroy();
   }
 }

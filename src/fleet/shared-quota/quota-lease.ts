@@ -1,9 +1,9 @@
 /**
- * One replica's share of a quota that a fleet has in common (pure).
- *   unknown  never joined, or nobody has said what the limit is: this process goes by itself, as if there were no fleet
- *   joined   permits are slots given by the board; none is needed while no limit is known, and none is there while all are paused
- *   apart    the board is gone: its last rate, divided by the replicas that were there, each in its own place in the interval
- * It asks nobody: what is asked, and when, is fleet-member's.
+ * One replica's part of the shared quota (pure).
+ *   unknown  never joined, or no limit was published: the replica works alone, as if there were no fleet
+ *   joined   permits are leased from the store; none is needed while no limit is known, none is valid while all are paused
+ *   apart    the store is away: the last rate divided by the last number of replicas, each at its own offset in the interval
+ * FleetMember does the exchanges.
  */
 import type { QuotaUpdate, QuotaReply } from './quota-store.ts';
 import type { ClockOffset } from './clock-offset.ts';
@@ -11,11 +11,11 @@ import { ScheduledPermits } from './scheduled-permits.ts';
 import { PermitBucket } from '../../throttle/pacing/permit-bucket.ts';
 import type { FleetQuotaState } from '../../throttle/throttle.ts';
 
-/** A slot further ahead than this is one that others were waited for. */
+/** A leased permit further ahead than this had to wait for other replicas. */
 const SCARCE_MS = 20;
-/** Beyond the limit one call at a time; one that is not answered is waited for so long. */
+/** Calls above the limit go one at a time; the next waits this long for the response. */
 const EXTRA_TIMEOUT_MS = 2_000;
-/** What a refusal leaves of a share that is used apart, and what an accepted call gives back. */
+/** Apart: the factor of a refusal and of an accepted call. */
 const APART_DECREASE = 0.85;
 const APART_INCREASE = 1.005;
 
@@ -38,11 +38,11 @@ export class QuotaLease {
   #extraRate = 0;
   #extraSentAt = -Infinity;
   #tookExtra = false;
-  /** Permits beyond the lease that were not made up for. */
+  /** Permits taken above the lease and not repaid. */
   #extraTaken = 0;
 
-  constructor(clock: ClockOffset) {
-    this.#clockOffset = clock;
+  constructor(clockOffset: ClockOffset) {
+    this.#clockOffset = clockOffset;
   }
 
   get state(): 'unknown' | 'joined' | 'apart' {
@@ -87,17 +87,17 @@ export class QuotaLease {
     return Math.max(1, Math.floor(this.#burst / this.#replicaCount));
   }
 
-  /** Apart: nobody begins before its turn, so that replicas which lost the board together do not begin together. */
+  /** Apart: replicas that lost the store together do not start together. */
   get apartOpenAt(): number {
     return this.#apartSince + (1000 / this.ownRate) * (1 + (this.#rank + 1) / this.#replicaCount);
   }
 
-  /** True when permits are slots. */
+  /** Permits must be leased. */
   get isLimited(): boolean {
     return this.#state === 'joined' && (this.#isFleetPaused || Number.isFinite(this.#rate));
   }
 
-  /** True when the last permit taken was one beyond the limit. */
+  /** The last permit taken was above the limit. */
   get tookExtra(): boolean {
     return this.#tookExtra;
   }
@@ -105,7 +105,7 @@ export class QuotaLease {
   tryTake(now: number): boolean {
     this.#tookExtra = false;
     if (!this.isLimited) return true;
-    // The leader's own pause lets one call through at a time.
+    // The leader's own pause allows one call at a time.
     if (this.#isFleetPaused) return this.#isLeader && now >= this.#pausedUntil;
     if (this.#permits.tryTake(now)) return true;
     if (!this.#canSendExtra(now) || this.#extraBucket?.tryTake(now) !== true) return false;
@@ -115,7 +115,7 @@ export class QuotaLease {
     return true;
   }
 
-  /** Infinity when only an answer of the board can help. */
+  /** Infinity when only the next exchange can bring a permit. */
   nextAt(now: number): number {
     if (!this.isLimited) return now;
     if (this.#isFleetPaused) return this.#isLeader ? Math.max(now, this.#pausedUntil) : Infinity;
@@ -126,16 +126,16 @@ export class QuotaLease {
     );
   }
 
-  /** How long the one behind `ahead` others waits, if all replicas want as many. */
+  /** The instant for the request behind `ahead` others, if all replicas need as many permits. */
   nthAt(from: number, ahead: number): number {
     if (!this.isLimited || !Number.isFinite(this.#rate)) return from;
-    const given = this.#permits.nthAt(from, ahead);
-    if (given !== undefined) return Math.max(from, given);
+    const leasedAt = this.#permits.nthAt(from, ahead);
+    if (leasedAt !== undefined) return Math.max(from, leasedAt);
     const behind = ahead - this.#permits.count(from) + (this.#isScarce ? 1 : 0);
     return Math.max(from, this.#permits.lastAt) + (behind * this.#replicaCount * 1000) / this.#rate;
   }
 
-  /** How long it waits at the least: the others may want none. */
+  /** Lower bound of that wait: the other replicas may need none. */
   minWaitMs(ahead: number): number {
     return !this.isLimited || !Number.isFinite(this.#rate) ? 0 : (ahead * 1000) / this.#rate;
   }
@@ -143,11 +143,10 @@ export class QuotaLease {
   available(now: number): number {
     if (!this.isLimited) return Infinity;
     if (this.#isFleetPaused) return 0;
-    // Whoever may not wait at all is let in while a slot would be there at once.
+    // A request that may not wait is admitted while the next exchange would bring a permit at once.
     return Math.max(this.#permits.due(now), this.#isScarce ? 0 : 1);
   }
 
-  /** For the admin port and the metrics. */
   describe(now: number): FleetQuotaState {
     const rate = this.#rate;
     return {
@@ -163,14 +162,14 @@ export class QuotaLease {
     return this.#permits.count(now);
   }
 
-  /** What is left of a wish for permits: what was taken beyond the lease goes to the others, half of it at a time. */
+  /** How many of the wanted permits to request: those taken above the lease are repaid, at most half of a request at a time. */
   repayExtra(wanted: number): number {
     const repaid = Math.min(this.#extraTaken, Math.floor(wanted / 2));
     this.#extraTaken -= repaid;
     return wanted - repaid;
   }
 
-  /** @param extraRate permits per second beyond the lease, for the leader's trials */
+  /** @param extraRate permits per second above the lease, for the leader's probes */
   setExtraRate(now: number, extraRate: number): void {
     if (extraRate === this.#extraRate) return;
     this.#extraRate = extraRate;
@@ -179,43 +178,42 @@ export class QuotaLease {
     else this.#extraBucket.setRate(now, extraRate, 1);
   }
 
-  /** A call beyond the limit has ended. */
+  /** A call above the limit has ended. */
   onExtraEnded(): void {
     this.#extraSentAt = -Infinity;
   }
 
-  /** @returns whether a pause has begun that was not known of */
-  applyUpdate(now: number, news: QuotaUpdate): boolean {
-    const isPause = news.epoch !== this.#epoch && news.isFleetPaused;
-    if (news.epoch !== this.#epoch) this.#permits.clear();
+  /** @returns true when a new pause has begun */
+  applyUpdate(now: number, update: QuotaUpdate): boolean {
+    const isPause = update.epoch !== this.#epoch && update.isFleetPaused;
+    if (update.epoch !== this.#epoch) this.#permits.clear();
     if (isPause) this.setExtraRate(now, 0);
-    this.#epoch = news.epoch;
-    this.#isFleetPaused = news.isFleetPaused;
-    this.#pausedUntil = this.#clockOffset.toLocalTime(news.pausedUntil);
-    if (news.rate !== undefined) {
-      this.#rate = news.rate;
-      this.#burst = news.burst;
+    this.#epoch = update.epoch;
+    this.#isFleetPaused = update.isFleetPaused;
+    this.#pausedUntil = this.#clockOffset.toLocalTime(update.pausedUntil);
+    if (update.rate !== undefined) {
+      this.#rate = update.rate;
+      this.#burst = update.burst;
     }
     return isPause;
   }
 
-  /** Takes up an answer. True when it tells of a pause that was not known of. */
+  /** @returns true when a new pause has begun */
   applyReply(now: number, reply: QuotaReply): boolean {
     const isPause = this.applyUpdate(now, reply);
     this.#isLeader = reply.isLeader;
     if (!reply.isLeader) this.setExtraRate(now, 0);
     this.#replicaCount = reply.replicaCount;
     this.#rank = reply.rank;
-    const slots = reply.permitTimes.map((at) => this.#clockOffset.toLocalTime(at));
-    this.#permits.add(slots);
-    if (slots.length > 0) this.#isScarce = (slots[0] ?? now) > now + SCARCE_MS;
-    // While nobody has said what holds, whoever knows more than nothing goes by that.
+    const permitTimes = reply.permitTimes.map((at) => this.#clockOffset.toLocalTime(at));
+    this.#permits.add(permitTimes);
+    if (permitTimes.length > 0) this.#isScarce = (permitTimes[0] ?? now) > now + SCARCE_MS;
+    // Without a published limit a replica that knows one keeps it.
     if (reply.rate !== undefined || reply.isFleetPaused) this.#state = 'joined';
     else if (this.#state === 'joined') this.onDisconnected(now);
     return isPause;
   }
 
-  /** The board is gone. */
   onDisconnected(now: number): void {
     this.#permits.clear();
     this.setExtraRate(now, 0);
@@ -227,7 +225,7 @@ export class QuotaLease {
     this.#apartFactor = 1;
   }
 
-  /** Apart, a refusal lowers this replica's part alone. */
+  /** Apart, a refusal lowers only this replica's part. */
   adjustApartRate(isRefused: boolean): void {
     this.#apartFactor = isRefused
       ? Math.max(0.05, this.#apartFactor * APART_DECREASE)

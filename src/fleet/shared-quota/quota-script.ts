@@ -1,20 +1,20 @@
 /**
- * The script of the quota board: one exchange between a replica and what its fleet shares of one throttle. One hash holds the rate
- * and a bucket (GCRA: `tat` is when it would be full), the pause, who is there (`r:ID`), who leads, what the leader has
- * published, and the calls that were reported for it (`mail`). Instants are milliseconds of the server's clock, with
- * fractions. Permits are slots: each has an instant of its own, so that all replicas together keep one even pace.
+ * The Redis script of one exchange between a replica and its fleet, for one throttle. One hash holds the rate and a bucket (GCRA:
+ * `tat` is when it would be full), the pause, the replicas (`r:ID`), the leader, what the leader has published, and the calls that
+ * were reported to it (`mail`). Instants are milliseconds of the server's clock, with fractions. Each permit (`slot`) has an instant
+ * of its own, so that all replicas together keep one even rate.
  */
 import { defineScript } from '../redis/script.ts';
 
-/** A replica that is not heard of for so long is gone; a leader sooner. */
+/** A replica without an exchange for this time is gone; a leader sooner. */
 const REPLICA_TIMEOUT_MS = 10_000;
 const LEADER_LEASE_MS = 3_000;
-/** Slots are given away for so far ahead: the rarer permits are, the more of this is needed to ask seldom. */
+/** How far ahead permits are leased: the longer, the fewer exchanges when permits are rare. */
 const HORIZON_MS = 4_000;
 const MAX_PERMITS_PER_REPLY = 16;
-/** After the data were lost, whoever is back has its own part only, until all may be back. */
+/** After a loss of data each replica gets only its own part, until all may be back. */
 const RECOVERY_MS = 5_000;
-/** Until then nothing is given away that others may come to need. */
+/** Until then permits are leased only this far ahead. */
 const RECOVERY_HORIZON_MS = 400;
 const KEY_TTL_MS = 600_000;
 const MAX_MAIL_LENGTH = 60_000;

@@ -1,52 +1,52 @@
 /**
- * The board on which the throttles of a fleet share one quota, as a throttle needs to know it. Where it is kept is not known here.
- * Instants that are the board's are milliseconds of its own clock; fleet-clock.ts converts them.
+ * The store in which the replicas of a fleet share one quota; redis-quota-store.ts implements it. Instants of the store are
+ * milliseconds of its own clock, which ClockOffset converts.
  */
 
-/** What one replica asks of and tells the others. */
+/** What one replica needs and reports. */
 export interface QuotaRequest {
-  /** Tells replicas apart. */
+  /** Distinguishes the replicas. */
   readonly id: string;
-  /** Permits that could be used. */
+  /** Permits needed. */
   readonly want: number;
-  /** One that makes no calls does not insist on leading. */
+  /** An idle replica leaves the lead to an active one. */
   readonly activity: 'active' | 'idle' | 'leaving';
-  /** The configured pace; undefined where it is learned. */
+  /** The configured limit; undefined where it is learned. */
   readonly fixed: { readonly rate: number; readonly burst: number } | undefined;
-  /** Replicas known of. */
+  /** Replicas at the last exchange. */
   readonly knownReplicas: number;
-  /** Calls since the last report (fleet-report.ts). */
+  /** Calls since the last report (call-report.ts). */
   readonly calls: string;
-  /** A refusal that nobody was told of yet, at the board's instant. */
+  /** An unreported refusal; `at` is an instant of the store. */
   readonly refusal: { readonly at: number; readonly statedWaitMs: number | undefined } | undefined;
-  /** From the leader alone. */
+  /** From the leader only. */
   readonly published: PublishedLimit | undefined;
-  /** Of the model that is known here. */
+  /** Version of the model that this replica has. */
   readonly version: number;
 }
 
-/** What the leader tells the fleet to go by. */
+/** The limit that the leader publishes. */
 export interface PublishedLimit {
   /** Permits per second of all replicas together; Infinity while no limit is known. */
   readonly rate: number;
   readonly burst: number;
   /** Ends the pause of this epoch ... */
   readonly epoch: number;
-  /** ... at this instant of the board's; a past one is at once. */
+  /** ... at this instant of the store; a past one means now. */
   readonly openAt: number;
-  /** What is believed, for the leader that follows. */
+  /** What was learned, for the next leader. */
   readonly model: string;
 }
 
-/** What holds for all, pushed when it changes. */
+/** What holds for all replicas, pushed when it changes. */
 export interface QuotaUpdate {
-  /** Rises with each pause; slots given out before are void. */
+  /** Rises with each pause; permits leased before are void. */
   readonly epoch: number;
-  /** Paused until the leader says otherwise. */
+  /** Until the leader ends the pause. */
   readonly isFleetPaused: boolean;
-  /** The board's instant. */
+  /** Instant of the store. */
   readonly pausedUntil: number;
-  /** Permits per second; Infinity while no limit is known, undefined while nobody has said so. */
+  /** Permits per second; Infinity while no limit is known, undefined while none was published. */
   readonly rate: number | undefined;
   readonly burst: number;
 }
@@ -56,31 +56,30 @@ export interface QuotaReply extends QuotaUpdate {
   readonly isLeader: boolean;
   /** Replicas, this one included. */
   readonly replicaCount: number;
-  /** Place of this one among them, from 0. */
+  /** Position of this replica among them, from 0. */
   readonly rank: number;
-  /** Up to this instant of the board's all others have reported. */
+  /** Up to this instant of the store all others have reported. */
   readonly oldestReportAt: number;
-  /** When to ask again if no slot was given. */
+  /** When to ask again if no permit was leased. */
   readonly retryInMs: number;
-  /** The board's instants at which one permit each may be used. */
+  /** Instants of the store, each for the use of one permit. */
   readonly permitTimes: readonly number[];
-  /** For the leader: reports of the others, one after the other. */
+  /** For the leader: the reports of the others, concatenated. */
   readonly peerReports: string;
   readonly version: number;
-  /** Empty when it is known already. */
+  /** Empty when the replica has this version. */
   readonly model: string;
 }
 
-/** Who is told of what happens at the board. */
 export interface QuotaListener {
-  /** It can be asked again. */
+  /** Exchanges are possible again. */
   onConnected(): void;
   onDisconnected(): void;
-  onUpdate(news: QuotaUpdate): void;
+  onUpdate(update: QuotaUpdate): void;
 }
 
 export interface QuotaStore {
-  /** Answers within a few milliseconds or not at all: undefined then. Never rejects. */
+  /** Never rejects. Undefined when there is no reply in time. */
   exchange(request: QuotaRequest): Promise<QuotaReply | undefined>;
-  listen(hearer: QuotaListener): void;
+  listen(listener: QuotaListener): void;
 }

@@ -1,7 +1,6 @@
 /**
- * A board on which the replicas of a fleet share the quota of one throttle: permits, a pause, and what their leader has learned. It
- * carries reports and models as texts: what is in them is the throttle's. News are pushed over a second connection, so that a
- * pause holds everywhere at once; without that one, each exchange tells of it.
+ * The quota store over Redis. It carries reports and models as texts and does not read them. Updates are pushed over a second
+ * connection, so that a pause holds everywhere at once; without that connection each exchange brings them.
  */
 import type { Subscriber } from '../redis/subscriber.ts';
 import type { RedisScriptClient } from '../redis/script-client.ts';
@@ -12,10 +11,9 @@ import type { ScriptReply } from '../redis/script.ts';
 export interface RedisQuotaStoreOptions {
   readonly client: Pick<RedisScriptClient, 'run'>;
   readonly subscriber: Pick<Subscriber, 'subscribe'>;
-  /** The key under which replicas that share this quota meet; undefined while it cannot be told. */
+  /** The key of this quota; undefined while it cannot be computed. */
   readonly key: () => Promise<string | undefined>;
-  /** Registers who is to hear of the connection. */
-  readonly addConnectionListener: (hearer: Pick<QuotaListener, 'onConnected' | 'onDisconnected'>) => void;
+  readonly addConnectionListener: (listener: Pick<QuotaListener, 'onConnected' | 'onDisconnected'>) => void;
 }
 
 export function createRedisQuotaStore({
@@ -31,13 +29,13 @@ export function createRedisQuotaStore({
         name === undefined ? undefined : await client.run(EXCHANGE_SCRIPT, name, toScriptArguments(request));
       return reply && parseReply(reply);
     },
-    listen(hearer) {
-      addConnectionListener(hearer);
+    listen(listener) {
+      addConnectionListener(listener);
       void key().then((name) => {
         if (name === undefined) return;
         subscriber.subscribe(name, (message) => {
-          const news = parseUpdate(message.split(' '));
-          if (news !== undefined) hearer.onUpdate(news);
+          const update = parseUpdate(message.split(' '));
+          if (update !== undefined) listener.onUpdate(update);
         });
       });
     },
@@ -46,8 +44,8 @@ export function createRedisQuotaStore({
 
 function toScriptArguments(request: QuotaRequest): (string | number)[] {
   const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version } = request;
-  // The script knows no Infinity: 0 is a rate that is not limited.
-  const told = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
+  // JSON has no Infinity: 0 means unlimited.
+  const limit = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
   return [
     id,
     want,
@@ -58,21 +56,21 @@ function toScriptArguments(request: QuotaRequest): (string | number)[] {
     calls,
     refusal?.at ?? '',
     refusal?.statedWaitMs ?? '',
-    told === undefined ? '' : JSON.stringify(told),
+    limit === undefined ? '' : JSON.stringify(limit),
     version,
   ];
 }
 
-/** Undefined for what is none, and for the answer to a farewell. */
+/** Undefined for a malformed reply, and for the empty reply to a replica that leaves. */
 export function parseReply(reply: ScriptReply): QuotaReply | undefined {
   const texts = reply.map(String);
-  const [boardNow, leads, epoch, held, pausedUntil, rate, burst, present, rank, oldest, again] = texts;
+  const [storeNow, leads, epoch, held, pausedUntil, rate, burst, present, rank, oldest, again] = texts;
   const [slots = '', mail = '', version = '', model = ''] = texts.slice(11);
-  const news = parseUpdate([epoch, held, pausedUntil, rate, burst]);
-  const now = Number(boardNow);
-  if (news === undefined || boardNow === undefined || !Number.isFinite(now)) return undefined;
+  const update = parseUpdate([epoch, held, pausedUntil, rate, burst]);
+  const now = Number(storeNow);
+  if (update === undefined || storeNow === undefined || !Number.isFinite(now)) return undefined;
   return {
-    ...news,
+    ...update,
     storeNow: now,
     isLeader: leads === '1',
     replicaCount: Math.max(1, Number(present) || 1),

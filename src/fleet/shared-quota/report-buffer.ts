@@ -1,15 +1,14 @@
 /**
- * What a member has to tell its fleet with the next question (pure): its calls, and a refusal that nobody was told of. What was on
- * its way when an answer did not come is not told again, but for the refusal: calls counted twice would do more harm than calls
- * not counted.
+ * What a replica reports with its next exchange (pure): its calls, and an unreported refusal. When a reply is missing only the
+ * refusal is reported again: calls counted twice would do more harm than calls not counted.
  */
 import type { QuotaRequest } from './quota-store.ts';
 import type { ClockOffset } from './clock-offset.ts';
 import { CallCollector, type ReportedCalls } from './call-report.ts';
 
-/** Whoever has called within this time is active. */
+/** A replica with calls within this time is active. */
 const ACTIVE_MS = 10_000;
-/** When the fleet is joined again, older calls are not told any more. */
+/** After a reconnection older calls are not reported. */
 const MAX_REPORT_AGE_MS = 1_000;
 
 type Refusal = QuotaRequest['refusal'];
@@ -21,8 +20,8 @@ export class ReportBuffer {
   #reportSince = -Infinity;
   #activeAt = -Infinity;
 
-  constructor(clock: ClockOffset) {
-    this.#clockOffset = clock;
+  constructor(clockOffset: ClockOffset) {
+    this.#clockOffset = clockOffset;
   }
 
   isActive(now: number): boolean {
@@ -30,11 +29,10 @@ export class ReportBuffer {
     return now - this.#activeAt < ACTIVE_MS;
   }
 
-  /** A call was refused. */
   recordRefusal(now: number, statedWaitMs: number | undefined): void {
     const at = this.#clockOffset.toStoreTime(this.calls.lastRefusedAt ?? now);
-    const longest = Math.max(statedWaitMs ?? 0, this.#refusal?.statedWaitMs ?? 0);
-    this.#refusal = { at: Math.max(at, this.#refusal?.at ?? at), statedWaitMs: longest > 0 ? longest : undefined };
+    const longestMs = Math.max(statedWaitMs ?? 0, this.#refusal?.statedWaitMs ?? 0);
+    this.#refusal = { at: Math.max(at, this.#refusal?.at ?? at), statedWaitMs: longestMs > 0 ? longestMs : undefined };
   }
 
   takeRefusal(): Refusal {
@@ -43,7 +41,7 @@ export class ReportBuffer {
     return refusal;
   }
 
-  /** One that may not have been heard of. */
+  /** For a refusal whose reply is missing. */
   restoreRefusal(refusal: Refusal): void {
     this.#refusal ??= refusal;
   }
@@ -55,12 +53,10 @@ export class ReportBuffer {
     return calls;
   }
 
-  /** The fleet can be told again. */
   onConnected(now: number): void {
     this.#reportSince = now - MAX_REPORT_AGE_MS;
   }
 
-  /** It cannot. */
   onDisconnected(): void {
     this.#refusal = undefined;
   }

@@ -1,31 +1,30 @@
 /**
- * The permits that a replica was given ahead (pure): each may be used at its own instant, and a little later, so that all replicas
- * together keep one even pace. What is not used then is lost, and never made up for.
+ * Leased permits (pure): each may be used at its own instant or a little later, so that all replicas together keep one even rate.
+ * A permit not used by then is lost.
  */
 
-/** How late a slot may be used: for timers that fire late. */
+/** How late a permit may be used: timers fire late. */
 const GRACE_MS = 50;
 
-/** Slots in order. */
 export class ScheduledPermits {
   #times: number[] = [];
 
-  /** Slots that may still be used. */
+  /** Permits that may still be used. */
   count(now: number): number {
     this.#dropExpired(now);
     return this.#times.length;
   }
 
-  /** Slots that may be used now. */
+  /** Permits that may be used now. */
   due(now: number): number {
     this.#dropExpired(now);
     const ahead = this.#times.findIndex((at) => at > now);
     return ahead < 0 ? this.#times.length : ahead;
   }
 
-  /** Those before this instant may be used at once: nothing stands against it but how far the clocks are known. */
-  add(slots: readonly number[]): void {
-    this.#times = [...this.#times, ...slots].sort((one, other) => one - other);
+  /** Permits of the past may be used at once: the offset of the clocks is not exact. */
+  add(times: readonly number[]): void {
+    this.#times = [...this.#times, ...times].sort((one, other) => one - other);
   }
 
   tryTake(now: number): boolean {
@@ -34,19 +33,19 @@ export class ScheduledPermits {
     return true;
   }
 
-  /** Infinity when there is none. */
+  /** Infinity without one. */
   nextAt(now: number): number {
     this.#dropExpired(now);
     return Math.max(now, this.#times[0] ?? Infinity);
   }
 
-  /** When the one behind `ahead` others may be used; undefined when it has not been given yet. */
+  /** When the permit behind `ahead` others may be used; undefined when it is not leased yet. */
   nthAt(now: number, ahead: number): number | undefined {
     this.#dropExpired(now);
     return this.#times[ahead];
   }
 
-  /** When the last one may be used; -Infinity without one. */
+  /** When the last permit may be used; -Infinity without one. */
   get lastAt(): number {
     return this.#times.at(-1) ?? -Infinity;
   }

@@ -1,4 +1,4 @@
-/** What a governor decides and what it is told, as its gate uses it (pure). */
+/** The governor as its gate uses it (pure). */
 import type { Random } from '../../platform/clock.ts';
 import type { PermitGrant } from './permit-grant.ts';
 import type { RatePolicy } from './rate-policy.ts';

@@ -1,63 +1,62 @@
 /**
- * What is left of one stated quota (pure; draft-ietf-httpapi-ratelimit-headers §5: never more than `r` calls within `t`). Answers
- * overtake one another and calls are under way that no answer has counted yet: what is not known to be counted counts against us.
- * The first three quarters may be used at once, so that an application under its limit never waits; the last one is spread
- * over the time that is left, so that many callers share it.
+ * What remains of one stated quota (pure; draft-ietf-httpapi-ratelimit-headers §5: never more than `r` calls within `t`). Responses
+ * overtake one another, and calls in flight are in no response yet: a call that may not have been counted counts as used. Three
+ * quarters may be used at once, so that an application below its limit never waits; the last quarter is spread over the time left.
  */
 import type { PermitGrant } from './permit-grant.ts';
 import type { StatedQuota } from '../signals/stated-quota.ts';
 
-/** Of a quota: what is left of it when it begins to be spread. */
+/** Share of the quota below which calls are spread. */
 const SPREAD_THRESHOLD = 0.25;
-/** Spread thinner than this, calls would be turned away while some are left. */
+/** With larger gaps requests would be rejected while calls remain. */
 const MAX_SPACING_MS = 10_000;
-/** Calls sent this much apart arrive in the order in which they were sent. */
+/** Calls that were sent this far apart arrive in order. */
 const REORDER_WINDOW_MS = 100;
-/** Resets are told in whole seconds, rounded up by most. */
+/** Resets are stated in whole seconds, and most servers round up. */
 const ROUNDING_MS = 1_000;
-/** Calls that must be gone before it is judged how many of them were ours. */
+/** Used calls after which our share of them is estimated. */
 const MIN_CALLS_FOR_SHARE = 10;
 const MIN_SHARE = 0.01;
 
-/** An account exists from the first answer that states the quota. */
+/** Exists from the first response that states the quota. */
 export class QuotaTracker {
-  /** Calls in a window; while that is not stated, the most that was left. */
+  /** Calls per window; while that is not stated, the highest remainder. */
   #limit = 0;
   #periodMs = 0;
-  /** What was left by the answer that knows most ... */
+  /** What remained in the newest response ... */
   #remaining = 0;
-  /** ... to a call that was sent at this instant. */
+  /** ... whose call was sent at this instant. */
   #sentAt = -Infinity;
   #observedAt = -Infinity;
   #resetAt = -Infinity;
   #recheckAt = Infinity;
-  /** The reset has passed, and no answer has told what is left since. */
+  /** The reset has passed, and no response has stated the remainder since. */
   #isAssumed = true;
   #isStated = true;
-  /** Answers say what is left, and not only what is allowed. */
+  /** Responses state the remainder, and not only the quota. */
   #statesRemaining = false;
-  /** What must be added to a reset that is rounded down. */
+  /** Added to resets of a server that rounds down. */
   #resetLagMs = 0;
-  /** Of the calls that use the quota up: how many are ours. */
+  /** Our share of the calls that use the quota. */
   #ownShare = 1;
   #remainingAtStart = 0;
   #ownCalls = 0;
-  /** Since when nothing has come in: what was left then, and the number of that call. */
+  /** Remainder and serial at the last time when calls were added to the quota. */
   #baselineRemaining = 0;
   #baselineSerial = 0;
   #maxHoldMs: number;
 
-  /** @param longestHoldMs a reset further away than this is not waited for without asking again */
-  constructor(longestHoldMs: number) {
-    this.#maxHoldMs = longestHoldMs;
+  /** @param maxHoldMs a reset further away than this is probed before it comes */
+  constructor(maxHoldMs: number) {
+    this.#maxHoldMs = maxHoldMs;
   }
 
-  /** From the next answer on. */
-  setMaxHold(longestHoldMs: number): void {
-    this.#maxHoldMs = longestHoldMs;
+  /** From the next response on. */
+  setMaxHold(maxHoldMs: number): void {
+    this.#maxHoldMs = maxHoldMs;
   }
 
-  /** When the answer that knows most was heard. */
+  /** When the newest response came. */
   get observedAt(): number {
     return this.#observedAt;
   }
@@ -67,55 +66,55 @@ export class QuotaTracker {
     return this.#sentAt - REORDER_WINDOW_MS;
   }
 
-  /** True when a reset has passed since anything was stated, and another one. */
+  /** True when two resets have passed since the last statement. */
   isStale(now: number): boolean {
     return !this.#isStated && now >= this.#resetAt;
   }
 
-  /** Nothing is left until this instant; -Infinity: something is. */
+  /** Nothing remains until this instant; -Infinity otherwise. */
   exhaustedUntil(now: number): number {
     const until = this.#reopensAt;
     return this.#remaining < 1 && now < until && !(this.#statesRemaining && this.#isAssumed) ? until : -Infinity;
   }
 
-  /** True when nothing was left and its time has come since: one call is to find out. */
+  /** True when nothing remained and the reset has passed: one call goes first. */
   isProbeDue(now: number): boolean {
     return this.#remaining < 1 && now >= this.#reopensAt;
   }
 
   /**
-   * When the next call may go; -Infinity: at once.
-   * @param unheard calls under way that may not have been counted
+   * When the next call may go; -Infinity: now.
+   * @param uncounted calls in flight that may not have been counted
    */
-  openAt(now: number, unheard: number, lastSentAt: number): number {
+  openAt(now: number, uncounted: number, lastSentAt: number): number {
     if (now >= this.#resetAt)
-      return this.#remainingAfterReset(now, unheard) >= 1 ? -Infinity : now + this.#refillIntervalMs;
+      return this.#remainingAfterReset(now, uncounted) >= 1 ? -Infinity : now + this.#refillIntervalMs;
     if (now >= this.#recheckAt) return -Infinity;
-    const ours = this.#remaining * this.#ownShare - unheard;
-    // An answer may tell more at any time, and none will tell less.
+    const ours = this.#remaining * this.#ownShare - uncounted;
+    // A response may state more at any time, and none states less.
     if (ours < 1)
       return this.#statesRemaining && this.#isAssumed
         ? this.#observedAt + (1 - ours) * this.#refillIntervalMs
         : this.#reopensAt;
-    if (this.#remaining - unheard >= this.#limit * SPREAD_THRESHOLD) return -Infinity;
+    if (this.#remaining - uncounted >= this.#limit * SPREAD_THRESHOLD) return -Infinity;
     const leftMs = this.#resetAt - lastSentAt;
     const surelyMs = Math.max(leftMs - ROUNDING_MS, leftMs / 3);
     return lastSentAt + Math.min(MAX_SPACING_MS, surelyMs / (ours + 1));
   }
 
   /** A call goes out at `now`. */
-  recordSent(now: number, unheard: number): void {
-    if (now >= this.#resetAt) this.#assumeReset(now, unheard);
+  recordSent(now: number, uncounted: number): void {
+    if (now >= this.#resetAt) this.#assumeReset(now, uncounted);
     else if (now >= this.#recheckAt) this.#recheckAt = now + this.#maxHoldMs;
   }
 
   /**
-   * An answer stated the quota.
-   * @param call the answered one
-   * @param unheard calls under way that this answer may not have counted
+   * A response stated the quota.
+   * @param call the call that got it
+   * @param uncounted calls in flight that this response may not have counted
    */
-  update(now: number, call: PermitGrant, stated: StatedQuota, unheard: number): void {
-    // A reset that is told as an instant may have passed while the answer was under way.
+  update(now: number, call: PermitGrant, stated: StatedQuota, uncounted: number): void {
+    // A reset that is stated as an instant may have passed on the way.
     const { quota, windowMs, remaining, resetInMs = windowMs ?? 0 } = stated;
     this.#isStated = true;
     this.#limit = quota ?? Math.max(this.#limit, remaining ?? 0);
@@ -125,17 +124,17 @@ export class QuotaTracker {
     this.#statesRemaining ||= remaining !== undefined;
     if (remaining === undefined) this.recordUncounted(call.at);
     else if (call.at >= this.countedUntil)
-      this.#applyRemaining(now, call, remaining, resetInMs + this.#resetLagMs, unheard);
+      this.#applyRemaining(now, call, remaining, resetInMs + this.#resetLagMs, uncounted);
   }
 
-  /** A call ended, and no answer has said whether it was counted. */
+  /** A call ended, and no response states whether it was counted. */
   recordUncounted(sentAt: number): void {
     if (sentAt < this.countedUntil) return;
     this.#remaining--;
     this.#ownCalls++;
   }
 
-  /** A call was refused: if that is all that a reset has brought, resets are told too early. */
+  /** A refusal directly after a reset shows that resets are stated too early. */
   recordRefused(sentAt: number): void {
     this.#isStated = true;
     if (this.#isAssumed && sentAt - this.#observedAt < ROUNDING_MS) this.#resetLagMs = ROUNDING_MS;
@@ -145,7 +144,7 @@ export class QuotaTracker {
     return Math.min(this.#resetAt, this.#recheckAt);
   }
 
-  #applyRemaining(now: number, call: PermitGrant, remaining: number, resetInMs: number, unheard: number): void {
+  #applyRemaining(now: number, call: PermitGrant, remaining: number, resetInMs: number, uncounted: number): void {
     const isNewer = call.at > this.#sentAt + REORDER_WINDOW_MS;
     const isSettled = !this.#isAssumed && now < this.#resetAt;
     this.#ownCalls++;
@@ -153,7 +152,7 @@ export class QuotaTracker {
     if (!isSettled || remaining > this.#remaining) this.#startPeriod(now, call, remaining, resetInMs);
     else this.#continuePeriod(now, call, remaining, resetInMs);
     this.#isAssumed = false;
-    this.#estimateOwnShare(unheard);
+    this.#estimateOwnShare(uncounted);
   }
 
   #startPeriod(now: number, { at, serial }: Pick<PermitGrant, 'at' | 'serial'>, left: number, resetInMs: number): void {
@@ -164,7 +163,7 @@ export class QuotaTracker {
     this.#store(now, serial, left, resetInMs);
   }
 
-  /** Not more is left than before. */
+  /** The remainder has not risen. */
   #continuePeriod(now: number, { at, serial }: PermitGrant, remaining: number, resetInMs: number): void {
     this.#sentAt = Math.max(this.#sentAt, at);
     this.#store(now, serial, remaining, resetInMs);
@@ -174,7 +173,7 @@ export class QuotaTracker {
     this.#remaining = left;
     this.#observedAt = now;
     this.#recheckAt = now + this.#maxHoldMs;
-    // While all are gone that were sent it is one reset, told in whole seconds again and again: the earliest is right.
+    // While the remainder falls with every call sent, all responses state the same reset, rounded: the earliest is right.
     if (this.#baselineRemaining - left < serial - this.#baselineSerial) {
       this.#baselineRemaining = left;
       this.#baselineSerial = serial;
@@ -183,27 +182,27 @@ export class QuotaTracker {
     this.#resetAt = Math.min(this.#resetAt, now + resetInMs);
   }
 
-  #estimateOwnShare(unheard: number): void {
+  #estimateOwnShare(uncounted: number): void {
     const gone = this.#remainingAtStart - this.#remaining;
     if (gone < MIN_CALLS_FOR_SHARE) return;
-    this.#ownShare = Math.min(1, Math.max(MIN_SHARE, (this.#ownCalls + unheard) / gone));
+    this.#ownShare = Math.min(1, Math.max(MIN_SHARE, (this.#ownCalls + uncounted) / gone));
   }
 
-  /** Milliseconds for each call that comes in at the stated rate. */
+  /** Milliseconds per call at the stated rate. */
   get #refillIntervalMs(): number {
     return this.#periodMs / Math.max(1, this.#limit);
   }
 
-  /** After a reset there is more: as much as comes in at the stated rate, until an answer tells. */
-  #remainingAfterReset(now: number, unheard: number): number {
+  /** After a reset: what the stated rate adds, until a response states the remainder. */
+  #remainingAfterReset(now: number, uncounted: number): number {
     const grown = this.#periodMs > 0 ? Math.max(0, now - this.#observedAt) / this.#refillIntervalMs : this.#limit;
-    // One that is under way already finds out.
-    const least = unheard > 0 ? 0 : 1;
-    return Math.max(least, Math.min(this.#limit, Math.max(0, this.#remaining - unheard) + grown));
+    // A call in flight finds out.
+    const least = uncounted > 0 ? 0 : 1;
+    return Math.max(least, Math.min(this.#limit, Math.max(0, this.#remaining - uncounted) + grown));
   }
 
-  #assumeReset(now: number, unheard: number): void {
-    this.#startPeriod(now, { at: now, serial: 0 }, this.#remainingAfterReset(now, unheard), this.#periodMs);
+  #assumeReset(now: number, uncounted: number): void {
+    this.#startPeriod(now, { at: now, serial: 0 }, this.#remainingAfterReset(now, uncounted), this.#periodMs);
     this.#isAssumed = true;
     this.#isStated = false;
   }
