@@ -39,7 +39,7 @@ function outcomes(askings: readonly Asking[]): string {
 }
 
 describe('a configured rate', () => {
-  it('invariant 2: 5 to 50 with a burst of 20 under load: the new pace at once, and no burst', async () => {
+  it('invariant 2: applies a raise from 5 to 50 with burst 20 at once, without a burst', async () => {
     const fixture = new Fixture({ rate: 5 });
     const grantedAt = askFor(fixture, 40);
     await fixture.clock.advance(1000);
@@ -50,7 +50,7 @@ describe('a configured rate', () => {
     expect(fixture.throttle.state()).toMatchObject({ rate: 50, queued: 24, inFlight: 0 });
   });
 
-  it('50 to 5 slows whoever waits already', async () => {
+  it('slows requests that wait already when it falls from 50 to 5', async () => {
     const fixture = new Fixture({ rate: 50 });
     const grantedAt = askFor(fixture, 20);
     await fixture.clock.advance(100);
@@ -59,7 +59,7 @@ describe('a configured rate', () => {
     expect(grantedAt.slice(6)).toEqual([300, 500]);
   });
 
-  it('invariant 2: whatever it changes to and when, no interval has more than its rates and one burst allow', async () => {
+  it('invariant 2: never exceeds its rates and one burst in any interval, for any changes', async () => {
     const step = fc.record({
       afterMs: fc.integer({ min: 1, max: 400 }),
       rate: fc.integer({ min: 1, max: 100 }),
@@ -105,7 +105,7 @@ function worstExcess(
 }
 
 describe('between a number and auto', () => {
-  it('auto to a number: paced at once, from an empty bucket', async () => {
+  it('paces at once from an empty bucket after auto changes to a number', async () => {
     const fixture = new Fixture({ rate: 'auto' });
     await takeAll(fixture, 4);
     fixture.throttle.reconfigure(terms({ rate: 10, burst: 5 }));
@@ -115,7 +115,7 @@ describe('between a number and auto', () => {
     expect(fixture.throttle.state()).toMatchObject({ mode: 'static', rate: 10, learned: undefined });
   });
 
-  it('a number to auto: learned from nothing, with 4 in flight', async () => {
+  it('starts to learn with 4 in flight after a number changes to auto', async () => {
     const fixture = new Fixture({ rate: 5 });
     const askings = Array.from({ length: 10 }, () => fixture.ask());
     fixture.throttle.reconfigure(terms({ rate: 'auto' }));
@@ -124,7 +124,7 @@ describe('between a number and auto', () => {
     expect(fixture.throttle.state()).toMatchObject({ mode: 'auto', rate: Infinity, inFlightLimit: 4 });
   });
 
-  it('a refusal of a call made before pauses all, and teaches auto nothing of a rate', async () => {
+  it('pauses after a refusal of an earlier call, and learns no rate from it', async () => {
     const fixture = new Fixture({ rate: 5 });
     const [old] = await takeAll(fixture, 1);
     fixture.throttle.reconfigure(terms({ rate: 'auto' }));
@@ -133,7 +133,7 @@ describe('between a number and auto', () => {
     expect(fixture.throttle.state()).toMatchObject({ pausedMs: 2000, rate: Infinity, learned: undefined });
   });
 
-  it('a pause goes on, whichever way it changes', async () => {
+  it('keeps a pause in both directions', async () => {
     for (const rate of [5, 'auto'] as const) {
       const fixture = new Fixture({ rate });
       const [permit] = await takeAll(fixture, 1);
@@ -148,7 +148,7 @@ describe('between a number and auto', () => {
     }
   });
 
-  it('what is stated as left counts for auto alone', async () => {
+  it('keeps to stated remainders only under auto', async () => {
     const fixture = new Fixture({ rate: 'auto' });
     const [permit] = await takeAll(fixture, 1);
     const stated = rateLimited('9');
@@ -163,7 +163,7 @@ describe('between a number and auto', () => {
     expect(asking.outcome).toBe('granted');
   });
 
-  it('auto that stays auto keeps what it has learned, within the new bounds', async () => {
+  it('keeps what auto has learned, within the new bounds', async () => {
     const fixture = new Fixture({ rate: 'auto' });
     const [permit] = await takeAll(fixture, 1);
     permit?.report(rateLimited('1'));
@@ -180,7 +180,7 @@ describe('between a number and auto', () => {
 const USED_UP = { quota: 10, windowMs: 5000, remaining: 0, resetInMs: 5000 };
 
 describe('the queue', () => {
-  it('made shorter than it is: whoever waits stays, and nobody new comes in', async () => {
+  it('keeps all waiting requests when queue.max falls below their number, and rejects new ones', async () => {
     const fixture = new Fixture({ rate: 5, queueMax: 10 });
     const askings = Array.from({ length: 6 }, () => fixture.ask());
     fixture.throttle.reconfigure(terms({ queueMax: 2 }));
@@ -190,7 +190,7 @@ describe('the queue', () => {
     expect(fixture.rejections).toEqual(['full']);
   });
 
-  it('a new time-out is for those who come after it', async () => {
+  it('applies a new time-out only to later requests', async () => {
     const fixture = new Fixture({ rate: 1, timeoutMs: 30_000 });
     const before = Array.from({ length: 4 }, () => fixture.ask());
     fixture.throttle.reconfigure(terms({ rate: 1, timeoutMs: 2500 }));
@@ -201,7 +201,7 @@ describe('the queue', () => {
 });
 
 describe('bodies', () => {
-  it('more places are given to those who wait for one, low priority for its share', async () => {
+  it('are read by waiting requests when there are more slots, low priority within its share', async () => {
     const fixture = new Fixture({ rate: 1, maxInFlight: 4 });
     let [normal, low] = [0, 0];
     for (let index = 0; index < 20; index++) {
@@ -224,7 +224,7 @@ describe('bodies', () => {
     expect(normal).toBe(2);
   });
 
-  it('fewer places: whoever has one keeps it, and the next one waits', async () => {
+  it('keep their slots when there are fewer, and the next one waits', async () => {
     const fixture = new Fixture({ rate: 1, maxInFlight: 4 });
     const first = Array.from({ length: 4 }, () => fixture.enter(DAY_MS));
     fixture.throttle.reconfigure(terms({ rate: 1, maxInFlight: 2 }));
@@ -242,8 +242,8 @@ describe('bodies', () => {
   });
 });
 
-describe('what is under way', () => {
-  it('more in flight are let through at once', async () => {
+describe('calls in flight', () => {
+  it('go at once when maxInFlight rises', async () => {
     const fixture = new Fixture({ rate: 1000, burst: 100, maxInFlight: 2 });
     const askings = Array.from({ length: 5 }, () => fixture.ask());
     await fixture.clock.advance(0);
@@ -253,7 +253,7 @@ describe('what is under way', () => {
     expect(outcomes(askings)).toBe('ggggw');
   });
 
-  it('fewer: those under way stay, and the next one waits until enough have ended', async () => {
+  it('stay when maxInFlight falls, and the next one waits until enough have ended', async () => {
     const fixture = new Fixture({ rate: 1000, burst: 100, maxInFlight: 4 });
     const permits = await takeAll(fixture, 4);
     fixture.throttle.reconfigure(terms({ rate: 1000, burst: 100, maxInFlight: 2 }));
@@ -266,7 +266,7 @@ describe('what is under way', () => {
     expect(asking.outcome).toBe('granted');
   });
 
-  it('fewer streams: the open ones stay, and no further one is taken', async () => {
+  it('keep open streams when maxStreams falls, and no further one opens', async () => {
     const fixture = new Fixture({ rate: 1000, burst: 100, maxStreams: 2 });
     const [one, other] = await takeAll(fixture, 2);
     expect(one?.becomeStream()).toBe(true);
@@ -276,7 +276,7 @@ describe('what is under way', () => {
   });
 });
 
-it('a shorter maxPauseMs holds for a pause that has begun', async () => {
+it('applies a shorter maxPauseMs to a pause that has begun', async () => {
   const fixture = new Fixture({ rate: 5 });
   const [permit] = await takeAll(fixture, 1);
   permit?.report(rateLimited('200'));
@@ -289,7 +289,7 @@ it('a shorter maxPauseMs holds for a pause that has begun', async () => {
   expect(probe.outcome).toBe('granted');
 });
 
-it('a shorter maxPauseMs holds for what is stated of a quota from then on', async () => {
+it('applies a shorter maxPauseMs to quotas stated from then on', async () => {
   const fixture = new Fixture({ rate: 'auto' });
   for (const remaining of [5, 0]) {
     const [permit] = await takeAll(fixture, 1);

@@ -23,23 +23,23 @@ const countOf = (calls: readonly ReportedCalls[]): number => calls.reduce((total
 const same = (at: number): number => at;
 
 describe('a report', () => {
-  test('is read as it was written, by the clock in between', () => {
+  test('is decoded as it was encoded, with converted instants', () => {
     const calls = [call(10), call(20, { isRefused: true }), call(30, { isWaitedFor: true, isProbe: true, count: 7 })];
     const text = encodeCalls(calls, (at) => at + 1_790_000_000_000);
     expect(decodeCalls(text, (at) => at - 1_790_000_000_000)).toEqual(calls);
   });
 
-  test('is bounded, and none of the last seconds is lost: near calls become one, refused ones apart from the rest', () => {
+  test('is bounded and loses no recent call: near calls are merged, refused ones separately', () => {
     const at = fc.integer({ min: 0, max: 9000 });
     fc.assert(
       fc.property(fc.array(fc.tuple(at, fc.integer({ min: 0, max: 99 })), { maxLength: 3000 }), (made) => {
         const report = new CallCollector();
         for (const [at, chance] of made) report.add(call(at, { isRefused: chance === 0 }));
-        const told = report.take(-Infinity);
+        const limit = report.take(-Infinity);
         const refused = made.filter(([, chance]) => chance === 0).length;
-        expect(countOf(told)).toBe(made.length);
-        expect(countOf(told.filter(({ isRefused }) => isRefused))).toBe(refused);
-        expect(told.length).toBeLessThanOrEqual(65 + 2 * Math.min(65, refused));
+        expect(countOf(limit)).toBe(made.length);
+        expect(countOf(limit.filter(({ isRefused }) => isRefused))).toBe(refused);
+        expect(limit.length).toBeLessThanOrEqual(65 + 2 * Math.min(65, refused));
         expect(report.size).toBe(0);
       }),
     );
@@ -52,7 +52,7 @@ describe('a report', () => {
     ['each a probe', (nth: number) => call(nth * 500, { isRefused: true, isProbe: true })],
     ['every other one', (nth: number) => call(nth, { isRefused: nth % 2 === 0 })],
     ['probes among them', (nth: number) => call(nth, { isRefused: nth % 3 > 0, isProbe: nth % 3 === 1 })],
-  ])('keeps no more of 20 000 refusals that nobody asks for, %s', (_, make) => {
+  ])('is bounded for 20 000 unreported refusals, %s', (_, make) => {
     const report = new CallCollector();
     let most = 0;
     for (let nth = 0; nth < 20_000; nth++) {
@@ -60,19 +60,19 @@ describe('a report', () => {
       most = Math.max(most, report.size);
     }
     expect(most).toBeLessThanOrEqual(1024);
-    const told = report.take(-Infinity);
-    expect(told.length).toBeLessThanOrEqual(325);
-    expect(encodeCalls(told, (at) => at + 1_790_000_000_000).length).toBeLessThan(10_000);
+    const limit = report.take(-Infinity);
+    expect(limit.length).toBeLessThanOrEqual(325);
+    expect(encodeCalls(limit, (at) => at + 1_790_000_000_000).length).toBeLessThan(10_000);
   });
 
-  test('has the last second as it was, however long nobody asked', () => {
+  test('keeps the last second after a long time without an exchange', () => {
     const report = new CallCollector();
     for (let nth = 0; nth < 20_000; nth++) report.add(call(nth * 300, { isRefused: true, isProbe: true }));
     const [last, probe] = [19_999 * 300, { isRefused: true, isProbe: true }];
     expect(report.take(last - 1000)).toEqual([900, 600, 300, 0].map((ago) => call(last - ago, probe)));
   });
 
-  test('leaves out what is too old, and knows when the last refused call was made', () => {
+  test('omits old calls, and keeps the instant of the last refused call', () => {
     const report = new CallCollector();
     report.add(call(10));
     report.add(call(2000, { isRefused: true }));

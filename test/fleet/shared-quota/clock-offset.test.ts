@@ -1,9 +1,9 @@
-/** How the board's clock is judged. */
+/** How the store's clock is judged. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ClockOffset } from '../../../src/fleet/shared-quota/clock-offset.ts';
 
-test('converts there and back, and the quicker answer counts', () => {
+test('converts in both directions, and prefers the faster reply', () => {
   const clock = new ClockOffset();
   expect(clock.isKnown).toBe(false);
   clock.addSample(100, 140, 1_000_130);
@@ -16,7 +16,7 @@ test('converts there and back, and the quicker answer counts', () => {
   expect(clock.toLocalTime(1_000_500)).toBe(500);
 });
 
-test('an old answer gives way, and so does one that cannot be true any more', () => {
+test('replaces an old sample, and one that cannot be true any more', () => {
   const clock = new ClockOffset();
   clock.addSample(0, 2, 1_001);
   clock.addSample(60_000, 60_020, 61_013);
@@ -26,7 +26,7 @@ test('an old answer gives way, and so does one that cannot be true any more', ()
   expect(clock.toStoreTime(0)).toBe(-3_600_000);
 });
 
-test('is never wrong by more than half an answer and what clocks may drift', () => {
+test('is never wrong by more than half a round trip plus drift', () => {
   const answer = fc.record({
     gapMs: fc.integer({ min: 0, max: 5000 }),
     thereMs: fc.integer({ min: 0, max: 50 }),

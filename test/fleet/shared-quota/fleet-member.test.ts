@@ -1,4 +1,4 @@
-/** A throttle in a fleet whose board is played by the test: when it is asked, and what a reload changes. */
+/** A throttle in a fleet whose store is played by the test: when it is asked, and what a reload changes. */
 import { describe, expect, it, test } from 'vitest';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
@@ -23,10 +23,10 @@ class WatchedClock extends ManualClock {
 }
 
 /** Answers within a moment with what the test has set, and does as its leader says. */
-class PlayedBoard implements QuotaStore {
+class PlayedStore implements QuotaStore {
   readonly asked: QuotaRequest[] = [];
   readonly #clock: WatchedClock;
-  hearer: QuotaListener | undefined;
+  listener: QuotaListener | undefined;
   isAway = false;
   reply: Partial<QuotaReply>;
 
@@ -45,8 +45,8 @@ class PlayedBoard implements QuotaStore {
     return { ...NOTHING_KNOWN, storeNow: this.#clock.wallNow(), ...this.reply };
   }
 
-  listen(hearer: QuotaListener): void {
-    this.hearer = hearer;
+  listen(listener: QuotaListener): void {
+    this.listener = listener;
   }
 }
 
@@ -73,7 +73,7 @@ const QUEUE = { max: 1000, timeoutMs: 30_000 };
 
 async function join(throttle: Partial<ThrottleTerms['throttle']> = {}, reply: Partial<QuotaReply> = {}) {
   const clock = new WatchedClock();
-  const board = new PlayedBoard(clock, reply);
+  const store = new PlayedStore(clock, reply);
   const settings = { ...TERMS, ...throttle };
   const created = createThrottle({
     route: 'default',
@@ -82,11 +82,11 @@ async function join(throttle: Partial<ThrottleTerms['throttle']> = {}, reply: Pa
     clock,
     random: () => 0.5,
     observe: () => undefined,
-    fleet: new FleetMember({ store: board, id: 'one', settings, clock }),
+    fleet: new FleetMember({ store: store, id: 'one', settings, clock }),
   });
-  board.hearer?.onConnected();
+  store.listener?.onConnected();
   await clock.advance(10);
-  return { clock, board, throttle: created };
+  return { clock, store, throttle: created };
 }
 
 /** A call that waits for nothing. */
@@ -98,7 +98,7 @@ function callOnce(throttle: Throttle): void {
   ticket.leave();
 }
 
-test('a raised maxInFlight holds at once while the rate is learned together', async () => {
+test('applies a raised maxInFlight at once while the rate is learned together', async () => {
   const { throttle } = await join();
   expect(throttle.state().fleet?.state).toBe('joined');
   for (let call = 0; call < 20; call++) callOnce(throttle);
@@ -115,20 +115,20 @@ type Changes = Partial<ThrottleTerms['throttle']>;
 
 /** The others make 29 accepted calls, this one reloads, and then one of theirs is refused. @returns what it tells all to go by */
 async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<unknown> {
-  const { clock, board, throttle } = await join(before, { isLeader: true });
+  const { clock, store, throttle } = await join(before, { isLeader: true });
   const startedAt = clock.wallNow();
   const calls = Array.from({ length: 29 }, (_, index) => `${String(startedAt + index * 50)} 1 5 0;`);
   await clock.advance(1450);
-  board.reply = { ...board.reply, peerReports: calls.join(''), oldestReportAt: clock.wallNow() };
+  store.reply = { ...store.reply, peerReports: calls.join(''), oldestReportAt: clock.wallNow() };
   await clock.advance(700);
-  board.reply = { ...board.reply, peerReports: '' };
+  store.reply = { ...store.reply, peerReports: '' };
   await clock.advance(700);
   if (changes !== undefined) throttle.reconfigure({ throttle: { ...TERMS, ...before, ...changes }, queue: QUEUE });
   await clock.advance(10);
   const refusedAt = clock.wallNow();
-  board.reply = { ...board.reply, peerReports: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
+  store.reply = { ...store.reply, peerReports: `${String(refusedAt)} 1 5 1;`, oldestReportAt: refusedAt + 1 };
   await clock.advance(710);
-  const { rate, burst } = board.asked.findLast(({ published }) => published !== undefined)?.published ?? {};
+  const { rate, burst } = store.asked.findLast(({ published }) => published !== undefined)?.published ?? {};
   return { rate, burst };
 }
 
@@ -137,7 +137,7 @@ describe('a reload', () => {
     ['changes nothing', {}],
     ['changes only what is each replica’s own', { maxInFlight: 16, maxStreams: 5, maxPauseMs: 1000 }],
     ['changes a burst that is not used', { burst: 8 }],
-  ])('that %s takes nothing from a leader of what it was told', async (_, changes) => {
+  ])('that %s keeps what the leader has learned', async (_, changes) => {
     expect(await paceOfLeader(changes)).toEqual(await paceOfLeader());
   });
 
@@ -145,13 +145,13 @@ describe('a reload', () => {
     ['maxRate', {}, { maxRate: 1 }, { rate: 1, burst: 1 }],
     ['configured rate', { rate: 40, burst: 8 }, { rate: 20 }, { rate: 20, burst: 8 }],
     ['configured burst', { rate: 40, burst: 8 }, { burst: 2 }, { rate: 40, burst: 2 }],
-  ])('that changes the %s changes what a leader tells all to go by', async (_, before, changes, told) => {
-    expect(await paceOfLeader(changes, before)).toEqual(told);
+  ])('that changes the %s changes what the leader publishes', async (_, before, changes, limit) => {
+    expect(await paceOfLeader(changes, before)).toEqual(limit);
   });
 });
 
-test('calls that wait for nothing make nobody think about when to ask', async () => {
-  const { throttle, clock, board } = await join();
+test('calls that do not wait schedule no exchange', async () => {
+  const { throttle, clock, store } = await join();
   const looksFor = (calls: number): number => {
     const { looks } = clock;
     for (let call = 0; call < calls; call++) callOnce(throttle);
@@ -165,33 +165,33 @@ test('calls that wait for nothing make nobody think about when to ask', async ()
   const looksAlone = clock.looks - looks;
   expect(looksFor(100)).toBe(looksAlone);
   // It is asked no less for it.
-  const asked = board.asked.length;
+  const asked = store.asked.length;
   await clock.advance(4500);
-  expect(board.asked.length).toBe(asked + 1);
-  expect(board.asked.at(-1)).toMatchObject({ want: 0, activity: 'active' });
+  expect(store.asked.length).toBe(asked + 1);
+  expect(store.asked.at(-1)).toMatchObject({ want: 0, activity: 'active' });
 });
 
-test('a board that is lost is asked again soon, also when nobody waits', async () => {
-  const { clock, board } = await join();
-  board.isAway = true;
-  board.hearer?.onDisconnected();
-  const asked = board.asked.length;
+test('exchanges again soon after a disconnection, also when no request waits', async () => {
+  const { clock, store } = await join();
+  store.isAway = true;
+  store.listener?.onDisconnected();
+  const asked = store.asked.length;
   await clock.advance(250);
-  expect(board.asked.length).toBe(asked + 1);
+  expect(store.asked.length).toBe(asked + 1);
 });
 
-test('a leader ends a pause that is over as soon as its last call has, although nobody waits', async () => {
+test('a leader ends a pause as soon as its last call has ended, also when no request waits', async () => {
   const rates = { rate: 40, burst: 8 };
-  const { throttle, clock, board } = await join(rates, { ...rates, isLeader: true, replicaCount: 1 });
-  board.reply = { ...board.reply, permitTimes: [clock.wallNow(), clock.wallNow() + 1] };
+  const { throttle, clock, store } = await join(rates, { ...rates, isLeader: true, replicaCount: 1 });
+  store.reply = { ...store.reply, permitTimes: [clock.wallNow(), clock.wallNow() + 1] };
   const [refused, slow] = [0, 1].map(() => new Asking(throttle.enter(clock.now() + 60_000)));
   await clock.advance(5);
-  board.reply = { ...board.reply, permitTimes: [], epoch: 1, isFleetPaused: true, pausedUntil: clock.wallNow() + 2000 };
+  store.reply = { ...store.reply, permitTimes: [], epoch: 1, isFleetPaused: true, pausedUntil: clock.wallNow() + 2000 };
   refused?.permit?.report(rateLimited('2'));
   refused?.permit?.release();
   refused?.ticket.leave();
   await clock.advance(2600);
-  const hasResumed = (): boolean => board.asked.some(({ published }) => published?.epoch === 1);
+  const hasResumed = (): boolean => store.asked.some(({ published }) => published?.epoch === 1);
   expect([slow?.outcome, hasResumed()]).toEqual(['granted', false]);
   slow?.permit?.release();
   slow?.ticket.leave();

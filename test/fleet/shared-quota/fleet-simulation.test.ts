@@ -22,7 +22,7 @@ describe.each([
   ['a bucket of 20 that refills at 40/s', () => bucketLimiter(QUOTA, 20)],
   ['400 in 10 s', () => windowLimiter(QUOTA * 10, 10_000, false)],
 ])('%s', (_, limiter) => {
-  test.each([1, 4, 16])('is kept to by %i replicas, evenly and for few commands', async (replicas) => {
+  test.each([1, 4, 16])('is kept by %i replicas, evenly and with few commands', async (replicas) => {
     const { world, clock, redis } = await create({ replicas, limiter: limiter() });
     await clock.runUntil(40_000);
     const { commands } = redis;
@@ -36,7 +36,7 @@ describe.each([
   });
 });
 
-test('without being pushed the news, a fleet finds out by asking', async () => {
+test('learns of a pause by exchanges when no updates are pushed', async () => {
   const { world, clock, redis } = await create({ replicas: 4, limiter: bucketLimiter(QUOTA, 20) });
   redis.dropsUpdates = true;
   await clock.runUntil(60_000);
@@ -45,7 +45,7 @@ test('without being pushed the news, a fleet finds out by asking', async () => {
   expect(refusedShare).toBeLessThan(0.05);
 });
 
-test('a leader that dies is followed by another, and what was learned stays', async () => {
+test('keeps what was learned when the leader dies and another follows', async () => {
   const { world, clock } = await create({ replicas: 4, limiter: bucketLimiter(QUOTA, 20) });
   await clock.runUntil(20_000);
   const leader = world.throttles.findIndex((one) => one.state().fleet?.isLeader);
@@ -59,7 +59,7 @@ test('a leader that dies is followed by another, and what was learned stays', as
 });
 
 describe('Redis killed for 30 s under load', () => {
-  test('a configured rate is never exceeded, and is whole again at once', async () => {
+  test('never exceeds a configured rate, and uses it fully at once afterwards', async () => {
     const { world, clock, redis } = await create({
       replicas: 4,
       limiter: () => ({ accepted: true }),
@@ -81,7 +81,7 @@ describe('Redis killed for 30 s under load', () => {
   test.each([
     ['a bucket', bucketLimiter(QUOTA, 20)],
     ['a window', windowLimiter(QUOTA * 10, 10_000, false)],
-  ])('%s that was learned is kept to', async (_, limiter) => {
+  ])('keeps a learned limit: %s', async (_, limiter) => {
     const { world, clock, redis } = await create({ replicas: 16, limiter });
     await clock.runUntil(40_000);
     redis.crash();

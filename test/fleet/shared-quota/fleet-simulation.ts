@@ -112,9 +112,9 @@ export class SimulatedRedis {
 
   /** One replica's door to it. */
   createStore(key: string): QuotaStore {
-    const board: QuotaStore = {
+    const store: QuotaStore = {
       exchange: async (request) => {
-        if (this.isDown || this.#disconnected.has(board)) return undefined;
+        if (this.isDown || this.#disconnected.has(store)) return undefined;
         this.commands++;
         await this.#clock.sleep(EXCHANGE_MS / 2);
         const life = this.#generation;
@@ -123,22 +123,22 @@ export class SimulatedRedis {
         // Who was asked before the end does not answer after it.
         return life === this.#generation ? reply : undefined;
       },
-      listen: (hearer) => {
-        this.#listeners.add(hearer);
-        this.#clock.after(1, () => hearer.onConnected());
+      listen: (listener) => {
+        this.#listeners.add(listener);
+        this.#clock.after(1, () => listener.onConnected());
       },
     };
-    return board;
+    return store;
   }
 
   /** Nothing that this one asks arrives any more. */
-  disconnect(board: QuotaStore | undefined): void {
-    if (board !== undefined) this.#disconnected.add(board);
+  disconnect(store: QuotaStore | undefined): void {
+    if (store !== undefined) this.#disconnected.add(store);
   }
 
   async run(key: string, request: QuotaRequest, now = this.#clock.wallNow()) {
     const { id, want, activity, fixed, knownReplicas, calls, refusal, published, version } = request;
-    const told = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
+    const limit = published && { ...published, rate: Number.isFinite(published.rate) ? published.rate : 0 };
     const args = [
       id,
       want,
@@ -150,7 +150,7 @@ export class SimulatedRedis {
       refusal?.at ?? '',
       refusal?.statedWaitMs ?? '',
     ];
-    const rest = [...args, told === undefined ? '' : JSON.stringify(told), version, now].map(String);
+    const rest = [...args, limit === undefined ? '' : JSON.stringify(limit), version, now].map(String);
     const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', this.#source, '1', key, ...rest]));
     const reply = parseReply(raw as unknown as unknown[]);
     if (reply !== undefined) this.#pushUpdate(key, reply);
@@ -161,7 +161,7 @@ export class SimulatedRedis {
   crash(): void {
     this.isDown = true;
     this.#generation++;
-    for (const hearer of this.#listeners) hearer.onDisconnected();
+    for (const listener of this.#listeners) listener.onDisconnected();
   }
 
   /** Back, with nothing in it; the replicas join one after the other. */
@@ -169,8 +169,8 @@ export class SimulatedRedis {
     await this.#clock.hold(this.#client.sendCommand(['FLUSHALL']));
     this.isDown = false;
     let delayMs = 0;
-    for (const hearer of this.#listeners) {
-      this.#clock.after(delayMs, () => hearer.onConnected());
+    for (const listener of this.#listeners) {
+      this.#clock.after(delayMs, () => listener.onConnected());
       delayMs += spreadMs / this.#listeners.size;
     }
   }
@@ -179,15 +179,15 @@ export class SimulatedRedis {
     this.#client.destroy();
   }
 
-  /** What the script publishes when it has news. */
+  /** What the script publishes when it has update. */
   #pushUpdate(key: string, { epoch, isFleetPaused, pausedUntil, rate, burst }: QuotaUpdate): void {
-    const news = { epoch, isFleetPaused, pausedUntil, rate, burst };
+    const update = { epoch, isFleetPaused, pausedUntil, rate, burst };
     const text = key + JSON.stringify([epoch, isFleetPaused, pausedUntil, rate === Infinity ? 0 : rate, burst]);
     if (text === this.#lastUpdate || this.dropsUpdates) return;
     this.#lastUpdate = text;
-    for (const hearer of this.#listeners)
+    for (const listener of this.#listeners)
       this.#clock.after(EXCHANGE_MS, () => {
-        if (!this.isDown) hearer.onUpdate(news);
+        if (!this.isDown) listener.onUpdate(update);
       });
   }
 }
@@ -210,7 +210,7 @@ export interface FleetSimulationOptions {
   readonly burst?: number;
   readonly seed?: number;
   readonly key?: string;
-  /** Default: they share over Redis. */
+  /** Default: they lease over Redis. */
   readonly isAlone?: boolean;
 }
 

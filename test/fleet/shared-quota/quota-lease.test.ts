@@ -1,4 +1,4 @@
-/** One replica's share of the quota: with the board, and without. */
+/** One replica's lease of the quota: with the store, and without. */
 import { describe, expect, test } from 'vitest';
 import type { QuotaReply } from '../../../src/fleet/shared-quota/quota-store.ts';
 import { ClockOffset } from '../../../src/fleet/shared-quota/clock-offset.ts';
@@ -34,23 +34,23 @@ function reply(change: Partial<QuotaReply> = {}): QuotaReply {
 }
 
 describe('joined', () => {
-  test('a permit is a slot, used at its instant or a little later, and then lost', () => {
-    const share = create();
-    share.applyReply(0, reply({ permitTimes: [AHEAD + 100, AHEAD + 125, AHEAD + 150] }));
-    expect(share.tryTake(99)).toBe(false);
-    expect(share.nextAt(99)).toBe(100);
-    expect(share.tryTake(100)).toBe(true);
-    expect(share.tryTake(100)).toBe(false);
+  test('a leased permit is usable at its instant or a little later, and then lost', () => {
+    const lease = create();
+    lease.applyReply(0, reply({ permitTimes: [AHEAD + 100, AHEAD + 125, AHEAD + 150] }));
+    expect(lease.tryTake(99)).toBe(false);
+    expect(lease.nextAt(99)).toBe(100);
+    expect(lease.tryTake(100)).toBe(true);
+    expect(lease.tryTake(100)).toBe(false);
     // Later than the grace of the second.
-    expect(share.tryTake(180)).toBe(true);
-    expect(share.tryTake(180)).toBe(false);
-    expect(share.nextAt(180)).toBe(Infinity);
+    expect(lease.tryTake(180)).toBe(true);
+    expect(lease.tryTake(180)).toBe(false);
+    expect(lease.nextAt(180)).toBe(Infinity);
   });
 
-  test('a pause voids all slots; only the leader may probe, when it is over', () => {
-    const share = create();
+  test('a pause voids all leased permits, and only the leader may probe after it', () => {
+    const lease = create();
     const leader = create();
-    for (const one of [share, leader]) {
+    for (const one of [lease, leader]) {
       one.applyReply(0, reply({ isLeader: one === leader, permitTimes: [AHEAD + 10] }));
       expect(one.applyUpdate(5, { epoch: 1, isFleetPaused: true, pausedUntil: AHEAD + 50, rate: 40, burst: 8 })).toBe(
         true,
@@ -61,80 +61,80 @@ describe('joined', () => {
       expect(one.tryTake(10)).toBe(false);
       expect(one.permitsLeft(10)).toBe(0);
     }
-    expect(share.nextAt(60)).toBe(Infinity);
-    expect(share.tryTake(60)).toBe(false);
+    expect(lease.nextAt(60)).toBe(Infinity);
+    expect(lease.tryTake(60)).toBe(false);
     expect(leader.nextAt(10)).toBe(50);
     expect(leader.tryTake(50)).toBe(true);
   });
 
-  test('while no limit is known no permit is needed', () => {
-    const share = create();
-    share.applyReply(0, reply({ rate: Infinity }));
-    expect(share.isLimited).toBe(false);
-    expect(share.tryTake(0)).toBe(true);
-    expect(share.nextAt(0)).toBe(0);
+  test('needs no permit while no limit is known', () => {
+    const lease = create();
+    lease.applyReply(0, reply({ rate: Infinity }));
+    expect(lease.isLimited).toBe(false);
+    expect(lease.tryTake(0)).toBe(true);
+    expect(lease.nextAt(0)).toBe(0);
   });
 
-  test('beyond the lease one call at a time goes, and the next when it has ended or is given up', () => {
-    const share = create();
-    share.applyReply(0, reply({ isLeader: true }));
-    share.setExtraRate(0, 10);
-    expect([share.tryTake(0), share.tookExtra]).toEqual([true, true]);
-    expect(share.tryTake(150)).toBe(false);
-    share.onExtraEnded();
-    expect(share.tryTake(150)).toBe(true);
-    expect(share.nextAt(300)).toBe(2150);
-    expect(share.tryTake(2150)).toBe(true);
+  test('allows one call at a time above the lease, the next after its end or a time-out', () => {
+    const lease = create();
+    lease.applyReply(0, reply({ isLeader: true }));
+    lease.setExtraRate(0, 10);
+    expect([lease.tryTake(0), lease.tookExtra]).toEqual([true, true]);
+    expect(lease.tryTake(150)).toBe(false);
+    lease.onExtraEnded();
+    expect(lease.tryTake(150)).toBe(true);
+    expect(lease.nextAt(300)).toBe(2150);
+    expect(lease.tryTake(2150)).toBe(true);
     // What was taken beyond is left to the others.
-    expect(share.repayExtra(8)).toBe(5);
-    expect(share.repayExtra(8)).toBe(8);
+    expect(lease.repayExtra(8)).toBe(5);
+    expect(lease.repayExtra(8)).toBe(8);
   });
 
-  test('a wait is at least what it would be if the others wanted nothing', () => {
-    const share = create();
-    share.applyReply(0, reply({ permitTimes: [AHEAD + 100] }));
-    expect(share.minWaitMs(40)).toBe(1000);
-    expect(share.nthAt(0, 0)).toBe(100);
-    expect(share.nthAt(0, 1)).toBe(200);
+  test('computes the shortest wait as if the other replicas needed nothing', () => {
+    const lease = create();
+    lease.applyReply(0, reply({ permitTimes: [AHEAD + 100] }));
+    expect(lease.minWaitMs(40)).toBe(1000);
+    expect(lease.nthAt(0, 0)).toBe(100);
+    expect(lease.nthAt(0, 1)).toBe(200);
   });
 });
 
 describe('apart', () => {
-  test('each has its part of the last rate, in its own place, and never the whole', () => {
+  test('gives each replica its part of the last rate at its own offset', () => {
     const opens = [0, 1, 2, 3].map((rank) => {
-      const share = create();
-      share.applyReply(0, reply({ rank, permitTimes: [AHEAD + 10] }));
-      share.onDisconnected(1000);
-      expect(share).toMatchObject({ state: 'apart', ownRate: 10, ownBurst: 2, isLimited: false });
-      return share.apartOpenAt;
+      const lease = create();
+      lease.applyReply(0, reply({ rank, permitTimes: [AHEAD + 10] }));
+      lease.onDisconnected(1000);
+      expect(lease).toMatchObject({ state: 'apart', ownRate: 10, ownBurst: 2, isLimited: false });
+      return lease.apartOpenAt;
     });
     expect(opens).toEqual([1125, 1150, 1175, 1200]);
   });
 
-  test('its own refusals lower its own part alone, and calls bring it back', () => {
-    const share = create();
-    share.applyReply(0, reply());
-    share.onDisconnected(0);
-    share.adjustApartRate(true);
-    expect(share.ownRate).toBeCloseTo(8.5);
-    for (let call = 0; call < 40; call++) share.adjustApartRate(false);
-    expect(share.ownRate).toBe(10);
+  test('lowers only its own part after its own refusals, and accepted calls restore it', () => {
+    const lease = create();
+    lease.applyReply(0, reply());
+    lease.onDisconnected(0);
+    lease.adjustApartRate(true);
+    expect(lease.ownRate).toBeCloseTo(8.5);
+    for (let call = 0; call < 40; call++) lease.adjustApartRate(false);
+    expect(lease.ownRate).toBe(10);
   });
 
-  test('lasts until somebody has said what holds', () => {
-    const share = create();
-    share.applyReply(0, reply());
-    share.onDisconnected(0);
-    share.applyReply(10, reply({ rate: undefined }));
-    expect(share.state).toBe('apart');
-    share.applyReply(20, reply());
-    expect(share.state).toBe('joined');
+  test('lasts until a limit is published', () => {
+    const lease = create();
+    lease.applyReply(0, reply());
+    lease.onDisconnected(0);
+    lease.applyReply(10, reply({ rate: undefined }));
+    expect(lease.state).toBe('apart');
+    lease.applyReply(20, reply());
+    expect(lease.state).toBe('joined');
   });
 
-  test('who knew of no limit goes on as if there were no fleet', () => {
-    const share = create();
-    share.applyReply(0, reply({ rate: Infinity }));
-    share.onDisconnected(0);
-    expect(share.state).toBe('unknown');
+  test('continues as if there were no fleet when no limit was known', () => {
+    const lease = create();
+    lease.applyReply(0, reply({ rate: Infinity }));
+    lease.onDisconnected(0);
+    expect(lease.state).toBe('unknown');
   });
 });

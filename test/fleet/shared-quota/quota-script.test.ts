@@ -1,4 +1,4 @@
-/** The script of the quota board, in a real Redis whose clock is handed in. */
+/** The script of the quota store, in a real Redis whose clock is handed in. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import fc from 'fast-check';
 import type { QuotaRequest } from '../../../src/fleet/shared-quota/quota-store.ts';
@@ -51,7 +51,7 @@ describe('permits of a configured rate', () => {
     isRefused: fc.boolean(),
   });
 
-  test('never exceed burst + rate · interval, whoever asks and whenever', async () => {
+  test('never exceed burst + rate · interval, for any replicas and times', async () => {
     const createBoard = await openStores();
     await fc.assert(
       fc.asyncProperty(
@@ -86,7 +86,7 @@ describe('permits of a configured rate', () => {
     );
   }, 60_000);
 
-  test('begin with nothing saved up, come evenly, and none is given further ahead than four seconds', async () => {
+  test('start with an empty bucket, come evenly, and are leased at most four seconds ahead', async () => {
     const ask = await openStore();
     const fixed = { rate: 10, burst: 3 };
     expect((await ask(0, { want: 3, fixed })).permitTimes).toEqual([100, 200, 300]);
@@ -102,7 +102,7 @@ describe('permits of a configured rate', () => {
 });
 
 describe('a refusal', () => {
-  test('pauses all until the leader ends it, and voids what was given away', async () => {
+  test('pauses all replicas until the leader ends it, and voids leased permits', async () => {
     const ask = await openStore();
     const fixed = { rate: 10, burst: 1 };
     expect(await ask(0, { id: 'a', fixed })).toMatchObject({ isLeader: true, epoch: 0, isFleetPaused: false });
@@ -118,7 +118,7 @@ describe('a refusal', () => {
     expect((await ask(630, { id: 'c', want: 2, fixed })).permitTimes).toEqual([650, 750]);
   });
 
-  test('of a call made before the last pause begins no other', async () => {
+  test('of a call made before the last pause begins no other pause', async () => {
     const ask = await openStore();
     await ask(0, { refusal: { at: START, statedWaitMs: undefined } });
     expect((await ask(50, { refusal: { at: START - 5, statedWaitMs: undefined } })).epoch).toBe(1);
@@ -127,7 +127,7 @@ describe('a refusal', () => {
 });
 
 describe('the lead', () => {
-  test('is kept up by asking, and passes on after three seconds', async () => {
+  test('is kept by exchanges, and passes on after three seconds without one', async () => {
     const ask = await openStore();
     expect((await ask(0, { id: 'a' })).isLeader).toBe(true);
     expect((await ask(2000, { id: 'b' })).isLeader).toBe(false);
@@ -137,7 +137,7 @@ describe('the lead', () => {
     expect((await ask(5700, { id: 'a' })).isLeader).toBe(false);
   });
 
-  test('passes at once from one that makes no calls, or leaves', async () => {
+  test('passes at once from a replica that is idle or leaves', async () => {
     const ask = await openStore();
     await ask(0, { id: 'a', activity: 'idle' });
     expect((await ask(10, { id: 'b', activity: 'idle' })).isLeader).toBe(false);
@@ -146,7 +146,7 @@ describe('the lead', () => {
     expect(await ask(40, { id: 'a' })).toMatchObject({ isLeader: true, replicaCount: 1 });
   });
 
-  test('brings what the others reported, once, and what was believed before', async () => {
+  test('brings the reports of the others once, and the model of the former leader', async () => {
     const ask = await openStore();
     await ask(0, { id: 'a', published: undefined });
     await ask(10, { id: 'b', calls: '10 1 5 0;' });
@@ -163,7 +163,7 @@ describe('the lead', () => {
   });
 });
 
-test('replicas are there for ten seconds after they were heard of last', async () => {
+test('counts a replica for ten seconds after its last exchange', async () => {
   const ask = await openStore();
   await ask(0, { id: 'a' });
   await ask(1000, { id: 'c' });
@@ -171,7 +171,7 @@ test('replicas are there for ten seconds after they were heard of last', async (
   expect(await ask(10_500, { id: 'b' })).toMatchObject({ replicaCount: 2, rank: 0, oldestReportAt: START + 1000 });
 });
 
-test('after the data were lost, who is back first has its own part only', async () => {
+test('gives the first replica only its own part after a loss of data', async () => {
   const ask = await openStore();
   const fixed = { rate: 40, burst: 1 };
   let at = 0;

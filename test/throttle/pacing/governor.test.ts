@@ -32,7 +32,7 @@ function left(remaining: number, resetInMs: number): PermitReport {
   return { kind: 'accepted', hint };
 }
 
-it('a stated wait that keeps being too short is stretched, yet not beyond measure', () => {
+it('extends a stated wait that is too short again and again, up to a bound', () => {
   const auto = governor({ random: () => 1 });
   let now = 0;
   for (let round = 0; round < 12; round++) {
@@ -47,7 +47,7 @@ it('a stated wait that keeps being too short is stretched, yet not beyond measur
 });
 
 describe('auto', () => {
-  it('is unpaced with 4 in flight, and one more for each accepted answer up to the cap', () => {
+  it('is unlimited with 4 in flight, and one more for each accepted response up to the cap', () => {
     const auto = governor();
     expect(auto.ratePolicy.inFlightLimit).toBe(4);
     expect(auto.ratePolicy.rate).toBe(Infinity);
@@ -71,7 +71,7 @@ describe('auto', () => {
     expect(auto.openAt(1005)).toBeLessThanOrEqual(1005);
   });
 
-  it('lets the others go as well when the probe ends without an answer', () => {
+  it('lets the others go as well when the probe ends without a response', () => {
     const auto = governor();
     auto.recordResult(0, auto.recordGrant(0, false), refused(1000));
     auto.recordEnded(1010, auto.recordGrant(1000, true));
@@ -87,14 +87,14 @@ describe('auto', () => {
     expect(auto.openAt(1011)).toBeGreaterThan(1011);
   });
 
-  it('sends another probe after 2 s without an answer to the first', () => {
+  it('sends another probe after 2 s without a response to the first', () => {
     const auto = governor();
     auto.recordResult(0, auto.recordGrant(0, false), refused(1000));
     auto.recordGrant(1000, true);
     expect(auto.openAt(1500)).toBe(3000);
   });
 
-  it('does not believe a far reset for longer than maxPauseMs without asking again', () => {
+  it('probes a far reset again after maxPauseMs', () => {
     const auto = governor();
     auto.recordResult(0, auto.recordGrant(0, false), left(0, 86_400_000));
     expect(auto.openAt(1)).toBe(300_000);
@@ -116,14 +116,14 @@ describe('auto', () => {
     expect(pauses.at(-1)).toBe(29_970);
   });
 
-  it('backs off as well from a server that states a wait of nothing again and again', () => {
+  it('backs off also from a server that states a wait of 0 again and again', () => {
     const auto = governor();
     auto.recordResult(0, auto.recordGrant(0, false), refused(0));
     auto.recordResult(1, auto.recordGrant(1, true), refused(0));
     expect(auto.openAt(1)).toBeGreaterThan(100);
   });
 
-  it('cuts the rate once for all attempts of one epoch, yet heeds a longer stated wait of any', () => {
+  it('cuts the rate once for all attempts of one epoch, and keeps to the longest wait stated', () => {
     const auto = governor();
     const [first, second, third] = [auto.recordGrant(0, false), auto.recordGrant(0, false), auto.recordGrant(0, false)];
     auto.recordResult(5, first, refused(1000));
@@ -158,7 +158,7 @@ describe('auto', () => {
     expect(governor({ maxRate: 3, rate: 7 }).ratePolicy.rate).toBe(7);
   });
 
-  it('keeps to what accepted answers say is left, and lets one go first after the reset', () => {
+  it('keeps to the remainder that accepted responses state, and sends one call first after the reset', () => {
     const auto = governor();
     auto.recordResult(0, auto.recordGrant(0, false), left(3, 5000));
     for (let count = 0; count < 3; count++) {
@@ -171,7 +171,7 @@ describe('auto', () => {
     expect(auto.openAt(5001)).toBeGreaterThan(5001);
   });
 
-  it('takes calls granted since the answered one as not yet counted by it, and does not call that a hold', () => {
+  it('treats calls granted since as not counted by a response, and reports no pause for it', () => {
     const auto = governor();
     const answered = auto.recordGrant(0, false);
     const underWay = auto.recordGrant(0, false);
@@ -182,7 +182,7 @@ describe('auto', () => {
     expect(auto.openAt(2)).toBeLessThanOrEqual(2);
   });
 
-  it('lets nothing that an upstream states move a configured rate', () => {
+  it('does not change a configured rate for statements of the upstream', () => {
     const fixed = governor({ rate: 50 });
     fixed.recordResult(0, fixed.recordGrant(0, false), left(0, 5000));
     expect([fixed.openAt(1), fixed.ratePolicy.rate]).toEqual([-Infinity, 50]);
@@ -190,7 +190,7 @@ describe('auto', () => {
 });
 
 describe('503 with Retry-After', () => {
-  it('pauses all only when two answers in a row agree, and never cuts the rate', () => {
+  it('pauses only after two such responses in a row, and never cuts the rate', () => {
     const auto = governor();
     const grant = (): ReturnType<Governor['recordGrant']> => auto.recordGrant(0, false);
     expect(auto.recordResult(0, grant(), refused(1000, 503)).kind).toBe('unlimited');
@@ -204,7 +204,7 @@ describe('503 with Retry-After', () => {
 });
 
 describe('a configured rate', () => {
-  it('stays as it is through refusals, with all of maxInFlight from the start', () => {
+  it('does not change after refusals, with all of maxInFlight from the start', () => {
     const fixed = governor({ rate: 50, burst: 5 });
     fixed.recordResult(0, fixed.recordGrant(0, false), refused(2000));
     expect([fixed.ratePolicy.rate, fixed.ratePolicy.burst, fixed.ratePolicy.inFlightLimit, fixed.openAt(0)]).toEqual([
@@ -215,7 +215,7 @@ describe('a configured rate', () => {
   });
 });
 
-describe('200 calls at once against a limit that hides', () => {
+describe('200 calls at once against a hidden limit', () => {
   const play = (limiter: Limiter, seed: number): Promise<SimulationResult> => simulate({ limiter, calls: 200, seed });
   const seeds = [1, 2, 3];
 
@@ -247,7 +247,7 @@ describe('200 calls at once against a limit that hides', () => {
     }
   });
 
-  it('is the same for the same seed', async () => {
+  it('gives the same result for the same seed', async () => {
     expect(await play(strictLimiter(10), 7)).toEqual(await play(strictLimiter(10), 7));
     expect(seeded(7)()).not.toBe(seeded(8)());
     expect(AUTO.maxInFlight).toBe(64);

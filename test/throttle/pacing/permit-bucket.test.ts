@@ -36,7 +36,7 @@ describe('invariant 2: permits granted in any interval ≤ burst + rate · inter
     );
   });
 
-  it('holds for any rate up to rounding, also when every permit is taken the instant it is named', () => {
+  it('holds for any rate up to rounding, also when every permit is taken at the instant named', () => {
     const rates = fc.double({ min: 0.01, max: 5000, noNaN: true });
     const lateness = fc.array(fc.double({ min: 0, max: 50, noNaN: true }), { minLength: 2, maxLength: 60 });
     fc.assert(
@@ -53,7 +53,7 @@ describe('invariant 2: permits granted in any interval ≤ burst + rate · inter
     );
   });
 
-  it('holds through changes of rate and burst: what is saved up is never made more by them', () => {
+  it('holds through changes of rate and burst: saved-up permits do not become more', () => {
     const pace = fc.record({ rate: fc.integer({ min: 1, max: 200 }), burst: fc.integer({ min: 1, max: 10 }) });
     const steps = fc.array(fc.tuple(fc.integer({ min: 0, max: 400 }), fc.option(pace)), {
       minLength: 1,
@@ -97,7 +97,7 @@ describe('permit bucket', () => {
     expect(grantsOf(bucket, [0, 0, 0, 0, 99, 100, 100, 200])).toEqual([0, 0, 0, 100, 200]);
   });
 
-  it('names the instant for the one behind others', () => {
+  it('names the instant of the permit behind others', () => {
     const bucket = new PermitBucket(10, 2);
     bucket.tryTake(0);
     expect([0, 1, 2].map((ahead) => bucket.nthAt(0, ahead))).toEqual([0, 100, 200]);
@@ -112,7 +112,7 @@ describe('permit bucket', () => {
     expect(grantsOf(bucket, [10, 10, 109, 110])).toEqual([10, 110]);
   });
 
-  it('keeps what follows at a distance from the late use of a permit', () => {
+  it('keeps the next permits at a distance from the late use of a permit', () => {
     const bucket = new PermitBucket(50, 1);
     for (const takenAt of [0, 20]) bucket.tryTake(takenAt);
     bucket.recordUse(36, 0);
@@ -121,21 +121,21 @@ describe('permit bucket', () => {
     expect(bucket.nextAt(40)).toBe(76);
   });
 
-  it('takes a permit that is used within a few milliseconds for used at once', () => {
+  it('treats a use within a few milliseconds as immediate', () => {
     const bucket = new PermitBucket(50, 1);
     bucket.tryTake(0);
     bucket.recordUse(4, 0);
     expect(bucket.nextAt(4)).toBe(20);
   });
 
-  it('keeps what is saved up when the rate changes', () => {
+  it('keeps saved-up permits when the rate changes', () => {
     const bucket = new PermitBucket(10, 1);
     bucket.tryTake(0);
     bucket.setRate(50, 5, 1);
     expect(bucket.nextAt(50)).toBe(150);
   });
 
-  it('saves up more when the burst grows, from now on, and loses what is above a smaller one', () => {
+  it('saves up more after the burst grows, and loses permits above a smaller burst', () => {
     const bucket = new PermitBucket(10, 1);
     bucket.tryTake(0);
     bucket.setRate(100, 10, 3);
@@ -145,7 +145,7 @@ describe('permit bucket', () => {
     expect(grantsOf(bucket, [900, 900, 999, 1000])).toEqual([900, 1000]);
   });
 
-  it('grants always while unlimited, and starts empty after it', () => {
+  it('always grants while unlimited, and is empty afterwards', () => {
     const bucket = new PermitBucket(Infinity, 1);
     expect(grantsOf(bucket, [5, 5, 5])).toEqual([5, 5, 5]);
     expect(bucket.available(5)).toBe(Infinity);
@@ -155,14 +155,14 @@ describe('permit bucket', () => {
     expect(grantsOf(bucket, [6, 6])).toEqual([6, 6]);
   });
 
-  it('loses nothing but the jump when the clock goes back', () => {
+  it('continues at its rate after the clock jumps back', () => {
     const bucket = new PermitBucket(10, 1);
     bucket.tryTake(100_000);
     expect(bucket.tryTake(0)).toBe(false);
     expect(bucket.nextAt(0)).toBe(100);
   });
 
-  it('refuses rates and bursts that mean nothing', () => {
+  it('throws for invalid rates and bursts', () => {
     for (const rate of [0, -1, NaN]) expect(() => new PermitBucket(rate, 1)).toThrow(RangeError);
     for (const burst of [0, 0.5, NaN]) expect(() => new PermitBucket(1, burst)).toThrow(RangeError);
   });

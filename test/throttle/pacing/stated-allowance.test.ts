@@ -64,14 +64,14 @@ function left(remaining: number, resetInMs = WINDOW_MS, quota = 100): StatedQuot
   return { quota, remaining, resetInMs };
 }
 
-describe('what is left', () => {
-  it('is unlimited until something is stated', () => {
+describe('the stated remainder', () => {
+  it('is unlimited until a response states one', () => {
     const caller = new Caller();
     caller.call(0);
     expect([caller.allowance.openAt(0), caller.countOpen(0)]).toEqual([-Infinity, 1000]);
   });
 
-  it('is never exceeded by calls that no answer has counted yet', () => {
+  it('is never exceeded by calls that no response has counted yet', () => {
     const caller = new Caller();
     caller.call(0, left(90));
     expect(caller.countOpen(0)).toBe(66);
@@ -81,14 +81,14 @@ describe('what is left', () => {
     expect(few.countOpen(0)).toBe(3);
   });
 
-  it('is waited for when it is used up, and then asked for by one', () => {
+  it('closes when it is used up, and reopens with one probe', () => {
     const caller = new Caller();
     caller.call(0, left(0, 4000));
     expect([caller.allowance.openAt(1), caller.allowance.exhaustedUntil(1)]).toEqual([4000, 4000]);
     expect([caller.allowance.isProbeDue(3999), caller.allowance.isProbeDue(4000)]).toEqual([false, true]);
   });
 
-  it('is not believed for longer than the longest pause without asking again', () => {
+  it('is probed again after maxPauseMs', () => {
     const caller = new Caller();
     caller.call(0, left(0, 86_400_000));
     expect(caller.allowance.openAt(1)).toBe(300_000);
@@ -97,7 +97,7 @@ describe('what is left', () => {
     expect(caller.allowance.openAt(300_001)).toBe(600_000);
   });
 
-  it('counts for every quota at once, and the tightest at each moment', () => {
+  it('is tracked for every quota; the tightest decides', () => {
     const caller = new Caller();
     const perSecond = { quota: 4, windowMs: 1000, remaining: 2, resetInMs: 1000 };
     const perMinute = { quota: 4, windowMs: 60_000, remaining: 3, resetInMs: 60_000 };
@@ -108,7 +108,7 @@ describe('what is left', () => {
     expect(caller.allowance.openAt(1500)).toBe(60_000);
   });
 
-  it('is three quarters at once, and the last one spread over the time until the reset', () => {
+  it('allows three quarters at once, and spreads the last one over the time until the reset', () => {
     const caller = new Caller();
     let remaining = 100;
     const sentAt: number[] = [];
@@ -125,13 +125,13 @@ describe('what is left', () => {
     expect(spread.at(-1)).toBeGreaterThan(0.85 * WINDOW_MS);
   });
 
-  it('is not spread so thin that calls would be turned away while some are left', () => {
+  it('is never spread with gaps above 10 s', () => {
     const caller = new Caller();
     caller.call(0, left(100, 80_000_000, 1000));
     expect(caller.allowance.openAt(0)).toBe(10_000);
   });
 
-  it('is not given back by an answer that others have overtaken', () => {
+  it('does not rise with a response that others overtook', () => {
     const caller = new Caller();
     const [early, late] = [caller.send(0), caller.send(10)];
     caller.hear(50, late, left(2, 5000, 10));
@@ -139,14 +139,14 @@ describe('what is left', () => {
     expect(caller.countOpen(60)).toBeLessThanOrEqual(2);
   });
 
-  it('grows again with an answer to a later call', () => {
+  it('rises with the response to a later call', () => {
     const caller = new Caller();
     caller.call(0, left(1, 5000, 10));
     caller.call(1000, left(9, 9000, 10));
     expect(caller.countOpen(1000)).toBeGreaterThanOrEqual(7);
   });
 
-  it('is less by calls that ended without an answer, and not by those that were never made', () => {
+  it('falls with calls that ended without a response, and not with calls that were never made', () => {
     const caller = new Caller();
     caller.call(0, left(3, 5000, 3));
     caller.allowance.recordEnded(caller.end(caller.send(1)));
@@ -154,7 +154,7 @@ describe('what is left', () => {
     expect(caller.countOpen(3)).toBe(2);
   });
 
-  it('is less by accepted calls whose answers do not state it', () => {
+  it('falls with accepted calls whose responses do not state it', () => {
     const caller = new Caller();
     caller.call(0, left(3, 5000, 3));
     caller.call(1);
@@ -164,14 +164,14 @@ describe('what is left', () => {
 });
 
 describe('the reset', () => {
-  it('told rounded up again and again is at the earliest of what was told', () => {
+  it('stated repeatedly and rounded up is at the earliest instant stated', () => {
     const caller = new Caller();
     // The window ends at 1000: every answer says that it is a second away, or less.
     for (let count = 1; count <= 5; count++) caller.call(count * 100, left(5 - count, 1000, 5));
     expect(caller.allowance.openAt(600)).toBe(1100);
   });
 
-  it('that slides along while calls come in again is not taken for the one before', () => {
+  it('that moves while calls are added is not taken for the previous one', () => {
     const caller = new Caller();
     caller.call(0, left(5, 1000, 100));
     caller.call(500, left(5, 1000, 100));
@@ -179,7 +179,7 @@ describe('the reset', () => {
     expect(caller.allowance.openAt(901)).toBe(1500);
   });
 
-  it('that has passed leaves room for what comes in at the stated rate, until an answer tells', () => {
+  it('that has passed adds calls at the stated rate until a response states the remainder', () => {
     const caller = new Caller();
     caller.call(0, { quota: 100, windowMs: WINDOW_MS, remaining: 0, resetInMs: 1000 });
     expect(caller.countOpen(1000)).toBe(1);
@@ -188,7 +188,7 @@ describe('the reset', () => {
     expect(caller.countOpen(1200)).toBeGreaterThan(60);
   });
 
-  it('that brings a refusal is waited for a second longer the next time', () => {
+  it('that is followed by a refusal is waited for one second longer the next time', () => {
     const caller = new Caller();
     caller.call(0, left(0, 1000));
     caller.allowance.recordRefused(caller.end(caller.send(1000)));
@@ -196,7 +196,7 @@ describe('the reset', () => {
     expect(caller.allowance.openAt(5001)).toBe(7000);
   });
 
-  it('that has passed before its answer comes leaves what is left, and no long wait', () => {
+  it('that passed before its response came leaves the remainder, and no long wait', () => {
     const caller = new Caller();
     caller.call(0, left(7, 5000, 10));
     const call = caller.send(5000);
@@ -204,7 +204,7 @@ describe('the reset', () => {
     expect(caller.countOpen(5011)).toBe(4);
   });
 
-  it('that passes twice without a word ends it', () => {
+  it('that passes twice without a statement ends the tracking', () => {
     const caller = new Caller();
     caller.call(0, left(1, 1000, 2));
     caller.call(1000);
@@ -214,8 +214,8 @@ describe('the reset', () => {
   });
 });
 
-describe('a quota of which only a part is stated', () => {
-  it('is counted here when only the policy is', () => {
+describe('a partly stated quota', () => {
+  it('is counted here when only the policy is stated', () => {
     const caller = new Caller();
     const policy = { quota: 4, windowMs: 1000 };
     for (let count = 0; count < 4; count++) {
@@ -226,14 +226,14 @@ describe('a quota of which only a part is stated', () => {
     expect(caller.isOpen(1000)).toBe(true);
   });
 
-  it('is reset within its window when no reset is', () => {
+  it('resets within its window when no reset is stated', () => {
     const caller = new Caller();
     caller.call(0, { quota: 10, windowMs: 1000, remaining: 1 });
     caller.call(400, { quota: 10, windowMs: 1000, remaining: 0 });
     expect(caller.allowance.openAt(401)).toBe(1000);
   });
 
-  it('may be the number of calls left', () => {
+  it('may be only the number of calls left', () => {
     const caller = new Caller();
     caller.call(0, { remaining: 2, resetInMs: 1000 });
     expect(caller.countOpen(1)).toBe(2);
@@ -246,14 +246,14 @@ describe('a quota of which only a part is stated', () => {
     { windowMs: 1000 },
     { windowMs: 1000, resetInMs: 5 },
     {},
-  ])('is nothing to keep to: %o', (stated) => {
+  ])('is ignored: %o', (stated) => {
     const caller = new Caller();
     caller.call(0, stated);
     expect(caller.countOpen(0)).toBe(1000);
   });
 });
 
-it('is bounded, whatever is stated, never throws and always opens in the end', () => {
+it('is bounded, never throws and always opens in the end, for any statements', () => {
   const part = (max: number) => fc.option(fc.double({ min: 0, max, noNaN: true }), { nil: undefined });
   const quota = fc.record({ quota: part(1e6), windowMs: part(1e9), remaining: part(1e6), resetInMs: part(1e9) });
   const step = fc.record({

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
 import type { Priority } from '../../../src/throttle/throttle.ts';
-import { RoomDriver } from './request-queue-driver.ts';
+import { QueueDriver } from './request-queue-driver.ts';
 
 const PRIORITY = fc.constantFrom('high', 'normal', 'low');
 const CALLER = fc.constantFrom('a', 'b', 'c', 'd', 'e');
@@ -17,7 +17,7 @@ function isSorted(numbers: readonly number[]): boolean {
 }
 
 /** Fills, keeps full and grants; counts the permits by class. */
-function share(driver: RoomDriver, classes: readonly Priority[], permits: number): Record<Priority, number>[] {
+function share(driver: QueueDriver, classes: readonly Priority[], permits: number): Record<Priority, number>[] {
   const counts: Record<Priority, number>[] = [];
   for (const priority of classes)
     for (const caller of ['a', 'b', 'c']) for (let each = 0; each < 30; each++) driver.enter(priority, caller);
@@ -30,14 +30,14 @@ function share(driver: RoomDriver, classes: readonly Priority[], permits: number
 }
 
 describe('without priorities and callers', () => {
-  it('the order is first in, first out, a retry at the head by its age', () => {
+  it('serves first in, first out, and retries first by arrival', () => {
     const STEP = fc.oneof(
       { weight: 3, arbitrary: fc.constant({ kind: 'enter' as const, pick: 0 }) },
       fc.record({ kind: fc.constantFrom('grant' as const, 'leave' as const, 'retry' as const), pick: fc.nat(99) }),
     );
     fc.assert(
       fc.property(PLACES, fc.array(STEP, { maxLength: 150 }), (places, steps) => {
-        const driver = new RoomDriver(places);
+        const driver = new QueueDriver(places);
         let waiting: QueueTicket[] = [];
         for (const { kind, pick } of steps) {
           const { granted } = driver;
@@ -49,8 +49,8 @@ describe('without priorities and callers', () => {
             driver.retry(retry!);
             waiting = [...waiting, retry!].sort((one, other) => one.arrivalNumber - other.arrivalNumber);
           }
-          expect(driver.room.size).toBe(waiting.length);
-          expect(driver.room.countAhead({ priority: 'normal', caller: '' })).toBe(waiting.length);
+          expect(driver.queue.size).toBe(waiting.length);
+          expect(driver.queue.countAhead({ priority: 'normal', caller: '' })).toBe(waiting.length);
         }
         expect(driver.drain()).toEqual(waiting);
       }),
@@ -59,14 +59,14 @@ describe('without priorities and callers', () => {
 });
 
 describe('callers of one class', () => {
-  it('take turns: one with a single request is not behind another’s thousand', () => {
-    const driver = new RoomDriver(64);
+  it('take turns: a single request does not wait for the thousand of another caller', () => {
+    const driver = new QueueDriver(64);
     for (let count = 0; count < 1000; count++) driver.enter('normal', 'many');
     const single = driver.enter('normal', 'single');
     expect([driver.grant()?.queueClass.caller, driver.grant()]).toEqual(['many', single]);
   });
 
-  it('each have a permit within as many turns as there are callers waiting, whatever comes and goes', () => {
+  it('each get a permit within as many turns as callers wait', () => {
     const STEP = fc.record({
       kind: fc.constantFrom('enter' as const, 'enter' as const, 'grant' as const, 'leave' as const),
       caller: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'),
@@ -74,7 +74,7 @@ describe('callers of one class', () => {
     });
     fc.assert(
       fc.property(PLACES, fc.array(STEP, { maxLength: 250 }), (places, steps) => {
-        const driver = new RoomDriver(places);
+        const driver = new QueueDriver(places);
         const lines = new Map<string, QueueTicket[]>();
         /** For each caller, the permit by which its oldest request must have been served. */
         const dueBy = new Map<string, number>();
@@ -110,33 +110,33 @@ describe('callers of one class', () => {
             remove(ticket);
             if (!lines.has(ticket.queueClass.caller)) dueBy.delete(ticket.queueClass.caller);
           }
-          expect(driver.room.callerCount).toBe(lines.size);
+          expect(driver.queue.callerCount).toBe(lines.size);
         }
       }),
       { numRuns: 300 },
     );
   });
 
-  it('are forgotten when nothing of theirs waits', () => {
-    const driver = new RoomDriver(4);
+  it('leave no record when none of their requests waits', () => {
+    const driver = new QueueDriver(4);
     const tickets = Array.from({ length: 1000 }, (_, index) => driver.enter('low', `caller-${index}`));
-    expect(driver.room.callerCount).toBe(1000);
+    expect(driver.queue.callerCount).toBe(1000);
     for (const ticket of tickets.slice(0, 500)) driver.leave(ticket);
-    expect(driver.room.callerCount).toBe(500);
+    expect(driver.queue.callerCount).toBe(500);
     driver.drain();
-    expect([driver.room.callerCount, driver.room.size]).toEqual([0, 0]);
+    expect([driver.queue.callerCount, driver.queue.size]).toEqual([0, 0]);
   });
 });
 
-describe('classes', () => {
+describe('priorities', () => {
   it.each([
     [['high', 'normal', 'low'] as const, 81, { high: 64, normal: 16, low: 1 }],
     [['normal', 'low'] as const, 17, { high: 0, normal: 16, low: 1 }],
     [['high', 'normal'] as const, 5, { high: 4, normal: 1, low: 0 }],
     [['high', 'low'] as const, 65, { high: 64, normal: 0, low: 1 }],
-  ])('share by weight in every round: %j', (classes, round, expected) => {
+  ])('share permits by weight in every round: %j', (classes, round, expected) => {
     for (const places of [1, 2, 3, 8, 64]) {
-      const counts = share(new RoomDriver(places), classes, 5 * round);
+      const counts = share(new QueueDriver(places), classes, 5 * round);
       for (let from = 0; from + round <= counts.length; from++) {
         const sum = { high: 0, normal: 0, low: 0 };
         for (const count of counts.slice(from, from + round))
@@ -146,11 +146,11 @@ describe('classes', () => {
     }
   });
 
-  it('starve nobody: one of low priority has its permit within a round, however the others come', () => {
+  it('never starve: a low request gets its permit within a round', () => {
     const ARRIVALS = fc.array(fc.array(PRIORITY, { minLength: 1, maxLength: 3 }), { minLength: 200, maxLength: 200 });
     fc.assert(
       fc.property(PLACES, ARRIVALS, fc.nat(60), (places, arrivals, entersAfter) => {
-        const driver = new RoomDriver(places);
+        const driver = new QueueDriver(places);
         let low: QueueTicket | undefined;
         let permitsBefore = 0;
         for (const [turn, priorities] of arrivals.entries()) {
@@ -167,8 +167,8 @@ describe('classes', () => {
     );
   });
 
-  it('save up nothing while they have nothing to send', () => {
-    const driver = new RoomDriver();
+  it('save up no turns while they have nothing to send', () => {
+    const driver = new QueueDriver();
     for (let count = 0; count < 1000; count++) {
       driver.enter('normal');
       driver.grant();
@@ -181,8 +181,8 @@ describe('classes', () => {
     expect(order.filter((priority) => priority === 'low')).toHaveLength(2);
   });
 
-  it('are charged for their retries, which come first', () => {
-    const driver = new RoomDriver();
+  it('are charged for their retries, which go first', () => {
+    const driver = new QueueDriver();
     for (let count = 0; count < 150; count++) {
       driver.enter('normal', 'b');
       driver.enter('low', 'a');
@@ -198,8 +198,8 @@ describe('classes', () => {
     expect(next.indexOf('low')).toBe(64);
   });
 
-  it('that are back after a while wait for their first permit as they would for another', () => {
-    const driver = new RoomDriver();
+  it('that come back wait for their first permit as for any other', () => {
+    const driver = new QueueDriver();
     for (let count = 0; count < 100; count++) driver.enter('normal');
     for (let count = 0; count < 50; count++) driver.grant();
     const low = driver.enter('low');
@@ -208,21 +208,21 @@ describe('classes', () => {
   });
 });
 
-describe('how many are ahead of a newcomer', () => {
+describe('the number of requests ahead of a new one', () => {
   const LINES = fc.array(fc.record({ priority: PRIORITY, caller: CALLER, size: fc.integer({ min: 1, max: 100 }) }), {
     minLength: 1,
     maxLength: 6,
   });
 
-  it('is known, exactly for the first of its caller and for callers alone in their class', () => {
+  it('is exact for the first request of a caller and for callers alone in their priority', () => {
     fc.assert(
       fc.property(LINES, fc.nat(300), PRIORITY, CALLER, (lines, permits, priority, caller) => {
-        const driver = new RoomDriver();
+        const driver = new QueueDriver();
         for (const line of lines) for (let each = 0; each < line.size; each++) driver.enter(line.priority, line.caller);
         for (let permit = 0; permit < permits; permit++) driver.grant();
-        const waiting = driver.room.waitingTickets().filter(({ queueClass }) => queueClass.priority === priority);
+        const waiting = driver.queue.waitingTickets().filter(({ queueClass }) => queueClass.priority === priority);
         const own = waiting.filter(({ queueClass }) => queueClass.caller === caller);
-        const predicted = driver.room.countAhead({ priority, caller });
+        const predicted = driver.queue.countAhead({ priority, caller });
         const newcomer = driver.enter(priority, caller);
         const ahead = driver.drain().indexOf(newcomer);
         expect(predicted).toBeLessThanOrEqual(ahead);
@@ -233,8 +233,8 @@ describe('how many are ahead of a newcomer', () => {
   });
 });
 
-describe('whatever their class, caller and time of leaving', () => {
-  it('the requests of one caller keep their order, and what one must wait for at least is known when it comes', () => {
+describe('for any priorities, callers and leavers', () => {
+  it('the requests of one caller keep their order, and the number ahead is a lower bound on arrival', () => {
     const STEP = fc.record({
       kind: fc.constantFrom('enter' as const, 'enter' as const, 'grant' as const, 'leave' as const),
       priority: PRIORITY,
@@ -243,7 +243,7 @@ describe('whatever their class, caller and time of leaving', () => {
     });
     fc.assert(
       fc.property(PLACES, fc.array(STEP, { maxLength: 120 }), PRIORITY, CALLER, (places, steps, priority, caller) => {
-        const driver = new RoomDriver(places);
+        const driver = new QueueDriver(places);
         const waiting = new Set<QueueTicket>();
         for (const step of steps) {
           if (step.kind === 'enter') waiting.add(driver.enter(step.priority, step.caller));
@@ -254,15 +254,15 @@ describe('whatever their class, caller and time of leaving', () => {
             driver.leave(ticket);
             waiting.delete(ticket);
           }
-          expect(driver.room.size).toBe(waiting.size);
+          expect(driver.queue.size).toBe(waiting.size);
           const sizes = { high: 0, normal: 0, low: 0 };
           for (const ticket of waiting) sizes[ticket.queueClass.priority]++;
-          expect(driver.room.sizesByPriority()).toEqual(sizes);
+          expect(driver.queue.sizesByPriority()).toEqual(sizes);
         }
         const isFirst = [...waiting].every(
           ({ queueClass }) => queueClass.priority !== priority || queueClass.caller !== caller,
         );
-        const predicted = driver.room.countAhead({ priority, caller });
+        const predicted = driver.queue.countAhead({ priority, caller });
         const newcomer = driver.enter(priority, caller);
         const ahead = driver.drain().indexOf(newcomer);
         expect(predicted).toBeLessThanOrEqual(ahead);

@@ -14,14 +14,14 @@ function by(caller: string, priority: Priority = 'normal'): QueueClass {
   return { priority, caller };
 }
 
-function askMany(fixture: Fixture, count: number, standing: QueueClass): Asking[] {
-  return Array.from({ length: count }, () => fixture.ask(60_000, standing));
+function askMany(fixture: Fixture, count: number, queueClass: QueueClass): Asking[] {
+  return Array.from({ length: count }, () => fixture.ask(60_000, queueClass));
 }
 
 /** The code with which `ask` is refused at the door, or what has become of it. */
-async function outcomeOf(fixture: Fixture, withinMs: number, standing: QueueClass): Promise<string> {
+async function outcomeOf(fixture: Fixture, withinMs: number, queueClass: QueueClass): Promise<string> {
   try {
-    const asking = fixture.ask(withinMs, standing);
+    const asking = fixture.ask(withinMs, queueClass);
     await fixture.clock.advance(0);
     return asking.outcome;
   } catch (error) {
@@ -39,17 +39,17 @@ describe('an expected wait', () => {
   it.each([
     ['of another caller', by('single'), by('batch')],
     ['of a higher class', NORMAL, LOW],
-  ])('counts those that are really ahead: a request %s', async (_, standing, crowd) => {
+  ])('counts only requests that go first: a request %s', async (_, queueClass, crowd) => {
     const fixture = new Fixture({ rate: 10 });
     askMany(fixture, 20, crowd);
     await fixture.clock.advance(0);
-    expect(await outcomeOf(fixture, 100, standing)).toBe('QUEUE_TIMEOUT');
-    const asking = fixture.ask(201, standing);
+    expect(await outcomeOf(fixture, 100, queueClass)).toBe('QUEUE_TIMEOUT');
+    const asking = fixture.ask(201, queueClass);
     await fixture.clock.advance(200);
     expect(asking.outcome).toBe('granted');
   });
 
-  it('of one behind its own caller’s line is as long as that', async () => {
+  it('is as long as the queue of its own caller', async () => {
     const fixture = new Fixture({ rate: 10 });
     askMany(fixture, 6, by('batch'));
     askMany(fixture, 6, by('other'));
@@ -63,14 +63,14 @@ describe('a full queue', () => {
   const FULL = { rate: 1, maxInFlight: 2, queueMax: 10 };
 
   /** One has the permit, ten wait. */
-  async function fill(standing: QueueClass, settings = FULL): Promise<{ fixture: Fixture; waiting: Asking[] }> {
+  async function fill(queueClass: QueueClass, settings = FULL): Promise<{ fixture: Fixture; waiting: Asking[] }> {
     const fixture = new Fixture(settings);
-    const [, ...waiting] = askMany(fixture, 11, standing);
+    const [, ...waiting] = askMany(fixture, 11, queueClass);
     await fixture.clock.advance(0);
     return { fixture, waiting };
   }
 
-  it('lets the youngest of a lower class go for one of a higher', async () => {
+  it('evicts the youngest request of a lower priority for one of a higher', async () => {
     const { fixture, waiting } = await fill(LOW);
     expect(await outcomeOf(fixture, 60_000, LOW)).toBe('QUEUE_FULL');
     expect(await outcomeOf(fixture, 60_000, NORMAL)).toBe('waits');
@@ -81,14 +81,14 @@ describe('a full queue', () => {
     expect(fixture.throttle.state()).toMatchObject({ queued: 10, queuedByPriority: { high: 1, normal: 1, low: 8 } });
   });
 
-  it('leaves a lower class its share by weight, and always one', async () => {
+  it('leaves a lower priority its share by weight, at least one request', async () => {
     const { fixture } = await fill(LOW);
     for (let count = 0; count < 12; count++) await outcomeOf(fixture, 60_000, HIGH);
     expect(fixture.throttle.state().queuedByPriority).toEqual({ high: 9, normal: 0, low: 1 });
     expect(await outcomeOf(fixture, 60_000, HIGH)).toBe('QUEUE_FULL');
   });
 
-  it('lets the youngest of the longest line go for a caller that has at least two fewer', async () => {
+  it('evicts the youngest request of the longest queue for a caller that has at least two fewer', async () => {
     const { fixture, waiting } = await fill(by('batch'));
     for (let count = 0; count < 5; count++) expect(await outcomeOf(fixture, 60_000, by('other'))).toBe('waits');
     expect(await outcomeOf(fixture, 60_000, by('other'))).toBe('QUEUE_FULL');
@@ -100,7 +100,7 @@ describe('a full queue', () => {
     [10, 5],
     [11, 5],
     [12, 6],
-  ])('of %i has %i places for a second caller, so that none is taken back', async (queueMax, places) => {
+  ])('of %i has %i places for a second caller, and evicts none of them again', async (queueMax, places) => {
     const fixture = new Fixture({ ...FULL, queueMax });
     askMany(fixture, queueMax + 1, by('batch'));
     await fixture.clock.advance(0);
@@ -108,21 +108,21 @@ describe('a full queue', () => {
     expect(await outcomeOf(fixture, 60_000, by('other'))).toBe('QUEUE_FULL');
   });
 
-  it('sends nobody away for one who will not be served in time, and tells that one when to come back', async () => {
+  it('evicts no request for one that will not be served in time, and gives that one a Retry-After', async () => {
     const { fixture, waiting } = await fill(LOW);
     const refusal = (): unknown => fixture.ask(900, HIGH);
     expect(refusal).toThrow(expect.objectContaining({ code: 'QUEUE_TIMEOUT', retryAfterMs: 1000 }));
     expect(await codesOf(waiting)).toEqual(Array<string>(10).fill('waits'));
   });
 
-  it('sends nobody away who has not begun to wait', () => {
+  it('evicts no request that has not begun to wait', () => {
     const fixture = new Fixture(FULL);
     for (let count = 0; count < 11; count++) fixture.enter(60_000, LOW);
     expect(() => fixture.enter(60_000, HIGH)).toThrow(expect.objectContaining({ code: 'QUEUE_FULL' }));
     expect(fixture.throttle.state().queued).toBe(11);
   });
 
-  it('gives the place of one whose body was read to whom it is due', async () => {
+  it('gives the body slot of an evicted request to the next in order', async () => {
     const fixture = new Fixture({ rate: 1, maxInFlight: 4, queueMax: 5 });
     for (const count of [1, 3]) {
       askMany(fixture, count, LOW);
@@ -139,7 +139,7 @@ describe('a full queue', () => {
     expect(fixture.throttle.state().queuedByPriority).toEqual({ high: 2, normal: 1, low: 2 });
   });
 
-  it('never sends a retry away', async () => {
+  it('never evicts a retry', async () => {
     const { fixture, waiting } = await fill(LOW, { rate: 1, maxInFlight: 64, queueMax: 10 });
     const retrying = waiting[0]!;
     await fixture.clock.advance(1000);
@@ -154,7 +154,7 @@ describe('a full queue', () => {
 });
 
 describe('a retry', () => {
-  it('of low priority goes before all that have had no permit', async () => {
+  it('of low priority goes before all requests without a permit', async () => {
     const fixture = new Fixture({ rate: 100, burst: 10 });
     const refused = fixture.ask(60_000, by('batch', 'low'));
     await refused.settled;
@@ -173,7 +173,7 @@ describe('a retry', () => {
 });
 
 describe('retries', () => {
-  it('know of each other how long they will wait', async () => {
+  it('count the older retries in their expected wait', async () => {
     const fixture = new Fixture({ rate: 1, burst: 3 });
     const retrying = askMany(fixture, 3, by('batch'));
     askMany(fixture, 5, HIGH);
@@ -192,7 +192,7 @@ describe('retries', () => {
 });
 
 describe('bodies', () => {
-  it('are read in the order of the turns', async () => {
+  it('are read in the order of the permits', async () => {
     const fixture = new Fixture({ maxInFlight: 1 });
     const holder = fixture.enter();
     const admitted: string[] = [];
@@ -212,7 +212,7 @@ describe('bodies', () => {
     expect(admitted).toEqual(['high a', 'normal a', 'normal b', 'normal a', 'low a', 'low a']);
   });
 
-  it('of low priority leave a quarter of the places to the others', async () => {
+  it('of low priority leave a quarter of the slots to the others', async () => {
     const fixture = new Fixture({ maxInFlight: 8 });
     let lowOnes = 0;
     let normalOnes = 0;
@@ -274,7 +274,7 @@ async function play(
 }
 
 describe('twice as much low work as the rate allows', () => {
-  it.each([0.5, 0.85])('does not push normal work at %d of the rate into time-outs, nor far back', async (load) => {
+  it.each([0.5, 0.85])('does not delay normal work at %d of the rate into time-outs', async (load) => {
     const alone = await play({ normal: load });
     const both = await play({ normal: load, low: 2 });
     expect(both.normal.lost).toBe(0);

@@ -17,7 +17,7 @@ class Entry implements QueueLinks<Entry> {
   }
 }
 
-it('keeps the order of age under any mix of insertions and removals', () => {
+it('keeps the order of arrival under any mix of insertions and removals', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(60), fc.boolean()), { maxLength: 200 }), (steps) => {
       const queue = new LinkedQueue<Entry>();
@@ -43,7 +43,7 @@ it('keeps the order of age under any mix of insertions and removals', () => {
   );
 });
 
-it('does not remove what stands in another queue', () => {
+it('does not remove an entry of another queue', () => {
   const [queue, other] = [new LinkedQueue<Entry>(), new LinkedQueue<Entry>()];
   const entry = new Entry(1);
   other.insert(entry);

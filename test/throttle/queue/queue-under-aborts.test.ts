@@ -4,7 +4,7 @@ import type { QueueClass } from '../../../src/throttle/throttle.ts';
 import { ACCEPTED, type Asking, Fixture, rateLimited } from '../fixture.ts';
 
 type Step =
-  | { readonly kind: 'enter'; readonly withinMs: number; readonly standing: QueueClass }
+  | { readonly kind: 'enter'; readonly withinMs: number; readonly queueClass: QueueClass }
   | { readonly kind: 'leave' | 'accept' | 'refuse' | 'cancel' | 'retry'; readonly pick: number }
   | { readonly kind: 'wait'; readonly ms: number };
 
@@ -15,9 +15,9 @@ const ANYBODY: fc.Arbitrary<QueueClass> = fc.record({
   caller: fc.constantFrom('', 'a', 'b'),
 });
 
-function step(standing: fc.Arbitrary<QueueClass>): fc.Arbitrary<Step> {
+function step(queueClass: fc.Arbitrary<QueueClass>): fc.Arbitrary<Step> {
   return fc.oneof(
-    fc.record({ kind: fc.constant('enter' as const), withinMs: fc.integer({ min: 50, max: 2000 }), standing }),
+    fc.record({ kind: fc.constant('enter' as const), withinMs: fc.integer({ min: 50, max: 2000 }), queueClass }),
     fc.record({
       kind: fc.constantFrom('leave', 'accept', 'accept', 'refuse', 'cancel', 'retry' as const),
       pick: fc.nat(50),
@@ -53,11 +53,11 @@ class Play {
     expect(state.inFlight).toBeLessThanOrEqual(3);
   }
 
-  #enter({ withinMs, standing }: { readonly withinMs: number; readonly standing: QueueClass }): void {
+  #enter({ withinMs, queueClass }: { readonly withinMs: number; readonly queueClass: QueueClass }): void {
     try {
-      const asking = this.fixture.ask(withinMs, standing);
+      const asking = this.fixture.ask(withinMs, queueClass);
       this.waiting.push(asking);
-      this.standings.set(asking, standing);
+      this.standings.set(asking, queueClass);
     } catch (error) {
       expect(error).toMatchObject({ name: 'SidecarError', code: expect.stringMatching(/^QUEUE_/) as unknown });
     }
@@ -79,7 +79,7 @@ class Play {
   }
 
   #sort(): void {
-    // In order of arrival: nobody is served before an older one of the same standing that waits on.
+    // In order of arrival: nobody is served before an older one of the same queueClass that waits on.
     for (const [index, asking] of this.waiting.entries()) {
       const older = this.waiting.slice(0, index).filter((each) => this.#standOf(each) === this.#standOf(asking));
       if (asking.outcome === 'granted') expect(older.map((each) => each.outcome)).not.toContain('waits');
@@ -103,21 +103,24 @@ it.each([
   [20, 'nameless', NAMELESS],
   ['auto' as const, 'of all standings', ANYBODY],
   [20, 'of all standings', ANYBODY],
-])('keeps order, loses nobody and counts right under random aborts (rate %s, %s)', async (rate, _, standing) => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step(standing), { minLength: 5, maxLength: 40 }), async (steps) => {
-      const play = new Play(rate);
-      for (const step of steps) await play.run(step);
-      // Whoever still waits is served or told within its patience, as soon as slots are free.
-      for (const asking of play.holding) asking.permit?.release();
-      await play.fixture.clock.advance(2000);
-      for (const asking of play.waiting) {
-        await asking.settled;
-        asking.permit?.release();
-      }
-      await play.fixture.clock.advance(2000);
-      expect(play.fixture.throttle.state().queued).toBe(0);
-    }),
-    { numRuns: 60 },
-  );
-});
+])(
+  'keeps the order, loses no request and counts right under random aborts (rate %s, %s)',
+  async (rate, _, queueClass) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step(queueClass), { minLength: 5, maxLength: 40 }), async (steps) => {
+        const play = new Play(rate);
+        for (const step of steps) await play.run(step);
+        // Whoever still waits is served or told within its patience, as soon as slots are free.
+        for (const asking of play.holding) asking.permit?.release();
+        await play.fixture.clock.advance(2000);
+        for (const asking of play.waiting) {
+          await asking.settled;
+          asking.permit?.release();
+        }
+        await play.fixture.clock.advance(2000);
+        expect(play.fixture.throttle.state().queued).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  },
+);

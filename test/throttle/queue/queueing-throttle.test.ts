@@ -13,8 +13,8 @@ function refusalOf(enter: () => unknown): SidecarError {
   throw new Error('the throttle let it in');
 }
 
-describe('rate 50, burst 1, 5 s of patience, 500 at once', () => {
-  it('serves 250 in order, never above the rate, and refuses the others at once with Retry-After', async () => {
+describe('rate 50, burst 1, 5 s time-out, 500 requests at once', () => {
+  it('serves 250 in order, never above the rate, and rejects the others at once with Retry-After', async () => {
     const fixture = new Fixture({ rate: 50, timeoutMs: 5000 });
     const grantedAt: number[] = [];
     const order: number[] = [];
@@ -48,7 +48,7 @@ describe('rate 50, burst 1, 5 s of patience, 500 at once', () => {
 });
 
 describe('entering', () => {
-  it('is refused when the queue is full, beyond those that could be granted at once', () => {
+  it('is rejected when the queue is full, beyond those that could be granted at once', () => {
     const fixture = new Fixture({ queueMax: 2 });
     for (let count = 0; count < 6; count++) fixture.enter();
     const refusal = refusalOf(() => fixture.enter());
@@ -57,20 +57,20 @@ describe('entering', () => {
     expect(fixture.rejections).toEqual(['full']);
   });
 
-  it('is refused when the deadline comes before the turn, and only then', () => {
+  it('is rejected only when the deadline comes before the turn', () => {
     const fixture = new Fixture({ rate: 10 });
     for (let count = 0; count < 5; count++) fixture.ask();
     expect(refusalOf(() => fixture.enter(500)).code).toBe('QUEUE_TIMEOUT');
     expect(fixture.enter(501).waitedMs).toBe(0);
   });
 
-  it('is refused when the deadline has passed, whatever is free', () => {
+  it('is rejected after the deadline, even when a permit is available', () => {
     const fixture = new Fixture();
     expect(refusalOf(() => fixture.enter(0)).code).toBe('QUEUE_TIMEOUT');
     expect(fixture.rejections).toEqual(['expected_wait']);
   });
 
-  it('without any patience still takes what is free at once', async () => {
+  it('with a time-out of 0 takes a permit that is available at once', async () => {
     const fixture = new Fixture({ rate: 10, timeoutMs: 0, queueMax: 0 });
     const asking = fixture.ask();
     await asking.settled;
@@ -78,7 +78,7 @@ describe('entering', () => {
     expect(refusalOf(() => fixture.enter()).code).toMatch(/^QUEUE_/);
   });
 
-  it('under auto is refused for a stated pause that is too long, not for one that was guessed', async () => {
+  it('under auto is rejected for a stated pause that is too long, not for an estimated one', async () => {
     const stated = new Fixture({ timeoutMs: 5000 });
     const first = stated.ask();
     await first.settled;
@@ -97,7 +97,7 @@ describe('entering', () => {
 });
 
 describe('the body', () => {
-  it('may be read by the first maxInFlight without a permit; a place is free at once when one leaves', async () => {
+  it('is read by the first maxInFlight requests; a slot is free at once when one leaves', async () => {
     const fixture = new Fixture({ maxInFlight: 2 });
     const tickets = Array.from({ length: 4 }, () => fixture.enter());
     const admitted: number[] = [];
@@ -113,7 +113,7 @@ describe('the body', () => {
     permit?.release();
   });
 
-  it('that is slow does not hold up a younger request, and its reading is not waiting', async () => {
+  it('that is slow does not hold up a younger request, and reading does not count as waiting', async () => {
     const fixture = new Fixture({ rate: 10, timeoutMs: 1000 });
     const slow = fixture.enter();
     await slow.waitForAdmission();
@@ -127,7 +127,7 @@ describe('the body', () => {
 });
 
 describe('a pause', () => {
-  it('is shared by all, and ends with a single probe; the retry goes first', async () => {
+  it('holds for all requests and ends with a single probe; the retry goes first', async () => {
     const fixture = new Fixture({ rate: 100, burst: 10 });
     const refused = fixture.ask();
     await refused.settled;
@@ -157,7 +157,7 @@ describe('a pause', () => {
     expect(fixture.throttle.state().recentSignals).toHaveLength(1);
   });
 
-  it('is not waited for by those that cannot outlast what was stated', async () => {
+  it('rejects requests that cannot outlast its stated end', async () => {
     const fixture = new Fixture({ maxInFlight: 1 });
     const first = fixture.ask();
     await first.settled;
@@ -171,7 +171,7 @@ describe('a pause', () => {
     expect(first.ticket.retryWaitMs()).toBeLessThan(Infinity);
   });
 
-  it('too long for a retry says so', async () => {
+  it('that is too long for a retry makes its wait Infinity', async () => {
     const fixture = new Fixture();
     const asking = fixture.ask(4000);
     await asking.settled;
@@ -179,7 +179,7 @@ describe('a pause', () => {
     expect(asking.ticket.retryWaitMs()).toBe(Infinity);
   });
 
-  it('beyond maxPauseMs refuses all but one probe per interval', async () => {
+  it('longer than maxPauseMs rejects all requests but one probe per interval', async () => {
     const fixture = new Fixture({ maxPauseMs: 10_000 });
     const first = fixture.ask();
     await first.settled;
@@ -198,7 +198,7 @@ describe('a pause', () => {
   });
 });
 
-describe('invariant 3: the expired and the gone leave before a permit is spent on them', () => {
+describe('invariant 3: expired and aborted requests leave before a permit is spent on them', () => {
   it('holds for time-outs and deadlines', async () => {
     const fixture = new Fixture({ rate: 'auto', maxInFlight: 1, timeoutMs: 1000 });
     const first = fixture.ask();
@@ -231,7 +231,7 @@ describe('invariant 3: the expired and the gone leave before a permit is spent o
     expect(second.ticket.waitedMs).toBe(150);
   });
 
-  it('rejects the wait of one that leaves with its reason, and counts it', async () => {
+  it('rejects the wait of a request that leaves with its reason, and counts it', async () => {
     const fixture = new Fixture({ maxInFlight: 1 });
     const first = fixture.ask();
     await first.settled;
@@ -248,7 +248,7 @@ describe('invariant 3: the expired and the gone leave before a permit is spent o
     await expect(outside.waitForPermit()).rejects.toMatchObject({ name: 'AbortError' });
   });
 
-  it('rejects the wait of one that fails by itself with its fault, and counts nobody as gone', async () => {
+  it('rejects the wait of a request that failed on its own, and does not count it as left', async () => {
     const fixture = new Fixture({ maxInFlight: 1 });
     const first = fixture.ask();
     await first.settled;
@@ -276,7 +276,7 @@ describe('a permit', () => {
     expect(fixture.throttle.state().inFlight).toBe(1);
   });
 
-  it('is spent once its attempt was answered, whatever its holder does then', async () => {
+  it('is spent once its attempt has a response, even when it is cancelled then', async () => {
     const fixture = new Fixture({ rate: 1 });
     const [first, second] = [fixture.ask(), fixture.ask()];
     await first.settled;
@@ -304,7 +304,7 @@ describe('a permit', () => {
     expect(fixture.throttle.state()).toMatchObject({ inFlight: 0, streams: 0 });
   });
 
-  it('granted without contention sets no timer and tells a wait of nothing', async () => {
+  it('granted without contention sets no timer and reports a wait of 0', async () => {
     const fixture = new Fixture();
     const asking = fixture.ask();
     await asking.settled;
@@ -314,7 +314,7 @@ describe('a permit', () => {
     expect(fixture.events).toEqual([{ kind: 'permit-granted', route: 'default', waitedMs: 0 }]);
   });
 
-  it('given back unspent is not told of', async () => {
+  it('given back unspent emits no event', async () => {
     const fixture = new Fixture();
     const asking = fixture.ask();
     await asking.settled;
@@ -324,8 +324,8 @@ describe('a permit', () => {
   });
 });
 
-describe('the end', () => {
-  it('cuts all that wait at once, for a place as for a permit, and refuses later retries', async () => {
+describe('shutting down', () => {
+  it('rejects all waits for body slots and permits at once, and later retries', async () => {
     const fixture = new Fixture({ maxInFlight: 1 });
     const holder = fixture.ask();
     await holder.settled;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RankCounts } from '../../../src/throttle/queue/rank-counts.ts';
 
-it('counts as a walk along all lines would, under any mix of growing and shrinking lines', () => {
+it('counts the same as a walk along all queues, however they grow and shrink', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(5), fc.boolean()), { maxLength: 300 }), (steps) => {
       const ranks = new RankCounts();

@@ -1,4 +1,4 @@
-/** A waiting room without time: bodies are there the moment they may be read, and permits are given when the test says so. */
+/** A waiting queue without time: bodies are there the moment they may be read, and permits are given when the test says so. */
 import { type TicketHost, QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
 import type { Priority, QueueClass } from '../../../src/throttle/throttle.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -8,7 +8,7 @@ const unasked = (): never => {
   throw new Error('nobody asks the desk here');
 };
 
-const DESK: TicketHost = {
+const HOST: TicketHost = {
   isShutDown: false,
   clock: new ManualClock(),
   waitForBodySlot: unasked,
@@ -19,43 +19,43 @@ const DESK: TicketHost = {
   recordBodyEnd: unasked,
 };
 
-export class RoomDriver {
-  readonly room: RequestQueue;
+export class QueueDriver {
+  readonly queue: RequestQueue;
   /** In order of their permits. */
   readonly granted: QueueTicket[] = [];
   #arrivals = 0;
 
   constructor(places = Infinity) {
-    this.room = new RequestQueue(places);
+    this.queue = new RequestQueue(places);
   }
 
   enter(priority: Priority = 'normal', caller = ''): QueueTicket {
     const ticket = this.createTicket({ priority, caller });
-    this.room.add(ticket);
+    this.queue.add(ticket);
     this.#readBodies(ticket);
     return ticket;
   }
 
-  createTicket(standing: QueueClass): QueueTicket {
-    return new QueueTicket(DESK, this.#arrivals++, Infinity, Infinity, standing);
+  createTicket(queueClass: QueueClass): QueueTicket {
+    return new QueueTicket(HOST, this.#arrivals++, Infinity, Infinity, queueClass);
   }
 
   /** Gives the next permit; undefined when nobody waits. */
   grant(): QueueTicket | undefined {
-    const ticket = this.room.nextReady;
+    const ticket = this.queue.nextReady;
     if (ticket === undefined) return undefined;
-    this.room.move(ticket, 'granted');
+    this.queue.move(ticket, 'granted');
     this.granted.push(ticket);
     this.#readBodies();
     return ticket;
   }
 
   retry(ticket: QueueTicket): void {
-    this.room.move(ticket, 'ready');
+    this.queue.move(ticket, 'ready');
   }
 
   leave(ticket: QueueTicket): void {
-    this.room.move(ticket, 'left');
+    this.queue.move(ticket, 'left');
     this.#readBodies();
   }
 
@@ -67,8 +67,8 @@ export class RoomDriver {
   }
 
   #readBodies(entered?: QueueTicket): void {
-    if (entered?.phase === 'buffering') this.room.move(entered, 'ready');
-    for (let next = this.room.admitNext(); next !== undefined; next = this.room.admitNext())
-      this.room.move(next, 'ready');
+    if (entered?.phase === 'buffering') this.queue.move(entered, 'ready');
+    for (let next = this.queue.admitNext(); next !== undefined; next = this.queue.admitNext())
+      this.queue.move(next, 'ready');
   }
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { QueueTicket } from '../../../src/throttle/queue/queue-ticket.ts';
 import { FairModel } from './fair-model.ts';
-import { RoomDriver } from './request-queue-driver.ts';
+import { QueueDriver } from './request-queue-driver.ts';
 
 const STEP = fc.record({
   kind: fc.constantFrom(
@@ -25,30 +25,30 @@ function pickFrom<T>(entries: Iterable<T>, pick: number): T | undefined {
   return all[pick % Math.max(1, all.length)];
 }
 
-it('gives places and permits in the order of its rules, whatever bodies, retries and leavers do', () => {
+it('gives body slots and permits in the same order as the model, for any bodies, retries and leavers', () => {
   fc.assert(
     fc.property(fc.constantFrom(1, 2, 3, 5, 64), fc.array(STEP, { minLength: 30, maxLength: 200 }), (places, steps) => {
-      const driver = new RoomDriver(places);
-      const { room } = driver;
+      const driver = new QueueDriver(places);
+      const { queue } = driver;
       const model = new FairModel(places);
       const granted = new Set<QueueTicket>();
 
       const fill = (): void => {
         for (let expected = model.nextOutside; expected !== undefined; expected = model.nextOutside) {
-          expect(room.admitNext()).toBe(expected);
+          expect(queue.admitNext()).toBe(expected);
           model.place(expected);
         }
-        expect(room.admitNext()).toBe(undefined);
+        expect(queue.admitNext()).toBe(undefined);
       };
       const enter = ({ priority, caller }: QueueTicket['queueClass']): void => {
         const ticket = driver.createTicket({ priority, caller });
-        room.add(ticket);
+        queue.add(ticket);
         model.enter(ticket);
         if (model.nextOutside === ticket) model.place(ticket);
         expect(ticket.phase).toBe(model.preparing.has(ticket) ? 'buffering' : 'queued');
       };
       const grant = (ticket: QueueTicket): void => {
-        room.move(ticket, 'granted');
+        queue.move(ticket, 'granted');
         model.grant(ticket);
         granted.add(ticket);
       };
@@ -59,7 +59,7 @@ it('gives places and permits in the order of its rules, whatever bodies, retries
           // With nobody waiting for a permit there may be one at once.
           if (step.pick % 3 === 0 && model.nextReady === undefined) grant(body);
           else {
-            room.move(body, 'ready');
+            queue.move(body, 'ready');
             model.preparing.delete(body);
             model.ready.add(body);
           }
@@ -68,21 +68,21 @@ it('gives places and permits in the order of its rules, whatever bodies, retries
           const retry = pickFrom(granted, step.pick);
           if (retry !== undefined) {
             granted.delete(retry);
-            room.move(retry, 'ready');
+            queue.move(retry, 'ready');
             model.retries.add(retry);
           }
         } else if (step.kind === 'leave') {
           const leaver = pickFrom(model.all, step.pick);
           if (leaver !== undefined) {
-            room.move(leaver, 'left');
+            queue.move(leaver, 'left');
             model.remove(leaver);
           }
         }
-        expect(room.nextReady).toBe(model.nextReady);
+        expect(queue.nextReady).toBe(model.nextReady);
         fill();
-        expect(room.size).toBe(model.all.length);
-        expect(room.callerCount).toBe(model.callers);
-        expect(new Set(room.waitingTickets())).toEqual(new Set([...model.outside, ...model.ready, ...model.retries]));
+        expect(queue.size).toBe(model.all.length);
+        expect(queue.callerCount).toBe(model.callers);
+        expect(new Set(queue.waitingTickets())).toEqual(new Set([...model.outside, ...model.ready, ...model.retries]));
       }
     }),
     { numRuns: 300 },

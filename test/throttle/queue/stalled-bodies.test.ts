@@ -25,15 +25,15 @@ const bodies = ({ throttle }: Fixture): number[] => {
   return [readingBodies, stalledBodies, queued];
 };
 
-describe('while every place for reading is taken', () => {
-  it('a request without a body has its permit at once', async () => {
+describe('while every body slot is taken', () => {
+  it('grants a request without a body at once', async () => {
     const { fixture } = await twoReaders();
     const ticket = fixture.throttle.enter(60_000, undefined, false);
     expect(ticket.isAdmitted).toBe(true);
     expect(ticket.tryTakePermit()).toBeDefined();
   });
 
-  it('a request whose body has been received stops waiting for a place', async () => {
+  it('a request whose body was received stops waiting for a slot', async () => {
     const { fixture } = await twoReaders();
     const ticket = fixture.enter();
     const watched = watchAdmission(ticket);
@@ -46,7 +46,7 @@ describe('while every place for reading is taken', () => {
     expect(bodies(fixture)).toEqual([2, 0, 2]);
   });
 
-  it('a reader of which no byte has come for a second loses its place, and has the next free one when bytes come', async () => {
+  it('a body without a byte for a second loses its slot, and gets the next free one when bytes come', async () => {
     const { fixture, readers } = await twoReaders();
     const newcomer = watchAdmission(fixture.enter());
     await fixture.clock.advance(STALLED_AFTER_MS - 1);
@@ -66,7 +66,7 @@ describe('while every place for reading is taken', () => {
     expect([again.isAdmitted, younger.isAdmitted]).toEqual([true, false]);
   });
 
-  it('a reader that has been silent for longer loses its place at once', async () => {
+  it('a body that stalled before others waited loses its slot at once', async () => {
     const { fixture } = await twoReaders();
     await fixture.clock.advance(10 * STALLED_AFTER_MS);
     expect(bodies(fixture)).toEqual([2, 0, 2]);
@@ -76,7 +76,7 @@ describe('while every place for reading is taken', () => {
     expect(bodies(fixture)).toEqual([1, 2, 1]);
   });
 
-  it('a stalled request that leaves, or has its body whole, needs no place for that', async () => {
+  it('a stalled request leaves, or receives its whole body, without a slot', async () => {
     const { fixture, readers } = await twoReaders();
     await fixture.clock.advance(STALLED_AFTER_MS);
     watchAdmission(fixture.enter());
@@ -87,14 +87,14 @@ describe('while every place for reading is taken', () => {
   });
 });
 
-it('without waiting requests no timer is set, and no reader loses its place', async () => {
+it('sets no timer and takes no slot while no request waits', async () => {
   const { fixture, readers } = await twoReaders();
   await fixture.clock.advance(60_000);
   expect(fixture.clock.pendingTimers).toBe(0);
   expect(readers.map((reader) => reader.recordBodyBytes(fixture.clock.now()))).toEqual([true, true]);
 });
 
-it('at every moment as many places are taken as there are readers, and nobody waits while one has stalled', async () => {
+it('takes one slot per reader, and no request waits while a body has stalled', async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('enter' as const) }),
     fc.record({ kind: fc.constantFrom('bytes' as const, 'leave' as const, 'whole' as const), which: fc.nat(20) }),
