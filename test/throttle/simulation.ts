@@ -15,7 +15,7 @@ export type Limiter = (at: number) => { readonly accepted: boolean; readonly fie
 export interface SimulationResult {
   readonly served: number;
   readonly failed: number;
-  /** Answers of 429. */
+  /** Responses with 429. */
   readonly refusals: number;
   /** When the last call was served, milliseconds. */
   readonly lastServedMs: number;

@@ -1,4 +1,4 @@
-/** What a replica tells of its calls, and what is read of it. */
+/** Call reports: encoding, decoding and bounds. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -48,7 +48,7 @@ describe('a report', () => {
   test.each([
     ['one after the other', (nth: number) => call(nth * 20, { isRefused: true })],
     ['all at once', () => call(7, { isRefused: true })],
-    ['the later ones answered first', (nth: number) => call(9000 - nth, { isRefused: true })],
+    ['with responses in reverse order', (nth: number) => call(9000 - nth, { isRefused: true })],
     ['each a probe', (nth: number) => call(nth * 500, { isRefused: true, isProbe: true })],
     ['every other one', (nth: number) => call(nth, { isRefused: nth % 2 === 0 })],
     ['probes among them', (nth: number) => call(nth, { isRefused: nth % 3 > 0, isProbe: nth % 3 === 1 })],

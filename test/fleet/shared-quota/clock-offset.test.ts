@@ -27,20 +27,20 @@ test('replaces an old sample, and one that cannot be true any more', () => {
 });
 
 test('is never wrong by more than half a round trip plus drift', () => {
-  const answer = fc.record({
+  const sample = fc.record({
     gapMs: fc.integer({ min: 0, max: 5000 }),
     thereMs: fc.integer({ min: 0, max: 50 }),
     backMs: fc.integer({ min: 0, max: 50 }),
   });
   fc.assert(
     fc.property(
-      fc.array(answer, { minLength: 1, maxLength: 20 }),
+      fc.array(sample, { minLength: 1, maxLength: 20 }),
       fc.integer({ min: -1e12, max: 1e12 }),
-      (answers, offsetMs) => {
+      (samples, offsetMs) => {
         const clock = new ClockOffset();
         let now = 0;
         let best = Infinity;
-        for (const { gapMs, thereMs, backMs } of answers) {
+        for (const { gapMs, thereMs, backMs } of samples) {
           const askedAt = (now += gapMs);
           now += thereMs + backMs;
           clock.addSample(askedAt, now, askedAt + thereMs + offsetMs);

@@ -12,7 +12,7 @@ import type { Throttle, ThrottleTerms } from '../../../src/throttle/throttle.ts'
 import { ManualClock } from '../../support/manual-clock.ts';
 import { ACCEPTED, Asking, rateLimited } from '../../throttle/fixture.ts';
 
-/** Counts how often somebody looks at it. */
+/** Counts its reads. */
 class WatchedClock extends ManualClock {
   looks = 0;
 
@@ -22,7 +22,7 @@ class WatchedClock extends ManualClock {
   }
 }
 
-/** Answers within a moment with what the test has set, and does as its leader says. */
+/** Replies after a millisecond with what the test has set, and applies what its leader publishes. */
 class PlayedStore implements QuotaStore {
   readonly asked: QuotaRequest[] = [];
   readonly #clock: WatchedClock;
@@ -113,7 +113,7 @@ test('applies a raised maxInFlight at once while the rate is learned together', 
 /** Of what is configured. */
 type Changes = Partial<ThrottleTerms['throttle']>;
 
-/** The others make 29 accepted calls, this one reloads, and then one of theirs is refused. @returns what it tells all to go by */
+/** The others make 29 accepted calls, this one reloads, and then one of theirs is refused. @returns what it publishes */
 async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<unknown> {
   const { clock, store, throttle } = await join(before, { isLeader: true });
   const startedAt = clock.wallNow();

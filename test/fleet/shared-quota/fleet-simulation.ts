@@ -120,7 +120,7 @@ export class SimulatedRedis {
         const life = this.#generation;
         const reply = await this.run(key, request);
         await this.#clock.sleep(EXCHANGE_MS / 2);
-        // Who was asked before the end does not answer after it.
+        // A request from before the crash gets no reply after it.
         return life === this.#generation ? reply : undefined;
       },
       listen: (listener) => {
@@ -241,7 +241,7 @@ export class FleetSimulation {
       return createThrottle({
         route: 'default',
         throttle: settings,
-        // Whatever is offered beyond the quota waits.
+        // Calls beyond the quota wait.
         queue: { max: 100_000, timeoutMs: 1_000_000 },
         clock,
         random,

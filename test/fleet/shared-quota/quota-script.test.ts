@@ -33,7 +33,7 @@ async function openStores(): Promise<() => RunExchange> {
     const key = `quota-${String(keys++)}`;
     return async (at, request) => {
       const reply = await redis.run(key, { ...BASE, ...request }, START + at);
-      if (reply === undefined) throw new Error('no answer');
+      if (reply === undefined) throw new Error('no reply');
       return { ...reply, permitTimes: reply.permitTimes.map((slot) => slot - START) };
     };
   };
@@ -142,7 +142,7 @@ describe('the lead', () => {
     await ask(0, { id: 'a', activity: 'idle' });
     expect((await ask(10, { id: 'b', activity: 'idle' })).isLeader).toBe(false);
     expect((await ask(20, { id: 'b' })).isLeader).toBe(true);
-    await expect(ask(30, { id: 'b', activity: 'leaving' })).rejects.toThrow('no answer');
+    await expect(ask(30, { id: 'b', activity: 'leaving' })).rejects.toThrow('no reply');
     expect(await ask(40, { id: 'a' })).toMatchObject({ isLeader: true, replicaCount: 1 });
   });
 

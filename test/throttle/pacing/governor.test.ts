@@ -26,7 +26,7 @@ function refused(statedWaitMs?: number, status = 429): PermitReport {
   return { kind: 'rate-limited', signal: { ...NOTHING_STATED, status, statedWaitMs } };
 }
 
-/** An accepted answer that says what is left. */
+/** An accepted response that states the remainder. */
 function left(remaining: number, resetInMs: number): PermitReport {
   const hint: RateLimitSignal = { ...NOTHING_STATED, status: 200, quotas: [{ remaining, resetInMs }] };
   return { kind: 'accepted', hint };
@@ -173,9 +173,9 @@ describe('auto', () => {
 
   it('treats calls granted since as not counted by a response, and reports no pause for it', () => {
     const auto = governor();
-    const answered = auto.recordGrant(0, false);
+    const first = auto.recordGrant(0, false);
     const underWay = auto.recordGrant(0, false);
-    auto.recordResult(1, answered, left(1, 5000));
+    auto.recordResult(1, first, left(1, 5000));
     expect(auto.openAt(1)).toBe(5001);
     expect(auto.currentPause(1).isCertain).toBe(false);
     auto.recordUnused(2, underWay);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PermitBucket } from '../../../src/throttle/pacing/permit-bucket.ts';
 
-/** Every instant granted when somebody asks at `askedAt`, in order. */
+/** The instants of the grants for requests at `askedAt`, in order. */
 function grantsOf(bucket: PermitBucket, askedAt: readonly number[]): number[] {
   return askedAt.filter((at) => bucket.tryTake(at));
 }
@@ -54,13 +54,13 @@ describe('invariant 2: permits granted in any interval ≤ burst + rate · inter
   });
 
   it('holds through changes of rate and burst: saved-up permits do not become more', () => {
-    const pace = fc.record({ rate: fc.integer({ min: 1, max: 200 }), burst: fc.integer({ min: 1, max: 10 }) });
-    const steps = fc.array(fc.tuple(fc.integer({ min: 0, max: 400 }), fc.option(pace)), {
+    const limit = fc.record({ rate: fc.integer({ min: 1, max: 200 }), burst: fc.integer({ min: 1, max: 10 }) });
+    const steps = fc.array(fc.tuple(fc.integer({ min: 0, max: 400 }), fc.option(limit)), {
       minLength: 1,
       maxLength: 80,
     });
     fc.assert(
-      fc.property(pace, steps, (first, waits) => {
+      fc.property(limit, steps, (first, waits) => {
         const bucket = new PermitBucket(first.rate, first.burst);
         let current = first;
         let now = 0;

@@ -1,4 +1,4 @@
-/** What is done with what answers say is left: never more than was stated, and as little waiting as that allows. */
+/** Stated remainders: calls never exceed them, and wait as little as possible. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallLog } from '../../../src/throttle/adaptive/call-log.ts';
@@ -8,7 +8,7 @@ import type { StatedQuota } from '../../../src/throttle/signals/stated-quota.ts'
 
 const WINDOW_MS = 10_000;
 
-/** Calls that are sent and answered one by one. */
+/** Sends calls and receives their responses one by one. */
 class Caller {
   readonly #inFlight = new CallLog(65_536, 86_400_000);
   readonly allowance = new StatedAllowance(300_000, this.#inFlight);
@@ -36,20 +36,20 @@ class Caller {
     return call;
   }
 
-  hear(now: number, call: PermitGrant, ...quotas: StatedQuota[]): void {
+  receive(now: number, call: PermitGrant, ...quotas: StatedQuota[]): void {
     this.allowance.recordAccepted(now, this.end(call), quotas);
   }
 
-  /** A call that is answered in the same instant. */
+  /** A call with its response in the same instant. */
   call(at: number, ...quotas: StatedQuota[]): void {
-    this.hear(at, this.send(at), ...quotas);
+    this.receive(at, this.send(at), ...quotas);
   }
 
   isOpen(now: number): boolean {
     return this.allowance.openAt(now) <= now;
   }
 
-  /** How many calls could be sent at this instant, if none is answered; at most 1000. */
+  /** How many calls could be sent at this instant, without responses; at most 1000. */
   countOpen(now: number): number {
     let count = 0;
     while (count < 1000 && this.isOpen(now)) {
@@ -104,7 +104,12 @@ describe('the stated remainder', () => {
     caller.call(0, perSecond, perMinute);
     expect(caller.countOpen(0)).toBe(2);
     expect(caller.allowance.openAt(500)).toBe(1000);
-    caller.hear(500, caller.send(500), { ...perSecond, remaining: 0, resetInMs: 500 }, { ...perMinute, remaining: 0 });
+    caller.receive(
+      500,
+      caller.send(500),
+      { ...perSecond, remaining: 0, resetInMs: 500 },
+      { ...perMinute, remaining: 0 },
+    );
     expect(caller.allowance.openAt(1500)).toBe(60_000);
   });
 
@@ -134,8 +139,8 @@ describe('the stated remainder', () => {
   it('does not rise with a response that others overtook', () => {
     const caller = new Caller();
     const [early, late] = [caller.send(0), caller.send(10)];
-    caller.hear(50, late, left(2, 5000, 10));
-    caller.hear(60, early, left(9, 5000, 10));
+    caller.receive(50, late, left(2, 5000, 10));
+    caller.receive(60, early, left(9, 5000, 10));
     expect(caller.countOpen(60)).toBeLessThanOrEqual(2);
   });
 
@@ -166,7 +171,7 @@ describe('the stated remainder', () => {
 describe('the reset', () => {
   it('stated repeatedly and rounded up is at the earliest instant stated', () => {
     const caller = new Caller();
-    // The window ends at 1000: every answer says that it is a second away, or less.
+    // The window ends at 1000: every response states a second or less.
     for (let count = 1; count <= 5; count++) caller.call(count * 100, left(5 - count, 1000, 5));
     expect(caller.allowance.openAt(600)).toBe(1100);
   });
@@ -200,7 +205,7 @@ describe('the reset', () => {
     const caller = new Caller();
     caller.call(0, left(7, 5000, 10));
     const call = caller.send(5000);
-    caller.hear(5010, call, { quota: 10, remaining: 6 });
+    caller.receive(5010, call, { quota: 10, remaining: 6 });
     expect(caller.countOpen(5011)).toBe(4);
   });
 
@@ -278,7 +283,7 @@ it('is bounded, never throws and always opens in the end, for any statements', (
         now = Math.max(now + waitMs, allowance.openAt(now));
         expect(now).toBeLessThan(1e12);
         const call = caller.send(now);
-        if (end === 'accepted') caller.hear(now + 1, call, ...quotas);
+        if (end === 'accepted') caller.receive(now + 1, call, ...quotas);
         else if (end !== 'never') caller.end(call);
         if (end === 'recordRefused' || end === 'recordEnded') allowance[end](call);
         expect(allowance.openAt(now)).not.toBeNaN();

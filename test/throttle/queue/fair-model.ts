@@ -16,7 +16,7 @@ export class FairModel {
   readonly preparing = new Set<QueueTicket>();
   readonly ready = new Set<QueueTicket>();
   readonly retries = new Set<QueueTicket>();
-  /** When each caller with somebody in line came, or last had a permit. */
+  /** When each waiting caller came, or last got a permit. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
 

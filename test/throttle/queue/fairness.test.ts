@@ -266,11 +266,11 @@ async function play(
   const sources = Object.entries(loads).map(([priority, load]) => arrive(priority as Priority, load));
   await clock.runUntilIdle();
   await Promise.all(sources);
-  const tell = (priority: Priority): { p50: number; lost: number } => {
+  const summarize = (priority: Priority): { p50: number; lost: number } => {
     const sorted = waits[priority].sort((one, other) => one - other);
     return { p50: sorted[sorted.length >> 1] ?? 0, lost: lost[priority] };
   };
-  return { high: tell('high'), normal: tell('normal'), low: tell('low') };
+  return { high: summarize('high'), normal: summarize('normal'), low: summarize('low') };
 }
 
 describe('twice as much low work as the rate allows', () => {

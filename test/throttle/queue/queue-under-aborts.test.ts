@@ -26,7 +26,7 @@ function step(queueClass: fc.Arbitrary<QueueClass>): fc.Arbitrary<Step> {
   );
 }
 
-/** Plays steps and checks after each that nobody is lost, nobody dead is served and the counts are right. */
+/** Plays steps and checks after each that no request is lost, no ended one is served and the counts are right. */
 class Play {
   readonly fixture: Fixture;
   readonly waiting: Asking[] = [];
@@ -79,7 +79,7 @@ class Play {
   }
 
   #sort(): void {
-    // In order of arrival: nobody is served before an older one of the same queueClass that waits on.
+    // In order of arrival: no request is served before an older one of the same class.
     for (const [index, asking] of this.waiting.entries()) {
       const older = this.waiting.slice(0, index).filter((each) => this.#standOf(each) === this.#standOf(asking));
       if (asking.outcome === 'granted') expect(older.map((each) => each.outcome)).not.toContain('waits');
@@ -110,7 +110,7 @@ it.each([
       fc.asyncProperty(fc.array(step(queueClass), { minLength: 5, maxLength: 40 }), async (steps) => {
         const play = new Play(rate);
         for (const step of steps) await play.run(step);
-        // Whoever still waits is served or told within its patience, as soon as slots are free.
+        // Each waiting request is served or rejected within its time-out, as soon as slots are free.
         for (const asking of play.holding) asking.permit?.release();
         await play.fixture.clock.advance(2000);
         for (const asking of play.waiting) {

@@ -314,6 +314,31 @@ describe('a permit', () => {
     expect(fixture.events).toEqual([{ kind: 'permit-granted', route: 'default', waitedMs: 0 }]);
   });
 
+  it('granted while no request waits costs its class and caller no turn', async () => {
+    const fixture = new Fixture({ rate: 10, burst: 20 });
+    const low = { priority: 'low', caller: 'a' } as const;
+    for (let call = 0; call < 20; call++) {
+      const ticket = fixture.throttle.enter(fixture.clock.now() + 1000, low, false);
+      ticket.tryTakePermit()?.release();
+      ticket.leave();
+    }
+    const other = fixture.ask(60_000, { priority: 'low', caller: 'b' });
+    const first = fixture.ask(60_000, low);
+    await fixture.clock.advance(200);
+    expect([other.outcome, first.outcome]).toEqual(['granted', 'granted']);
+  });
+
+  it('granted to a request without a body counts no request as queued', () => {
+    const fixture = new Fixture();
+    const ticket = fixture.throttle.enter(1000, undefined, false);
+    expect(fixture.throttle.state()).toMatchObject({ queued: 0, readingBodies: 0, inFlight: 0 });
+    const permit = ticket.tryTakePermit();
+    expect(fixture.throttle.state()).toMatchObject({ queued: 0, readingBodies: 0, inFlight: 1 });
+    permit?.release();
+    ticket.leave();
+    expect(fixture.throttle.state()).toMatchObject({ queued: 0, inFlight: 0 });
+  });
+
   it('given back unspent emits no event', async () => {
     const fixture = new Fixture();
     const asking = fixture.ask();

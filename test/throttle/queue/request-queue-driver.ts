@@ -5,7 +5,7 @@ import { ManualClock } from '../../support/manual-clock.ts';
 import { RequestQueue } from '../../../src/throttle/queue/request-queue.ts';
 
 const unasked = (): never => {
-  throw new Error('nobody asks the desk here');
+  throw new Error('not called in this test');
 };
 
 const HOST: TicketHost = {
@@ -40,7 +40,7 @@ export class QueueDriver {
     return new QueueTicket(HOST, this.#arrivals++, Infinity, Infinity, queueClass);
   }
 
-  /** Gives the next permit; undefined when nobody waits. */
+  /** Gives the next permit; undefined when no ticket waits. */
   grant(): QueueTicket | undefined {
     const ticket = this.queue.nextReady;
     if (ticket === undefined) return undefined;
@@ -59,7 +59,7 @@ export class QueueDriver {
     this.#readBodies();
   }
 
-  /** Gives permits until nobody waits. @returns who had them */
+  /** Grants until no ticket waits. @returns the tickets in order */
   drain(): QueueTicket[] {
     const from = this.granted.length;
     while (this.grant() !== undefined);

@@ -56,7 +56,7 @@ it('gives body slots and permits in the same order as the model, for any bodies,
         const body = pickFrom(model.preparing, step.pick);
         if (step.kind === 'enter') enter(step);
         else if (step.kind === 'read' && body !== undefined) {
-          // With nobody waiting for a permit there may be one at once.
+          // While no request waits for a permit, one may be granted at once.
           if (step.pick % 3 === 0 && model.nextReady === undefined) grant(body);
           else {
             queue.move(body, 'ready');

@@ -136,7 +136,7 @@ it('takes one slot per reader, and no request waits while a body has stalled', a
         const { readingBodies, stalledBodies, queued } = fixture.throttle.state();
         expect(readingBodies).toBeLessThanOrEqual(3);
         expect(queued + stalledBodies).toBe(alive.length);
-        // Somebody waits only while three read, each of whom sent bytes within the last second.
+        // A request waits only while three bodies are read, each with bytes within the last second.
         if (queued > readingBodies) {
           expect(readingBodies).toBe(3);
           const fresh = alive.filter((one) => one.isReading && fixture.clock.now() - one.receivedAt < 1050);
