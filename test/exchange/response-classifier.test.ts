@@ -27,7 +27,7 @@ function resultOf(status: number, ...fields: string[]): ResponseClassification['
 
 describe('an answer', () => {
   it.each([200, 201, 304, 400, 401, 403, 404])('of %i was let through: it counts as accepted', (status) => {
-    expect(read(status)).toEqual({ result: { kind: 'accepted' }, isRateLimited: false, statedWaitMs: undefined });
+    expect(read(status)).toEqual({ permitReport: { kind: 'accepted' }, isRateLimited: false, statedWaitMs: undefined });
   });
 
   it.each([500, 502, 503, 504])('of %i says nothing of the limit', (status) => {
@@ -36,7 +36,7 @@ describe('an answer', () => {
   });
 
   it('of 429 is a refusal with or without fields, of 503 with a stated wait only', () => {
-    expect(read(429)).toMatchObject({ result: { kind: 'rate-limited' }, isRateLimited: true });
+    expect(read(429)).toMatchObject({ permitReport: { kind: 'rate-limited' }, isRateLimited: true });
     expect(resultOf(429)).toMatchObject({ signal: { statedWaitMs: undefined, fields: {} } });
     expect(resultOf(503, 'Retry-After', '2')).toMatchObject({ kind: 'rate-limited', signal: { statedWaitMs: 2000 } });
   });
@@ -70,7 +70,7 @@ describe('a 403', () => {
       undefined,
     ],
   ])('with %s is a refusal for the rate', (_, fields, statedWaitMs) => {
-    expect(read(403, ...fields)).toMatchObject({ isRateLimited: true, statedWaitMs, result: { kind: 'rate-limited' } });
+    expect(read(403, ...fields)).toMatchObject({ isRateLimited: true, statedWaitMs, permitReport: { kind: 'rate-limited' } });
   });
 
   it.each([
@@ -81,14 +81,14 @@ describe('a 403', () => {
       ['RateLimit-Policy', '"b";q=9;qu="content-bytes"', 'RateLimit', '"b";r=0'],
     ],
   ])('%s is an answer like others', (_, fields) => {
-    expect(read(403, ...fields)).toMatchObject({ isRateLimited: false, result: { kind: 'accepted' } });
+    expect(read(403, ...fields)).toMatchObject({ isRateLimited: false, permitReport: { kind: 'accepted' } });
   });
 
   it.each(['Bearer realm="api", error="insufficient_scope", scope="quotes"', 'Bearer error=insufficient_scope'])(
     'that asks for a scope is never one: %s',
     (challenge) => {
       const fields = ['Retry-After', '60', 'WWW-Authenticate', 'Basic realm="x"', 'www-authenticate', challenge];
-      expect(read(403, ...fields)).toMatchObject({ isRateLimited: false, result: { kind: 'accepted' } });
+      expect(read(403, ...fields)).toMatchObject({ isRateLimited: false, permitReport: { kind: 'accepted' } });
     },
   );
 
@@ -104,7 +104,7 @@ describe('among replicas', () => {
     const fields = ['RateLimit-Policy', '"a";q=100;w=60', 'RateLimit', '"a";r=7;t=30', 'Retry-After', '9'];
     expect(read(429, ...fields)).toMatchObject({
       statedWaitMs: 9000,
-      result: {
+      permitReport: {
         signal: {
           statedWaitMs: 9000,
           remaining: 1,

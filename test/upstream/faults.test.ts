@@ -110,7 +110,7 @@ describe('within an answer’s body', () => {
     expect([relayed.seen.ending, relayed.seen.body.toString()]).toEqual(['cut', 'half']);
 
     const held = await answered(bytes, then, { hold: true });
-    expect(held.end).toMatchObject({ kind: 'held', answer: { head: { status: 200 } } });
+    expect(held.end).toMatchObject({ kind: 'held', response: { head: { status: 200 } } });
     expect(held.end.kind === 'held' ? held.end.response.fault : '').toMatch(fault);
     expect(held.seen.head).toBeUndefined();
   });
@@ -182,7 +182,7 @@ describe('a head', () => {
 describe('a held answer', () => {
   it('is given whole', async () => {
     const { end, seen } = await answered(KEPT, 'stay', { hold: true });
-    expect(end).toMatchObject({ kind: 'held', answer: { head: { status: 200 } } });
+    expect(end).toMatchObject({ kind: 'held', response: { head: { status: 200 } } });
     expect(end.kind === 'held' ? end.response.body.toString() : '').toBe('ok');
     expect(seen.head).toBeUndefined();
   });
@@ -256,12 +256,12 @@ describe('time-outs', () => {
     await clock.advance(1999);
     expect(await soFar(sent.end)).toBe('waiting');
     await clock.advance(1);
-    const answer = {
+    const response = {
       head: { status: 429 },
       body: Buffer.from('ab'),
       fault: expect.stringMatching(/2000 ms/) as string,
     };
-    expect(await sent.end).toMatchObject({ kind: 'held', answer });
+    expect(await sent.end).toMatchObject({ kind: 'held', response });
     expect(clock.pendingTimers).toBe(0);
   });
 

@@ -41,7 +41,7 @@ describe('a request', () => {
     const raw = ['Connection', 'authorization, content-type, idempotency-key, host, content-length'];
     const body = ['Content-Type', 'text/xml', 'Idempotency-Key', 'k', 'Authorization', 'Basic x', 'Accept', '*/*'];
     expect(filterRequestHeaders([...raw, ...body], undefined)).toEqual({
-      fields: ['Accept', '*/*'],
+      headers: ['Accept', '*/*'],
       hadAuthorization: true,
       hasContentType: false,
       hasIdempotencyKey: false,

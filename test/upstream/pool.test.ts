@@ -5,10 +5,10 @@ import { afterHead, openUpstream, send, startWireServer, until } from './wire.ts
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const REFUSED = [
-  { fields: ['X-A', 'a\u0000b'] },
-  { fields: ['X A', 'b'] },
-  { fields: ['Transfer-Encoding', 'chunked'] },
-  { fields: ['Expect', '100-continue'] },
+  { headers: ['X-A', 'a\u0000b'] },
+  { headers: ['X A', 'b'] },
+  { headers: ['Transfer-Encoding', 'chunked'] },
+  { headers: ['Expect', '100-continue'] },
   { path: 'no-slash' },
   { path: '/a b' },
   { method: 'G T' },
