@@ -1,4 +1,4 @@
-/** What an attempt's end is called: in metrics, and in the sidecar's own replies. */
+/** Classifies how an attempt ended, for metrics and for the sidecar's own replies. */
 import { SidecarError } from '../platform/errors.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
@@ -6,8 +6,8 @@ import type { UpstreamFailure } from '../upstream/failure.ts';
 import type { AbortReason } from './request-lifetime.ts';
 
 /**
- * The label of an attempt that brought an answer.
- * @param isRateLimited the answer refused the call for its rate
+ * The label of an attempt that brought a response.
+ * @param isRateLimited the call was refused for its rate
  */
 export function labelResponse(status: number, isRateLimited: boolean): AttemptOutcome {
   if (isRateLimited) return 'rate_limited';
@@ -16,48 +16,40 @@ export function labelResponse(status: number, isRateLimited: boolean): AttemptOu
 }
 
 /**
- * The label of an attempt that brought none.
- * @param why how the request itself has ended, if it has
+ * The label of an attempt that brought no response.
+ * @param aborted why the request was aborted, if it was
  */
-export function labelFailure(failure: UpstreamFailure, why: AbortReason | undefined): AttemptOutcome {
-  if (why?.kind === 'client-left') return 'client_left';
+export function labelFailure(failure: UpstreamFailure, aborted: AbortReason | undefined): AttemptOutcome {
+  if (aborted?.kind === 'client-left') return 'client_left';
   if (failure.kind === 'unreachable' || failure.kind === 'timeout') return failure.kind;
-  return failure.kind === 'aborted' && why?.kind === 'deadline' ? 'timeout' : 'reset';
+  return failure.kind === 'aborted' && aborted?.kind === 'deadline' ? 'timeout' : 'reset';
 }
 
-/** Whether the upstream has no part in it that an attempt brought no answer: clients leave, and drains cut. */
-export function isLocalEnd(failure: UpstreamFailure, why: AbortReason | undefined): boolean {
-  return failure.kind === 'refused' || (failure.kind === 'aborted' && why?.kind !== 'deadline');
+/** Whether the sidecar ended an attempt that brought no response: the client left, the drain cut it, it could not be sent. */
+export function isLocalEnd(failure: UpstreamFailure, aborted: AbortReason | undefined): boolean {
+  return failure.kind === 'refused' || (failure.kind === 'aborted' && aborted?.kind !== 'deadline');
 }
 
 /**
- * The outcome of an attempt, reported once.
+ * The outcome of an attempt.
  * @param headOutcome the label of its head; undefined when none has come
- * @param why how the request itself has ended, if it has
+ * @param aborted why the request was aborted, if it was
+ * @returns `isOwn`: the sidecar ended it
  */
 export function classifyAttempt(
-  end: AttemptResult,
+  result: AttemptResult,
   headOutcome: AttemptOutcome | undefined,
-  why: AbortReason | undefined,
-): ClassifiedAttempt {
-  if (end.kind === 'failed') {
-    const isOwn = isLocalEnd(end.failure, why);
-    const outcome = labelFailure(end.failure, why);
-    return {
-      outcome: headOutcome === undefined || outcome === 'client_left' ? outcome : labelCutResponse(headOutcome),
-      isOwn,
-    };
+  aborted: AbortReason | undefined,
+): { readonly outcome: AttemptOutcome; readonly isOwn: boolean } {
+  if (result.kind === 'failed') {
+    const label = labelFailure(result.failure, aborted);
+    const isBeforeHead = headOutcome === undefined || label === 'client_left';
+    const outcome = isBeforeHead ? label : labelCutResponse(headOutcome);
+    return { outcome, isOwn: isLocalEnd(result.failure, aborted) };
   }
-  const fault = end.kind === 'held' ? end.response.fault : end.fault;
-  if (fault === undefined) return { outcome: headOutcome ?? 'ok', isOwn: false };
-  const hasLeft = why?.kind === 'client-left';
-  return { outcome: hasLeft ? 'client_left' : labelCutResponse(headOutcome), isOwn: hasLeft || isCutBySidecar(end) };
-}
-
-export interface ClassifiedAttempt {
-  readonly outcome: AttemptOutcome;
-  /** The upstream has no part in it. */
-  readonly isOwn: boolean;
+  if (result.fault === undefined) return { outcome: headOutcome ?? 'ok', isOwn: false };
+  if (aborted?.kind === 'client-left') return { outcome: 'client_left', isOwn: true };
+  return { outcome: labelCutResponse(headOutcome), isOwn: result.fault.cutBy === 'sidecar' };
 }
 
 /** A refusal is one by its head alone. */
@@ -65,11 +57,7 @@ function labelCutResponse(headOutcome: AttemptOutcome | undefined): AttemptOutco
   return headOutcome === 'rate_limited' || headOutcome === 'unauthorized' ? headOutcome : 'cut';
 }
 
-function isCutBySidecar(end: AttemptResult): boolean {
-  return end.kind === 'relayed' && end.fault?.cutBy === 'sidecar';
-}
-
-/** The sidecar's own reply for an attempt that brought no answer. */
+/** The sidecar's own reply for an attempt that brought no response. */
 export function toSidecarError(failure: UpstreamFailure): SidecarError {
   const options = { proxyStatus: failure.proxyStatus };
   switch (failure.kind) {

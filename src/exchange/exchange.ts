@@ -1,6 +1,7 @@
-/** One request on its way through the sidecar, and the parts that it passes. */
+/** What the requests of a route share, what one request has of its own, and how it ends. Types alone. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../platform/clock.ts';
+import type { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { QueueClass, Throttle } from '../throttle/throttle.ts';
 import type { TokenSource } from '../token/token.ts';
@@ -24,7 +25,7 @@ export interface ExchangeParts {
   readonly throttle: Throttle;
   readonly responseClassifier: ResponseClassifier;
   readonly upstream: Upstream;
-  /** The path under the sidecar that leads to a path below the upstream's base; undefined when none does. */
+  /** The client's path for a path below the upstream's base; undefined when there is none. */
   readonly clientPath: (path: string) => string | undefined;
   readonly retryBudget: RetryBudget;
   readonly memory: ReplayMemory;
@@ -33,7 +34,7 @@ export interface ExchangeParts {
   readonly requestTimeoutMs: number;
   /** Longest silence within a body, milliseconds; 0 = no limit. */
   readonly bodyIdleTimeoutMs: number;
-  /** Lower-case name of the field that admits clients; it is not forwarded. */
+  /** Lower-case name of the header that admits clients; it is not forwarded. */
   readonly requiredHeader: string | undefined;
 }
 
@@ -41,19 +42,19 @@ export interface ExchangeParts {
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Path and query as asked of the upstream. */
+  /** Path and query on the upstream. */
   readonly path: string;
-  /** The page origin that asked, when it is allowed. */
+  /** The page origin that sent the request, when it is allowed. */
   readonly corsOrigin: string | undefined;
-  /** Whose turn in the queue it takes. */
+  /** Its priority and its caller. */
   readonly queueClass: QueueClass;
   readonly lifetime: RequestLifetime;
   readonly stats: RequestStats;
-  /** Follows it on its way. Default: nobody does. */
+  /** Default: not traced. */
   readonly tracer?: RequestTracer | undefined;
 }
 
-/** What is counted along the way, for the one event that tells of the request. */
+/** Figures of one request for its event. */
 export interface RequestStats {
   attempts: number;
   queuedMs: number;
@@ -61,16 +62,12 @@ export interface RequestStats {
   responseBytes: number;
 }
 
-/** An answer of the upstream went to the client. */
-export interface RelayedResponse {
-  readonly status: number;
-  /** Why it broke off, if it did. */
-  readonly fault: ResponseCut | undefined;
-}
-
-/** Hears once what became of a request. Must not throw. */
-export interface OutcomeListener {
-  relayed(relayed: RelayedResponse): void;
-  /** @param reason SidecarError; LifelineEnded (client-left) when nobody is there any more to be answered */
-  failed(reason: unknown): void;
-}
+/** How a request ended; recorded once. */
+export type RequestOutcome =
+  /** The upstream's response went to the client. `fault`: why it broke off, if it did. */
+  | { readonly kind: 'relayed'; readonly status: number; readonly fault: ResponseCut | undefined }
+  /** The sidecar replied itself. */
+  | { readonly kind: 'replied'; readonly error: SidecarError }
+  | { readonly kind: 'client-left' }
+  /** The sidecar replied to a CORS preflight. */
+  | { readonly kind: 'preflight' };

@@ -1,162 +1,95 @@
 /**
- * The story of one request that passed the guard: a usable token first (a broken login fails fast and queues nobody),
- * then a place in the queue, then its body, then attempts until an answer streams back. Most requests find all of it at hand and
- * go in the turn in which they came: no promise is made for them.
- * Faults of the sidecar's own leave as SidecarError; the listener turns them into replies.
+ * One request that passed the guard, from token to relayed response. A usable token comes first, so that a broken login fails fast and
+ * fills no queue. Only what is not there yet is awaited: most requests reach the upstream in the turn of the event loop in which
+ * they came. What a step does is in attempts.ts and in request-body/.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Ticket } from '../throttle/throttle.ts';
-import type { Exchange, ExchangeParts, OutcomeListener, RelayedResponse } from './exchange.ts';
 import { Attempts } from './attempts.ts';
-import { isFullyReceived } from './request-body/request-receipt.ts';
+import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 import { RequestBody } from './request-body/replay-body.ts';
-import { awaitToken, waitInStage, toStageError } from './stage.ts';
+import { isFullyReceived } from './request-body/request-receipt.ts';
+import { awaitToken, throwIfAborted, toStageError, waitInStage } from './stage.ts';
 
-/** Carries a request through; `outcome` may hear of it before this has returned. */
-export function forwardRequest(parts: ExchangeParts, exchange: Exchange, outcome: OutcomeListener): void {
-  new RequestForwarder(parts, exchange, outcome).start();
+/**
+ * Sends a request to the upstream, again where the retry policy says so, and a response to the client; resolves when both have ended.
+ * @throws SidecarError for a local reply; RequestAborted when the client has left
+ */
+export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): Promise<RequestOutcome> {
+  const { tokens, throttle, retryBudget } = parts;
+  const { request, response, lifetime, queueClass, stats, tracer } = exchange;
+  const body = new RequestBody(request, parts, parts.clock);
+  let ticket: Ticket | undefined;
+  let attempts: Attempts | undefined;
+  retryBudget.recordRequest(lifetime.arrivedAt);
+  lifetime.onAbort((aborted) => {
+    // The queue watches the deadline itself, and counts it as a time-out.
+    if (aborted.reason.kind !== 'deadline') ticket?.leave(toStageError('queue', aborted));
+    attempts?.abort();
+  });
+  try {
+    // A pipelined request must not overtake the one before it, whose body may be there and not read yet (RFC 9112 §9.3.2).
+    if (response.socket === null) await new Promise(setImmediate);
+    if (tokens.current() === undefined) await awaitToken(tokens, lifetime, tracer);
+    throwIfAborted(lifetime, 'token');
+    ticket = throttle.enter(lifetime.deadlineAt, queueClass, !body.isWhole);
+    if (!body.isWhole) await receiveBody(exchange, ticket, body);
+    attempts = new Attempts(parts, exchange, ticket, body);
+    for (;;) {
+      const attempt = attempts.tryTakePermit() ?? (await attempts.waitForPermit());
+      const result = await attempts.send(attempt);
+      attempt.finish(result);
+      if (result.kind === 'relayed') return { kind: 'relayed', status: result.head.status, fault: result.fault };
+      await attempts.waitForRetry(attempt, result);
+    }
+  } catch (error) {
+    const held = attempts?.relayHeld(error);
+    if (held === undefined) throw error;
+    return held;
+  } finally {
+    ticket?.leave();
+    stats.queuedMs = ticket?.waitedMs ?? 0;
+    stats.requestBytes = body.receivedBytes;
+    attempts?.dispose();
+    body.dispose();
+  }
 }
 
-const SETTLED = Promise.resolve();
-
-class RequestForwarder implements OutcomeListener {
-  readonly #parts: ExchangeParts;
-  readonly #exchange: Exchange;
-  readonly #outcome: OutcomeListener;
-  readonly #body: RequestBody;
-  #ticket: Ticket | undefined;
-  #attempts: Attempts | undefined;
-
-  constructor(parts: ExchangeParts, exchange: Exchange, outcome: OutcomeListener) {
-    this.#parts = parts;
-    this.#exchange = exchange;
-    this.#outcome = outcome;
-    this.#body = new RequestBody(exchange.request, parts, parts.clock);
-    parts.retryBudget.recordRequest(exchange.lifetime.arrivedAt);
-  }
-
-  start(): void {
-    const { response, lifetime } = this.#exchange;
-    const isAtHand = response.socket !== null && this.#parts.tokens.current() !== undefined;
-    if (isAtHand && lifetime.aborted === undefined) this.#enqueue();
-    else void this.#awaitTokenAndEnqueue();
-  }
-
-  relayed(relayed: RelayedResponse): void {
-    this.#release();
-    this.#outcome.relayed(relayed);
-  }
-
-  failed(reason: unknown): void {
-    this.#release();
-    this.#outcome.failed(reason);
-  }
-
-  async #awaitTokenAndEnqueue(): Promise<void> {
-    const { tokens } = this.#parts;
-    const { response, lifetime, tracer } = this.#exchange;
-    try {
-      // Behind another one of its connection it must not overtake that (RFC 9112 §9.3.2), whose body may be at hand but not read.
-      if (response.socket === null) await new Promise(setImmediate);
-      if (tokens.current() === undefined) await awaitToken(tokens, lifetime, tracer);
-      if (lifetime.aborted !== undefined) throw toStageError('token', lifetime.aborted);
-    } catch (fault) {
-      this.failed(fault);
+/**
+ * Resolves when the body can be sent: buffered, or received and not read yet, or too large to be buffered.
+ * A client that expects 100 (Continue) gets it when its body may be read.
+ */
+async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody): Promise<void> {
+  const { request, response, lifetime, tracer } = exchange;
+  const needsContinue = expectsContinue(request);
+  // What came in one packet with the head has been parsed by the next microtask.
+  await Promise.resolve();
+  for (;;) {
+    throwIfAborted(lifetime, 'queue');
+    if (!needsContinue && isFullyReceived(request)) {
+      ticket.recordBodyEnd();
       return;
     }
-    this.#enqueue();
+    if (ticket.isAdmitted) break;
+    await waitForAdmission(exchange, ticket, needsContinue ? undefined : body);
   }
+  if (needsContinue) response.writeContinue();
+  await waitInStage('body', body.read(lifetime, ticket), tracer);
+}
 
-  #enqueue(): void {
-    try {
-      const ticket = this.#takeTicket();
-      if (this.#body.isWhole) this.#startAttempts(ticket);
-      // What came in one packet with the head has been parsed by the next microtask.
-      else void SETTLED.then(() => this.#prepareBody(ticket));
-    } catch (fault) {
-      // By then it is known, too, whether the rest of a request that is refused is here.
-      void SETTLED.then(() => this.failed(fault));
-    }
-  }
-
-  /** @throws SidecarError QUEUE_FULL, QUEUE_TIMEOUT, DRAINING */
-  #takeTicket(): Ticket {
-    const { lifetime, queueClass } = this.#exchange;
-    const ticket = this.#parts.throttle.enter(lifetime.deadlineAt, queueClass, !this.#body.isWhole);
-    this.#ticket = ticket;
-    lifetime.onAbort((reason) => {
-      // The queue keeps the deadline itself, and counts it as what it is.
-      if (reason.reason.kind !== 'deadline') ticket.leave(toStageError('queue', reason));
-      this.#attempts?.abort();
-    });
-    return ticket;
-  }
-
-  /** Where many wait: each holds as little as it can. A body that is received meanwhile needs no place for being read. */
-  #awaitAdmission(ticket: Ticket): void {
-    const { request, tracer } = this.#exchange;
-    const stop = expectsContinue(request) ? undefined : this.#body.onFullyReceived(() => ticket.recordBodyEnd());
-    tracer?.startWait('queue');
-    ticket.waitForAdmission().then(
-      () => {
-        stop?.();
-        tracer?.endWait();
-        this.#prepareBody(ticket);
-      },
-      (reason: unknown) => {
-        stop?.();
-        tracer?.endWait();
-        this.failed(reason);
-      },
-    );
-  }
-
-  /** A body that has been received is read when the permit is there. A client that expects 100 (Continue) gets it in any case. */
-  #prepareBody(ticket: Ticket): void {
-    const { request, lifetime } = this.#exchange;
-    try {
-      if (lifetime.aborted !== undefined) throw toStageError('queue', lifetime.aborted);
-      if (!expectsContinue(request) && isFullyReceived(request)) {
-        ticket.recordBodyEnd();
-        this.#startAttempts(ticket);
-      } else if (ticket.isAdmitted) {
-        void this.#readBody(ticket);
-      } else {
-        this.#awaitAdmission(ticket);
-      }
-    } catch (fault) {
-      this.failed(fault);
-    }
-  }
-
-  async #readBody(ticket: Ticket): Promise<void> {
-    const { request, response, lifetime, tracer } = this.#exchange;
-    try {
-      if (expectsContinue(request)) response.writeContinue();
-      await waitInStage('body', this.#body.read(lifetime, ticket), tracer);
-      this.#startAttempts(ticket);
-    } catch (fault) {
-      this.failed(fault);
-    }
-  }
-
-  #startAttempts(ticket: Ticket): void {
-    this.#attempts = new Attempts(this.#parts, this.#exchange, ticket, this.#body, this);
-    this.#attempts.start();
-  }
-
-  #release(): void {
-    const { stats } = this.#exchange;
-    if (this.#ticket !== undefined) {
-      this.#ticket.leave();
-      stats.queuedMs = this.#ticket.waitedMs;
-    }
-    stats.requestBytes = this.#body.receivedBytes;
-    this.#body.dispose();
+/** @param body one that is received meanwhile needs no place for being read */
+async function waitForAdmission({ tracer }: Exchange, ticket: Ticket, body: RequestBody | undefined): Promise<void> {
+  const stop = body?.onFullyReceived(() => ticket.recordBodyEnd());
+  tracer?.startWait('queue');
+  try {
+    await ticket.waitForAdmission();
+  } finally {
+    stop?.();
+    tracer?.endWait();
   }
 }
 
-/** RFC 9110 §10.1.1: an interim answer is nothing that HTTP/1.0 knows. */
+/** RFC 9110 §10.1.1: HTTP/1.0 has no interim responses. */
 function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
   return httpVersion === '1.1' && /^100-continue$/i.test(headers.expect ?? '');
 }

@@ -1,22 +1,21 @@
 /**
- * Streams an upstream's answer to the client through node:http. An answer that breaks off upstream breaks off for the
- * client as well: it is never ended cleanly, not even towards HTTP/1.0, where only a reset tells (RFC 9112 §8).
+ * Sends an upstream's response to the client through node:http: streams it, or holds it until it is known that no better one comes.
+ * A response that breaks off upstream breaks off for the client as well, also with HTTP/1.0, where only a reset shows it (RFC 9112 §8).
  */
 import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import type { ResponseSink, BufferedResponse } from '../upstream/attempt-contract.ts';
-import { rewriteResponseHeaders, findHeader, withoutContentLength } from '../upstream/headers.ts';
+import type { AttemptResult, ResponseSink } from '../upstream/attempt-contract.ts';
+import { rewriteResponseHeaders, withoutContentLength } from '../upstream/headers.ts';
 import { rewriteLocation } from '../upstream/location.ts';
-import type { Exchange, ExchangeParts } from './exchange.ts';
 import { drainThenClose, markClosing } from './drain-then-close.ts';
-import { withTracerHeaders } from './request-tracer.ts';
+import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 
-/** A first chunk that is at hand shares a packet with the head; heads that wait for their bodies go when all that is at hand has been read. */
+/** Linked. A head waits until all that was received with it has been parsed, to share a packet with its first chunk. */
 let pendingHeads: Relay | undefined;
 const SETTLED = Promise.resolve();
 
-/** In a microtask, without what queueMicrotask makes for each. */
+/** In a microtask, without the allocations of queueMicrotask. */
 function flushSoon(relay: Relay): void {
   if (pendingHeads === undefined) void SETTLED.then(flushHeads);
   relay.nextHead = pendingHeads;
@@ -28,16 +27,16 @@ function flushHeads(): void {
   pendingHeads = undefined;
   while (relay !== undefined) {
     relay.flush();
-    // One that streams for hours must not keep the others.
+    // A response that streams for hours must not keep the others in memory.
     const next: Relay | undefined = relay.nextHead;
     relay.nextHead = undefined;
     relay = next;
   }
 }
 
-/** A body up to this goes out in one piece with its head: to copy it costs less than a second buffer to write. */
+/** A smaller body is written together with its head: a copy costs less than a second write. */
 const JOINED_MAX_BYTES = 16 * 1024;
-/** How much is read away of an upload that the upstream has answered before its end. */
+/** How much of an upload is discarded after a response that came before its end. */
 const EARLY_RESPONSE_DRAIN_MAX_BYTES = 64 * 1024 * 1024;
 
 interface UnsentHead {
@@ -46,14 +45,15 @@ interface UnsentHead {
   readonly headers: string[];
 }
 
-type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'clock'>;
+type HeldResult = Extract<AttemptResult, { kind: 'held' }>;
+type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'clock' | 'memory'>;
 
 export class Relay implements ResponseSink {
   /** Body bytes given to the client. */
   sentBytes = 0;
-  /** Whose head waits, too. */
+  /** The next of `pendingHeads`. */
   nextHead: Relay | undefined;
-  /** What has not been given to node:http yet, and can be taken back. */
+  /** Not given to node:http yet: can be dropped. */
   #unsent: UnsentHead | undefined;
   #unsentBody: Buffer[] | undefined;
   /** As the upstream declared it; NaN when it did not. */
@@ -62,24 +62,29 @@ export class Relay implements ResponseSink {
   readonly #exchange: Exchange;
   readonly #parts: RelayParts;
   readonly #response: ServerResponse;
+  /** Its body counts as replay memory. */
+  #held: HeldResult | undefined;
 
-  constructor(exchange: Exchange, parts: RelayParts) {
+  constructor(parts: RelayParts, exchange: Exchange) {
     this.#exchange = exchange;
     this.#parts = parts;
     this.#response = exchange.response;
   }
 
-  begin({ status, statusText, headers: received }: UpstreamResponse): void {
+  begin({ status, statusText, headers: received, contentLength }: UpstreamResponse): void {
     const { corsOrigin, tracer, lifetime } = this.#exchange;
-    const kept = rewriteResponseHeaders(received, (value) => this.#rewriteLocation(value), corsOrigin);
-    const fields = withTracerHeaders(status === 204 ? withoutContentLength(kept) : kept, tracer);
-    this.#declaredBytes = Number(findHeader(fields, 'content-length') ?? NaN);
-    this.#unsent = { status, statusText, headers: fields };
+    // An earlier response is outdated.
+    if (this.#held !== undefined) this.discardHeld();
+    const endToEnd = rewriteResponseHeaders(received, this.#rewriteLocation, corsOrigin);
+    const headers = status === 204 ? withoutContentLength(endToEnd) : endToEnd;
+    if (tracer !== undefined) headers.push(...tracer.responseHeaders());
+    this.#declaredBytes = Number(contentLength ?? NaN);
+    this.#unsent = { status, statusText, headers };
     lifetime.clearDeadline();
     flushSoon(this);
   }
 
-  /** Sends what has come so far: all that was received in one piece has been parsed by now, and is valid. */
+  /** Sends what has come so far: all that was received together has been parsed. */
   flush(): void {
     if (this.#unsent === undefined) return;
     try {
@@ -87,7 +92,7 @@ export class Relay implements ResponseSink {
       // In the encoding in which the head was read: flushHeaders would send bytes above 0x7f as UTF-8.
       if (this.sentBytes === 0) this.#response.write('', 'latin1');
     } catch (thrown) {
-      // Node:http refuses to write what it was given. This ends the attempt, which takes back what could not be sent.
+      // Node:http refuses the head. This ends the attempt, which drops what could not be sent.
       const why = thrown instanceof Error ? thrown.message : 'unknown fault';
       const error = new SidecarError('UPSTREAM_PROTOCOL_ERROR', `the upstream's response cannot be forwarded: ${why}`);
       this.#exchange.lifetime.abort({ kind: 'failed', error });
@@ -130,16 +135,46 @@ export class Relay implements ResponseSink {
     if (response.writableEnded || this.#isEnded) return;
     this.#sendHead();
     this.#isEnded = true;
-    // A client that writes before it reads would meet a closed connection, and never see what it was told.
+    // A client that writes before it reads would find a closed connection, and never read the response.
     if (response.req.complete) response.end();
     else drainThenClose(response.req, response, this.#parts.clock, EARLY_RESPONSE_DRAIN_MAX_BYTES);
   }
 
   cut(): void {
-    // The connection that is closed now is not one that the client has left.
-    const error = new SidecarError('UPSTREAM_RESET', 'the answer broke off');
+    // Marks the connection as closed by the sidecar, not by the client.
+    const error = new SidecarError('UPSTREAM_RESET', 'the response broke off');
     this.#exchange.lifetime.abort({ kind: 'failed', error });
     destroyWhenAttached(this.#response);
+  }
+
+  /** Keeps a response in place of an earlier one. */
+  hold(result: HeldResult): void {
+    this.discardHeld();
+    this.#parts.memory.forceTake(result.body.length);
+    this.#held = result;
+  }
+
+  /** Drops the held response, if there is one. */
+  discardHeld(): void {
+    if (this.#held !== undefined) this.#parts.memory.giveBack(this.#held.body.length);
+    this.#held = undefined;
+  }
+
+  /** Sends the held response as far as it came; undefined when there is none. */
+  sendHeld(): RequestOutcome | undefined {
+    const held = this.#held;
+    if (held === undefined) return undefined;
+    const { head, body, fault } = held;
+    this.begin(head);
+    if (body.length > 0) this.write(body);
+    if (fault === undefined) {
+      this.end();
+    } else {
+      this.flush();
+      // Node:http writes in the next turn what it gets in this one: cut at once, the client would get nothing.
+      setImmediate(() => this.cut());
+    }
+    return { kind: 'relayed', status: head.status, fault };
   }
 
   #sendHead(): void {
@@ -159,40 +194,27 @@ export class Relay implements ResponseSink {
     this.#unsentBody = undefined;
   }
 
-  #rewriteLocation(location: string): string {
+  readonly #rewriteLocation = (location: string): string => {
     const { upstream, clientPath } = this.#parts;
     return rewriteLocation(upstream.baseUrl, this.#exchange.path, location, clientPath);
-  }
+  };
 }
 
 /**
- * Ends a response, and its connection, where it stands. One that is behind another of its connection waits for its turn: node:http would
- * forget the connection of a response that is destroyed without having one.
+ * Breaks off a response, and its connection. A pipelined one waits until it has the connection: node:http would lose the connection of a
+ * response that is destroyed before.
  */
 export function destroyWhenAttached(response: ServerResponse): void {
   if (response.socket !== null || response.destroyed) {
     breakConnection(response);
     return;
   }
-  // Node:http writes in that turn what it was given before: cut at once, the client would get an empty reply, and might send again.
+  // Node:http writes in that turn what it got before: cut at once, the client would get an empty reply, and might retry.
   response.once('socket', () => setImmediate(breakConnection, response));
 }
 
 function breakConnection(response: ServerResponse): void {
-  // Where an HTTP/1.0 body ends with its connection, only a reset tells that it is not whole (RFC 9112 §8).
+  // Where an HTTP/1.0 body ends with its connection, only a reset shows that it is not whole (RFC 9112 §8).
   if (response.req.httpVersion === '1.0') response.socket?.resetAndDestroy();
   else response.destroy();
-}
-
-/** Gives the client an answer that was held back; one that broke off breaks off. */
-export function relayBuffered({ head, body, fault }: BufferedResponse, target: Relay): void {
-  target.begin(head);
-  if (body.length > 0) target.write(body);
-  if (fault === undefined) {
-    target.end();
-    return;
-  }
-  target.flush();
-  // Node:http writes in the next turn what it was given in this one: cut at once, the client would get nothing.
-  setImmediate(() => target.cut());
 }

@@ -1,6 +1,6 @@
 /**
- * How long a request may live: until its client leaves, its deadline passes or the drain cuts it. Everything that
- * waits on a request's behalf hangs on its lifeline and lets go when it ends, once and for one reason.
+ * How long a request may live: until its client leaves, its deadline passes or the drain cuts it. All waits of a request
+ * listen to its lifetime, which ends once, for one reason.
  */
 import type { Cancel, Clock } from '../platform/clock.ts';
 import type { SidecarError } from '../platform/errors.ts';
@@ -9,17 +9,17 @@ export type AbortReason =
   | { readonly kind: 'client-left' }
   /** The deadline for the response head has passed. */
   | { readonly kind: 'deadline' }
-  /** Ended from outside with a reply of the sidecar's own: drain, broken framing. */
+  /** Ended from outside: drain, broken framing. The error is the reply. */
   | { readonly kind: 'failed'; readonly error: SidecarError };
 
-/** Thrown through whatever was waiting when the lifeline ended. */
+/** Rejects the waits of a request that has been aborted. */
 export class RequestAborted extends Error {
-  override readonly name = 'LifelineEnded';
+  override readonly name = 'RequestAborted';
   readonly reason: AbortReason;
 
-  constructor(end: AbortReason) {
-    super(`the request has ended: ${end.kind}`);
-    this.reason = end;
+  constructor(reason: AbortReason) {
+    super(`the request has ended: ${reason.kind}`);
+    this.reason = reason;
   }
 }
 
@@ -31,11 +31,12 @@ export class RequestLifetime {
   /** Monotonic instants. */
   readonly arrivedAt: number;
   readonly deadlineAt: number;
+  /** Set once, by `abort`. */
+  aborted: RequestAborted | undefined;
   readonly #clock: Clock;
-  /** Mostly one; each list is as long as it must be. */
+  /** Few: copied, since a growing array reserves more. */
   #listeners: readonly AbortListener[] = NO_LISTENERS;
   #cancelDeadline: Cancel | undefined;
-  #aborted: RequestAborted | undefined;
 
   /** @param arrivedAt monotonic. Default: now */
   constructor(clock: Clock, deadlineMs: number, arrivedAt = clock.now()) {
@@ -45,65 +46,56 @@ export class RequestLifetime {
     this.#cancelDeadline = clock.after(deadlineMs, () => this.abort({ kind: 'deadline' }), arrivedAt);
   }
 
-  get aborted(): RequestAborted | undefined {
-    return this.#aborted;
-  }
-
   get remainingMs(): number {
     return this.deadlineAt - this.#clock.now();
   }
 
-  /** Ends the request; the first reason stands. */
-  abort(why: AbortReason): void {
-    if (this.#aborted !== undefined) return;
-    this.#aborted = new RequestAborted(why);
+  /** Ends the request. Later calls do nothing. */
+  abort(reason: AbortReason): void {
+    if (this.aborted !== undefined) return;
+    this.aborted = new RequestAborted(reason);
     this.clearDeadline();
     const listeners = this.#listeners;
     this.#listeners = NO_LISTENERS;
-    for (const listener of listeners) listener(this.#aborted);
+    for (const listener of listeners) listener(this.aborted);
   }
 
-  /** The response head is on its way: the deadline has been met. Leaving and cutting still end the request. */
+  /** The response head is being sent: the deadline has been met. The client and the drain can still end the request. */
   clearDeadline(): void {
     this.#cancelDeadline?.();
     this.#cancelDeadline = undefined;
   }
 
-  /** @throws LifelineEnded when it has ended already */
-  throwIfAborted(): void {
-    if (this.#aborted !== undefined) throw this.#aborted;
-  }
-
-  /** Calls `listener` when the lifeline ends, at once if it has. */
+  /** Calls `listener` when the request is aborted, at once if it has been. */
   onAbort(listener: AbortListener): void {
-    if (this.#aborted === undefined) this.#listeners = [...this.#listeners, listener];
-    else listener(this.#aborted);
+    if (this.aborted === undefined) this.#listeners = [...this.#listeners, listener];
+    else listener(this.aborted);
   }
 
-  /** Does nothing when it is not, or no longer, listened with. */
+  /** Removes a listener, if it is there. */
   offAbort(listener: AbortListener): void {
     this.#listeners = this.#listeners.filter((each) => each !== listener);
   }
 
   /**
-   * Runs `wait` with a signal that is aborted when the lifeline ends; made only where something has to be waited for.
-   * @throws LifelineEnded when it ends before the wait does
+   * Runs `wait` with a signal that is aborted with the request.
+   * @throws RequestAborted when the request is aborted before the wait ends
    */
   async withAbortSignal<T>(wait: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const aborter = new AbortController();
     const abort = (reason: RequestAborted): void => aborter.abort(reason);
     this.onAbort(abort);
     try {
-      const outcome = await wait(aborter.signal);
-      // Both may come in the same turn of the event loop: whoever goes on must be alive.
-      this.throwIfAborted();
-      return outcome;
+      const result = await wait(aborter.signal);
+      // Both may happen in the same turn of the event loop.
+      if (this.aborted !== undefined) throw this.aborted;
+      return result;
     } finally {
       this.offAbort(abort);
     }
   }
 
-  /** @throws LifelineEnded when the lifeline ends first */
+  /** @throws RequestAborted when the request is aborted first */
   sleep(delayMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const stop = (reason: RequestAborted): void => {

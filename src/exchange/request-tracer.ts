@@ -1,11 +1,11 @@
 /**
- * What follows one request on its way: spans, Server-Timing. Nobody asks for it by default, and then a request has no watch and
- * no call is made. Who watches is decided where things are wired. A watch must not throw and must not block.
+ * Traces one request: spans, Server-Timing. Off by default: then a request has no tracer and no call is made. The composition root
+ * decides. A tracer must not throw and must not block.
  */
-import type { RequestEnded } from '../telemetry/events.ts';
+import type { RequestEvent } from '../telemetry/events.ts';
 import type { AttemptResult } from '../upstream/attempt-contract.ts';
 
-/** Where a request can wait. `upstream` is the pause before another attempt. */
+/** Where a request can wait. `upstream` is the backoff before another attempt. */
 export type Stage = 'token' | 'queue' | 'body' | 'upstream';
 
 /** One request for the upstream, about to be sent. */
@@ -19,33 +19,28 @@ export interface TracedAttempt {
   readonly headers: string[];
 }
 
-/** Waits and attempts follow one another; neither is ever within another of its kind. */
+/** Waits do not overlap, and neither do attempts. */
 export interface RequestTracer {
-  /** The trace that the request belongs to: 32 hexadecimal digits. Undefined: nothing is traced. */
+  /** The trace of the request: 32 hexadecimal digits. Undefined: none. */
   readonly traceId: string | undefined;
   startWait(stage: Stage): void;
   endWait(): void;
-  /** @returns the fields to send */
+  /** @returns the headers to send */
   startAttempt(attempt: TracedAttempt): string[];
-  endAttempt(end: AttemptResult): void;
-  /** Fields to add to the answer whose head is about to be written; flat, possibly none. */
+  endAttempt(result: AttemptResult): void;
+  /** Headers to add to the response whose head is about to be written; a flat list, possibly empty. */
   responseHeaders(): readonly string[];
   /** The last call. */
-  endRequest(event: RequestEnded): void;
+  endRequest(event: RequestEvent): void;
 }
 
-/** What a watch may look at when a request has arrived. */
+/** What a tracer may read of an arriving request. */
 export interface TracedRequest {
   readonly method?: string | undefined;
   readonly httpVersion: string;
-  /** By lower-case name; a field that is there twice has its values joined by a comma and a space. */
+  /** By lower-case name; the values of a repeated header are joined by a comma and a space. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Called with each request as it arrives. */
+/** Called with each arriving request. */
 export type StartTracer = (request: TracedRequest) => RequestTracer;
-
-/** The fields of an answer, with those that a watch adds behind them. */
-export function withTracerHeaders(fields: string[], watch: RequestTracer | undefined): string[] {
-  return watch === undefined ? fields : [...fields, ...watch.responseHeaders()];
-}

@@ -1,90 +1,87 @@
-/**
- * What follows an attempt of one request: the retry policy's decision, if there is time and budget for it. Keeps count
- * of the attempts; carries nothing out.
- */
-import { fullJitterMs } from '../retry/backoff.ts';
-import { decideRetry, type AttemptOutcomeFacts, type RetryFacts } from '../retry/policy.ts';
-import type { RetryReason } from '../telemetry/events.ts';
+/** The retry decisions of one request: the policy's, if there is time and budget. Counts the attempts. */
+import type { Random } from '../platform/clock.ts';
+import {
+  decideAfterFailure,
+  decideAfterResponse,
+  FINISH,
+  type RetryDecision,
+  type RetryFacts,
+} from '../retry/policy.ts';
 import type { Ticket } from '../throttle/throttle.ts';
+import type { UpstreamFailure } from '../upstream/failure.ts';
 import type { ExchangeParts } from './exchange.ts';
+import type { RequestBuilder } from './request-builder.ts';
 import type { RequestLifetime } from './request-lifetime.ts';
-
-export type RetryStep =
-  | { readonly kind: 'await-permit'; readonly reason: 'rate_limited' }
-  | { readonly kind: 'refresh-token'; readonly reason: 'unauthorized' }
-  | {
-      readonly kind: 'back-off';
-      readonly reason: RetryReason;
-      readonly delayMs: number;
-      /** When it was taken out of the retry budget. */
-      readonly takenAt: number;
-    };
-
-/** What is known of the request that its attempts belong to. */
-export interface RetryableRequest {
-  readonly method: string;
-  readonly hasIdempotencyKey: boolean;
-  /** Can be sent again if the whole of it is in memory, which is known when it has been sent once. */
-  readonly body: { readonly isWhole: boolean };
-  readonly lifetime: RequestLifetime;
-  readonly ticket: Ticket;
-}
+import type { ResponseClassification } from './response-classifier.ts';
 
 export class RetryPlanner implements RetryFacts {
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
-  /** A 401 has been answered with a newer token. */
+  readonly random: Random;
   hasReplayedAfter401 = false;
   countedAttempts = 0;
   readonly #parts: ExchangeParts;
   readonly #lifetime: RequestLifetime;
   readonly #ticket: Ticket;
-  readonly #body: RetryableRequest['body'];
+  readonly #body: { readonly isWhole: boolean };
+  /** When the planned retry was taken out of the budget. */
+  #takenAt: number | undefined;
 
-  constructor(parts: ExchangeParts, { method, hasIdempotencyKey, body, lifetime, ticket }: RetryableRequest) {
+  /** @param body whether it is whole, and so can be sent again, is known when it has been sent once */
+  constructor(
+    parts: ExchangeParts,
+    lifetime: RequestLifetime,
+    ticket: Ticket,
+    body: { readonly isWhole: boolean },
+    { method, hasIdempotencyKey }: RequestBuilder,
+  ) {
     this.#parts = parts;
     this.#lifetime = lifetime;
     this.#ticket = ticket;
+    this.#body = body;
     this.method = method;
     this.hasIdempotencyKey = hasIdempotencyKey;
-    this.#body = body;
+    this.random = parts.random;
   }
 
   get isReplayable(): boolean {
     return this.#body.isWhole;
   }
 
-  /** @returns undefined when this outcome is the request's last */
-  planAfter(outcome: AttemptOutcomeFacts, statedWaitMs = 0): RetryStep | undefined {
-    const lifeline = this.#lifetime;
-    if (outcome.kind !== 'answer' || !outcome.isRateLimited) this.countedAttempts++;
-    const decision = decideRetry(this.#parts.retry, this, outcome);
-    switch (decision.kind) {
-      case 'finish':
-        return undefined;
-      case 'refresh-token':
-        return { kind: 'refresh-token', reason: 'unauthorized' };
-      case 'await-permit':
-        return this.#ticket.retryWaitMs() < lifeline.remainingMs
-          ? { kind: 'await-permit', reason: 'rate_limited' }
-          : undefined;
-      case 'back-off':
-        return this.#planBackoff(decision.reason, statedWaitMs);
+  decideAfterResponse(status: number, classification: ResponseClassification): RetryDecision {
+    if (!classification.isRateLimited) this.countedAttempts++;
+    const decision = decideAfterResponse(this.#parts.retry, this, status, classification);
+    return decision === FINISH ? decision : this.#checkTimeAndBudget(decision);
+  }
+
+  decideAfterFailure(failure: UpstreamFailure): RetryDecision {
+    this.countedAttempts++;
+    return this.#checkTimeAndBudget(decideAfterFailure(this.#parts.retry, this, failure));
+  }
+
+  /** The planned retry is sent: what it took out of the budget is spent. */
+  commit(): void {
+    this.#takenAt = undefined;
+  }
+
+  /** The planned retry is not sent: the budget gets its part back. */
+  cancel(): void {
+    if (this.#takenAt !== undefined) this.#parts.retryBudget.giveBack(this.#takenAt);
+    this.#takenAt = undefined;
+  }
+
+  #checkTimeAndBudget(decision: RetryDecision): RetryDecision {
+    const { clock, retryBudget, observe, route } = this.#parts;
+    const { remainingMs } = this.#lifetime;
+    if (decision.kind === 'await-permit') return this.#ticket.retryWaitMs() < remainingMs ? decision : FINISH;
+    if (decision.kind !== 'back-off') return decision;
+    if (decision.delayMs >= remainingMs) return FINISH;
+    const now = clock.now();
+    if (!retryBudget.tryTake(now)) {
+      observe({ kind: 'retry-budget-exhausted', route, reason: decision.reason });
+      return FINISH;
     }
-  }
-
-  /** The step is not taken: what was set aside for it is there for others. */
-  cancel(step: RetryStep | undefined): void {
-    if (step?.kind === 'back-off') this.#parts.retryBudget.giveBack(step.takenAt);
-  }
-
-  #planBackoff(reason: RetryReason, statedWaitMs: number): RetryStep | undefined {
-    const { clock, random, retryBudget, observe, route } = this.#parts;
-    const delayMs = Math.max(statedWaitMs, fullJitterMs(this.countedAttempts, random()));
-    if (delayMs >= this.#lifetime.remainingMs) return undefined;
-    const takenAt = clock.now();
-    if (retryBudget.tryTake(takenAt)) return { kind: 'back-off', reason, delayMs, takenAt };
-    observe({ kind: 'retry-budget-exhausted', route, reason });
-    return undefined;
+    this.#takenAt = now;
+    return decision;
   }
 }

@@ -1,41 +1,50 @@
-/** Gives the end of a request's lifeline the name of the stage in which it came: each has its own reply. */
+/** Gives the end of a request's lifetime the error of the stage in which it came: each stage has its own local reply. */
 import { SidecarError } from '../platform/errors.ts';
 import type { TokenSource } from '../token/token.ts';
 import { RequestAborted, type RequestLifetime } from './request-lifetime.ts';
-import type { Stage, RequestTracer } from './request-tracer.ts';
+import type { RequestTracer, Stage } from './request-tracer.ts';
 
-/** Gives a deadline that passes in `wait` the name of the stage in which it passed. */
-export async function waitInStage<T>(stage: Stage, wait: Promise<T>, watch?: RequestTracer): Promise<T> {
-  watch?.startWait(stage);
+/** Awaits `wait`; an abort of the request becomes the error of the stage. */
+export async function waitInStage<T>(stage: Stage, wait: Promise<T>, tracer?: RequestTracer): Promise<T> {
+  tracer?.startWait(stage);
   try {
     return await wait;
   } catch (error) {
     throw error instanceof RequestAborted ? toStageError(stage, error) : error;
   } finally {
-    watch?.endWait();
+    tracer?.endWait();
   }
 }
 
 /**
- * Resolves when the source has a token that may be sent. Asked only while it has none: a wait, however short, lets the
- * request end unnoticed.
- * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE; LifelineEnded (client-left)
+ * Resolves when the source has a token that may be sent. To be called only while it has none.
+ * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE; RequestAborted (client-left)
  */
-export async function awaitToken(tokens: TokenSource, lifeline: RequestLifetime, watch?: RequestTracer): Promise<void> {
+export async function awaitToken(
+  tokens: TokenSource,
+  lifetime: RequestLifetime,
+  tracer?: RequestTracer,
+): Promise<void> {
   await waitInStage(
     'token',
-    lifeline.withAbortSignal((signal) => tokens.waitForToken(signal)),
-    watch,
+    lifetime.withAbortSignal((signal) => tokens.waitForToken(signal)),
+    tracer,
   );
 }
 
-/** The error that a request ends with whose lifeline ended in this stage. */
-export function toStageError(stage: Stage, reason: RequestAborted): Error {
-  if (reason.reason.kind === 'failed') return reason.reason.error;
-  if (reason.reason.kind === 'client-left') return reason;
+/** @throws the error of the stage, when the request has been aborted */
+export function throwIfAborted({ aborted }: RequestLifetime, stage: Stage): void {
+  if (aborted !== undefined) throw toStageError(stage, aborted);
+}
+
+/** The error of a request that was aborted in this stage. */
+export function toStageError(stage: Stage, aborted: RequestAborted): Error {
+  const { reason } = aborted;
+  if (reason.kind === 'failed') return reason.error;
+  if (reason.kind === 'client-left') return aborted;
   switch (stage) {
     case 'token':
-      return new SidecarError('TOKEN_UNAVAILABLE', 'no access token was to be had before the deadline', {
+      return new SidecarError('TOKEN_UNAVAILABLE', 'no access token was received before the deadline', {
         retryAfterMs: 1000,
       });
     case 'queue':
@@ -43,16 +52,11 @@ export function toStageError(stage: Stage, reason: RequestAborted): Error {
     case 'body':
       return new SidecarError('REQUEST_TIMEOUT', 'the deadline passed before the request body was complete');
     case 'upstream':
-      return new SidecarError('UPSTREAM_TIMEOUT', 'the upstream did not answer before the deadline');
+      return new SidecarError('UPSTREAM_TIMEOUT', 'the upstream did not respond before the deadline');
   }
 }
 
-/** Asked anew after a wait, which the compiler does not know of. */
-export function isAborted({ aborted }: RequestLifetime): boolean {
-  return aborted !== undefined;
-}
-
-/** True for errors that end the request while its client is still connected. */
+/** Whether the client is still connected and gets a reply. */
 export function isClientFacing(thrown: unknown): boolean {
   return thrown instanceof SidecarError || (thrown instanceof RequestAborted && thrown.reason.kind !== 'client-left');
 }

@@ -1,47 +1,56 @@
-/** A request that is carried through an exchange: over when it has been handled and its answer is closed, whichever comes last. */
-import type { Exchange, ExchangeParts, OutcomeListener, RelayedResponse } from '../exchange/exchange.ts';
+/** A request that is being forwarded. It is complete when it has an outcome and its response is closed. */
+import type { Exchange, ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
 import { ActiveRequest } from './active-requests.ts';
-import { isCutShort, notifyWhenClosed, type RequestOutcome } from './request-outcome.ts';
 
-/** What it needs of the port that it came to. Neither call may throw. */
+/** The server that received the request. Neither call may throw. */
 export interface ExchangeHost {
-  /** Answers a request that failed, if it can be answered. @returns what it ends as */
+  /** Sends a local reply, if that is still possible. */
   replyToFailure(exchange: Exchange, reason: unknown): RequestOutcome;
-  /** Called once. */
-  complete(carried: ActiveExchange, ending: RequestOutcome): void;
+  /** Called once, to record the outcome. */
+  complete(active: ActiveExchange, outcome: RequestOutcome): void;
 }
 
-export class ActiveExchange extends ActiveRequest implements OutcomeListener {
+export class ActiveExchange extends ActiveRequest {
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;
   readonly #host: ExchangeHost;
   #outcome: RequestOutcome | undefined;
   #isClosed = false;
 
-  constructor(port: ExchangeHost, parts: ExchangeParts, exchange: Exchange) {
+  constructor(host: ExchangeHost, parts: ExchangeParts, exchange: Exchange) {
     super(exchange.lifetime, exchange.request, exchange.response);
     this.parts = parts;
     this.exchange = exchange;
-    this.#host = port;
-    notifyWhenClosed(exchange.response, this);
+    this.#host = host;
   }
 
-  relayed(relayed: RelayedResponse): void {
-    this.#setOutcome({ kind: 'relayed', relayed });
+  /** To be called once, as soon as the request is forwarded. */
+  completeWith(forwarding: Promise<RequestOutcome>): void {
+    const { response } = this.exchange;
+    response.on('close', () => {
+      if (response.writableFinished) this.#close();
+      // By the next turn a response that the sidecar has broken off has its outcome.
+      else setImmediate(() => this.#abortAndClose());
+    });
+    forwarding.then(
+      (outcome) => this.#setOutcome(outcome),
+      (thrown: unknown) => this.#setOutcome(this.#host.replyToFailure(this.exchange, thrown)),
+    );
   }
 
-  failed(reason: unknown): void {
-    this.#setOutcome(this.#host.replyToFailure(this.exchange, reason));
+  #setOutcome(outcome: RequestOutcome): void {
+    this.#outcome = outcome;
+    if (this.#isClosed) this.#host.complete(this, outcome);
   }
 
-  onClosed(isBroken: boolean): void {
-    if (isBroken && !isCutShort(this.#outcome)) this.lifetime.abort({ kind: 'client-left' });
+  #abortAndClose(): void {
+    const isCut = this.#outcome?.kind === 'relayed' && this.#outcome.fault !== undefined;
+    if (!isCut) this.lifetime.abort({ kind: 'client-left' });
+    this.#close();
+  }
+
+  #close(): void {
     this.#isClosed = true;
     if (this.#outcome !== undefined) this.#host.complete(this, this.#outcome);
-  }
-
-  #setOutcome(ending: RequestOutcome): void {
-    this.#outcome = ending;
-    if (this.#isClosed) this.#host.complete(this, ending);
   }
 }

@@ -1,9 +1,9 @@
-/** Which requests are under way, on which connections: for draining, cutting, and for faults found within a body. */
+/** The requests in progress and their connections: for the drain, and for parser errors within a body. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { AbortReason, RequestLifetime } from '../exchange/request-lifetime.ts';
 
-/** A request that is, or was, under way; it is in at most one collection, which alone writes the links. */
+/** A request that is or was in progress. Only the collection that it is in writes the links. */
 export class ActiveRequest {
   readonly lifetime: RequestLifetime;
   readonly request: IncomingMessage;
@@ -12,36 +12,33 @@ export class ActiveRequest {
   previous: ActiveRequest | undefined;
   next: ActiveRequest | undefined;
 
-  constructor(lifeline: RequestLifetime, request: IncomingMessage, response?: ServerResponse) {
-    this.lifetime = lifeline;
+  constructor(lifetime: RequestLifetime, request: IncomingMessage, response?: ServerResponse) {
+    this.lifetime = lifetime;
     this.request = request;
     this.response = response;
   }
 }
 
 /**
- * A linked list, in order of arrival. A Set would be rebuilt after every few of them: V8 chains the tables that it leaves behind,
- * with all that was in them, and once one has grown old they last until the next full collection.
+ * A linked list, in order of arrival. V8 rebuilds a Set that many requests enter and leave, and keeps the old tables, with their
+ * content, until the next full collection.
  */
 export class ActiveRequests {
+  /** Read only. */
+  count = 0;
   #oldest: ActiveRequest | undefined;
   #youngest: ActiveRequest | undefined;
-  #count = 0;
   #idleWaiters: (() => void)[] = [];
-
-  get count(): number {
-    return this.#count;
-  }
 
   add(active: ActiveRequest): void {
     active.previous = this.#youngest;
     if (this.#youngest === undefined) this.#oldest = active;
     else this.#youngest.next = active;
     this.#youngest = active;
-    this.#count++;
+    this.count++;
   }
 
-  /** To be called once for each that was added. */
+  /** To be called once for each request that was added. */
   remove(active: ActiveRequest): void {
     const { previous, next } = active;
     if (previous === undefined) this.#oldest = next;
@@ -49,32 +46,32 @@ export class ActiveRequests {
     if (next === undefined) this.#youngest = previous;
     else next.previous = previous;
     active.previous = active.next = undefined;
-    if (--this.#count > 0) return;
-    for (const wake of this.#idleWaiters.splice(0)) wake();
+    if (--this.count > 0) return;
+    for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
-  /** Resolves when no request is under way. */
+  /** Resolves when no request is in progress. */
   whenIdle(): Promise<void> {
-    if (this.#count === 0) return Promise.resolve();
+    if (this.count === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idleWaiters.push(resolve));
   }
 
-  /** Ends all requests under way. @returns how many */
-  abortAll(why: AbortReason): number {
-    const ending = [...this.#all()];
-    for (const { lifetime } of ending) lifetime.abort(why);
-    return ending.length;
+  /** Aborts all requests in progress. @returns how many */
+  abortAll(reason: AbortReason): number {
+    const aborted = [...this.#all()];
+    for (const { lifetime } of aborted) lifetime.abort(reason);
+    return aborted.length;
   }
 
-  /** Those of one connection, in order of arrival. */
+  /** The requests of one connection, in order of arrival. */
   listBySocket(socket: Duplex): ActiveRequest[] {
     return [...this.#all()].filter(({ request }) => request.socket === socket);
   }
 
   /**
-   * Sees to the requests under way on a connection that node:http has handed over, so that it no longer tells them of its end.
-   * False when there are none.
-   * @param allowHalfClose its client may end its own side and go on reading
+   * Ends the requests of a connection when it closes. For one that node:http has handed over, and no longer watches.
+   * @param allowHalfClose the client may end its own side and go on reading
+   * @returns false when the connection has no requests in progress
    */
   superviseHandedOver(socket: Duplex, allowHalfClose: boolean): boolean {
     if (this.listBySocket(socket).length === 0) return false;
@@ -90,7 +87,7 @@ export class ActiveRequests {
     return true;
   }
 
-  /** This newest answer of its connection closes it, and no longer an earlier one that has not begun. */
+  /** The newest response of a connection closes it, and no earlier one that has not begun. */
   closeConnectionAfter(newest: ServerResponse): void {
     for (const { response } of this.listBySocket(newest.req.socket)) {
       if (response?.headersSent === false) response.shouldKeepAlive = true;
@@ -98,10 +95,11 @@ export class ActiveRequests {
     newest.shouldKeepAlive = false;
   }
 
-  /** Each connection is closed by the last of the answers that it waits for, unless that has begun. */
+  /** The last pending response of each connection closes it, unless it has begun. */
   closeAfterResponses(): void {
-    const lastOnes = new Map([...this.#all()].map(({ request, response }) => [request.socket, response]));
-    for (const response of lastOnes.values()) if (response?.headersSent === false) response.shouldKeepAlive = false;
+    const lastResponses = new Map([...this.#all()].map(({ request, response }) => [request.socket, response]));
+    for (const response of lastResponses.values())
+      if (response?.headersSent === false) response.shouldKeepAlive = false;
   }
 
   *#all(): Iterable<ActiveRequest> {

@@ -1,23 +1,23 @@
 /**
- * The proxy port: accepts, lets admit.ts judge the head, hands each request to the exchange, turns faults into local
- * replies and has each request told of once. Binding is bind.ts's, the story of a request exchange/handle's.
+ * The proxy port: checks each request (request-admission), forwards it (exchange/forward), turns errors into local replies
+ * and records each outcome once. Binding the port is bind.ts's.
  */
 import type http from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { SidecarError } from '../platform/errors.ts';
-import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts, RequestOutcome } from '../exchange/exchange.ts';
 import { forwardRequest } from '../exchange/forward.ts';
 import { destroyWhenAttached } from '../exchange/relay.ts';
 import { RequestAborted } from '../exchange/request-lifetime.ts';
-import { withTracerHeaders, type StartTracer } from '../exchange/request-tracer.ts';
+import type { StartTracer } from '../exchange/request-tracer.ts';
 import { corsHeaders } from '../upstream/headers.ts';
 import { ActiveRequest, ActiveRequests } from './active-requests.ts';
 import { admitRequest, type RequestAdmissionOptions } from './request-admission.ts';
 import { ActiveExchange, type ExchangeHost } from './active-exchange.ts';
 import { ClosingConnections } from './closing-connections.ts';
-import { CLIENT_LEFT, createRequestStats, recordOutcome, type RequestOutcome } from './request-outcome.ts';
+import { CLIENT_LEFT, createRequestStats, recordOutcome } from './request-outcome.ts';
 import { sendLocalReply, sendRawLocalReply } from './local-reply.ts';
 import { toSidecarError, createDrainingError, TOO_MANY_PIPELINED } from './listener-errors.ts';
 import { createProxyHttpServer, type ProxyHttpServerOptions } from './http-server.ts';
@@ -27,9 +27,9 @@ import { checkUpgrade } from './websocket/websocket.ts';
 
 export interface ProxyServerOptions extends RequestAdmissionOptions, ProxyHttpServerOptions {
   readonly limits: PortLimits;
-  /** Tells of what reaches no route, by this route's name. */
+  /** Records requests that match no route. */
   readonly unrouted: Pick<ExchangeParts, 'observe' | 'route'>;
-  /** Follows each request from its arrival on. Default: nobody does. */
+  /** Default: requests are not traced. */
   readonly startTracer?: StartTracer | undefined;
 }
 
@@ -40,8 +40,8 @@ export class ProxyServer {
   readonly connections: OpenConnections;
   readonly #closingConnections: ClosingConnections;
   readonly #exchangeHost: ExchangeHost = {
-    replyToFailure: (exchange, reason) => this.#replyToFailure(exchange, reason),
-    complete: (carried, ending) => this.#completeExchange(carried, ending),
+    replyToFailure: this.#replyToFailure.bind(this),
+    complete: this.#completeExchange.bind(this),
   };
   readonly #toSidecarError = (thrown: unknown): SidecarError => toSidecarError(thrown, this.#options.unrouted.observe);
   #phase: 'open' | 'closing' | 'refusing' = 'open';
@@ -83,25 +83,25 @@ export class ProxyServer {
     return server;
   }
 
-  /** From now on every answer closes its connection. */
+  /** From now on every response closes its connection. */
   startClosing(): void {
     this.#phase = 'closing';
     this.activeRequests.closeAfterResponses();
   }
 
-  /** Accepts no more connections, and refuses new requests on those that are open with DRAINING. */
+  /** Accepts no more connections, and refuses new requests on open ones with DRAINING. */
   stopAccepting(): void {
     this.#phase = 'refusing';
     // http.Server's own close would reset idle connections, on which a pooled client may just be sending.
     for (const server of this.#servers) net.Server.prototype.close.call(server);
   }
 
-  /** Ends every request under way: with DRAINING, or by cutting an answer that has begun. @returns how many */
+  /** Ends every request in progress with DRAINING; responses that have begun are cut. @returns how many */
   abortAll(): number {
     return this.activeRequests.abortAll({ kind: 'failed', error: createDrainingError() });
   }
 
-  /** Closes every connection that is left. */
+  /** Closes all connections. */
   closeConnections(): void {
     this.connections.closeAll();
     for (const server of this.#servers) server.close();
@@ -109,7 +109,7 @@ export class ProxyServer {
 
   #handleRequest(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    // Behind an answer that closes the connection nothing is processed (RFC 9112 §9.6), and nothing more is read.
+    // Behind a response that closes the connection no request is processed (RFC 9112 §9.6), and nothing is read.
     if (this.#closingConnections.has(socket)) return void socket.pause();
     const fault = this.connections.beginRequest(socket, this.activeRequests.count);
     const { clock, unrouted } = this.#options;
@@ -136,25 +136,24 @@ export class ProxyServer {
   }
 
   #startExchange(parts: ExchangeParts, exchange: Exchange): void {
-    const carried = new ActiveExchange(this.#exchangeHost, parts, exchange);
-    this.activeRequests.add(carried);
-    // By the next microtask it is known whether the rest of a request is here.
-    if (this.#phase === 'refusing') queueMicrotask(() => carried.failed(createDrainingError()));
-    else forwardRequest(parts, exchange, carried);
+    const active = new ActiveExchange(this.#exchangeHost, parts, exchange);
+    this.activeRequests.add(active);
+    const isRefused = this.#phase === 'refusing';
+    active.completeWith(isRefused ? Promise.reject(createDrainingError()) : forwardRequest(parts, exchange));
   }
 
-  #completeExchange(carried: ActiveExchange, ending: RequestOutcome): void {
-    const { request, lifetime, parts } = carried;
-    const { stats, tracer } = carried.exchange;
-    const told: RequestOutcome = lifetime.aborted?.reason.kind === 'client-left' ? CLIENT_LEFT : ending;
+  #completeExchange(active: ActiveExchange, outcome: RequestOutcome): void {
+    const { request, lifetime, parts } = active;
+    const { stats, tracer } = active.exchange;
+    const recorded = lifetime.aborted?.reason.kind === 'client-left' ? CLIENT_LEFT : outcome;
     try {
-      recordOutcome(parts, request, told, stats, this.#options.clock.now() - lifetime.arrivedAt, tracer);
+      recordOutcome(parts, request, recorded, stats, this.#options.clock.now() - lifetime.arrivedAt, tracer);
     } catch (thrown) {
       this.#toSidecarError(thrown);
       request.socket.destroy();
     } finally {
       lifetime.clearDeadline();
-      this.activeRequests.remove(carried);
+      this.activeRequests.remove(active);
       this.connections.endRequest(request.socket);
       this.#closingConnections.onRequestEnded(request.socket);
     }
@@ -164,9 +163,13 @@ export class ProxyServer {
     if (thrown instanceof RequestAborted) return CLIENT_LEFT;
     const error = this.#toSidecarError(thrown);
     try {
-      const cors = corsOrigin === undefined ? [] : corsHeaders(corsOrigin);
-      if (response.headersSent || response.destroyed) destroyWhenAttached(response);
-      else stats.responseBytes = this.#reply(request, response, error, withTracerHeaders(cors, tracer));
+      const headers = corsOrigin === undefined ? [] : corsHeaders(corsOrigin);
+      if (response.headersSent || response.destroyed) {
+        destroyWhenAttached(response);
+      } else {
+        headers.push(...(tracer?.responseHeaders() ?? []));
+        stats.responseBytes = this.#reply(request, response, error, headers);
+      }
     } catch (fault) {
       this.#toSidecarError(fault);
       request.socket.destroy();
@@ -178,10 +181,10 @@ export class ProxyServer {
     request: IncomingMessage,
     response: ServerResponse,
     error: SidecarError,
-    cors: readonly string[] = [],
+    headers: readonly string[] = [],
   ): number {
     const { socket } = request;
-    const sentBytes = sendLocalReply(request, response, error, cors, this.#closingConnections.has(socket));
+    const sentBytes = sendLocalReply(request, response, error, headers, this.#closingConnections.has(socket));
     if (!response.shouldKeepAlive) this.#closingConnections.add(socket);
     return sentBytes;
   }
@@ -209,17 +212,16 @@ export class ProxyServer {
     const stats = createRequestStats();
     const active = new ActiveRequest(lifetime, request);
     this.activeRequests.add(active);
-    let ending: RequestOutcome;
+    let outcome: RequestOutcome;
     try {
       if (this.#phase === 'refusing') throw createDrainingError();
-      const relayed = await serveUpgrade(parts, { ...admission, request, socket, head, stats });
-      ending = { kind: 'relayed', relayed };
+      outcome = await serveUpgrade(parts, { ...admission, request, socket, head, stats });
     } catch (thrown) {
-      if (thrown instanceof RequestAborted) ending = { kind: 'client-left' };
-      else ending = { kind: 'replied', error: this.#toSidecarError(thrown) };
-      if (ending.kind === 'replied') sendRawLocalReply(socket, ending.error);
+      outcome =
+        thrown instanceof RequestAborted ? CLIENT_LEFT : { kind: 'replied', error: this.#toSidecarError(thrown) };
+      if (outcome.kind === 'replied') sendRawLocalReply(socket, outcome.error);
     }
-    recordOutcome(parts, request, ending, stats, clock.now() - startedAt);
+    recordOutcome(parts, request, outcome, stats, clock.now() - startedAt);
     lifetime.clearDeadline();
     this.activeRequests.remove(active);
   }

@@ -1,15 +1,16 @@
 /**
- * The retry budget: retries stay a share of recent requests, so that an upstream in trouble is not met with a
- * multiple of its load. Time is a parameter. 429 retries are governed by permits and do not draw from it.
+ * The retry budget: retries stay a share of recent requests, so that a failing upstream does not get a multiple of its
+ * load. Time is a parameter. Retries after a 429 are limited by permits and do not draw from it.
  */
 
 const WINDOW_SECONDS = 10;
 const RETRY_RATIO = 0.2;
-/** A quiet client may always retry this often within the window. */
+/** Retries within the window that are always allowed. */
 const MIN_RETRIES = 10;
 
+/** What happened in one second of the window. */
 interface Second {
-  startedAt: number;
+  readonly startedAt: number;
   requests: number;
   retries: number;
 }
@@ -24,43 +25,36 @@ export interface RetryBudget {
 }
 
 export function createRetryBudget(): RetryBudget {
-  const ring: Second[] = Array.from({ length: WINDOW_SECONDS }, () => ({ startedAt: -1, requests: 0, retries: 0 }));
+  let current: Second = { startedAt: -1, requests: 0, retries: 0 };
+  /** Oldest first; the last is the current one. */
+  let window: Second[] = [];
 
   const secondOf = (now: number): Second => {
     const startedAt = Math.floor(now / 1000);
-    const second = ring[startedAt % WINDOW_SECONDS];
-    if (second?.startedAt === startedAt) return second;
-    const fresh = { startedAt, requests: 0, retries: 0 };
-    ring[startedAt % WINDOW_SECONDS] = fresh;
-    return fresh;
-  };
-
-  const recent = (now: number): { requests: number; retries: number } => {
-    const oldest = Math.floor(now / 1000) - WINDOW_SECONDS + 1;
-    let requests = 0;
-    let retries = 0;
-    for (const second of ring) {
-      if (second.startedAt < oldest) continue;
-      requests += second.requests;
-      retries += second.retries;
-    }
-    return { requests, retries };
+    if (startedAt <= current.startedAt) return current;
+    current = { startedAt, requests: 0, retries: 0 };
+    window = [...window.filter((second) => second.startedAt > startedAt - WINDOW_SECONDS), current];
+    return current;
   };
 
   return {
     recordRequest(now) {
-      secondOf(now).requests++;
+      // Most requests fall into the second of the one before.
+      if (now < (current.startedAt + 1) * 1000) current.requests++;
+      else secondOf(now).requests++;
     },
     tryTake(now) {
-      const { requests, retries } = recent(now);
+      const second = secondOf(now);
+      const retries = window.reduce((sum, each) => sum + each.retries, 0);
+      const requests = window.reduce((sum, each) => sum + each.requests, 0);
       if (retries >= Math.max(MIN_RETRIES, RETRY_RATIO * requests)) return false;
-      secondOf(now).retries++;
+      second.retries++;
       return true;
     },
     giveBack(takenAt) {
       const startedAt = Math.floor(takenAt / 1000);
-      // What is older than the window counts no more.
-      const second = ring.find((each) => each.startedAt === startedAt);
+      // A second outside the window no longer counts.
+      const second = window.find((each) => each.startedAt === startedAt);
       if (second !== undefined) second.retries--;
     },
   };

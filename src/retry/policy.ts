@@ -1,15 +1,15 @@
 /**
- * What to do after an attempt: hand its outcome on, or try again, and for which reason. Pure; whether there is time,
- * budget and a permit for it is asked elsewhere.
+ * Whether an attempt is repeated, and why. Pure: whether there is time, budget and a permit for it is decided in exchange/retry-planner.
  *
- * - A call refused for its rate was not carried out (429, RFC 6585 §4): safe for every method, unless the configuration says
- *   otherwise.
- * - 401 was not carried out either: one replay with a fresh token.
+ * - A call refused for its rate was not carried out (429, RFC 6585 §4): every method, unless the configuration says otherwise.
+ * - A 401 was not carried out either: one replay with a newer token.
  * - A connection that never opened carried nothing: every method.
  * - 408, 502, 503, 504 and a broken connection leave open whether the call was carried out: idempotent methods only
  *   (RFC 9110 §9.2.2), or requests with an Idempotency-Key where the configuration trusts it.
  */
+import type { Random } from '../platform/clock.ts';
 import type { RetryReason } from '../telemetry/events.ts';
+import { fullJitterMs } from './backoff.ts';
 
 export interface RetryRules {
   /** The first attempt included; retries of calls that were refused for their rate do not count. */
@@ -18,47 +18,73 @@ export interface RetryRules {
   readonly trustIdempotencyKey: boolean;
 }
 
+/** What the decision depends on besides the attempt. */
 export interface RetryFacts {
   readonly method: string;
   readonly hasIdempotencyKey: boolean;
-  /** The whole request body is in memory (or there is none). */
+  /** The whole request body is in memory, or there is none. */
   readonly isReplayable: boolean;
-  /** Attempts so far that were not refused for their rate, this one included. */
+  /** Attempts so far that were not refused for their rate, the last one included. */
   readonly countedAttempts: number;
-  /** A 401 has already been answered with a fresh token. */
+  /** The request has been replayed after a 401. */
   readonly hasReplayedAfter401: boolean;
+  readonly random: Random;
 }
 
-export type AttemptOutcomeFacts =
-  | { readonly kind: 'answer'; readonly status: number; readonly isRateLimited: boolean }
-  | { readonly kind: 'failure'; readonly failure: { readonly kind: string; readonly permanent: boolean } };
-
+/** What follows an attempt. */
 export type RetryDecision =
-  /** The outcome is final. */
+  /** The attempt was the last. */
   | { readonly kind: 'finish' }
   /** Back to the queue's head until the throttle gives a permit. */
-  | { readonly kind: 'await-permit' }
+  | { readonly kind: 'await-permit'; readonly reason: 'rate_limited' }
   /** Once more with a newer token, if there is one. */
-  | { readonly kind: 'refresh-token' }
-  /** Once more after a backoff, if the budget allows. */
-  | { readonly kind: 'back-off'; readonly reason: Exclude<RetryReason, 'rate_limited' | 'unauthorized'> };
+  | { readonly kind: 'refresh-token'; readonly reason: 'unauthorized' }
+  /** Once more after a delay. */
+  | { readonly kind: 'back-off'; readonly reason: BackOffReason; readonly delayMs: number };
+
+type BackOffReason = Exclude<RetryReason, 'rate_limited' | 'unauthorized'>;
 
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE', 'QUERY', 'PROPFIND']);
 const TRANSIENT_STATUS = new Set([408, 502, 503, 504]);
-const FINISH: RetryDecision = { kind: 'finish' };
+/** Shared, to be compared by `kind`. */
+export const FINISH: RetryDecision = { kind: 'finish' };
+const AWAIT_PERMIT: RetryDecision = { kind: 'await-permit', reason: 'rate_limited' };
+const REFRESH_TOKEN: RetryDecision = { kind: 'refresh-token', reason: 'unauthorized' };
 
-export function decideRetry(rules: RetryRules, facts: RetryFacts, outcome: AttemptOutcomeFacts): RetryDecision {
+/**
+ * After an attempt that brought a response.
+ * @param isRateLimited the call was refused for its rate and not carried out
+ * @param statedWaitMs how long the upstream asks to wait
+ */
+export function decideAfterResponse(
+  rules: RetryRules,
+  facts: RetryFacts,
+  status: number,
+  { isRateLimited, statedWaitMs = 0 }: { readonly isRateLimited: boolean; readonly statedWaitMs: number | undefined },
+): RetryDecision {
+  if (!isRateLimited && status !== 401 && !TRANSIENT_STATUS.has(status)) return FINISH;
   if (!facts.isReplayable) return FINISH;
-  const isIdempotent = IDEMPOTENT.has(facts.method) || (rules.trustIdempotencyKey && facts.hasIdempotencyKey);
-  if (outcome.kind === 'answer') {
-    if (outcome.isRateLimited) return isIdempotent || rules.unsafeOn429 ? { kind: 'await-permit' } : FINISH;
-    if (outcome.status === 401) return facts.hasReplayedAfter401 ? FINISH : { kind: 'refresh-token' };
-  }
-  if (facts.countedAttempts >= rules.attempts) return FINISH;
-  if (outcome.kind === 'answer') {
-    return isIdempotent && TRANSIENT_STATUS.has(outcome.status) ? { kind: 'back-off', reason: 'status' } : FINISH;
-  }
-  if (outcome.failure.permanent) return FINISH;
-  if (outcome.failure.kind === 'unreachable') return { kind: 'back-off', reason: 'connect' };
-  return isIdempotent && outcome.failure.kind === 'reset' ? { kind: 'back-off', reason: 'reset' } : FINISH;
+  if (isRateLimited) return rules.unsafeOn429 || isIdempotent(rules, facts) ? AWAIT_PERMIT : FINISH;
+  if (status === 401) return facts.hasReplayedAfter401 ? FINISH : REFRESH_TOKEN;
+  const isAllowed = facts.countedAttempts < rules.attempts && isIdempotent(rules, facts);
+  return isAllowed ? backOff('status', facts, statedWaitMs) : FINISH;
+}
+
+/** After an attempt that brought no response. */
+export function decideAfterFailure(
+  rules: RetryRules,
+  facts: RetryFacts,
+  failure: { readonly kind: string; readonly permanent: boolean },
+): RetryDecision {
+  if (!facts.isReplayable || facts.countedAttempts >= rules.attempts || failure.permanent) return FINISH;
+  if (failure.kind === 'unreachable') return backOff('connect', facts);
+  return failure.kind === 'reset' && isIdempotent(rules, facts) ? backOff('reset', facts) : FINISH;
+}
+
+function isIdempotent(rules: RetryRules, { method, hasIdempotencyKey }: RetryFacts): boolean {
+  return IDEMPOTENT.has(method) || (rules.trustIdempotencyKey && hasIdempotencyKey);
+}
+
+function backOff(reason: BackOffReason, { countedAttempts, random }: RetryFacts, statedWaitMs = 0): RetryDecision {
+  return { kind: 'back-off', reason, delayMs: Math.max(statedWaitMs, fullJitterMs(countedAttempts, random())) };
 }

@@ -12,7 +12,7 @@ export type AttemptOutcome =
   /** The response broke off after its head. */
   | 'cut'
   | 'client_left'
-  /** No response: the connection broke, or what came was not HTTP. */
+  /** No response: the connection broke, or the response was not valid HTTP. */
   | 'reset'
   | 'timeout'
   | 'unreachable';
@@ -25,7 +25,7 @@ export type ReloadOutcome = 'ok' | 'refused' | 'invalid';
 export type TokenOutcome = 'ok' | 'rejected' | 'unavailable' | 'malformed';
 
 /** One client request, emitted once when it has ended. */
-export interface RequestEnded {
+export interface RequestEvent {
   readonly kind: 'request-ended';
   readonly route: string;
   /** As the client sent it; metrics count unknown methods as `other`. */
@@ -53,7 +53,7 @@ export interface RequestEnded {
 }
 
 export type SidecarEvent =
-  | RequestEnded
+  | RequestEvent
   | { readonly kind: 'local-reply'; readonly code: LocalReplyCode }
   | {
       readonly kind: 'attempt-ended';

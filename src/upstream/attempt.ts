@@ -1,44 +1,43 @@
 /**
- * One attempt on the wire: an undici handler that turns callbacks into one value (`AttemptEnd`) and either streams
- * the answer to its target with backpressure or holds it, small and whole, for the caller to decide about.
- * Undici's own timers are off: time is the injected clock's.
+ * One attempt on the wire: an undici handler that turns callbacks into one value (`AttemptResult`). It streams the response to its
+ * sink with backpressure, or holds it, if it is small, until it is whole. Undici's own timers are off: the injected clock measures time.
  */
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../platform/clock.ts';
-import { readResponseHead, type UpstreamResponse } from './upstream-response.ts';
-import type { ResponseSink, AttemptResult, AttemptHandler } from './attempt-contract.ts';
+import type { AttemptHandler, AttemptResult, ResponseCut, ResponseSink } from './attempt-contract.ts';
 import {
   abortedFailure,
   classifyConnectError,
   classifyExchangeError,
-  protocolFailure,
   idleTimeoutFailure,
+  protocolFailure,
   timeoutFailure,
   type UpstreamFailure,
 } from './failure.ts';
-import { findFramingFault } from './response-framing.ts';
+import { readResponseHead, type UpstreamResponse } from './upstream-response.ts';
 
-/** A larger answer is not worth holding back for a retry. */
+/** A larger response is not held for a retry. */
 export const HELD_RESPONSE_MAX_BYTES = 256 * 1024;
 
-/** Its head has said what follows: the rest of an answer that is held back is not waited for any longer than this. */
+/** The head has decided what follows: the rest of a held response is not waited for any longer. */
 const HELD_BODY_TIMEOUT_MS = 2_000;
 
 export class Attempt implements Dispatcher.DispatchHandler {
-  /** True once undici has refused the request itself, so that no connection is occupied by it. */
+  /** Undici has refused the request itself: it occupies no connection. */
   isRefused = false;
+  hasEnded = false;
+  hasHead = false;
+  readonly #ended = Promise.withResolvers<AttemptResult>();
   readonly #clock: Clock;
   readonly #handler: AttemptHandler;
   readonly #method: string;
-  #result: AttemptResult | undefined;
-  #ended: PromiseWithResolvers<AttemptResult> | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #head: UpstreamResponse | undefined;
   #sink: ResponseSink | undefined;
   #connectionError: Error | undefined;
   #held: Buffer[] | undefined;
   #heldBytes = 0;
-  /** Longest silence that is borne now; 0 = no limit. */
+  /** Longest silence that is allowed now; 0 = no limit. */
   #timeoutMs = 0;
   #lastActivityAt = 0;
   /** The client takes nothing at the moment. */
@@ -46,39 +45,26 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #timerAt = Infinity;
   #cancelTimer: Cancel | undefined;
 
-  constructor(clock: Clock, terms: AttemptHandler, method: string) {
+  constructor(clock: Clock, handler: AttemptHandler, method: string) {
     this.#clock = clock;
-    this.#handler = terms;
+    this.#handler = handler;
     this.#method = method;
   }
 
-  /** For those who wait for it besides its terms: made when asked for. */
+  /** Resolves with how it ended. Never rejects. */
   get ended(): Promise<AttemptResult> {
-    this.#ended ??= Promise.withResolvers();
-    if (this.#result !== undefined) this.#ended.resolve(this.#result);
     return this.#ended.promise;
   }
 
-  get hasEnded(): boolean {
-    return this.#result !== undefined;
-  }
-
-  get hasHead(): boolean {
-    return this.#head !== undefined;
-  }
-
-  /** Ends the attempt: an answer under way is cut, the connection closed. Does nothing when it has ended. */
+  /** Ends the attempt: the response is cut, the connection closed. Does nothing when it has ended. */
   abort(): void {
     this.#fail(abortedFailure());
   }
 
-  /**
-   * The connection has broken: an answer that has begun is not whole, and one that has not is missing for this reason, whatever
-   * undici makes of it.
-   */
+  /** The connection has broken: undici may report another reason, or take a response that ends with its connection for whole. */
   onConnectionError(error: Error): void {
     this.#connectionError ??= error;
-    if (this.#head !== undefined) this.#conclude(classifyExchangeError(error, true));
+    if (this.hasHead) this.#conclude(classifyExchangeError(error, true));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -88,48 +74,50 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestSent(): void {
-    if (this.hasEnded || this.#head !== undefined) return;
+    if (this.hasEnded || this.hasHead) return;
     this.#startTimeout(this.#handler.responseTimeoutMs, this.#clock.now());
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, statusText = ''): void {
-    // Interim answers (1xx) arrive here as well; only the final one counts.
+    // Interim responses (1xx) arrive here as well.
     if (status < 200 || this.hasEnded) return;
     const head = readResponseHead(status, statusText, controller.rawHeaders);
-    const contradiction = findFramingFault(this.#method, head);
-    if (contradiction !== undefined) {
-      this.#fail(protocolFailure(contradiction));
+    const hasBody = this.#method !== 'HEAD' && status !== 204 && status !== 304;
+    if (hasBody && head.framingFault !== undefined) {
+      this.#fail(protocolFailure(head.framingFault));
       return;
     }
     this.#head = head;
+    this.hasHead = true;
     const now = this.#clock.now();
-    const target = this.#handler.onHead(head, now);
-    if (target === 'hold') this.#startTimeout(HELD_BODY_TIMEOUT_MS, now);
-    else this.#relayTo(target, now);
+    const sink = this.#handler.onHead(head, now);
+    if (sink === 'hold') this.#startTimeout(HELD_BODY_TIMEOUT_MS, now);
+    else this.#relay(head, sink, now);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.hasEnded) return;
     if (this.#sink === undefined) {
-      this.#hold(chunk);
+      this.#hold(controller, chunk);
       return;
     }
     this.#lastActivityAt = this.#clock.now();
-    this.#write(controller, this.#sink, chunk);
+    if (!this.#sink.write(chunk)) this.#pause(controller, this.#sink);
   }
 
   onResponseEnd(): void {
-    if (this.hasEnded || this.#head === undefined) return;
+    const head = this.#head;
+    if (this.hasEnded || head === undefined) return;
     if (this.#sink === undefined) {
-      this.#finishHeld(this.#head, undefined);
+      this.#finishHeld(head, undefined);
       return;
     }
     this.#sink.end();
-    this.#finish({ kind: 'relayed', head: this.#head, fault: undefined });
+    this.#finish({ kind: 'relayed', head, fault: undefined });
   }
 
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void {
-    // Without a controller the request never got as far as a connection.
+    // Without a controller the request was never given to a connection.
     this.isRefused = controller === null;
     const fault = this.#connectionError ?? error;
     this.#fail(
@@ -137,38 +125,35 @@ export class Attempt implements Dispatcher.DispatchHandler {
     );
   }
 
-  #relayTo(target: ResponseSink, now: number): void {
-    if (this.#head === undefined) return;
-    // Set first: a head that cannot be sent on is taken back like any other of which nothing has been sent.
-    this.#sink = target;
-    target.begin(this.#head);
+  #relay(head: UpstreamResponse, sink: ResponseSink, now: number): void {
+    // Set before `begin`: a head that cannot be sent on is taken back like any other unsent one.
+    this.#sink = sink;
+    sink.begin(head);
     this.#startTimeout(this.#handler.bodyIdleTimeoutMs, now);
   }
 
-  #write(controller: Dispatcher.DispatchController, target: ResponseSink, chunk: Buffer): void {
-    if (target.write(chunk)) return;
+  #pause(controller: Dispatcher.DispatchController, sink: ResponseSink): void {
     controller.pause();
     this.#isPaused = true;
-    target.onDrain(() => {
+    sink.onDrain(() => {
       this.#isPaused = false;
       this.#lastActivityAt = this.#clock.now();
       controller.resume();
     });
   }
 
-  #hold(chunk: Buffer): void {
+  #hold(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const held = (this.#held ??= []);
     held.push(chunk);
     this.#heldBytes += chunk.length;
-    if (this.#heldBytes <= HELD_RESPONSE_MAX_BYTES || this.#head === undefined || this.#controller === undefined)
-      return;
-    const target = this.#handler.onBufferExceeded(this.#head);
-    this.#relayTo(target, this.#clock.now());
+    if (this.#heldBytes <= HELD_RESPONSE_MAX_BYTES || this.#head === undefined) return;
+    const sink = this.#handler.onBufferExceeded(this.#head);
+    this.#relay(this.#head, sink, this.#clock.now());
     this.#held = undefined;
-    this.#write(this.#controller, target, Buffer.concat(held));
+    if (!sink.write(Buffer.concat(held))) this.#pause(controller, sink);
   }
 
-  /** From now on silence may last so long; 0 = for ever. The one timer is moved along when it fires: bytes, or more patience, cost nothing. */
+  /** Limits the silence from now on; 0 = no limit. The timer is moved along when it fires, so that bytes cost nothing. */
   #startTimeout(limitMs: number, now: number): void {
     this.#timeoutMs = limitMs;
     this.#lastActivityAt = now;
@@ -186,12 +171,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (this.#timeoutMs === 0) return;
     const now = this.#clock.now();
     const leftMs = this.#lastActivityAt + this.#timeoutMs - now;
-    if (leftMs <= 0) this.#fail(this.#describeTimeout());
+    if (leftMs <= 0) this.#fail(this.#timeoutFailure());
     else this.#setTimer(leftMs, now);
   }
 
-  #describeTimeout(): UpstreamFailure {
-    if (this.#head === undefined) return timeoutFailure(this.#timeoutMs);
+  #timeoutFailure(): UpstreamFailure {
+    if (!this.hasHead) return timeoutFailure(this.#timeoutMs);
     return idleTimeoutFailure(this.#isPaused ? 'client' : 'upstream', this.#timeoutMs);
   }
 
@@ -204,30 +189,28 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #conclude(failure: UpstreamFailure): void {
     if (this.hasEnded) return;
     const head = this.#head;
-    const target = this.#sink;
-    if (head === undefined || target?.discardUnsent() === true) {
+    const sink = this.#sink;
+    const cutBy = failure.kind === 'aborted' ? 'sidecar' : 'upstream';
+    const fault: ResponseCut = { detail: failure.detail, cutBy };
+    if (head === undefined || sink?.discardUnsent() === true) {
       this.#finish({ kind: 'failed', failure });
-      return;
+    } else if (sink !== undefined) {
+      this.#finish({ kind: 'relayed', head, fault });
+      sink.cut();
     }
-    if (target !== undefined) {
-      const cutBy = failure.kind === 'aborted' ? 'sidecar' : 'upstream';
-      this.#finish({ kind: 'relayed', head, fault: { detail: failure.detail, cutBy } });
-      target.cut();
-    }
-    // Its head, and what has come of it, are the upstream's word all the same; an attempt that was ended has none.
-    else if (failure.kind !== 'aborted') this.#finishHeld(head, failure.detail);
+    // The part of a held response that has come is still the upstream's response, unless the sidecar ended the attempt.
+    else if (cutBy === 'upstream') this.#finishHeld(head, fault);
     else this.#finish({ kind: 'failed', failure });
   }
 
-  #finishHeld(head: UpstreamResponse, fault: string | undefined): void {
-    this.#finish({ kind: 'held', response: { head, body: Buffer.concat(this.#held ?? []), fault } });
+  #finishHeld(head: UpstreamResponse, fault: ResponseCut | undefined): void {
+    this.#finish({ kind: 'held', head, body: Buffer.concat(this.#held ?? []), fault });
   }
 
-  #finish(end: AttemptResult): void {
-    this.#result = end;
+  #finish(result: AttemptResult): void {
+    this.hasEnded = true;
     this.#cancelTimer?.();
     this.#held = undefined;
-    this.#ended?.resolve(end);
-    this.#handler.onEnded?.(end);
+    this.#ended.resolve(result);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The connections to one upstream: undici clients that carry one request each, the one used last being used first, so that few are
- * kept warm and idle ones grow old. Undici's own Pool looks at each of its clients for every request, and at the time for each of
- * them; here a free one is taken from a stack. Which request goes out when is the throttle's.
+ * The connections to one upstream: undici clients that carry one request each. The one used last is used first, so that few stay in
+ * use and idle ones time out. Undici's own Pool looks at all its clients for every request; here a free one is taken from a stack.
+ * The throttle decides which request is sent when.
  */
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
@@ -15,13 +15,13 @@ export interface ConnectionPoolOptions {
   readonly clock: Clock;
   readonly origin: URL;
   readonly connect: buildConnector.connector;
-  /** Most at a time. */
+  /** At a time. */
   readonly maxConnections: number;
   /** An older one takes no further request; 0 = no limit. */
   readonly maxConnectionAgeMs: number;
 }
 
-/** The attempt keeps time itself. */
+/** Time-outs are the attempt's. */
 const CLIENT_OPTIONS = { pipelining: 1, headersTimeout: 0, bodyTimeout: 0, allowH2: false };
 
 interface QueuedAttempt {
@@ -31,11 +31,22 @@ interface QueuedAttempt {
 
 export class ConnectionPool {
   readonly #options: ConnectionPoolOptions;
-  /** The one that was used last comes last. */
+  /** The one used last comes last. */
   readonly #idle: Connection[] = [];
   readonly #open = new Set<Connection>();
   readonly #singleUse = new Set<Connection>();
   readonly #waiting: QueuedAttempt[] = [];
+  readonly #events: ConnectionEvents = {
+    onFree: (connection) => {
+      if (this.#isClosed) return;
+      if (this.#open.size > this.#maxConnections) this.#discard(connection);
+      else this.#idle.push(connection);
+      if (this.#waiting.length > 0) this.#dispatchWaiting();
+    },
+    onClosed: (connection) => {
+      if (this.#idle.includes(connection)) this.#discard(connection);
+    },
+  };
   #maxConnections: number;
   #isClosed = false;
 
@@ -58,7 +69,7 @@ export class ConnectionPool {
       attempt.onResponseError(null, new errors.ClientDestroyedError());
       return;
     }
-    const connection = new Connection(this.#options, {});
+    const connection = new Connection(this.#options, { onFree: () => undefined, onClosed: () => undefined });
     this.#singleUse.add(connection);
     void attempt.ended.then(() => {
       this.#singleUse.delete(connection);
@@ -67,9 +78,9 @@ export class ConnectionPool {
     connection.send({ ...options, reset: true }, attempt);
   }
 
-  /** Another bound. What is under way goes on; idle connections beyond it are given up. */
-  resize(connections: number): void {
-    this.#maxConnections = connections;
+  /** Changes the bound. Requests in flight go on; idle connections beyond it are closed. */
+  resize(maxConnections: number): void {
+    this.#maxConnections = maxConnections;
     while (this.#open.size > this.#maxConnections) {
       const [oldest] = this.#idle;
       if (oldest === undefined) break;
@@ -78,14 +89,14 @@ export class ConnectionPool {
     this.#dispatchWaiting();
   }
 
-  /** Closes every connection, whatever is under way. */
+  /** Closes every connection, also those in use. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const { attempt } of this.#waiting.splice(0)) attempt.onResponseError(null, new errors.ClientDestroyedError());
     await Promise.all([...this.#open, ...this.#singleUse].map((connection) => connection.destroy()));
   }
 
-  /** Who gives up leaves at once: sent all the same, it would be broken off, and a good connection with it. */
+  /** An attempt that ends while it waits leaves at once: it would be sent and aborted, and a good connection lost with it. */
   #enqueue(waiting: QueuedAttempt): void {
     this.#waiting.push(waiting);
     void waiting.attempt.ended.then(() => {
@@ -106,26 +117,14 @@ export class ConnectionPool {
   }
 
   #openConnection(): Connection {
-    const connection: Connection = new Connection(this.#options, {
-      onFree: () => this.#returnToIdle(connection),
-      onClosed: () => {
-        if (this.#idle.includes(connection)) this.#discard(connection);
-      },
-    });
+    const connection = new Connection(this.#options, this.#events);
     this.#open.add(connection);
     return connection;
   }
 
-  #returnToIdle(connection: Connection): void {
-    if (this.#isClosed) return;
-    if (this.#open.size > this.#maxConnections) this.#discard(connection);
-    else this.#idle.push(connection);
-    this.#dispatchWaiting();
-  }
-
   #dispatchWaiting(): void {
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-      // One that has just ended takes no connection; it leaves by itself.
+      // An attempt that has just ended takes no connection.
       const free = next.attempt.hasEnded ? undefined : this.#acquire();
       if (free === undefined && !next.attempt.hasEnded) return;
       this.#waiting.shift();
@@ -147,45 +146,45 @@ export class ConnectionPool {
 }
 
 interface ConnectionEvents {
-  /** It can carry another. */
-  readonly onFree?: () => void;
-  /** Its socket is gone; with the next request it would open another. */
-  readonly onClosed?: () => void;
+  /** It can carry another request. */
+  readonly onFree: (connection: Connection) => void;
+  /** Its socket has closed; with the next request it would open another. */
+  readonly onClosed: (connection: Connection) => void;
 }
 
 /**
- * A client that tells an attempt of its connection's fault. Undici takes a reset for the proper end of an answer that only the end of
- * its connection completes; and it says "busy" of a client that refused a request outright, although it never was.
+ * A client that reports the fault of its connection to the attempt. Undici takes a reset for the end of a response that ends with its
+ * connection, and reports a client that refused a request outright as busy.
  */
 class Connection extends Client {
   /** Monotonic; Infinity before it is open. */
   openedAt = Infinity;
-  readonly #onFree: () => void;
+  readonly #events: ConnectionEvents;
   #attempt: Attempt | undefined;
   #writeError: DeferredWriteError | undefined;
   #isBusy = false;
 
-  constructor({ origin, connect, clock }: ConnectionPoolOptions, { onFree, onClosed }: ConnectionEvents) {
+  constructor({ origin, connect, clock }: ConnectionPoolOptions, events: ConnectionEvents) {
     super(origin, {
       ...CLIENT_OPTIONS,
-      connect: (terms, callback) => {
-        connect(terms, (...outcome) => {
+      connect: (options, callback) => {
+        connect(options, (...outcome) => {
           this.openedAt = clock.now();
-          // Added before undici's own listeners, so that the fault is known before the answer is taken for whole.
+          // Added before undici's own listeners, so that the fault is known before the response is taken for whole.
           const [, socket] = outcome;
           socket?.on('error', (error: Error) => this.#attempt?.onConnectionError(error));
-          // On a fault some connectors give no second argument at all.
+          // On a fault some connectors pass no second argument.
           this.#writeError = socket ? this.#deferWriteErrors(socket, clock) : undefined;
           callback(...outcome);
         });
       },
     });
-    this.#onFree = onFree ?? (() => undefined);
+    this.#events = events;
     this.on('drain', () => this.#release());
-    if (onClosed !== undefined) this.on('disconnect', onClosed);
+    this.on('disconnect', () => events.onClosed(this));
   }
 
-  /** Never throws: what cannot be sent is told to the attempt. */
+  /** Never throws: the attempt gets the error of a request that cannot be sent. */
   send(options: Dispatcher.DispatchOptions, attempt: Attempt): void {
     this.#attempt = attempt;
     this.#isBusy = true;
@@ -206,8 +205,8 @@ class Connection extends Client {
     this.#isBusy = false;
     // Nothing more can be sent on a connection on which a write has failed.
     this.#writeError?.release();
-    // It holds its request and answer, and an idle connection may be kept for long.
+    // An idle connection may be kept for long, and would keep the request and the response with it.
     this.#attempt = undefined;
-    this.#onFree();
+    this.#events.onFree(this);
   }
 }

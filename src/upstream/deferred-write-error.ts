@@ -1,20 +1,20 @@
 /**
- * A write fault of a connection, kept back until the connection has been read to its end. An upstream that refuses an upload sends its
- * response and closes: the next write fails, and Node.js destroys a socket whose write has failed with all that is unread in it.
+ * Defers the write error of a connection until the connection has been read to its end. An upstream that refuses an upload sends its
+ * response and closes: the next write fails, and Node.js destroys a socket whose write has failed, with the unread response in it.
  */
 import type { Socket } from 'node:net';
 import type { Cancel, Clock } from '../platform/clock.ts';
 
-/** A connection on which a write has failed has its end in its receive buffer: this long is for one that does not show it. */
+/** After a failed write the end of the connection is in its receive buffer; this long is waited for it otherwise. */
 const READ_AFTER_ERROR_MS = 1_000;
 
 type WriteCallback = (error?: Error | null) => void;
 
 interface DeferredWriteErrorOptions {
   readonly clock: Clock;
-  /** Called at the end of what was received: a body that only that end completes may be a part of one. */
+  /** Called at the end of the received bytes: a response body that ends with the connection may be incomplete. */
   readonly onEnd: (fault: Error) => void;
-  /** Whether a response has begun, whose own time limits hold from then on. */
+  /** A response has begun: its own time limits hold. */
   readonly hasResponseHead: () => boolean;
 }
 
@@ -23,7 +23,7 @@ export class DeferredWriteError {
   readonly #options: DeferredWriteErrorOptions;
   #fault: Error | undefined;
   #cancel: Cancel | undefined;
-  /** Of the write under way: a stream has one at a time. */
+  /** Of the write in progress: a stream has one at a time. */
   #callback: WriteCallback = () => undefined;
 
   constructor(socket: Socket, options: DeferredWriteErrorOptions) {
@@ -31,7 +31,10 @@ export class DeferredWriteError {
     this.#options = options;
     const write = socket._write.bind(socket);
     const writeMany = socket._writev?.bind(socket);
-    const onWritten = (error?: Error | null): void => this.#onWritten(error);
+    const onWritten = (error?: Error | null): void => {
+      if (error === undefined || error === null || socket.destroyed || socket.readableEnded) this.#callback(error);
+      else this.#defer(error);
+    };
     socket._write = (chunk, encoding, written) => {
       this.#callback = written;
       write(chunk, encoding, onWritten);
@@ -43,7 +46,7 @@ export class DeferredWriteError {
     };
   }
 
-  /** Lets the connection fail now, if a write has. Does nothing otherwise, and when called again. */
+  /** Lets the connection fail now, if a write has failed. */
   release(): void {
     const fault = this.#fault;
     if (fault === undefined) return;
@@ -52,12 +55,8 @@ export class DeferredWriteError {
     this.#callback(fault);
   }
 
-  #onWritten(error?: Error | null): void {
+  #defer(error: Error): void {
     const socket = this.#socket;
-    if (error === undefined || error === null || socket.destroyed || socket.readableEnded) {
-      this.#callback(error);
-      return;
-    }
     this.#fault = error;
     socket.prependOnceListener('end', () => {
       this.#options.onEnd(error);

@@ -1,18 +1,18 @@
 /**
- * Names what went wrong with an attempt, from the errors that undici and Node give, in words for people, for
- * Proxy-Status (RFC 9209 §2.3) and for the retry policy. Pure.
+ * Classifies the errors that undici and Node.js give for an attempt: for people, for Proxy-Status (RFC 9209 §2.3) and for
+ * the retry policy. Pure.
  */
 import { ProxyFault } from '../platform/egress/proxy-fault.ts';
 import type { ProxyStatusError } from '../platform/errors.ts';
 
 export type FailureKind =
-  /** No connection was ever open: not one byte of the request went out. */
+  /** No connection was opened: no byte of the request was sent. */
   | 'unreachable'
   /** The connection broke after the request had begun. */
   | 'reset'
-  /** No answer in time. */
+  /** No response in time. */
   | 'timeout'
-  /** What came back is not HTTP, or contradicts itself. */
+  /** The response is not valid HTTP, or contradicts itself. */
   | 'protocol'
   /** The request cannot be put into HTTP: nothing was sent. */
   | 'refused'
@@ -34,7 +34,7 @@ const CERTIFICATE_CODE =
 const CONNECT_FAULTS: Readonly<Record<string, readonly [ProxyStatusError, string]>> = {
   ECONNREFUSED: ['connection_refused', 'it refused the connection'],
   ENOTFOUND: ['dns_error', 'its name does not resolve'],
-  EAI_AGAIN: ['dns_error', 'the name server does not answer'],
+  EAI_AGAIN: ['dns_error', 'the name server does not respond'],
   ETIMEDOUT: ['connection_timeout', 'connecting took too long'],
   UND_ERR_CONNECT_TIMEOUT: ['connection_timeout', 'connecting took too long'],
   EHOSTUNREACH: ['destination_ip_unroutable', 'there is no route to it'],
@@ -49,13 +49,13 @@ const CLIENT_CERTIFICATE_CODE =
 /** `HTTPParserError` is the name of an error whose code undici leaves out. */
 const PROTOCOL_CODE = /^(?:HPE_|HTTPParserError$|UND_ERR_HEADERS_OVERFLOW$)/;
 
-/** No connection was tried: the last ones failed, and it is too early for the next. */
+/** No connection was tried: the circuit breaker is open. */
 export class CircuitOpenError extends Error {
-  override readonly name = 'NotTried';
+  override readonly name = 'CircuitOpenError';
 
-  /** @param cause why the last one failed */
+  /** @param cause why the last connection failed */
   constructor(cause: Error | undefined) {
-    super('the upstream is known to be away', { cause });
+    super('the circuit breaker of the upstream is open', { cause });
   }
 }
 
@@ -94,8 +94,8 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
 export function classifyExchangeError(error: unknown, hasHead = true): UpstreamFailure {
   const code = codeOf(error);
   const message = messageOf(error);
-  // A connection that ends in the middle of an answer is reported by the parser where the answer was the last on it.
-  // Undici says of a head with a contradictory length that the body has another one, as it says of a body that is cut short.
+  // The parser reports a connection that ends within its last response. Undici reports a head with contradictory lengths
+  // by the same code as a body that is cut short.
   const isMismatch = code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH';
   if (isMismatch && !hasHead) return protocolFailure('contradictory lengths');
   const isCutShort = isMismatch || message.includes('Invalid EOF state');
@@ -107,22 +107,22 @@ export function classifyExchangeError(error: unknown, hasHead = true): UpstreamF
     const detail = `the upstream does not accept the connection without a client certificate that it knows (${code}); see upstream.tlsCertificateFile`;
     return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', permanent: true };
   }
-  const detail = `the upstream closed the connection before its answer was complete (${code})`;
+  const detail = `the upstream closed the connection before its response was complete (${code})`;
   return { kind: 'reset', detail, proxyStatus: 'connection_terminated', permanent: false };
 }
 
 export function timeoutFailure(afterMs: number): UpstreamFailure {
-  const detail = `the upstream did not answer within ${String(Math.round(afterMs))} ms`;
+  const detail = `the upstream did not respond within ${String(Math.round(afterMs))} ms`;
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
 }
 
-/** What came cannot be read as a response. @param why fit for a client and a log */
+/** The response cannot be parsed. @param why fit for a client and a log */
 export function protocolFailure(why: string): UpstreamFailure {
   const detail = `the upstream's response is not valid HTTP (${why})`;
   return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
 }
 
-/** An answer that has begun comes no further: its sender is silent, or its reader takes nothing, for which the upstream is not to blame. */
+/** A response body stops: the upstream sends nothing, or the client reads nothing. */
 export function idleTimeoutFailure(whose: 'upstream' | 'client', afterMs: number): UpstreamFailure {
   const ms = String(Math.round(afterMs));
   if (whose === 'client') {

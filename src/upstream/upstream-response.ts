@@ -1,37 +1,70 @@
-/** The head of an upstream's answer, as undici's parser gives it. */
+/**
+ * Reads the head of an upstream's response from undici's raw list, in one pass, and whether it says where its body ends (RFC 9112
+ * §6.3). Undici's parser refuses most contradictions itself; it miscounts a length followed by white space, and passes on a body in a
+ * transfer coding that it has not removed. Pure.
+ */
 import type { Dispatcher } from 'undici';
-import { findHeader } from './headers.ts';
 
-/** A value, whatever its status. */
+/** The head of a response: a value, for every status. */
 export interface UpstreamResponse {
   readonly status: number;
+  /** Empty where it could not be sent on (RFC 9112 §4). */
   readonly statusText: string;
   /** Flat list [name, value, …] as received. */
   readonly headers: readonly string[];
+  /** Of the first `Content-Type`. */
+  readonly contentType?: string | undefined;
+  /** Of the first `Content-Length`. */
+  readonly contentLength?: string | undefined;
+  /** Why the end of a body cannot be determined; undefined when it can. */
+  readonly framingFault?: string | undefined;
 }
 
-/** @param raw undici's list of names and values */
+/** As far as a number counts exactly. */
+const PLAIN_LENGTH = /^\d{1,15}$/;
+/** Older servers send `identity`, which changes nothing. */
+const REMOVED_CODING = /^(?:chunked|identity)$/i;
+const SENDABLE_REASON_PHRASE = /^[\t -~\x80-\xff]*$/;
+
+/** @param raw undici's list of names and values: buffers, with HTTP/1.1 */
 export function readResponseHead(
   status: number,
   statusText: string,
   raw: Dispatcher.DispatchController['rawHeaders'],
 ): UpstreamResponse {
-  return { status, statusText: sanitizeReasonPhrase(statusText), headers: decodeHeaders(raw) };
+  const parts = (Array.isArray(raw) ? raw : []) as readonly Buffer[];
+  const headers = new Array<string>(parts.length);
+  let contentType: string | undefined;
+  let contentLength: string | undefined;
+  let lengths = 0;
+  let coding: string | undefined;
+  let codings = 0;
+  for (let at = 0; at + 1 < parts.length; at += 2) {
+    // Bytes above 0x7f stay as they are.
+    const name = parts[at]?.toString('latin1') ?? '';
+    const value = parts[at + 1]?.toString('latin1') ?? '';
+    headers[at] = name;
+    headers[at + 1] = value;
+    if (name.length === 12 && name.toLowerCase() === 'content-type') {
+      contentType ??= value;
+    } else if (name.length === 14 && name.toLowerCase() === 'content-length') {
+      contentLength = value;
+      lengths++;
+    } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
+      coding = value;
+      codings++;
+    }
+  }
+  const framingFault = lengths + codings > 1 ? CONTRADICTION : findFramingFault(contentLength, coding);
+  const phrase = statusText === 'OK' || SENDABLE_REASON_PHRASE.test(statusText) ? statusText : '';
+  return { status, statusText: phrase, headers, contentType, contentLength, framingFault };
 }
 
-/** A reason phrase that cannot be sent on is dropped: clients are to ignore it anyway (RFC 9112 §4). */
-function sanitizeReasonPhrase(statusText: string): string {
-  if (statusText === 'OK') return statusText;
-  return /^[\t -~\x80-\xff]*$/.test(statusText) ? statusText : '';
-}
+const CONTRADICTION = 'more than one Content-Length or Transfer-Encoding';
 
-/** Undici's raw field list as text; bytes above 0x7f stay what they are (latin1). */
-function decodeHeaders(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  if (!Array.isArray(raw)) return [];
-  return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')));
-}
-
-/** First value of a field of an answer; `name` in lower case. */
-export function getResponseHeader(head: UpstreamResponse, name: string): string | undefined {
-  return findHeader(head.headers, name);
+function findFramingFault(contentLength: string | undefined, coding: string | undefined): string | undefined {
+  if (contentLength !== undefined && !PLAIN_LENGTH.test(contentLength)) {
+    return 'a Content-Length that is not a plain number';
+  }
+  return coding === undefined || REMOVED_CODING.test(coding) ? undefined : 'a Transfer-Encoding other than chunked';
 }

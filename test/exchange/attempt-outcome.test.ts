@@ -1,68 +1,163 @@
-/** What the end of an attempt is called, and whether it was the sidecar's own doing. */
-import { describe, expect, it } from 'vitest';
-import { SidecarError } from '../../src/platform/errors.ts';
-import { classifyAttempt, labelFailure, isLocalEnd } from '../../src/exchange/attempt-outcome.ts';
-import type { AttemptResult } from '../../src/upstream/attempt-contract.ts';
-import {
-  abortedFailure,
-  classifyConnectError,
-  classifyExchangeError,
-  timeoutFailure,
-} from '../../src/upstream/failure.ts';
+/** How each attempt is recorded, and what the client got, for every way in which an attempt ends. */
+import type { Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { RequestTracer } from '../../src/exchange/request-tracer.ts';
+import type { SidecarEvent } from '../../src/telemetry/events.ts';
+import { startProxy, type Proxy, type ProxyOptions } from '../listener/proxy.ts';
+import { openSocket, readToEnd } from '../support/raw-client.ts';
+import { afterHead, startWireServer, until } from '../upstream/wire.ts';
 
-const withCode = (code: string): Error => Object.assign(new Error(code), { code });
-const LATE = { kind: 'deadline' } as const;
-const LEFT = { kind: 'client-left' } as const;
-const DRAINED = { kind: 'failed', error: new SidecarError('DRAINING', 'no more') } as const;
-const NOT_SENDABLE = classifyConnectError(withCode('UND_ERR_INVALID_ARG'));
+const GET = 'GET /quotes HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n';
+const HALF = 'Content-Length: 9\r\n\r\nhalf';
 
-it.each([
-  ['a client that left', abortedFailure(), LEFT, 'client_left', true],
-  ['the drain', abortedFailure(), DRAINED, 'reset', true],
-  ['a request that cannot be put into HTTP', NOT_SENDABLE, undefined, 'reset', true],
-  ['a deadline that the upstream let pass', abortedFailure(), LATE, 'timeout', false],
-  ['an upstream that did not answer', timeoutFailure(1000), undefined, 'timeout', false],
-  ['an upstream that did not answer before the deadline, either', timeoutFailure(1000), LATE, 'timeout', false],
-  ['a connection that broke', classifyExchangeError(withCode('ECONNRESET')), undefined, 'reset', false],
-  ['one that broke when the deadline had passed', classifyExchangeError(withCode('ECONNRESET')), LATE, 'reset', false],
-  ['no HTTP', classifyExchangeError(withCode('HPE_INVALID_CONSTANT')), undefined, 'reset', false],
-  ['nobody there', classifyConnectError(withCode('ECONNREFUSED')), undefined, 'unreachable', false],
-])('%s', (_, failure, why, outcome, isOwn) => {
-  expect(labelFailure(failure, why)).toBe(outcome);
-  expect(isLocalEnd(failure, why)).toBe(isOwn);
-  expect(classifyAttempt({ kind: 'failed', failure }, undefined, why)).toEqual({ outcome, isOwn });
+type AttemptEvent = Extract<SidecarEvent, { kind: 'attempt-ended' }>;
+
+/** A GET through a proxy before an upstream that answers as `respond` does. */
+async function startGet(respond: (socket: Socket, received: string, index: number) => void, options?: ProxyOptions) {
+  const upstream = await startWireServer(respond);
+  onTestFinished(() => upstream[Symbol.asyncDispose]());
+  return { upstream, ...(await startGetAt(upstream.url.href, options)) };
+}
+
+async function startGetAt(upstreamUrl: string, options?: ProxyOptions) {
+  const proxy = await startProxy(upstreamUrl, options);
+  onTestFinished(() => proxy[Symbol.asyncDispose]());
+  const client = await openSocket(proxy.url);
+  onTestFinished(() => void client.destroy());
+  client.write(GET);
+  return { proxy, client, response: readToEnd(client) };
+}
+
+async function attemptsOf(proxy: Proxy): Promise<AttemptEvent[]> {
+  await proxy.told(1);
+  return proxy.events.filter((event) => event.kind === 'attempt-ended');
+}
+
+async function expectOneAttempt(proxy: Proxy, outcome: AttemptEvent['outcome'], isOwn: boolean): Promise<void> {
+  expect(await attemptsOf(proxy)).toMatchObject([{ outcome, isOwn }]);
+}
+
+const reset = (socket: Socket): void => void socket.resetAndDestroy();
+const silence = (): void => undefined;
+
+describe('before the response head', () => {
+  it.each([
+    ['the upstream resets the connection', 'reset', 502, reset, {}],
+    ['the upstream sends no HTTP', 'reset', 502, afterHead('SSH-2.0-OpenSSH\r\n'), {}],
+    ['the upstream does not respond in time', 'timeout', 504, silence, { requestTimeoutMs: 50 }],
+    ['the deadline passes', 'timeout', 504, silence, { deadlineMs: 50 }],
+  ] as const)('records the upstream’s fault when %s', async (_, outcome, status, respond, options) => {
+    const { proxy, response } = await startGet(respond, options);
+    expect((await response).status).toBe(status);
+    await expectOneAttempt(proxy, outcome, false);
+  });
+
+  it('records "unreachable" when the connection is refused', async () => {
+    const upstream = await startWireServer(silence);
+    await upstream[Symbol.asyncDispose]();
+    const { proxy, response } = await startGetAt(upstream.url.href);
+    expect((await response).status).toBe(502);
+    await expectOneAttempt(proxy, 'unreachable', false);
+  });
+
+  it('records the sidecar’s own end when the client leaves', async () => {
+    const { proxy, client, upstream } = await startGet(silence);
+    await until(() => upstream.received.length === 1);
+    client.destroy();
+    await expectOneAttempt(proxy, 'client_left', true);
+    expect(proxy.ended()).toMatchObject([{ code: 499 }]);
+  });
+
+  it('records the sidecar’s own end when the drain cuts the request', async () => {
+    const { proxy, response, upstream } = await startGet(silence);
+    await until(() => upstream.received.length === 1);
+    proxy.server.abortAll();
+    expect((await response).status).toBe(503);
+    await expectOneAttempt(proxy, 'reset', true);
+    expect(proxy.ended()).toMatchObject([{ localReply: 'DRAINING' }]);
+  });
+
+  it('records the sidecar’s own end when the request cannot be put into HTTP', async () => {
+    const tracer: RequestTracer = {
+      traceId: undefined,
+      startWait: () => undefined,
+      endWait: () => undefined,
+      startAttempt: ({ headers }) => [...headers, 'x-bad', 'a\u0000b'],
+      endAttempt: () => undefined,
+      responseHeaders: () => [],
+      endRequest: () => undefined,
+    };
+    const { proxy, response } = await startGet(silence, { startTracer: () => tracer });
+    expect((await response).status).toBe(400);
+    await expectOneAttempt(proxy, 'reset', true);
+  });
 });
 
-describe('an attempt whose head has come', () => {
-  const head = { status: 200, statusText: 'OK', headers: [] };
-  const relayed = (cutBy?: 'upstream' | 'sidecar'): AttemptResult => ({
-    ...{ kind: 'relayed', head },
-    fault: cutBy === undefined ? undefined : { detail: 'it broke', cutBy },
+describe('after the response head', () => {
+  it.each([
+    [200, 'ok'],
+    [302, 'ok'],
+    [401, 'unauthorized'],
+    [404, 'error_status'],
+    [500, 'error_status'],
+  ] as const)('records a whole %i as "%s"', async (status, outcome) => {
+    const { proxy, response } = await startGet(afterHead(`HTTP/1.1 ${status} X\r\nContent-Length: 2\r\n\r\nok`));
+    expect(await response).toMatchObject({ status, body: Buffer.from('ok'), end: 'fin' });
+    const [first] = await attemptsOf(proxy);
+    expect(first).toMatchObject({ outcome, isOwn: false });
   });
-  const held = (fault?: string): AttemptResult => ({ kind: 'held', response: { head, body: Buffer.alloc(0), fault } });
-  const failed: AttemptResult = { kind: 'failed', failure: classifyExchangeError(withCode('ECONNRESET')) };
 
   it.each([
-    ['and whose body is whole', relayed(), undefined, 'error_status', false],
-    ['and whose body is whole, although the client has left', relayed(), LEFT, 'error_status', false],
-    ['and whose body is held', held(), undefined, 'error_status', false],
-    ['and that then broke off', relayed('upstream'), undefined, 'cut', false],
-    ['and that broke off while it was held', held('it broke'), undefined, 'cut', false],
-    ['and that broke off before the client had any of it', failed, undefined, 'cut', false],
-    ['and that the drain cut', relayed('sidecar'), DRAINED, 'cut', true],
-    ['and whose client left', relayed('sidecar'), LEFT, 'client_left', true],
-    [
-      'and whose client left while it was held',
-      { kind: 'failed', failure: abortedFailure() },
-      LEFT,
-      'client_left',
-      true,
-    ],
-  ] as const)('%s', (_, end, why, outcome, isOwn) => {
-    expect(classifyAttempt(end, 'error_status', why)).toEqual({ outcome, isOwn });
-    expect(classifyAttempt(end, 'ok', why)).toEqual({ outcome: outcome === 'error_status' ? 'ok' : outcome, isOwn });
-    // A refusal is known from its head.
-    const refused = outcome === 'client_left' ? outcome : 'rate_limited';
-    expect(classifyAttempt(end, 'rate_limited', why)).toEqual({ outcome: refused, isOwn });
+    [200, 'cut'],
+    [500, 'cut'],
+  ] as const)('records a %i that the upstream breaks off as "%s"', async (status, outcome) => {
+    const { proxy, response } = await startGet(afterHead(`HTTP/1.1 ${status} X\r\n${HALF}`, reset));
+    expect(await response).toMatchObject({ status, body: Buffer.from('half') });
+    await expectOneAttempt(proxy, outcome, false);
+    expect(proxy.ended()).toMatchObject([{ code: status, cutBy: 'upstream' }]);
+  });
+
+  it('records "cut" for a response that breaks off before the client got any of it', async () => {
+    const broken = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n';
+    const { proxy, response } = await startGet(afterHead(broken));
+    expect((await response).status).toBe(502);
+    await expectOneAttempt(proxy, 'cut', false);
+  });
+
+  it('records a 429 that breaks off while it is held as "rate_limited", and the retry', async () => {
+    const refusal = afterHead(`HTTP/1.1 429 X\r\nRetry-After: 0\r\n${HALF}`, reset);
+    const success = afterHead('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+    const { proxy, response } = await startGet((socket, received, index) => {
+      (index === 0 ? refusal : success)(socket, received);
+    });
+    expect(await response).toMatchObject({ status: 200, body: Buffer.from('ok') });
+    expect(await attemptsOf(proxy)).toMatchObject([
+      { outcome: 'rate_limited', isOwn: false },
+      { outcome: 'ok', isOwn: false },
+    ]);
+  });
+
+  it('records "client_left" when the client leaves within the response', async () => {
+    const { proxy, client } = await startGet(afterHead(`HTTP/1.1 200 OK\r\n${HALF}`));
+    await until(() => client.bytesRead > 0);
+    client.destroy();
+    await expectOneAttempt(proxy, 'client_left', true);
+    expect(proxy.ended()).toMatchObject([{ code: 499, cutBy: undefined }]);
+  });
+
+  it('records "client_left" when the client leaves while a 429 is held', async () => {
+    const { proxy, client } = await startGet(afterHead(`HTTP/1.1 429 X\r\nRetry-After: 0\r\n${HALF}`));
+    await until(() => proxy.events.some(({ kind }) => kind === 'rate-limited'));
+    client.destroy();
+    await expectOneAttempt(proxy, 'client_left', true);
+  });
+
+  it('records the sidecar’s own cut when the drain ends the response', async () => {
+    const { proxy, client, response } = await startGet(afterHead(`HTTP/1.1 200 OK\r\n${HALF}`));
+    await until(() => client.bytesRead > 0);
+    proxy.server.abortAll();
+    expect(await response).toMatchObject({ status: 200, body: Buffer.from('half') });
+    await expectOneAttempt(proxy, 'cut', true);
+    expect(proxy.ended()).toMatchObject([{ code: 200, cutBy: 'sidecar' }]);
   });
 });

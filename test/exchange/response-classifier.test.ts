@@ -70,7 +70,11 @@ describe('a 403', () => {
       undefined,
     ],
   ])('with %s is a refusal for the rate', (_, fields, statedWaitMs) => {
-    expect(read(403, ...fields)).toMatchObject({ isRateLimited: true, statedWaitMs, permitReport: { kind: 'rate-limited' } });
+    expect(read(403, ...fields)).toMatchObject({
+      isRateLimited: true,
+      statedWaitMs,
+      permitReport: { kind: 'rate-limited' },
+    });
   });
 
   it.each([

@@ -187,7 +187,7 @@ describe('a 401', () => {
     });
     expect(await readWire(url)).toMatch(/^HTTP\/1\.1 401 [^]*\r\ncontent-length: 100\r\n[^]*\r\n\r\nbroken$/i);
     expect(await endings(1)).toMatchObject([{ code: 401, source: 'upstream', attempts: 1 }]);
-    expect((await endings(1))[0]?.fault).toMatch(/closed the connection before its answer was complete/);
+    expect((await endings(1))[0]?.fault).toMatch(/closed the connection before its response was complete/);
   });
 
   it('goes to the client when no newer token is to be had, and the old one stays in use', async () => {

@@ -11,7 +11,7 @@ import { ProxyServer } from '../../src/listener/proxy-server.ts';
 import type { ProxyServerOptions } from '../../src/listener/proxy-server.ts';
 import { createRouteTable } from '../../src/listener/route-table.ts';
 import { createRetryBudget } from '../../src/retry/budget.ts';
-import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';
+import type { RequestEvent, SidecarEvent } from '../../src/telemetry/events.ts';
 import { createThrottle } from '../../src/throttle/queue/queueing-throttle.ts';
 import type { Throttle } from '../../src/throttle/throttle.ts';
 import { createUpstream } from '../../src/upstream/client.ts';
@@ -40,9 +40,9 @@ export interface Proxy extends AsyncDisposable {
   readonly throttle: Throttle;
   readonly events: readonly SidecarEvent[];
   /** The requests told of so far. */
-  ended(): RequestEnded[];
+  ended(): RequestEvent[];
   /** Resolves with the first `count` requests once they have been told of. */
-  told(count: number): Promise<RequestEnded[]>;
+  told(count: number): Promise<RequestEvent[]>;
 }
 
 /** @param upstreamUrl base URL of the upstream, `http:` */
@@ -75,7 +75,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     ...(rest.headersTimeoutMs === undefined ? {} : { headersTimeoutMs: rest.headersTimeoutMs }),
   });
   const { url } = await bind(() => server.createServer(), { kind: 'tcp', host: '127.0.0.1', port: 0 });
-  const ended = (): RequestEnded[] => events.filter((event) => event.kind === 'request-ended');
+  const ended = (): RequestEvent[] => events.filter((event) => event.kind === 'request-ended');
   return {
     url,
     server,

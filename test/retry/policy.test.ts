@@ -1,7 +1,7 @@
-/** The retry policy as a table: every method, outcome and rule. */
+/** The retry policy as a table: methods, outcomes and rules. */
 import { describe, expect, it } from 'vitest';
-import { decideRetry } from '../../src/retry/policy.ts';
-import type { AttemptOutcomeFacts, RetryFacts, RetryRules } from '../../src/retry/policy.ts';
+import { decideAfterFailure, decideAfterResponse } from '../../src/retry/policy.ts';
+import type { RetryDecision, RetryFacts, RetryRules } from '../../src/retry/policy.ts';
 
 const RULES: RetryRules = { attempts: 4, unsafeOn429: true, trustIdempotencyKey: false };
 const FACTS: RetryFacts = {
@@ -10,101 +10,105 @@ const FACTS: RetryFacts = {
   isReplayable: true,
   countedAttempts: 1,
   hasReplayedAfter401: false,
+  random: () => 0.5,
 };
 const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'];
 const UNSAFE = ['POST', 'PATCH', 'get', 'UNKNOWN'];
 const TRANSIENT = [408, 502, 503, 504];
 const FINAL = [200, 204, 301, 304, 400, 403, 404, 409, 425, 500, 501, 505];
+const FAILURES = ['unreachable', 'reset', 'timeout', 'protocol', 'refused', 'aborted'];
 
-const answer = (status: number, isRateLimited = status === 429): AttemptOutcomeFacts => ({
-  kind: 'answer',
-  status,
-  isRateLimited,
+const FINISH = { kind: 'finish' };
+const AWAIT_PERMIT = { kind: 'await-permit', reason: 'rate_limited' };
+const REFRESH_TOKEN = { kind: 'refresh-token', reason: 'unauthorized' };
+
+interface Case extends Partial<RetryRules>, Partial<RetryFacts> {
+  readonly isRateLimited?: boolean;
+  readonly statedWaitMs?: number;
+}
+
+function afterResponse(status: number, options: Case = {}): RetryDecision {
+  const { isRateLimited = status === 429, statedWaitMs, ...rest } = options;
+  const merged = { ...RULES, ...FACTS, ...rest };
+  return decideAfterResponse(merged, merged, status, { isRateLimited, statedWaitMs });
+}
+
+function afterFailure(kind: string, options: Case & { readonly permanent?: boolean } = {}): RetryDecision {
+  const { permanent = false, ...rest } = options;
+  const merged = { ...RULES, ...FACTS, ...rest };
+  return decideAfterFailure(merged, merged, { kind, permanent });
+}
+
+describe.each([...IDEMPOTENT, ...UNSAFE])('%s', (method) => {
+  it('waits for a permit after a 429 and for a newer token after a 401', () => {
+    expect(afterResponse(429, { method })).toEqual(AWAIT_PERMIT);
+    expect(afterResponse(401, { method })).toEqual(REFRESH_TOKEN);
+    expect(afterResponse(401, { method, hasReplayedAfter401: true })).toEqual(FINISH);
+  });
+
+  it('ends with every other response that is not transient', () => {
+    for (const status of FINAL) expect(afterResponse(status, { method })).toEqual(FINISH);
+  });
+
+  it('is retried when the connection was not opened, unless the failure is permanent', () => {
+    expect(afterFailure('unreachable', { method })).toMatchObject({ kind: 'back-off', reason: 'connect' });
+    expect(afterFailure('unreachable', { method, permanent: true })).toEqual(FINISH);
+  });
+
+  it('is not retried without the whole body', () => {
+    const options = { method, isReplayable: false };
+    for (const status of [401, 429, ...TRANSIENT, ...FINAL]) expect(afterResponse(status, options)).toEqual(FINISH);
+    expect(afterResponse(403, { ...options, isRateLimited: true })).toEqual(FINISH);
+    for (const kind of FAILURES) expect(afterFailure(kind, options)).toEqual(FINISH);
+  });
 });
-const failure = (kind: string, permanent = false): AttemptOutcomeFacts => ({
-  kind: 'failure',
-  failure: { kind, permanent },
+
+it('treats a 403 for the rate like a 429, and another 403 as final', () => {
+  const post = { method: 'POST', isRateLimited: true };
+  expect(afterResponse(403, post)).toEqual(AWAIT_PERMIT);
+  expect(afterResponse(403, { ...post, unsafeOn429: false })).toEqual(FINISH);
+  expect(afterResponse(403)).toEqual(FINISH);
 });
-const OUTCOMES = [
-  answer(403, true),
-  ...[401, 429, ...TRANSIENT, ...FINAL].map((status) => answer(status)),
-  ...['unreachable', 'reset', 'timeout', 'protocol', 'refused', 'aborted'].map((kind) => failure(kind)),
-];
 
-describe('decideRetry', () => {
-  it.each([...IDEMPOTENT, ...UNSAFE])('%s: a 429 goes back to the queue, a 401 to the token source', (method) => {
-    expect(decideRetry(RULES, { ...FACTS, method }, answer(429))).toEqual({ kind: 'await-permit' });
-    expect(decideRetry(RULES, { ...FACTS, method }, answer(401))).toEqual({ kind: 'refresh-token' });
-    expect(decideRetry(RULES, { ...FACTS, method, hasReplayedAfter401: true }, answer(401))).toEqual({
-      kind: 'finish',
-    });
-  });
+it.each(TRANSIENT)('retries idempotent methods only after a %i', (status) => {
+  for (const method of IDEMPOTENT) {
+    expect(afterResponse(status, { method })).toMatchObject({ kind: 'back-off', reason: 'status' });
+  }
+  for (const method of UNSAFE) expect(afterResponse(status, { method })).toEqual(FINISH);
+});
 
-  it('a 403 that is a refusal for the rate is as a 429, a plain one is final', () => {
-    const careful = { ...RULES, unsafeOn429: false };
-    expect(decideRetry(RULES, { ...FACTS, method: 'POST' }, answer(403, true))).toEqual({ kind: 'await-permit' });
-    expect(decideRetry(careful, { ...FACTS, method: 'POST' }, answer(403, true))).toEqual({ kind: 'finish' });
-    expect(decideRetry(RULES, FACTS, answer(403))).toEqual({ kind: 'finish' });
-  });
+it('retries idempotent methods after a reset, and no method after a time-out or an invalid response', () => {
+  expect(afterFailure('reset')).toMatchObject({ kind: 'back-off', reason: 'reset' });
+  expect(afterFailure('reset', { method: 'POST' })).toEqual(FINISH);
+  for (const kind of ['timeout', 'protocol', 'refused', 'aborted']) expect(afterFailure(kind)).toEqual(FINISH);
+});
 
-  it.each([...IDEMPOTENT, ...UNSAFE])('%s: an answer that is no complaint is final', (method) => {
-    for (const status of FINAL) expect(decideRetry(RULES, { ...FACTS, method }, answer(status)).kind).toBe('finish');
-  });
+it('backs off with full jitter, and at least as long as the upstream asks', () => {
+  expect(afterResponse(503)).toMatchObject({ delayMs: 50 });
+  expect(afterResponse(503, { countedAttempts: 3 })).toMatchObject({ delayMs: 200 });
+  expect(afterResponse(503, { statedWaitMs: 2000 })).toMatchObject({ delayMs: 2000 });
+  expect(afterFailure('reset', { countedAttempts: 2 })).toMatchObject({ delayMs: 100 });
+});
 
-  it.each(TRANSIENT)('%i is retried for idempotent methods only', (status) => {
-    for (const method of IDEMPOTENT) {
-      const decision = decideRetry(RULES, { ...FACTS, method }, answer(status));
-      expect(decision).toEqual({ kind: 'back-off', reason: 'status' });
-    }
-    for (const method of UNSAFE) {
-      expect(decideRetry(RULES, { ...FACTS, method }, answer(status)).kind).toBe('finish');
-    }
-  });
+it('takes an Idempotency-Key into account only where it is trusted', () => {
+  const post = { method: 'POST', hasIdempotencyKey: true };
+  const trusted = { ...post, trustIdempotencyKey: true };
+  expect(afterResponse(503, post)).toEqual(FINISH);
+  expect(afterResponse(503, trusted).kind).toBe('back-off');
+  expect(afterFailure('reset', trusted).kind).toBe('back-off');
+  expect(afterResponse(503, { ...trusted, hasIdempotencyKey: false })).toEqual(FINISH);
+});
 
-  it('a connection that never opened is retried for every method, unless it never can', () => {
-    for (const method of [...IDEMPOTENT, ...UNSAFE]) {
-      const facts = { ...FACTS, method };
-      expect(decideRetry(RULES, facts, failure('unreachable'))).toEqual({ kind: 'back-off', reason: 'connect' });
-      expect(decideRetry(RULES, facts, failure('unreachable', true)).kind).toBe('finish');
-    }
-  });
+it('does not retry unsafe methods after a 429 with unsafeOn429: false', () => {
+  expect(afterResponse(429, { method: 'POST', unsafeOn429: false })).toEqual(FINISH);
+  expect(afterResponse(429, { method: 'PUT', unsafeOn429: false })).toEqual(AWAIT_PERMIT);
+});
 
-  it('a reset is retried for idempotent methods; time-outs and broken answers never', () => {
-    expect(decideRetry(RULES, FACTS, failure('reset'))).toEqual({ kind: 'back-off', reason: 'reset' });
-    expect(decideRetry(RULES, { ...FACTS, method: 'POST' }, failure('reset')).kind).toBe('finish');
-    for (const kind of ['timeout', 'protocol', 'refused', 'aborted']) {
-      expect(decideRetry(RULES, FACTS, failure(kind)).kind).toBe('finish');
-    }
-  });
-
-  it('an Idempotency-Key counts only where it is trusted', () => {
-    const facts = { ...FACTS, method: 'POST', hasIdempotencyKey: true };
-    const trusting = { ...RULES, trustIdempotencyKey: true };
-    expect(decideRetry(RULES, facts, answer(503)).kind).toBe('finish');
-    expect(decideRetry(trusting, facts, answer(503)).kind).toBe('back-off');
-    expect(decideRetry(trusting, facts, failure('reset')).kind).toBe('back-off');
-    expect(decideRetry(trusting, { ...facts, hasIdempotencyKey: false }, answer(503)).kind).toBe('finish');
-  });
-
-  it('unsafeOn429: false spares unsafe methods alone', () => {
-    const careful = { ...RULES, unsafeOn429: false };
-    expect(decideRetry(careful, { ...FACTS, method: 'POST' }, answer(429)).kind).toBe('finish');
-    expect(decideRetry(careful, { ...FACTS, method: 'PUT' }, answer(429)).kind).toBe('await-permit');
-  });
-
-  it('attempts bound everything but 429 and the one replay after a 401', () => {
-    for (const outcome of OUTCOMES) {
-      const { kind } = decideRetry(RULES, { ...FACTS, countedAttempts: 4 }, outcome);
-      const isFree = outcome.kind === 'answer' && (outcome.isRateLimited || outcome.status === 401);
-      expect(kind === 'finish').toBe(!isFree);
-    }
-  });
-
-  it('nothing is repeated without the whole body', () => {
-    for (const outcome of OUTCOMES) {
-      for (const method of [...IDEMPOTENT, ...UNSAFE]) {
-        expect(decideRetry(RULES, { ...FACTS, method, isReplayable: false }, outcome).kind).toBe('finish');
-      }
-    }
-  });
+it('limits the attempts, except after a 429 and the one replay after a 401', () => {
+  const spent = { countedAttempts: 4 };
+  expect(afterResponse(429, spent)).toEqual(AWAIT_PERMIT);
+  expect(afterResponse(403, { ...spent, isRateLimited: true })).toEqual(AWAIT_PERMIT);
+  expect(afterResponse(401, spent)).toEqual(REFRESH_TOKEN);
+  for (const status of [...TRANSIENT, ...FINAL]) expect(afterResponse(status, spent)).toEqual(FINISH);
+  for (const kind of FAILURES) expect(afterFailure(kind, spent)).toEqual(FINISH);
 });

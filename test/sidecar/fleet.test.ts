@@ -29,7 +29,10 @@ test('a URL in a file is read anew for every connection, and its faults show not
   const { client, events } = create({ SIDECAR_REDIS_URL_FILE: path });
   expect(await client.whenReady()).toBe(false);
   writeFileSync(path, 'the-right-one-without-its-url');
-  await until(() => client.state().fault?.includes('fleet.redisUrlFile holds no Redis URL') === true, 'it was read again');
+  await until(
+    () => client.state().fault?.includes('fleet.redisUrlFile holds no Redis URL') === true,
+    'it was read again',
+  );
   writeFileSync(path, `redis://:${PASSWORD}@127.0.0.1:${redis.port}\n`);
   await until(() => client.state().connected, 'it was joined');
   expect(JSON.stringify(events)).not.toMatch(/the-(right|wrong)-one/);

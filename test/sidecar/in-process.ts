@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
 import { startSidecar } from '../../src/sidecar/sidecar.ts';
 import type { Sidecar } from '../../src/sidecar/sidecar.ts';
-import type { RequestEnded, SidecarEvent } from '../../src/telemetry/events.ts';
+import type { RequestEvent, SidecarEvent } from '../../src/telemetry/events.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo, RecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
@@ -43,7 +43,7 @@ export interface InProcess {
   readonly events: readonly SidecarEvent[];
   told<K extends SidecarEvent['kind']>(kind: K): EventOf<K>[];
   /** Ends of requests, after `count` of them have been told; fails when they do not come. */
-  endings(count: number): Promise<RequestEnded[]>;
+  endings(count: number): Promise<RequestEvent[]>;
   /** The value of one sample of the admin port's `/metrics`, by its exact name and labels. */
   metric(sample: string): Promise<number>;
   /** What the admin port tells of the throttle. */

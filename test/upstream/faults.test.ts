@@ -53,25 +53,25 @@ describe('within an answer’s body', () => {
       'FIN before its length',
       'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf',
       'fin',
-      /before its answer was complete/,
+      /before its response was complete/,
     ],
     [
       'RST before its length',
       'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf',
       'reset',
-      /before its answer was complete/,
+      /before its response was complete/,
     ],
     [
       'FIN between chunks',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',
       'fin',
-      /before its answer was complete/,
+      /before its response was complete/,
     ],
     [
       'FIN before the last line',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n',
       'fin',
-      /before its answer was complete/,
+      /before its response was complete/,
     ],
     [
       'a chunk size that is none',
@@ -83,25 +83,25 @@ describe('within an answer’s body', () => {
       'FIN before the length of a last answer',
       'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhalf',
       'fin',
-      /before its answer was complete/,
+      /before its response was complete/,
     ],
     [
       'RST before the length of a last answer',
       'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhalf',
       'reset',
-      /before its answer was complete/,
+      /before its response was complete/,
     ],
     [
       'FIN between the chunks of a last answer',
       'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n',
       'fin',
-      /before its answer was complete/,
+      /before its response was complete/,
     ],
     [
       'RST of a body without a length',
       'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf',
       'reset',
-      /before its answer was complete/,
+      /before its response was complete/,
     ],
   ] as const)('%s is cut for the client, and known to be a part when held', async (_, bytes, then, fault) => {
     const relayed = await answered(bytes, then);
@@ -110,8 +110,8 @@ describe('within an answer’s body', () => {
     expect([relayed.seen.ending, relayed.seen.body.toString()]).toEqual(['cut', 'half']);
 
     const held = await answered(bytes, then, { hold: true });
-    expect(held.end).toMatchObject({ kind: 'held', response: { head: { status: 200 } } });
-    expect(held.end.kind === 'held' ? held.end.response.fault : '').toMatch(fault);
+    expect(held.end).toMatchObject({ kind: 'held', head: { status: 200 } });
+    expect(held.end.kind === 'held' ? held.end.fault?.detail : '').toMatch(fault);
     expect(held.seen.head).toBeUndefined();
   });
 
@@ -182,8 +182,8 @@ describe('a head', () => {
 describe('a held answer', () => {
   it('is given whole', async () => {
     const { end, seen } = await answered(KEPT, 'stay', { hold: true });
-    expect(end).toMatchObject({ kind: 'held', response: { head: { status: 200 } } });
-    expect(end.kind === 'held' ? end.response.body.toString() : '').toBe('ok');
+    expect(end).toMatchObject({ kind: 'held', head: { status: 200 } });
+    expect(end.kind === 'held' ? end.body.toString() : '').toBe('ok');
     expect(seen.head).toBeUndefined();
   });
 
@@ -192,7 +192,7 @@ describe('a held answer', () => {
     const bytes = `HTTP/1.1 429 Too Many\r\nContent-Length: ${String(body.length)}\r\n\r\n${body}`;
     const { end, seen } = await answered(bytes, 'stay', { hold: true });
     expect(end.kind).toBe(extra === 0 ? 'held' : 'relayed');
-    const length = end.kind === 'held' ? end.response.body.length : seen.body.length;
+    const length = end.kind === 'held' ? end.body.length : seen.body.length;
     expect(length).toBe(body.length);
     expect(seen.ending).toBe(extra === 0 ? 'open' : 'ended');
   });
@@ -259,9 +259,9 @@ describe('time-outs', () => {
     const response = {
       head: { status: 429 },
       body: Buffer.from('ab'),
-      fault: expect.stringMatching(/2000 ms/) as string,
+      fault: { detail: expect.stringMatching(/2000 ms/) as string, cutBy: 'upstream' },
     };
-    expect(await sent.end).toMatchObject({ kind: 'held', response });
+    expect(await sent.end).toMatchObject({ kind: 'held', ...response });
     expect(clock.pendingTimers).toBe(0);
   });
 

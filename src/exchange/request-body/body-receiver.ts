@@ -1,6 +1,6 @@
 /**
- * Reads a request body from its stream until it is whole or enough of it has been read. It pauses when the place for reading has been lost,
- * and ends with its request or after the client's silence. What is kept is the caller's.
+ * Reads a request body from its stream until it is whole or the sink takes no more. It pauses while the request has lost its slot, and ends
+ * with the request or after the idle time-out.
  */
 import type { IncomingMessage } from 'node:http';
 import type { RequestLifetime, RequestAborted } from '../request-lifetime.ts';
@@ -8,15 +8,15 @@ import { getReadLimiter, type ReadLimiter } from './read-limiter.ts';
 import { isFullyReceived } from './request-receipt.ts';
 import { toStageError } from '../stage.ts';
 
-/** What reading needs: it may be lost to another request during a silence. */
+/** The slot that reading needs. Another request may take it while no bytes come. */
 export interface ReadSlot {
-  /** Bytes were received. False when the place has been lost: `admitted` waits for another. */
+  /** Bytes were received. @returns false when the slot has been lost: `waitForAdmission` waits for another */
   recordBodyBytes(now: number): boolean;
-  /** @throws SidecarError when there is none in time */
+  /** @throws SidecarError when there is no slot in time */
   waitForAdmission(): Promise<void>;
 }
 
-/** Whose body is read. */
+/** Where the body is kept. */
 export interface BodySink {
   /** Body bytes received so far. */
   readonly receivedBytes: number;
@@ -24,8 +24,8 @@ export interface BodySink {
   readonly receivedAt: number;
   /** @returns false when no more is to be read */
   append(chunk: Buffer): boolean;
-  /** Calls `onSilence` once when no byte has come for too long. @returns ends that */
-  startIdleTimer(onSilence: (reason: Error) => void): () => void;
+  /** Calls `onIdle` once when no byte has come for too long. @returns stops the timer */
+  startIdleTimer(onIdle: (reason: Error) => void): () => void;
 }
 
 export class BodyReceiver {
@@ -38,18 +38,18 @@ export class BodyReceiver {
   #hasEnded = false;
   readonly #readLimiter: ReadLimiter;
 
-  constructor(request: IncomingMessage, keeper: BodySink, lifeline: RequestLifetime, place: ReadSlot) {
+  constructor(request: IncomingMessage, sink: BodySink, lifetime: RequestLifetime, slot: ReadSlot) {
     this.#request = request;
-    this.#sink = keeper;
-    this.#lifetime = lifeline;
-    this.#slot = place;
+    this.#sink = sink;
+    this.#lifetime = lifetime;
+    this.#slot = slot;
     this.#readLimiter = getReadLimiter(request.socket);
-    this.#stopIdleTimer = keeper.startIdleTimer(this.#fail);
-    lifeline.onAbort(this.#onRequestAborted);
+    this.#stopIdleTimer = sink.startIdleTimer(this.#fail);
+    lifetime.onAbort(this.#onRequestAborted);
     request.on('data', this.#onData).on('end', this.#onEnd).resume();
   }
 
-  /** @throws SidecarError, also that of an ended lifeline; LifelineEnded (client-left) */
+  /** @throws SidecarError; RequestAborted when the client has left */
   get done(): Promise<'whole' | 'enough'> {
     return this.#done.promise;
   }
@@ -80,16 +80,16 @@ export class BodyReceiver {
     return isFullyReceived(this.#request, this.#sink.receivedBytes);
   }
 
-  /** The client's silence does not count while nothing is read. */
+  /** The idle time-out does not run while nothing is read. */
   #waitForSlot(): void {
     this.#stopIdleTimer();
     this.#request.pause();
     this.#slot.waitForAdmission().then(this.#resume, this.#fail);
   }
 
-  #finish(how: 'whole' | 'enough'): void {
+  #finish(result: 'whole' | 'enough'): void {
     this.#stop();
-    this.#done.resolve(how);
+    this.#done.resolve(result);
   }
 
   #stop(): void {

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import type { ExchangeParts, RelayedResponse } from '../../exchange/exchange.ts';
+import type { ExchangeParts, RequestOutcome } from '../../exchange/exchange.ts';
 import type { RequestLifetime, RequestAborted } from '../../exchange/request-lifetime.ts';
 import { awaitToken, waitInStage, toStageError } from '../../exchange/stage.ts';
 import type { Permit, Ticket } from '../../throttle/throttle.ts';
@@ -26,7 +26,7 @@ export interface UpgradeRequest extends Omit<PendingUpgrade, 'earlyBytes'> {
  * Serves one upgrade; resolves when the upgraded connection, or the answer given instead, has ended.
  * @throws SidecarError, LifelineEnded
  */
-export type ServeUpgrade = (parts: ExchangeParts, upgrade: UpgradeRequest) => Promise<RelayedResponse>;
+export type ServeUpgrade = (parts: ExchangeParts, upgrade: UpgradeRequest) => Promise<RequestOutcome>;
 
 /**
  * Why an upgrade is refused without asking anybody; undefined when it is a WebSocket's and those are allowed.
@@ -87,7 +87,7 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
           if (end.kind !== 'client-left') upstream?.destroy();
         });
         await whenClosed;
-        return { status, fault: describeCut(lifetime) };
+        return { kind: 'relayed', status, fault: describeCut(lifetime) };
       } finally {
         permit.release();
       }

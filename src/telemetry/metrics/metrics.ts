@@ -5,7 +5,7 @@
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
 import { createEventMetrics, METRIC_PREFIX } from './catalogue.ts';
 import type { EventMetrics } from './catalogue.ts';
-import type { EventObserver, RequestEnded, SidecarEvent } from '../events.ts';
+import type { EventObserver, RequestEvent, SidecarEvent } from '../events.ts';
 import { createFleetMetrics } from './fleet-series.ts';
 import type { FleetSnapshot, FleetMetrics } from './fleet-series.ts';
 import { createGauges } from './gauges.ts';
@@ -135,7 +135,7 @@ function countFleetEvent(fleet: FleetMetrics, event: SidecarEvent): void {
   if (event.kind === 'token-not-asked') fleet.tokens(event.credential, event.outcome);
 }
 
-function countRequest(catalogue: EventMetrics, event: RequestEnded): void {
+function countRequest(catalogue: EventMetrics, event: RequestEvent): void {
   const { route, method, code, source, durationMs, cutBy } = event;
   const knownMethod = KNOWN_METHODS.has(method) ? method : 'other';
   catalogue.requests(durationMs, route, knownMethod, String(code), source);

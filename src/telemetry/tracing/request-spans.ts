@@ -8,7 +8,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { readTraceParent, replaceTraceContext, type TraceParent } from '../../exchange/trace-context.ts';
 import type { TracedAttempt, Stage, RequestTracer, TracedRequest } from '../../exchange/request-tracer.ts';
 import type { AttemptResult } from '../../upstream/attempt-contract.ts';
-import type { RequestEnded } from '../events.ts';
+import type { RequestEvent } from '../events.ts';
 import { truncate } from '../log/log-values.ts';
 import { describeAttempt, describeMethod, spanNameOfMethod } from './attributes.ts';
 import { createSpanTimeConverter } from './times.ts';
@@ -98,13 +98,13 @@ class RequestSpans implements RequestTracer {
     return [];
   }
 
-  endRequest(event: RequestEnded): void {
+  endRequest(event: RequestEvent): void {
     this.#attempt?.end(this.#time());
     if (this.#isRecording) this.#describe(event);
     this.#span.end(this.#time());
   }
 
-  #describe({ method, path, route, code, localReply, fault, attempts, source }: RequestEnded): void {
+  #describe({ method, path, route, code, localReply, fault, attempts, source }: RequestEvent): void {
     const span = this.#span;
     span.updateName(`${spanNameOfMethod(method)} ${route}`);
     span.setAttributes({
@@ -125,7 +125,7 @@ class RequestSpans implements RequestTracer {
 }
 
 /** A request without a response of the upstream or a local reply has ended because the client left. */
-function breakOffErrorType(source: RequestEnded['source']): string {
+function breakOffErrorType(source: RequestEvent['source']): string {
   return source === 'sidecar' ? 'client_left' : 'answer_broke_off';
 }
 
@@ -135,7 +135,7 @@ function attemptResultOf(end: AttemptResult): { status?: number; error?: string;
       return { error: end.failure.kind, message: end.failure.detail };
     case 'held':
     case 'relayed': {
-      const { status } = end.kind === 'held' ? end.response.head : end.head;
+      const { status } = end.head;
       const fault = end.kind === 'held' ? undefined : end.fault?.detail;
       if (fault !== undefined) return { status, error: 'answer_broke_off', message: fault };
       return status < 400 ? { status } : { status, error: String(status) };

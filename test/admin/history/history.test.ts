@@ -2,12 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { History, PLOTTED_THROTTLES, ROW_COLUMNS } from '../../../src/admin/history/history.ts';
 import type { ThrottleSample, PlotRow } from '../../../src/admin/history/history.ts';
-import type { AttemptOutcome, RequestEnded, SidecarEvent } from '../../../src/telemetry/events.ts';
+import type { AttemptOutcome, RequestEvent, SidecarEvent } from '../../../src/telemetry/events.ts';
 
 const WALL = Date.UTC(2026, 10, 1, 14, 5);
 const idle: ThrottleSample = { route: 'default', rate: Infinity, queued: 0, inFlight: 0 };
 
-function ended(code: number, durationMs = 40, source: RequestEnded['source'] = 'upstream'): SidecarEvent {
+function ended(code: number, durationMs = 40, source: RequestEvent['source'] = 'upstream'): SidecarEvent {
   return {
     ...{ kind: 'request-ended', route: 'default', method: 'GET', path: '/', code, source, durationMs },
     ...{ queuedMs: 0, attempts: 1, requestBytes: 0, responseBytes: 0 },

@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createAccessDescriber } from '../../../src/telemetry/log/access-lines.ts';
-import type { RequestEnded } from '../../../src/telemetry/events.ts';
+import type { RequestEvent } from '../../../src/telemetry/events.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { MemoryStream } from './memory-stream.ts';
 
-const request: RequestEnded = {
+const request: RequestEvent = {
   kind: 'request-ended',
   route: 'default',
   method: 'POST',
@@ -68,7 +68,7 @@ describe('docs/logs.md', () => {
   const rows = [...text.matchAll(/^\| `(\w+)` +\| (yes|no) /gm)].map(([, field = '', always = '']) => [field, always]);
 
   it('names the fields of a real line, in their order', async () => {
-    const full: RequestEnded = { ...request, localReply: 'QUEUE_FULL', fault: 'full', traceId: 'ab'.repeat(16) };
+    const full: RequestEvent = { ...request, localReply: 'QUEUE_FULL', fault: 'full', traceId: 'ab'.repeat(16) };
     expect(Object.keys(await lineOf(full))).toEqual(rows.map(([field]) => field));
   });
 
@@ -77,7 +77,7 @@ describe('docs/logs.md', () => {
     expect(Object.keys(await lineOf(request, 1))).toEqual(always);
   });
 
-  async function lineOf(event: RequestEnded, share = 0.5): Promise<Record<string, unknown>> {
+  async function lineOf(event: RequestEvent, share = 0.5): Promise<Record<string, unknown>> {
     const stream = new MemoryStream();
     const sampling = { share, slowMs: 1000, random: () => 0 };
     const log = createLog({ level: 'info', destination: stream, clock: new ManualClock(), sampling });

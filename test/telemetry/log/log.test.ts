@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestEnded, SidecarEvent } from '../../../src/telemetry/events.ts';
+import type { RequestEvent, SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import type { LogOptions } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { MemoryStream } from './memory-stream.ts';
 
-const request: RequestEnded = {
+const request: RequestEvent = {
   kind: 'request-ended',
   route: 'default',
   method: 'POST',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { RequestEnded } from '../../../src/telemetry/events.ts';
+import type { RequestEvent } from '../../../src/telemetry/events.ts';
 import { createLog } from '../../../src/telemetry/log/log.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { MemoryStream } from './memory-stream.ts';
@@ -10,7 +10,7 @@ function open() {
   return { clock, stream, log: createLog({ level: 'info', destination: stream, clock }) };
 }
 
-function ended(path: string): RequestEnded {
+function ended(path: string): RequestEvent {
   const counted = { durationMs: 1, queuedMs: 0, attempts: 1, requestBytes: 0, responseBytes: 2 };
   return { kind: 'request-ended', route: 'default', method: 'GET', path, code: 200, source: 'upstream', ...counted };
 }

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
 import { LOCAL_REPLY_CODES } from '../../../src/platform/errors.ts';
-import type { RequestEnded } from '../../../src/telemetry/events.ts';
+import type { RequestEvent } from '../../../src/telemetry/events.ts';
 import type { ThrottleSnapshot, TokenSnapshot } from '../../../src/telemetry/metrics/gauges.ts';
 import { createMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import type { MetricsOptions } from '../../../src/telemetry/metrics/metrics.ts';
@@ -24,7 +24,7 @@ const tokenless: TokenSnapshot = {
   missingScopes: [],
 };
 
-const request: RequestEnded = {
+const request: RequestEvent = {
   kind: 'request-ended',
   route: 'default',
   method: 'GET',

@@ -1,12 +1,12 @@
 /** Lost spans do not affect requests and are reported at a limited rate. */
 import { InMemorySpanExporter, type SpanExporter } from '@opentelemetry/sdk-trace';
 import { describe, expect, it } from 'vitest';
-import type { RequestEnded, SidecarEvent } from '../../../src/telemetry/events.ts';
+import type { RequestEvent, SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
 import { SpanLossReporter } from '../../../src/telemetry/tracing/loss-report.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
-const ended: RequestEnded = {
+const ended: RequestEvent = {
   kind: 'request-ended',
   route: 'default',
   method: 'GET',

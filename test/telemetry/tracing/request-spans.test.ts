@@ -4,7 +4,7 @@ import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, it } from 'vitest';
 import { readTraceParent } from '../../../src/exchange/trace-context.ts';
 import type { TracedAttempt, TracedRequest } from '../../../src/exchange/request-tracer.ts';
-import type { RequestEnded } from '../../../src/telemetry/events.ts';
+import type { RequestEvent } from '../../../src/telemetry/events.ts';
 import { createTracing } from '../../../src/telemetry/tracing/exporting.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
@@ -19,7 +19,7 @@ const attempt: TracedAttempt = {
   path: '/base/quotes?who=me',
   headers: ['Authorization', 'Bearer s3cret'],
 };
-const ended: RequestEnded = {
+const ended: RequestEvent = {
   kind: 'request-ended',
   route: 'quotes',
   method: 'GET',
@@ -163,8 +163,8 @@ describe('an error', () => {
     const { tracing, finish } = trace();
     const watch = tracing.startTracer(get);
     watch.startAttempt(attempt);
-    const response = { head: { ...head, status: 429 }, body: Buffer.alloc(0), fault: undefined };
-    watch.endAttempt({ kind: 'held', response });
+    const held = { head: { ...head, status: 429 }, body: Buffer.alloc(0), fault: undefined };
+    watch.endAttempt({ kind: 'held', ...held });
     watch.startAttempt(attempt);
     watch.endAttempt({ kind: 'failed', failure });
     watch.startAttempt(attempt);

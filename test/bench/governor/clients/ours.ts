@@ -4,7 +4,7 @@
  */
 import { SidecarError } from '../../../../src/platform/errors.ts';
 import { ResponseClassifier } from '../../../../src/exchange/response-classifier.ts';
-import { decideRetry } from '../../../../src/retry/policy.ts';
+import { decideAfterResponse } from '../../../../src/retry/policy.ts';
 import { createThrottle } from '../../../../src/throttle/queue/queueing-throttle.ts';
 import type { Throttle, Ticket } from '../../../../src/throttle/throttle.ts';
 import {
@@ -20,7 +20,13 @@ import { findRule } from '../rules.ts';
 
 const RULES = { attempts: 4, unsafeOn429: true, trustIdempotencyKey: false };
 /** The known calls of the partner: a POST with its body in memory. */
-const REQUEST = { method: 'POST', hasIdempotencyKey: false, isReplayable: true, hasReplayedAfter401: false };
+const REQUEST = {
+  method: 'POST',
+  hasIdempotencyKey: false,
+  isReplayable: true,
+  hasReplayedAfter401: false,
+  random: () => 0,
+};
 
 /** `rate: auto` with the configuration's other defaults. */
 export const createOurs: CreateClient = (surroundings) => new OurClient(surroundings);
@@ -59,17 +65,17 @@ class OurClient implements Client {
         permit.markSent();
         const response = await send();
         const { status } = response;
-        const { permitReport, isRateLimited } = this.#signals.classify({
+        const classification = this.#signals.classify({
           status,
           statusText: '',
           headers: flattenHeaders(response.headers),
         });
-        permit.report(permitReport);
+        permit.report(classification.permitReport);
         permit.release();
         if (status < 300) return 'served';
         refusal = response;
-        if (!isRateLimited) countedAttempts++;
-        const decision = decideRetry(RULES, { ...REQUEST, countedAttempts }, { kind: 'answer', status, isRateLimited });
+        if (!classification.isRateLimited) countedAttempts++;
+        const decision = decideAfterResponse(RULES, { ...REQUEST, countedAttempts }, status, classification);
         if (decision.kind !== 'await-permit') return 'refused-to-caller';
         if (ticket.retryWaitMs() >= deadlineAt - this.#clock.now()) return 'refused-to-caller';
         if (this.#retriesAtHead) continue;

@@ -1,0 +1,99 @@
+/**
+ * One attempt of a request, from its permit to its record: reports the response head to throttle and token source, and decides whether
+ * the response goes to the client or is held for a retry. Sending it is upstream/'s.
+ */
+import { FINISH, type RetryDecision } from '../retry/policy.ts';
+import type { AttemptOutcome } from '../telemetry/events.ts';
+import type { Permit } from '../throttle/throttle.ts';
+import type { Token } from '../token/token.ts';
+import type { AttemptHandler, AttemptResult } from '../upstream/attempt-contract.ts';
+import type { UpstreamResponse } from '../upstream/upstream-response.ts';
+import { classifyAttempt, labelResponse } from './attempt-outcome.ts';
+import type { Exchange, ExchangeParts } from './exchange.ts';
+import type { Relay } from './relay.ts';
+import type { RequestBody } from './request-body/replay-body.ts';
+import type { RetryPlanner } from './retry-planner.ts';
+
+/** What the attempts of one request share. */
+export interface AttemptContext {
+  readonly parts: ExchangeParts;
+  readonly exchange: Exchange;
+  readonly body: RequestBody;
+  readonly planner: RetryPlanner;
+  readonly relay: Relay;
+}
+
+const EVENT_STREAM = /^text\/event-stream\b/i;
+
+export class RequestAttempt implements AttemptHandler {
+  readonly responseTimeoutMs: number;
+  readonly bodyIdleTimeoutMs: number;
+  readonly permit: Permit;
+  /** The one that was current when the permit was spent. */
+  readonly token: Token;
+  readonly #context: AttemptContext;
+  #decision: RetryDecision = FINISH;
+  #isRelaying = false;
+  /** Label of the response head; undefined while none has come. */
+  #headOutcome: AttemptOutcome | undefined;
+  #headAt = 0;
+
+  constructor(context: AttemptContext, permit: Permit, token: Token) {
+    const { parts } = context;
+    this.responseTimeoutMs = parts.requestTimeoutMs;
+    this.bodyIdleTimeoutMs = parts.bodyIdleTimeoutMs;
+    this.permit = permit;
+    this.token = token;
+    this.#context = context;
+  }
+
+  onStart(): void {
+    this.permit.markSent();
+  }
+
+  onHead(head: UpstreamResponse, at: number): Relay | 'hold' {
+    const { parts, planner } = this.#context;
+    const { status } = head;
+    const classification = parts.responseClassifier.classify(head);
+    this.#headOutcome = labelResponse(status, classification.isRateLimited);
+    this.#headAt = at;
+    this.permit.report(classification.permitReport);
+    if (planner.hasReplayedAfter401 && status !== 401) parts.tokens.confirmAccepted(this.token);
+    this.#decision = planner.decideAfterResponse(status, classification);
+    return this.#decision.kind === 'finish' ? this.#startRelay(head) : 'hold';
+  }
+
+  onBufferExceeded(head: UpstreamResponse): Relay {
+    this.#context.planner.cancel();
+    this.#decision = FINISH;
+    return this.#startRelay(head);
+  }
+
+  /** Frees the slot and records the attempt. */
+  finish(result: AttemptResult): void {
+    const { observe, route, clock } = this.#context.parts;
+    const { tracer, lifetime } = this.#context.exchange;
+    tracer?.endAttempt(result);
+    this.permit.release();
+    const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
+    const { outcome, isOwn } = classifyAttempt(result, this.#headOutcome, lifetime.aborted?.reason);
+    observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs: endedAt - this.permit.grantedAt });
+  }
+
+  /** Whether another attempt follows one that has not been relayed. A response has been decided about at its head. */
+  decideRetry(result: Exclude<AttemptResult, { kind: 'relayed' }>): RetryDecision {
+    const hasToDecide = result.kind === 'failed' && !this.#isRelaying;
+    return hasToDecide ? this.#context.planner.decideAfterFailure(result.failure) : this.#decision;
+  }
+
+  #startRelay(head: UpstreamResponse): Relay {
+    const { parts, body, relay } = this.#context;
+    // The token is suspect, also where the request cannot be replayed.
+    if (head.status === 401) void parts.tokens.handleUnauthorized(this.token, new AbortController().signal);
+    if (head.contentType !== undefined && EVENT_STREAM.test(head.contentType)) this.permit.becomeStream();
+    // Nothing is sent again from here on, and the response may last for hours.
+    this.#isRelaying = true;
+    body.dispose();
+    return relay;
+  }
+}
