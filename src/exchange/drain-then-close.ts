@@ -1,11 +1,11 @@
-/** What is done for a client that is still sending when it has been answered. */
+/** Closes the connection of a client that is still sending its request when it gets the response (RFC 9112 §9.6). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../platform/clock.ts';
 
 const closingSockets = new WeakSet<Duplex>();
 
-/** The response to a request that is still being sent closes the connection: what follows there is not processed (RFC 9112 §9.6). */
+/** The response to a request that is still being sent closes the connection: no later request on it is processed. */
 export function markClosing(socket: Duplex): void {
   closingSockets.add(socket);
 }
@@ -14,12 +14,12 @@ export function isMarkedClosing(socket: Duplex): boolean {
   return closingSockets.has(socket);
 }
 
-/** How long an unread body is read away after an answer, so that the client gets to read the answer. */
+/** How long the rest of a request body is discarded after the response, so that the client can read the response. */
 export const UNREAD_BODY_DRAIN_MS = 1000;
 
 /**
- * Ends a response that has been written, and so its connection, when its request has come to its end, or patience has (RFC 9112 §9.6).
- * @param maxBytes how much of the request is read away at most
+ * Ends a response that has been written, and so its connection, at the end of its request or after `UNREAD_BODY_DRAIN_MS`.
+ * @param maxBytes how much of the request is discarded at most
  */
 export function drainThenClose(
   request: IncomingMessage,
@@ -38,6 +38,6 @@ export function drainThenClose(
     if (leftBytes <= 0) stop();
   };
   const cancel = clock.after(UNREAD_BODY_DRAIN_MS, stop);
-  // Whoever was reading it may have paused it.
+  // An earlier reader may have paused it.
   request.on('data', count).on('end', stop).on('close', stop).resume();
 }

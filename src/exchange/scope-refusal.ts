@@ -1,8 +1,8 @@
-/** Reads from an answer's head that the token lacks a scope (RFC 6750 §3.1): no wait and no other token of its kind helps. */
+/** Reads from a response head that the token lacks a scope (RFC 6750 §3.1): neither a wait nor a new token helps. */
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 
 export interface ScopeRefusal {
-  /** The scope that the answer says is needed, bounded; undefined when it does not. */
+  /** The scope that the response asks for, bounded; undefined when it names none. */
   readonly needed: string | undefined;
 }
 
@@ -11,7 +11,7 @@ const INSUFFICIENT_SCOPE = /\berror\s*=\s*"?insufficient_scope\b/i;
 /** The characters of RFC 6749 §3.3. */
 const REQUIRED_SCOPE = /[\s,]scope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]+)"/i;
 
-/** Undefined when the answer is no such refusal. */
+/** Undefined when the response is no such refusal. */
 export function readScopeRefusal({
   status,
   headers,

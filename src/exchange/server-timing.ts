@@ -1,11 +1,11 @@
 /**
- * Where the time of one request went, as a `Server-Timing` field of its answer (W3C Server Timing): what it waited in the queue and
- * for a token, what its attempts took until the head, and how many there were. Of its own body's time nothing is said.
+ * The times of one request as a `Server-Timing` header of its response (W3C Server Timing): waits in the queue and for a token,
+ * attempts until the head, and their number. The time of the bodies is not in it.
  */
 import type { Clock } from '../platform/clock.ts';
 import type { Stage, RequestTracer } from './request-tracer.ts';
 
-/** Starts counting for one request. */
+/** For one request. */
 export function createServerTimingTracer(clock: Clock): RequestTracer {
   const spentMs: Record<Stage, number> = { token: 0, queue: 0, body: 0, upstream: 0 };
   let wait: { readonly stage: Stage; readonly since: number } | undefined;
@@ -33,7 +33,7 @@ export function createServerTimingTracer(clock: Clock): RequestTracer {
     },
     endAttempt: closeAttempt,
     responseHeaders: () => {
-      // The head of the attempt under way is what is about to be written.
+      // The response head of the current attempt is about to be written.
       closeWait();
       closeAttempt();
       return [

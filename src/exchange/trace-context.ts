@@ -1,6 +1,6 @@
-/** The fields that carry a trace from one party to the next (W3C Trace Context, levels 1 and 2). Pure. */
+/** Reads and writes the headers of a trace (W3C Trace Context, levels 1 and 2). Pure. */
 
-/** What a `traceparent` field says. */
+/** The content of a `traceparent` header. */
 export interface TraceParent {
   /** 32 hexadecimal digits, not all zero. */
   readonly traceId: string;
@@ -14,7 +14,7 @@ const SAMPLED = 1;
 
 /**
  * Reads a `traceparent`; undefined when there is none or it is not valid. Later versions may have more at their end.
- * @param value a field that is there twice is not valid, however its values are joined
+ * @param value of a repeated header, joined or as a list, which is not valid
  */
 export function readTraceParent(value: string | readonly string[] | undefined): TraceParent | undefined {
   if (typeof value !== 'string') return undefined;
@@ -29,17 +29,17 @@ export function writeTraceParent({ traceId, spanId, isSampled }: TraceParent): s
 }
 
 /**
- * Puts a trace context in the place of the one that is there.
- * @param fields flat list [name, value, …]
- * @param keepsState whether `tracestate` stays: it means nothing without the trace that it was written for
+ * Replaces the trace context of a request.
+ * @param headers flat list [name, value, …]
+ * @param keepsState whether `tracestate` stays: it is valid only for the trace that it was written for
  */
-export function replaceTraceContext(fields: readonly string[], parent: TraceParent, keepsState: boolean): string[] {
+export function replaceTraceContext(headers: readonly string[], parent: TraceParent, keepsState: boolean): string[] {
   const kept: string[] = [];
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const name = fields[at] ?? '';
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] ?? '';
     if (name.length === 11 && name.toLowerCase() === 'traceparent') continue;
     if (!keepsState && name.length === 10 && name.toLowerCase() === 'tracestate') continue;
-    kept.push(name, fields[at + 1] ?? '');
+    kept.push(name, headers[at + 1] ?? '');
   }
   kept.push('traceparent', writeTraceParent(parent));
   return kept;

@@ -1,4 +1,4 @@
-/** Full-jitter exponential backoff: anywhere between nothing and the step, so that clients do not march together. Pure. */
+/** Full-jitter exponential backoff: a random delay between 0 and the step, so that clients do not retry at the same time. Pure. */
 
 const BACKOFF_BASE_MS = 100;
 const BACKOFF_CAP_MS = 10_000;

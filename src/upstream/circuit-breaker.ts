@@ -1,7 +1,7 @@
 /**
- * Whether opening a connection is worth a try: after several failures in a row that span some time, only one probe per
- * interval is, so that nobody waits for an upstream that is known to be away. A short restart of the upstream does not
- * open it: its callers are better served by their retries. Pure: time is a parameter.
+ * The circuit breaker of connections: after several failures in a row over some time, only one probe per interval is made, so that
+ * requests fail at once while the upstream is down. A short restart of the upstream does not open it: retries cover that.
+ * Pure: time is a parameter.
  */
 
 /** Failures in a row that open it, if they span at least `OPENING_SPAN_MS`. */
@@ -10,7 +10,7 @@ const FAILURE_MIN_SPAN_MS = 1000;
 /** From the end of one probe to the start of the next. */
 export const PROBE_INTERVAL_MS = 1000;
 
-/** `probe` is a try that decides for all. */
+/** The result of a `probe` decides for all. */
 export type ConnectDecision = 'try' | 'probe' | 'refuse';
 
 type State =
@@ -22,10 +22,10 @@ type State =
 export class UpstreamCircuitBreaker {
   #state: State = { kind: 'closed' };
   #failures = 0;
-  /** When the first connection of the current row of failures was begun. */
+  /** When the first connection of the failures in a row was begun. */
   #firstFailureAt = 0;
 
-  /** Asked before each connection; whoever is not refused tells how it went. @param now monotonic milliseconds */
+  /** Called before each connection; unless refused, its result is to be recorded. @param now monotonic milliseconds */
   decide(now: number): ConnectDecision {
     if (this.#state.kind === 'closed') return 'try';
     if (this.#state.kind === 'probing' || now < this.#state.probeAt) return 'refuse';
@@ -33,7 +33,7 @@ export class UpstreamCircuitBreaker {
     return 'probe';
   }
 
-  /** A connection opened. @returns whether this ends a time of refusals */
+  /** A connection opened. @returns whether this closes the breaker */
   recordSuccess(): boolean {
     const wasClosed = this.#state.kind === 'closed';
     this.#state = { kind: 'closed' };
@@ -41,9 +41,9 @@ export class UpstreamCircuitBreaker {
     return !wasClosed;
   }
 
-  /** A connection that was begun at `startedAt` did not open. @returns whether refusals begin with this */
-  recordFailure(turn: ConnectDecision, startedAt: number, now: number): boolean {
-    if (turn === 'probe' && this.#state.kind === 'probing') {
+  /** A connection that was begun at `startedAt` did not open. @returns whether this opens the breaker */
+  recordFailure(decision: ConnectDecision, startedAt: number, now: number): boolean {
+    if (decision === 'probe' && this.#state.kind === 'probing') {
       this.#state = { kind: 'open', probeAt: now + PROBE_INTERVAL_MS };
       return false;
     }

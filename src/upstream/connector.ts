@@ -1,6 +1,6 @@
 /**
- * Opens connections to the upstream, through the egress proxy if there is one: trust as it is at that moment, and none at all, at once, while the
- * circuit knows the upstream to be away. Who uses the connections is the client's.
+ * Opens connections to the upstream, through the egress proxy if there is one, with the trust of that moment. While the circuit
+ * breaker is open, it refuses at once.
  */
 import type { buildConnector } from 'undici';
 import type { Clock } from '../platform/clock.ts';
@@ -15,7 +15,7 @@ import { classifyConnectError, CircuitOpenError } from './failure.ts';
 export interface ConnectorOptions {
   readonly clock: Clock;
   readonly baseUrl: URL;
-  /** The way there. */
+  /** Chooses the forward proxy. */
   readonly egress: ProxySelector;
   /** Trust for `https:`; undefined for `http:`. */
   readonly trust: TlsContextProvider | undefined;
@@ -26,37 +26,37 @@ export interface ConnectorOptions {
 
 export function createConnector(options: ConnectorOptions): buildConnector.connector {
   const { clock, trust, observe, baseUrl, egress, connectTimeoutMs } = options;
-  // A connector keeps TLS sessions to resume: those of a trust that is no more must go with it.
+  // A connector keeps TLS sessions to resume: a new trust needs a new connector.
   const connectWith = memoizeLast((secureContext: ReturnType<TlsContextProvider> | undefined) =>
     buildEgressConnector({ destination: baseUrl, egress, secureContext, timeoutMs: connectTimeoutMs, clock }),
   );
-  const circuit = new UpstreamCircuitBreaker();
+  const circuitBreaker = new UpstreamCircuitBreaker();
   let lastFault: Error | undefined;
 
-  const tell = (turn: ConnectDecision, startedAt: number, fault: Error | null): void => {
+  const record = (decision: ConnectDecision, startedAt: number, fault: Error | null): void => {
     if (fault === null) {
-      if (circuit.recordSuccess()) observe({ kind: 'warning', message: 'the upstream can be reached again' });
+      if (circuitBreaker.recordSuccess()) observe({ kind: 'warning', message: 'the upstream can be reached again' });
       return;
     }
     lastFault = fault;
-    if (!circuit.recordFailure(turn, startedAt, clock.now())) return;
+    if (!circuitBreaker.recordFailure(decision, startedAt, clock.now())) return;
     const { detail } = classifyConnectError(fault);
     const message = `${detail}; requests fail at once now, but for one probe every ${String(PROBE_INTERVAL_MS)} ms`;
     observe({ kind: 'warning', message });
   };
 
-  return (terms, callback) => {
+  return (connectOptions, callback) => {
     const startedAt = clock.now();
-    const turn = circuit.decide(startedAt);
-    if (turn === 'refuse') {
-      // Never synchronously: undici is not done with the request that asks.
+    const decision = circuitBreaker.decide(startedAt);
+    if (decision === 'refuse') {
+      // Never synchronously: undici has not finished handling the request.
       queueMicrotask(() => {
         callback(new CircuitOpenError(lastFault), null);
       });
       return;
     }
-    connectWith(trust?.())(terms, (...outcome) => {
-      tell(turn, startedAt, outcome[0]);
+    connectWith(trust?.())(connectOptions, (...outcome) => {
+      record(decision, startedAt, outcome[0]);
       callback(...outcome);
     });
   };

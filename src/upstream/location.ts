@@ -1,6 +1,6 @@
 /**
- * Keeps a client that follows a redirect on the sidecar (RFC 9110 §10.2.2): a Location on the upstream's base becomes
- * a path-absolute reference. Pure. Redirects themselves are passed on, never followed.
+ * Rewrites `Location`, so that a client that follows a redirect stays on the sidecar (RFC 9110 §10.2.2): a URL below the
+ * upstream's base becomes a path-absolute reference. Pure. Redirects are passed on, never followed.
  */
 import { withoutTrailingSlash } from './request-target.ts';
 
@@ -8,8 +8,8 @@ const HAS_SCHEME = /^[a-z][a-z\d+.-]*:/i;
 
 /**
  * @param base the upstream's base URL
- * @param requestPath path that was asked of the upstream, which relative references resolve against
- * @param clientPath the path under the sidecar that leads to a path below the base; undefined when none does. Default: the same
+ * @param requestPath path of the upstream request, which relative references resolve against
+ * @param clientPath the client's path for a path below the base; undefined when there is none. Default: the same
  */
 export function rewriteLocation(
   base: URL,
@@ -19,14 +19,14 @@ export function rewriteLocation(
 ): string {
   const resolved = parse(location, base.origin + requestPath);
   if (resolved === undefined) return location;
-  // Without a scheme it would get the sidecar's own.
+  // Without a scheme, the client would add the sidecar's.
   if (resolved.origin !== base.origin) return HAS_SCHEME.test(location) ? location : resolved.href;
   const prefix = withoutTrailingSlash(base.pathname);
   const isUnderBase = resolved.pathname === prefix || resolved.pathname.startsWith(`${prefix}/`);
-  // On the upstream's origin but not to be reached through the sidecar: only the absolute form still means the same to the client.
-  const seen = isUnderBase ? clientPath(resolved.pathname.slice(prefix.length)) : undefined;
-  if (seen === undefined) return resolved.href;
-  const path = seen || '/';
+  // On the upstream's origin, but not reachable through the sidecar: only the absolute form still points there.
+  const found = isUnderBase ? clientPath(resolved.pathname.slice(prefix.length)) : undefined;
+  if (found === undefined) return resolved.href;
+  const path = found || '/';
   // A path that begins with two slashes would be read as another host (RFC 3986 §4.2).
   return (path.startsWith('//') ? `/.${path}` : path) + resolved.search + resolved.hash;
 }

@@ -1,7 +1,7 @@
 /**
  * Joins a client's request target to the upstream's base path (RFC 9112 §3.2.1, RFC 3986 §3.3). Pure.
- * The query and every byte of the path that is accepted stay as they came; a path that could leave the base is refused,
- * whatever spelling it uses for its dot segments. Absolute-form targets are taken apart by the guard before.
+ * The query and an accepted path are not changed; a path that could leave the base is refused, in every spelling of its dot
+ * segments. The guard has converted absolute-form targets before.
  */
 
 export type JoinedTarget =
@@ -9,13 +9,13 @@ export type JoinedTarget =
 
 /** How often a path is percent-decoded in search of hidden dot segments: some servers decode twice. */
 const DECODE_ROUNDS = 3;
-/** A character below 0x80: as an escape, as IIS's %u00XX, or in overlong UTF-8, which is none (RFC 3629 §3). */
+/** A character below 0x80: as an escape, as IIS's %u00XX, or in overlong (invalid) UTF-8 (RFC 3629 §3). */
 const ESCAPE = /%(?:u00)?([0-7][\da-f])|%(?:c|e0%8|f0%80%8)([01])%([89ab][\da-f])/gi;
 
 /**
- * @param basePath pathname of the base URL; a slash at its end does not count
+ * @param basePath pathname of the base URL; a trailing slash is ignored
  * @param target origin-form request target, query included
- * @param strippedLength characters at the start of the target, whole segments of it, that are left out. Default 0
+ * @param strippedLength length of the leading segments that are removed. Default 0
  */
 export function joinTarget(basePath: string, target: string, strippedLength = 0): JoinedTarget {
   if (!target.startsWith('/')) return refuse('the request target is not a path: expected one that begins with "/"');
@@ -28,7 +28,7 @@ export function joinTarget(basePath: string, target: string, strippedLength = 0)
   return { kind: 'joined', path: joined.startsWith('/') ? joined : `/${joined}` };
 }
 
-/** The base path as a prefix: `/v1/` and `/v1` are one, and the root is empty. */
+/** The base path as a prefix: `/v1/` becomes `/v1`, and the root is empty. */
 export function withoutTrailingSlash(basePath: string): string {
   return basePath.endsWith('/') ? basePath.slice(0, -1) : basePath;
 }
@@ -37,14 +37,14 @@ function refuse(why: string): JoinedTarget {
   return { kind: 'refused', why };
 }
 
-/** True when a server that decodes, folds backslashes, drops `;parameters`, `?`, `#` or white space could read a dot segment here. */
+/** Whether a server that decodes, converts backslashes, or drops `;parameters`, `?`, `#` or white space could read a dot segment. */
 function hasDotSegment(path: string): boolean {
-  // The common path has neither a dot nor an escape at the start of a segment: one look settles it.
+  // Fast path: most paths have neither a dot nor an escape at the start of a segment.
   if (!/[/\\](?:\.|%)|%/.test(path)) return false;
   return decodeRounds(path).some((decoded) => decoded.split(/[/\\]/).some(isDotSegment));
 }
 
-/** The path as it came and after each further percent-decoding that changes it: what servers that decode more than once read. */
+/** The path as received, and after each further percent-decoding that changes it, as servers that decode several times read it. */
 export function decodeRounds(path: string): string[] {
   const rounds = [path];
   for (let decoded = path; rounds.length <= DECODE_ROUNDS; rounds.push(decoded)) {

@@ -1,7 +1,7 @@
 /**
- * Receives what comes of a chunked body before that may be read. node:http keeps each chunk of an unread body as a buffer of its own, so that
- * chunks of one byte cost some hundred times their size; here they can be joined as they come. When there is enough of them the
- * connection is not read from.
+ * Receives the first chunks of a chunked body before the body may be read. node:http keeps each chunk of an unread body as a buffer of its
+ * own, so that chunks of one byte cost about a hundred times their size; here they are joined. When enough have come, the connection is
+ * paused.
  */
 import type { IncomingMessage } from 'node:http';
 import { getReadLimiter, type ReadLimiter } from './read-limiter.ts';
@@ -19,15 +19,15 @@ export class EarlyChunks {
     this.#request.socket.on('resume', this.#keepPaused).pause();
   };
 
-  /** @param keep returns false when it is enough; what the buffer at hand still holds comes all the same */
-  constructor(request: IncomingMessage, keep: (chunk: Buffer) => boolean) {
+  /** @param append returns false when enough has come; the rest of the current socket buffer is still passed to it */
+  constructor(request: IncomingMessage, append: (chunk: Buffer) => boolean) {
     this.#request = request;
-    this.#append = keep;
+    this.#append = append;
     this.#readLimiter = getReadLimiter(request.socket);
     request.on('data', this.#onData);
   }
 
-  /** Leaves the rest of the body, paused, to another reader. Further calls do nothing. */
+  /** Leaves the rest of the body, paused, to another reader. Later calls do nothing. */
   stop(): void {
     const request = this.#request;
     if (request.listenerCount('data', this.#onData) === 0) return;

@@ -1,28 +1,30 @@
+/** A buffer that grows with the bytes that are appended. */
+
 const EMPTY = Buffer.alloc(0);
 
-/** The first piece of memory for bytes that come in several pieces, if so many are announced. */
+/** Allocated for the second chunk, if as many bytes are expected. */
 const INITIAL_CAPACITY = 64 * 1024;
 
 /**
- * Bytes in order of arrival, in one piece of memory: at most twice their own size, or 64 KiB, and at most the announced size, however
- * small the pieces were that came. An announcement alone takes no memory.
+ * Bytes in order of arrival, in one piece of memory: at most twice their size, or 64 KiB, and at most the expected size. Nothing is
+ * allocated before the first byte.
  */
 export class GrowableBuffer {
   #memory: Buffer = EMPTY;
   #length = 0;
   readonly #expectedBytes: number;
 
-  /** @param announced bytes that will come. Default: nobody knows */
-  constructor(announced = 0) {
-    this.#expectedBytes = announced;
+  /** @param expectedBytes bytes that will come. Default: unknown */
+  constructor(expectedBytes = 0) {
+    this.#expectedBytes = expectedBytes;
   }
 
-  /** The bytes so far; valid until the next `add`. */
+  /** The bytes so far; valid until the next `append`. */
   get bytes(): Buffer {
     return this.#memory.subarray(0, this.#length);
   }
 
-  /** Bytes of memory that it takes. */
+  /** Bytes of memory in use. */
   get capacity(): number {
     return this.#memory.length;
   }
@@ -30,7 +32,7 @@ export class GrowableBuffer {
   append(chunk: Buffer): void {
     const length = this.#length + chunk.length;
     if (this.#length === 0) {
-      // Most bodies come in one piece, which is kept as it is.
+      // Most bodies come in one chunk, which is not copied.
       this.#memory = chunk;
     } else {
       if (length > this.#memory.length) this.#grow(length);
@@ -46,10 +48,9 @@ export class GrowableBuffer {
 
   #grow(needed: number): void {
     const doubled = Math.max(needed, 2 * this.#memory.length);
-    const announced = Math.max(doubled, INITIAL_CAPACITY);
-    const memory = Buffer.allocUnsafeSlow(
-      needed <= this.#expectedBytes ? Math.min(this.#expectedBytes, announced) : doubled,
-    );
+    const isExpected = needed <= this.#expectedBytes;
+    const capacity = isExpected ? Math.min(this.#expectedBytes, Math.max(doubled, INITIAL_CAPACITY)) : doubled;
+    const memory = Buffer.allocUnsafeSlow(capacity);
     this.#memory.copy(memory, 0, 0, this.#length);
     this.#memory = memory;
   }

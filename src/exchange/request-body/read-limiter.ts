@@ -1,23 +1,22 @@
 /**
- * Keeps clients that send their bodies in very many small chunks from holding up the event loop. In one turn of it node:http reads up to 32
- * buffers from a connection, and a buffer of 64 KiB may hold 10 000 chunks. Connections with such buffers are read from one after another,
- * a buffer in a turn.
+ * Keeps clients that send their bodies in very small chunks from blocking the event loop. In one turn node:http reads up to 32 buffers from
+ * a connection, and a buffer of 64 KiB may hold 10 000 chunks. Such connections are read one after another, one buffer per turn.
  */
 import type { Socket } from 'node:net';
 
-/** After so many chunks a connection is not read from until those that are held already have been. */
+/** After this many chunks a connection is paused until the connections paused before it have been read. */
 const CHUNKS_PER_ROUND = 256;
 
-/** Those that are not read from now; the first is the next one. */
+/** In the order in which they are resumed. */
 const pausedLimiters: ReadLimiter[] = [];
 
 const limiters = new WeakMap<Socket, ReadLimiter>();
 
-/** The pace of a connection; pipelined requests share it. */
+/** The limiter of a connection; pipelined requests share it. */
 export function getReadLimiter(socket: Socket): ReadLimiter {
-  let pace = limiters.get(socket);
-  if (pace === undefined) limiters.set(socket, (pace = new ReadLimiter(socket)));
-  return pace;
+  let limiter = limiters.get(socket);
+  if (limiter === undefined) limiters.set(socket, (limiter = new ReadLimiter(socket)));
+  return limiter;
 }
 
 function resumeNext(): void {
@@ -37,14 +36,14 @@ export class ReadLimiter {
 
   /** To be called for each chunk. */
   countChunk(): void {
-    // What the buffer at hand still holds comes in any case.
+    // The rest of the current socket buffer comes in any case.
     if (--this.#chunksLeft !== 0) return;
-    // The request's own stream resumes the connection whenever it wants more.
+    // The request's stream resumes the connection when it wants more.
     this.#socket.on('resume', this.#keepPaused).pause();
     if (pausedLimiters.push(this) === 1) setImmediate(resumeNext);
   }
 
-  /** The connection is read from again. */
+  /** Reads from the connection again. */
   resume(): void {
     this.#chunksLeft = CHUNKS_PER_ROUND;
     this.#socket.off('resume', this.#keepPaused).resume();

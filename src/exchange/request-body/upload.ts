@@ -1,17 +1,17 @@
-/** A client's body as a stream of its own: destroying it leaves the client's connection alone. */
+/** A client's body as a separate stream: destroying it does not close the client's connection. */
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { getReadLimiter, type ReadLimiter } from './read-limiter.ts';
 
 interface UploadHooks {
   readonly onChunk: (chunk: Buffer) => void;
-  /** Starts to watch for silence; gives the way to stop it. */
+  /** @returns stops the timer */
   readonly startIdleTimer: () => () => void;
 }
 
 export class Upload extends Readable {
   readonly #request: IncomingMessage;
-  /** What was read already; goes first. */
+  /** Received before; goes first. */
   #prefix: Buffer;
   readonly #hooks: UploadHooks;
   #stopIdleTimer: (() => void) | undefined;
@@ -26,25 +26,25 @@ export class Upload extends Readable {
     this.push(null);
   };
 
-  constructor(request: IncomingMessage, begun: Buffer, hooks: UploadHooks) {
+  constructor(request: IncomingMessage, prefix: Buffer, hooks: UploadHooks) {
     super({ highWaterMark: 64 * 1024 });
     this.#request = request;
-    this.#prefix = begun;
+    this.#prefix = prefix;
     this.#hooks = hooks;
     this.#readLimiter = getReadLimiter(request.socket);
     request.on('data', this.#forward).on('end', this.#finish).pause();
   }
 
   override _read(): void {
-    const begun = this.#prefix;
+    const prefix = this.#prefix;
     this.#prefix = Buffer.alloc(0);
-    if (begun.length > 0 && !this.push(begun)) return;
-    // Its end may have been told before anybody streamed: it comes in the same turn as the last bytes.
+    if (prefix.length > 0 && !this.push(prefix)) return;
+    // 'end' may have been emitted before: it comes in the same turn as the last bytes.
     if (this.#request.readableEnded) {
       this.push(null);
       return;
     }
-    // Silence counts only while somebody listens: a slow upstream is not the client's fault.
+    // The idle time-out runs only while the upstream reads: a slow upstream is not the client's fault.
     this.#stopIdleTimer ??= this.#hooks.startIdleTimer();
     this.#request.resume();
   }
@@ -52,7 +52,7 @@ export class Upload extends Readable {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#stopIdleTimer?.();
     this.#request.off('data', this.#forward).off('end', this.#finish);
-    // Who has been answered meanwhile may be read to the end of what it sends.
+    // After an early response, the rest of the body is being discarded.
     if (this.#request.listenerCount('data') > 0) this.#request.resume();
     else this.#request.pause();
     done(error);
