@@ -49,7 +49,7 @@ describe.each(CLIENTS)('a response that breaks as soon as it begins, to a %s of 
     ['a chunk and then no size', `${CHUNKED}4\r\ndata\r\nZZ\r\n`],
     ['a chunk extension that is none', `${CHUNKED}4;\0\r\ndata\r\n0\r\n\r\n`],
     ['a trailer that is none', `${CHUNKED}4\r\ndata\r\n0\r\nX y\0z\r\n\r\n`],
-  ])('%s: 502 with the code UPSTREAM_PROTOCOL_ERROR, told of once, not sent again', async (_, bytes) => {
+  ])('%s: 502 with the code UPSTREAM_PROTOCOL_ERROR, recorded once, not sent again', async (_, bytes) => {
     for (const then of ['stay', 'fin'] as const) {
       const { answer, upstream, told, endings } = await call(bytes, then, client);
       expect(answer.status).toBe(502);

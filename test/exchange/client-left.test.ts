@@ -1,4 +1,4 @@
-/** A client that leaves, in every stage: its place, slot, timer and upstream call are free at once, and it is told of once. */
+/** A client that leaves, in every stage: its place, slot, timer and upstream call are free at once, and it is recorded once. */
 import { describe, expect, it } from 'vitest';
 import { gate, giveToken, IDLE, startInProcess, until } from '../sidecar/in-process.ts';
 import type { InProcess } from '../sidecar/in-process.ts';
@@ -63,7 +63,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     expect(api.requests.map(({ path }) => path)).toEqual(['/first']);
   });
 
-  it('in the queue with its body half sent is told of as gone from there', async () => {
+  it('in the queue with its body half sent is recorded as gone from there', async () => {
     const sidecar = await startInProcess({ env: { SIDECAR_RATE: '0.1' } });
     const { url, told, throttle } = sidecar;
     expect((await send(url)).status).toBe(200);
@@ -155,7 +155,7 @@ describe('a client that leaves (invariant 7: its wait, its backoff and its upstr
     expect(told('queue-rejected').map(({ reason }) => reason)).toEqual(['client_left']);
   });
 
-  it('in the middle of its answer closes the upstream connection', async () => {
+  it('within its response closes the upstream connection', async () => {
     let left = 0;
     const sidecar = await startInProcess({
       answer: (_, response) => {

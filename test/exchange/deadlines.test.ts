@@ -100,7 +100,7 @@ describe('the deadline', () => {
     expect(await throttle()).toEqual(IDLE);
   });
 
-  it('in the queue after an attempt that brought no answer is QUEUE_TIMEOUT', async () => {
+  it('in the queue after a failed attempt is QUEUE_TIMEOUT', async () => {
     const clock = new ManualClock();
     const { url, told } = await startInProcess({
       clock,
@@ -114,7 +114,7 @@ describe('the deadline', () => {
     expect(told('retry')).toEqual([]);
   });
 
-  it('does not touch an answer that has begun', async () => {
+  it('does not affect a response that has begun', async () => {
     const clock = new ManualClock();
     const rest = gate();
     const { url, told } = await startInProcess({

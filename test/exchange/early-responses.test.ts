@@ -1,4 +1,4 @@
-/** An upstream that answers an upload before its end and closes: what it has said is read before the write error is believed. */
+/** An upstream that responds to an upload before its end and closes: its response is read before the write error counts. */
 import { createServer } from 'node:net';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';

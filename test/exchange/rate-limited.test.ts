@@ -1,4 +1,4 @@
-/** What a 429, a 403 for the rate and a 503 with Retry-After set off: waiting in the queue, and the upstream's own answer when there is no time. */
+/** What a 429, a 403 for the rate and a 503 with Retry-After set off: waiting in the queue, and the upstream's own response when there is no time. */
 import { describe, expect, it } from 'vitest';
 import { startInProcess, until } from '../sidecar/in-process.ts';
 import { startRawUpstream } from '../sidecar/raw-upstream.ts';
@@ -77,7 +77,7 @@ describe('a 429', () => {
     expect(await send(url)).toMatchObject({ status: 429, text: 'refused 0' });
   });
 
-  it('in hand is the answer when the queue then takes too long', async () => {
+  it('is relayed when the queue then takes too long', async () => {
     const clock = new ManualClock();
     const { url, told } = await startInProcess({
       clock,
@@ -159,7 +159,7 @@ describe('a 403', () => {
       'that asks for a scope',
       { 'retry-after': '2', 'www-authenticate': 'Bearer error="insufficient_scope", scope="quotes"' },
     ],
-  ])('%s is passed on as it is, and pauses nobody', async (_, fields) => {
+  ])('%s is relayed unchanged, and pauses no other call', async (_, fields) => {
     const { url, api, told } = await startInProcess({ answer: refusing(1, 403, fields) });
     const answer = await send(url);
     expect(answer).toMatchObject({ status: 403, text: 'refused 0' });
@@ -185,7 +185,7 @@ describe('a 503', () => {
     expect(told('rate-limited')).toEqual([]);
   });
 
-  it('without Retry-After is retried for an idempotent method and pauses nobody', async () => {
+  it('without Retry-After is retried for an idempotent method and pauses no other call', async () => {
     const { url, api, told } = await startInProcess({ answer: refusing(2, 503) });
     expect((await send(url)).status).toBe(200);
     expect(api.requests).toHaveLength(3);

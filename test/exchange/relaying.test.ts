@@ -1,4 +1,4 @@
-/** How an answer reaches the client: byte for byte, as slowly as it is read, and cut where the upstream cut it. */
+/** How a response reaches the client: byte for byte, as slowly as it is read, and cut where the upstream cut it. */
 import { gzipSync } from 'node:zlib';
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
@@ -21,7 +21,7 @@ async function answering(...bytes: readonly (string | Buffer)[]) {
   return startInProcess({ apiUrl: upstream.url });
 }
 
-describe('invariant 9: an answer that the upstream cuts is cut for the client, never ended cleanly:', () => {
+describe('invariant 9: a response that the upstream cuts is cut for the client, never ended cleanly:', () => {
   const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n';
   const WITH_LENGTH = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf';
 
@@ -62,7 +62,7 @@ it('what is no HTTP at all is a reply of the sidecar’s own', async () => {
   expect(answer.fields['proxy-status']).toBe('bearer-sidecar; error=http_protocol_error');
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   it('with trailers arrives whole, without them and without a Trailer field', async () => {
     const { url } = await answering(
       'HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n',
@@ -79,7 +79,7 @@ describe('an answer', () => {
     expect(await send(url)).toMatchObject({ status: 200, text: 'all of it' });
   });
 
-  it('is not affected by interim answers before it', async () => {
+  it('is not affected by interim responses before it', async () => {
     const { url } = await answering(
       'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n',
       'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
@@ -199,7 +199,7 @@ describe('an event stream', () => {
   });
 });
 
-describe('an answer that comes before the request is whole', () => {
+describe('a response that comes before the request is whole', () => {
   it('reaches a client that goes on sending, and the connection is closed behind it', async () => {
     const upstream = await startRawUpstream((socket) => {
       socket.end('HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge');
@@ -207,7 +207,7 @@ describe('an answer that comes before the request is whole', () => {
     const { url, endings } = await startInProcess({ apiUrl: upstream.url, env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' } });
     const socket = await openSocket(url);
     const reading = readToEnd(socket);
-    // More than is sent below: behind a whole request the connection would be kept, however early the answer.
+    // More than is sent below: behind a whole request the connection would be kept, however early the response.
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n\r\n');
     socket.write(Buffer.alloc(200_000));
     await until(() => upstream.sockets.length === 1, 'the upstream called');

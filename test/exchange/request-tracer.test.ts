@@ -1,4 +1,4 @@
-/** A watch hears the story of each request once and in order, whatever becomes of it. */
+/** A tracer sees each request once and in order, however it ends. */
 import { createServer } from 'node:http';
 import type { RequestListener } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
@@ -32,7 +32,7 @@ async function open(answer: RequestListener) {
   return { heard, proxy };
 }
 
-it('one attempt: the fields are those of the watch, in both directions', async () => {
+it('adds its headers to the upstream request and to the response', async () => {
   const { heard, proxy } = await open((request, response) => {
     response.end(String(request.headers['x-from-watch']));
   });
@@ -48,7 +48,7 @@ it('one attempt: the fields are those of the watch, in both directions', async (
   ]);
 });
 
-it('a refused call, then an answer: each attempt ends before the next begins', async () => {
+it('traces each attempt to its end before the next one of a retried call', async () => {
   let asked = 0;
   const { heard, proxy } = await open((_, response) => {
     response.writeHead(++asked === 1 ? 429 : 200, { 'retry-after': '0' }).end();
@@ -66,7 +66,7 @@ it('a refused call, then an answer: each attempt ends before the next begins', a
   ]);
 });
 
-it('every wait that begins ends, with nothing between', async () => {
+it('ends every wait before anything else', async () => {
   const { heard, proxy } = await open((_, response) => {
     response.end();
   });
@@ -75,7 +75,7 @@ it('every wait that begins ends, with nothing between', async () => {
   for (const [index, line] of heard.entries()) if (line.startsWith('wait ')) expect(heard[index + 1]).toBe('waited');
 });
 
-it('a reply of the sidecar itself has its fields too, a refusal at the door is told as well', async () => {
+it('adds its headers to local replies, and traces refused requests', async () => {
   const { heard, proxy } = await open((_, response) => {
     response.end();
   });

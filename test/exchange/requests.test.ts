@@ -43,7 +43,7 @@ describe('the Authorization of a client', () => {
     expect(await metric('bearer_sidecar_client_authorization_overridden_total')).toBe(1);
   });
 
-  it('invariant 1: exactly one bearer goes out, whatever the client’s fields are', async () => {
+  it('invariant 1: exactly one bearer is sent, for all client headers', async () => {
     const { url, api } = await startInProcess();
     const evil = [
       'Authorization: Bearer a\r\nAuthorization: Bearer b',

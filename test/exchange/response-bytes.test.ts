@@ -1,5 +1,5 @@
 /**
- * Responses byte for byte: whatever their size and framing, however the upstream cuts them into packets and wherever it breaks off, the
+ * Responses byte for byte: for every size and framing, however the upstream cuts them into packets and wherever it breaks off, the
  * client gets exactly those bytes and a clean end, or can tell that it has not, or gets a reply of the sidecar's own.
  */
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** What an answer's status and fields mean to the throttle, and which shapes of them are told. */
+/** What the status and headers of a response mean for the throttle, and which forms of limits are reported. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ResponseClassifier, type ResponseClassification } from '../../src/exchange/response-classifier.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
@@ -25,7 +25,7 @@ function resultOf(status: number, ...fields: string[]): ResponseClassification['
   return read(status, ...fields).permitReport;
 }
 
-describe('an answer', () => {
+describe('a response', () => {
   it.each([200, 201, 304, 400, 401, 403, 404])('of %i was let through: it counts as accepted', (status) => {
     expect(read(status)).toEqual({ permitReport: { kind: 'accepted' }, isRateLimited: false, statedWaitMs: undefined });
   });
@@ -84,7 +84,7 @@ describe('a 403', () => {
       'with nothing left of something that is no call',
       ['RateLimit-Policy', '"b";q=9;qu="content-bytes"', 'RateLimit', '"b";r=0'],
     ],
-  ])('%s is an answer like others', (_, fields) => {
+  ])('%s is no refusal for the rate', (_, fields) => {
     expect(read(403, ...fields)).toMatchObject({ isRateLimited: false, permitReport: { kind: 'accepted' } });
   });
 
@@ -133,7 +133,7 @@ describe('among replicas', () => {
 });
 
 describe('a new shape', () => {
-  it('of a refusal is told once, with its fields', () => {
+  it('of a refusal is reported once, with its headers', () => {
     for (const wait of ['2', '3', '45']) read(429, 'Retry-After', wait, 'Date', 'today');
     expect(events).toEqual([
       {
@@ -165,18 +165,18 @@ describe('a new shape', () => {
     ]);
   });
 
-  it('on accepted answers is told once, whatever their status', () => {
+  it('of accepted responses is reported once for all statuses', () => {
     for (const status of [200, 201, 404]) read(status, 'RateLimit', '"a";r=9;t=9', 'RateLimit-Policy', '"a";q=9;w=9');
     expect(events).toMatchObject([{ on: 'accepted', status: 200, shape: 'ratelimit items, ratelimit-policy items' }]);
   });
 
-  it('is no Retry-After of an answer that was accepted', () => {
+  it('is not reported for the Retry-After of an accepted response', () => {
     read(202, 'Retry-After', '5');
     read(301, 'Retry-After', '5');
     expect(events).toEqual([]);
   });
 
-  it('of a failing server is told as what it is', () => {
+  it('of a failing server is reported as such', () => {
     read(500, 'X-RateLimit-Remaining', '0');
     expect(events).toMatchObject([{ on: 'failed', status: 500 }]);
   });
@@ -187,7 +187,7 @@ describe('a new shape', () => {
     expect(JSON.stringify(events)).not.toMatch(/hush|cookie/);
   });
 
-  it('is told at most 50 times, with at most 24 fields', () => {
+  it('is reported at most 50 times, with at most 24 headers', () => {
     const many = Array.from({ length: 100 }, (_, at) => [`X-RateLimit-F${at}`, '1']);
     read(429, ...many.flat());
     for (const field of many) read(429, ...field);
@@ -196,7 +196,7 @@ describe('a new shape', () => {
   });
 });
 
-describe('what several answers tell', () => {
+describe('what several responses state', () => {
   it('a plain reset that falls by a thousand a second counts milliseconds', async () => {
     for (const reset of ['58000', '57000', '56000']) {
       read(200, 'X-RateLimit-Remaining', '5', 'X-RateLimit-Reset', reset);
@@ -213,7 +213,7 @@ describe('what several answers tell', () => {
     expect(read(429, 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '55').statedWaitMs).toBe(55_000);
   });
 
-  it('quotas of partitions that change from call to call are nobody’s', () => {
+  it('quotas of partitions that change from call to call are ignored', () => {
     const stated = (partition: string): string[] => ['RateLimit', `"a";r=0;t=9;pk=:${partition}:`];
     expect(resultOf(200, ...stated('YQ=='))).toMatchObject({ hint: { remaining: 0 } });
     expect(resultOf(200, ...stated('Yg=='))).toMatchObject({ hint: { remaining: undefined, quotas: [] } });

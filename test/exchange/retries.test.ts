@@ -37,7 +37,7 @@ describe.each([408, 502, 503, 504])('a %i', (status) => {
   });
 });
 
-it.each([400, 404, 409, 422, 500, 501])('a %i is nobody’s business but the client’s', async (status) => {
+it.each([400, 404, 409, 422, 500, 501])('relays a %i to the client without a retry', async (status) => {
   const { url, api } = await startInProcess({ answer: failingOnce(status) });
   expect(await send(url)).toMatchObject({ status, text: 'in trouble' });
   expect(api.requests).toHaveLength(1);
@@ -63,7 +63,7 @@ describe('an Idempotency-Key', () => {
 });
 
 describe('a connection that breaks', () => {
-  it.each(IDEMPOTENT)('before the answer is retried for %s', async (method) => {
+  it.each(IDEMPOTENT)('before the response is retried for %s', async (method) => {
     const { url, api, told } = await startInProcess({ answer: resettingOnce });
     expect((await send(url, { method })).status).toBe(200);
     expect(api.requests).toHaveLength(2);
@@ -109,7 +109,7 @@ describe('a connection that breaks', () => {
     await busyCall;
   });
 
-  it('after an answer that was held back yields to that answer', async () => {
+  it('after a held response relays that response', async () => {
     const { url, api } = await startInProcess({
       answer: (_request, response, index) => {
         if (index === 0) response.writeHead(503, { 'x-partner': 'kept' }).end('in trouble');
@@ -122,7 +122,7 @@ describe('a connection that breaks', () => {
     expect(api.requests).toHaveLength(4);
   });
 
-  it('invariant 6: after the first byte of an answer is never retried, not even for a GET', async () => {
+  it('invariant 6: after the first byte of a response is never retried, not even for a GET', async () => {
     const upstream = await startRawUpstream((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', () => socket.resetAndDestroy());
     });
@@ -163,7 +163,7 @@ describe('a connection that never opens', () => {
 });
 
 describe('the retry budget', () => {
-  it('loses nothing to an answer that is passed on because it is too large to be held back', async () => {
+  it('loses nothing when a response is too large to be held', async () => {
     const { url, api, told } = await startInProcess({
       answer: (request, response, index) => {
         const body = 'x'.repeat(request.path === '/large' ? HELD_RESPONSE_MAX_BYTES + 1 : 1);
@@ -194,7 +194,7 @@ describe('the retry budget', () => {
       await endings(calls);
     }
     const stayer = send(url);
-    // It waits as soon as its first answer is whole.
+    // It waits as soon as its first response is whole.
     await until(async () => {
       await clock.advance(1);
       return told('attempt-ended').length === 14;
@@ -214,7 +214,7 @@ it('attempts are counted over every kind of trouble together', async () => {
     },
     env: { SIDECAR_RETRY_ATTEMPTS: '3' },
   });
-  // 429, reset, 502, reset: three that count, and the last answer there was.
+  // 429, reset, 502, reset: three that count, and the last response.
   expect(await send(url)).toMatchObject({ status: 502, text: 'trouble 2' });
   expect(api.requests).toHaveLength(4);
   expect(await endings(1)).toMatchObject([{ attempts: 4, code: 502, source: 'upstream' }]);

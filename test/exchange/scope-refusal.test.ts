@@ -34,7 +34,7 @@ describe('no refusal for want of a scope', () => {
     ['another error that begins like it', head(403, 'Bearer error="insufficient_scope_of_work"')],
     ['the words in another field', { status: 403, headers: ['X-Note', 'error="insufficient_scope"'] }],
     ['the words as a name', { status: 403, headers: ['error="insufficient_scope"', 'WWW-Authenticate'] }],
-  ])('%s', (_name, answer) => {
-    expect(readScopeRefusal(answer)).toBeUndefined();
+  ])('%s', (_name, response) => {
+    expect(readScopeRefusal(response)).toBeUndefined();
   });
 });

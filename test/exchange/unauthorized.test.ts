@@ -89,7 +89,7 @@ describe('a 401 whose refresh fails in the turn of the event loop in which the d
 });
 
 describe('a 401', () => {
-  it('is replayed once with a newer token, whatever the method', async () => {
+  it('is replayed once with a newer token, for every method', async () => {
     const { url, api, tokens, told } = await startInProcess({ answer: accepting(2) });
     const answer = await send(`${url}/policies`, { method: 'POST', body: '{"a":1}' });
     expect(answer).toMatchObject({ status: 200, text: '{"a":1}' });
@@ -108,14 +108,14 @@ describe('a 401', () => {
     expect(tokens.requests).toHaveLength(2);
   });
 
-  it('of 30 concurrent calls costs one refresh, and each gets its own answer', async () => {
+  it('of 30 concurrent calls costs one refresh, and each gets its own response', async () => {
     const { url, tokens, api, told } = await startInProcess({ answer: accepting(2) });
     const bodies = Array.from({ length: 30 }, (_, index) => `{"index":${String(index)}}`);
     const answers = await Promise.all(bodies.map((body) => send(url, { method: 'POST', body })));
     expect(answers.map(({ text }) => text)).toEqual(bodies);
     expect(tokens.requests).toHaveLength(2);
     expect(api.requests.length).toBeLessThanOrEqual(60);
-    // A permit that finds the token gone is given back, and told of when it is spent.
+    // A permit that finds the token gone is given back, and recorded when it is spent.
     expect(told('permit-granted')).toHaveLength(api.requests.length);
   });
 
@@ -223,7 +223,7 @@ describe('a 401', () => {
   });
 });
 
-it('a 403 is nobody’s business but the client’s', async () => {
+it('relays a 403 without a token refresh', async () => {
   const { url, tokens, api } = await startInProcess({
     answer: (_request, response) => void response.writeHead(403).end('not yours'),
   });

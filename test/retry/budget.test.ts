@@ -15,7 +15,7 @@ function record(budget: RetryBudget, now: number, requests: number): void {
 }
 
 describe('the retry budget', () => {
-  it('lets a quiet client retry ten times', () => {
+  it('always allows ten retries', () => {
     expect(takeAll(createRetryBudget(), 0)).toBe(10);
   });
 
@@ -27,7 +27,7 @@ describe('the retry budget', () => {
     expect(takeAll(budget, 9999)).toBe(0);
   });
 
-  it('forgets what is older than its window, and after a long silence everything', () => {
+  it('forgets what is older than its window', () => {
     const budget = createRetryBudget();
     record(budget, 0, 500);
     expect(takeAll(budget, 10_000)).toBe(10);
@@ -37,7 +37,7 @@ describe('the retry budget', () => {
     expect(takeAll(budget, 1e9)).toBe(20);
   });
 
-  it('takes back a retry that was not made, as long as it counts', () => {
+  it('takes back a retry that was not made, while it is in the window', () => {
     const budget = createRetryBudget();
     expect(takeAll(budget, 0)).toBe(10);
     budget.giveBack(999);

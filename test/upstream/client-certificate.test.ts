@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), 'client-certificate-'));
 const files: ClientCertificateFiles = { certificateFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
 const running = new AsyncDisposableStack();
 let certificates: Certificates;
-/** Of an authority that nobody here knows. */
+/** Of an authority that no one here knows. */
 let strangers: Certificates;
 let url: URL;
 /** The subject that each request came with. */

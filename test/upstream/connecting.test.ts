@@ -45,7 +45,7 @@ describe('TLS', () => {
     expect(await overTls({})).toMatchObject({ kind: 'relayed', head: { status: 200 }, fault: undefined });
   });
 
-  it('with an authority that nobody trusts is refused, and never tried again', async () => {
+  it('with an untrusted authority is refused, and never retried', async () => {
     const end = await overTls({ trusted: false });
     expect(end).toMatchObject({
       kind: 'failed',
@@ -108,7 +108,7 @@ describe('TLS', () => {
     server.close();
   });
 
-  it('that never answers counts as a connection that did not open in time', async () => {
+  it('that never responds counts as a connection that did not open in time', async () => {
     const server = createPlainServer((socket) => socket.on('error', () => socket.destroy()).resume());
     const trust = createTlsContextProvider(certificates.caFile);
     const options = { trust, connectTimeoutMs: 200 };
@@ -122,7 +122,7 @@ describe('TLS', () => {
 });
 
 describe('an address', () => {
-  it('where nobody listens refuses every request, and is served again once somebody does', async () => {
+  it('refuses every request while the upstream is down, and serves again once it listens', async () => {
     const server = createPlainServer((socket) => {
       socket.on('error', () => socket.destroy());
       socket.once('data', () => socket.end('HTTP/1.1 204 No Content\r\n\r\n'));

@@ -78,7 +78,7 @@ describe('an exchange that broke', () => {
     expect(classifyExchangeError(fault(code))).toMatchObject({ kind, permanent });
   });
 
-  it('with an upgrade that nobody asked for is a fault of the protocol', () => {
+  it('with an unrequested upgrade is a protocol error', () => {
     expect(classifyExchangeError(fault('UND_ERR_SOCKET', 'bad upgrade')).kind).toBe('protocol');
   });
 });

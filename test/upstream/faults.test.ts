@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { HELD_RESPONSE_MAX_BYTES } from '../../src/upstream/attempt.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { waitUntilStable } from '../support/until.ts';
-import { afterHead, openUpstream, SeenAnswer, send, soFar, startWireServer, until } from './wire.ts';
+import { afterHead, openUpstream, SeenResponse, send, soFar, startWireServer, until } from './wire.ts';
 import type { SendOptions } from './wire.ts';
 
 const KEPT = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
@@ -22,7 +22,7 @@ async function answered(bytes: string, then: 'fin' | 'reset' | 'stay', options: 
   return { end: await end, seen, heads };
 }
 
-describe('before an answer’s head', () => {
+describe('before the response head', () => {
   it.each([
     ['FIN at once', '', 'fin', 'reset'],
     ['RST at once', '', 'reset', 'reset'],
@@ -47,7 +47,7 @@ describe('before an answer’s head', () => {
   });
 });
 
-describe('within an answer’s body', () => {
+describe('within the response body', () => {
   it.each([
     [
       'FIN before its length',
@@ -118,7 +118,7 @@ describe('within an answer’s body', () => {
   it.each([
     ['two lengths', 'Content-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
     ['a length and chunks', 'Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n'],
-  ])('%s contradict each other: no answer at all', async (_, rest) => {
+  ])('%s contradict each other: no response', async (_, rest) => {
     for (const hold of [true, false]) {
       const { end, seen } = await answered(`HTTP/1.1 200 OK\r\n${rest}`, 'stay', { hold });
       expect([end.kind, seen.ending]).toEqual(['failed', 'open']);
@@ -131,7 +131,7 @@ describe('within an answer’s body', () => {
     expect([seen.ending, seen.body.toString()]).toEqual(['ended', 'all of it']);
   });
 
-  it('bytes beyond the length belong to nobody, and their connection is not used again', async () => {
+  it('bytes beyond the length are dropped, and their connection is not used again', async () => {
     await using server = await startWireServer(afterHead(`${KEPT}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`));
     await using upstream = openUpstream(server.url, { maxConnections: 1 });
     const first = send(upstream);
@@ -145,7 +145,7 @@ describe('within an answer’s body', () => {
 });
 
 describe('a head', () => {
-  it('behind interim answers is the only one that counts', async () => {
+  it('after interim responses is the only one that counts', async () => {
     const interim = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n';
     const { end, heads, seen } = await answered(interim + KEPT, 'stay');
     expect(end).toMatchObject({ kind: 'relayed', head: { status: 200 } });
@@ -165,7 +165,7 @@ describe('a head', () => {
     expect(seen.head?.statusText ?? '').toMatch(/^[\t\x20-\x7e\x80-\xff]*$/);
   });
 
-  it('that comes before the request has been sent is the answer', async () => {
+  it('that comes before the request has been sent is the response', async () => {
     await using server = await startWireServer(
       afterHead('HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig'),
     );
@@ -179,7 +179,7 @@ describe('a head', () => {
   });
 });
 
-describe('a held answer', () => {
+describe('a held response', () => {
   it('is given whole', async () => {
     const { end, seen } = await answered(KEPT, 'stay', { hold: true });
     expect(end).toMatchObject({ kind: 'held', head: { status: 200 } });
@@ -207,7 +207,7 @@ describe('a held answer', () => {
 });
 
 describe('time-outs', () => {
-  it('an answer that does not begin in time fails, from the last request byte on', async () => {
+  it('fails when the response does not begin in time after the last request byte', async () => {
     const clock = new ManualClock();
     await using server = await startWireServer(() => undefined);
     await using upstream = openUpstream(server.url, { clock });
@@ -221,7 +221,7 @@ describe('time-outs', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('an interim answer does not stop the clock', async () => {
+  it('does not restart at an interim response', async () => {
     const clock = new ManualClock();
     await using server = await startWireServer(afterHead('HTTP/1.1 103 Early Hints\r\n\r\n'));
     await using upstream = openUpstream(server.url, { clock });
@@ -247,7 +247,7 @@ describe('time-outs', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('a body that is held back is not waited for any longer than its answer is worth', async () => {
+  it('does not wait for the body of a held response for more than two seconds', async () => {
     const clock = new ManualClock();
     await using server = await startWireServer(afterHead('HTTP/1.1 429 Slow\r\nContent-Length: 9\r\n\r\nab'));
     await using upstream = openUpstream(server.url, { clock });
@@ -265,7 +265,7 @@ describe('time-outs', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('0 lets a body be silent for ever', async () => {
+  it('0 sets no limit for a body', async () => {
     const clock = new ManualClock();
     await using server = await startWireServer(afterHead('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab'));
     await using upstream = openUpstream(server.url, { clock });
@@ -285,7 +285,7 @@ describe('backpressure', () => {
       afterHead(`HTTP/1.1 200 OK\r\nContent-Length: ${String(body.length)}\r\n\r\n${body}`),
     );
     await using upstream = openUpstream(server.url);
-    const seen = new SeenAnswer();
+    const seen = new SeenResponse();
     seen.takesMore = false;
     const sent = send(upstream, { seen });
     await until(() => seen.resume !== undefined);

@@ -100,7 +100,7 @@ it('keeps a connection for the next request', async () => {
   expect(server.received[0]?.match(/^GET .*$/gm)?.map((line) => line.split(' ')[1])).toEqual(['/a', '/b', '/c']);
 });
 
-it('an answer’s fields keep their order, case, repetition and bytes', async () => {
+it('keeps the order, case, repetition and bytes of response headers', async () => {
   const head = 'HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nX-Latin: caf\xe9\r\nset-cookie: b=2\r\nContent-Length: 0\r\n\r\n';
   await using server = await startWireServer(afterHead(head));
   await using upstream = openUpstream(server.url);

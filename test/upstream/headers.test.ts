@@ -66,7 +66,7 @@ describe('a request', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   it.each(CONNECTION_SPECIFIC)('loses %s', (name) => {
     expect(rewriteResponseHeaders(['A', '1', name, 'x'], same, undefined)).toEqual(['A', '1']);
     expect(rewriteResponseHeaders([name.toLowerCase(), 'x', 'A', '1'], same, undefined)).toEqual(['A', '1']);

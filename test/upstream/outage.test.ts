@@ -1,4 +1,4 @@
-/** An upstream that is away: nobody waits for it in vain, and it is found again; connections age, and trust is followed. */
+/** An upstream that is away: no one waits for it in vain, and it is found again; connections age, and trust is followed. */
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createPlainServer } from 'node:net';
 import type { AddressInfo } from 'node:net';

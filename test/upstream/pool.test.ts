@@ -78,7 +78,7 @@ describe('abort', () => {
     expect(server.received[0]).not.toContain('/second');
   });
 
-  it('while it waits for the answer: the connection is closed, the next is served', async () => {
+  it('while it waits for the response: the connection is closed, the next is served', async () => {
     await using server = await startWireServer((socket, _, index) => {
       if (index > 0) socket.write(OK);
     });
@@ -93,7 +93,7 @@ describe('abort', () => {
     expect((await send(upstream).end).kind).toBe('relayed');
   });
 
-  it('within the answer: the client sees the cut', async () => {
+  it('within the response: the client sees the cut', async () => {
     await using server = await startWireServer(afterHead('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'));
     await using upstream = openUpstream(server.url);
     const sent = send(upstream);

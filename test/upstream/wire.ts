@@ -51,7 +51,7 @@ async function listen(server: Server): Promise<URL> {
   return new URL(`http://127.0.0.1:${String((server.address() as AddressInfo).port)}`);
 }
 
-/** Answers once the head of a request is there, and only then. */
+/** Responds once per connection, when the head of a request has come. */
 export function afterHead(bytes: string | Buffer, then: (socket: Socket) => void = () => undefined) {
   const answered = new WeakSet<Socket>();
   return (socket: Socket, received: string): void => {
@@ -64,7 +64,7 @@ export function afterHead(bytes: string | Buffer, then: (socket: Socket) => void
 }
 
 /** Remembers what a client would see. */
-export class SeenAnswer implements ResponseSink {
+export class SeenResponse implements ResponseSink {
   head: UpstreamResponse | undefined;
   readonly chunks: Buffer[] = [];
   ending: 'open' | 'ended' | 'cut' = 'open';
@@ -107,7 +107,7 @@ export class SeenAnswer implements ResponseSink {
 
 export interface Sent {
   readonly attempt: Attempt;
-  readonly seen: SeenAnswer;
+  readonly seen: SeenResponse;
   readonly heads: readonly UpstreamResponse[];
   readonly end: Promise<AttemptResult>;
 }
@@ -117,12 +117,12 @@ export interface SendOptions extends Partial<UpstreamRequest> {
   readonly hold?: boolean;
   readonly responseTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
-  readonly seen?: SeenAnswer;
+  readonly seen?: SeenResponse;
 }
 
-/** Sends one request, a GET of `/` unless told otherwise. */
+/** Sends one request. Default: a GET of `/`. */
 export function send(upstream: Upstream, options: SendOptions = {}): Sent {
-  const { hold = false, responseTimeoutMs = 30_000, bodyIdleTimeoutMs = 0, seen = new SeenAnswer() } = options;
+  const { hold = false, responseTimeoutMs = 30_000, bodyIdleTimeoutMs = 0, seen = new SeenResponse() } = options;
   const heads: UpstreamResponse[] = [];
   const { method = 'GET', path = '/', headers = [], body, contentLength, needsNewConnection = false } = options;
   const attempt = upstream.send(

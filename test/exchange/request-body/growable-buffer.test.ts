@@ -16,7 +16,7 @@ it('takes the memory that was announced once, and more only when more comes', ()
     store.append(Buffer.alloc(bytes, bytes));
     return store.bytes.buffer.byteLength;
   });
-  // The first piece is kept as it came, in memory of whoever made it.
+  // The first piece is kept as it came, in memory of the one that made it.
   expect(sizes.slice(1)).toEqual([100, 100, 200]);
   const expected = Buffer.concat([40, 40, 20, 1].map((bytes) => Buffer.alloc(bytes, bytes)));
   expect(store.bytes.equals(expected)).toBe(true);

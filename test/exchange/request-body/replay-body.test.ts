@@ -227,7 +227,7 @@ describe('all replay buffers together', () => {
     expect((await send(`${url}/whole`, { method: 'POST', body: randomBytes(1000) })).status).toBe(200);
   });
 
-  it('its memory is free again once an answer begins, however long that lasts', async () => {
+  it('its memory is given back when the response begins', async () => {
     const hold = gate();
     const { url } = await startInProcess({
       answer: async (request, response, index) => {

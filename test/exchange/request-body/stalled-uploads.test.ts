@@ -1,4 +1,4 @@
-/** Clients that stall within their uploads keep nobody else from being served. */
+/** Clients that stall within their uploads keep no one else from being served. */
 import { describe, expect, it } from 'vitest';
 import { startInProcess, until, type InProcess } from '../../sidecar/in-process.ts';
 import { send } from '../../sidecar/send.ts';
@@ -130,7 +130,7 @@ describe('uploads that are streamed, and stall', () => {
     return { clock, chain, uploads };
   }
 
-  it('keep their slots while nobody waits, and leave them to a request that does', async () => {
+  it('keep their slots until another request waits for one', async () => {
     const { clock, chain, uploads } = await startStalled({});
     await clock.advance(10 * STALLED_AFTER_MS);
     expect(await chain.throttle()).toMatchObject({ inFlight: 2, streams: 0 });

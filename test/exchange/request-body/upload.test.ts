@@ -1,4 +1,4 @@
-/** A client's body while it is streamed, and after: who has been answered meanwhile is read on. */
+/** A client's body while it is streamed, and after an early response. */
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -17,7 +17,7 @@ async function endAnUpload(before: (request: PassThrough) => void): Promise<Pass
   return request;
 }
 
-it('ended, it leaves the request to nobody: the rest stays with the client', async () => {
+it('does not read the rest of the request after it has ended', async () => {
   const request = await endAnUpload(() => undefined);
   expect([request.isPaused(), request.listenerCount('data')]).toEqual([true, 0]);
 });
