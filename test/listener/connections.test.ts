@@ -263,7 +263,7 @@ describe('closing', () => {
     proxy.server.startClosing();
     proxy.server.stopAccepting();
     socket.write(`GET /late HTTP/1.1\r\n${KEPT}\r\n`);
-    expect(await answer).toMatchObject({ status: 503, fields: { connection: 'close', 'retry-after': '1' } });
+    expect(await answer).toMatchObject({ status: 503, headers: { connection: 'close', 'retry-after': '1' } });
     expect(await proxy.told(1)).toMatchObject([{ localReply: 'DRAINING' }]);
     await expect(openSocket(proxy.url)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });

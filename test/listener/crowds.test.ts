@@ -33,7 +33,7 @@ describe('listen.maxConnections', () => {
     const [first, second] = [await openIdle(proxy.url), await openIdle(proxy.url)];
     expect(await isServed(first)).toBe(true);
     const third = await readToEnd(await openSocket(proxy.url));
-    expect(third).toMatchObject({ status: 503, end: 'fin', fields: { connection: 'close', 'retry-after': '1' } });
+    expect(third).toMatchObject({ status: 503, end: 'fin', headers: { connection: 'close', 'retry-after': '1' } });
     expect(JSON.parse(third.body.toString())).toMatchObject({ code: 'QUEUE_FULL' });
     expect([await isServed(first), await isServed(second)]).toEqual([true, true]);
     expect(upstream.requests).toHaveLength(3);
@@ -175,7 +175,7 @@ describe('a client that drips its head', () => {
     expect(await answer).toMatchObject({
       status: 408,
       end: 'fin',
-      fields: { 'content-type': 'application/problem+json' },
+      headers: { 'content-type': 'application/problem+json' },
     });
     expect(await proxy.told(1)).toMatchObject([{ code: 408, source: 'sidecar', localReply: 'REQUEST_TIMEOUT' }]);
     expect(upstream.requests).toHaveLength(0);

@@ -3,8 +3,8 @@ import { readPreferences } from '../../src/listener/request-preferences.ts';
 
 describe('what a client asks of the sidecar', () => {
   it('is nothing special when it does not say', () => {
-    const standing = { priority: 'normal', caller: '' };
-    expect(readPreferences({ host: 'localhost' })).toEqual({ kind: 'read', timeoutMs: undefined, standing });
+    const queueClass = { priority: 'normal', caller: '' };
+    expect(readPreferences({ host: 'localhost' })).toEqual({ kind: 'read', timeoutMs: undefined, queueClass });
   });
 
   it.each([
@@ -14,17 +14,19 @@ describe('what a client asks of the sidecar', () => {
     ['LOW', 'low'],
     ['High', 'high'],
   ])('may be the priority %s', (value, priority) => {
-    expect(readPreferences({ 'x-sidecar-priority': value })).toMatchObject({ standing: { priority, caller: '' } });
+    expect(readPreferences({ 'x-sidecar-priority': value })).toMatchObject({ queueClass: { priority, caller: '' } });
   });
 
   it.each(['a', 'nightly-batch', 'A', '!~', 'a,b', '__proto__', 'x'.repeat(64)])('may name the caller %s', (caller) => {
-    expect(readPreferences({ 'x-sidecar-caller': caller })).toMatchObject({ standing: { priority: 'normal', caller } });
+    expect(readPreferences({ 'x-sidecar-caller': caller })).toMatchObject({
+      queueClass: { priority: 'normal', caller },
+    });
   });
 
   it('may be all of it at once', () => {
     const fields = { 'x-sidecar-timeout-ms': '250', 'x-sidecar-priority': 'low', 'x-sidecar-caller': 'import' };
-    const standing = { priority: 'low', caller: 'import' };
-    expect(readPreferences(fields)).toEqual({ kind: 'read', timeoutMs: 250, standing });
+    const queueClass = { priority: 'low', caller: 'import' };
+    expect(readPreferences(fields)).toEqual({ kind: 'read', timeoutMs: 250, queueClass });
   });
 
   it.each([
@@ -34,8 +36,8 @@ describe('what a client asks of the sidecar', () => {
   ])('is refused when %s cannot be read, with what is expected', (name, values, expected) => {
     for (const value of [...values, ['a', 'a']]) {
       const wishes = readPreferences({ [name]: value });
-      expect(wishes).toEqual({ kind: 'refused', why: expect.stringContaining(expected) as unknown });
-      expect(wishes).toEqual({ kind: 'refused', why: expect.stringContaining(name) as unknown });
+      expect(wishes).toEqual({ kind: 'refused', reason: expect.stringContaining(expected) as unknown });
+      expect(wishes).toEqual({ kind: 'refused', reason: expect.stringContaining(name) as unknown });
     }
   });
 });

@@ -159,7 +159,7 @@ it('another version of the protocol is the upstream’s to refuse', async () => 
   );
   await using proxy = await startUpgrading(upstream.url);
   const answer = await sendRaw(proxy.url, upgradeRequest().replace('Version: 13', 'Version: 12'));
-  expect(answer).toMatchObject({ status: 426, fields: { 'sec-websocket-version': '13' } });
+  expect(answer).toMatchObject({ status: 426, headers: { 'sec-websocket-version': '13' } });
 });
 
 it('an empty body is none', async () => {

@@ -151,7 +151,7 @@ describe('a tunnel', () => {
     expect(await get(secure, url, { proxyCaFile: certificates.caFile })).toBe('secure');
     const distrusted = await get(secure, url);
     expect(distrusted).toBeInstanceOf(ProxyFault);
-    expect(distrusted).toMatchObject({ proxyStatus: 'tls_certificate_error', permanent: true });
+    expect(distrusted).toMatchObject({ proxyStatus: 'tls_certificate_error', isPermanent: true });
     expect(String(distrusted)).toContain('egress.caFile');
   });
 
@@ -173,13 +173,13 @@ describe('a proxy that', () => {
     ['redirects', says('HTTP/1.1 302 Found\r\nLocation: http://elsewhere/'), /could not connect .*\(302\)/, false],
     ['speaks no HTTP', says('SSH-2.0-s3same'), /does not speak HTTP/, true],
     ['closes', (client: Socket) => client.destroy(), /cut the connection/, false],
-  ] as const)('%s is named, and its password is not', async (_, answer, words, permanent) => {
+  ] as const)('%s is named, and its password is not', async (_, answer, words, isPermanent) => {
     const { url } = await startProxy({ answer });
     for (const destination of [plain, secure]) {
       const error = await get(destination, url.replace('//', '//user:s3same@'));
       expect(error).toBeInstanceOf(ProxyFault);
       expect(error).toHaveProperty('message', expect.stringMatching(words));
-      expect(error).toHaveProperty('permanent', permanent);
+      expect(error).toHaveProperty('isPermanent', isPermanent);
       expect(String(error)).toContain(`the egress proxy ${new URL(url).host} `);
       expect(String(error)).not.toMatch(/s3same|user:/);
     }
@@ -187,7 +187,7 @@ describe('a proxy that', () => {
 
   test('is not there', async () => {
     const error = await get(plain, `http://127.0.0.1:${String(await freePort())}`);
-    expect(error).toMatchObject({ proxyStatus: 'connection_refused', permanent: false });
+    expect(error).toMatchObject({ proxyStatus: 'connection_refused', isPermanent: false });
     expect(await get(plain, 'http://nowhere.invalid:1')).toMatchObject({ proxyStatus: 'dns_error' });
   });
 
