@@ -1,5 +1,5 @@
 /**
- * Time and chance as values that are handed in, so that everything that waits can be tested in virtual time.
+ * Time and chance as injected values, so that everything that waits can be tested in virtual time.
  * Durations end in `Ms`, instants in `At`. Instants are monotonic unless a name says `wall`.
  */
 import { TimerList } from './timer-list.ts';
@@ -17,29 +17,28 @@ export interface Clock {
   wallNow(): number;
   /**
    * Runs `run` once after `delayMs`, never synchronously. Any finite delay is allowed; a negative one counts as 0.
-   * @param from what `now` has just given, where the caller knows it
+   * @param from what `now` has just given. Default: it is read again
    */
   after(delayMs: number, run: () => void, from?: number): Cancel;
-  /** As `after`, yet never early and as near after the instant `at` (of `now`) as the event loop allows. */
+  /** As `after`, but never early, and as soon after the instant `at` (of `now`) as the event loop allows. */
   exactlyAt(at: number, run: () => void): Cancel;
 }
 
-/** The longest delay that Node's timers take; past it they fire at once. */
+/** The longest delay of Node's timers; longer ones fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** The process's own clock. */
+/** The clock of this process. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   wallNow: () => Date.now(),
   after(delayMs, run, from) {
-    if (delayMs > LONGEST_TIMER_MS) return startLongTimer(delayMs, run);
-    const line = getTimerList(delayMs);
-    return line === undefined ? startNodeTimer(delayMs, run) : line.add(run, from);
+    const list = timerLists.get(delayMs) ?? createTimerList(delayMs);
+    return list === undefined ? startNodeTimer(delayMs, run) : list.add(run, from);
   },
   exactlyAt(at, run) {
     let immediate: NodeJS.Immediate | undefined;
     let cancelTimer: Cancel | undefined;
-    // Node's timers have millisecond steps: what is left below one step is spent in turns of the event loop.
+    // Node's timers have steps of a millisecond: the rest below one step passes in turns of the event loop.
     const approach = (): void => {
       const leftMs = at - performance.now();
       if (leftMs <= 0) run();
@@ -54,6 +53,25 @@ export const systemClock: Clock = {
   },
 };
 
+/** Configured timeouts need few lists; delays that clients choose get one only while there is room. */
+const MAX_TIMER_LISTS = 32;
+const MIN_TIMER_LIST_MS = 1000;
+const timerLists = new Map<number, TimerList>();
+
+/** Undefined for delays that get a timer of their own. */
+function createTimerList(delayMs: number): TimerList | undefined {
+  if (!Number.isInteger(delayMs) || delayMs < MIN_TIMER_LIST_MS || delayMs > LONGEST_TIMER_MS) return undefined;
+  if (timerLists.size >= MAX_TIMER_LISTS) dropEmptyTimerLists();
+  if (timerLists.size >= MAX_TIMER_LISTS) return undefined;
+  const list = new TimerList(delayMs);
+  timerLists.set(delayMs, list);
+  return list;
+}
+
+function dropEmptyTimerLists(): void {
+  for (const [delayMs, list] of timerLists) if (list.isEmpty) timerLists.delete(delayMs);
+}
+
 function startNodeTimer(delayMs: number, run: () => void): Cancel {
   if (delayMs > LONGEST_TIMER_MS) return startLongTimer(delayMs, run);
   const timer = setTimeout(run, Math.max(0, delayMs));
@@ -62,29 +80,10 @@ function startNodeTimer(delayMs: number, run: () => void): Cancel {
   };
 }
 
-/** Time-outs are configured, so that few of them are in use at a time; what clients made up gives way. */
-const MAX_TIMER_LISTS = 32;
-const MIN_TIMER_LIST_MS = 1000;
-const timerLists = new Map<number, TimerList>();
-
-function getTimerList(delayMs: number): TimerList | undefined {
-  const line = timerLists.get(delayMs);
-  if (line !== undefined || !Number.isInteger(delayMs) || delayMs < MIN_TIMER_LIST_MS) return line;
-  if (timerLists.size >= MAX_TIMER_LISTS) dropEmptyTimerLists();
-  if (timerLists.size >= MAX_TIMER_LISTS) return undefined;
-  const another = new TimerList(delayMs);
-  timerLists.set(delayMs, another);
-  return another;
-}
-
-function dropEmptyTimerLists(): void {
-  for (const [delayMs, line] of timerLists) if (line.isEmpty) timerLists.delete(delayMs);
-}
-
-/** Step by step. */
+/** Waits in steps that Node's timers can take. */
 function startLongTimer(delayMs: number, run: () => void): Cancel {
-  let cancel = systemClock.after(LONGEST_TIMER_MS, () => {
-    cancel = systemClock.after(delayMs - LONGEST_TIMER_MS, run);
+  let cancel = startNodeTimer(LONGEST_TIMER_MS, () => {
+    cancel = startNodeTimer(delayMs - LONGEST_TIMER_MS, run);
   });
   return () => {
     cancel();

@@ -1,18 +1,18 @@
 /**
- * Waits of one length, in the order in which they began, which is that in which they end: one timer of Node's serves them all. Nearly
- * every time-out is cancelled, and then costs a link in a list.
+ * Timers of one delay, in the order in which they started, which is the order in which they fire: one timer of Node's serves them all.
+ * Nearly every timeout is cancelled, and then costs one entry in a linked list.
  */
 
 interface TimerEntry {
   readonly run: () => void;
   /** Of performance.now(). */
   readonly dueAt: number;
+  readonly remove: () => void;
   earlier: TimerEntry | undefined;
   later: TimerEntry | undefined;
-  isDone: boolean;
 }
 
-/** Keeps the process for as long as somebody waits. */
+/** Keeps the process running while it has entries. */
 export class TimerList {
   readonly #delayMs: number;
   #first: TimerEntry | undefined;
@@ -25,40 +25,36 @@ export class TimerList {
     this.#delayMs = delayMs;
   }
 
-  /** Nobody waits. */
   get isEmpty(): boolean {
     return this.#first === undefined;
   }
 
   /**
    * Runs `run` once after the delay, never synchronously.
-   * @param from the present, where the caller has just asked for it
-   * @returns cancels it, as often as one likes
+   * @param from what performance.now() gave just now. Default: it is called
+   * @returns cancels the timer; may be called again, and after it fired
    */
   add(run: () => void, from = performance.now()): () => void {
-    const dueAt = from + this.#delayMs;
-    const wait: TimerEntry = { run, dueAt, earlier: this.#last, later: undefined, isDone: false };
-    if (this.#last === undefined) this.#first = wait;
-    else this.#last.later = wait;
-    this.#last = wait;
-    // While it rings there may be earlier ones: the timer is set for the first of them then.
-    if (this.#timer === undefined && !this.#isFiring) this.#startTimer(this.#delayMs);
-    else if (wait.earlier === undefined) this.#timer?.ref();
-    return () => {
-      this.#remove(wait);
+    let isRemoved = false;
+    const remove = (): void => {
+      if (isRemoved) return;
+      isRemoved = true;
+      const { earlier, later } = entry;
+      if (earlier === undefined) this.#first = later;
+      else earlier.later = later;
+      if (later === undefined) this.#last = earlier;
+      else later.earlier = earlier;
+      entry.earlier = entry.later = undefined;
+      if (this.#first === undefined) this.#timer?.unref();
     };
-  }
-
-  #remove(wait: TimerEntry): void {
-    if (wait.isDone) return;
-    wait.isDone = true;
-    const { earlier, later } = wait;
-    if (earlier === undefined) this.#first = later;
-    else earlier.later = later;
-    if (later === undefined) this.#last = earlier;
-    else later.earlier = earlier;
-    wait.earlier = wait.later = undefined;
-    if (this.#first === undefined) this.#timer?.unref();
+    const entry: TimerEntry = { run, dueAt: from + this.#delayMs, remove, earlier: this.#last, later: undefined };
+    if (this.#last === undefined) this.#first = entry;
+    else this.#last.later = entry;
+    this.#last = entry;
+    // While entries fire, earlier ones may be left: #fireDue starts the timer for the first of them.
+    if (this.#timer === undefined && !this.#isFiring) this.#startTimer(this.#delayMs);
+    else if (entry.earlier === undefined) this.#timer?.ref();
+    return remove;
   }
 
   #startTimer(delayMs: number): void {
@@ -72,9 +68,9 @@ export class TimerList {
     const now = performance.now();
     this.#isFiring = true;
     try {
-      for (let wait = this.#first; wait !== undefined && wait.dueAt <= now; wait = this.#first) {
-        this.#remove(wait);
-        wait.run();
+      for (let entry = this.#first; entry !== undefined && entry.dueAt <= now; entry = this.#first) {
+        entry.remove();
+        entry.run();
       }
     } finally {
       this.#isFiring = false;
