@@ -1,38 +1,37 @@
 /**
- * The optional list of what may be asked for at all: methods and path prefixes (`listen.allow`). Pure.
- * Paths are compared by whole segments with unneeded escapes undone (RFC 3986 §6.2.2), so that no spelling slips past:
- * one that the list does not know is refused. Dot segments never get here, upstream/target refuses them.
+ * The optional list of the requests that are allowed: methods and path prefixes (`listen.allow`). Pure.
+ * Paths are compared by whole segments after unneeded escapes are decoded (RFC 3986 §6.2.2), so that no spelling passes the list.
+ * Dot segments are refused before, by upstream/request-target.
  */
 import { SidecarError } from '../platform/errors.ts';
 
 export interface AllowListRule {
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
-  /** Allowed itself and with everything below it; `/` allows every path. */
+  /** Allowed with everything below it; `/` allows every path. */
   readonly path: string;
 }
 
 /** Why a request is not on the list; undefined when it is. `target` is in origin-form. */
 export type AllowListCheck = (method: string, target: string) => SidecarError | undefined;
 
-/** @param rules none allow everything */
+/** @param rules those of which one must match; without any, no request is allowed */
 export function createAllowList(rules: readonly AllowListRule[]): AllowListCheck {
-  if (rules.length === 0) return () => undefined;
-  const compiled = rules.map(({ methods, path }) => ({ methods, segments: splitSegments(path) }));
+  const parsedRules = rules.map(({ methods, path }) => ({ methods, segments: splitSegments(path) }));
   return (method, target) => {
     const path = target.split('?', 1)[0] ?? '';
-    const given = isWellEncoded(path) ? splitSegments(path) : undefined;
-    const matching = compiled.filter(({ segments }) => given !== undefined && startsWith(given, segments));
+    const requested = isWellEncoded(path) ? splitSegments(path) : undefined;
+    const matching = parsedRules.filter(({ segments }) => requested !== undefined && startsWith(requested, segments));
     if (matching.some(({ methods }) => methods?.includes(method) ?? true)) return undefined;
     const what = matching.length === 0 ? 'this path' : `the method ${method} on this path`;
     return new SidecarError(
       'REQUEST_NOT_ALLOWED',
-      `${what} is not allowed; if it is meant, add it to SIDECAR_LISTEN_ALLOW (listen.allow)`,
+      `${what} is not allowed; to allow it, add it to SIDECAR_LISTEN_ALLOW (listen.allow)`,
     );
   };
 }
 
-/** What lenient decoders would each read in their own way (RFC 3986 §2.1, RFC 3629 §3) could be any path. */
+/** Lenient decoders read other escapes each in their own way (RFC 3986 §2.1, RFC 3629 §3). */
 function isWellEncoded(path: string): boolean {
   try {
     decodeURIComponent(path);
@@ -42,15 +41,15 @@ function isWellEncoded(path: string): boolean {
   }
 }
 
-/** The root has none. */
+/** `/` has no segments. */
 function splitSegments(path: string): string[] {
-  const normal = path.replace(/%[\da-f]{2}/gi, (escape) => {
-    const sign = String.fromCharCode(parseInt(escape.slice(1), 16));
-    return /[\w.~-]/.test(sign) ? sign : escape.toUpperCase();
+  const normalized = path.replace(/%[\da-f]{2}/gi, (escape) => {
+    const character = String.fromCharCode(parseInt(escape.slice(1), 16));
+    return /[\w.~-]/.test(character) ? character : escape.toUpperCase();
   });
-  return normal === '/' ? [] : normal.slice(1).split('/');
+  return normalized === '/' ? [] : normalized.slice(1).split('/');
 }
 
 function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {
-  return prefix.every((segment, at) => segments[at] === segment);
+  return prefix.every((segment, index) => segments[index] === segment);
 }

@@ -1,11 +1,12 @@
 /**
- * Who may speak to the sidecar, decided before anything else. Pure.
- * A proxy that adds credentials on loopback is reachable by every web page in the machine's browser: a page betrays
- * itself by its Origin or Sec-Fetch-Site field (Fetch standard), DNS rebinding only by its Host. Names are counted in
- * the raw fields, since parsed ones hide repetitions (RFC 9112 §3.2).
+ * Decides whether a client may use the sidecar, before anything else is done for a request. Pure.
+ * Every web page in the machine's browser can reach a proxy on loopback: a page shows in Origin or Sec-Fetch-Site (Fetch standard),
+ * DNS rebinding only in Host. The framing is checked again, because node:http accepts some that is ambiguous (RFC 9112 §6).
  */
 import { SidecarError } from '../platform/errors.ts';
-import { parseHostPort, quoteForMessage, parseHostHeader, type HostPort } from '../platform/host-header.ts';
+import { parseHostHeader, parseHostPort, quoteForMessage, type HostPort } from '../platform/host-header.ts';
+import { createHeaderSelector, type HeaderValues } from './header-selector.ts';
+import { PREFERENCE_HEADERS } from './request-preferences.ts';
 
 export interface AllowedProxyHost {
   readonly host: string;
@@ -16,13 +17,14 @@ export interface GuardOptions {
   /** Undefined on a `unix:` listener, where any valid Host passes. */
   readonly allowedHosts: readonly AllowedProxyHost[] | undefined;
   readonly allowedOrigins: readonly string[];
+  /** The name in lower case. */
   readonly requiredHeader: { readonly name: string; readonly value: string } | undefined;
 }
 
-/** What the guard looks at. */
-export interface GuardedHead {
-  readonly method: string;
-  readonly target: string;
+/** What the guard reads of node:http's request. */
+export interface GuardedRequest {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
   readonly httpVersion: string;
   /** Flat list [name, value, …]. */
   readonly rawHeaders: readonly string[];
@@ -34,81 +36,94 @@ export type ProxyGuardDecision =
       /** Origin-form target. */
       readonly target: string;
       readonly corsOrigin: string | undefined;
-      /** A CORS preflight of an allowed page: answered here. */
+      /** A CORS preflight of an allowed page: the listener responds to it. */
       readonly isPreflight: boolean;
+      /** Of PREFERENCE_HEADERS among others. */
+      readonly headers: HeaderValues;
     }
   | { readonly kind: 'refused'; readonly error: SidecarError };
 
-/** Never throws. */
-export function guardRequest(options: GuardOptions, head: GuardedHead): ProxyGuardDecision {
-  const fields = new HeaderView(head.rawHeaders);
-  const target = toOriginForm(options, head.target);
-  const refusal =
-    (target instanceof SidecarError ? target : undefined) ??
-    checkMethod(head.method) ??
-    checkFraming(head, fields) ??
-    checkHost(options, head, fields) ??
-    checkOrigin(options, fields);
-  if (refusal !== undefined) return { kind: 'refused', error: refusal };
-  const corsOrigin = fields.getAll('origin')[0]?.toLowerCase();
-  const isPreflight =
-    corsOrigin !== undefined && head.method === 'OPTIONS' && fields.getAll('access-control-request-method').length > 0;
-  // A browser puts no field of the page's own into a preflight.
-  const secretRefusal = isPreflight ? undefined : checkRequiredHeader(options, fields);
-  if (secretRefusal !== undefined) return { kind: 'refused', error: secretRefusal };
-  return { kind: 'pass', target: target as string, corsOrigin, isPreflight };
-}
-
 const NO_VALUES: readonly string[] = [];
 
-/** All values of a few fields, by lower-case name. */
-class HeaderView {
-  readonly #rawHeaders: readonly string[];
+export class Guard {
+  readonly #options: GuardOptions;
+  readonly #selectHeaders: (rawHeaders: readonly string[]) => HeaderValues;
+  /** Most requests of a client have the same Host. */
+  #lastAllowedHost: string | undefined;
 
-  constructor(rawFields: readonly string[]) {
-    this.#rawHeaders = rawFields;
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    this.#selectHeaders = createHeaderSelector([
+      ...['host', 'content-length', 'transfer-encoding', 'origin', 'sec-fetch-site', 'access-control-request-method'],
+      ...PREFERENCE_HEADERS,
+      ...(options.requiredHeader === undefined ? [] : [options.requiredHeader.name]),
+    ]);
   }
 
-  getAll(name: string): readonly string[] {
-    let values: string[] | undefined;
-    for (let at = 0; at + 1 < this.#rawHeaders.length; at += 2) {
-      const candidate = this.#rawHeaders[at] ?? '';
-      if (candidate.length === name.length && candidate.toLowerCase() === name) {
-        const value = this.#rawHeaders[at + 1] ?? '';
-        if (values === undefined) values = [value];
-        else values.push(value);
-      }
+  /** Never throws. */
+  check(request: GuardedRequest): ProxyGuardDecision {
+    const { method = '', url = '', httpVersion } = request;
+    const { requiredHeader } = this.#options;
+    const headers = this.#selectHeaders(request.rawHeaders);
+    const target = url.startsWith('/') ? url : toOriginForm(this.#options, url);
+    if (target instanceof SidecarError) return { kind: 'refused', error: target };
+    const error =
+      checkMethod(method) ??
+      checkFraming(httpVersion, headers) ??
+      this.#checkHost(httpVersion, headers) ??
+      checkOrigin(this.#options, headers);
+    if (error !== undefined) return { kind: 'refused', error };
+    const corsOrigin = headers.get('origin')?.[0]?.toLowerCase();
+    const isPreflight =
+      corsOrigin !== undefined && method === 'OPTIONS' && headers.has('access-control-request-method');
+    // A browser adds no header field of the page's own to a preflight.
+    if (requiredHeader !== undefined && !isPreflight && !hasValue(headers, requiredHeader))
+      return { kind: 'refused', error: createMissingHeaderError(requiredHeader.name) };
+    return { kind: 'pass', target, corsOrigin, isPreflight, headers };
+  }
+
+  #checkHost(httpVersion: string, headers: HeaderValues): SidecarError | undefined {
+    const hosts = headers.get('host') ?? NO_VALUES;
+    if (hosts.length === 1 && hosts[0] === this.#lastAllowedHost) return undefined;
+    const { allowedHosts } = this.#options;
+    const parsed = parseHostHeader(hosts);
+    switch (parsed.kind) {
+      case 'absent':
+        return httpVersion === '1.0' || allowedHosts === undefined
+          ? undefined
+          : createInvalidHostError('no Host field');
+      case 'invalid':
+        return createInvalidHostError(parsed.fault);
+      case 'valid':
+        if (allowedHosts !== undefined && !isAllowed(allowedHosts, parsed.hostPort))
+          return createHostNotAllowedError(parsed.value);
+        this.#lastAllowedHost = parsed.value;
+        return undefined;
     }
-    return values ?? NO_VALUES;
   }
 }
-
-/** Clients mostly come with the same Host again. */
-const lastAllowedHost = new WeakMap<GuardOptions, string>();
 
 function isAllowed(allowed: readonly AllowedProxyHost[], { host, port = 80 }: HostPort): boolean {
   return allowed.some((entry) => entry.host === host && (entry.port === undefined || entry.port === port));
 }
 
-function toOriginForm(options: GuardOptions, target: string): string | SidecarError {
-  if (target.startsWith('/')) return target;
+function toOriginForm({ allowedHosts }: GuardOptions, target: string): string | SidecarError {
   const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(target) ?? [];
-  if (authority === undefined || rest === undefined) {
+  if (authority === undefined || rest === undefined)
     return new SidecarError('BAD_REQUEST', 'the request target is neither a path nor an http: URL of an allowed host');
-  }
-  if (options.allowedHosts !== undefined) {
+  if (allowedHosts !== undefined) {
     const hostPort = parseHostPort(authority);
     if (hostPort === undefined)
       return new SidecarError(
         'BAD_REQUEST',
         `the request target has the invalid authority ${quoteForMessage(authority)}`,
       );
-    if (!isAllowed(options.allowedHosts, hostPort)) return createHostNotAllowedError(authority);
+    if (!isAllowed(allowedHosts, hostPort)) return createHostNotAllowedError(authority);
   }
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** Tunnels, echoes of credentials, and what node:http's parser knows of RTSP and ICE. */
+/** Tunnels, echoes of credentials, and the methods of RTSP and ICE that node:http's parser accepts. */
 const BLOCKED_METHODS = new Set(
   'CONNECT TRACE SOURCE ANNOUNCE DESCRIBE FLUSH GET_PARAMETER PAUSE PLAY RECORD REDIRECT SET_PARAMETER SETUP TEARDOWN'.split(
     ' ',
@@ -120,43 +135,19 @@ function checkMethod(method: string): SidecarError | undefined {
   return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not forwarded`);
 }
 
-/** What node:http lets pass although two readers could see two different bodies in it (RFC 9112 §6.1, §11.2). */
-function checkFraming(head: GuardedHead, fields: HeaderView): SidecarError | undefined {
-  if (head.httpVersion !== '1.1' && head.httpVersion !== '1.0') {
+/** Refuses framing that two recipients could read as two different bodies (RFC 9112 §6.1, §11.2). */
+function checkFraming(httpVersion: string, headers: HeaderValues): SidecarError | undefined {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new SidecarError('BAD_REQUEST', 'the request is neither HTTP/1.1 nor HTTP/1.0');
-  }
-  const lengths = fields.getAll('content-length');
-  const codings = fields.getAll('transfer-encoding');
-  if (lengths.length + codings.length > 1) {
+  const lengths = headers.get('content-length') ?? NO_VALUES;
+  const codings = headers.get('transfer-encoding') ?? NO_VALUES;
+  if (lengths.length + codings.length > 1)
     return new SidecarError('BAD_REQUEST', 'the length of the body is stated more than once');
-  }
   if (codings[0] === undefined) return undefined;
-  if (codings[0].toLowerCase() !== 'chunked') {
-    return new SidecarError('BAD_REQUEST', 'the Transfer-Encoding is not understood: expected "chunked" alone');
-  }
-  if (head.httpVersion === '1.1') return undefined;
+  if (codings[0].toLowerCase() !== 'chunked')
+    return new SidecarError('BAD_REQUEST', 'the Transfer-Encoding is not supported: expected "chunked" alone');
+  if (httpVersion === '1.1') return undefined;
   return new SidecarError('BAD_REQUEST', 'HTTP/1.0 has no Transfer-Encoding: expected a Content-Length');
-}
-
-function checkHost(options: GuardOptions, head: GuardedHead, fields: HeaderView): SidecarError | undefined {
-  const hosts = fields.getAll('host');
-  if (hosts.length === 1 && lastAllowedHost.get(options) === hosts[0]) return undefined;
-  const { allowedHosts } = options;
-  const reading = parseHostHeader(hosts);
-  switch (reading.kind) {
-    case 'absent':
-      // On a socket file no name matters.
-      return head.httpVersion === '1.0' || allowedHosts === undefined
-        ? undefined
-        : createInvalidHostError('no Host field');
-    case 'invalid':
-      return createInvalidHostError(reading.fault);
-    case 'valid':
-      if (allowedHosts !== undefined && !isAllowed(allowedHosts, reading.hostPort))
-        return createHostNotAllowedError(reading.value);
-      lastAllowedHost.set(options, reading.value);
-      return undefined;
-  }
 }
 
 function createInvalidHostError(fault: string): SidecarError {
@@ -166,44 +157,40 @@ function createInvalidHostError(fault: string): SidecarError {
 function createHostNotAllowedError(host: string): SidecarError {
   return new SidecarError(
     'HOST_NOT_ALLOWED',
-    `the host ${quoteForMessage(host)} is not allowed; if it is meant, add it to SIDECAR_ALLOWED_HOSTS`,
+    `the host ${quoteForMessage(host)} is not allowed; to allow it, add it to SIDECAR_ALLOWED_HOSTS`,
   );
 }
 
-function checkOrigin(options: GuardOptions, fields: HeaderView): SidecarError | undefined {
-  const origins = fields.getAll('origin');
-  const sites = fields.getAll('sec-fetch-site');
+function checkOrigin({ allowedOrigins }: GuardOptions, headers: HeaderValues): SidecarError | undefined {
+  const origins = headers.get('origin') ?? NO_VALUES;
+  const sites = headers.get('sec-fetch-site') ?? NO_VALUES;
   if (origins.length + sites.length === 0) return undefined;
-  const strangers = origins.filter((origin) => !options.allowedOrigins.includes(origin.toLowerCase()));
-  if (strangers[0] !== undefined || origins.length > 1) {
+  const foreign = origins.find((origin) => !allowedOrigins.includes(origin.toLowerCase()));
+  if (foreign !== undefined || origins.length > 1)
     return new SidecarError(
       'ORIGIN_NOT_ALLOWED',
-      `requests of web pages from ${quoteForMessage(strangers[0] ?? origins.join(', '))} are not allowed; ` +
-        'if it is meant, add the origin to SIDECAR_ALLOWED_ORIGINS',
+      `requests of web pages from ${quoteForMessage(foreign ?? origins.join(', '))} are not allowed; ` +
+        'to allow them, add the origin to SIDECAR_ALLOWED_ORIGINS',
     );
-  }
   if (origins.length === 1 || sites.every((site) => site.toLowerCase() === 'none')) return undefined;
   return new SidecarError(
     'ORIGIN_NOT_ALLOWED',
     `requests that a web page starts (Sec-Fetch-Site: ${quoteForMessage(sites.join(', '))}) are not allowed; ` +
-      'SIDECAR_ALLOWED_ORIGINS names the pages that may',
+      'to allow a page, add its origin to SIDECAR_ALLOWED_ORIGINS',
   );
 }
 
-function checkRequiredHeader(options: GuardOptions, fields: HeaderView): SidecarError | undefined {
-  const { requiredHeader } = options;
-  if (requiredHeader === undefined) return undefined;
-  const values = fields.getAll(requiredHeader.name);
-  if (values.length === 1 && isEqualConstantTime(values[0] ?? '', requiredHeader.value)) return undefined;
+/** Compares without stopping at the first difference; only the length may show in the time it takes. */
+function hasValue(headers: HeaderValues, { name, value }: { readonly name: string; readonly value: string }): boolean {
+  const [given = '', ...others] = headers.get(name) ?? NO_VALUES;
+  let difference = given.length ^ value.length;
+  for (let index = 0; index < value.length; index++) difference |= value.charCodeAt(index) ^ given.charCodeAt(index);
+  return difference === 0 && others.length === 0;
+}
+
+function createMissingHeaderError(name: string): SidecarError {
   return new SidecarError(
     'REQUEST_NOT_ALLOWED',
-    `the field ${requiredHeader.name} is missing or wrong: every request must carry it (listen.requiredHeader)`,
+    `the header field ${name} is missing or wrong: every request must have it (listen.requiredHeader)`,
   );
-}
-
-/** Compares without stopping at the first difference; the length may show. */
-function isEqualConstantTime(given: string, expected: string): boolean {
-  let difference = given.length ^ expected.length;
-  for (let at = 0; at < expected.length; at++) difference |= expected.charCodeAt(at) ^ given.charCodeAt(at);
-  return difference === 0;
 }

@@ -1,4 +1,4 @@
-/** Decides from a request's head alone whether it may go on, and where to and how long. */
+/** Decides from a request's head whether it is forwarded, to which route, and how long it may take. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { SidecarError } from '../platform/errors.ts';
@@ -7,17 +7,17 @@ import { RequestLifetime } from '../exchange/request-lifetime.ts';
 import type { QueueClass } from '../throttle/throttle.ts';
 import { joinTarget } from '../upstream/request-target.ts';
 import type { AllowListCheck } from './allow-list.ts';
-import { guardRequest, type GuardOptions } from './guard.ts';
+import type { Guard } from './guard.ts';
 import type { RoutePath, RouteTable } from './route-table.ts';
 import type { ServeUpgrade } from './websocket/websocket.ts';
 import { readPreferences } from './request-preferences.ts';
 
-/** One of the ways out. */
+/** A configured route, with the parts that its requests use. */
 export interface Route extends RoutePath {
   readonly parts: ExchangeParts;
   /** Undefined allows every method. */
   readonly methods: readonly string[] | undefined;
-  /** Arrival to response head, milliseconds; a client may shorten it. */
+  /** Arrival to response head, milliseconds; a client may ask for less. */
   readonly deadlineMs: number;
   /** Serves WebSocket upgrades; undefined refuses them. */
   readonly serveUpgrade: ServeUpgrade | undefined;
@@ -25,8 +25,9 @@ export interface Route extends RoutePath {
 
 export interface RequestAdmissionOptions {
   readonly routes: RouteTable<Route>;
-  readonly guard: GuardOptions;
-  readonly checkAllowList: AllowListCheck;
+  readonly guard: Guard;
+  /** Undefined allows every request. */
+  readonly checkAllowList: AllowListCheck | undefined;
   readonly clock: Clock;
 }
 
@@ -34,15 +35,15 @@ export type RequestAdmission =
   | {
       readonly kind: 'refused';
       readonly error: SidecarError;
-      /** The one that it would have taken, if that is known. */
+      /** The route of its path; undefined when it has none, or was refused before. */
       readonly route: Route | undefined;
     }
-  /** A CORS preflight of an allowed page: answered here. */
+  /** A CORS preflight of an allowed page: the listener responds to it. */
   | { readonly kind: 'preflight'; readonly corsOrigin: string }
   | {
       readonly kind: 'admitted';
       readonly route: Route;
-      /** Path and query to ask of the upstream. */
+      /** Path and query on the upstream. */
       readonly path: string;
       readonly corsOrigin: string | undefined;
       readonly queueClass: QueueClass;
@@ -51,75 +52,70 @@ export type RequestAdmission =
 
 /**
  * @param arrivedAt monotonic
- * @param fault with which every request is refused now. Default: none
+ * @param error refuses the request whatever its head is. Default: none
  */
 export function admitRequest(
-  options: RequestAdmissionOptions,
+  { routes, guard, checkAllowList, clock }: RequestAdmissionOptions,
   request: IncomingMessage,
   arrivedAt: number,
-  fault?: SidecarError,
+  error?: SidecarError,
 ): RequestAdmission {
-  if (fault !== undefined) return { kind: 'refused', error: fault, route: undefined };
-  const { guard, routes, clock } = options;
-  const method = request.method ?? '';
-  const verdict = guardRequest(guard, {
-    method,
-    target: request.url ?? '',
-    httpVersion: request.httpVersion,
-    rawHeaders: request.rawHeaders,
-  });
-  if (verdict.kind === 'refused') return { ...verdict, route: undefined };
-  const { corsOrigin, target } = verdict;
-  if (verdict.isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
-  const way = selectRoute(routes, target);
-  if (way.kind === 'refused') return way;
-  const { route, path } = way;
-  const refusal = options.checkAllowList(method, target) ?? checkRouteMethod(route, method);
-  if (refusal !== undefined) return { kind: 'refused', error: refusal, route };
-  const wishes = readPreferences(request.headers);
-  if (wishes.kind === 'refused')
-    return { kind: 'refused', error: new SidecarError('BAD_REQUEST', wishes.reason), route };
-  const { timeoutMs = Infinity, queueClass } = wishes;
-  const lifeline = new RequestLifetime(clock, Math.min(route.deadlineMs, timeoutMs), arrivedAt);
-  return { kind: 'admitted', route, path, corsOrigin, queueClass, lifetime: lifeline };
+  if (error !== undefined) return refuse(error, undefined);
+  const guarded = guard.check(request);
+  if (guarded.kind === 'refused') return refuse(guarded.error, undefined);
+  const { corsOrigin, target, isPreflight, headers } = guarded;
+  if (isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
+  const { method = '' } = request;
+  const selection = selectRoute(routes, target);
+  if (selection.kind === 'refused') return selection;
+  const { route, path } = selection;
+  const denied = checkAllowList?.(method, target);
+  if (denied !== undefined) return refuse(denied, route);
+  if (route.methods?.includes(method) === false) return refuse(createRouteMethodError(route, method), route);
+  const preferences = readPreferences(headers);
+  if (preferences.kind === 'refused') return refuse(new SidecarError('BAD_REQUEST', preferences.reason), route);
+  const { timeoutMs = Infinity, queueClass } = preferences;
+  const lifetime = new RequestLifetime(clock, Math.min(route.deadlineMs, timeoutMs), arrivedAt);
+  return { kind: 'admitted', route, path, corsOrigin, queueClass, lifetime };
 }
 
-type RouteSelection =
-  | Extract<RequestAdmission, { kind: 'refused' }>
-  | { readonly kind: 'way'; readonly route: Route; readonly path: string };
+type RefusedRequest = Extract<RequestAdmission, { kind: 'refused' }>;
 
-/** Route and path belong together: the path that is sent is below the base of the route whose token it carries. */
-function selectRoute(routes: RouteTable<Route>, target: string): RouteSelection {
-  const choice = routes.match(target);
-  const route = choice.kind === 'chosen' ? choice.route : undefined;
-  const strippedLength = choice.kind === 'chosen' ? choice.strippedLength : 0;
+function refuse(error: SidecarError, route: Route | undefined): RefusedRequest {
+  return { kind: 'refused', error, route };
+}
+
+/** The path that is sent is below the base of the route whose token it carries: both come from one selection. */
+function selectRoute(
+  routes: RouteTable<Route>,
+  target: string,
+): RefusedRequest | { readonly kind: 'selected'; readonly route: Route; readonly path: string } {
+  const match = routes.match(target);
+  const route = match.kind === 'matched' ? match.route : undefined;
+  const strippedLength = match.kind === 'matched' ? match.strippedLength : 0;
   const joined = joinTarget(route?.parts.upstream.baseUrl.pathname ?? '/', target, strippedLength);
-  if (joined.kind === 'refused') return { kind: 'refused', error: new SidecarError('BAD_REQUEST', joined.why), route };
-  if (route !== undefined) return { kind: 'way', route, path: joined.path };
+  if (joined.kind === 'refused') return refuse(new SidecarError('BAD_REQUEST', joined.why), route);
+  if (route !== undefined) return { kind: 'selected', route, path: joined.path };
   const error =
-    choice.kind === 'ambiguous'
-      ? new SidecarError(
-          'BAD_REQUEST',
-          'the path could be read as that of another route: send it without needless escapes',
-        )
+    match.kind === 'ambiguous'
+      ? new SidecarError('BAD_REQUEST', 'the path could belong to several routes: send it without unneeded escapes')
       : new SidecarError(
           'REQUEST_NOT_ALLOWED',
-          `no route takes this path; there are: ${describePrefixes(routes.routes)}`,
+          `no route has this path; the routes are ${listPrefixes(routes.routes)}`,
         );
-  return { kind: 'refused', error, route };
+  return refuse(error, undefined);
 }
 
 const MAX_LISTED_PREFIXES = 10;
 
-function describePrefixes(routes: readonly Route[]): string {
-  const shown = routes.slice(0, MAX_LISTED_PREFIXES).map(({ pathPrefix }) => pathPrefix);
-  const left = routes.length - shown.length;
-  return `${shown.join(', ')}${left > 0 ? ` and ${String(left)} more` : ''}`;
+function listPrefixes(routes: readonly Route[]): string {
+  const listed = routes.slice(0, MAX_LISTED_PREFIXES).map(({ pathPrefix }) => pathPrefix);
+  const rest = routes.length - listed.length;
+  return `${listed.join(', ')}${rest > 0 ? ` and ${String(rest)} more` : ''}`;
 }
 
-function checkRouteMethod({ methods, parts }: Route, method: string): SidecarError | undefined {
-  if (methods === undefined || methods.includes(method)) return undefined;
+function createRouteMethodError({ methods, parts }: Route, method: string): SidecarError {
   return new SidecarError('METHOD_NOT_ALLOWED', `${method} is not allowed on the route ${parts.route}`, {
-    allow: methods,
+    ...(methods && { allow: methods }),
   });
 }

@@ -1,8 +1,9 @@
 /**
- * What a client asks of the sidecar itself, in fields that begin with x-sidecar- and are never forwarded: how long it waits, how
- * urgent it is, and who it is. A wish that cannot be read is refused: to ignore it would be to do what nobody asked for.
+ * What a client asks of the sidecar itself, in header fields that begin with x-sidecar- and are never forwarded: its timeout, its
+ * priority and its name. An invalid value is refused, because ignoring it would do something that the client did not ask for.
  */
 import type { Priority, QueueClass } from '../throttle/throttle.ts';
+import type { HeaderValues } from './header-selector.ts';
 
 export type PreferencesResult =
   | {
@@ -11,33 +12,35 @@ export type PreferencesResult =
       readonly timeoutMs: number | undefined;
       readonly queueClass: QueueClass;
     }
-  /** `why` names the field and what is expected. */
+  /** `reason` names the field and what is expected. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** @param fields by lower-case name; a field that is there twice has its values joined by a comma and a space */
-export function readPreferences(
-  fields: Readonly<Record<string, string | readonly string[] | undefined>>,
-): PreferencesResult {
-  const timeout = fields['x-sidecar-timeout-ms'];
-  if (timeout !== undefined && !(typeof timeout === 'string' && /^[1-9]\d{0,9}$/.test(timeout)))
-    return refuse('x-sidecar-timeout-ms is not a whole number of milliseconds above 0');
-  const priority = parsePriority(fields['x-sidecar-priority'] ?? 'normal');
-  if (priority === undefined) return refuse('x-sidecar-priority is none of high, normal and low');
-  const caller = fields['x-sidecar-caller'];
-  if (caller !== undefined && !(typeof caller === 'string' && /^[!-~]{1,64}$/.test(caller)))
-    return refuse('x-sidecar-caller is not a name of 1 to 64 visible ASCII characters');
-  return {
-    kind: 'read',
-    timeoutMs: timeout === undefined ? undefined : Number(timeout),
-    queueClass: { priority, caller: caller ?? '' },
-  };
+const TIMEOUT = 'x-sidecar-timeout-ms';
+const PRIORITY = 'x-sidecar-priority';
+const CALLER = 'x-sidecar-caller';
+
+/** The names of the fields that are read, in lower case. */
+export const PREFERENCE_HEADERS: readonly string[] = [TIMEOUT, PRIORITY, CALLER];
+
+/** @param headers with the values of PREFERENCE_HEADERS */
+export function readPreferences(headers: HeaderValues): PreferencesResult {
+  // Values of repeated fields, joined as RFC 9110 §5.2 says, match none of the forms.
+  const timeout = headers.get(TIMEOUT)?.join(', ');
+  if (timeout !== undefined && !/^[1-9]\d{0,9}$/.test(timeout))
+    return refuse(`${TIMEOUT} is not a whole number of milliseconds above 0`);
+  const priority = headers.get(PRIORITY)?.join(', ').toLowerCase() ?? 'normal';
+  if (!isPriority(priority)) return refuse(`${PRIORITY} is not one of high, normal and low`);
+  const caller = headers.get(CALLER)?.join(', ') ?? '';
+  if (headers.has(CALLER) && !/^[!-~]{1,64}$/.test(caller))
+    return refuse(`${CALLER} is not a name of 1 to 64 visible ASCII characters`);
+  const timeoutMs = timeout === undefined ? undefined : Number(timeout);
+  return { kind: 'read', timeoutMs, queueClass: { priority, caller } };
 }
 
-function parsePriority(value: string | readonly string[]): Priority | undefined {
-  const name = String(value).toLowerCase();
-  return name === 'high' || name === 'normal' || name === 'low' ? name : undefined;
+function isPriority(value: string): value is Priority {
+  return value === 'high' || value === 'normal' || value === 'low';
 }
 
-function refuse(why: string): PreferencesResult {
-  return { kind: 'refused', reason: why };
+function refuse(reason: string): PreferencesResult {
+  return { kind: 'refused', reason };
 }

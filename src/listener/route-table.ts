@@ -1,13 +1,12 @@
 /**
- * Which route a request takes: the longest prefix of whole segments, found by one look-up for each segment however many routes there
- * are. Pure. A path that lenient servers could read as that of another route is taken by none: the credential must never depend on
- * whose reading is right.
+ * Finds the route of a path: the longest prefix of whole segments, with one lookup per segment however many routes there are. Pure.
+ * A path that lenient servers could read as a path of another route matches none: no reading may decide which credential is sent.
  */
 import { decodeRounds } from '../upstream/request-target.ts';
 
-/** What the choice depends on. */
+/** What the match depends on. */
 export interface RoutePath {
-  /** Plain segments without a slash at the end; `/` takes every path. */
+  /** Plain segments without a slash at the end; `/` matches every path. */
   readonly pathPrefix: string;
   /** Whether the upstream sees paths without the prefix. */
   readonly stripPrefix: boolean;
@@ -15,7 +14,7 @@ export interface RoutePath {
 
 export type RouteMatch<R> =
   | {
-      readonly kind: 'chosen';
+      readonly kind: 'matched';
       readonly route: R;
       /** Characters at the start of the target that the upstream does not see. */
       readonly strippedLength: number;
@@ -27,7 +26,7 @@ export type RouteMatch<R> =
 export interface RouteTable<R> {
   readonly routes: readonly R[];
   /** @param target in origin-form, query included */
-  match(target: string): RouteMatch<R>;
+  readonly match: (target: string) => RouteMatch<R>;
 }
 
 interface PrefixNode<R> {
@@ -35,10 +34,10 @@ interface PrefixNode<R> {
   route: R | undefined;
 }
 
-/** What two readers of a path may understand in two ways. */
+/** Characters that servers read in different ways. */
 const AMBIGUOUS_CHARACTERS = /[%\\;]|\/\/|[\0- ]/;
 
-/** @param routes with prefixes that differ */
+/** @param routes no two with the same prefix */
 export function createRouteTable<R extends RoutePath>(routes: readonly R[]): RouteTable<R> {
   const root: PrefixNode<R> = { children: new Map(), route: undefined };
   for (const route of routes) {
@@ -50,27 +49,25 @@ export function createRouteTable<R extends RoutePath>(routes: readonly R[]): Rou
     }
     node.route = route;
   }
-  return {
-    routes,
-    match(target) {
-      // Without prefixes there is nothing to choose, nor to mistake.
-      if (root.children.size === 0) return toRouteMatch(root.route, 0);
-      const path = target.split('?', 1)[0] ?? '';
-      const found = findLongestPrefix(root, path.split('/').slice(1));
-      if (AMBIGUOUS_CHARACTERS.test(path))
-        for (const reading of listReadings(path))
-          if (findLongestPrefix(root, reading).route !== found.route) return { kind: 'ambiguous' };
-      const { route, depth } = found;
-      return toRouteMatch(route, route?.stripPrefix === true ? measurePrefix(path, depth) : 0);
-    },
-  };
+  const rootMatch = toRouteMatch(root.route, 0);
+  // Without prefixes no reading of a path leads to another route.
+  return { routes, match: root.children.size === 0 ? () => rootMatch : (target) => matchPath(root, target) };
+}
+
+function matchPath<R extends RoutePath>(root: PrefixNode<R>, target: string): RouteMatch<R> {
+  const path = target.split('?', 1)[0] ?? '';
+  const { route, depth } = findLongestPrefix(root, path.split('/').slice(1));
+  if (AMBIGUOUS_CHARACTERS.test(path))
+    for (const segments of listReadings(path))
+      if (findLongestPrefix(root, segments).route !== route) return { kind: 'ambiguous' };
+  return toRouteMatch(route, route?.stripPrefix === true ? measurePrefix(path, depth) : 0);
 }
 
 function toRouteMatch<R>(route: R | undefined, strippedLength: number): RouteMatch<R> {
-  return route === undefined ? { kind: 'none' } : { kind: 'chosen', route, strippedLength };
+  return route === undefined ? { kind: 'none' } : { kind: 'matched', route, strippedLength };
 }
 
-/** The deepest route on the way, and how many segments its prefix has. Looks no further than the prefixes go. */
+/** The deepest route on the way, and the number of segments of its prefix. Reads no further than the prefixes go. */
 function findLongestPrefix<R>(
   root: PrefixNode<R>,
   segments: Iterable<string>,
@@ -87,7 +84,7 @@ function findLongestPrefix<R>(
   return found;
 }
 
-/** What servers that decode, fold backslashes, drop `;parameters` and white space, or join slashes read. */
+/** How servers read the path that decode it, fold backslashes, drop `;parameters` and white space, or join slashes. */
 function* listReadings(path: string): Generator<Iterable<string>> {
   for (const decoded of decodeRounds(path)) {
     const segments = decoded.split(/[/\\]/).slice(1);
@@ -96,7 +93,7 @@ function* listReadings(path: string): Generator<Iterable<string>> {
   }
 }
 
-/** One by one: a path may have thousands, of which the first few decide. */
+/** A generator: a path may have thousands of segments, and the first few decide. */
 function* normalizeSegments(segments: readonly string[], keepsEmpty: boolean): Generator<string> {
   for (const segment of segments) {
     const name = segment.replace(/[;?#].*$/s, '').replace(/[\0- ]/g, '');
@@ -104,7 +101,7 @@ function* normalizeSegments(segments: readonly string[], keepsEmpty: boolean): G
   }
 }
 
-/** Of the first `depth` segments with their slashes, as they came. */
+/** Length of the first `depth` segments with their slashes. */
 function measurePrefix(path: string, depth: number): number {
   let length = 0;
   for (let passed = 0; passed < depth; passed++) {

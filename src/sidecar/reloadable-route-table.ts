@@ -1,50 +1,43 @@
 /**
- * The routes as they are configured now: joined anew from the parts that last whenever the configuration changes, so that each request
- * has from its beginning to its end the settings of one configuration.
+ * The table of the configured routes. A reload builds it again from parts that persist (pools, throttles, token sources), so that each
+ * request has the settings of one configuration from its beginning to its end.
  */
 import type { Config, RouteConfig } from '../config/config.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
 import type { Route } from '../listener/request-admission.ts';
 import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
-import { joinTarget } from '../upstream/request-target.ts';
+import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
 
 /** What a route keeps when its settings change. */
 export type PersistentRouteParts = Omit<ExchangeParts, 'clientPath' | keyof ReturnType<typeof readRouteSettings>> &
   Pick<Route, 'serveUpgrade'>;
 
 /**
- * The table of the routes, which changes with `rebuild`.
- * @param lasting by route; for each that is configured, now or later
+ * The table, and `rebuild`, which changes it.
+ * @param persistent by name of the route; for each that is configured, now or later
  */
-export function createReloadableRouteTable(config: Config, lasting: ReadonlyMap<string, PersistentRouteParts>) {
-  let current = buildRouteTable(config, lasting);
-  const table: RouteTable<Route> = {
-    get routes() {
-      return current.routes;
-    },
-    match: (target) => current.match(target),
-  };
-  const rebuild = (next: Config): void => {
-    current = buildRouteTable(next, lasting);
-  };
+export function createReloadableRouteTable(config: Config, persistent: ReadonlyMap<string, PersistentRouteParts>) {
+  // A copy: routes of an earlier configuration go on using their own table.
+  const table: RouteTable<Route> = { ...buildRouteTable(config, persistent) };
+  const rebuild = (next: Config): void => void Object.assign(table, buildRouteTable(next, persistent));
   return { table, rebuild };
 }
 
-function buildRouteTable(config: Config, lasting: ReadonlyMap<string, PersistentRouteParts>): RouteTable<Route> {
+function buildRouteTable(config: Config, persistent: ReadonlyMap<string, PersistentRouteParts>): RouteTable<Route> {
   const table: RouteTable<Route> = createRouteTable(
     config.routes.map((route): Route => {
-      const found = lasting.get(route.name);
-      if (found === undefined) throw new Error(`the route ${route.name} was not there at the start`);
+      const found = persistent.get(route.name);
+      if (found === undefined) throw new Error(`the route ${route.name} did not exist at the start`);
       const { serveUpgrade, ...kept } = found;
-      const own = { clientPath: (path: string) => findClientPath(table, route, path) };
-      const parts: ExchangeParts = { ...kept, ...readRouteSettings(route, config), ...own };
+      const clientPath = (path: string) => findClientPath(table, route, path);
+      const parts: ExchangeParts = { ...kept, ...readRouteSettings(route, config), clientPath };
       return { ...route, deadlineMs: route.request.deadlineMs, parts, serveUpgrade };
     }),
   );
   return table;
 }
 
-/** What is told to the exchange as it is configured. */
+/** The settings that the exchange reads. */
 function readRouteSettings({ name, upstream, retry }: RouteConfig, { listen }: Config) {
   return {
     route: name,
@@ -55,22 +48,17 @@ function readRouteSettings({ name, upstream, retry }: RouteConfig, { listen }: C
   };
 }
 
-/** The path that a client may be given for one below a route's base: asked for, it leads to the same resource. */
+/** The client's path for a path below a route's base; undefined when a request to it would reach another resource. */
 function findClientPath(table: RouteTable<Route>, route: RouteConfig, path: string): string | undefined {
-  const seen = (route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '') + path || '/';
-  const choice = table.match(seen);
-  if (choice.kind !== 'chosen') return undefined;
-  const { baseUrl } = choice.route.parts.upstream;
-  const led = joinTarget(baseUrl.pathname, seen, choice.strippedLength);
-  const meant = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
+  const clientPath = (route.stripPrefix && route.pathPrefix !== '/' ? route.pathPrefix : '') + path || '/';
+  const match = table.match(clientPath);
+  if (match.kind !== 'matched') return undefined;
+  const { baseUrl } = match.route.parts.upstream;
+  const reached = joinTarget(baseUrl.pathname, clientPath, match.strippedLength);
+  const intended = joinTarget(route.upstream.baseUrl.pathname, path || '/', path === '' ? 1 : 0);
   const isSame =
-    led.kind === 'joined' &&
-    meant.kind === 'joined' &&
-    removeTrailingSlash(led.path) === removeTrailingSlash(meant.path);
-  return isSame && baseUrl.origin === route.upstream.baseUrl.origin ? seen : undefined;
-}
-
-/** The base itself is asked for with and without it. */
-function removeTrailingSlash(path: string): string {
-  return path.endsWith('/') ? path.slice(0, -1) : path;
+    reached.kind === 'joined' &&
+    intended.kind === 'joined' &&
+    withoutTrailingSlash(reached.path) === withoutTrailingSlash(intended.path);
+  return isSame && baseUrl.origin === route.upstream.baseUrl.origin ? clientPath : undefined;
 }

@@ -15,7 +15,7 @@ import { listDisplayedSettings } from '../config/displayed-settings.ts';
 import type { StartTracer } from '../exchange/request-tracer.ts';
 import { createAllowList } from '../listener/allow-list.ts';
 import { closeBoundServers, type BoundServers } from '../listener/bind.ts';
-import type { GuardOptions } from '../listener/guard.ts';
+import { Guard } from '../listener/guard.ts';
 import type { PortLimits } from '../listener/open-connections.ts';
 import { ProxyServer } from '../listener/proxy-server.ts';
 import type { LogDeliveryProblem, EventObserver } from '../telemetry/events.ts';
@@ -141,8 +141,8 @@ async function createProxy(
     routes: table,
     unrouted: { route: DEFAULT_NAME, observe },
     clock,
-    guard: await buildGuardOptions(config),
-    checkAllowList: createAllowList(listen.allow),
+    guard: await createGuard(config),
+    checkAllowList: listen.allow.length === 0 ? undefined : createAllowList(listen.allow),
     keepAliveMs: listen.keepAliveMs,
     limits,
     allowHalfClose: listen.allowHalfClose,
@@ -203,17 +203,15 @@ function listQuotaReplicas(throttles: RunningRoutes['throttles']): { route: stri
   return listStates(throttles).map(({ route, fleet }) => ({ route, replicas: fleet?.replicas ?? 1 }));
 }
 
-async function buildGuardOptions({ listen }: Config): Promise<GuardOptions> {
-  const { requiredHeader } = listen;
-  const common = {
-    // Nobody rebinds a name to a socket file.
-    allowedHosts: listen.address.kind === 'unix' ? undefined : listen.allowedHosts,
-    allowedOrigins: listen.allowedOrigins,
-  };
-  if (requiredHeader === undefined) return { ...common, requiredHeader };
-  const reading = await readSecret('listen.requiredHeader.valueFile', requiredHeader.value);
-  if (reading.kind === 'unreadable') throw new Error(reading.detail);
-  return { ...common, requiredHeader: { name: requiredHeader.name.toLowerCase(), value: reading.value } };
+async function createGuard({ listen }: Config): Promise<Guard> {
+  // DNS rebinding cannot reach a socket file.
+  const allowedHosts = listen.address.kind === 'unix' ? undefined : listen.allowedHosts;
+  const { allowedOrigins, requiredHeader } = listen;
+  if (requiredHeader === undefined) return new Guard({ allowedHosts, allowedOrigins, requiredHeader });
+  const secret = await readSecret('listen.requiredHeader.valueFile', requiredHeader.value);
+  if (secret.kind === 'unreadable') throw new Error(secret.detail);
+  const required = { name: requiredHeader.name.toLowerCase(), value: secret.value };
+  return new Guard({ allowedHosts, allowedOrigins, requiredHeader: required });
 }
 
 /** What runs before the proxy port is there. */

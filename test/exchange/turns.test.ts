@@ -124,7 +124,7 @@ describe('calls that queue', () => {
 
 describe('a wish that cannot be read', () => {
   it.each([
-    ['x-sidecar-priority', 'urgent', 'x-sidecar-priority is none of high, normal and low'],
+    ['x-sidecar-priority', 'urgent', 'x-sidecar-priority is not one of high, normal and low'],
     ['x-sidecar-caller', 'two words', 'x-sidecar-caller is not a name of 1 to 64 visible ASCII characters'],
   ])('in %s is refused and not forwarded', async (name, value, detail) => {
     const { url, api } = await startInProcess();

@@ -84,8 +84,8 @@ describe('a request is refused', () => {
   });
 });
 
-it('no rules allow everything, and the root every path', () => {
-  expect(createAllowList([])('PURGE', '/%zz')).toBeUndefined();
+it('the root allows every path, and an empty list none', () => {
+  expect(createAllowList([])('GET', '/')).toHaveProperty('code', 'REQUEST_NOT_ALLOWED');
   const readOnly = createAllowList([{ methods: ['GET'], path: '/' }]);
   expect([readOnly('GET', '/'), readOnly('GET', '/a//b'), readOnly('GET', '/?x')]).toEqual([
     undefined,

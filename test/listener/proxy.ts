@@ -7,6 +7,7 @@ import type { ExchangeParts } from '../../src/exchange/exchange.ts';
 import { ReplayMemory } from '../../src/exchange/request-body/replay-body.ts';
 import { bind } from '../../src/listener/bind.ts';
 import type { Route } from '../../src/listener/request-admission.ts';
+import { Guard, type GuardOptions } from '../../src/listener/guard.ts';
 import { ProxyServer } from '../../src/listener/proxy-server.ts';
 import type { ProxyServerOptions } from '../../src/listener/proxy-server.ts';
 import { createRouteTable } from '../../src/listener/route-table.ts';
@@ -23,7 +24,7 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly maxRequests?: number;
   readonly deadlineMs?: number;
   readonly serveUpgrade?: Route['serveUpgrade'];
-  readonly guard?: Partial<ProxyServerOptions['guard']>;
+  readonly guard?: Partial<GuardOptions>;
   readonly clock?: Clock;
   readonly maxInFlight?: number;
   readonly maxStreams?: number;
@@ -61,13 +62,13 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     ]),
     unrouted: parts,
     clock: parts.clock,
-    guard: {
+    guard: new Guard({
       allowedHosts: [{ host: '127.0.0.1', port: undefined }],
       allowedOrigins: [],
       requiredHeader: undefined,
       ...guard,
-    },
-    checkAllowList: rest.checkAllowList ?? (() => undefined),
+    }),
+    checkAllowList: rest.checkAllowList,
     keepAliveMs,
     limits: { connections: maxConnections, refusedConnections: maxRefusedConnections, requests: maxRequests },
     allowHalfClose: rest.allowHalfClose ?? false,

@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { readPreferences } from '../../src/listener/request-preferences.ts';
+import { createHeaderSelector } from '../../src/listener/header-selector.ts';
+import { PREFERENCE_HEADERS, readPreferences } from '../../src/listener/request-preferences.ts';
 
-describe('what a client asks of the sidecar', () => {
-  it('is nothing special when it does not say', () => {
+/** @param rawHeaders flat list [name, value, …] */
+function read(...rawHeaders: string[]) {
+  return readPreferences(createHeaderSelector(PREFERENCE_HEADERS)(rawHeaders));
+}
+
+describe('the preferences of a client', () => {
+  it('have defaults', () => {
     const queueClass = { priority: 'normal', caller: '' };
-    expect(readPreferences({ host: 'localhost' })).toEqual({ kind: 'read', timeoutMs: undefined, queueClass });
+    expect(read('Host', 'localhost')).toEqual({ kind: 'read', timeoutMs: undefined, queueClass });
   });
 
   it.each([
@@ -13,31 +19,29 @@ describe('what a client asks of the sidecar', () => {
     ['low', 'low'],
     ['LOW', 'low'],
     ['High', 'high'],
-  ])('may be the priority %s', (value, priority) => {
-    expect(readPreferences({ 'x-sidecar-priority': value })).toMatchObject({ queueClass: { priority, caller: '' } });
+  ])('have the priority %s', (value, priority) => {
+    expect(read('X-Sidecar-Priority', value)).toMatchObject({ queueClass: { priority, caller: '' } });
   });
 
-  it.each(['a', 'nightly-batch', 'A', '!~', 'a,b', '__proto__', 'x'.repeat(64)])('may name the caller %s', (caller) => {
-    expect(readPreferences({ 'x-sidecar-caller': caller })).toMatchObject({
-      queueClass: { priority: 'normal', caller },
-    });
+  it.each(['a', 'nightly-batch', 'A', '!~', 'a,b', '__proto__', 'x'.repeat(64)])('have the caller %s', (caller) => {
+    expect(read('x-sidecar-caller', caller)).toMatchObject({ queueClass: { priority: 'normal', caller } });
   });
 
-  it('may be all of it at once', () => {
-    const fields = { 'x-sidecar-timeout-ms': '250', 'x-sidecar-priority': 'low', 'x-sidecar-caller': 'import' };
+  it('may all be given at once', () => {
     const queueClass = { priority: 'low', caller: 'import' };
-    expect(readPreferences(fields)).toEqual({ kind: 'read', timeoutMs: 250, queueClass });
+    const rawHeaders = ['x-sidecar-timeout-ms', '250', 'x-sidecar-priority', 'low', 'x-sidecar-caller', 'import'];
+    expect(read(...rawHeaders)).toEqual({ kind: 'read', timeoutMs: 250, queueClass });
   });
 
   it.each([
     ['x-sidecar-timeout-ms', ['', '0', '-1', '1.5', 'soon', '10, 10'], 'whole number of milliseconds above 0'],
     ['x-sidecar-priority', ['', 'urgent', '1', 'low, low', ' low', 'lów'], 'high, normal and low'],
     ['x-sidecar-caller', ['', 'a b', 'a, a', 'ä', '\u0080', '\t', 'x'.repeat(65)], '1 to 64 visible ASCII characters'],
-  ])('is refused when %s cannot be read, with what is expected', (name, values, expected) => {
-    for (const value of [...values, ['a', 'a']]) {
-      const wishes = readPreferences({ [name]: value });
-      expect(wishes).toEqual({ kind: 'refused', reason: expect.stringContaining(expected) as unknown });
-      expect(wishes).toEqual({ kind: 'refused', reason: expect.stringContaining(name) as unknown });
+  ])('are refused with an invalid or repeated %s, and the reason says what is expected', (name, values, expected) => {
+    for (const rawHeaders of [...values.map((value) => [name, value]), [name, '1', name.toUpperCase(), '1']]) {
+      const preferences = read(...rawHeaders);
+      expect(preferences).toEqual({ kind: 'refused', reason: expect.stringContaining(expected) as unknown });
+      expect(preferences).toEqual({ kind: 'refused', reason: expect.stringContaining(name) as unknown });
     }
   });
 });

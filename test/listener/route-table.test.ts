@@ -13,8 +13,8 @@ function routesOf(prefixes: readonly string[], stripPrefix = false): RoutePath[]
 
 /** The prefix of the route that is taken, or why none is. */
 function taken(target: string, prefixes: readonly string[] = ALL): string {
-  const choice = createRouteTable(routesOf(prefixes)).match(target);
-  return choice.kind === 'chosen' ? choice.route.pathPrefix : choice.kind;
+  const match = createRouteTable(routesOf(prefixes)).match(target);
+  return match.kind === 'matched' ? match.route.pathPrefix : match.kind;
 }
 
 describe('the longest prefix of whole segments', () => {
@@ -86,8 +86,8 @@ describe('a path that somebody could read as another route', () => {
 describe('a prefix that is stripped', () => {
   const table = createRouteTable(routesOf(ALL, true));
   const pathOf = (base: string, target: string): string => {
-    const choice = table.match(target);
-    const joined = choice.kind === 'chosen' ? joinTarget(base, target, choice.strippedLength) : choice;
+    const match = table.match(target);
+    const joined = match.kind === 'matched' ? joinTarget(base, target, match.strippedLength) : match;
     return joined.kind === 'joined' ? joined.path : joined.kind;
   };
 
@@ -142,13 +142,13 @@ describe('whatever comes', () => {
     let sent = 0;
     fc.assert(
       fc.property(target, (given) => {
-        const choice = createRouteTable(routesOf(ALL)).match(given);
-        if (choice.kind !== 'chosen' || joinTarget('/', given).kind === 'refused') return;
+        const match = createRouteTable(routesOf(ALL)).match(given);
+        if (match.kind !== 'matched' || joinTarget('/', given).kind === 'refused') return;
         sent++;
         const path = given.split('?', 1)[0] ?? '';
         for (const read of READERS) {
           const seen = readOrNothing(read, path);
-          if (seen !== undefined) expect(`${given} ${prefixIn(seen)}`).toBe(`${given} ${choice.route.pathPrefix}`);
+          if (seen !== undefined) expect(`${given} ${prefixIn(seen)}`).toBe(`${given} ${match.route.pathPrefix}`);
         }
       }),
       { numRuns: 5000 },
@@ -159,11 +159,11 @@ describe('whatever comes', () => {
   it('the path that is sent lies below the base of the route, and is what came less the prefix', () => {
     fc.assert(
       fc.property(target, strips, (given, strip) => {
-        const choice = createRouteTable(routesOf(ALL, strip)).match(given);
-        if (choice.kind !== 'chosen') return;
-        const joined = joinTarget(`/base${choice.route.pathPrefix}`, given, choice.strippedLength);
+        const match = createRouteTable(routesOf(ALL, strip)).match(given);
+        if (match.kind !== 'matched') return;
+        const joined = joinTarget(`/base${match.route.pathPrefix}`, given, match.strippedLength);
         if (joined.kind === 'refused') return;
-        const base = `/base${choice.route.pathPrefix}`.replace(/\/$/, '');
+        const base = `/base${match.route.pathPrefix}`.replace(/\/$/, '');
         expect(joined.path.startsWith(base)).toBe(true);
         expect(joined.path.slice(base.length)).toMatch(/^(?:$|[/?])/);
         expect(given.endsWith(joined.path.slice(base.length))).toBe(true);

@@ -74,7 +74,7 @@ describe('two routes', () => {
     const sidecar = await start(twoRoutes('http://127.0.0.1:1', 'http://127.0.0.1:2'));
     const answer = await send(`${sidecar.url}/other`);
     expect(answer).toMatchObject({ status: 403, code: 'REQUEST_NOT_ALLOWED' });
-    expect(answer.text).toContain('no route takes this path; there are: /quotes, /policies');
+    expect(answer.text).toContain('no route has this path; the routes are /quotes, /policies');
     expect(await send(`${sidecar.url}/quotes%2f1`)).toMatchObject({ status: 400, code: 'BAD_REQUEST' });
     expect((await sidecar.endings(2)).map(({ route }) => route)).toEqual(['default', 'default']);
   });
