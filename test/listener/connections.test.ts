@@ -1,210 +1,202 @@
-/** What happens on a client's connection: order, framing of answers, leaving, half-closing, interim answers, closing. */
+/** A client's connection: the order and framing of responses, clients that leave or half-close, interim responses, draining. */
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
-import { startRecordingUpstream } from '../support/recording-upstream.ts';
+import { gate, IDLE, startInProcess, until, type InProcess } from '../sidecar/in-process.ts';
+import { send } from '../sidecar/send.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { openSocket, readToEnd, sendRaw, waitUntilRefused } from '../support/raw-client.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';
 import { afterHead, startWireServer } from '../upstream/wire.ts';
-import { startProxy } from './proxy.ts';
 
 const KEPT = 'Host: 127.0.0.1\r\n';
 const HEAD = `${KEPT}Connection: close\r\n`;
+const get = (path: string, fields = KEPT): string => `GET ${path} HTTP/1.1\r\n${fields}\r\n`;
 
-/** Answers with the path that was asked, `/slow…` only after the others. */
-const byPath: RespondTo = async (request, response) => {
-  if (request.path.startsWith('/slow')) await sleep(100);
-  response.end(`[${request.path}]`);
-};
 const never: RespondTo = () => undefined;
+
+/** Responds with the requested path; to `/slow` only once `others` other requests have had their responses. */
+function slowAfter(others: number): RespondTo {
+  const { opened, open } = gate();
+  let responses = 0;
+  return async ({ path }, response) => {
+    if (path === '/slow') await opened;
+    response.end(`[${path}]`);
+    if (++responses === others) open();
+  };
+}
 
 function bodies(bytes: Buffer): string[] {
   return bytes.toString().match(/\[[^\]]*\]/g) ?? [];
 }
 
+async function untilUnderWay({ listener }: InProcess, count: number): Promise<void> {
+  await until(async () => (await listener()).requests === count, `${String(count)} requests are under way`);
+}
+
 describe('pipelined requests', () => {
-  it('are answered in their order', async () => {
-    await using upstream = await startRecordingUpstream(byPath);
-    await using proxy = await startProxy(upstream.url);
-    const two = `GET /slow HTTP/1.1\r\n${KEPT}\r\nGET /b HTTP/1.1\r\n${KEPT}\r\n`;
-    const answer = await sendRaw(proxy.url, `${two}GET /c HTTP/1.1\r\n${HEAD}\r\n`);
-    expect(bodies(answer.bytes)).toEqual(['[/slow]', '[/b]', '[/c]']);
-    expect(await proxy.told(3)).toHaveLength(3);
+  it('get their responses in their order', async () => {
+    const { url, endings } = await startInProcess({ answer: slowAfter(2) });
+    const { bytes } = await sendRaw(url, get('/slow') + get('/b') + get('/c', HEAD));
+    expect(bodies(bytes)).toEqual(['[/slow]', '[/b]', '[/c]']);
+    expect(await endings(3)).toHaveLength(3);
   });
 
-  it('are all told of once when their client leaves, and none stays under way', async () => {
-    await using upstream = await startRecordingUpstream(never);
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    socket.write(`GET /a HTTP/1.1\r\n${KEPT}\r\nGET /b HTTP/1.1\r\n${KEPT}\r\nGET /c HTTP/1.1\r\n${KEPT}\r\n`);
-    while (proxy.server.activeRequests.count < 3) await sleep(5);
+  it('are each recorded once as 499 when the client leaves, and none stays under way', async () => {
+    const sidecar = await startInProcess({ answer: never });
+    const socket = await openSocket(sidecar.url);
+    socket.write(get('/a') + get('/b') + get('/c'));
+    await untilUnderWay(sidecar, 3);
     socket.destroy();
-    expect((await proxy.told(3)).map(({ code, source }) => [code, source])).toEqual(Array(3).fill([499, 'sidecar']));
-    await proxy.server.activeRequests.whenIdle();
+    const ended = await sidecar.endings(3);
+    expect(ended.map(({ code, source }) => [code, source])).toEqual(Array(3).fill([499, 'sidecar']));
+    await untilUnderWay(sidecar, 0);
+    expect(sidecar.told('request-ended')).toHaveLength(3);
   });
-});
 
-describe('an answer that breaks off behind another one of its connection', () => {
-  it('ends the connection in its turn, and what is behind it is told of', async () => {
-    let tellCut: () => void = () => undefined;
-    const isCut = new Promise<void>((resolve) => (tellCut = resolve));
-    await using upstream = await startRecordingUpstream(async (request, response) => {
-      if (request.path === '/cut') {
-        response.writeHead(200, { 'content-length': '99' }).write('half', () => response.destroy());
-        response.once('close', tellCut);
-      }
-      if (request.path !== '/slow') return;
-      await isCut;
-      await sleep(50);
-      response.end('[/slow]');
+  it('of which the second breaks off upstream: the connection ends after the first response', async () => {
+    const sidecar: InProcess = await startInProcess({
+      answer: async ({ path }, response) => {
+        if (path === '/cut')
+          response.writeHead(200, { 'content-length': '99' }).write('half', () => response.destroy());
+        if (path !== '/slow') return;
+        await until(() => sidecar.told('attempt-ended').length === 1, 'the sidecar has seen the broken response');
+        response.end('[/slow]');
+      },
     });
-    await using proxy = await startProxy(upstream.url);
-    const ask = (path: string): string => `GET ${path} HTTP/1.1\r\n${KEPT}\r\n`;
-    const answer = await sendRaw(proxy.url, `${ask('/slow')}${ask('/cut')}${ask('/behind')}`);
-    expect(bodies(answer.bytes)).toEqual(['[/slow]']);
-    const told = await proxy.told(3);
-    expect(told.map(({ path, code }) => [path, code]).sort()).toEqual([
+    const { bytes } = await sendRaw(sidecar.url, get('/slow') + get('/cut') + get('/behind'));
+    expect(bodies(bytes)).toEqual(['[/slow]']);
+    const ended = await sidecar.endings(3);
+    expect(ended.map(({ path, code }) => [path, code]).toSorted()).toEqual([
       ['/behind', 499],
       ['/cut', 200],
       ['/slow', 200],
     ]);
-    await proxy.server.activeRequests.whenIdle();
+    await untilUnderWay(sidecar, 0);
   });
 });
 
-describe('a request that is refused on arrival', () => {
-  const get = `GET /x HTTP/1.1\r\n${KEPT}\r\n`;
-  const post = `POST /x HTTP/1.1\r\n${KEPT}Content-Length: 4\r\n\r\nbody`;
-
+describe('a request that is refused because the queue is full', () => {
   it.each([
-    ['without a body', get],
-    ['whose body came along', post],
-  ])('%s keeps its connection, and so do those behind it', async (_, ask) => {
-    await using upstream = await startRecordingUpstream(never);
-    await using proxy = await startProxy(upstream.url, { maxInFlight: 1, queueMax: 1 });
-    const crowd = await openSocket(proxy.url);
-    crowd.write(get + get);
-    while (proxy.server.activeRequests.count < 2) await sleep(5);
-    const answer = await sendRaw(proxy.url, ask + ask + ask.replace(KEPT, HEAD));
-    expect(answer.bytes.toString().match(/^HTTP\/1\.1 503 .*|^connection: .*/gim)).toEqual([
+    ['without a body', get('/x')],
+    ['with a body that came with its head', `POST /x HTTP/1.1\r\n${KEPT}Content-Length: 4\r\n\r\nbody`],
+  ])('%s keeps its connection open for the next request', async (_, request) => {
+    const env = { SIDECAR_MAX_IN_FLIGHT: '1', SIDECAR_QUEUE_MAX: '1' };
+    const sidecar = await startInProcess({ answer: never, env });
+    const crowd = await openSocket(sidecar.url);
+    crowd.write(get('/first') + get('/second'));
+    await untilUnderWay(sidecar, 2);
+    const { bytes } = await sendRaw(sidecar.url, request + request + request.replace(KEPT, HEAD));
+    expect(bytes.toString().match(/^HTTP\/1\.1 503 .*|^connection: .*/gim)).toEqual([
       ...['HTTP/1.1 503 Service Unavailable', 'Connection: keep-alive'],
       ...['HTTP/1.1 503 Service Unavailable', 'Connection: keep-alive'],
       ...['HTTP/1.1 503 Service Unavailable', 'Connection: close'],
     ]);
-    const refused = { code: 503, localReply: 'QUEUE_FULL' };
-    expect(await proxy.told(3)).toMatchObject([refused, refused, refused]);
+    expect(await sidecar.endings(3)).toMatchObject(Array(3).fill({ code: 503, localReply: 'QUEUE_FULL' }));
     crowd.destroy();
   });
 });
 
-describe('an answer without a body', () => {
-  it('to HEAD keeps its length, and the connection stays in step', async () => {
-    await using upstream = await startRecordingUpstream((_, response) => {
-      response.writeHead(200, { 'content-length': '1234', etag: '"x"' }).end();
+describe('a response without a body', () => {
+  it('to HEAD keeps its Content-Length, and the next response follows', async () => {
+    const { url } = await startInProcess({
+      answer: (_, response) => void response.writeHead(200, { 'content-length': '1234', etag: '"x"' }).end(),
     });
-    await using proxy = await startProxy(upstream.url);
-    const two = `HEAD /a HTTP/1.1\r\n${KEPT}\r\nHEAD /b HTTP/1.1\r\n${HEAD}\r\n`;
-    const answer = await sendRaw(proxy.url, two);
-    expect(answer.bytes.toString().match(/^HTTP\/1\.1 200/gm)).toHaveLength(2);
-    expect(answer.bytes.toString().match(/^content-length: 1234\r$/gim)).toHaveLength(2);
-    expect(answer.bytes.toString().endsWith('\r\n\r\n')).toBe(true);
+    const { bytes } = await sendRaw(url, `HEAD /a HTTP/1.1\r\n${KEPT}\r\nHEAD /b HTTP/1.1\r\n${HEAD}\r\n`);
+    expect(bytes.toString().match(/^HTTP\/1\.1 200/gm)).toHaveLength(2);
+    expect(bytes.toString().match(/^content-length: 1234\r$/gim)).toHaveLength(2);
+    expect(bytes.toString().endsWith('\r\n\r\n')).toBe(true);
   });
 
   it.each([
     [204, {}],
     [304, { etag: '"x"', 'content-length': '77' }],
-  ])('%i passes, and the connection stays in step', async (status, fields) => {
-    await using upstream = await startRecordingUpstream((_, response) => {
-      response.writeHead(status, fields).end();
+  ])('with status %i is relayed, and the next response follows', async (status, headers) => {
+    const { url, endings } = await startInProcess({
+      answer: (_, response) => void response.writeHead(status, headers).end(),
     });
-    await using proxy = await startProxy(upstream.url);
-    const answer = await sendRaw(proxy.url, `GET /a HTTP/1.1\r\n${KEPT}\r\nGET /b HTTP/1.1\r\n${HEAD}\r\n`);
-    expect(answer.bytes.toString().match(/^HTTP\/1\.1 (\d+)/gm)).toEqual(Array(2).fill(`HTTP/1.1 ${String(status)}`));
-    expect(answer.bytes.toString()).not.toMatch(/transfer-encoding/i);
-    expect((await proxy.told(2)).map(({ code }) => code)).toEqual([status, status]);
+    const { bytes } = await sendRaw(url, get('/a') + get('/b', HEAD));
+    expect(bytes.toString().match(/^HTTP\/1\.1 (\d+)/gm)).toEqual(Array(2).fill(`HTTP/1.1 ${String(status)}`));
+    expect(bytes.toString()).not.toMatch(/transfer-encoding/i);
+    expect((await endings(2)).map(({ code }) => code)).toEqual([status, status]);
   });
 });
 
 describe('a client that leaves', () => {
-  it('while it waits for its answer is told of as 499, with the upstream call cancelled', async () => {
-    const cancelled = Promise.withResolvers<undefined>();
-    await using upstream = await startRecordingUpstream((_, response) => {
-      response.once('close', () => cancelled.resolve(undefined));
+  it('while it waits for its response is recorded as 499, and its upstream call is cancelled', async () => {
+    const cancelled = gate();
+    const { url, api, endings, throttle } = await startInProcess({
+      answer: (_, response) => void response.once('close', cancelled.open),
     });
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    socket.write(`GET /a HTTP/1.1\r\n${KEPT}\r\n`);
-    while (upstream.requests.length === 0) await sleep(5);
+    const socket = await openSocket(url);
+    socket.write(get('/a'));
+    await until(() => api.requests.length === 1, 'the request reaches the upstream');
     socket.destroy();
-    await cancelled.promise;
-    expect(await proxy.told(1)).toMatchObject([{ code: 499, source: 'sidecar', attempts: 1 }]);
-    expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, queued: 0 });
+    await cancelled.opened;
+    expect(await endings(1)).toMatchObject([{ code: 499, source: 'sidecar', attempts: 1 }]);
+    expect(await throttle()).toEqual(IDLE);
   });
 
-  it('by a FIN counts as gone', async () => {
-    await using upstream = await startRecordingUpstream(never);
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    const end = readToEnd(socket);
-    socket.end(`GET /a HTTP/1.1\r\n${KEPT}\r\n`);
-    expect(await proxy.told(1)).toMatchObject([{ code: 499 }]);
-    expect((await end).bytes).toHaveLength(0);
+  it('with a FIN after its request is recorded as 499', async () => {
+    const { url, endings } = await startInProcess({ answer: never });
+    const socket = await openSocket(url);
+    const response = readToEnd(socket);
+    socket.end(get('/a'));
+    expect(await endings(1)).toMatchObject([{ code: 499 }]);
+    expect((await response).bytes).toHaveLength(0);
   });
 
-  it('by a FIN in the middle of its body counts as gone', async () => {
-    await using upstream = await startRecordingUpstream();
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    const end = readToEnd(socket);
+  it('with a FIN within its body is recorded as 499, and nothing is sent upstream', async () => {
+    const sidecar = await startInProcess();
+    const socket = await openSocket(sidecar.url);
+    const response = readToEnd(socket);
     socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: 10\r\n\r\nfive!`);
-    while (proxy.server.activeRequests.count === 0) await sleep(5);
+    await untilUnderWay(sidecar, 1);
     socket.end();
-    expect(await proxy.told(1)).toMatchObject([{ code: 499, attempts: 0 }]);
-    expect((await end).bytes).toHaveLength(0);
-    expect(upstream.requests).toEqual([]);
+    expect(await sidecar.endings(1)).toMatchObject([{ code: 499, attempts: 0 }]);
+    expect((await response).bytes).toHaveLength(0);
+    expect(sidecar.api.requests).toEqual([]);
   });
 
-  it('by a FIN gets its answer where half-closing is allowed', async () => {
-    await using upstream = await startRecordingUpstream(byPath);
-    await using proxy = await startProxy(upstream.url, { allowHalfClose: true });
-    const socket = await openSocket(proxy.url);
-    const end = readToEnd(socket);
-    socket.end(`GET /slow HTTP/1.1\r\n${KEPT}\r\n`);
-    expect(bodies((await end).bytes)).toEqual(['[/slow]']);
-    expect(await proxy.told(1)).toMatchObject([{ code: 200 }]);
+  it('with a FIN after its request gets its response where half-closed connections are allowed', async () => {
+    const { url, api, endings } = await startInProcess({
+      answer: slowAfter(1),
+      env: { SIDECAR_LISTEN_ALLOW_HALF_CLOSE: 'true' },
+    });
+    const socket = await openSocket(url);
+    const response = readToEnd(socket);
+    socket.end(get('/slow'));
+    await until(() => api.requests.length === 1, 'the request reaches the upstream');
+    // By the time that another client has its response, the FIN has been read.
+    await send(`${url}/other`);
+    expect(bodies((await response).bytes)).toEqual(['[/slow]']);
+    expect((await endings(2)).map(({ code }) => code)).toEqual([200, 200]);
   });
 });
 
 describe('Expect: 100-continue', () => {
-  it('is answered when the request is admitted, and not forwarded', async () => {
-    await using upstream = await startRecordingUpstream();
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    const answer = readToEnd(socket);
-    socket.write(`POST /a HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`);
+  const post = `POST /a HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`;
+
+  it('gets a 100 when the request is admitted, and is not forwarded', async () => {
+    const { url, api } = await startInProcess();
+    const socket = await openSocket(url);
+    const response = readToEnd(socket);
+    socket.write(post);
     const [interim] = (await once(socket, 'data')) as [Buffer];
     expect(interim.toString()).toBe('HTTP/1.1 100 Continue\r\n\r\n');
     socket.write('hi');
-    expect((await answer).bytes.toString()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
-    expect(upstream.requests.map(({ body, headers }) => [String(body), headers.expect])).toEqual([['hi', undefined]]);
+    expect((await response).bytes.toString()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+    expect(api.requests.map(({ body, headers }) => [String(body), headers.expect])).toEqual([['hi', undefined]]);
   });
 
-  it('is not answered in advance to HTTP/1.0, which knows no interim answers', async () => {
-    await using upstream = await startRecordingUpstream();
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    const answer = readToEnd(socket);
-    socket.write(`POST /a HTTP/1.0\r\n${HEAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\nhi`);
-    expect((await answer).bytes.toString()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  it('gets no 100 in HTTP/1.0, which has no interim responses', async () => {
+    const { url } = await startInProcess();
+    const { bytes } = await sendRaw(url, `${post.replace('HTTP/1.1', 'HTTP/1.0')}hi`);
+    expect(bytes.toString()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   });
 
-  it('of a request that is refused gets the refusal alone', async () => {
-    await using upstream = await startRecordingUpstream();
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    const answer = readToEnd(socket);
-    socket.write('POST /a HTTP/1.1\r\nHost: evil.example\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n');
-    const { bytes, status } = await answer;
+  it('gets no 100 when the request is refused', async () => {
+    const { url } = await startInProcess();
+    const { bytes, status } = await sendRaw(url, post.replace('127.0.0.1', 'evil.example'));
     expect(status).toBe(403);
     expect(bytes.toString()).not.toContain('100 Continue');
   });
@@ -212,112 +204,138 @@ describe('Expect: 100-continue', () => {
 
 describe('a large upload that is refused', () => {
   it.each([
-    ['of 900 kB, read to its end', 900_000],
-    ['of 64 MB, cut', 64_000_000],
-  ])('%s: its client gets the whole reply, then the connection closes', async (_, bytes) => {
-    await using upstream = await startRecordingUpstream();
-    await using proxy = await startProxy(upstream.url);
-    proxy.tokens.stop();
-    const socket = await openSocket(proxy.url);
-    const answer = readToEnd(socket);
-    socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: ${String(bytes)}\r\n\r\n`);
-    socket.write(Buffer.alloc(bytes));
-    const { status, headers: fields, body } = await answer;
-    expect([status, fields.connection, fields['retry-after']]).toEqual([503, 'close', '2']);
-    expect(JSON.parse(body.toString())).toMatchObject({ code: 'TOKEN_UNAVAILABLE', status: 503 });
-    expect(body).toHaveLength(Number(fields['content-length']));
-    expect(await proxy.told(1)).toMatchObject([{ code: 503, localReply: 'TOKEN_UNAVAILABLE' }]);
-    expect(upstream.requests).toEqual([]);
-  });
-});
-
-describe('closing', () => {
-  it('lets the answers under way, and those that come, close their connections', async () => {
-    await using upstream = await startRecordingUpstream(byPath);
-    await using proxy = await startProxy(upstream.url);
-    const underWay = sendRaw(proxy.url, `GET /slow HTTP/1.1\r\n${KEPT}\r\n`);
-    while (proxy.server.activeRequests.count === 0) await sleep(5);
-    proxy.server.startClosing();
-    const late = sendRaw(proxy.url, `GET /b HTTP/1.1\r\n${KEPT}\r\n`);
-    for (const answer of [await underWay, await late]) {
-      expect([answer.status, answer.headers.connection, answer.end]).toEqual([200, 'close', 'fin']);
-    }
-  });
-
-  it('leaves a connection open for the answers to pipelined requests', async () => {
-    await using upstream = await startRecordingUpstream(byPath);
-    await using proxy = await startProxy(upstream.url);
-    proxy.server.startClosing();
-    const both = `GET /slow HTTP/1.1\r\n${KEPT}\r\nGET /b HTTP/1.1\r\n${KEPT}\r\n`;
-    const answer = await sendRaw(proxy.url, both);
-    expect(bodies(answer.bytes)).toEqual(['[/slow]', '[/b]']);
-    expect(answer.bytes.toString().match(/^connection: close/gim)).toHaveLength(1);
-    expect((await proxy.told(2)).map(({ code }) => code)).toEqual([200, 200]);
-  });
-
-  it('then refuses late requests on kept connections, and takes no new ones', async () => {
-    await using upstream = await startRecordingUpstream(byPath);
-    await using proxy = await startProxy(upstream.url);
-    const socket = await openSocket(proxy.url);
-    const answer = readToEnd(socket);
-    proxy.server.startClosing();
-    proxy.server.stopAccepting();
-    socket.write(`GET /late HTTP/1.1\r\n${KEPT}\r\n`);
-    expect(await answer).toMatchObject({ status: 503, headers: { connection: 'close', 'retry-after': '1' } });
-    expect(await proxy.told(1)).toMatchObject([{ localReply: 'DRAINING' }]);
-    await expect(openSocket(proxy.url)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
-  });
-
-  it('cuts what is left with a reply, or in the middle of an answer that has begun', async () => {
-    await using upstream = await startRecordingUpstream((request, response) => {
-      if (request.path === '/begun') response.writeHead(200, { 'content-length': '9' }).write('half');
+    ['of 900 kB, which is read to its end', 900_000],
+    ['of 64 MB, which is cut', 64_000_000],
+  ])('%s: the client gets the whole reply, then the connection closes', async (_, length) => {
+    const { url, api, told, endings } = await startInProcess({
+      tokenAnswer: (_request, response) => void response.writeHead(500).end(),
     });
-    await using proxy = await startProxy(upstream.url);
-    const waiting = sendRaw(proxy.url, `GET /waiting HTTP/1.1\r\n${HEAD}\r\n`);
-    const begun = await openSocket(proxy.url);
-    const half = readToEnd(begun);
-    begun.write(`GET /begun HTTP/1.1\r\n${HEAD}\r\n`);
-    await new Promise((resolve) => begun.once('data', resolve));
-    while (upstream.requests.length < 2) await sleep(5);
-    proxy.server.stopAccepting();
-    expect(proxy.server.abortAll()).toBe(2);
-    expect(await waiting).toMatchObject({ status: 503 });
-    const { body, headers: fields } = await half;
-    expect(body.length).toBeLessThan(Number(fields['content-length']));
-    expect((await proxy.told(2)).map(({ code }) => code).toSorted()).toEqual([200, 503]);
+    await until(() => told('token-requested').length > 0, 'the token endpoint has failed');
+    const socket = await openSocket(url);
+    const reply = readToEnd(socket);
+    socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: ${String(length)}\r\n\r\n`);
+    socket.write(Buffer.alloc(length));
+    const { status, headers, body } = await reply;
+    expect([status, headers.connection]).toEqual([503, 'close']);
+    expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+    expect(JSON.parse(body.toString())).toMatchObject({ code: 'TOKEN_UNAVAILABLE', status: 503 });
+    expect(body).toHaveLength(Number(headers['content-length']));
+    expect(await endings(1)).toMatchObject([{ code: 503, localReply: 'TOKEN_UNAVAILABLE' }]);
+    expect(api.requests).toEqual([]);
   });
 });
 
-describe('an answer that breaks off upstream', () => {
+describe('while the sidecar drains', () => {
+  const env = { SIDECAR_DRAIN_MS: '10000', SIDECAR_DRAIN_DELAY_MS: '2000' };
+
+  it('responses to requests under way and to new ones close their connections', async () => {
+    const clock = new ManualClock();
+    const { url, api, sidecar } = await startInProcess({ clock, env, answer: slowAfter(1) });
+    const underWay = sendRaw(url, get('/slow'));
+    await until(() => api.requests.length === 1, 'the request reaches the upstream');
+    const drained = sidecar.drain();
+    const late = sendRaw(url, get('/b'));
+    for (const { status, headers, end } of [await underWay, await late])
+      expect([status, headers.connection, end]).toEqual([200, 'close', 'fin']);
+    await clock.advance(2000);
+    expect(await drained).toBe(0);
+  });
+
+  it('a connection stays open for the responses to its pipelined requests', async () => {
+    const clock = new ManualClock();
+    const { url, sidecar, endings } = await startInProcess({ clock, env, answer: slowAfter(1) });
+    const drained = sidecar.drain();
+    const { bytes } = await sendRaw(url, get('/slow') + get('/b'));
+    expect(bodies(bytes)).toEqual(['[/slow]', '[/b]']);
+    expect(bytes.toString().match(/^connection: close/gim)).toHaveLength(1);
+    expect((await endings(2)).map(({ code }) => code)).toEqual([200, 200]);
+    await clock.advance(2000);
+    expect(await drained).toBe(0);
+  });
+
+  it('late requests on open connections get 503, and new connections are refused', async () => {
+    const clock = new ManualClock();
+    const underWay = gate();
+    const { url, api, sidecar, endings } = await startInProcess({
+      clock,
+      env: { ...env, SIDECAR_DRAIN_DELAY_MS: '0' },
+      answer: async (_, response) => {
+        await underWay.opened;
+        response.end();
+      },
+    });
+    const [socket, served] = [await openSocket(url), send(url)];
+    await until(() => api.requests.length === 1, 'the request reaches the upstream');
+    const reply = readToEnd(socket);
+    const drained = sidecar.drain();
+    await waitUntilRefused(url);
+    socket.write(get('/late'));
+    expect(await reply).toMatchObject({ status: 503, headers: { connection: 'close', 'retry-after': '1' } });
+    expect(await endings(1)).toMatchObject([{ path: '/late', localReply: 'DRAINING' }]);
+    underWay.open();
+    expect((await served).status).toBe(200);
+    expect(await drained).toBe(0);
+  });
+
+  it('requests left at the end get 503, and responses that have begun are cut', async () => {
+    const clock = new ManualClock();
+    const { url, api, sidecar, endings } = await startInProcess({
+      clock,
+      env: { ...env, SIDECAR_DRAIN_DELAY_MS: '0' },
+      answer: ({ path }, response) => {
+        if (path === '/begun') response.writeHead(200, { 'content-length': '9' }).write('half');
+      },
+    });
+    const waiting = sendRaw(url, get('/waiting', HEAD));
+    const socket = await openSocket(url);
+    const begun = readToEnd(socket);
+    socket.write(get('/begun', HEAD));
+    await once(socket, 'data');
+    await until(() => api.requests.length === 2, 'both requests reach the upstream');
+    const drained = sidecar.drain();
+    await clock.advance(10_000);
+    expect(await waiting).toMatchObject({ status: 503 });
+    expect((await begun).body.length).toBeLessThan(9);
+    expect((await endings(2)).map(({ code }) => code).toSorted()).toEqual([200, 503]);
+    expect(await drained).toBe(2);
+  });
+});
+
+describe('a response that breaks off upstream', () => {
   it.each([
     ['HTTP/1.1', 'Content-Length: 9\r\n\r\nhalf'],
     ['HTTP/1.1', 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'],
     ['HTTP/1.1', 'Connection: close\r\n\r\nhalf'],
     ['HTTP/1.0', 'Connection: close\r\n\r\nhalf'],
-  ])('breaks off for an %s client as well: %j', async (version, rest) => {
-    const broken = afterHead(`HTTP/1.1 200 OK\r\n${rest}`, (socket) => setTimeout(() => socket.resetAndDestroy(), 20));
-    await using upstream = await startWireServer(broken);
-    await using proxy = await startProxy(upstream.url.href);
-    const { bytes, body, end } = await sendRaw(proxy.url, `GET /a ${version}\r\n${KEPT}\r\n`);
+  ])('breaks off for an %s client: %j', async (version, rest) => {
+    await using upstream = await startWireServer(afterHead(`HTTP/1.1 200 OK\r\n${rest}`));
+    const { url, endings } = await startInProcess({ apiUrl: upstream.url.href });
+    const socket = await openSocket(url);
+    const response = readToEnd(socket);
+    socket.on('data', (bytes: Buffer) => {
+      if (bytes.includes('half')) upstream.sockets[0]?.resetAndDestroy();
+    });
+    socket.write(`GET /a ${version}\r\n${KEPT}\r\n`);
+    const { bytes, body, end } = await response;
     expect(body.toString()).toContain('half');
     const isChunked = /transfer-encoding: chunked/i.test(bytes.toString());
     if (isChunked) expect(body.toString().endsWith('0\r\n\r\n')).toBe(false);
     else expect(end === 'reset' || /content-length: 9/i.test(bytes.toString())).toBe(true);
-    const [told] = await proxy.told(1);
-    expect(told).toMatchObject({ code: 200, source: 'upstream' });
-    expect(told?.fault).toMatch(/upstream closed/);
+    const [ended] = await endings(1);
+    expect(ended).toMatchObject({ code: 200, source: 'upstream' });
+    expect(ended?.fault).toMatch(/upstream closed/);
   });
 });
 
-it('an answer that comes before the upload is done reaches its client whole, and closes the connection', async () => {
+it('a response that comes before the upload has ended is relayed whole, and closes the connection', async () => {
   const early = afterHead('HTTP/1.1 413 Content Too Large\r\nContent-Length: 7\r\nConnection: close\r\n\r\ntoo big');
   await using upstream = await startWireServer(early);
-  await using proxy = await startProxy(upstream.url.href);
-  const socket = await openSocket(proxy.url);
-  const answer = readToEnd(socket);
+  const { url, endings } = await startInProcess({ apiUrl: upstream.url.href });
+  const socket = await openSocket(url);
+  const response = readToEnd(socket);
   socket.write(`POST /a HTTP/1.1\r\n${KEPT}Content-Length: 8000000\r\n\r\n`);
   socket.write(Buffer.alloc(100_000));
-  const { status, headers: fields, body } = await answer;
-  expect([status, fields.connection, body.toString()]).toEqual([413, 'close', 'too big']);
-  expect(await proxy.told(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
+  const { status, headers, body } = await response;
+  expect([status, headers.connection, body.toString()]).toEqual([413, 'close', 'too big']);
+  expect(await endings(1)).toMatchObject([{ code: 413, source: 'upstream' }]);
 });

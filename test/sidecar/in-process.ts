@@ -1,6 +1,6 @@
 /**
- * A sidecar in this process, between a token endpoint and an upstream that do as they are told, with every event it
- * told at hand. Without a clock of the test's own it keeps real time; backoffs take none, since chance is always 0.
+ * A sidecar in this process, with a token endpoint and an upstream that a test programs, and every event that it emitted. Time is real
+ * unless a test passes a clock; backoffs take no time, since the random number is always 0.
  */
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/platform/clock.ts';
@@ -17,11 +17,11 @@ import { waitUntil } from '../support/until.ts';
 export { waitUntil as until };
 
 export interface InProcessOptions {
-  /** How the API answers. Default: echo. */
+  /** How the API responds. Default: echo. */
   readonly answer?: RespondTo;
-  /** Another upstream in the API's stead. */
+  /** Another upstream instead of `api`. */
   readonly apiUrl?: string;
-  /** How the token endpoint answers. Default: `giveToken`. */
+  /** How the token endpoint responds. Default: `giveToken`. */
   readonly tokenAnswer?: RespondTo;
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
@@ -41,26 +41,30 @@ export interface InProcess {
   readonly tokens: RecordingUpstream;
   /** Every event, in order. */
   readonly events: readonly SidecarEvent[];
+  /** Those of one kind. */
   told<K extends SidecarEvent['kind']>(kind: K): EventOf<K>[];
-  /** Ends of requests, after `count` of them have been told; fails when they do not come. */
+  /** The ended requests, once `count` of them have ended; fails when they do not. */
   endings(count: number): Promise<RequestEvent[]>;
   /** The value of one sample of the admin port's `/metrics`, by its exact name and labels. */
   metric(sample: string): Promise<number>;
-  /** What the admin port tells of the throttle. */
+  /** What `/status` says about the throttle. */
   throttle(): Promise<Status['throttle']>;
+  /** What `/status` says about the proxy port. */
+  listener(): Promise<Status['listener']>;
 }
 
-/** Of `/status`, what these tests look at. */
+/** The part of `/status` that tests read. */
 export interface Status {
   readonly throttle: { readonly queued: number; readonly inFlight: number; readonly streams: number };
+  readonly listener: { readonly connections: number; readonly requests: number };
 }
 
-/** Nothing waits, nothing is under way. */
+/** No request waits or is in flight. */
 export const IDLE = { queued: 0, inFlight: 0, streams: 0 };
 
 const UNTHROTTLED = { SIDECAR_RATE: '100000', SIDECAR_BURST: '10000' };
 
-/** A token with an `expires_in` of an hour; its value tells which it is: `token-1-…`, `token-2-…`. */
+/** A token with an `expires_in` of an hour; the values are `token-1-…`, `token-2-…`. */
 export const giveToken: RespondTo = (_request, response, index) => {
   sendToken(response, index, 3600);
 };
@@ -115,9 +119,10 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
   onTestFinished(async () => {
     await drain();
     await Promise.all([api[Symbol.asyncDispose](), tokens[Symbol.asyncDispose]()]);
-    const said = warnings.stop();
-    if (said.length > 0) throw new Error(`the process was warned: ${said.join('; ')}`);
+    const messages = warnings.stop();
+    if (messages.length > 0) throw new Error(`the process was warned: ${messages.join('; ')}`);
   });
+  const readStatus = async () => (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as Status;
   const told = <K extends SidecarEvent['kind']>(kind: K): EventOf<K>[] =>
     events.filter((event): event is EventOf<K> => event.kind === kind);
   return {
@@ -128,7 +133,7 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
     events,
     told,
     async endings(count) {
-      await waitUntil(() => told('request-ended').length >= count, `${String(count)} requests told of`);
+      await waitUntil(() => told('request-ended').length >= count, `${String(count)} requests have ended`);
       return told('request-ended');
     },
     async metric(sample) {
@@ -138,15 +143,19 @@ export async function startInProcess(options: InProcessOptions = {}): Promise<In
       return Number(line.slice(sample.length + 1));
     },
     async throttle() {
-      const { throttle } = (await (await fetch(`${sidecar.adminUrl}/status`)).json()) as Status;
-      return { queued: throttle.queued, inFlight: throttle.inFlight, streams: throttle.streams };
+      const { queued, inFlight, streams } = (await readStatus()).throttle;
+      return { queued, inFlight, streams };
+    },
+    async listener() {
+      const { connections, requests } = (await readStatus()).listener;
+      return { connections, requests };
     },
   };
 }
 
 const AT_ONCE = { drainMs: 0, delayMs: 0 };
 
-/** A door that stays shut until it is opened: for answers that have to wait. */
+/** Holds responses back until it is opened. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   return { opened: promise, open: () => resolve(undefined) };
@@ -154,13 +163,13 @@ export function gate(): { readonly opened: Promise<void>; readonly open: () => v
 
 /** Node warns of leaked listeners, and of promises handled too late. */
 function watchWarnings(): { stop: () => string[] } {
-  const said: string[] = [];
-  const hear = ({ message }: Error): void => void said.push(message);
-  process.on('warning', hear);
+  const messages: string[] = [];
+  const onWarning = ({ message }: Error): void => void messages.push(message);
+  process.on('warning', onWarning);
   return {
     stop: () => {
-      process.off('warning', hear);
-      return said;
+      process.off('warning', onWarning);
+      return messages;
     },
   };
 }
