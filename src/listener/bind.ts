@@ -1,6 +1,6 @@
 /**
- * Binds a server to its configured address: `localhost` means every loopback family of the machine on one port, a
- * `unix:` socket is created with its mode, and a stale socket file of a process that died is taken over.
+ * Binds a server to its configured address. `localhost` binds the loopback addresses of both families on one port; a `unix:` socket is
+ * created with its mode, and replaces the stale socket file of a process that died.
  */
 import { once } from 'node:events';
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
@@ -13,11 +13,11 @@ export type BindAddress =
 
 export interface BoundServers<S extends net.Server> {
   readonly servers: readonly S[];
-  /** `http://localhost:18080` or `unix:/run/sidecar.sock`: the real port, ready to be printed. */
+  /** `http://localhost:18080` or `unix:/run/sidecar.sock`, with the actual port. */
   readonly url: string;
 }
 
-/** Closes the servers and whatever is connected to them. */
+/** Closes the servers and all their connections. */
 export function closeBoundServers({ servers }: BoundServers<Server>): void {
   for (const server of servers) {
     server.close();
@@ -25,19 +25,19 @@ export function closeBoundServers({ servers }: BoundServers<Server>): void {
   }
 }
 
-/** How often a free IPv4 port is tried anew whose IPv6 twin turns out to be taken. */
+/** Attempts to find a port that is free in both address families. */
 const MAX_DUAL_STACK_ATTEMPTS = 10;
 
 export interface BindOptions {
-  /** Of a socket file. Default 0o600. */
+  /** Mode of a socket file. Default 0o600. */
   readonly socketMode?: number;
-  /** The setting that gives the address, for the words of a fault. Default: none is named. */
+  /** The setting that gives the address, for the error message. Default: no setting is named. */
   readonly setting?: string;
 }
 
 /**
  * @param create makes one server; called once per address family
- * @throws Error naming the address, and the setting that gives it, when it cannot be bound
+ * @throws Error that names the address and its setting when it cannot be bound
  */
 export async function bind<S extends net.Server>(
   create: () => S,
@@ -58,10 +58,7 @@ export async function bind<S extends net.Server>(
   }
 }
 
-/**
- * Why an address cannot be bound, found by trying; undefined when it can. A client that connects meanwhile is disconnected.
- * @param options as for `bind`
- */
+/** Tries to bind an address: the error of `bind`, or undefined. A client that connects meanwhile is disconnected. */
 export async function findBindError(address: BindAddress, options: BindOptions = {}): Promise<Error | undefined> {
   try {
     const { servers } = await bind(() => net.createServer((socket) => socket.destroy()), address, options);
@@ -73,27 +70,27 @@ export async function findBindError(address: BindAddress, options: BindOptions =
 }
 
 async function bindLoopback<S extends net.Server>(create: () => S, wantedPort: number): Promise<BoundServers<S>> {
-  for (let tries = 1; ; tries++) {
-    const first = create();
-    const port = await listen(first, { host: '127.0.0.1', port: wantedPort });
-    const second = create();
+  for (let attempt = 1; ; attempt++) {
+    const ipv4 = create();
+    const port = await listen(ipv4, { host: '127.0.0.1', port: wantedPort });
+    const ipv6 = create();
     try {
-      await listen(second, { host: '::1', port, ipv6Only: true });
-      return { servers: [first, second], url: `http://localhost:${String(port)}` };
+      await listen(ipv6, { host: '::1', port, ipv6Only: true });
+      return { servers: [ipv4, ipv6], url: `http://localhost:${String(port)}` };
     } catch (error) {
       const code = readErrorCode(error);
       if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT') {
-        return { servers: [first], url: `http://localhost:${String(port)}` };
+        return { servers: [ipv4], url: `http://localhost:${String(port)}` };
       }
-      first.close();
-      if (wantedPort !== 0 || code !== 'EADDRINUSE' || tries === MAX_DUAL_STACK_ATTEMPTS) throw error;
+      ipv4.close();
+      if (wantedPort !== 0 || code !== 'EADDRINUSE' || attempt === MAX_DUAL_STACK_ATTEMPTS) throw error;
     }
   }
 }
 
 async function bindUnix<S extends net.Server>(server: S, path: string, mode: number): Promise<BoundServers<S>> {
   await removeStaleSocket(path);
-  // The file must never exist with a wider mode, not even for a moment.
+  // The umask keeps the file from existing with a wider mode until chmod.
   const umask = process.umask(0o777 & ~mode);
   try {
     await listen(server, { path });
@@ -104,20 +101,24 @@ async function bindUnix<S extends net.Server>(server: S, path: string, mode: num
   return { servers: [server], url: `unix:${path}` };
 }
 
-/** @throws Error EADDRINUSE when somebody answers there, or it is not a socket */
+/** @throws Error EADDRINUSE when the file is not a socket, or a process listens on it */
 async function removeStaleSocket(path: string): Promise<void> {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return;
-  const probe = net.connect({ path });
-  const isAnswered = found.isSocket()
-    ? await once(probe, 'connect').then(
-        () => true,
-        () => false,
-      )
-    : true;
-  probe.on('error', () => undefined).destroy();
-  if (isAnswered) throw Object.assign(new Error('in use'), { code: 'EADDRINUSE' });
+  const file = lstatSync(path, { throwIfNoEntry: false });
+  if (file === undefined) return;
+  if (!file.isSocket() || (await canConnect(path))) throw Object.assign(new Error('in use'), { code: 'EADDRINUSE' });
   unlinkSync(path);
+}
+
+async function canConnect(path: string): Promise<boolean> {
+  const socket = net.connect({ path });
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
 }
 
 async function listen(server: net.Server, options: net.ListenOptions): Promise<number> {

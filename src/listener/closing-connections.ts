@@ -1,6 +1,6 @@
 /**
- * Connections on which no further request is processed (RFC 9112 §9.6), and the refusal that ends each: of what node:http cannot parse, or
- * hands over with its connection (CONNECT, upgrades). It is sent behind the responses that are pending there (§9.3.2).
+ * Connections on which no further request is processed (RFC 9112 §9.6), and the refusal that ends each of them: of input that node:http
+ * cannot parse, or of a request that it hands over with its connection (CONNECT, upgrades). It follows the pending responses (§9.3.2).
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -12,27 +12,27 @@ import { createRequestStats, recordOutcome } from './request-outcome.ts';
 import { toParserError } from './listener-errors.ts';
 import { sendRawLocalReply } from './local-reply.ts';
 
-/** What is needed to record a refusal. */
+/** Records a refusal. */
 type OutcomeRecorder = Pick<ExchangeParts, 'observe' | 'route'>;
 
 interface Refusal {
   readonly error: SidecarError;
-  /** Undefined when the parser never got as far as one. */
+  /** Undefined when the parser found none. */
   readonly request: IncomingMessage | undefined;
   readonly recorder: OutcomeRecorder;
 }
 
 export interface ClosingConnectionsOptions {
   readonly activeRequests: ActiveRequests;
-  /** Records what reached no route. */
+  /** Records requests without a route. */
   readonly unrouted: OutcomeRecorder;
-  /** A client that has sent FIN still waits for its responses. */
+  /** A client that has sent FIN still gets its responses. */
   readonly allowHalfClose: boolean;
 }
 
 export class ClosingConnections {
   readonly #options: ClosingConnectionsOptions;
-  /** With the refusal that is still to be sent and recorded, if there is one. */
+  /** With the refusal that is still to be sent and recorded. */
   readonly #closing = new WeakMap<Duplex, Refusal | undefined>();
 
   constructor(options: ClosingConnectionsOptions) {
@@ -43,7 +43,7 @@ export class ClosingConnections {
     return this.#closing.has(socket) || isMarkedClosing(socket);
   }
 
-  /** The connection is closed by a response that is on its way. */
+  /** A response that has been started closes the connection. */
   add(socket: Duplex): void {
     if (!this.#closing.has(socket)) this.#closing.set(socket, undefined);
   }
@@ -75,32 +75,32 @@ export class ClosingConnections {
   }
 
   /**
-   * Refuses what node:http's parser cannot read: before a request has been parsed, within a request's body, or behind
-   * requests that are whole: those get their responses first.
+   * Refuses input that node:http's parser cannot read: instead of a request, within a request's body, or behind complete requests, which
+   * get their responses first.
    */
   refuseUnparsable(error: Error & { code?: string }, socket: Duplex): void {
-    // The parser complains of every further packet.
+    // The parser reports an error for every further packet.
     if (this.has(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
     const { activeRequests, unrouted, allowHalfClose } = this.#options;
-    const fault = toParserError(error.code ?? '');
-    // A FIN within a body: unless half-closed connections are allowed, the client has left.
+    const parserError = toParserError(error.code ?? '');
+    // A FIN within a body means that the client has left, unless half-closed connections are allowed.
     const hasLeft = error.code === 'HPE_INVALID_EOF_STATE' && !allowHalfClose;
     const pending = activeRequests.listBySocket(socket);
     const broken = pending.filter(({ request }) => !request.complete);
-    // A request whose body is broken is recorded itself.
+    // A request with a broken body is under way, and is recorded when it ends.
     if (broken.length > 0) this.add(socket);
-    else this.#refuse(socket, { request: undefined, error: fault, recorder: unrouted }, pending.length > 0);
+    else this.#refuse(socket, { request: undefined, error: parserError, recorder: unrouted }, pending.length > 0);
     for (const { lifetime } of broken) {
-      lifetime.abort(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: fault });
+      lifetime.abort(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: parserError });
     }
     if (hasLeft && pending.length > 0) socket.destroy();
   }
 
-  /** To be called when a request of the connection has ended: behind the last one the connection is refused and closed, if it is to be. */
+  /** To be called when a request of the connection has ended. After the last one, sends the refusal and closes the connection. */
   onRequestEnded(socket: Duplex & { destroySoon(): void }): void {
     if (!this.#closing.has(socket) || this.#options.activeRequests.listBySocket(socket).length > 0) return;
     const refusal = this.#closing.get(socket);

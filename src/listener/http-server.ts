@@ -1,4 +1,4 @@
-/** node:http as the proxy port wants it. What is heard and answered there is proxy-server.ts's. */
+/** Creates the node:http server of the proxy port with its timeouts and parser options. Handling its events is proxy-server's. */
 import type http from 'node:http';
 import type { Socket } from 'node:net';
 import { createServer } from '../platform/http.ts';
@@ -6,17 +6,17 @@ import { createServer } from '../platform/http.ts';
 export interface ProxyHttpServerOptions {
   /** How long an idle connection is kept, milliseconds. */
   readonly keepAliveMs: number;
-  /** A client that does not finish its field section within this time is answered 408. Default 60000. */
+  /** Milliseconds in which a request head must arrive; then the reply is 408. Default 60000. */
   readonly headersTimeoutMs?: number;
-  /** A client that has sent FIN still waits for its answer. */
+  /** A client that has sent FIN still gets its response. */
   readonly allowHalfClose: boolean;
 }
 
 const DEFAULT_HEADERS_TIMEOUT_MS = 60_000;
 
 /**
- * A server that listens nowhere yet and answers nothing.
- * @param accept judges each new connection before node:http makes a parser for it; one that it refuses is its own to end
+ * A server that does not listen yet and has no listeners of its own.
+ * @param accept decides about each new connection before node:http creates a parser for it, and ends those that it refuses
  */
 export function createProxyHttpServer(
   options: ProxyHttpServerOptions,
@@ -27,20 +27,20 @@ export function createProxyHttpServer(
     keepAliveTimeout: keepAliveMs,
     headersTimeout: headersTimeoutMs,
     connectionsCheckingInterval: headersTimeoutMs / 4,
-    // A queued request's body may stay unread for long; silence within a body is timed where it is read.
+    // The body of a queued request stays unread for long; silence within a body is timed by its reader.
     requestTimeout: 0,
     noDelay: true,
-    // Requests that declare no body come with one that has ended.
+    // The body of a request without one has ended from the start.
     optimizeEmptyRequests: true,
-    // Node's own refusal would be neither a problem document nor told of; the guard counts the Host fields.
+    // Node's own refusal would be neither a problem document nor recorded; the guard checks Host.
     requireHostHeader: false,
-    // Also when NODE_OPTIONS has --insecure-http-parser.
+    // Overrides --insecure-http-parser in NODE_OPTIONS.
     insecureHTTPParser: false,
   });
   const attachParser = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection').on('connection', (socket: Socket) => {
     if (accept(socket)) for (const attach of attachParser) attach.call(server, socket);
   });
-  // The guard has to see every field; the size of the field section bounds their number.
+  // The guard must see every header field; their total size bounds the number.
   return Object.assign(server, { httpAllowHalfOpen: allowHalfClose, maxHeadersCount: 0 });
 }

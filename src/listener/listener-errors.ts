@@ -1,11 +1,12 @@
-/** The listener's own faults, as replies: what node:http's parser refused (RFC 9112), and a port that closes. Pure. */
+/** The errors of the listener itself: input that node:http's parser refuses (RFC 9112), limits of the port, draining. Pure. */
 import { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 
+/** @param code of node:http's clientError */
 export function toParserError(code: string): SidecarError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new SidecarError('HEADERS_TOO_LARGE', 'the field section is larger than 16 KiB');
+      return new SidecarError('HEADERS_TOO_LARGE', 'the header fields are larger than 16 KiB');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new SidecarError('REQUEST_TIMEOUT', 'the request head did not arrive in time');
     default:
@@ -17,7 +18,7 @@ export function createDrainingError(): SidecarError {
   return new SidecarError('DRAINING', 'the sidecar is shutting down', { retryAfterMs: 1000 });
 }
 
-/** Created once, because they are used under overload. */
+/** Shared objects: under overload an error per request would cost a stack trace each. */
 export const TOO_MANY_CONNECTIONS = createLimitError('open connections');
 export const TOO_MANY_REQUESTS = createLimitError('requests');
 export const TOO_MANY_PIPELINED = createLimitError('pipelined requests on this connection');
@@ -26,11 +27,11 @@ function createLimitError(what: string): SidecarError {
   return new SidecarError('QUEUE_FULL', `the limit of ${what} is reached`, { retryAfterMs: 1000 });
 }
 
-/** A request's fault as it is; whatever else was thrown is told of, and the client learns only that something went wrong. */
+/** Returns a SidecarError as it is. Any other error is reported as a warning, and the client gets a general one. */
 export function toSidecarError(thrown: unknown, observe: EventObserver): SidecarError {
   if (thrown instanceof SidecarError) return thrown;
-  const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : 'unknown fault';
-  observe({ kind: 'warning', message: `a request failed inside the sidecar: ${words}` });
+  const detail = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : 'unknown error';
+  observe({ kind: 'warning', message: `a request failed inside the sidecar: ${detail}` });
   return new SidecarError('UPSTREAM_PROTOCOL_ERROR', 'the request failed inside the sidecar', {
     proxyStatus: 'proxy_internal_error',
   });

@@ -1,6 +1,6 @@
 /**
- * The one door through which the sidecar's own faults leave: problem+json (RFC 9457) with Proxy-Status (RFC 9209), so
- * that nobody mistakes them for the upstream's answers. Never a 401, never a secret, never a stack.
+ * Turns every SidecarError into a local reply: problem+json (RFC 9457) with Proxy-Status (RFC 9209), which tells it from an upstream
+ * response. A reply is never a 401, and contains no secret and no stack.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { STATUS_CODES } from '../platform/http.ts';
@@ -33,7 +33,7 @@ function getReplyTemplate(code: LocalReplyCode): ReplyTemplate {
     case 'HEADERS_TOO_LARGE':
       return { status: 431, proxyStatus: 'http_request_denied', title: 'Header fields too large' };
     case 'REQUEST_TIMEOUT':
-      return { status: 408, proxyStatus: 'http_request_error', title: 'Request body timeout' };
+      return { status: 408, proxyStatus: 'http_request_error', title: 'Request timeout' };
     case 'QUEUE_FULL':
       return { status: 503, proxyStatus: 'connection_limit_reached', title: 'Queue full' };
     case 'QUEUE_TIMEOUT':
@@ -49,7 +49,7 @@ function getReplyTemplate(code: LocalReplyCode): ReplyTemplate {
     case 'UPSTREAM_RESET':
       return { status: 502, proxyStatus: 'connection_terminated', title: 'Upstream closed the connection' };
     case 'UPSTREAM_PROTOCOL_ERROR':
-      return { status: 502, proxyStatus: 'http_protocol_error', title: 'Upstream answered invalid HTTP' };
+      return { status: 502, proxyStatus: 'http_protocol_error', title: 'Invalid upstream response' };
     case 'UPSTREAM_TIMEOUT':
       return { status: 504, proxyStatus: 'http_response_timeout', title: 'Upstream timeout' };
   }
@@ -64,17 +64,17 @@ export interface LocalReply {
   readonly body: string;
 }
 
-/** What a fault looks like on the wire. */
+/** Status, header fields and body for an error. */
 export function buildLocalReply(error: SidecarError): LocalReply {
-  const shape = getReplyTemplate(error.code);
+  const template = getReplyTemplate(error.code);
   const body = `${JSON.stringify({
     type: `urn:bearer-sidecar:${error.code.toLowerCase().replaceAll('_', '-')}`,
-    title: shape.title,
-    status: shape.status,
+    title: template.title,
+    status: template.status,
     detail: error.message,
     code: error.code,
   })}\n`;
-  const fields = [
+  const headers = [
     'Content-Type',
     'application/problem+json',
     'Content-Length',
@@ -82,11 +82,11 @@ export function buildLocalReply(error: SidecarError): LocalReply {
     'Cache-Control',
     'no-store',
     'Proxy-Status',
-    `bearer-sidecar; error=${error.proxyStatus ?? shape.proxyStatus}`,
+    `bearer-sidecar; error=${error.proxyStatus ?? template.proxyStatus}`,
   ];
-  if (shape.status === 405) fields.push('Allow', error.allow?.join(', ') ?? DEFAULT_ALLOW);
-  if (shape.status === 503) fields.push('Retry-After', String(retryAfterSeconds(error)));
-  return { status: shape.status, headers: fields, body };
+  if (template.status === 405) headers.push('Allow', error.allow?.join(', ') ?? DEFAULT_ALLOW);
+  if (template.status === 503) headers.push('Retry-After', String(retryAfterSeconds(error)));
+  return { status: template.status, headers, body };
 }
 
 function retryAfterSeconds(error: SidecarError): number {
@@ -94,21 +94,21 @@ function retryAfterSeconds(error: SidecarError): number {
   return Number.isFinite(seconds) ? Math.max(1, seconds) : 1;
 }
 
-/** How much of what it has refused the sidecar reads away. */
+/** How much of a refused body is read and discarded. */
 const MAX_DISCARDED_BYTES = 1024 * 1024;
 
 /**
- * Answers a request with a fault. A request whose body is still coming gets its connection closed after the reply
- * (RFC 9112 §9.6), with some patience: closing at once would reset it before the reply was read.
- * @param isBroken the rest of the request cannot be read: its framing is broken
- * @param clock for that patience. Default: the process's own
+ * Replies to a request with an error. While its body is still arriving, the connection is closed a moment after the reply (RFC 9112
+ * §9.6): closing at once would reset it before the client has read the reply.
+ * @param isBroken the framing of the request is broken, so that its rest cannot be read
+ * @param clock for the moment before closing. Default: the process's own
  * @returns bytes of the body sent
  */
 export function sendLocalReply(
   request: IncomingMessage,
   response: ServerResponse,
   error: SidecarError,
-  extraFields: readonly string[] = [],
+  extraHeaders: readonly string[] = [],
   isBroken = false,
   clock = systemClock,
 ): number {
@@ -116,10 +116,10 @@ export function sendLocalReply(
   const isWhole = isFullyReceived(request);
   const mustClose = !isWhole || error.code === 'BAD_REQUEST' || error.code === 'DRAINING';
   if (mustClose) response.shouldKeepAlive = false;
-  response.writeHead(status, [...headers, ...extraFields]);
+  response.writeHead(status, [...headers, ...extraHeaders]);
   if (isWhole || isBroken) {
     response.end(body);
-    // node:http keeps a request until its content has been read, for as long as the connection is idle.
+    // node:http keeps a request in memory until its content has been read.
     if (isWhole) request.resume();
   } else {
     response.write(body);
@@ -129,18 +129,19 @@ export function sendLocalReply(
 }
 
 /**
- * Answers on a bare connection (parser errors, CONNECT, upgrades) and closes it, with some patience: a client that is
- * still sending, or keeps its own side open, gets to read the reply first.
- * @param clock for that patience. Default: the process's own
+ * Replies on a bare connection (parser errors, CONNECT, upgrades) and closes it a moment later, so that a client that is still sending
+ * can read the reply first.
+ * @param clock for the moment before closing. Default: the process's own
  */
 export function sendRawLocalReply(socket: Duplex, error: SidecarError, clock = systemClock): void {
-  // node:http takes its own listener off a connection that it hands over; unheard, a reset would end the process.
+  // node:http removes its own listener from a connection that it hands over; without one, a reset would end the process.
   socket.on('error', () => socket.destroy());
-  // Already answered, or nobody is there.
+  // A reply was sent already, or the client has left.
   if (!socket.writable) return;
   const { status, headers, body } = buildLocalReply(error);
   const lines = [`HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`];
-  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at] ?? ''}: ${headers[at + 1] ?? ''}`);
+  for (let index = 0; index < headers.length; index += 2)
+    lines.push(`${headers[index] ?? ''}: ${headers[index + 1] ?? ''}`);
   socket.end(`${lines.join('\r\n')}\r\nConnection: close\r\nDate: ${new Date().toUTCString()}\r\n\r\n${body}`);
   socket.resume();
   socket.once(

@@ -1,6 +1,6 @@
 /**
- * The open connections of the proxy port, those of all its address families together, and the requests on them: how many there may be, which
- * give way or are refused, and their end. What is said on them is proxy-server's.
+ * The open connections of the proxy port over all its address families: how many may be open, which is closed for a new one, which is
+ * refused. Also limits the requests under way and waits for connections at shutdown. Handling requests is proxy-server's.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '../platform/clock.ts';
@@ -9,13 +9,13 @@ import type { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_PIPELINED, TOO_MANY_REQUESTS } from './listener-errors.ts';
 
-/** What a port may hold. */
+/** Limits of the proxy port. */
 export interface PortLimits {
   /** Connections that are served at once. */
   readonly connections: number;
-  /** Connections beyond those that may stay open for a moment, to read why they are refused. */
+  /** Refused connections that may stay open until their clients have read the reply. */
   readonly refusedConnections: number;
-  /** Requests under way at once, those that wait included. */
+  /** Requests under way at once, waiting ones included. */
   readonly requests: number;
 }
 
@@ -23,20 +23,19 @@ export interface OpenConnectionsOptions {
   readonly limits: PortLimits;
   readonly clock: Clock;
   readonly observe: EventObserver;
-  /** Replies on a connection that is not served, or no longer, and ends it. */
+  /** Replies on a connection that is refused or displaced, and ends it. */
   readonly refuse: (socket: Socket, error: SidecarError) => void;
 }
 
-/** Requests of one connection that may be without a response; node:http reads a packet of pipelined requests as a whole. */
+/** Pending requests of one connection; node:http parses all pipelined requests of a packet at once. */
 const MAX_PIPELINED = 64;
-/** What a client may take for its head before its connection may be given to another one. */
+/** Time for a request head; only then may a new connection displace this one. */
 const EVICTION_GRACE_MS = 1000;
 
-/** A full port is told of at most this often. */
 const WARNING_INTERVAL_MS = 60_000;
-/** A turn of the event loop with next to no work in it; one in which the machine stops the process is longer. */
+/** The longest turn of the event loop that counts as idle. */
 const SHORT_LOOP_TURN_MS = 0.1;
-/** After which a port that never falls quiet is given up on, by a clock that stands still as well. */
+/** Ends the wait for the backlog when the clock does not move either. */
 const MAX_LOOP_TURNS = 10_000;
 
 export class OpenConnections {
@@ -54,13 +53,13 @@ export class OpenConnections {
     this.#slots = new ConnectionSlots(options.limits.connections, EVICTION_GRACE_MS, options.clock);
   }
 
-  /** How many are open, and the limits of the port. */
+  /** For `/status`. */
   state(): { readonly connections: number; readonly connectionsLimit: number; readonly requestsLimit: number } {
     const { connections, requests } = this.#options.limits;
     return { connections: this.#slots.size, connectionsLimit: connections, requestsLimit: requests };
   }
 
-  /** Keeps a new connection in mind until it ends. False when it is refused: nothing may be read from it. */
+  /** Tracks a new connection until it closes. False when it is refused: nothing may be read from it. */
   accept(socket: Socket): boolean {
     const decision = this.#slots.add(socket);
     if (decision.kind === 'refuse') {
@@ -74,7 +73,7 @@ export class OpenConnections {
     if (decision.kind === 'displace') {
       this.#displacedCount++;
       this.#warn();
-      // A client that has had its responses sees what it sees when the idle time is up.
+      // For a client that has had its responses this looks like the end of the keep-alive time.
       if (decision.isNew) this.#refuse(decision.socket);
       else decision.socket.destroy();
     }
@@ -82,31 +81,31 @@ export class OpenConnections {
   }
 
   /**
-   * A request has come, and keeps its connection until `requestEnds`.
-   * @param underWay how many others are
-   * @returns the fault with which it is refused, if there is no room for it
+   * A request has arrived; its connection cannot be displaced until `endRequest`.
+   * @param activeRequests the number of requests under way, without this one
+   * @returns the error to refuse it with when a limit is reached
    */
-  beginRequest(socket: Socket, underWay: number): SidecarError | undefined {
+  beginRequest(socket: Socket, activeRequests: number): SidecarError | undefined {
     if (this.#slots.beginRequest(socket) > MAX_PIPELINED) return TOO_MANY_PIPELINED;
-    return underWay < this.#options.limits.requests ? undefined : TOO_MANY_REQUESTS;
+    return activeRequests < this.#options.limits.requests ? undefined : TOO_MANY_REQUESTS;
   }
 
-  /** To be called once for each request that began. */
+  /** To be called once for each `beginRequest`. */
   endRequest(socket: Socket): void {
     this.#slots.endRequest(socket);
   }
 
   /**
-   * Resolves when those that wait at the port are here: when a turn of the event loop brought no connection, and was so
-   * short that hardly one can have come behind its look at the port. The longer it takes, the longer a turn may be.
+   * Resolves when the connections in the kernel's backlog have been accepted: after a turn of the event loop that brought none and was
+   * short. What counts as short grows with the time waited, up to `maxWaitMs`.
    */
-  async whenBacklogAccepted(longestMs: number): Promise<void> {
+  async whenBacklogAccepted(maxWaitMs: number): Promise<void> {
     const { clock } = this.#options;
-    // From one place in a turn to the same in the next: the port is looked at once in between.
+    // Between two immediates the event loop polls the port once.
     await waitOneLoopTurn();
     const startedAt = clock.now();
     let [turnAt, isQuiet] = [startedAt, false];
-    for (let turn = 0; !isQuiet && turn < MAX_LOOP_TURNS && turnAt - startedAt < longestMs; turn++) {
+    for (let turn = 0; !isQuiet && turn < MAX_LOOP_TURNS && turnAt - startedAt < maxWaitMs; turn++) {
       const before = this.#acceptedCount;
       await waitOneLoopTurn();
       const now = clock.now();
@@ -115,7 +114,7 @@ export class OpenConnections {
     }
   }
 
-  /** Resolves when none is open. */
+  /** Resolves when no connection is open. */
   whenEmpty(): Promise<void> {
     if (this.#slots.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#emptyWaiters.push(resolve));
@@ -125,7 +124,7 @@ export class OpenConnections {
     for (const socket of [...this.#slots.sockets, ...this.#refused]) socket.destroy();
   }
 
-  /** It stays open until its peer has read the reply, but not at the cost of more descriptors: then the one refused first has to go. */
+  /** A refused connection stays open until its client has read the reply; beyond the limit the oldest of them is closed. */
   #refuse(socket: Socket): void {
     const { refuse, limits } = this.#options;
     if (this.#refused.size >= limits.refusedConnections) {

@@ -1,10 +1,10 @@
 /**
- * The client's connection until its upgrade is decided: read all the time, so that its end is noticed at once, with what comes kept for
- * the upstream. RFC 6455 §4.1 forbids a client to send before the 101; some do.
+ * Reads the client's connection while its upgrade is pending, so that its end is noticed at once, and keeps the bytes for the upstream.
+ * RFC 6455 §4.1 forbids a client to send before the 101; some do.
  */
 import type { Socket } from 'node:net';
 
-/** What is kept of one client. */
+/** Per connection. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
 export class EarlyBytes {
@@ -14,24 +14,24 @@ export class EarlyBytes {
   readonly #onBufferExceeded: () => void;
 
   /**
-   * @param head what node:http has read already
-   * @param onOverflow called when more has come than is kept
+   * @param head the bytes that node:http has read already
+   * @param onBufferExceeded called once, when more than 64 KiB have come
    */
-  constructor(socket: Socket, head: Buffer, onOverflow: () => void) {
+  constructor(socket: Socket, head: Buffer, onBufferExceeded: () => void) {
     this.#socket = socket;
-    this.#onBufferExceeded = onOverflow;
-    // A client that half-closes before the 101 has left: no protocol is in use on the connection yet.
+    this.#onBufferExceeded = onBufferExceeded;
+    // A client that half-closes before the 101 has left: no protocol that allows it is in use yet.
     socket.once('end', this.#onEnd).on('data', this.#onData);
     if (head.length > 0) this.#onData(head);
   }
 
-  /** Ends the reading, and puts what has come back in front of what will come. */
+  /** Stops reading, and puts the kept bytes back in front of later ones. */
   unshift(): void {
     this.#socket.off('end', this.#onEnd).off('data', this.#onData).pause();
     if (this.#length > 0) this.#socket.unshift(Buffer.concat(this.#chunks.splice(0)));
   }
 
-  /** From now on what comes is not kept; the connection is read on. */
+  /** Drops the kept bytes and keeps no more. */
   stopKeeping(): void {
     this.#socket.off('data', this.#onData);
     this.#chunks.length = 0;

@@ -1,6 +1,6 @@
 /**
- * The opening handshake of a WebSocket as both sides must write it (RFC 6455 §4): what a client has to ask for, and which response
- * of the upstream agrees to it. Pure but for the digest.
+ * The rules of the WebSocket opening handshake (RFC 6455 §4): which requests are valid, and which 101 accepts a request. Pure except
+ * for the digest.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -12,14 +12,14 @@ const ACCEPT_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{21}[AQgw]==$/;
 
 /**
- * Why a GET that asks for a WebSocket is refused; undefined when it may be sent. Its version is for the upstream to judge, whose 426
- * names the versions that it speaks.
+ * Why a GET that upgrades to WebSocket is refused; undefined when it may be sent. The upstream checks the version: its 426 names the
+ * versions that it supports.
  */
 export function checkHandshakeRequest(headers: IncomingHttpHeaders): SidecarError | undefined {
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0) {
-    return new SidecarError('BAD_REQUEST', 'a WebSocket upgrade has no request body');
+    return new SidecarError('BAD_REQUEST', 'a WebSocket upgrade must not have a request body');
   }
-  // Without a key nothing proves that the upstream has understood the upgrade.
+  // Only the key lets the response prove that the upstream supports WebSocket.
   if (!WEBSOCKET_KEY.test(headers['sec-websocket-key'] ?? '')) {
     return new SidecarError('BAD_REQUEST', 'Sec-WebSocket-Key is not 16 bytes in base64 (RFC 6455 §4.1)');
   }
@@ -27,8 +27,8 @@ export function checkHandshakeRequest(headers: IncomingHttpHeaders): SidecarErro
 }
 
 /**
- * What keeps a 101 from being an agreement to this request; undefined when it is one.
- * @param request as sent to the upstream
+ * Why a 101 does not accept this request; undefined when it does.
+ * @param request the header fields sent to the upstream
  */
 export function checkHandshakeResponse(
   request: IncomingHttpHeaders,
@@ -42,7 +42,7 @@ export function checkHandshakeResponse(
   for (const name of ['Sec-WebSocket-Protocol', 'Sec-WebSocket-Extensions']) {
     const offered = parseNames(joinValues(request[name.toLowerCase()]));
     const chosen = parseNames(joinValues(response[name.toLowerCase()]));
-    if (chosen.some((each) => !offered.includes(each))) return createMismatchFailure(name);
+    if (chosen.some((value) => !offered.includes(value))) return createMismatchFailure(name);
   }
   return undefined;
 }
@@ -53,7 +53,7 @@ function computeAcceptValue(key: string): string {
     .digest('base64');
 }
 
-/** Lower-case names of a list, without parameters and empty members. */
+/** The names of a comma-separated list in lower case, without parameters and empty members. */
 function parseNames(list = ''): readonly string[] {
   return list
     .split(',')
@@ -65,7 +65,7 @@ function joinValues(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** The upstream's 101 is wrong in this header field. */
+/** @param field the header field of the 101 that is missing or wrong */
 export function createMismatchFailure(field: string): UpstreamFailure {
   const detail = `the upstream's 101 does not match the WebSocket upgrade: invalid ${field} field`;
   return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };

@@ -1,49 +1,50 @@
 /**
- * How fast an answer that is no upgrade comes, and for how long it may stop. http-proxy-3 writes it to the client without asking whether
- * the client takes it, and waits for its rest without end.
+ * Backpressure and an idle timeout for the body of a response that refuses an upgrade: http-proxy-3 writes it without regard to how
+ * fast the client reads, and waits for its end without limit.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Cancel, Clock } from '../../platform/clock.ts';
 import { idleTimeoutFailure, type UpstreamFailure } from '../../upstream/failure.ts';
 
-/** The longest silence within the answer, milliseconds; 0 = no limit. */
 export interface RefusedUpgradeBodyOptions {
   readonly clock: Clock;
+  /** The longest time without progress, milliseconds; 0 = no limit. */
   readonly bodyIdleTimeoutMs: number;
 }
 
 /**
- * Reads the answer no faster than the client does.
- * @param onSilence called once when it has come no further for too long, whoever is to blame; what becomes of it is the caller's
+ * Reads the response no faster than the client does.
+ * @param onIdle called once after the idle timeout; the failure names the side that stopped
  */
 export function limitBodyToClientPace(
-  answer: IncomingMessage,
+  response: IncomingMessage,
   socket: Duplex,
   { clock, bodyIdleTimeoutMs }: RefusedUpgradeBodyOptions,
-  onSilence: (failure: UpstreamFailure) => void,
+  onIdle: (failure: UpstreamFailure) => void,
 ): void {
-  let silentSince = clock.now();
+  let lastProgressAt = clock.now();
   let cancel: Cancel | undefined;
-  const look = (): void => {
-    const leftMs = silentSince + bodyIdleTimeoutMs - clock.now();
-    // One timer, moved along when it fires: bytes cost nothing.
-    if (leftMs > 0) cancel = clock.after(leftMs, look);
-    else onSilence(idleTimeoutFailure(answer.complete || answer.isPaused() ? 'client' : 'upstream', bodyIdleTimeoutMs));
+  const check = (): void => {
+    const leftMs = lastProgressAt + bodyIdleTimeoutMs - clock.now();
+    // One timer that is set again when it fires, so that chunks cost no timer.
+    if (leftMs > 0) cancel = clock.after(leftMs, check);
+    else
+      onIdle(idleTimeoutFailure(response.complete || response.isPaused() ? 'client' : 'upstream', bodyIdleTimeoutMs));
   };
-  answer.on('data', () => {
-    silentSince = clock.now();
-    // What this chunk does to the buffer is seen with the next one: one too many is held, and no more.
-    if (socket.writableNeedDrain) answer.pause();
+  response.on('data', () => {
+    lastProgressAt = clock.now();
+    // http-proxy-3 writes this chunk after this listener, so that at most one more is buffered.
+    if (socket.writableNeedDrain) response.pause();
   });
   socket.on('drain', () => {
-    silentSince = clock.now();
-    answer.resume();
+    lastProgressAt = clock.now();
+    response.resume();
   });
-  // The answer may be complete while the client still has to take the rest of it.
+  // The response may be complete while the client still reads the rest of it.
   socket.once('close', () => {
     cancel?.();
-    answer.destroy();
+    response.destroy();
   });
-  if (bodyIdleTimeoutMs > 0) look();
+  if (bodyIdleTimeoutMs > 0) check();
 }

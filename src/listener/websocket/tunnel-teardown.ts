@@ -1,60 +1,60 @@
 /**
- * The end of an upgraded connection: once one side has ended or is gone, both are closed within a short time, also when the
- * other side does not react. Passing bytes and FIN on is http-proxy-3's.
+ * Closes both sides of an upgraded connection soon after one of them has ended, even if the other one does not react. http-proxy-3
+ * relays bytes and FIN.
  */
 import type { Socket } from 'node:net';
 import type { Cancel, Clock } from '../../platform/clock.ts';
 
-/** How long a connection of which one side has ended may stay without a byte that moves, milliseconds. */
+/** Once one side has ended: the longest time without progress, milliseconds. */
 const IDLE_TIMEOUT_MS = 1000;
-/** The same while bytes are unwritten: their reader may be slow. */
+/** The same while written bytes have not left: their reader may be slow. */
 const UNWRITTEN_IDLE_TIMEOUT_MS = 10_000;
 
 /** Resolves when both sides of an upgraded connection are closed. */
 export function closeTogether(client: Socket, upstream: Socket, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     let cancel: Cancel | undefined;
-    const onEnd = (): void => {
+    const startTeardown = (): void => {
       cancel ??= destroyWhenIdle([client, upstream], clock);
     };
     const onClose = (other: Socket): void => {
-      onEnd();
+      startTeardown();
       if (other.destroyed) {
         cancel?.();
         resolve();
       } else {
-        // Its data has no receiver: it is discarded, so that its FIN is noticed.
+        // Its data has no receiver any more; reading goes on so that its FIN is noticed.
         other.end();
         other.resume();
       }
     };
-    client.once('end', onEnd).once('close', () => onClose(upstream));
-    upstream.once('end', onEnd).once('close', () => onClose(client));
+    client.once('end', startTeardown).once('close', () => onClose(upstream));
+    upstream.once('end', startTeardown).once('close', () => onClose(client));
   });
 }
 
 /**
- * Destroys connections on which nothing moves any more: no byte is written out, and, while all of them are open, none is received.
- * @returns cancels the watch
+ * Destroys the connections once no byte has been written out and, while all are open, none received for the idle time.
+ * @returns cancels it
  */
 function destroyWhenIdle(sockets: readonly Socket[], clock: Clock): Cancel {
-  const measure = (): string => {
+  const readProgress = (): string => {
     const open = sockets.filter(({ destroyed }) => !destroyed);
     const received = open.length > 1 ? open.map(({ bytesRead }) => bytesRead) : [];
     return [...received, ...open.map(({ writableLength }) => writableLength)].join();
   };
-  let seen = measure();
-  let stillMs = 0;
+  let lastProgress = readProgress();
+  let idleMs = 0;
   let cancel: Cancel;
-  const look = (): void => {
-    const now = measure();
-    stillMs = now === seen ? stillMs + IDLE_TIMEOUT_MS : 0;
-    seen = now;
+  const check = (): void => {
+    const progress = readProgress();
+    idleMs = progress === lastProgress ? idleMs + IDLE_TIMEOUT_MS : 0;
+    lastProgress = progress;
     const isUnwritten = sockets.some(({ destroyed, writableLength }) => !destroyed && writableLength > 0);
-    if (stillMs < (isUnwritten ? UNWRITTEN_IDLE_TIMEOUT_MS : IDLE_TIMEOUT_MS))
-      cancel = clock.after(IDLE_TIMEOUT_MS, look);
+    if (idleMs < (isUnwritten ? UNWRITTEN_IDLE_TIMEOUT_MS : IDLE_TIMEOUT_MS))
+      cancel = clock.after(IDLE_TIMEOUT_MS, check);
     else for (const socket of sockets) socket.destroy();
   };
-  cancel = clock.after(IDLE_TIMEOUT_MS, look);
+  cancel = clock.after(IDLE_TIMEOUT_MS, check);
   return () => cancel();
 }

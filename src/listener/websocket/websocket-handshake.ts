@@ -1,6 +1,6 @@
 /**
- * One WebSocket handshake with the upstream (RFC 6455 §4), carried by http-proxy-3, which also joins the two connections
- * afterwards. A 401 marks the token, a 429 signals the governor; neither is replayed, and any answer but 101 is passed on.
+ * One WebSocket handshake with the upstream (RFC 6455 §4), sent by http-proxy-3, which then joins the two connections. A 401 invalidates
+ * the token and a 429 is reported to the throttle; neither is retried, and every response but a 101 is relayed.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -29,24 +29,23 @@ import { closeTogether } from './tunnel-teardown.ts';
 import { buildUpgradeRequestHeaders, buildRefusalHeaders } from './upgrade-headers.ts';
 import { interceptUpgradeResponse } from './upgrade-response.ts';
 
-/** One upgrade to ask the upstream for. */
+/** An upgrade that the upstream has not accepted yet. */
 export interface PendingUpgrade {
   readonly request: IncomingMessage;
   readonly socket: Socket;
-  /** What the client sends before the upstream has accepted. */
+  /** The bytes that the client sends meanwhile. */
   readonly earlyBytes: EarlyBytes;
   /** Path and query on the upstream. */
   readonly path: string;
-  /** Whose turn in the queue it takes. */
   readonly queueClass: QueueClass;
   readonly lifetime: RequestLifetime;
   readonly stats: RequestStats;
 }
 
-/** The upstream's response to an upgrade, which has begun to go to the client. */
+/** The upstream's response to an upgrade; its relay to the client has begun. */
 export interface HandshakeResult {
   readonly status: number;
-  /** The connection that was upgraded; undefined when the upstream refused. */
+  /** The upgraded connection; undefined when the upstream refused. */
   readonly upstream?: Socket;
   /** Resolves when all connections that belong to the response are closed. */
   readonly whenClosed: Promise<void>;
@@ -54,7 +53,7 @@ export interface HandshakeResult {
 
 /**
  * Sends the upgrade; resolves when the upstream has responded.
- * @throws SidecarError, LifelineEnded; a SidecarError has been answered already
+ * @throws RequestAborted; SidecarError, whose local reply has been sent
  */
 export type PerformHandshake = (
   parts: ExchangeParts,
@@ -70,9 +69,9 @@ export type PerformHandshake = (
 export function createHandshake(trust: TlsContextProvider | undefined, egress: ProxySelector): PerformHandshake {
   let proxy: ProxyServer | undefined;
   return async (parts, upgrade, permit, token) => {
-    // Loaded by the first upgrade: most sidecars never see one.
+    // Loaded for the first upgrade: most sidecars have none.
     const { createProxyServer } = await import('http-proxy-3');
-    // Unheard, it throws a client's reset, which is told of by the socket's 'close', and ends the process.
+    // Without a listener, a client's reset would end the process; the socket's 'close' handles it.
     proxy ??= createProxyServer().on('error', () => undefined);
     const { aborted } = upgrade.lifetime;
     if (aborted !== undefined) throw toStageError('upstream', aborted);
@@ -125,7 +124,7 @@ class Handshake {
     const { request, socket, path } = this.#upgrade;
     const { requiredHeader, observe, upstream } = this.#parts;
     const { baseUrl } = upstream;
-    const target = request.url;
+    const clientTarget = request.url;
     const { headers, hadAuthorization } = buildUpgradeRequestHeaders(request, requiredHeader);
     if (hadAuthorization) observe({ kind: 'authorization-overridden' });
     request.headers = headers;
@@ -135,7 +134,7 @@ class Handshake {
     proxy.on('proxyReqWs', onProxyRequest);
     try {
       const egressProxy = egress(baseUrl);
-      // http-proxy-3 takes the target apart, and throws where an absolute one is no URL.
+      // http-proxy-3 parses the target, and throws when an absolute one is no valid URL.
       request.url = path;
       proxy.ws(
         request,
@@ -147,7 +146,7 @@ class Handshake {
           ...(trust === undefined ? {} : { ssl: { secureContext: trust() } }),
           ...(egressProxy && { agent: createTunnelAgent(egressProxy, baseUrl, this.#connectAborter.signal) }),
         },
-        // Also called when an upgraded connection breaks: the handshake is long over then.
+        // Also called when an upgraded connection breaks, after the handshake.
         (error) => {
           this.#fail(this.#hasConnected ? classifyExchangeError(error) : classifyConnectError(error));
         },
@@ -158,16 +157,16 @@ class Handshake {
       throw thrown;
     } finally {
       proxy.off('proxyReqWs', onProxyRequest);
-      // What the client asked for is told of when it has ended.
-      request.url = target;
+      // The recorded outcome has the client's own path.
+      request.url = clientTarget;
     }
   }
 
-  /** Of what could not be sent nothing is left. */
+  /** Releases everything of a request that could not be sent. */
   #abandon(): void {
     this.#isSettled = true;
     this.#connectAborter.abort();
-    // http-proxy-3 does not hear it yet; unheard, its end would end the process.
+    // http-proxy-3 has no error listener on it yet; without one, an error would end the process.
     this.#proxyRequest?.on('error', () => undefined).destroy();
   }
 
@@ -176,12 +175,12 @@ class Handshake {
     this.#permit.markSent();
     const isSecure = this.#parts.upstream.baseUrl.protocol === 'https:';
     this.#proxyRequest = proxyRequest;
-    // The joined path, byte for byte: http-proxy-3 would normalise it.
+    // http-proxy-3 would normalise the path.
     proxyRequest.path = path;
-    // Not among http-proxy-3's options: NODE_DEBUG=net prints those with which a connection is opened.
+    // Not in http-proxy-3's options: NODE_DEBUG=net prints the options of a connection.
     proxyRequest.setHeader('Authorization', `Bearer ${this.#token.value}`);
     proxyRequest.once('socket', (upstreamSocket) => {
-      // A tunnel is there before the request is.
+      // A tunnel through a proxy is connected already.
       this.#hasConnected = !isSecure && !upstreamSocket.connecting;
       upstreamSocket.once(isSecure ? 'secureConnect' : 'connect', () => {
         this.#hasConnected = true;
@@ -195,49 +194,49 @@ class Handshake {
       onAccepted: (response, upstream, join) => {
         if (this.#isSettled) return void upstream.destroy();
         earlyBytes.unshift();
-        // Each side may end its own half and read on.
+        // Each side may end its half and go on reading.
         socket.allowHalfOpen = upstream.allowHalfOpen = true;
         join();
         const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
         this.#complete({ status: 101, upstream, whenClosed }, response);
       },
-      onRefused: (response, passOn) => this.#relayRefusal(response, passOn),
+      onRefused: (response, relay) => this.#relayRefusal(response, relay),
       onInvalid: (failure) => this.#fail(failure),
     });
   }
 
-  #relayRefusal(response: IncomingMessage, passOn: () => void): void {
+  #relayRefusal(response: IncomingMessage, relay: () => void): void {
     const { socket, lifetime, earlyBytes } = this.#upgrade;
     response.headers = buildRefusalHeaders(response);
     earlyBytes.stopKeeping();
     const whenClosed = new Promise<void>((resolve) => socket.once('close', resolve));
     this.#complete({ status: response.statusCode ?? 502, whenClosed }, response);
-    // Cut short here, it is cut short for the client, whose connection ends with its lifeline.
+    // A response that is cut is cut for the client: aborting the request destroys its connection.
     const cut = (failure: UpstreamFailure): void => lifetime.abort({ kind: 'failed', error: toSidecarError(failure) });
     limitBodyToClientPace(response, socket, this.#parts, cut);
     response.once('close', () => {
-      // The client has left, or has it all.
+      // Otherwise the client has left, or has the whole response.
       if (!socket.destroyed && !response.complete) cut(classifyExchangeError(response.errored));
     });
-    passOn();
+    relay();
   }
 
-  #complete(handshaken: HandshakeResult, answer: IncomingMessage): void {
+  #complete(result: HandshakeResult, response: IncomingMessage): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const { status } = handshaken;
+    const { status } = result;
     const { clock, observe, route, tokens, responseClassifier } = this.#parts;
-    const statusText = answer.statusMessage ?? '';
+    const statusText = response.statusMessage ?? '';
     const { permitReport, isRateLimited } = responseClassifier.classify({
       status,
       statusText,
-      headers: answer.rawHeaders,
+      headers: response.rawHeaders,
     });
     const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);
     observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
     this.#permit.report(permitReport);
     if (status === 401) void tokens.handleUnauthorized(this.#token, new AbortController().signal);
-    this.#result.resolve(handshaken);
+    this.#result.resolve(result);
   }
 
   #fail(failure: UpstreamFailure): void {
@@ -245,16 +244,16 @@ class Handshake {
     this.#isSettled = true;
     const { clock, observe, route } = this.#parts;
     const { lifetime, socket } = this.#upgrade;
-    const why = lifetime.aborted?.reason;
+    const abortReason = lifetime.aborted?.reason;
     observe({
       ...{ kind: 'attempt-ended', route, durationMs: clock.now() - this.#sentAt },
-      outcome: labelFailure(failure, why),
-      isOwn: isLocalEnd(failure, why),
+      outcome: labelFailure(failure, abortReason),
+      isOwn: isLocalEnd(failure, abortReason),
     });
-    const fault = lifetime.aborted === undefined ? toSidecarError(failure) : toStageError('upstream', lifetime.aborted);
-    // Before http-proxy-3 hears of it, which closes the socket.
-    if (fault instanceof SidecarError) sendRawLocalReply(socket, fault, clock);
-    this.#result.reject(fault);
+    const error = lifetime.aborted === undefined ? toSidecarError(failure) : toStageError('upstream', lifetime.aborted);
+    // Before the request is destroyed: http-proxy-3 then closes the client's socket.
+    if (error instanceof SidecarError) sendRawLocalReply(socket, error, clock);
+    this.#result.reject(error);
     this.#connectAborter.abort();
     this.#proxyRequest?.destroy();
   }

@@ -1,6 +1,6 @@
 /**
- * WebSocket upgrades (RFC 6455 §4): the guard, permit and bearer of every other request, one permit for one upgrade. h2c never.
- * Asking the upstream is handshake.ts's.
+ * WebSocket upgrades (RFC 6455 §4) with the guard, permit and token of every other request; one permit per upgrade. HTTP/2 upgrades are
+ * refused. The handshake with the upstream is websocket-handshake's.
  */
 import type { IncomingMessage } from 'node:http';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
@@ -16,21 +16,21 @@ import { EarlyBytes } from './early-bytes.ts';
 import { checkHandshakeRequest } from './handshake-rules.ts';
 import { createHandshake, type PendingUpgrade } from './websocket-handshake.ts';
 
-/** One upgrade that passed the guard. */
+/** An upgrade that passed the guard. */
 export interface UpgradeRequest extends Omit<PendingUpgrade, 'earlyBytes'> {
-  /** Bytes that came behind the request's head. */
+  /** Bytes received after the request's head. */
   readonly head: Buffer;
 }
 
 /**
- * Serves one upgrade; resolves when the upgraded connection, or the answer given instead, has ended.
- * @throws SidecarError, LifelineEnded
+ * Serves one upgrade; resolves when the upgraded connection, or the response that refused it, has ended.
+ * @throws SidecarError, RequestAborted
  */
 export type ServeUpgrade = (parts: ExchangeParts, upgrade: UpgradeRequest) => Promise<RequestOutcome>;
 
 /**
- * Why an upgrade is refused without asking anybody; undefined when it is a WebSocket's and those are allowed.
- * @param isPipelined responses to requests before it are pending on its connection
+ * Why an upgrade is refused without a request to the upstream; undefined for a valid WebSocket upgrade, if those are enabled.
+ * @param isPipelined earlier responses are pending on its connection
  */
 export function checkUpgrade(
   request: IncomingMessage,
@@ -45,14 +45,14 @@ export function checkUpgrade(
   return new SidecarError(
     'UPGRADE_NOT_ALLOWED',
     isHttp2
-      ? 'HTTP/2 is not spoken here: set the client to HTTP/1.1 (in Java: HttpClient.Version.HTTP_1_1)'
-      : 'only a GET may upgrade, and only to WebSocket',
+      ? 'HTTP/2 is not supported: set the client to HTTP/1.1 (in Java: HttpClient.Version.HTTP_1_1)'
+      : 'the only upgrade that is supported is a GET to WebSocket',
   );
 }
 
 const PIPELINED_UPGRADE_ERROR = new SidecarError(
   'UPGRADE_NOT_ALLOWED',
-  'an upgrade is not served behind requests whose responses are pending on its connection',
+  'an upgrade must not follow requests whose responses are pending on its connection',
 );
 const TOO_MANY_EARLY_BYTES = 'the client sent too much before its upgrade was accepted (RFC 6455 §4.1)';
 
@@ -61,7 +61,7 @@ const TOO_MANY_EARLY_BYTES = 'the client sent too much before its upgrade was ac
  * @param egress the way to the upstream
  */
 export function createUpgradeHandler(trust: TlsContextProvider | undefined, egress: ProxySelector): ServeUpgrade {
-  const shakeHands = createHandshake(trust, egress);
+  const performHandshake = createHandshake(trust, egress);
   return async (parts, request) => {
     const { socket, lifetime } = request;
     const earlyBytes = monitorClient(request);
@@ -71,7 +71,7 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
     if (lifetime.aborted !== undefined) throw lifetime.aborted;
     const ticket = throttle.enter(lifetime.deadlineAt, upgrade.queueClass, false);
     const leave = (reason: RequestAborted): void => {
-      // The queue keeps the deadline itself.
+      // The queue has the deadline itself.
       if (reason.reason.kind !== 'deadline') ticket.leave(toStageError('queue', reason));
     };
     lifetime.onAbort(leave);
@@ -79,12 +79,12 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
       const { permit, token } = await acquirePermit(parts, ticket, lifetime);
       try {
         upgrade.stats.attempts = 1;
-        const { status, upstream, whenClosed } = await shakeHands(parts, upgrade, permit, token);
+        const { status, upstream, whenClosed } = await performHandshake(parts, upgrade, permit, token);
         lifetime.clearDeadline();
-        lifetime.onAbort(({ reason: end }) => {
+        lifetime.onAbort(({ reason }) => {
           socket.destroy();
-          // What the client sent before it left may still be on its way.
-          if (end.kind !== 'client-left') upstream?.destroy();
+          // Bytes that the client sent before it left may still be relayed.
+          if (reason.kind !== 'client-left') upstream?.destroy();
         });
         await whenClosed;
         return { kind: 'relayed', status, fault: describeCut(lifetime) };
@@ -100,16 +100,16 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
   };
 }
 
-/** Why an answer ended before its end; undefined where the client, or nobody, is to blame. */
+/** Why a response was cut; undefined when it is complete or the client left. */
 function describeCut({ aborted }: RequestLifetime): ResponseCut | undefined {
   if (aborted?.reason.kind !== 'failed') return undefined;
   const { code, message } = aborted.reason.error;
   return { detail: message, cutBy: code === 'DRAINING' ? 'sidecar' : 'upstream' };
 }
 
-/** Ends the lifeline when the client leaves or sends too much before the upgrade is decided. */
+/** Aborts the request when the client leaves, or sends too much before the upgrade is accepted. */
 function monitorClient({ socket, head, lifetime }: UpgradeRequest): EarlyBytes {
-  // A client that vanishes is noticed by 'close'.
+  // A reset is handled by 'close'.
   socket.on('error', () => socket.destroy());
   socket.once('close', () => lifetime.abort({ kind: 'client-left' }));
   return new EarlyBytes(socket, head, () => {
@@ -117,11 +117,11 @@ function monitorClient({ socket, head, lifetime }: UpgradeRequest): EarlyBytes {
   });
 }
 
-/** A permit that counts against the streams, and the token read the moment it was spent. */
+/** A permit that counts as a stream, and the token held at the moment when it is granted. */
 async function acquirePermit(
   parts: ExchangeParts,
   ticket: Ticket,
-  lifeline: RequestLifetime,
+  lifetime: RequestLifetime,
 ): Promise<{ permit: Permit; token: Token }> {
   await waitInStage('queue', ticket.waitForAdmission());
   for (;;) {
@@ -129,12 +129,12 @@ async function acquirePermit(
     const token = parts.tokens.current();
     if (token === undefined) {
       permit.cancel();
-      await awaitToken(parts.tokens, lifeline);
+      await awaitToken(parts.tokens, lifetime);
     } else if (permit.becomeStream()) {
       return { permit, token };
     } else {
       permit.cancel();
-      const detail = 'as many streams are open as throttle.maxStreams allows';
+      const detail = 'the limit of open streams is reached (throttle.maxStreams)';
       throw new SidecarError('QUEUE_FULL', detail, { retryAfterMs: 1000 });
     }
   }
