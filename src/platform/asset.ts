@@ -1,48 +1,47 @@
 /**
- * The files that the program reads beside its own code: the package's manifest and what the status page consists of. In a
- * one-file binary they are inside it, elsewhere where the package keeps them; readers need not know which.
+ * The files that the program reads beside its code: the package's manifest and the files of the status page. In a one-file binary they
+ * are embedded, elsewhere they are files of the package or of a dependency.
  */
 import { readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
 import { getAsset, isSea } from 'node:sea';
 import { pathToFileURL } from 'node:url';
 
-/** Where each file is when it is not inside a binary; found only when asked for. */
+/** Their locations outside a binary; functions, because locating a file costs time. */
 const ASSET_URLS = {
-  'package.json': () => manifest(),
-  'page.js': () => inProgram('admin/page/client/page.js'),
-  'plots.js': () => inProgram('admin/page/client/plots.js'),
-  'page.css': () => inProgram('admin/page/client/page.css'),
+  'package.json': () => locateManifest(),
+  'page.js': () => locateInProgram('admin/page/client/page.js'),
+  'plots.js': () => locateInProgram('admin/page/client/plots.js'),
+  'page.css': () => locateInProgram('admin/page/client/page.css'),
   'uPlot.js': () => new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js')),
   'uPlot.css': () => new URL(import.meta.resolve('uplot/dist/uPlot.min.css')),
 } as const;
 
-/** @throws Error when no package.json lies above this file, which means that the package is incomplete */
-function manifest(): URL {
+/** @throws Error when no folder above this file has a package.json: the package is incomplete */
+function locateManifest(): URL {
   const path = findPackageJSON(import.meta.url);
   if (path === undefined) throw new Error(`no package.json lies above ${import.meta.url}`);
   return pathToFileURL(path);
 }
 
-/** A file of the program: below `src/` in the source tree, and below `dist/` in the package. */
-function inProgram(path: string): URL {
-  const root = new URL('.', manifest()).href;
+/** A file of the program: below `src/` in the source tree, below `dist/` in the package. */
+function locateInProgram(path: string): URL {
+  const root = new URL('.', locateManifest()).href;
   const [folder = ''] = import.meta.url.slice(root.length).split('/');
   return new URL(`${folder}/${path}`, root);
 }
 
-/** The closed set of names. */
 export type AssetName = keyof typeof ASSET_URLS;
 
-/** All names, for the tool that puts the files into a binary. */
+/** For the tool that embeds the files in a binary. */
 export const ASSET_NAMES: readonly AssetName[] = Object.keys(ASSET_URLS) as AssetName[];
 
-/** The file that a name stands for, outside a binary. */
+/** The location of a file outside a binary. */
 export function locateAsset(name: AssetName): URL {
   return ASSET_URLS[name]();
 }
 
-/** @throws the file system's error when the file is missing, which means that the package is incomplete */
+/** @throws the file system's error when the file is missing: the package is incomplete */
 export function readAsset(name: AssetName): Buffer {
   return isSea() ? Buffer.from(getAsset(name)) : readFileSync(locateAsset(name));
 }

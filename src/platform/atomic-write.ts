@@ -1,6 +1,6 @@
 /**
- * Writes a small file as a whole: whoever reads it meets the old text or the new one, never a part, whatever ends in
- * between. Only this user may read it.
+ * Writes a small file atomically: a reader sees the old text or the new one, even if the process or the machine stops in between.
+ * The mode lets only this user read it.
  */
 import { randomBytes } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
@@ -8,23 +8,23 @@ import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Needs a directory that may be written: the text is written beside the file and takes its place.
- * @throws Error with a code, having left nothing behind
+ * Needs write permission for the directory: a temporary file beside the file replaces it.
+ * @throws Error with a code; the temporary file is removed
  */
 export async function writeFileAtomically(path: string, text: string): Promise<void> {
-  // A name that nobody else has; opened so that no link laid out under it is followed.
-  const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  // A random name with the flag `wx`, so that a link planted under the name is not followed.
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    await writeAndSync(await open(draft, 'wx', 0o600), text);
-    await rename(draft, path);
+    await writeAndSync(await open(temporary, 'wx', 0o600), text);
+    await rename(temporary, path);
   } catch (error) {
-    await rm(draft, { force: true });
+    await rm(temporary, { force: true });
     throw error;
   }
   await syncDirectory(dirname(path));
 }
 
-/** The system's code of a fault, such as `EROFS`. */
+/** The system's error code, such as `EROFS`. */
 export function systemErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
 }
@@ -38,7 +38,7 @@ async function writeAndSync(file: FileHandle, text: string): Promise<void> {
   }
 }
 
-/** The new name is on the disk as well; Windows knows no such thing. */
+/** Makes the rename durable; Windows has no such call. */
 async function syncDirectory(path: string): Promise<void> {
   if (process.platform === 'win32') return;
   const directory = await open(path, 'r');

@@ -1,14 +1,13 @@
 /**
- * The open connections of a port: how many there may be, and which one gives way when the port is full. It is the one that has waited longest
- * without a complete request, whether it is idle or within a request head; never one with a request that has no response yet.
+ * The open connections of a port: how many may be open, and which one a new connection displaces when the port is full. That is the one
+ * that has waited longest without a complete request, idle or within a request head; never one with a pending request.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from './clock.ts';
 
-/** One connection. Those that wait form a linked list, which costs no allocation per request. */
+/** One connection. Waiting ones form a linked list, so that a request allocates nothing. */
 class ConnectionSlot {
   readonly socket: Socket;
-  /** Requests without a response. */
   pendingRequests = 0;
   requestCount = 0;
   waitStartedAt = 0;
@@ -20,17 +19,17 @@ class ConnectionSlot {
   }
 }
 
-/** What to do about a new connection. */
+/** The decision about a new connection. */
 export type SlotDecision =
   | { readonly kind: 'accept' }
-  /** It is in; `socket`, which is in no longer, has to go. */
+  /** Accepted in place of `socket`, which the caller has to end. */
   | {
       readonly kind: 'displace';
       readonly socket: Socket;
-      /** It has had no request: what the peer has sent of its first one, if anything, is not read to its end. */
+      /** It has had no complete request yet. */
       readonly isNew: boolean;
     }
-  /** It is not in: no connection has waited long enough to give way. */
+  /** No connection has waited long enough to be displaced. */
   | { readonly kind: 'refuse' };
 
 const ACCEPT: SlotDecision = { kind: 'accept' };
@@ -45,8 +44,8 @@ export class ConnectionSlots {
   #newestWaiting: ConnectionSlot | undefined;
 
   /**
-   * @param max how many may be open
-   * @param minWaitMs none gives way sooner, so that connections of one moment do not displace each other unread
+   * @param max the number of connections that may be open
+   * @param minWaitMs the shortest wait before a connection may be displaced, so that new ones do not displace each other
    */
   constructor(max: number, minWaitMs: number, clock: Clock) {
     this.#max = max;
@@ -62,7 +61,7 @@ export class ConnectionSlots {
     return this.#slots.keys();
   }
 
-  /** Takes a connection in until it closes, if there is a slot or one can be had. */
+  /** Adds a connection if there is a free slot, or one that can be freed. */
   add(socket: Socket): SlotDecision {
     let decision = ACCEPT;
     if (this.#slots.size >= this.#max) {
@@ -77,7 +76,7 @@ export class ConnectionSlots {
     return decision;
   }
 
-  /** To be called once for each connection that was taken in, when it has closed; again, it does nothing. */
+  /** To be called when an added connection has closed; does nothing when it was displaced. */
   remove(socket: Socket): void {
     const slot = this.#slots.get(socket);
     if (slot === undefined) return;
@@ -85,7 +84,7 @@ export class ConnectionSlots {
     if (slot.pendingRequests === 0) this.#unlink(slot);
   }
 
-  /** A request has come whose connection must not give way. @returns how many of the connection have no response */
+  /** Its connection cannot be displaced until `endRequest`. @returns the number of its pending requests */
   beginRequest(socket: Socket): number {
     const slot = this.#slots.get(socket);
     if (slot === undefined) return 1;
@@ -94,7 +93,7 @@ export class ConnectionSlots {
     return ++slot.pendingRequests;
   }
 
-  /** To be called once for each request that began; it does nothing once the connection has closed. */
+  /** To be called once for each `beginRequest`; does nothing when the connection has closed. */
   endRequest(socket: Socket): void {
     const slot = this.#slots.get(socket);
     if (slot !== undefined && --slot.pendingRequests === 0) this.#append(slot);

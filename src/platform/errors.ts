@@ -1,7 +1,6 @@
 /**
- * The faults the sidecar answers for itself. Every one becomes a local reply in exactly one place
- * (listener/local-reply), so that nobody mistakes it for an answer of the upstream.
- * An answer of the upstream, whatever its status, is a value and never one of these.
+ * The errors for which the sidecar itself replies. Exactly one place, listener/local-reply, turns them into replies.
+ * An upstream response of any status is a value and never one of these.
  */
 
 /** The closed set of `code` members of a local reply. */
@@ -45,18 +44,18 @@ export type ProxyStatusError =
   | 'proxy_internal_error';
 
 export interface SidecarErrorOptions {
-  /** Milliseconds until a new try makes sense; becomes `Retry-After` (whole seconds, rounded up, at least 1). */
+  /** Milliseconds until a retry makes sense; becomes `Retry-After` (whole seconds, rounded up, at least 1). */
   readonly retryAfterMs?: number;
-  /** A nearer RFC 9209 error type than the code's own. */
+  /** A more specific RFC 9209 error type than the default of the code. */
   readonly proxyStatus?: ProxyStatusError;
-  /** With METHOD_NOT_ALLOWED: which are (RFC 9110 §10.2.1). Default: those that are ever forwarded. */
+  /** With METHOD_NOT_ALLOWED: the allowed methods (RFC 9110 §10.2.1). Default: all that are forwarded. */
   readonly allow?: readonly string[];
   readonly cause?: unknown;
 }
 
 /**
- * A fault of the sidecar's own. `message` is shown to the client as `detail`: it names what was wrong and what is
- * expected, and never holds a secret, a token or a stack.
+ * An error that ends a request with a local reply. The client gets `message` as `detail`: it names the fault and what is expected, and
+ * never contains a secret, a token or a stack.
  */
 export class SidecarError extends Error {
   override readonly name = 'SidecarError';

@@ -1,28 +1,24 @@
 /**
- * The Host field of a request (RFC 9112 §3.2): whether there is exactly one with a valid value. Pure. Which hosts are allowed is for the
- * guards to decide.
+ * Parses the Host field of a request, of which there must be exactly one (RFC 9112 §3.2). Pure. The guards of the two ports decide which
+ * hosts are allowed.
  */
 
 export interface HostPort {
   /** Lower case; IPv6 in brackets. */
   readonly host: string;
-  /** Undefined when none is given. */
   readonly port: number | undefined;
 }
 
-/**
- * `uri-host [ ":" port ]` of RFC 3986 §3.2, not empty. A comma, which the grammar has in names, is left out: it is where a recipient has joined two
- * field lines.
- */
+/** `uri-host [ ":" port ]` of RFC 3986 §3.2, not empty, and without the comma, which shows that a recipient joined two field lines. */
 const HOST_PORT =
   /^(\[(?:[\da-f:.]+|v[\da-f]+\.[\w.~!$&'()*+;=:-]+)\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+)(?::(\d*))?$/i;
 const LARGEST_PORT = 65_535;
 
-/** Undefined when the text is no host with an optional port. */
+/** Undefined when the text is not a host with an optional port. */
 export function parseHostPort(text: string): HostPort | undefined {
   const [, host, port = ''] = HOST_PORT.exec(text) ?? [];
   if (host === undefined || Number(port) > LARGEST_PORT) return undefined;
-  // The URL parser knows each form of an IPv6 address.
+  // The URL parser checks the forms of an IPv6 address.
   if (/^\[[^v]/i.test(host) && !URL.canParse(`http://${host}/`)) return undefined;
   return { host: host.toLowerCase(), port: port === '' ? undefined : Number(port) };
 }
@@ -46,7 +42,7 @@ export function parseHostHeader(hosts: readonly string[]): HostHeaderParseResult
 
 const MAX_QUOTED_CHARS = 100;
 
-/** A client's own words in a message: short and printable. */
+/** Quotes text of a client for a message: shortened and printable. */
 export function quoteForMessage(text: string): string {
   return JSON.stringify(text.slice(0, MAX_QUOTED_CHARS)).replace(/[\u007f-\uffff]/g, '?');
 }

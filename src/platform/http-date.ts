@@ -1,4 +1,4 @@
-/** Reads an HTTP-date in its three forms (RFC 9110 §5.6.7). Pure; recipients must accept the two obsolete forms too. */
+/** Parses the three forms of an HTTP-date (RFC 9110 §5.6.7); a recipient must accept the two obsolete ones too. Pure. */
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 const TIME = String.raw`(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)`;
@@ -12,8 +12,8 @@ const FORMS = [
 ];
 
 /**
- * Epoch milliseconds of an HTTP-date; undefined when `text` is none. The name of the day is not compared with the date.
- * @param wallNow epoch milliseconds: a two-digit year means the one that is at most 50 years ahead of it
+ * Epoch milliseconds of an HTTP-date; undefined for other text. The name of the day is not checked.
+ * @param wallNow epoch milliseconds: a two-digit year is at most 50 years after it
  */
 export function parseHttpDate(text: string, wallNow: number): number | undefined {
   for (const form of FORMS) {
@@ -29,7 +29,7 @@ function toEpochMs(parts: Record<string, string | undefined>, wallNow: number): 
   const hour = Number(parts.hour);
   const minute = Number(parts.minute);
   const second = Number(parts.second);
-  // 60 is a leap second, which the grammar allows and Date.UTC folds into the next minute.
+  // The grammar allows 60 for a leap second, which counts as the next minute.
   if (month < 0 || hour > 23 || minute > 59 || second > 60) return undefined;
   const midnight = new Date(0);
   midnight.setUTCFullYear(resolveYear(parts.year ?? '', wallNow), month, day);

@@ -1,6 +1,6 @@
 /**
- * node:http without an import of it: that reads all that the module exports, and one of those is a WebSocket client, which Node.js
- * brings along with the whole of fetch and loads when it is looked at.
+ * The used parts of node:http without an import statement, which would read every export: that of the WebSocket client loads the
+ * whole of fetch.
  */
 const { Agent, METHODS, STATUS_CODES, createServer, get, request } = process.getBuiltinModule('node:http');
 

@@ -1,22 +1,20 @@
 /**
- * Whom TLS connections trust, and with which certificate they show who they are: TLS 1.2 or newer, and one context per
- * destination that is shared, since parsing roots costs milliseconds. The files are followed: whoever rotates them need not
- * restart anything.
+ * TLS contexts: trusted authorities and client certificate, TLS 1.2 or newer. A context is shared by the connections to a destination,
+ * since parsing roots takes milliseconds, and is created again when its files change, so that rotation needs no restart.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 
-/** What to trust, and to show, in a connection that is about to be opened; the same context as long as nothing has changed. */
+/** The context for a new connection; the same object until a file changes. */
 export type TlsContextProvider = () => SecureContext;
 
-/** A client certificate with its chain, and the key that belongs to it; PEM, the key not encrypted. */
+/** PEM files of a client certificate with its chain, and of its key, which is not encrypted. */
 export interface ClientCertificateFiles {
   readonly certificateFile: string;
   readonly keyFile: string;
 }
 
-/** The contents of such files. */
 export interface ClientCertificate {
   readonly certificate: string;
   readonly key: string;
@@ -24,8 +22,8 @@ export interface ClientCertificate {
 
 /**
  * @param caFile PEM file whose certificates replace the system's roots; undefined = Node's and the system's roots
- * @param files the certificate to show when the other side asks for one; default none
- * @throws Error in words for people when a file cannot be read or used
+ * @param files the client certificate. Default: none
+ * @throws Error with a message for the operator when a file cannot be read or used
  */
 export function loadTlsContext(caFile: string | undefined, files?: ClientCertificateFiles): SecureContext {
   const pem = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
@@ -34,9 +32,9 @@ export function loadTlsContext(caFile: string | undefined, files?: ClientCertifi
 }
 
 /**
- * As `trustContext`, read again whenever a file has changed. Files that are gone, broken or do not belong together by then change
- * nothing: they are most likely being replaced.
- * @throws Error as trustContext does, now and not later
+ * Like `loadTlsContext`, and loads again when a file has changed. Files that are missing, broken or do not match then are ignored: they
+ * are probably being replaced.
+ * @throws Error of loadTlsContext, now and not later
  */
 export function createTlsContextProvider(
   caFile: string | undefined,
@@ -47,9 +45,9 @@ export function createTlsContextProvider(
   let context = loadTlsContext(caFile, files);
   return () => {
     try {
-      const seen = fileVersions(paths);
-      if (seen !== version) context = loadTlsContext(caFile, files);
-      version = seen;
+      const current = fileVersions(paths);
+      if (current !== version) context = loadTlsContext(caFile, files);
+      version = current;
     } catch {
       return context;
     }
@@ -58,9 +56,9 @@ export function createTlsContextProvider(
 }
 
 /**
- * The context for texts that were read already.
- * @param ca PEM certificates to trust; undefined = Node's and the system's roots
- * @throws Error of OpenSSL when a text cannot be used: `clientCertificateFault` says why in words
+ * The context for PEM texts.
+ * @param ca certificates to trust; undefined = Node's and the system's roots
+ * @throws Error of OpenSSL when a text cannot be used; `findClientCertificateFault` explains it
  */
 export function buildTlsContext(ca: string | undefined, client?: ClientCertificate): SecureContext {
   if (ca === undefined && client === undefined)
@@ -71,20 +69,18 @@ export function buildTlsContext(ca: string | undefined, client?: ClientCertifica
 let systemRootsContext: SecureContext | undefined;
 
 function createTls12Context(ca: string | string[], client: ClientCertificate | undefined): SecureContext {
-  const shown = client === undefined ? {} : { cert: client.certificate, key: client.key };
-  return createSecureContext({ ca, ...shown, minVersion: 'TLSv1.2' });
+  const identity = client === undefined ? {} : { cert: client.certificate, key: client.key };
+  return createSecureContext({ ca, ...identity, minVersion: 'TLSv1.2' });
 }
 
-/** What is wrong with a certificate and its key, in words that show neither; undefined when nothing is. */
+/** What is wrong with a certificate and its key, without their contents; undefined when they can be used. */
 export function findClientCertificateFault({ certificate, key }: ClientCertificate): string | undefined {
   const leaf = tryRead(() => new X509Certificate(certificate));
   if (leaf === undefined) return 'the certificate is no PEM certificate';
   if (key.includes('ENCRYPTED')) return 'the key is encrypted; expected one without a passphrase';
   const privateKey = tryRead(() => createPrivateKey(key));
   if (privateKey === undefined) return 'the key is no PEM private key';
-  return leaf.checkPrivateKey(privateKey)
-    ? undefined
-    : 'the key does not belong to the certificate (whose own must come first in its file)';
+  return leaf.checkPrivateKey(privateKey) ? undefined : 'the key does not belong to the first certificate of the file';
 }
 
 function readClientCertificate({ certificateFile, keyFile }: ClientCertificateFiles): ClientCertificate {
@@ -98,12 +94,12 @@ function tryRead<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch {
-    // OpenSSL's words are of no help to a person.
+    // OpenSSL's message would not help the operator.
     return undefined;
   }
 }
 
-/** TLS takes a text without certificates silently, and then trusts nobody. */
+/** createSecureContext accepts a text without certificates, and then trusts no server. */
 export function assertCertificate(pem: string, what: string): void {
   try {
     new X509Certificate(pem);
@@ -112,7 +108,7 @@ export function assertCertificate(pem: string, what: string): void {
   }
 }
 
-/** A mounted ConfigMap changes by a link that points to another file: its age alone would not tell. */
+/** With the inode: a mounted ConfigMap changes by a link to another file, whose time and size may be the same. */
 function fileVersions(files: readonly string[]): string {
   return files
     .map((file) => {
@@ -122,7 +118,7 @@ function fileVersions(files: readonly string[]): string {
     .join('\n');
 }
 
-/** A slim image has no system store, and a corporate laptop has more than Node's: both count. */
+/** Both: a slim image has no system store, and a company's machine has more roots than Node.js. */
 function systemRoots(): string[] {
   return [...new Set([...getCACertificates('default'), ...getCACertificates('system')])];
 }

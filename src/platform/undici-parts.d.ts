@@ -5,7 +5,7 @@ declare module 'undici/lib/dispatcher/client.js' {
 
 declare module 'undici/lib/api/api-request.js' {
   import type { Dispatcher } from 'undici';
-  /** Undici puts it on its dispatchers when it is loaded whole. */
+  /** A method of dispatchers when all of undici is loaded. */
   export default function request(
     this: Dispatcher,
     options: Dispatcher.RequestOptions,
@@ -18,7 +18,7 @@ declare module 'undici/lib/core/connect.js' {
 }
 
 declare module 'undici/lib/core/symbols.js' {
-  /** Undici's own properties: of a client its connection, of a connection its parser. */
+  /** Internal properties: a client's connection, and a connection's parser. */
   const symbols: { readonly kSocket: unique symbol; readonly kParser: unique symbol };
   export default symbols;
 }

@@ -1,6 +1,6 @@
 /**
- * The parts of undici that are used, without the rest of it (fetch, WebSocket, caches, mocks), which would cost each process 10 MB
- * and a third of its start. They lie in undici's own folders, so its version is exact, and test/peers/undici.test.ts watches them.
+ * The used parts of undici without the rest (fetch, WebSocket, caches, mocks), which would cost each process 10 MB and a third of its
+ * start time. They are internal files of undici, so its version is pinned, and test/peers/undici.test.ts tests them.
  */
 import type { Client as UndiciClient, Dispatcher } from 'undici';
 import requestOf from 'undici/lib/api/api-request.js';
@@ -9,12 +9,11 @@ import errorsOf from 'undici/lib/core/errors.js';
 import symbols from 'undici/lib/core/symbols.js';
 import ClientOf from 'undici/lib/dispatcher/client.js';
 
-/** As `dispatcher.request` would, where undici is loaded whole. */
+/** Like `dispatcher.request`, which exists only when all of undici is loaded. */
 export function request(dispatcher: Dispatcher, options: Dispatcher.RequestOptions): Promise<Dispatcher.ResponseData> {
   return requestOf.call(dispatcher, options);
 }
 
-/** As llhttp tells of a head. */
 interface LlhttpParser {
   onHeadersComplete: (this: LlhttpParser, status: number, upgrade: boolean, keepsAlive: boolean) => number;
 }
@@ -24,14 +23,13 @@ interface UndiciInternals {
 }
 
 const STATUS_CONTINUE = 100;
-/** Any that undici passes over. */
+/** A status that undici skips. */
 const IGNORED_INTERIM_STATUS = 102;
 let isContinuePatched = false;
 
 /**
- * Undici breaks the connection off over a 100 (Continue) that it has not asked for, although the answer is still to come and the
- * request may have been carried out. A client must take any interim answer (RFC 9110 §15.2). All parsers are of one class,
- * of which the first connection has one.
+ * Undici destroys the connection on a 100 (Continue) that it did not request, although the final response is still to come; a client
+ * must accept any interim response (RFC 9110 §15.2). All parsers share one prototype, which the first connection gives access to.
  */
 function patchContinueHandling(client: UndiciClient): void {
   const parser = (client as UndiciInternals)[symbols.kSocket]?.[symbols.kParser];
@@ -49,7 +47,7 @@ function patchContinueHandling(client: UndiciClient): void {
   isContinuePatched = true;
 }
 
-/** @throws as undici's own */
+/** undici's Client, with the patch above. */
 export class Client extends ClientOf {
   constructor(origin: string | URL, options: UndiciClient.Options) {
     super(origin, options);

@@ -1,6 +1,6 @@
 /**
- * Opens the connections of undici's clients to one destination, directly or through its proxy: HTTP/1.1 only, everything within one
- * time limit. Who uses them, and whether a try is worth it, is the caller's.
+ * Opens connections for undici's clients to one destination, directly or through its proxy: HTTP/1.1 only, all steps within one timeout.
+ * Pooling and the circuit breaker are the caller's.
  */
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
@@ -17,14 +17,14 @@ export interface EgressConnectorOptions {
   readonly egress: ProxySelector;
   /** For `https:` destinations. */
   readonly secureContext: SecureContext | undefined;
-  /** From the first step, a name lookup or the proxy's, to the end of the TLS handshake; milliseconds. */
+  /** From the first name lookup to the end of the TLS handshake, milliseconds. */
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'after'>;
-  /** Ends what is being opened. */
+  /** Aborts connections that are being opened. */
   readonly signal?: AbortSignal;
 }
 
-/** A connector of which TLS sessions are resumed. */
+/** A connector that resumes TLS sessions. */
 export function buildEgressConnector(options: EgressConnectorOptions): undici.connector {
   const { destination, egress, secureContext, timeoutMs, signal } = options;
   const proxy = egress(destination);
@@ -33,7 +33,7 @@ export function buildEgressConnector(options: EgressConnectorOptions): undici.co
     allowH2: false,
     ...(secureContext && { secureContext }),
     rejectUnauthorized: true,
-    // Undici's types leave out what it hands on to the socket.
+    // Passed to the socket; missing in undici's types.
     ...({ signal } satisfies { signal: AbortSignal | undefined }),
   });
   return proxy === undefined ? connect : buildTunnelConnector(proxy, connect, options);
@@ -44,43 +44,43 @@ function buildTunnelConnector(
   connect: undici.connector,
   { destination, timeoutMs, clock, signal: outer }: EgressConnectorOptions,
 ): undici.connector {
-  return (terms, callback) => {
-    const silence = new AbortController();
-    const signal = outer === undefined ? silence.signal : AbortSignal.any([silence.signal, outer]);
+  return (options, callback) => {
+    const timeout = new AbortController();
+    const signal = outer === undefined ? timeout.signal : AbortSignal.any([timeout.signal, outer]);
     const cancelTimer = clock.after(timeoutMs, () => {
-      silence.abort(createProxyTimeoutFault(proxy.url.host, timeoutMs));
+      timeout.abort(createProxyTimeoutFault(proxy.url.host, timeoutMs));
     });
-    let isOver = false;
-    const conclude: undici.Callback = (...outcome) => {
+    let isSettled = false;
+    const settle: undici.Callback = (...outcome) => {
       cancelTimer();
-      if (!isOver) callback(...outcome);
-      isOver = true;
+      if (!isSettled) callback(...outcome);
+      isSettled = true;
     };
     const fail = (error: unknown): void => {
-      // What TLS says of a tunnel that was closed under it tells nobody anything.
-      conclude((signal.aborted ? signal.reason : error) as Error, null);
+      // After an abort, the TLS error about the destroyed tunnel is not the cause.
+      settle((signal.aborted ? signal.reason : error) as Error, null);
     };
     openTunnel(proxy, getHostAndPort(destination), signal).then((tunnel) => {
-      const giveUp = (): void => {
+      const onAbort = (): void => {
         tunnel.destroy();
         fail(undefined);
       };
-      signal.addEventListener('abort', giveUp, { once: true });
-      startTlsIfHttps(connect, { ...terms, httpSocket: tunnel }, (...outcome) => {
-        signal.removeEventListener('abort', giveUp);
-        if (outcome[0] === null) conclude(...outcome);
+      signal.addEventListener('abort', onAbort, { once: true });
+      startTlsIfHttps(connect, { ...options, httpSocket: tunnel }, (...outcome) => {
+        signal.removeEventListener('abort', onAbort);
+        if (outcome[0] === null) settle(...outcome);
         else fail(outcome[0]);
       });
     }, fail);
   };
 }
 
-/** TLS with the destination, inside the tunnel, where its scheme asks for it. */
+/** Starts TLS with an `https:` destination inside the tunnel. */
 function startTlsIfHttps(
   connect: undici.connector,
-  terms: undici.Options & { readonly httpSocket: Socket },
-  done: undici.Callback,
+  options: undici.Options & { readonly httpSocket: Socket },
+  callback: undici.Callback,
 ): void {
-  if (terms.protocol === 'https:') connect(terms, done);
-  else done(null, terms.httpSocket.setNoDelay(true));
+  if (options.protocol === 'https:') connect(options, callback);
+  else callback(null, options.httpSocket.setNoDelay(true));
 }

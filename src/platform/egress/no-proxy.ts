@@ -1,6 +1,6 @@
 /**
- * Which destinations are reached without a proxy, by the entries that the variable NO_PROXY has made customary. Names are
- * compared, never resolved: a network matches a destination that is written as an address.
+ * Parses entries of NO_PROXY, which name the destinations that are reached without a proxy. Names are compared and never resolved: a
+ * network matches only destinations written as addresses.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net';
 
@@ -10,8 +10,8 @@ export type NoProxyMatcher = (host: string, port: number) => boolean;
 const HOST_NAME = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/;
 
 /**
- * Reads one entry, case not minding: `*`; a name, which covers itself and all below it; `.suffix` or `*.suffix`, which covers what
- * is below; an address; a network (`10.0.0.0/8`). All but the first and the last may have a `:port`. Undefined for other text.
+ * Parses one entry, case-insensitively: `*`; a name, which covers itself and its subdomains; `.suffix` or `*.suffix`, which covers
+ * subdomains; an address; a network (`10.0.0.0/8`). Names and addresses may have a `:port`. Undefined for other text.
  */
 export function parseNoProxyEntry(entry: string): NoProxyMatcher | undefined {
   const text = entry.toLowerCase();
@@ -24,17 +24,17 @@ export function parseNoProxyEntry(entry: string): NoProxyMatcher | undefined {
   const covers =
     bracketed === undefined ? parseHostEntry(host) : isIP(host) === 6 ? parseNetworkEntry(`${host}/128`) : undefined;
   if (covers === undefined || digits === undefined) return covers;
-  return (found, port) => port === Number(digits) && covers(found, port);
+  return (requested, port) => port === Number(digits) && covers(requested, port);
 }
 
 function parseHostEntry(text: string): NoProxyMatcher | undefined {
   const version = isIP(text);
   if (version !== 0) return parseNetworkEntry(`${text}/${version === 4 ? '32' : '128'}`);
   const [, dot, name = ''] = /^(\*?\.)?(.*?)\.?$/.exec(text) ?? [];
-  // Digits and dots alone are an IPv4 address or a mistake, never a name.
+  // Digits and dots alone are an IPv4 address or invalid, never a name.
   if (!HOST_NAME.test(name) || /^[0-9.]+$/.test(name)) return undefined;
-  const below = `.${name}`;
-  return dot === undefined ? (host) => host === name || host.endsWith(below) : (host) => host.endsWith(below);
+  const suffix = `.${name}`;
+  return dot === undefined ? (host) => host === name || host.endsWith(suffix) : (host) => host.endsWith(suffix);
 }
 
 function parseNetworkEntry(text: string): NoProxyMatcher | undefined {

@@ -1,21 +1,18 @@
-/**
- * What stands between here and a destination that is reached through a forward proxy, in words that name the proxy and never
- * its credentials. Pure.
- */
+/** The errors of connecting through a forward proxy; their messages name the proxy and never its credentials. Pure. */
 import type { ProxyStatusError } from '../errors.ts';
 
-/** The way through the proxy did not open: not one byte has reached the destination. */
+/** The proxy opened no connection: no byte has reached the destination. */
 export class ProxyFault extends Error {
   override readonly name = 'ProxyFault';
   readonly proxyStatus: ProxyStatusError;
-  /** True when trying again cannot help until somebody changes a setting. */
+  /** True when a retry cannot succeed before a setting is changed. */
   readonly isPermanent: boolean;
 
-  /** @param message one clause that begins with the proxy, fit for a client and a log */
-  constructor(message: string, proxyStatus: ProxyStatusError, permanent: boolean) {
+  /** @param message one clause that begins with the proxy, for clients and the log */
+  constructor(message: string, proxyStatus: ProxyStatusError, isPermanent: boolean) {
     super(message);
     this.proxyStatus = proxyStatus;
-    this.isPermanent = permanent;
+    this.isPermanent = isPermanent;
   }
 }
 
@@ -23,8 +20,8 @@ const CONNECT_FAILURES: Readonly<Record<string, readonly [ProxyStatusError, stri
   ECONNREFUSED: ['connection_refused', 'refused the connection'],
   ECONNRESET: ['connection_terminated', 'cut the connection'],
   EPIPE: ['connection_terminated', 'cut the connection'],
-  ENOTFOUND: ['dns_error', 'is a name that does not resolve'],
-  EAI_AGAIN: ['dns_error', 'is a name that cannot be resolved now'],
+  ENOTFOUND: ['dns_error', 'has a host name that cannot be resolved'],
+  EAI_AGAIN: ['dns_error', 'has a host name that cannot be resolved now'],
   ETIMEDOUT: ['connection_timeout', 'could not be reached in time'],
   EHOSTUNREACH: ['destination_ip_unroutable', 'cannot be reached from this network'],
   ENETUNREACH: ['destination_ip_unroutable', 'cannot be reached from this network'],
@@ -42,29 +39,29 @@ export function createProxyConnectionFault(proxy: string, error: unknown): Proxy
   }
   if (code.startsWith('HPE_'))
     return new ProxyFault(`${name} does not speak HTTP (${code})`, 'http_protocol_error', true);
-  const [status, words] = CONNECT_FAILURES[code] ?? (['destination_unavailable', 'cannot be talked to'] as const);
+  const [status, words] = CONNECT_FAILURES[code] ?? (['destination_unavailable', 'could not be used'] as const);
   return new ProxyFault(`${name} ${words} (${code})`, status, false);
 }
 
-/** The proxy answered something other than success. @param destination host and port */
+/** The proxy responded to CONNECT with another status than 2xx. @param destination host and port */
 export function createProxyRefusalFault(proxy: string, destination: string, status: number): ProxyFault {
   const name = `the egress proxy ${proxy}`;
-  const answer = `(${String(status)})`;
-  // To a wrong password, unlike to none, tinyproxy answers as an origin would.
+  const shownStatus = `(${String(status)})`;
+  // tinyproxy responds with 401 to a wrong password, with 407 to a missing one.
   if (status === 407 || status === 401) {
-    const words = `does not accept the credentials ${answer}: check user and password in egress.proxy or HTTPS_PROXY`;
+    const words = `does not accept the credentials ${shownStatus}: check user and password in egress.proxy or HTTPS_PROXY`;
     return new ProxyFault(`${name} ${words}`, 'destination_unavailable', true);
   }
   if (status >= 400 && status < 500)
     return new ProxyFault(
-      `${name} does not allow a connection to ${destination} ${answer}`,
+      `${name} does not allow a connection to ${destination} ${shownStatus}`,
       'destination_unavailable',
       true,
     );
-  return new ProxyFault(`${name} could not connect to ${destination} ${answer}`, 'destination_unavailable', false);
+  return new ProxyFault(`${name} could not connect to ${destination} ${shownStatus}`, 'destination_unavailable', false);
 }
 
-/** Nothing was heard for the whole time that a connection may take to open. */
+/** The proxy opened no connection in time. */
 export function createProxyTimeoutFault(proxy: string, afterMs: number): ProxyFault {
   const words = `opened no connection within ${String(afterMs)} ms`;
   return new ProxyFault(`the egress proxy ${proxy} ${words}`, 'connection_timeout', false);

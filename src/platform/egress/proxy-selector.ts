@@ -1,6 +1,6 @@
 /**
- * Which way leads to a destination: directly, or through a forward proxy. Loopback is always reached directly. Opening the
- * way is tunnel.ts's and connector.ts's.
+ * Selects the forward proxy for a destination, if it has one. Loopback is always reached directly. Connecting is done by tunnel and
+ * connector.
  */
 import { isLoopbackHost } from '../loopback.ts';
 import { createTlsContextProvider } from '../tls.ts';
@@ -12,41 +12,40 @@ export interface ProxySelectorOptions {
   readonly proxy: URL | undefined;
   /** For `http:` destinations. */
   readonly httpProxy: URL | undefined;
-  /** Entries as `readExemption` takes them; others cover nothing. */
+  /** Entries for `parseNoProxyEntry`; invalid ones are ignored. */
   readonly noProxy: readonly string[];
   /** PEM file of the authorities to trust for an `https:` proxy; undefined = the system's roots. */
   readonly caFile: string | undefined;
 }
 
-/** A forward proxy. */
 export interface ForwardProxy {
-  /** May hold a password: to be shown by its `host` only. */
+  /** May contain a password: messages show only its `host`. */
   readonly url: URL;
   /** For an `https:` proxy. */
   readonly tlsContext: TlsContextProvider | undefined;
 }
 
-/** The proxy for a destination; undefined = directly. */
+/** The proxy for a destination; undefined = a direct connection. */
 export type ProxySelector = (destination: URL) => ForwardProxy | undefined;
 
-/** Without a proxy. */
+/** For configurations without a proxy. */
 export const selectNoProxy: ProxySelector = () => undefined;
 
-/** @throws Error in words for people when the file of authorities cannot be used */
+/** @throws Error with a message for the operator when `caFile` cannot be used */
 export function createProxySelector({ proxy, httpProxy, noProxy, caFile }: ProxySelectorOptions): ProxySelector {
   if (proxy === undefined && httpProxy === undefined) return selectNoProxy;
-  const exemptions = noProxy.map(parseNoProxyEntry).filter((exemption) => exemption !== undefined);
+  const matchers = noProxy.map(parseNoProxyEntry).filter((matcher) => matcher !== undefined);
   const isSecure = [proxy, httpProxy].some((url) => url?.protocol === 'https:');
-  const trust = isSecure ? createTlsContextProvider(caFile) : undefined;
+  const tlsContext = isSecure ? createTlsContextProvider(caFile) : undefined;
   return (destination) => {
     const url = destination.protocol === 'https:' ? proxy : httpProxy;
     const { host, port } = getHostAndPort(destination);
-    const isDirect = isLoopbackHost(host) || exemptions.some((covers) => covers(host, port));
-    return url === undefined || isDirect ? undefined : { url, tlsContext: trust };
+    const isDirect = isLoopbackHost(host) || matchers.some((matches) => matches(host, port));
+    return url === undefined || isDirect ? undefined : { url, tlsContext };
   };
 }
 
-/** Where a URL leads: the host without brackets or a dot at its end, and the port, its scheme's own where none is named. */
+/** The host of a URL without brackets or a trailing dot, and its port or the default port of its scheme. */
 export function getHostAndPort({ hostname, port, protocol }: URL): { readonly host: string; readonly port: number } {
   const host = hostname.replace(/^\[|\]$|\.$/g, '');
   return { host, port: Number(port || (protocol === 'https:' ? 443 : 80)) };

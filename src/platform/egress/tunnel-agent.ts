@@ -1,6 +1,4 @@
-/**
- * Node's HTTP clients through a forward proxy, for the one request that undici does not carry: a WebSocket upgrade.
- */
+/** An agent that sends requests of node:http through a forward proxy: WebSocket upgrades, which undici does not send. */
 import { Agent as PlainAgent } from '../http.ts';
 import type { Agent, ClientRequestArgs } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
@@ -13,18 +11,18 @@ import { openTunnel } from './tunnel.ts';
 type ConnectionCallback = (error: Error | null, stream: Duplex) => void;
 
 /**
- * An agent whose connections go through the proxy to this destination, whatever host a request names.
- * @param signal ends tunnels that are being opened
+ * An agent whose connections all go through the proxy to this destination.
+ * @param signal aborts tunnels that are being opened
  */
 export function createTunnelAgent(proxy: ForwardProxy, destination: URL, signal: AbortSignal): Agent {
   const isSecure = destination.protocol === 'https:';
   const agent = isSecure ? new SecureAgent() : new PlainAgent();
-  agent.createConnection = (options: ClientRequestArgs, opened?: ConnectionCallback) => {
+  agent.createConnection = (options: ClientRequestArgs, callback?: ConnectionCallback) => {
     openTunnel(proxy, getHostAndPort(destination), signal).then(
-      // Whoever sends the request waits for the handshake: it has set what to trust among the options.
+      // The options have the TLS context; the sender of the request waits for the handshake.
       (socket) =>
-        opened?.(null, isSecure ? connect({ ...options, socket, rejectUnauthorized: true } as object) : socket),
-      (error: unknown) => opened?.(error as Error, undefined as never),
+        callback?.(null, isSecure ? connect({ ...options, socket, rejectUnauthorized: true } as object) : socket),
+      (error: unknown) => callback?.(error as Error, undefined as never),
     );
     return undefined;
   };

@@ -1,6 +1,6 @@
 /**
- * Opens a tunnel to a destination through a forward proxy (CONNECT, RFC 9110 §9.3.6), with Basic credentials if the proxy's
- * URL holds them. Node's own HTTP client speaks with the proxy. TLS to the destination, inside the tunnel, is the caller's.
+ * Opens a tunnel to a destination through a forward proxy (CONNECT, RFC 9110 §9.3.6), with Basic credentials if the proxy's URL has
+ * them. TLS to the destination inside the tunnel is the caller's.
  */
 import { request as requestPlain } from '../http.ts';
 import { request as requestSecure } from 'node:https';
@@ -18,7 +18,7 @@ export interface TunnelDestination {
 }
 
 /**
- * Resolves with a connection on which the next byte is the destination's. The signal ends the try, not the tunnel.
+ * Resolves with a connection to the destination. The signal aborts the attempt, not the open tunnel.
  * @throws ProxyFault; the signal's reason
  */
 export function openTunnel(
@@ -28,7 +28,7 @@ export function openTunnel(
 ): Promise<Socket> {
   const authority = formatAuthority(destination);
   const { host, port } = getHostAndPort(url);
-  const terms = {
+  const options = {
     ...{ method: 'CONNECT', host, port, path: authority },
     headers: buildConnectHeaders(url, authority),
     agent: false,
@@ -37,8 +37,8 @@ export function openTunnel(
   };
   return new Promise((resolve, reject) => {
     const request =
-      tlsContext === undefined ? requestPlain(terms) : requestSecure({ ...terms, ...buildTlsOptions(tlsContext) });
-    // Node would ask for the connection to be closed, which some proxies do with the tunnel.
+      tlsContext === undefined ? requestPlain(options) : requestSecure({ ...options, ...buildTlsOptions(tlsContext) });
+    // Node.js sends `Connection: close`, and some proxies then close the tunnel.
     request.removeHeader('connection');
     request.once('error', (error) => {
       reject(signal.aborted ? (signal.reason as Error) : createProxyConnectionFault(url.host, error));
@@ -53,7 +53,7 @@ export function openTunnel(
       if (head.length > 0) socket.unshift(head);
       resolve(socket);
     });
-    // Node.js reports a response to CONNECT through the event above.
+    // Node.js reports a valid response to CONNECT through the event above.
     request.once('response', (response) => {
       response.destroy();
       reject(createProxyRefusalFault(url.host, authority, response.statusCode ?? 0));
@@ -62,16 +62,16 @@ export function openTunnel(
   });
 }
 
-/** Node's types know of no ready context here; its HTTPS client hands it on to TLS as it does all the rest. */
-function buildTlsOptions(trust: TlsContextProvider): object {
-  return { secureContext: trust(), rejectUnauthorized: true };
+/** The HTTPS client passes `secureContext` to TLS; it is missing in the types of Node.js. */
+function buildTlsOptions(tlsContext: TlsContextProvider): object {
+  return { secureContext: tlsContext(), rejectUnauthorized: true };
 }
 
 function buildConnectHeaders({ username, password }: URL, authority: string): Record<string, string> {
-  const fields: Record<string, string> = { host: authority };
-  if (username === '' && password === '') return fields;
-  const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { ...fields, 'proxy-authorization': `Basic ${Buffer.from(user, 'utf8').toString('base64')}` };
+  const headers: Record<string, string> = { host: authority };
+  if (username === '' && password === '') return headers;
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { ...headers, 'proxy-authorization': `Basic ${Buffer.from(credentials, 'utf8').toString('base64')}` };
 }
 
 function formatAuthority({ host, port }: TunnelDestination): string {
