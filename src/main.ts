@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * argv, signals, exit codes; nothing else. The Node version is checked before anything is imported: what an older Node
- * would say of the first modern line is no help to anybody.
+ * The entry point: Node version, argv, signals, exit codes. The version is checked before any import, because an older Node.js would
+ * fail on the first modern line with a syntax error.
  */
 
 const MIN_NODE_VERSION = [22, 19] as const;
@@ -23,18 +23,18 @@ if (isTooOld(process.versions.node)) {
   const stop = new AbortController();
   let isDone = false;
   const onSignal = (): void => {
-    // On its way out with its own exit code: a signal that comes late must not change that.
+    // The exit code is set already.
     if (isDone) return;
-    // A second signal means now.
+    // A second signal stops at once.
     if (stop.signal.aborted) process.exit(1);
     stop.abort();
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
   process.exitCode = await runCommand(process.argv.slice(2), stop.signal, warnings);
   isDone = true;
-  // Node.js takes its process apart before it goes, signal handlers first: in that moment a signal would be the end of it.
+  // While Node.js shuts down, it removes signal handlers first: a signal would then end the process with another code.
   process.once('beforeExit', () => process.exit());
-  // Whatever still holds the event loop has no business to: the work is done.
+  // The command has finished: nothing may keep the event loop running for longer.
   setTimeout(() => process.exit(), 500).unref();
 }
 

@@ -1,34 +1,33 @@
 /**
- * How much the sidecar may hold at once, from what the machine gives and what the configuration asks for. Pure: machine.ts reads the machine,
- * the listener and the admin port keep to the result. The costs are measured (docs/adr/0021).
+ * Computes limits for connections, requests and buffered bytes from the machine's resources and the configuration. Pure: machine.ts
+ * reads the machine, the two ports enforce the limits. The costs are measured (docs/adr/0021).
  */
 import { formatSettingName } from '../config/load/problems.ts';
 import type { Config } from '../config/config.ts';
 import { listen as settings } from '../config/schema/schema-inbound.ts';
 
-/** What a process finds at its start. */
+/** The resources of this process at its start. */
 export interface Machine {
-  /** How many file descriptors it may have; undefined where that is not known. */
+  /** The limit of file descriptors; undefined where it is unknown. */
   readonly descriptorLimit: number | undefined;
-  /** Descriptors that are open already. */
   readonly openDescriptors: number;
   /** Of V8's old generation. */
   readonly heapLimitBytes: number;
-  /** Of the control group, or what the machine has. */
+  /** Of the control group, or of the machine. */
   readonly memoryLimitBytes: number;
 }
 
-/** What the configuration asks for. */
+/** The limits that the configuration asks for. */
 export interface Demand {
   /** `listen.maxConnections`. */
   readonly connections: number;
-  /** That is not its default. */
+  /** `listen.maxConnections` is not its default. */
   readonly isConnectionLimitSet: boolean;
-  /** Requests that may wait or be in flight, of all throttles together. */
+  /** Requests that may wait or be in flight in all throttles together. */
   readonly requests: number;
-  /** Connections to the upstreams, at most. */
+  /** The largest number of connections to upstreams. */
   readonly upstreamConnections: number;
-  /** Descriptors for all else that the configuration names: listening sockets, token endpoints, Redis, traces. */
+  /** Descriptors for listening sockets, token endpoints, Redis and traces. */
   readonly otherDescriptors: number;
   readonly replayTotalBytes: number;
 }
@@ -36,55 +35,56 @@ export interface Demand {
 export interface Budgets {
   /** Client connections that are served at once. */
   readonly connections: number;
-  /** Connections beyond those that may stay open for a moment, to read why they are refused. */
+  /** Refused connections that may stay open until their clients have read the reply. */
   readonly refusedConnections: number;
   readonly adminConnections: number;
-  /** Requests that may be open at once, waiting ones included; from the machine alone. */
+  /** Requests under way at once, waiting ones included; from the machine alone. */
   readonly requests: number;
   readonly replayTotalBytes: number;
 }
 
 export type BudgetDecision =
   | { readonly kind: 'fits'; readonly budgets: Budgets; readonly warnings: readonly string[] }
-  /** Not even one client could be served. */
+  /** Not even one client can be served. */
   | { readonly kind: 'too-small'; readonly problem: string };
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** Files that are read or written, look-ups of names, and what Node.js opens later. */
+/** For files, name lookups, and descriptors that Node.js opens later. */
 const SPARE_DESCRIPTORS = 6;
-/** Shared by what follows: clients, upstreams, the admin port, connections that are refused. */
+/** For clients, upstreams, the admin port and refused connections together. */
 const MIN_SHARED_DESCRIPTORS = 8;
 const MAX_REFUSED = 4096;
 const MAX_ADMIN = 64;
 
-/** What something costs, resident and in V8's heap, and its part of what there is. */
+/** The cost of one item, and the share of the resource that all such items may take. */
 interface Cost {
   readonly bytes: number;
-  readonly part: number;
+  readonly share: number;
 }
 
-/** Measured: docs/adr/0021. */
+/** Resident memory. */
 const MEMORY = {
-  /** Under load, with nothing held. */
+  /** Under load, without buffered requests. */
   baseBytes: 95 * MIB,
-  /** Node.js reads 64 KiB of an unread body. */
-  request: { bytes: 84 * KIB, part: 0.78 },
-  /** With its parser, and a request head of 16 KiB that does not end. */
-  connection: { bytes: 34 * KIB, part: 0.1 },
-  refused: { bytes: 6 * KIB, part: 0.12 },
+  /** Node.js buffers 64 KiB of an unread body. */
+  request: { bytes: 84 * KIB, share: 0.78 },
+  /** With its parser and an unfinished request head of 16 KiB. */
+  connection: { bytes: 34 * KIB, share: 0.1 },
+  refused: { bytes: 6 * KIB, share: 0.12 },
 };
+/** V8's heap. */
 const HEAP = {
   baseBytes: 20 * MIB,
-  request: { bytes: 28 * KIB, part: 0.55 },
-  connection: { bytes: 21 * KIB, part: 0.2 },
-  refused: { bytes: 2 * KIB, part: 0.25 },
+  request: { bytes: 28 * KIB, share: 0.55 },
+  connection: { bytes: 21 * KIB, share: 0.2 },
+  refused: { bytes: 2 * KIB, share: 0.25 },
 };
-/** What must be possible with however little memory: it is better to serve these and to warn. */
+/** Served even with too little memory, together with a warning. */
 const MIN_CAPACITY = 16;
 
-/** What `config` asks for. */
+/** @param isTraced whether spans are exported */
 export function computeDemand(config: Config, isTraced: boolean): Demand {
   const { routes, credentials, fleet, listen, admin } = config;
   const throttles = new Map(routes.map((route) => [route.throttleGroup, route]));
@@ -94,7 +94,7 @@ export function computeDemand(config: Config, isTraced: boolean): Demand {
     upstreamConnections += throttle.maxInFlight + throttle.maxStreams;
   }
   const listening = countSockets(listen.address) + countSockets(admin.address);
-  // Two for each: while one connection is replaced, there is another.
+  // Two each: a new connection is opened before the old one closes.
   const services = 2 * (credentials.length + (fleet === undefined ? 0 : 1) + (isTraced ? 1 : 0));
   return {
     connections: listen.maxConnections,
@@ -110,7 +110,7 @@ function countSockets(address: Config['listen']['address']): number {
   return address.kind === 'tcp' && address.host === 'localhost' ? 2 : 1;
 }
 
-/** Divides descriptors and memory; each part gets a minimum. */
+/** Divides descriptors and memory among their uses; each gets a minimum. */
 export function planBudgets(machine: Machine, demand: Demand): BudgetDecision {
   const descriptors = shareDescriptors(machine, demand);
   if (descriptors === undefined) return { kind: 'too-small', problem: describeTooFew(machine, demand) };
@@ -140,12 +140,12 @@ function shareDescriptors({ descriptorLimit, openDescriptors }: Machine, demand:
   const admin = Math.min(MAX_ADMIN, Math.floor(shared / 8));
   const left = shared - refused - admin;
   const upstream = computeUpstreamDescriptors(demand);
-  // Each request that is sent has one connection on either side, so that half of them for clients is enough for all the others.
+  // A request in flight has one connection on each side, so that clients need at least half of them.
   const connections = Math.max(left - upstream, Math.floor(left / 2));
   return { refused, admin, connections, requests: left - connections < upstream ? left - connections : Infinity };
 }
 
-/** Some are opened for one request while those of the pool are taken. */
+/** Some connections are opened for one request while those of the pool are in use. */
 function computeUpstreamDescriptors({ upstreamConnections }: Demand): number {
   return Math.ceil(upstreamConnections * 1.125);
 }
@@ -157,7 +157,7 @@ function warnOfDescriptors(machine: Machine, demand: Demand, { connections }: De
   const needed = machine.openDescriptors + SPARE_DESCRIPTORS + demand.otherDescriptors + shared;
   return [
     `${describeDescriptorLimit(machine)} is enough for ${formatCount(connections, 'client connection')}, while ` +
-      `${formatSettingName('listen.maxConnections')} asks for ${String(demand.connections)}: beyond that, those that wait longest are closed, and others are refused with 503. ` +
+      `${formatSettingName('listen.maxConnections')} asks for ${String(demand.connections)}: beyond that, the longest idle ones are closed, and others are refused with 503. ` +
       `${RAISE_DESCRIPTORS} to ${String(needed)}, or lower ${formatSettingName('listen.maxConnections')}`,
   ];
 }
@@ -186,8 +186,8 @@ function shareMemory(machine: Machine, demand: Demand): MemoryShares {
   const heapBytes = Math.max(0, 0.9 * machine.heapLimitBytes - HEAP.baseBytes);
   const replayTotalBytes = Math.min(demand.replayTotalBytes, Math.floor(memoryBytes / 2));
   const freeBytes = memoryBytes - replayTotalBytes;
-  const fit = (what: 'request' | 'connection' | 'refused'): number => {
-    const [memory, heap] = [computeCapacity(freeBytes, MEMORY[what]), computeCapacity(heapBytes, HEAP[what])];
+  const fit = (item: 'request' | 'connection' | 'refused'): number => {
+    const [memory, heap] = [computeCapacity(freeBytes, MEMORY[item]), computeCapacity(heapBytes, HEAP[item])];
     return Math.max(MIN_CAPACITY, Math.min(memory, heap));
   };
   const requests = fit('request');
@@ -201,8 +201,8 @@ function shareMemory(machine: Machine, demand: Demand): MemoryShares {
   return { ...shares, warnings: warnOfMemory(limit, machine, demand, shares) };
 }
 
-function computeCapacity(freeBytes: number, { bytes, part }: Cost): number {
-  return Math.floor((part * freeBytes) / bytes);
+function computeCapacity(freeBytes: number, { bytes, share }: Cost): number {
+  return Math.floor((share * freeBytes) / bytes);
 }
 
 function warnOfMemory(
@@ -217,11 +217,11 @@ function warnOfMemory(
       `${limit} is enough for ${formatCount(requests, 'request')} at once, while ${formatSettingName('queue.max')} and ` +
         `${formatSettingName('throttle.maxInFlight')} ask for ${String(demand.requests)}: further ones are refused with 503. Raise the limit or lower these`,
     );
-  // The default is an upper bound, so that no warning is given: idle connections give way to new ones.
+  // No warning about the default: it is an upper bound, and new connections displace idle ones.
   if (demand.isConnectionLimitSet && connections < demand.connections)
     warnings.push(
       `${limit} is enough for ${formatCount(connections, 'client connection')}, while ${formatSettingName('listen.maxConnections')} asks for ` +
-        `${String(demand.connections)}: beyond that, those that wait longest are closed, and the rest is refused with 503. Raise the limit or lower it`,
+        `${String(demand.connections)}: beyond that, the longest idle ones are closed, and the rest is refused with 503. Raise the limit or lower it`,
     );
   if (replayTotalBytes < demand.replayTotalBytes)
     warnings.push(

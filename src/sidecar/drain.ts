@@ -1,4 +1,4 @@
-/** The end of a sidecar: lets go in the reverse order of its start, so that nothing that was accepted is lost. */
+/** Stops a sidecar in the reverse order of its start, so that no accepted request is lost (invariant 10). */
 import type { Server } from 'node:http';
 import type { ActivityRecorder } from '../admin/history/activity-recorder.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -10,21 +10,20 @@ import type { EventObserver } from '../telemetry/events.ts';
 import type { FleetParts } from './fleet.ts';
 import type { RunningRoutes } from './routes.ts';
 
-/** How long a port that never falls quiet is looked at before it closes. */
+/** The longest wait for connections in the kernel's backlog. */
 const MAX_BACKLOG_WAIT_MS = 1000;
-/** How long replies to cut requests may take to leave. */
+/** For the replies to aborted requests. */
 const FINAL_REPLIES_MS = 500;
-/** How long requests may still arrive on connections that were opened before the port closed. */
+/** For late requests on connections that were opened before the port closed. */
 const LATE_REQUESTS_MS = 200;
-/** How long a slow disk may take with what was learned. */
+/** For writing the state file to a slow disk. */
 const STATE_WRITE_TIMEOUT_MS = 500;
 
-/** Where in its life the sidecar is. */
 export interface DrainState {
   isDraining: boolean;
 }
 
-/** What is to be let go. */
+/** The parts to stop. */
 export interface RunningSidecar {
   readonly config: Config;
   readonly routes: Pick<RunningRoutes, 'tokens' | 'throttles' | 'closeUpstreams'>;
@@ -39,8 +38,8 @@ export interface RunningSidecar {
 }
 
 /**
- * Readiness goes first, then new connections, then the work in hand, then the admin port; all within `shutdown.drainMs`.
- * @returns how many requests had to be cut
+ * Ends readiness, then new connections, then requests under way, then the admin port, all within `shutdown.drainMs`.
+ * @returns the number of requests that were aborted
  */
 export async function drain(running: RunningSidecar): Promise<number> {
   const { config, routes, clock, observe, proxy, admin, drainState, activity, fleet, stateFile } = running;
@@ -50,18 +49,18 @@ export async function drain(running: RunningSidecar): Promise<number> {
   observe({ kind: 'draining', ...sumThrottles(routes.throttles), drainMs });
   proxy.startClosing();
   if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
-  // Closing the port resets whoever has connected and was not yet looked at.
+  // Closing the port would reset connections in the backlog.
   await proxy.connections.whenBacklogAccepted(Math.min(MAX_BACKLOG_WAIT_MS, drainMs / 10));
   proxy.stopAccepting();
-  const lastRepliesMs = Math.min(FINAL_REPLIES_MS, drainMs / 10);
-  const lastEndingsMs = lastRepliesMs / 5;
-  const closesAt = endsAt - lastEndingsMs;
-  const cut = await finishOrAbort(running, closesAt - lastRepliesMs - clock.now(), lastRepliesMs);
-  // Requests that are on their way on idle connections are answered too, with DRAINING.
+  const finalRepliesMs = Math.min(FINAL_REPLIES_MS, drainMs / 10);
+  const finalClosesMs = finalRepliesMs / 5;
+  const closesAt = endsAt - finalClosesMs;
+  const cut = await finishOrAbort(running, closesAt - finalRepliesMs - clock.now(), finalRepliesMs);
+  // Requests that arrive on idle connections meanwhile get DRAINING.
   await waitAtMost(proxy.connections.whenEmpty(), clock, Math.min(LATE_REQUESTS_MS, closesAt - clock.now()));
   proxy.closeConnections();
-  // Each is told of when its connection has closed.
-  await waitAtMost(proxy.activeRequests.whenIdle(), clock, lastEndingsMs);
+  // A request is recorded when its connection has closed.
+  await waitAtMost(proxy.activeRequests.whenIdle(), clock, finalClosesMs);
   for (const tokens of routes.tokens.values()) tokens.stop();
   await routes.closeUpstreams();
   if (stateFile !== undefined) await waitAtMost(stateFile.stop(), clock, STATE_WRITE_TIMEOUT_MS);
@@ -72,17 +71,17 @@ export async function drain(running: RunningSidecar): Promise<number> {
   return cut;
 }
 
-/** Waits for the work in hand, at most `leftMs`, then cuts what is left. @returns how many were cut */
+/** Waits at most `leftMs` for the requests under way, then aborts the rest. @returns the number of aborted requests */
 async function finishOrAbort(
   { proxy, routes, clock }: RunningSidecar,
   leftMs: number,
-  lastRepliesMs: number,
+  finalRepliesMs: number,
 ): Promise<number> {
   await waitAtMost(proxy.activeRequests.whenIdle(), clock, leftMs);
-  // Whoever waits is refused by the queue itself, and so counted as what they are; their requests end with the others.
+  // The queue refuses waiting requests itself, so that they are counted as rejected by the queue.
   for (const throttle of routes.throttles.values()) throttle.shutDown();
   const cut = proxy.abortAll();
-  if (cut > 0) await waitAtMost(proxy.activeRequests.whenIdle(), clock, lastRepliesMs);
+  if (cut > 0) await waitAtMost(proxy.activeRequests.whenIdle(), clock, finalRepliesMs);
   return cut;
 }
 

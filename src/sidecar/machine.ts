@@ -1,4 +1,4 @@
-/** What the machine gives to this process: read once, at the start. What follows from it is decided in budgets.ts. */
+/** Reads the resources of this process once, at the start. budgets.ts computes the limits from them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
@@ -7,15 +7,15 @@ import type { EventObserver } from '../telemetry/events.ts';
 import { computeDemand, planBudgets, type Budgets, type Machine } from './budgets.ts';
 
 interface BudgetOptions {
-  /** Default: the one that this process runs on. */
+  /** Default: read from this process. */
   readonly machine?: Machine | undefined;
   /** Present when requests are traced. */
   readonly traced?: unknown;
 }
 
 /**
- * What this process may hold; a warning is observed for everything of which the configuration asks for more.
- * @throws Error when the machine gives too little to serve even one client
+ * The limits of this process; emits a warning for each that is lower than the configuration asks for.
+ * @throws Error when the resources are not enough for one client
  */
 export function determineBudgets(config: Config, { machine, traced }: BudgetOptions, observe: EventObserver): Budgets {
   const decision = planBudgets(machine ?? readMachine(), computeDemand(config, traced !== undefined));
@@ -24,7 +24,6 @@ export function determineBudgets(config: Config, { machine, traced }: BudgetOpti
   return decision.budgets;
 }
 
-/** Outside of Linux the descriptors are not known. */
 function readMachine(): Machine {
   const constrainedBytes = process.constrainedMemory();
   return {
@@ -34,9 +33,10 @@ function readMachine(): Machine {
   };
 }
 
+/** Unknown outside Linux. */
 function readDescriptors(): Pick<Machine, 'descriptorLimit' | 'openDescriptors'> {
   try {
-    // Node.js has raised the soft limit to the hard one by now.
+    // Node.js raises the soft limit to the hard one at its start.
     const soft = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
     const openDescriptors = readdirSync('/proc/self/fd').length;
     return { descriptorLimit: soft === undefined ? undefined : Number(soft), openDescriptors };
@@ -46,8 +46,8 @@ function readDescriptors(): Pick<Machine, 'descriptorLimit' | 'openDescriptors'>
 }
 
 /**
- * The limit of the old generation: `--max-old-space-size` if it is given, otherwise (also with the percentage flag) 75 percent of V8's heap limit,
- * which includes the young generation.
+ * The limit of the old generation: `--max-old-space-size` if it is set, otherwise 75 percent of V8's heap limit, which includes the
+ * young generation.
  */
 function readHeapLimit(): number {
   const flags = [...(process.env.NODE_OPTIONS ?? '').split(/\s+/), ...process.execArgv];

@@ -1,10 +1,10 @@
-/** Binds the two ports to their configured addresses, with faults that name the settings. */
+/** Binds the two ports to their configured addresses; errors name the settings. */
 import type { Server } from 'node:http';
 import type { Config } from '../config/config.ts';
 import { formatSettingName } from '../config/load/problems.ts';
 import { bind, findBindError, type BoundServers } from '../listener/bind.ts';
 
-/** @throws AggregateError when the proxy port cannot be had either: the two are mostly taken by another sidecar, and moved together */
+/** @throws Error; AggregateError when the proxy port cannot be bound either, because another sidecar often has both */
 export async function bindAdmin(
   create: () => Server,
   { admin, listen: { address, socketMode } }: Config,
@@ -12,12 +12,12 @@ export async function bindAdmin(
   try {
     return await bind(create, admin.address, { setting: formatSettingName('admin.address') });
   } catch (error) {
-    const fault = await findBindError(address, { socketMode, setting: formatSettingName('listen.address') });
-    throw fault === undefined ? error : new AggregateError([fault, error], 'neither port can be had');
+    const proxyError = await findBindError(address, { socketMode, setting: formatSettingName('listen.address') });
+    throw proxyError === undefined ? error : new AggregateError([proxyError, error], 'neither port can be bound');
   }
 }
 
-/** @throws Error in words for people */
+/** @throws Error that names the setting and the address */
 export function bindProxy(
   create: () => Server,
   { listen: { address, socketMode } }: Config,

@@ -1,6 +1,6 @@
 /**
- * Reads the configuration again while the sidecar runs: all of what has changed is taken over, or nothing. Which keys can be is
- * config/changes.ts's; how each part takes over its own is the part's.
+ * Reloads the configuration of a running sidecar: applies all changes, or none if one of them needs a restart. config/changes knows
+ * which keys can change; each part applies its own settings.
  */
 import type { ConfigurationState } from '../admin/status/configuration.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -10,66 +10,65 @@ import type { LoadResult } from '../config/load/load.ts';
 import { describeProblem } from '../config/load/problems.ts';
 import { LOG_LEVELS, type EventObserver, type ReloadOutcome } from '../telemetry/events.ts';
 
-/** Where the configuration comes from. */
+/** The origin of the configuration. */
 export interface ConfigurationSource {
-  /** The one in force. */
+  /** The configuration at the start. */
   readonly loaded: LoadedConfig;
-  /** Reads it anew; undefined where there is no file, and so nothing that could have changed. */
+  /** Loads it again; undefined without a file, because then nothing can change. */
   readonly load: (() => LoadResult) | undefined;
   readonly setLogLevel: (level: Config['log']['level']) => void;
 }
 
 export interface ReloadOptions {
-  /** Undefined: it came from nowhere that could be read again. */
+  /** Undefined when the configuration cannot be loaded again. */
   readonly source: ConfigurationSource | undefined;
-  /** Takes over what is live; the rest is as it was. */
+  /** Applies the settings that can change while running. */
   readonly apply: (config: Config) => void;
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
 
 export interface Reloader {
-  /** Never throws. What came of it is told as an event, and kept for `state`. */
+  /** Never throws. Emits the outcome as an event, and keeps it for `state`. */
   readonly reload: () => void;
   readonly state: () => ConfigurationState;
-  /** Undefined: it came from nowhere that is known. */
+  /** The configuration in force; undefined without a source. */
   readonly current: () => LoadedConfig | undefined;
 }
 
-/** What is loaded now is in force. */
 export function createReloader({ source, apply, clock, observe }: ReloadOptions): Reloader {
   let inForce = source?.loaded;
   let loadedWallAt = clock.wallNow();
   let lastReload: ConfigurationState['lastReload'];
-  const tell = (outcome: ReloadOutcome, lines: readonly string[]): void => {
+  const report = (outcome: ReloadOutcome, lines: readonly string[]): void => {
     lastReload = { wallAt: clock.wallNow(), outcome, lines };
     observe({ kind: 'configuration-read', outcome, lines });
   };
-  const takeOver = (next: LoadedConfig, lines: readonly string[]): void => {
+  const applyConfig = (next: LoadedConfig, lines: readonly string[]): void => {
     const wasQuiet = isQuieter(inForce, next);
     inForce = next;
     loadedWallAt = clock.wallNow();
     apply(next.config);
     const setLevel = (): void => source?.setLogLevel(next.config.log.level);
-    // The line that says so is logged by the more talkative of the two levels.
+    // The outcome is logged with the more verbose of the two levels.
     if (wasQuiet) setLevel();
-    tell('ok', lines);
+    report('ok', lines);
     for (const message of next.warnings) observe({ kind: 'warning', message });
     setLevel();
   };
   return {
     reload() {
-      const read = source?.load?.();
-      if (read === undefined || inForce === undefined) {
-        observe({ kind: 'warning', message: 'there is no configuration file to be read again: nothing was changed' });
-      } else if (!read.ok) {
-        tell('invalid', read.problems.map(describeProblem));
+      const result = source?.load?.();
+      if (result === undefined || inForce === undefined) {
+        observe({ kind: 'warning', message: 'there is no configuration file to reload: nothing was changed' });
+      } else if (!result.ok) {
+        report('invalid', result.problems.map(describeProblem));
       } else {
-        const changes = findChanges(inForce, read);
+        const changes = findChanges(inForce, result);
         const refused = changes.filter(({ isLive }) => !isLive).map(({ key }) => key);
-        const taken = changes.flatMap(({ words }) => words ?? []);
-        if (refused.length > 0) tell('refused', refused);
-        else takeOver(read, taken);
+        const applied = changes.flatMap(({ words }) => words ?? []);
+        if (refused.length > 0) report('refused', refused);
+        else applyConfig(result, applied);
       }
     },
     state: () => ({ loadedWallAt, lastReload }),

@@ -1,16 +1,16 @@
-/** Joins those who follow each request on its way: spans, Server-Timing, both or nobody. */
+/** Combines the tracers of a request: spans, Server-Timing, both or none. */
 import type { Clock } from '../platform/clock.ts';
 import { createServerTimingTracer } from '../exchange/server-timing.ts';
 import type { StartTracer, RequestTracer } from '../exchange/request-tracer.ts';
 
 export interface RequestTracersOptions {
   readonly serverTiming: boolean;
-  /** Undefined: nothing is traced. */
+  /** Undefined when spans are off. */
   readonly startSpanTracer: StartTracer | undefined;
   readonly clock: Clock;
 }
 
-/** Undefined when nobody watches: requests then pass without a call. */
+/** Undefined when no tracer is configured. */
 export function createTracerFactory({
   serverTiming,
   startSpanTracer,

@@ -1,9 +1,9 @@
 /**
- * Builds what the configured routes are made of: one token source for each credential, one throttle for each group, one pool of
- * connections for each origin that is reached in the same way, and the routes that tie these together.
+ * Builds the parts of the configured routes: one token source per credential, one throttle per group, one connection pool per origin and
+ * set of connection settings, and the routes that refer to them.
  */
 import type { Clock, Random } from '../platform/clock.ts';
-import type { Config, RouteConfig, UpstreamConfig } from '../config/config.ts';
+import type { Config, RouteConfig, ThrottleConfig, UpstreamConfig } from '../config/config.ts';
 import { createProxySelector, type ProxySelector } from '../platform/egress/proxy-selector.ts';
 import { ResponseClassifier } from '../exchange/response-classifier.ts';
 import { ReplayMemory } from '../exchange/request-body/replay-body.ts';
@@ -21,36 +21,35 @@ import { createUpstream, type Upstream } from '../upstream/client.ts';
 import type { Budgets } from './budgets.ts';
 import type { FleetParts } from './fleet.ts';
 import { createReloadableRouteTable, type PersistentRouteParts } from './reloadable-route-table.ts';
-import { divideAmongReplicas } from './replica-share.ts';
 import { createTokens, type RedactValue } from './tokens.ts';
 
 export interface RoutesOptions {
   readonly config: Config;
-  /** Where replicas share tokens and quotas; undefined: this process is alone. */
+  /** Where replicas share tokens and quotas; undefined without a fleet. */
   readonly sharing: FleetParts | undefined;
-  /** What an earlier process had learned, by throttle group. */
+  /** From the state file, by throttle group. */
   readonly restored: ReadonlyMap<string, LearnedState>;
   readonly redactValue: RedactValue;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
-  /** What request bodies may take, however large `retry.replayTotalBytes` is. */
+  /** The upper bound of `retry.replayTotalBytes`. */
   readonly budgets: Pick<Budgets, 'replayTotalBytes'>;
 }
 
-/** Everything that requests pass, nothing of it started. */
+/** The parts that requests use. Token sources are not started yet. */
 export interface RunningRoutes {
   readonly table: RouteTable<Route>;
   /** By credential. */
   readonly tokens: ReadonlyMap<string, TokenSource>;
-  /** By group. */
+  /** By throttle group. */
   readonly throttles: ReadonlyMap<string, Throttle>;
   /**
-   * Takes over what is live of a configuration that differs in nothing else. Requests under way keep the settings that they began
-   * with, but for the throttle's.
+   * Applies the settings that can change while running; the others must be equal. Requests under way keep their settings, except those of
+   * the throttle.
    */
   readonly reconfigure: (config: Config) => void;
-  /** Closes every connection to an upstream, whatever is under way. */
+  /** Closes all connections to upstreams, also those in use. */
   closeUpstreams(): Promise<void>;
 }
 
@@ -61,7 +60,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   const throttles = createThrottles(options);
   const upstreams = createUpstreams(config, egress, options);
   const memory = new ReplayMemory(computeReplayBytes(config, options));
-  const lasting = new Map(
+  const persistent = new Map(
     config.routes.map((route): [string, PersistentRouteParts] => {
       const { name, credential, throttleGroup, throttle, upstream } = route;
       const { trust, client } = requireDefined(upstreams.get(createPoolKey(upstream)));
@@ -77,14 +76,14 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       return [name, parts];
     }),
   );
-  const { table, rebuild } = createReloadableRouteTable(config, lasting);
+  const { table, rebuild } = createReloadableRouteTable(config, persistent);
   return {
     table,
     tokens,
     throttles,
     reconfigure: (next) => {
-      // Connections before those who will use them.
-      for (const [way, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, way));
+      // Pools before the throttles that let more requests through to them.
+      for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, key));
       memory.resize(computeReplayBytes(next, options));
       rebuild(next);
       for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
@@ -127,7 +126,7 @@ function createThrottles(options: RoutesOptions): Map<string, Throttle> {
   return throttles;
 }
 
-/** What each throttle is to keep to, by group, and the route that says so. */
+/** The terms of each throttle by group, and the route that they come from. */
 function readThrottleTerms(config: Config): Map<string, ThrottleTerms & { readonly route: RouteConfig }> {
   const groups = [...findThrottleGroups(config)];
   return new Map(
@@ -136,6 +135,17 @@ function readThrottleTerms(config: Config): Map<string, ThrottleTerms & { readon
       { route, throttle: divideAmongReplicas(route.throttle), queue: route.queue },
     ]),
   );
+}
+
+/** One replica's part of the limits for all replicas (`throttle.share`); together they exceed a limit only if burst < replicas. */
+function divideAmongReplicas(throttle: ThrottleConfig): ThrottleConfig {
+  const { rate, burst, maxRate, share } = throttle;
+  return {
+    ...throttle,
+    rate: rate === 'auto' ? rate : rate / share,
+    burst: Math.max(1, Math.floor(burst / share)),
+    maxRate: maxRate === undefined ? undefined : maxRate / share,
+  };
 }
 
 /** The fleet in which a throttle shares its quota; undefined where this process is alone. */
@@ -151,35 +161,33 @@ function joinFleet(
   return sharing?.joinQuota({ upstreamOrigin: upstream.baseUrl.origin, group, clientId }, settings);
 }
 
-/** A pool with the trust that its connections are opened with. */
 interface UpstreamPool {
+  /** For new connections to an `https:` origin. */
   readonly trust: TlsContextProvider | undefined;
   readonly client: Upstream;
 }
 
-/** Routes to one origin share connections and circuit, unless their connections are to be opened differently. */
+/** Routes to one origin share pool and circuit breaker if their connection settings are the same. */
 function createUpstreams(
   { routes }: Config,
   egress: ProxySelector,
   { clock, observe }: Pick<RoutesOptions, 'clock' | 'observe'>,
 ): Map<string, UpstreamPool> {
-  const ways = new Map<string, UpstreamPool>();
+  const pools = new Map<string, UpstreamPool>();
   for (const { upstream } of routes) {
-    const way = createPoolKey(upstream);
-    if (ways.has(way)) continue;
+    const key = createPoolKey(upstream);
+    if (pools.has(key)) continue;
     const { baseUrl, caFile, clientCertificate, connectTimeoutMs, maxConnectionAgeMs } = upstream;
     const trust = baseUrl.protocol === 'https:' ? createTlsContextProvider(caFile, clientCertificate) : undefined;
     const terms = { clock, baseUrl, trust, egress, connectTimeoutMs, maxConnectionAgeMs };
-    const heard = routes.length === 1 ? observe : prefixWarnings(baseUrl, observe);
-    ways.set(way, {
-      trust,
-      client: createUpstream({ ...terms, observe: heard, maxConnections: computeMaxConnections(routes, way) }),
-    });
+    const poolObserver = routes.length === 1 ? observe : prefixWarnings(baseUrl, observe);
+    const maxConnections = computeMaxConnections(routes, key);
+    pools.set(key, { trust, client: createUpstream({ ...terms, observe: poolObserver, maxConnections }) });
   }
-  return ways;
+  return pools;
 }
 
-/** What the connections of a pool have in common. */
+/** The settings that the connections of a pool have in common. */
 function createPoolKey({
   baseUrl,
   caFile,
@@ -191,16 +199,16 @@ function createPoolKey({
   return JSON.stringify([baseUrl.origin, caFile, certificateFile, keyFile, connectTimeoutMs, maxConnectionAgeMs]);
 }
 
-/** As many as the throttles before a pool let through together. */
-function computeMaxConnections(routes: readonly RouteConfig[], way: string): number {
-  const before = routes.filter(({ upstream }) => createPoolKey(upstream) === way);
-  const groups = new Map(before.map(({ throttleGroup, throttle }) => [throttleGroup, throttle]));
+/** The number of requests and streams that the throttles of a pool let through together. */
+function computeMaxConnections(routes: readonly RouteConfig[], key: string): number {
+  const ownRoutes = routes.filter(({ upstream }) => createPoolKey(upstream) === key);
+  const groups = new Map(ownRoutes.map(({ throttleGroup, throttle }) => [throttleGroup, throttle]));
   let connections = 0;
   for (const { maxInFlight, maxStreams } of groups.values()) connections += maxInFlight + maxStreams;
   return connections;
 }
 
-/** Among several, a warning has to say of which it speaks. */
+/** With several routes, a warning names its host. */
 function prefixWarnings({ host }: URL, observe: EventObserver): EventObserver {
   return (event) => {
     observe(event.kind === 'warning' ? { ...event, message: `${host}: ${event.message}` } : event);
@@ -208,6 +216,6 @@ function prefixWarnings({ host }: URL, observe: EventObserver): EventObserver {
 }
 
 function requireDefined<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error('a configuration that was checked names only what there is');
+  if (part === undefined) throw new Error('a valid configuration refers only to parts that exist');
   return part;
 }

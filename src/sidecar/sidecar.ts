@@ -1,7 +1,4 @@
-/**
- * The composition root: the only place that builds the parts and joins them, starts them in order, and lets them go in
- * the reverse order. What each part does is told in its own folder.
- */
+/** The composition root: the only place that builds the parts, connects them and starts them in order. drain.ts stops them. */
 import type { Server } from 'node:http';
 import type { LogLevelSwitch } from '../admin/control/log-level-switch.ts';
 import { createAdminServer } from '../admin/http-server.ts';
@@ -36,22 +33,22 @@ import { readSecret } from '../token/client/secret-file.ts';
 export interface SidecarOptions {
   readonly config: Config;
   readonly version: string;
-  /** Hears every event besides the metrics: the log. */
+  /** Gets every event, for the log. */
   readonly observe: EventObserver;
   readonly logLinesDropped: () => number;
-  /** What keeps log lines from their destination. Default: nothing. */
+  /** Why log lines are not delivered. Default: they always are. */
   readonly logTrouble?: () => LogDeliveryProblem | undefined;
-  /** Where the configuration can be read again. Default: nowhere. */
+  /** For reloads. Default: reloading is not possible. */
   readonly source?: ConfigurationSource | undefined;
-  /** Hears each client secret or key that is read, so that the log can mask it. Default: nobody does. */
+  /** Called with each client secret that is read, so that the log can mask it. Default: no masking. */
   readonly redactValue?: RedactValue;
-  /** Hears that the admin port was asked for the end, if `admin.allowQuit`. Default: that is refused. */
+  /** Called by `POST /quitquitquit` if `admin.allowQuit` is set. Default: that request is refused. */
   readonly onQuit?: () => void;
-  /** Follows each request, for traces. Default: nobody does. */
+  /** Starts the spans of a request. Default: no traces. */
   readonly startTracer?: StartTracer | undefined;
-  /** Told and changed on the admin port. Default: it is not there. */
+  /** For `/log-level` of the admin port. Default: that path does not exist. */
   readonly logLevels?: LogLevelSwitch | undefined;
-  /** Default: the one that this process runs on. */
+  /** Default: read from this process. */
   readonly machine?: Machine;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -60,27 +57,27 @@ export interface SidecarOptions {
 export interface Sidecar {
   readonly proxyUrl: string;
   readonly adminUrl: string;
-  /** Reads the configuration again and takes over all that has changed, or nothing; see sidecar/reload.ts. Never throws. */
+  /** Reloads the configuration and applies all changes or none. Never throws. */
   readonly reload: () => void;
   /**
-   * Stops for good: readiness goes first, then the listener, then the work in hand, then the admin port.
-   * @returns how many requests had to be cut at the end of `shutdown.drainMs`; 0 = nothing was lost
+   * Ends readiness, then the listener, then requests under way, then the admin port.
+   * @returns the number of requests aborted at the end of `shutdown.drainMs`
    */
   drain(): Promise<number>;
 }
 
-/** @throws Error in words for people when an address cannot be bound or a file cannot be read; AggregateError of several */
+/** @throws Error with a message for the operator when an address cannot be bound or a file cannot be read; AggregateError of several */
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, redactValue = () => undefined, clock = systemClock, random = Math.random } = options;
   const observers: EventObserver[] = [options.observe];
   const observe: EventObserver = (event) => {
-    for (const hear of observers) hear(event);
+    for (const observer of observers) observer(event);
   };
   const budgets = determineBudgets(config, options, observe);
   const learned = await openLearnedStateFile(config, clock, observe);
   const sharing = createFleetParts(config.fleet, { clock, random, observe });
   const restored = learned?.restored ?? new Map<string, LearnedState>();
-  const routes = createRoutes({ config, budgets, sharing, restored, redactValue: redactValue, clock, random, observe });
+  const routes = createRoutes({ config, budgets, sharing, restored, redactValue, clock, random, observe });
   const { tokens, throttles } = routes;
   const metrics = createSidecarMetrics(options, routes, sharing);
   const activity = createActivityRecorder({ clock, throttles: () => listStates(throttles) });
@@ -89,26 +86,23 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const drainState: DrainState = { isDraining: false };
   const reloader = createReloader({ source: options.source, apply: routes.reconfigure, clock, observe });
   const proxy = await createProxy(options, routes, budgets, clock, observe);
-  const shown = { clock, metrics, drainState, sharing, reloader, activity, proxy, observe };
-  const adminHandler = createAdmin(options, routes, shown);
-  const begun = { tokens, throttles, sharing };
+  const adminInputs = { clock, metrics, drainState, sharing, reloader, activity, proxy, observe };
+  const adminHandler = createAdmin(options, routes, adminInputs);
   const adminSlots = new ConnectionSlots(budgets.adminConnections, 0, clock);
-  const admin = await bindOrStopAll(() => bindAdmin(() => createAdminServer(adminHandler, adminSlots), config), begun);
+  const createAdminPort = () => createAdminServer(adminHandler, adminSlots);
+  const started = { tokens, throttles, sharing };
+  const admin = await bindOrStopAll(() => bindAdmin(createAdminPort, config), started);
   observe({ kind: 'listening', server: 'admin', url: admin.url });
   sharing?.client.start();
   for (const source of tokens.values()) source.start();
-  const listening = await bindOrStopAll(() => bindProxy(() => proxy.createServer(), config), { ...begun, admin });
+  const listening = await bindOrStopAll(() => bindProxy(() => proxy.createServer(), config), { ...started, admin });
   observe({ kind: 'listening', server: 'proxy', url: listening.url });
   activity.start();
   learned?.file.startWriting(() => new Map([...throttles].map(([name, throttle]) => [name, throttle.snapshot()])));
 
-  const running = { config, routes, clock, observe, proxy, admin, drainState, activity };
-  return {
-    proxyUrl: listening.url,
-    adminUrl: admin.url,
-    reload: reloader.reload,
-    drain: () => drain({ ...running, fleet: sharing, stateFile: learned?.file }),
-  };
+  const stoppedLast = { fleet: sharing, stateFile: learned?.file };
+  const running = { config, routes, clock, observe, proxy, admin, drainState, activity, ...stoppedLast };
+  return { proxyUrl: listening.url, adminUrl: admin.url, reload: reloader.reload, drain: () => drain(running) };
 }
 
 function createSidecarMetrics(
@@ -118,7 +112,7 @@ function createSidecarMetrics(
 ): Metrics {
   return createMetrics({
     version,
-    // Requests that reach no route are told of as of the default one.
+    // Requests without a route are counted under the default one.
     routes: [...new Set([DEFAULT_NAME, ...config.routes.map(({ name }) => name)])],
     throttleNames: [...throttles.keys()],
     credentials: [...tokens.keys()],
@@ -150,7 +144,6 @@ async function createProxy(
   });
 }
 
-/** What the admin port shows besides the parts. */
 interface AdminInputs {
   readonly clock: Clock;
   readonly metrics: Metrics;
@@ -188,7 +181,7 @@ function createAdmin(
     },
     onQuit: config.admin.allowQuit ? onQuit : undefined,
     logLevelSwitch: logLevels,
-    onFault: (reason) => observe({ kind: 'warning', message: `the admin port could not answer: ${reason}` }),
+    onFault: (reason) => observe({ kind: 'warning', message: `the admin port could not respond: ${reason}` }),
     draining: () => drainState.isDraining,
     metrics,
     clock,
@@ -214,7 +207,7 @@ async function createGuard({ listen }: Config): Promise<Guard> {
   return new Guard({ allowedHosts, allowedOrigins, requiredHeader: required });
 }
 
-/** What runs before the proxy port is there. */
+/** The parts that run before a port is bound. */
 interface StartedParts {
   readonly admin?: BoundServers<Server>;
   readonly tokens: RunningRoutes['tokens'];
@@ -222,13 +215,13 @@ interface StartedParts {
   readonly sharing: FleetParts | undefined;
 }
 
-/** A port that cannot be had must leave nothing running behind. */
+/** Stops the parts when a port cannot be bound. */
 async function bindOrStopAll<T>(
-  bindProxy: () => Promise<T>,
+  bindPort: () => Promise<T>,
   { admin, tokens, throttles, sharing }: StartedParts,
 ): Promise<T> {
   try {
-    return await bindProxy();
+    return await bindPort();
   } catch (error) {
     for (const source of tokens.values()) source.stop();
     for (const throttle of throttles.values()) throttle.shutDown();

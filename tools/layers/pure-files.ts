@@ -18,7 +18,7 @@ export const PURE_FILES = [
   'src/platform/loopback.ts',
   'src/listener/listener-errors.ts',
   'src/listener/allow-list.ts',
-  'src/listener/{guard,route-table}.ts',
+  'src/listener/{guard,header-selector,route-table}.ts',
   'src/listener/request-preferences.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/platform/{connection-error-texts,errors,host-header,http-date,loopback,memoize,secret-redaction}.ts',
