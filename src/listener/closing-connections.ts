@@ -101,7 +101,7 @@ export class ClosingConnections {
   }
 
   /** To be called when a request of the connection has ended. After the last one, sends the refusal and closes the connection. */
-  onRequestEnded(socket: Duplex & { destroySoon(): void }): void {
+  onRequestEvent(socket: Duplex & { destroySoon(): void }): void {
     if (!this.#closing.has(socket) || this.#options.activeRequests.listBySocket(socket).length > 0) return;
     const refusal = this.#closing.get(socket);
     if (refusal === undefined) socket.destroySoon();

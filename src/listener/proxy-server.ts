@@ -155,7 +155,7 @@ export class ProxyServer {
       lifetime.clearDeadline();
       this.activeRequests.remove(active);
       this.connections.endRequest(request.socket);
-      this.#closingConnections.onRequestEnded(request.socket);
+      this.#closingConnections.onRequestEvent(request.socket);
     }
   }
 

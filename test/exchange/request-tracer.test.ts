@@ -37,7 +37,7 @@ it('adds its headers to the upstream request and to the response', async () => {
     response.end(String(request.headers['x-from-watch']));
   });
   const answer = await call(`${proxy.url}/quotes?a=b`, { method: 'POST', body: '{}' });
-  await proxy.told(1);
+  await proxy.endings(1);
   expect(answer.headers['x-seen']).toBe('yes');
   expect(answer.text).toMatch(/^\d+$/);
   expect(heard.filter((line) => !line.startsWith('wait'))).toEqual([
@@ -54,7 +54,7 @@ it('traces each attempt to its end before the next one of a retried call', async
     response.writeHead(++asked === 1 ? 429 : 200, { 'retry-after': '0' }).end();
   });
   expect((await call(`${proxy.url}/quotes`)).status).toBe(200);
-  await proxy.told(1);
+  await proxy.endings(1);
   const story = heard.slice(heard.indexOf('attempt GET /quotes'));
   expect(story.filter((line) => line !== 'waited')).toEqual([
     'attempt GET /quotes',
@@ -71,7 +71,7 @@ it('ends every wait before anything else', async () => {
     response.end();
   });
   await call(`${proxy.url}/quotes`, { method: 'POST', body: '{}' });
-  await proxy.told(1);
+  await proxy.endings(1);
   for (const [index, line] of heard.entries()) if (line.startsWith('wait ')) expect(heard[index + 1]).toBe('waited');
 });
 
@@ -82,9 +82,9 @@ it('adds its headers to local replies, and traces refused requests', async () =>
   proxy.tokens.stop();
   const reply = await call(`${proxy.url}/quotes`);
   expect([reply.status, reply.headers['x-seen']]).toEqual([503, 'yes']);
-  await proxy.told(1);
+  await proxy.endings(1);
   expect(heard).toEqual(['wait token', 'waited', 'answer', 'ended 503 true']);
   await call(`${proxy.url}/quotes`, { headers: { host: 'evil.example' } });
-  await proxy.told(2);
+  await proxy.endings(2);
   expect(heard.slice(4)).toEqual(['ended 403 true']);
 });

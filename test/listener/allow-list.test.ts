@@ -1,4 +1,4 @@
-/** Which requests are on the list of what may be asked for, in every spelling, and what becomes of the others. */
+/** Which requests the allow list allows, in every spelling of their paths, and how others are refused. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAllowList } from '../../src/listener/allow-list.ts';
@@ -76,7 +76,7 @@ describe('a request is refused', () => {
     expect(refuseUnlisted(method, target)?.code).toBe('REQUEST_NOT_ALLOWED');
   });
 
-  it('with the setting named, and without the path', () => {
+  it('with a message that names the setting and not the path', () => {
     expect(refuseUnlisted('GET', '/secret')?.message).toMatch(
       /^this path is not .*SIDECAR_LISTEN_ALLOW \(listen\.allow\)$/,
     );
@@ -95,7 +95,7 @@ it('the root allows every path, and an empty list none', () => {
   expect(readOnly('POST', '/a')?.code).toBe('REQUEST_NOT_ALLOWED');
 });
 
-it('whatever is allowed is below an allowed path, however a server decodes and resolves it', () => {
+it('every allowed path is below a path of the list for each way in which servers decode and resolve it', () => {
   const piece = fc.constantFrom(
     '/',
     '//',
@@ -133,7 +133,7 @@ it('whatever is allowed is below an allowed path, however a server decodes and r
   );
 });
 
-it('the proxy port answers 403 for the others, whatever form of target they use, and asks nobody', async () => {
+it('the proxy port replies 403 to other requests in every form of target, and sends none upstream', async () => {
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url, { checkAllowList: refuseUnlisted });
   const ask = (line: string) => sendRaw(proxy.url, `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
@@ -150,7 +150,7 @@ it('the proxy port answers 403 for the others, whatever form of target they use,
   expect(upstream.requests.map(({ path }) => path)).toEqual(['/quotes', '/%71uotes?x']);
 });
 
-it('an upgrade is held to it as well', async () => {
+it('the list applies to upgrades', async () => {
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url, {
     checkAllowList: refuseUnlisted,
@@ -162,7 +162,7 @@ it('an upgrade is held to it as well', async () => {
   expect(answer.body.toString()).toContain('REQUEST_NOT_ALLOWED');
 });
 
-it('is set by SIDECAR_LISTEN_ALLOW', async () => {
+it('the list is set by SIDECAR_LISTEN_ALLOW', async () => {
   const { url, api } = await startInProcess({ env: { SIDECAR_LISTEN_ALLOW: 'GET,POST /quotes; GET /policies' } });
   const statuses = await Promise.all(
     [

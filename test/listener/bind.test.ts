@@ -42,7 +42,7 @@ function portOf(bound: BoundServers<Server>): number {
 describe('localhost', () => {
   const hasIpv6 = networkInterfaces().lo?.some(({ family }) => family === 'IPv6') === true;
 
-  it('with port 0 takes one free port for every loopback family', async () => {
+  it('with port 0 gets one free port for both loopback families', async () => {
     const bound = await bind(make, tcp('localhost'));
     expect(bound.url).toMatch(/^http:\/\/localhost:[1-9]\d*$/);
     expect(bound.servers).toHaveLength(hasIpv6 ? 2 : 1);
@@ -51,7 +51,7 @@ describe('localhost', () => {
     }
   });
 
-  it('is refused, in words, when its port is taken, and leaves nothing listening', async () => {
+  it('fails with a message when its port is taken, and leaves no server listening', async () => {
     const first = await bind(make, tcp('localhost'));
     await expect(bind(make, tcp('localhost', portOf(first)))).rejects.toThrow(
       `cannot listen on localhost:${String(portOf(first))}: it is in use (EADDRINUSE)`,
@@ -59,7 +59,7 @@ describe('localhost', () => {
     expect(opened.filter(({ listening }) => listening)).toHaveLength(first.servers.length);
   });
 
-  it('a fault names the setting that says where to listen', async () => {
+  it('an error names the setting of the address', async () => {
     const port = portOf(await bind(make, tcp('127.0.0.1')));
     await expect(bind(make, tcp('127.0.0.1', port), { setting: 'listen.address (SIDECAR_LISTEN)' })).rejects.toThrow(
       `listen.address (SIDECAR_LISTEN): cannot listen on 127.0.0.1:${String(port)}: it is in use (EADDRINUSE); stop what`,
@@ -68,7 +68,7 @@ describe('localhost', () => {
 });
 
 describe('an address', () => {
-  it('is bound alone, and its real port told', async () => {
+  it('is bound alone, and its actual port returned', async () => {
     const bound = await bind(make, tcp('127.0.0.1'));
     expect(bound.url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
     expect(await greeting({ host: '127.0.0.1', port: portOf(bound) })).toBe('hello');
@@ -77,13 +77,13 @@ describe('an address', () => {
   it.each([
     ['203.0.113.7', 'this machine has no such address'],
     ['nowhere.invalid', 'the name does not resolve'],
-  ])('%s is refused: %s', async (host, words) => {
+  ])('%s fails: %s', async (host, words) => {
     await expect(bind(make, tcp(host))).rejects.toThrow(words);
   });
 });
 
 describe('a socket file', () => {
-  it.each([0o600, 0o660])('has its mode, %i, and the process keeps its umask', async (mode) => {
+  it.each([0o600, 0o660])('has the mode %i, and the umask of the process is unchanged', async (mode) => {
     const path = join(folder, 'sidecar.sock');
     writeFileSync(join(folder, 'before'), '');
     const bound = await bind(make, { kind: 'unix', path }, { socketMode: mode });
@@ -94,7 +94,7 @@ describe('a socket file', () => {
     expect(await greeting({ path })).toBe('hello');
   });
 
-  it('of a process that died is taken over', async () => {
+  it('of a process that died is replaced', async () => {
     const path = join(folder, 'stale.sock');
     const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
     expect(() => execFileSync(process.execPath, ['-e', script], { stdio: 'ignore' })).toThrow();
@@ -104,14 +104,14 @@ describe('a socket file', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  it('of a process that lives is left alone', async () => {
+  it('of a running process is not replaced', async () => {
     const path = join(folder, 'sidecar.sock');
     await bind(make, { kind: 'unix', path });
     await expect(bind(make, { kind: 'unix', path })).rejects.toThrow(`cannot listen on unix:${path}: it is in use`);
     expect(await greeting({ path })).toBe('hello');
   });
 
-  it('never takes the place of another file', async () => {
+  it('never replaces a file of another kind', async () => {
     const path = join(folder, 'notes.txt');
     writeFileSync(path, 'mine');
     await expect(bind(make, { kind: 'unix', path })).rejects.toThrow('in use');

@@ -1,4 +1,4 @@
-/** What a browser's page gets to see: answers and refusals with CORS for allowed origins, nothing for others. */
+/** CORS: pages of allowed origins can read responses and local replies, other pages nothing. */
 import { describe, expect, it } from 'vitest';
 import { call } from '../support/calls.ts';
 import { sendRaw } from '../support/raw-client.ts';
@@ -14,7 +14,7 @@ function preflight(origin: string): string {
 }
 
 describe('a preflight', () => {
-  it('of an allowed page is answered here and told of once', async () => {
+  it('of an allowed page gets 204 from the sidecar and is recorded once', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { guard: GUARD });
     const { status, headers: fields, body } = await sendRaw(proxy.url, preflight(ORIGIN));
@@ -28,24 +28,24 @@ describe('a preflight', () => {
     expect(fields).not.toHaveProperty('access-control-allow-credentials');
     expect(body).toHaveLength(0);
     expect(upstream.requests).toEqual([]);
-    expect(await proxy.told(1)).toMatchObject([{ method: 'OPTIONS', code: 204, source: 'sidecar', attempts: 0 }]);
+    expect(await proxy.endings(1)).toMatchObject([{ method: 'OPTIONS', code: 204, source: 'sidecar', attempts: 0 }]);
     expect(proxy.events.filter(({ kind }) => kind === 'local-reply')).toEqual([]);
   });
 
-  it('of another page is refused without a word of CORS', async () => {
+  it('of another page is refused without CORS fields', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { guard: GUARD });
     const { status, headers: fields } = await sendRaw(proxy.url, preflight('https://evil.example'));
     expect(status).toBe(403);
     expect(Object.keys(fields).filter((name) => name.startsWith('access-control'))).toEqual([]);
-    expect(await proxy.told(1)).toMatchObject([{ code: 403, localReply: 'ORIGIN_NOT_ALLOWED' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 403, localReply: 'ORIGIN_NOT_ALLOWED' }]);
   });
 });
 
 describe('an allowed page', () => {
   const headers = { host: '127.0.0.1', origin: ORIGIN, 'x-key': 'sesame' };
 
-  it('may read the upstream’s answer, with the sidecar’s CORS fields in place of the upstream’s', async () => {
+  it('may read the upstream response, with the sidecar’s CORS fields instead of the upstream’s', async () => {
     await using upstream = await startRecordingUpstream((_, response) => {
       response.writeHead(200, { 'access-control-allow-origin': '*', 'x-seen': 'yes' }).end('read me');
     });
@@ -56,7 +56,7 @@ describe('an allowed page', () => {
     expect(upstream.requests[0]?.headers).not.toHaveProperty('x-key');
   });
 
-  it('may read what the sidecar says itself, Retry-After included', async () => {
+  it('may read local replies with Retry-After', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { guard: GUARD });
     proxy.tokens.stop();

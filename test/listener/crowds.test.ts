@@ -1,4 +1,4 @@
-/** More connections than there may be, and clients that never finish their request's head. */
+/** More connections or requests than the limits allow, and clients that never finish their request head. */
 import type { Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { bind } from '../../src/listener/bind.ts';
@@ -27,7 +27,7 @@ async function isServed(socket: Socket): Promise<boolean> {
 }
 
 describe('listen.maxConnections', () => {
-  it('refuses one connection too many with 503 while the others are new or in use', async () => {
+  it('refuses a connection beyond the limit with 503 while the others are new or in use', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { maxConnections: 2, clock: new ManualClock() });
     const [first, second] = [await openIdle(proxy.url), await openIdle(proxy.url)];
@@ -41,7 +41,7 @@ describe('listen.maxConnections', () => {
     expect(refused).toMatchObject([{ source: 'sidecar', localReply: 'QUEUE_FULL' }]);
   });
 
-  it('gives the slot of the connection that has waited longest to a new one', async () => {
+  it('closes the longest idle connection for a new one', async () => {
     await using upstream = await startRecordingUpstream();
     const clock = new ManualClock();
     await using proxy = await startProxy(upstream.url, { maxConnections: 2, clock });
@@ -56,7 +56,7 @@ describe('listen.maxConnections', () => {
     expect([await isServed(first), await isServed(third)]).toEqual([true, true]);
   });
 
-  it('never takes the slot of a request without a response', async () => {
+  it('never closes a connection with a pending request', async () => {
     await using upstream = await startRecordingUpstream((request, response) => {
       if (request.path !== '/never') response.end();
     });
@@ -70,7 +70,7 @@ describe('listen.maxConnections', () => {
     expect(first.destroyed).toBe(false);
   });
 
-  it('replies with 503 to a client that gives way within its first head', async () => {
+  it('replies with 503 to a client that is displaced within its first request head', async () => {
     await using upstream = await startRecordingUpstream();
     const clock = new ManualClock();
     await using proxy = await startProxy(upstream.url, { maxConnections: 1, clock });
@@ -83,7 +83,7 @@ describe('listen.maxConnections', () => {
     expect((await answer).status).toBe(503);
   });
 
-  it('closes the connection that was refused first when too many read their replies', async () => {
+  it('closes the oldest refused connection when too many are still open', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { maxConnections: 0, maxRefusedConnections: 2 });
     const refused = await Promise.all(
@@ -97,7 +97,7 @@ describe('listen.maxConnections', () => {
     expect(proxy.ended()).toHaveLength(3);
   });
 
-  it('counts the address families together', async () => {
+  it('counts connections of all address families together', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { maxConnections: 1 });
     const other = await bind(() => proxy.server.createServer(), { kind: 'tcp', host: '127.0.0.1', port: 0 });
@@ -105,7 +105,7 @@ describe('listen.maxConnections', () => {
     expect(await isServed(await openIdle(other.url))).toBe(false);
   });
 
-  it('has room again when one leaves', async () => {
+  it('accepts a new connection when another one has closed', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { maxConnections: 1 });
     const first = await openSocket(proxy.url);
@@ -115,7 +115,7 @@ describe('listen.maxConnections', () => {
     expect(await isServed(await openIdle(proxy.url))).toBe(true);
   });
 
-  it('is warned of once a minute, with the number refused', async () => {
+  it('is reported once a minute with the number of refused connections', async () => {
     await using upstream = await startRecordingUpstream();
     const clock = new ManualClock();
     await using proxy = await startProxy(upstream.url, { maxConnections: 0, clock });
@@ -129,11 +129,11 @@ describe('listen.maxConnections', () => {
   });
 });
 
-describe('requests beyond what may be held', () => {
+describe('requests beyond the limit', () => {
   const KEPT = 'Host: 127.0.0.1\r\n';
   const statuses = (bytes: Buffer) => bytes.toString().match(/HTTP\/1\.1 \d+/g) ?? [];
 
-  it('are refused with 503 while as many are under way, and their connections stay open', async () => {
+  it('get 503, and their connections stay open', async () => {
     await using upstream = await startRecordingUpstream(() => undefined);
     await using proxy = await startProxy(upstream.url, { maxRequests: 1 });
     const first = await openIdle(proxy.url);
@@ -144,27 +144,27 @@ describe('requests beyond what may be held', () => {
       `GET /b HTTP/1.1\r\n${KEPT}\r\nGET /c HTTP/1.1\r\n${KEPT}Connection: close\r\n\r\n`,
     );
     expect(statuses(answer.bytes)).toEqual(['HTTP/1.1 503', 'HTTP/1.1 503']);
-    expect(await proxy.told(2)).toMatchObject([{ localReply: 'QUEUE_FULL' }, { localReply: 'QUEUE_FULL' }]);
+    expect(await proxy.endings(2)).toMatchObject([{ localReply: 'QUEUE_FULL' }, { localReply: 'QUEUE_FULL' }]);
   });
 
   it.each([
     ['GETs', (path: string) => `GET ${path} HTTP/1.1\r\n${KEPT}\r\n`],
     ['POSTs', (path: string) => `POST ${path} HTTP/1.1\r\n${KEPT}Content-Length: 4\r\n\r\nbody`],
-  ])('of one connection, pipelined %s: 64 are answered, one gets 503, and the connection closes', async (_, ask) => {
+  ])('pipelined on one connection, %s: 64 are served, one gets 503, and the connection closes', async (_, ask) => {
     await using upstream = await startRecordingUpstream((_request, response) => void response.end('ok'));
     await using proxy = await startProxy(upstream.url);
     const answer = await sendRaw(proxy.url, Array.from({ length: 300 }, (__, at) => ask(`/${String(at)}`)).join(''));
     expect(statuses(answer.bytes)).toEqual([...Array<string>(64).fill('HTTP/1.1 200'), 'HTTP/1.1 503']);
     expect(answer.bytes.toString().match(/connection: close/gi)).toHaveLength(1);
     expect(upstream.requests).toHaveLength(64);
-    expect((await proxy.told(65)).filter(({ code }) => code === 503)).toMatchObject([{ localReply: 'QUEUE_FULL' }]);
+    expect((await proxy.endings(65)).filter(({ code }) => code === 503)).toMatchObject([{ localReply: 'QUEUE_FULL' }]);
     await proxy.server.activeRequests.whenIdle();
     expect(proxy.server.connections.state().connections).toBe(0);
   });
 });
 
-describe('a client that drips its head', () => {
-  it('is answered 408 and closed when its time is up', async () => {
+describe('a client that sends its request head slowly', () => {
+  it('gets 408 after the timeout, and its connection closes', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { headersTimeoutMs: 100 });
     const socket = await openSocket(proxy.url);
@@ -177,17 +177,17 @@ describe('a client that drips its head', () => {
       end: 'fin',
       headers: { 'content-type': 'application/problem+json' },
     });
-    expect(await proxy.told(1)).toMatchObject([{ code: 408, source: 'sidecar', localReply: 'REQUEST_TIMEOUT' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 408, source: 'sidecar', localReply: 'REQUEST_TIMEOUT' }]);
     expect(upstream.requests).toHaveLength(0);
   });
 
-  it('is closed as well when it never begins', async () => {
+  it('is disconnected after the timeout when it sends nothing', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { headersTimeoutMs: 100 });
     expect(await readToEnd(await openSocket(proxy.url))).toMatchObject({ end: 'fin' });
   });
 
-  it('does not keep others waiting, however many do it', async () => {
+  it('does not delay other clients', async () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url);
     const drippers = await Promise.all(Array.from({ length: 300 }, () => openIdle(proxy.url)));

@@ -7,7 +7,7 @@ import { openSocket, readToEnd } from '../support/raw-client.ts';
 const STREAMED = { SIDECAR_REPLAY_BUFFER_BYTES: '1024' };
 const HEAD = 'POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n';
 
-it('a request that is pipelined behind a response which closes the connection never reaches the upstream', async () => {
+it('a request pipelined after a response that closes the connection does not reach the upstream', async () => {
   const upstream = await startRawUpstream((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
   });
@@ -27,7 +27,7 @@ it('a request that is pipelined behind a response which closes the connection ne
   ]);
 });
 
-it('a client that has read the whole response and closes has not left', async () => {
+it('a client that closes after the whole response is not recorded as having left', async () => {
   const upstream = await startRawUpstream((socket) => {
     socket.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno');
   });

@@ -1,4 +1,4 @@
-/** A token source that holds the tokens a test gives it, and remembers which were refused. */
+/** A token source with tokens that a test sets, and a record of those that were refused. */
 import { SidecarError } from '../../src/platform/errors.ts';
 import type { Token, TokenSource, UnauthorizedDecision } from '../../src/token/token.ts';
 
@@ -50,6 +50,6 @@ export class FakeTokens implements TokenSource {
   }
 
   state(): never {
-    throw new Error('nobody asks in these tests');
+    throw new Error('not used in these tests');
   }
 }

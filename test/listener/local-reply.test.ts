@@ -34,7 +34,7 @@ function fieldsOf(error: SidecarError): Record<string, string> {
 }
 
 describe.each(LOCAL_REPLY_CODES)('%s', (code) => {
-  it('has its status, problem document and fields', () => {
+  it('has its status, problem document and header fields', () => {
     const error = new SidecarError(code, 'grüße: "what" was wrong', { cause: new Error('an inner secret') });
     const { status, body } = buildLocalReply(error);
     const fields = fieldsOf(error);
@@ -68,12 +68,12 @@ it('Retry-After is whole seconds, rounded up, at least 1, and only with 503', ()
   expect(fieldsOf(timedOut)).not.toHaveProperty('Retry-After');
 });
 
-it('a nearer Proxy-Status wins', () => {
+it('a more specific Proxy-Status replaces the default', () => {
   const error = new SidecarError('UPSTREAM_UNREACHABLE', 'no name', { proxyStatus: 'dns_error' });
   expect(fieldsOf(error)['Proxy-Status']).toBe('bearer-sidecar; error=dns_error');
 });
 
-describe('patience with a client that goes on', () => {
+describe('a reply to a client that is still sending', () => {
   const fault = new SidecarError('BAD_REQUEST', 'no');
 
   /** A client that sends half a body, reads the answer, and never closes. */
@@ -90,7 +90,7 @@ describe('patience with a client that goes on', () => {
     return socket;
   }
 
-  it('ends after a second by the clock that is handed in, and not before', async () => {
+  it('closes the connection one second later by the injected clock', async () => {
     const clock = new ManualClock();
     let seen: ServerResponse | undefined;
     await callAnd((request, response) => {
@@ -103,7 +103,7 @@ describe('patience with a client that goes on', () => {
     expect([seen?.writableEnded, clock.pendingTimers]).toEqual([true, 0]);
   });
 
-  it('reads on where the body was not being read, and ends with it', async () => {
+  it('reads a body that was not being read, and closes with its end', async () => {
     const clock = new ManualClock();
     let ended: Promise<unknown> | undefined;
     const socket = await callAnd((request, response) => {
@@ -116,7 +116,7 @@ describe('patience with a client that goes on', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('on a bare connection, too', async () => {
+  it('closes a bare connection one second later', async () => {
     const clock = new ManualClock();
     let seen: Socket | undefined;
     await callAnd((request) => {

@@ -1,7 +1,4 @@
-/**
- * What is not quite HTTP, sent byte by byte: refused with a reply that can be read, told of once, and nothing of it
- * reaches the upstream (RFC 9112 §11.2, request smuggling).
- */
+/** Invalid HTTP gets a readable refusal, is recorded once, and does not reach the upstream (RFC 9112 §11.2, request smuggling). */
 import { describe, expect, it } from 'vitest';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import type { RawResponse } from '../support/raw-client.ts';
@@ -20,7 +17,7 @@ function codeOf(answer: RawResponse): string {
   return problem.code;
 }
 
-describe('refused, and never seen upstream', () => {
+describe('is refused and does not reach the upstream:', () => {
   it.each([
     ['two Host fields', `GET / HTTP/1.1\r\n${HEAD}Host: 127.0.0.1\r\n\r\n`, 400, 'BAD_REQUEST'],
     ['an empty Host', 'GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n', 400, 'BAD_REQUEST'],
@@ -62,7 +59,7 @@ describe('refused, and never seen upstream', () => {
     ['TRACE', `TRACE / HTTP/1.1\r\n${HEAD}\r\n`, 405, 'METHOD_NOT_ALLOWED'],
     ['a field of 20 kB', `GET / HTTP/1.1\r\n${HEAD}X: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
     ['a field of 1 MB', `GET / HTTP/1.1\r\n${HEAD}X: ${'x'.repeat(1_000_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
-    ['a chunk size that is none', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi\r\nZZ\r\n`, 400, 'BAD_REQUEST'],
+    ['an invalid chunk size', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi\r\nZZ\r\n`, 400, 'BAD_REQUEST'],
     ['a chunk longer than it says', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi!\r\n0\r\n\r\n`, 400, 'BAD_REQUEST'],
     [
       'an upgrade to h2c',
@@ -81,7 +78,7 @@ describe('refused, and never seen upstream', () => {
     await using proxy = await startProxy(upstream.url);
     const answer = await sendRaw(proxy.url, Buffer.from(bytes, 'latin1'));
     expect([answer.status, codeOf(answer), answer.end]).toEqual([status, code, 'fin']);
-    const [ended, ...more] = await proxy.told(1);
+    const [ended, ...more] = await proxy.endings(1);
     expect(ended).toMatchObject({ code: status, source: 'sidecar', localReply: code });
     expect(more).toEqual([]);
     expect(proxy.events.filter((event) => event.kind === 'local-reply')).toHaveLength(1);
@@ -90,7 +87,7 @@ describe('refused, and never seen upstream', () => {
   });
 });
 
-it('a body that breaks in a later packet never reaches the upstream either', async () => {
+it('a body with an invalid chunk in a later packet does not reach the upstream', async () => {
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url);
   const socket = await openSocket(proxy.url);
@@ -101,11 +98,11 @@ it('a body that breaks in a later packet never reaches the upstream either', asy
   socket.write('ZZ\r\n');
   expect(codeOf(await answer)).toBe('BAD_REQUEST');
   expect((await answer).status).toBe(400);
-  expect(await proxy.told(1)).toHaveLength(1);
+  expect(await proxy.endings(1)).toHaveLength(1);
   expect(upstream.requests).toEqual([]);
 });
 
-it('a body too large to be held that breaks later is cut upstream, never ended', async () => {
+it('a streamed body with an invalid chunk is cut upstream, never ended', async () => {
   await using upstream = await startWireServer(() => undefined);
   await using proxy = await startProxy(upstream.url.href, { replayBufferBytes: 4 });
   const socket = await openSocket(proxy.url);
@@ -116,10 +113,10 @@ it('a body too large to be held that breaks later is cut upstream, never ended',
   expect(codeOf(await answer)).toBe('BAD_REQUEST');
   await until(() => upstream.sockets[0]?.destroyed === true);
   expect(upstream.received[0]).not.toMatch(/0\r\n\r\n$/);
-  expect(await proxy.told(1)).toMatchObject([{ code: 400, attempts: 1 }]);
+  expect(await proxy.endings(1)).toMatchObject([{ code: 400, attempts: 1 }]);
 });
 
-it('an upgrade behind a request whose length cannot be trusted is not served', async () => {
+it('an upgrade after a request with ambiguous framing is not served', async () => {
   let upgrades = 0;
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url, {
@@ -133,10 +130,10 @@ it('an upgrade behind a request whose length cannot be trusted is not served', a
   const answer = await sendRaw(proxy.url, refused + upgrade);
   expect(answer.bytes.toString().match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
   expect(upgrades).toBe(0);
-  expect(await proxy.told(1)).toHaveLength(1);
+  expect(await proxy.endings(1)).toHaveLength(1);
 });
 
-it('chunk extensions are read over, and the body goes on without them', async () => {
+it('chunk extensions are dropped, and the body is forwarded', async () => {
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url);
   const answer = await sendRaw(proxy.url, `POST / HTTP/1.1\r\n${CHUNKED}\r\n2;a=b;c="d"\r\nhi\r\n0\r\n\r\n`);
@@ -146,7 +143,7 @@ it('chunk extensions are read over, and the body goes on without them', async ()
   ]);
 });
 
-it('field names with underscores cannot stand for framing or credentials', async () => {
+it('header names with underscores replace neither framing nor credentials', async () => {
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url);
   const sly = 'Transfer_Encoding: chunked\r\nContent_Length: 9\r\nAuthorization_: x\r\nPROXY_AUTHORIZATION: y\r\n';
@@ -156,7 +153,7 @@ it('field names with underscores cannot stand for framing or credentials', async
   expect(String(upstream.requests[0]?.body)).toBe('hi');
 });
 
-it('a whole request is still answered when nonsense follows it on its connection', async () => {
+it('a complete request gets its response when invalid bytes follow it', async () => {
   await using upstream = await startRecordingUpstream((_, response) => void response.end('the answer'));
   await using proxy = await startProxy(upstream.url);
   const answer = await sendRaw(
@@ -165,7 +162,7 @@ it('a whole request is still answered when nonsense follows it on its connection
   );
   expect([answer.status, answer.end]).toEqual([200, 'fin']);
   expect(answer.bytes.toString()).toContain('the answer');
-  expect(await proxy.told(2)).toMatchObject([{ code: 200, path: '/a' }, { localReply: 'BAD_REQUEST' }]);
+  expect(await proxy.endings(2)).toMatchObject([{ code: 200, path: '/a' }, { localReply: 'BAD_REQUEST' }]);
 });
 
 describe('a client that resets its connection', () => {
@@ -175,21 +172,21 @@ describe('a client that resets its connection', () => {
     ['no HTTP', 'nonsense\r\n\r\n'],
     ['a request', 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
     ['half a body', 'POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nhalf'],
-  ])('after %s takes nobody else down', async (_, bytes) => {
+  ])('after %s does not affect other clients', async (_, bytes) => {
     const uncaught: unknown[] = [];
-    const hear = (error: unknown): void => void uncaught.push(error);
-    process.on('uncaughtExceptionMonitor', hear);
+    const onUncaught = (error: unknown): void => void uncaught.push(error);
+    process.on('uncaughtExceptionMonitor', onUncaught);
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url);
     for (let turns = 0; turns < 20; turns++) {
       const socket = await openSocket(proxy.url);
       socket.on('error', () => socket.destroy()).write(bytes);
-      // From before the server has read it to after it has answered.
+      // From before the server has read it to after it has responded.
       for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
       socket.resetAndDestroy();
     }
     expect((await sendRaw(proxy.url, `GET / HTTP/1.1\r\n${HEAD}\r\n`)).status).toBe(200);
-    process.off('uncaughtExceptionMonitor', hear);
+    process.off('uncaughtExceptionMonitor', onUncaught);
     expect(uncaught).toEqual([]);
   });
 });

@@ -1,10 +1,10 @@
-/** What is refused on the bare connection behind requests whose responses are pending: in its turn, and recorded once. */
-import { setTimeout as sleep } from 'node:timers/promises';
+/** Refusals on a connection with pending responses: they follow those responses, and are recorded once. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openSocket, readToEnd, sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RespondTo } from '../support/recording-upstream.ts';
+import { gate } from '../sidecar/in-process.ts';
 import { waitUntil } from '../support/until.ts';
 import type { Proxy } from './proxy.ts';
 import { startProxy } from './proxy.ts';
@@ -13,11 +13,19 @@ import { startUpgrading, upgradeRequest } from './websocket/raw-upgrades.ts';
 const HOST = 'Host: 127.0.0.1\r\n';
 const get = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
 
-/** Responds with the path that was asked, `/slow…` only after the others. */
-const byPath: RespondTo = async (request, response) => {
-  if (request.path.startsWith('/slow')) await sleep(50);
-  response.end(`[${request.path}]`);
-};
+/** Responds with the requested path; to `/slow…` once `isReady` has resolved. */
+function byPath(isReady: () => Promise<void>): RespondTo {
+  return async ({ path }, response) => {
+    if (path.startsWith('/slow')) await isReady();
+    response.end(`[${path}]`);
+  };
+}
+
+/** By then the sidecar, which runs in this process, has read what was written before. */
+async function someTurns(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+}
+
 const never: RespondTo = () => undefined;
 
 function responses(bytes: Buffer): string[] {
@@ -40,7 +48,7 @@ const LAST = [
   ['an upgrade with a body', `${upgradeRequest('Content-Length: 2\r\n')}hi`, 400, 'BAD_REQUEST'],
   ['an upgrade with an unfinished body', `${upgradeRequest('Content-Length: 9\r\n')}hi`, 400, 'BAD_REQUEST'],
   ['an upgrade of another host', upgradeRequest().replace('127.0.0.1', 'evil.example'), 403, 'HOST_NOT_ALLOWED'],
-  ['nonsense', '\x01nonsense\r\n\r\n', 400, 'BAD_REQUEST'],
+  ['invalid bytes', '\x01nonsense\r\n\r\n', 400, 'BAD_REQUEST'],
   ['a bad field', get('/bad', 'a b: c\r\n'), 400, 'BAD_REQUEST'],
   ['two lengths', get('/bad', 'Content-Length: 1\r\nContent-Length: 2\r\n'), 400, 'BAD_REQUEST'],
   ['too large a head', get('/bad', `X: ${'x'.repeat(20_000)}\r\n`), 431, 'HEADERS_TOO_LARGE'],
@@ -53,8 +61,9 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
   it.each([
     ['one packet', [PENDING + last]],
     ['two packets', [PENDING, last]],
-  ])('is refused behind them and recorded once, in %s', async (_packets, packets) => {
-    await using upstream = await startRecordingUpstream(byPath);
+  ])('is refused after them and recorded once, in %s', async (_packets, packets) => {
+    const { opened, open } = gate();
+    await using upstream = await startRecordingUpstream(byPath(() => opened));
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);
     const answer = readToEnd(socket);
@@ -65,9 +74,11 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
         'the packet has been read',
       );
     }
+    await someTurns();
+    open();
     const { bytes, end } = await answer;
     expect([responses(bytes), end]).toEqual([inOrder, 'fin']);
-    await proxy.told(3);
+    await proxy.endings(3);
     expect(recorded(proxy)).toEqual({ requests: [200, 200, code], localReplies: 1, warnings: 0 });
     expect(proxy.server.activeRequests.count).toBe(0);
   });
@@ -83,48 +94,50 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     socket.write(get('/a') + get('/b') + last, 'latin1');
     await waitUntil(() => upstream.requests.length === 2, 'the requests are at the upstream');
     leave(socket);
-    await proxy.told(3);
+    await proxy.endings(3);
     expect(recorded(proxy)).toEqual({ requests: [499, 499, code], localReplies: 1, warnings: 0 });
     expect(proxy.server.activeRequests.count).toBe(0);
     socket.destroy();
   });
 
-  it('is recorded once behind a response that closes the connection', async () => {
-    await using upstream = await startRecordingUpstream(byPath);
+  it('is recorded once after a response that closes the connection', async () => {
+    const { opened, open } = gate();
+    await using upstream = await startRecordingUpstream(byPath(() => opened));
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);
     const answer = readToEnd(socket);
     socket.write(get('/slow') + last, 'latin1');
     await waitUntil(() => proxy.server.activeRequests.count === 1, 'the first is under way');
     proxy.server.startClosing();
+    open();
     expect(responses((await answer).bytes)).toEqual(['HTTP/1.1 200', '[/slow]']);
-    await proxy.told(2);
+    await proxy.endings(2);
     expect(recorded(proxy)).toEqual({ requests: [200, code], localReplies: 1, warnings: 0 });
   });
 });
 
-it('a head that comes no further behind a pending response is refused in its turn', async () => {
-  await using upstream = await startRecordingUpstream(byPath);
+it('an unfinished request head after a pending response gets 408 after that response', async () => {
+  await using upstream = await startRecordingUpstream(byPath(someTurns));
   await using proxy = await startProxy(upstream.url, { headersTimeoutMs: 200 });
   const answer = await sendRaw(proxy.url, `${get('/a')}GET /half HTTP/1.1\r\n`);
   expect(responses(answer.bytes)).toEqual(['HTTP/1.1 200', '[/a]', 'HTTP/1.1 408', '"code":"REQUEST_TIMEOUT"']);
-  await proxy.told(2);
+  await proxy.endings(2);
   expect(recorded(proxy)).toEqual({ requests: [200, 'REQUEST_TIMEOUT'], localReplies: 1, warnings: 0 });
 });
 
-it('behind a response that closes the connection no upgrade is served, and nothing is recorded', async () => {
-  await using upstream = await startRecordingUpstream(byPath);
+it('an upgrade after a response that closes the connection is neither served nor recorded', async () => {
+  await using upstream = await startRecordingUpstream(byPath(someTurns));
   await using proxy = await startUpgrading(upstream.url);
   const bad = get('/x', 'x-sidecar-priority: urgent\r\n');
   const answer = await sendRaw(proxy.url, bad + upgradeRequest());
   expect(responses(answer.bytes).filter((each) => each.startsWith('HTTP'))).toEqual(['HTTP/1.1 400']);
-  await proxy.told(1);
+  await proxy.endings(1);
   expect(recorded(proxy).requests).toEqual(['BAD_REQUEST']);
   expect(upstream.requests).toEqual([]);
 });
 
-it('any number of pending requests, in any cut, are responded to in order before the refusal', async () => {
-  await using upstream = await startRecordingUpstream(byPath);
+it('any number of pending requests in any packets get their responses in order before the refusal', async () => {
+  await using upstream = await startRecordingUpstream(byPath(someTurns));
   await using proxy = await startUpgrading(upstream.url);
   await fc.assert(
     fc.asyncProperty(
@@ -148,7 +161,7 @@ it('any number of pending requests, in any cut, are responded to in order before
         const seen = responses((await answer).bytes);
         const ordinary = paths.flatMap((path) => ['HTTP/1.1 200', `[${path}]`]);
         expect(seen).toEqual([...ordinary, `HTTP/1.1 ${String(status)}`, `"code":"${code}"`]);
-        await proxy.told(before + paths.length + 1);
+        await proxy.endings(before + paths.length + 1);
       },
     ),
     { numRuns: 60 },

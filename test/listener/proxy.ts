@@ -40,10 +40,10 @@ export interface Proxy extends AsyncDisposable {
   readonly tokens: FakeTokens;
   readonly throttle: Throttle;
   readonly events: readonly SidecarEvent[];
-  /** The requests told of so far. */
+  /** The requests that have ended so far. */
   ended(): RequestEvent[];
-  /** Resolves with the first `count` requests once they have been told of. */
-  told(count: number): Promise<RequestEvent[]>;
+  /** The ended requests, once there are `count` of them. */
+  endings(count: number): Promise<RequestEvent[]>;
 }
 
 /** @param upstreamUrl base URL of the upstream, `http:` */
@@ -84,7 +84,7 @@ export async function startProxy(upstreamUrl: string, options: ProxyOptions = {}
     throttle: parts.throttle,
     events,
     ended,
-    told: (count) =>
+    endings: (count) =>
       new Promise((resolve) => {
         const look = (): void => {
           if (ended().length < count) return;

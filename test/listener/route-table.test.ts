@@ -1,4 +1,4 @@
-/** Which route a path takes, and that it is the same whoever reads the path. */
+/** Which route a path matches, and that every reading of the path matches the same one. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createRouteTable } from '../../src/listener/route-table.ts';
@@ -37,11 +37,11 @@ describe('the longest prefix of whole segments', () => {
     // A slash within a name below the prefix is the upstream's own business.
     ['/quotes/a%2fb;c', '/quotes'],
     ['/quotes//a', '/quotes'],
-  ])('%s takes %s', (target, prefix) => {
+  ])('%s matches %s', (target, prefix) => {
     expect(taken(target)).toBe(prefix);
   });
 
-  it('is none when there is no route for the rest', () => {
+  it('matches none when no prefix fits', () => {
     expect(taken('/quotes', ['/quotes'])).toBe('/quotes');
     expect(taken('/policies', ['/quotes'])).toBe('none');
     expect(taken('/', ['/quotes'])).toBe('none');
@@ -52,7 +52,7 @@ describe('the longest prefix of whole segments', () => {
   });
 });
 
-describe('a path that somebody could read as another route', () => {
+describe('a path that a server could read as one of another route', () => {
   it.each([
     '//quotes',
     // RFC 3986 §6.2.2.2 has these two mean the same as unescaped; not every server does.
@@ -74,11 +74,11 @@ describe('a path that somebody could read as another route', () => {
     '/quotes/%73pecial/1',
     '/policies%23/1',
     '/policies%3F',
-  ])('%s takes none', (target) => {
+  ])('%s matches none', (target) => {
     expect(taken(target)).toBe('ambiguous');
   });
 
-  it('matters only where there are several', () => {
+  it('is accepted when there is only one route', () => {
     expect(taken('//quotes%2f..;x', ['/'])).toBe('/');
   });
 });
@@ -99,12 +99,12 @@ describe('a prefix that is stripped', () => {
     ['/quotes/special/1', '/v1/1', '/1'],
     ['/other/1', '/v1/other/1', '/other/1'],
     ['/', '/v1/', '/'],
-  ])('of %s leaves %s, and %s at the root', (target, belowBase, atRoot) => {
+  ])('of %s leaves %s, or %s at the root', (target, belowBase, atRoot) => {
     expect([pathOf('/v1', target), pathOf('/', target)]).toEqual([belowBase, atRoot]);
   });
 });
 
-describe('whatever comes', () => {
+describe('for every path', () => {
   const PIECES = [
     '/',
     'quotes',
@@ -138,7 +138,7 @@ describe('whatever comes', () => {
       other.length > one.length ? other : one,
     );
 
-  it('every reader of a path that is sent finds the prefix of the route whose token it carries', () => {
+  it('every reading of the sent path has the prefix of the route whose token is sent', () => {
     let sent = 0;
     fc.assert(
       fc.property(target, (given) => {
@@ -156,7 +156,7 @@ describe('whatever comes', () => {
     expect(sent).toBeGreaterThan(500);
   });
 
-  it('the path that is sent lies below the base of the route, and is what came less the prefix', () => {
+  it('the sent path is below the base of the route, and is the received path without the prefix', () => {
     fc.assert(
       fc.property(target, strips, (given, strip) => {
         const match = createRouteTable(routesOf(ALL, strip)).match(given);

@@ -1,4 +1,4 @@
-/** Which connection gives way when a port is full: the same as in a plain model, whatever the order of events. */
+/** Which connection is displaced when a port is full: the same one as in a simple model, for every order of events. */
 import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -7,9 +7,9 @@ import { ManualClock } from '../support/manual-clock.ts';
 
 interface Connection {
   readonly socket: Socket;
-  unanswered: number;
+  pendingRequests: number;
   isNew: boolean;
-  waitsSince: number;
+  waitStartedAt: number;
 }
 
 const MAX = 3;
@@ -21,7 +21,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('pass' as const), ms: fc.nat(15) }),
 );
 
-it('displaces the connection that has waited longest without a request, and never more are open than may be', async () => {
+it('displaces the longest idle connection, and never exceeds the limit', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const clock = new ManualClock();
@@ -29,7 +29,7 @@ it('displaces the connection that has waited longest without a request, and neve
       // In the order in which they began to wait.
       let model: Connection[] = [];
       const requeue = (connection: Connection): void => {
-        connection.waitsSince = clock.now();
+        connection.waitStartedAt = clock.now();
         model = [...model.filter((each) => each !== connection), connection];
       };
       for (const each of steps) {
@@ -37,15 +37,15 @@ it('displaces the connection that has waited longest without a request, and neve
         else if (each.kind === 'add') {
           const socket = new Socket();
           const decision = slots.add(socket);
-          const longest = model.find(({ unanswered }) => unanswered === 0);
-          const mayDisplace = longest !== undefined && clock.now() - longest.waitsSince >= MIN_WAIT_MS;
+          const longest = model.find(({ pendingRequests }) => pendingRequests === 0);
+          const mayDisplace = longest !== undefined && clock.now() - longest.waitStartedAt >= MIN_WAIT_MS;
           if (model.length < MAX) expect(decision).toEqual({ kind: 'accept' });
           else if (mayDisplace) {
             expect(decision).toMatchObject({ kind: 'displace', isNew: longest.isNew });
             expect('socket' in decision && decision.socket === longest.socket).toBe(true);
             model = model.filter((one) => one !== longest);
           } else expect(decision).toEqual({ kind: 'refuse' });
-          if (decision.kind !== 'refuse') requeue({ socket, unanswered: 0, isNew: true, waitsSince: 0 });
+          if (decision.kind !== 'refuse') requeue({ socket, pendingRequests: 0, isNew: true, waitStartedAt: 0 });
         } else {
           const connection = model[each.at];
           if (connection === undefined) continue;
@@ -54,10 +54,10 @@ it('displaces the connection that has waited longest without a request, and neve
             model = model.filter((one) => one !== connection);
           } else if (each.kind === 'begin') {
             connection.isNew = false;
-            expect(slots.beginRequest(connection.socket)).toBe(++connection.unanswered);
-          } else if (connection.unanswered > 0) {
+            expect(slots.beginRequest(connection.socket)).toBe(++connection.pendingRequests);
+          } else if (connection.pendingRequests > 0) {
             slots.endRequest(connection.socket);
-            if (--connection.unanswered === 0) requeue(connection);
+            if (--connection.pendingRequests === 0) requeue(connection);
           }
         }
         expect(slots.size).toBe(model.length);
@@ -68,11 +68,11 @@ it('displaces the connection that has waited longest without a request, and neve
   );
 });
 
-it('knows nothing of a connection that it did not take in', () => {
+it('ignores a connection that was not added', () => {
   const slots = new ConnectionSlots(1, 0, new ManualClock());
-  const stranger = new Socket();
-  expect(slots.beginRequest(stranger)).toBe(1);
-  slots.endRequest(stranger);
-  slots.remove(stranger);
+  const unknown = new Socket();
+  expect(slots.beginRequest(unknown)).toBe(1);
+  slots.endRequest(unknown);
+  slots.remove(unknown);
   expect(slots.size).toBe(0);
 });

@@ -1,11 +1,11 @@
-/** Answers that are kept: each worked out once, and never more of them than the bound. */
+/** Cached results: each is computed once, and the cache is bounded. */
 import { expect, it } from 'vitest';
 import { memoize, memoizeLast } from '../../src/platform/memoize.ts';
 
-it('works each out once, up to a bound; beyond it and for long texts every time, and never wrongly', () => {
-  const worked: string[] = [];
+it('computes each result once up to the bound, and each time beyond it and for long texts', () => {
+  const computed: string[] = [];
   const lengthOf = memoize((text) => {
-    worked.push(text);
+    computed.push(text);
     return { length: text.length };
   });
   const long = 'x'.repeat(65);
@@ -16,11 +16,11 @@ it('works each out once, up to a bound; beyond it and for long texts every time,
     }
     expect(lengthOf(long)).toEqual({ length: 65 });
   }
-  expect(worked.length).toBe(1000 + 2 + 2);
-  expect(worked.filter((text) => text === 'name-1000')).toHaveLength(2);
+  expect(computed.length).toBe(1000 + 2 + 2);
+  expect(computed.filter((text) => text === 'name-1000')).toHaveLength(2);
 });
 
-it('keeps the last one, by identity', () => {
+it('caches the last result by the identity of its key', () => {
   let count = 0;
   const wrap = memoizeLast((key: object) => ({ key, serial: ++count }));
   const [a, b] = [{}, {}];

@@ -1,15 +1,15 @@
-/** Waits of one length: order and cancelling in virtual time, and on real timers what keeps the process. */
+/** Timers of one delay: order and cancelling in virtual time; on real timers, which of them keep the process running. */
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { TimerList } from '../../src/platform/timer-list.ts';
 
-/** Notes its name and the instant when it ends. @returns cancels it */
-function wait(line: TimerList, told: string[], name: string): () => void {
-  return line.add(() => told.push(`${name} at ${performance.now()}`));
+/** Records its name and the instant when it fires. @returns cancels it */
+function start(list: TimerList, fired: string[], name: string): () => void {
+  return list.add(() => fired.push(`${name} at ${performance.now()}`));
 }
 
-describe('waits of one length', () => {
+describe('timers of one delay', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'], now: 0 });
   });
@@ -17,65 +17,65 @@ describe('waits of one length', () => {
     vi.useRealTimers();
   });
 
-  it('end in the order in which they began, none of them early', async () => {
-    const line = new TimerList(20);
-    const told: string[] = [];
-    for (const name of ['a', 'b', 'c']) wait(line, told, name);
+  it('fire in the order of their start, none of them early', async () => {
+    const list = new TimerList(20);
+    const fired: string[] = [];
+    for (const name of ['a', 'b', 'c']) start(list, fired, name);
     await vi.advanceTimersByTimeAsync(19);
-    expect(told).toEqual([]);
+    expect(fired).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(told).toEqual(['a at 20', 'b at 20', 'c at 20']);
+    expect(fired).toEqual(['a at 20', 'b at 20', 'c at 20']);
   });
 
-  it('that are cancelled, first, middle, last and twice, never end; the others do', async () => {
-    const line = new TimerList(20);
-    const told: string[] = [];
-    const cancels = ['a', 'b', 'c', 'd', 'e'].map((name) => wait(line, told, name));
+  it('do not fire when cancelled (first, middle, last, twice); the others do', async () => {
+    const list = new TimerList(20);
+    const fired: string[] = [];
+    const cancels = ['a', 'b', 'c', 'd', 'e'].map((name) => start(list, fired, name));
     for (const index of [0, 2, 4, 4, 0]) cancels[index]?.();
     await vi.advanceTimersByTimeAsync(20);
-    wait(line, told, 'later');
+    start(list, fired, 'later');
     await vi.advanceTimersByTimeAsync(20);
-    expect(told).toEqual(['b at 20', 'd at 20', 'later at 40']);
+    expect(fired).toEqual(['b at 20', 'd at 20', 'later at 40']);
     for (const cancel of cancels) cancel();
   });
 
-  it('begun where others end have their own whole time', async () => {
-    const line = new TimerList(20);
-    const told: string[] = [];
-    line.add(() => void wait(line, told, 'begun at the end of the first'));
-    wait(line, told, 'beside');
+  it('that are started while others fire have their whole delay', async () => {
+    const list = new TimerList(20);
+    const fired: string[] = [];
+    list.add(() => void start(list, fired, 'started while the first fires'));
+    start(list, fired, 'beside');
     await vi.advanceTimersByTimeAsync(100);
-    expect(told).toEqual(['beside at 20', 'begun at the end of the first at 40']);
+    expect(fired).toEqual(['beside at 20', 'started while the first fires at 40']);
   });
 
-  it('begun where others end do not put off those that began before them', async () => {
-    const line = new TimerList(200);
-    const told: string[] = [];
-    line.add(() => void wait(line, told, 'begun at the end of the first'));
+  it('that are started while others fire do not delay earlier ones', async () => {
+    const list = new TimerList(200);
+    const fired: string[] = [];
+    list.add(() => void start(list, fired, 'started while the first fires'));
     await vi.advanceTimersByTimeAsync(100);
-    wait(line, told, 'second');
+    start(list, fired, 'second');
     await vi.advanceTimersByTimeAsync(500);
-    expect(told).toEqual(['second at 300', 'begun at the end of the first at 400']);
+    expect(fired).toEqual(['second at 300', 'started while the first fires at 400']);
   });
 });
 
-it('waits of one length end on real timers as well, none of them early', async () => {
-  const line = new TimerList(20);
+it('timers of one delay fire on real timers, none of them early', async () => {
+  const list = new TimerList(20);
   const startedAt = performance.now();
   const order: string[] = [];
-  line.add(() => order.push('a'));
-  await new Promise<void>((resolve) => void line.add(resolve));
+  list.add(() => order.push('a'));
+  await new Promise<void>((resolve) => void list.add(resolve));
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(20);
   expect(order).toEqual(['a']);
 });
 
 it.each([
-  ['a wait keeps the process', "after(1000, () => console.log('rang'))", 'rang\n'],
-  ['a cancelled one lets it go', 'after(600000, () => undefined)()', ''],
+  ['a timer keeps the process running', "after(1000, () => console.log('fired'))", 'fired\n'],
+  ['a cancelled one does not', 'after(600000, () => undefined)()', ''],
   [
-    'one that is begun after a cancelled one keeps it',
-    "after(1000, () => 0)(); after(1000, () => console.log('rang'))",
-    'rang\n',
+    'one that is started after a cancelled one does',
+    "after(1000, () => 0)(); after(1000, () => console.log('fired'))",
+    'fired\n',
   ],
 ])('%s', { timeout: 90_000 }, (_, code, stdout) => {
   const clock = new URL('../../src/platform/clock.ts', import.meta.url).href;
@@ -87,13 +87,13 @@ it.each([
   expect({ status: ended.status, stdout: ended.stdout }).toEqual({ status: 0, stdout });
 });
 
-it('a delay that is no configured one is kept as well', async () => {
+it('a delay with fractions is kept', async () => {
   const startedAt = performance.now();
   await new Promise<void>((resolve) => systemClock.after(12.5, resolve));
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(11);
 });
 
-it('lengths that clients make up do not take the places of those in use for good', async () => {
+it('lists of delays that clients choose are dropped when their timers have ended', async () => {
   const timers = vi.spyOn(globalThis, 'setTimeout');
   try {
     for (let made = 0; made < 500; made++) systemClock.after(100_000 + made, () => undefined)();

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { startInProcess } from './in-process.ts';
 
-it('shows everything there, as on loopback', async () => {
+it('shows everything on a socket file, as on loopback', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'admin-socket-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const socketPath = join(folder, 'admin.sock');

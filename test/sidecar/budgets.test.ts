@@ -30,14 +30,14 @@ function plan(machine: Partial<Machine>, demand: Partial<Demand> = {}) {
 }
 
 describe('a large machine', () => {
-  it('gives what the configuration asks for, and warns of nothing', () => {
+  it('gives what the configuration asks for, without warnings', () => {
     const { budgets, warnings } = plan({});
     expect(warnings).toEqual([]);
     expect(budgets).toMatchObject({ connections: 10_000, adminConnections: 64, replayTotalBytes: 32 * MIB });
     expect(budgets.requests).toBeGreaterThan(10_000);
   });
 
-  it('is one as well where its descriptors are not known', () => {
+  it('gives it as well where the limit of descriptors is unknown', () => {
     expect(plan({ descriptorLimit: undefined }).warnings).toEqual([]);
   });
 });
@@ -54,7 +54,7 @@ describe('the limit of descriptors', () => {
     expect(warnings[0]).toMatch(/ulimit -n; LimitNOFILE.*to \d+, or lower listen\.maxConnections \(SIDECAR_/);
   });
 
-  it('that a warning names is enough', () => {
+  it('that a warning recommends is enough', () => {
     fc.assert(
       fc.property(fc.integer({ min: 100, max: 20_000 }), fc.integer({ min: 1, max: 500 }), (connections, upstream) => {
         const demand = { connections, upstreamConnections: upstream };
@@ -65,7 +65,7 @@ describe('the limit of descriptors', () => {
     );
   });
 
-  it('too low for one client is told with the number that is needed', () => {
+  it('that is too low for one client is refused with the number that is needed', () => {
     const decision = planBudgets({ ...LARGE, descriptorLimit: 36 }, DEFAULTS);
     expect(decision).toMatchObject({ kind: 'too-small' });
     expect('problem' in decision && decision.problem).toMatch(/36 file descriptors.*40 are needed/);
@@ -82,7 +82,7 @@ describe('memory', () => {
     expect(budgets.connections).toBeLessThan(2000);
   });
 
-  it('that is too small for a limit that was set is warned of', () => {
+  it('that is too small for a configured limit gives a warning', () => {
     const { warnings } = plan(CHART, {
       connections: 50_000,
       isConnectionLimitSet: true,
@@ -98,14 +98,14 @@ describe('memory', () => {
     );
   });
 
-  it('of a small heap is named as the heap', () => {
+  it('of a small heap is called heap in the warning', () => {
     expect(plan({ heapLimitBytes: 32 * MIB }).warnings).toEqual([
       expect.stringMatching(/^the heap of 32 MiB \(--max-old-space-size\) is enough for \d+ requests at once/),
     ]);
   });
 });
 
-describe('whatever the machine and the configuration are', () => {
+describe('for every machine and configuration', () => {
   const machines = fc.record({
     descriptorLimit: fc.option(fc.integer({ min: 16, max: 2_000_000 }), { nil: undefined }),
     openDescriptors: fc.integer({ min: 10, max: 60 }),
@@ -121,7 +121,7 @@ describe('whatever the machine and the configuration are', () => {
     replayTotalBytes: fc.integer({ min: 0, max: 8192 * MIB }),
   });
 
-  it('nothing is zero, nothing exceeds what is asked for, and the descriptors of all together are there', () => {
+  it('no limit is zero or exceeds the demand, and all together fit the descriptors', () => {
     fc.assert(
       fc.property(machines, demands, (machine, demand) => {
         const decision = planBudgets(machine, demand);

@@ -1,10 +1,10 @@
-/** How the sidecar goes: readiness first, then new connections, then the work in hand, then the admin port. */
+/** How the sidecar stops: readiness first, then new connections, then requests under way, then the admin port. */
 import { Agent, request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../support/manual-clock.ts';
-import { openSocket, readToEnd } from '../support/raw-client.ts';
+import { openSocket, readToEnd, waitUntilRefused } from '../support/raw-client.ts';
 import { echo } from '../support/recording-upstream.ts';
 import { gate, giveToken, sendToken, startInProcess, until } from './in-process.ts';
 import { send } from './send.ts';
@@ -14,14 +14,14 @@ const DRAIN = { SIDECAR_DRAIN_MS: '10000', SIDECAR_DRAIN_DELAY_MS: '2000' };
 const readiness = async (adminUrl: string): Promise<number> => (await fetch(`${adminUrl}/readyz`)).status;
 
 describe('invariant 10: drain', () => {
-  it('takes readiness away first, keeps the listener open for the delay, and closes the admin port last', async () => {
+  it('ends readiness first, keeps the listener open for the delay, and closes the admin port last', async () => {
     const clock = new ManualClock();
     const { url, sidecar, told } = await startInProcess({ clock, env: DRAIN });
     await until(() => told('token-requested').length === 1, 'a token');
     expect(await readiness(sidecar.adminUrl)).toBe(200);
     const drained = sidecar.drain();
     expect(await readiness(sidecar.adminUrl)).toBe(503);
-    // Load balancers take their time to notice: still served, on connections that will not be kept.
+    // Until load balancers notice, requests are served on connections that close after them.
     const served = await send(url);
     expect(served.status).toBe(200);
     expect(served.fields.connection).toBe('close');
@@ -34,7 +34,7 @@ describe('invariant 10: drain', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('lets requests in flight and in the queue go on, refuses new connections, and late requests on kept ones', async () => {
+  it('finishes requests in flight and in the queue, and refuses new connections and late requests', async () => {
     const clock = new ManualClock();
     const release = gate();
     const { url, sidecar, told, throttle } = await startInProcess({
@@ -52,7 +52,7 @@ describe('invariant 10: drain', () => {
     await until(async () => (await throttle()).queued >= 2, 'all queued');
 
     const drained = sidecar.drain();
-    await untilRefused(url);
+    await waitUntilRefused(url);
     const late = await callKept(kept, `${url}/late`);
     expect(late).toMatchObject({ status: 503, code: 'DRAINING', connection: 'close', retryAfter: '1' });
     expect(await readiness(sidecar.adminUrl)).toBe(503);
@@ -65,18 +65,18 @@ describe('invariant 10: drain', () => {
     kept.destroy();
   });
 
-  it('answers what arrives on a kept connection although there is nothing left to wait for', async () => {
+  it('replies to a late request on an open connection when no request is under way', async () => {
     const { url, sidecar } = await startInProcess({ env: { ...DRAIN, SIDECAR_DRAIN_DELAY_MS: '0' } });
     const kept = new Agent({ keepAlive: true, maxSockets: 1 });
     await callKept(kept, `${url}/kept`);
     const drained = sidecar.drain();
-    await untilRefused(url);
+    await waitUntilRefused(url);
     expect(await callKept(kept, `${url}/late`)).toMatchObject({ status: 503, code: 'DRAINING', connection: 'close' });
     expect(await drained).toBe(0);
     kept.destroy();
   });
 
-  it('cuts what is left at its end: DRAINING where nothing was answered yet, and counts it', async () => {
+  it('aborts and counts the requests that are left at its end, with DRAINING if no response has begun', async () => {
     let begunHeads = 0;
     const clock = new ManualClock();
     const { url, sidecar, told, events, throttle, endings } = await startInProcess({
@@ -89,11 +89,11 @@ describe('invariant 10: drain', () => {
       env: { ...DRAIN, SIDECAR_DRAIN_DELAY_MS: '0', SIDECAR_MAX_IN_FLIGHT: '2' },
     });
     const begun = expect(send(`${url}/begun`)).rejects.toThrow();
-    await until(() => begunHeads === 1, 'an answer begun');
+    await until(() => begunHeads === 1, 'a response has begun');
     const waiting = send(`${url}/in-flight`);
     await until(() => told('permit-granted').length === 2, 'a second in flight');
     const queued = send(`${url}/queued`);
-    await until(async () => (await throttle()).queued > 0, 'somebody queued');
+    await until(async () => (await throttle()).queued > 0, 'a request is queued');
     const reading = await openSocket(url);
     const readingEnd = readToEnd(reading);
     reading.write('POST /reading HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf');
@@ -107,7 +107,7 @@ describe('invariant 10: drain', () => {
     await begun;
     expect(await drained).toBe(4);
     expect(told('stopped')).toEqual([{ kind: 'stopped', cut: 4 }]);
-    // After it nobody hears of a request any more: the log is being closed.
+    // The log closes after `stopped`.
     expect(events.findLastIndex(({ kind }) => kind === 'request-ended')).toBeLessThan(
       events.findIndex(({ kind }) => kind === 'stopped'),
     );
@@ -122,7 +122,7 @@ describe('invariant 10: drain', () => {
     ]);
   });
 
-  it('goes on renewing the token for those that wait', async () => {
+  it('goes on renewing the token for waiting requests', async () => {
     const clock = new ManualClock();
     const { url, sidecar, tokens, api, throttle } = await startInProcess({
       clock,
@@ -131,7 +131,7 @@ describe('invariant 10: drain', () => {
     });
     await send(url);
     const waiting = send(url);
-    await until(async () => (await throttle()).queued > 0, 'somebody queued');
+    await until(async () => (await throttle()).queued > 0, 'a request is queued');
     const drained = sidecar.drain();
     for (let second = 0; second < 20; second++) {
       await clock.advance(1000);
@@ -143,7 +143,7 @@ describe('invariant 10: drain', () => {
     expect(api.requests[1]!.headers.authorization).not.toBe(api.requests[0]!.headers.authorization);
   });
 
-  it('cuts a request that waits for a token', async () => {
+  it('aborts a request that waits for a token', async () => {
     const clock = new ManualClock();
     const never = gate();
     const { url, sidecar, tokens, endings } = await startInProcess({
@@ -170,19 +170,6 @@ interface KeptAnswer {
   readonly connection: string | undefined;
   readonly retryAfter: string | undefined;
   readonly code: string | undefined;
-}
-
-/** Those who have connected already are still let in; soon nobody is. */
-async function untilRefused(url: string): Promise<void> {
-  for (let isOpen = true; isOpen;) {
-    isOpen = await openSocket(url).then(
-      (socket) => {
-        socket.destroy();
-        return true;
-      },
-      () => false,
-    );
-  }
 }
 
 async function callKept(agent: Agent, url: string): Promise<KeptAnswer> {

@@ -23,7 +23,7 @@ function create(env: Readonly<Record<string, string>>) {
   return { ...parts, events };
 }
 
-test('a URL in a file is read anew for every connection, and its faults show nothing of it', async () => {
+test('a URL in a file is read again for every connection, and its errors do not show it', async () => {
   const redis = await startRedis({ args: ['--requirepass', PASSWORD] });
   const path = scratchFile(`redis://:the-wrong-one@127.0.0.1:${redis.port}`);
   const { client, events } = create({ SIDECAR_REDIS_URL_FILE: path });
@@ -38,7 +38,7 @@ test('a URL in a file is read anew for every connection, and its faults show not
   expect(JSON.stringify(events)).not.toMatch(/the-(right|wrong)-one/);
 });
 
-test('a file that is gone is named', async () => {
+test('a missing file is named', async () => {
   const path = scratchFile('redis://127.0.0.1:1');
   const { client, events } = create({ SIDECAR_REDIS_URL_FILE: path });
   expect(await client.whenReady()).toBe(false);
@@ -46,11 +46,11 @@ test('a file that is gone is named', async () => {
   rmSync(path);
   await until(() => client.state().fault?.includes(`${path} does not exist`) === true, 'it was looked for again');
   expect(client.state().connected).toBe(false);
-  const told = events.flatMap((event) => (event.kind === 'fleet-lost' ? [event.detail] : []));
-  expect(told).toEqual([expect.stringMatching(/^Redis refused/), expect.stringMatching(`${path} does not exist`)]);
+  const details = events.flatMap((event) => (event.kind === 'fleet-lost' ? [event.detail] : []));
+  expect(details).toEqual([expect.stringMatching(/^Redis refused/), expect.stringMatching(`${path} does not exist`)]);
 });
 
-test('a password that crosses the network readable is warned of, once', async () => {
+test('an unencrypted password gives one warning', async () => {
   const redis = await startRedis({ args: ['--requirepass', PASSWORD] });
   // Every address of this machine, and by its name no loopback.
   const { client, events } = create({ SIDECAR_REDIS_URL: `redis://:${PASSWORD}@0.0.0.0:${redis.port}` });
@@ -63,7 +63,7 @@ test('a password that crosses the network readable is warned of, once', async ()
   ]);
 });
 
-test('the names of keys begin as configured', async () => {
+test('key names have the configured prefix', async () => {
   const redis = await startRedis();
   const { tokenStore } = create({ SIDECAR_REDIS_URL: redis.url, SIDECAR_FLEET_KEY_PREFIX: 'team-1' });
   await tokenStore.whenReady();

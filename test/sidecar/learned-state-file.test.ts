@@ -30,7 +30,7 @@ describe('throttle.share', () => {
 describe('throttle.stateFile', () => {
   const AUTO = { SIDECAR_RATE: 'auto', SIDECAR_BURST: '1' };
 
-  it('that is of no use, or cannot be written, is warned of once, and the sidecar serves', async () => {
+  it('that is invalid or not writable gives one warning, and the sidecar serves', async () => {
     const directory = scratch();
     const path = join(directory, 'learned.json');
     writeFileSync(path, 'garbage');
@@ -50,7 +50,7 @@ describe('throttle.stateFile', () => {
     ]);
   });
 
-  it('is left alone with a configured rate', async () => {
+  it('is not used with a configured rate', async () => {
     const directory = scratch();
     const path = join(directory, 'learned.json');
     writeFileSync(path, 'garbage');

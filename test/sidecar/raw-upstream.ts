@@ -42,7 +42,7 @@ export async function startRawUpstream(answer: RawAnswer): Promise<RawUpstream> 
   return { url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`, received, sockets };
 }
 
-/** A port of loopback where nobody listens. */
+/** A loopback port without a listener. */
 export async function closedPort(): Promise<string> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

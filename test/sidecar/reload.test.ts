@@ -1,6 +1,5 @@
-/** What a reload changes for requests, and what of it is told. */
+/** What a reload changes for requests, and which events it emits. */
 import { writeFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { LoadedConfig } from '../../src/config/changes.ts';
 import type { Config } from '../../src/config/config.ts';
@@ -19,7 +18,7 @@ function load(yaml: string): LoadResult {
   return loadConfig({ env: BASE_ENV, file: scratchFile(yaml) });
 }
 
-/** A reloader that finds what it is given next, and whatever it did. */
+/** A reloader with the configurations that it loads next, and a record of what it did. */
 function harness(yaml: string) {
   const clock = new ManualClock();
   const done: (string | SidecarEvent)[] = [];
@@ -43,7 +42,7 @@ function harness(yaml: string) {
 }
 
 describe('a reload', () => {
-  it('is taken over whole, told of, and what the next one is compared with', async () => {
+  it('applies all changes, emits an event, and is the base of the next comparison', async () => {
     const { reloader, reload } = harness('throttle: { rate: 5 }');
     expect(reloader.state()).toEqual({ loadedWallAt: START, lastReload: undefined });
     expect(await reload('throttle: { rate: 6 }')).toEqual([
@@ -59,7 +58,7 @@ describe('a reload', () => {
     });
   });
 
-  it('with one key that needs a restart is none, and the one in force stays what the next is compared with', async () => {
+  it('with one key that needs a restart applies nothing, and the configuration in force stays the base of comparison', async () => {
     const { reloader, reload } = harness('throttle: { rate: 5 }');
     expect(await reload('throttle: { rate: 6 }\nshutdown: { drainMs: 1 }\nlog: { level: error }')).toEqual([
       { kind: 'configuration-read', outcome: 'refused', lines: ['shutdown.drainMs'] },
@@ -69,7 +68,7 @@ describe('a reload', () => {
     expect(await reload('throttle: { rate: 6 }')).toContain('rate 6');
   });
 
-  it('of what is invalid is none, with its problems as at the start', async () => {
+  it('of an invalid configuration applies nothing and reports the problems', async () => {
     const { reloader, reload } = harness('throttle: { rate: 5 }');
     const [event, ...others] = await reload('throttle: { rate: 0 }');
     expect(event).toMatchObject({
@@ -80,7 +79,7 @@ describe('a reload', () => {
     expect(reloader.state()).toMatchObject({ loadedWallAt: START, lastReload: { outcome: 'invalid' } });
   });
 
-  it('is told of by the more talkative of two log levels', async () => {
+  it('is logged with the more verbose of the two log levels', async () => {
     const { reload } = harness('log: { level: error }');
     const steps = async (yaml: string) =>
       (await reload(yaml)).map((step) => (typeof step === 'string' ? step : step.kind));
@@ -90,14 +89,13 @@ describe('a reload', () => {
 });
 
 describe('requests', () => {
-  it('under way keep the settings that they began with, and later ones have the new', async () => {
+  it('under way keep their settings, and later ones have the new ones', async () => {
     const door = gate();
     const file = scratchFile('request: { deadlineMs: 20000 }');
     const sidecar = await startInProcess({
       file,
-      answer: async (_request, response, index) => {
-        if (index === 0) await door.opened;
-        else await sleep(300);
+      answer: async (_request, response) => {
+        await door.opened;
         response.end('served');
       },
     });
@@ -110,7 +108,7 @@ describe('requests', () => {
     expect((await before).text).toBe('served');
   });
 
-  it('have the new number of attempts, and more at once than the pool was made for', async () => {
+  it('get the new number of attempts and the new number of connections', async () => {
     const door = gate();
     const unthrottled = 'throttle: { rate: 1000, burst: 100, maxInFlight: 2, maxStreams: 0 }\n';
     const file = scratchFile(`${unthrottled}retry: { attempts: 3 }`);
@@ -135,7 +133,7 @@ describe('requests', () => {
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual(held.map(() => 200));
   });
 
-  it('are kept for a retry within the new total', async () => {
+  it('are buffered within the new total', async () => {
     const file = scratchFile('retry: { attempts: 2 }');
     const sidecar = await startInProcess({ file, answer: (_request, response) => void response.writeHead(503).end() });
     const put = { method: 'PUT', body: 'some bytes' };
@@ -147,7 +145,7 @@ describe('requests', () => {
     expect(sidecar.api.requests).toHaveLength(3);
   });
 
-  it('take the routes by their new paths and methods', async () => {
+  it('match the routes by their new paths and methods', async () => {
     const routes = (path: string, more = ''): string =>
       `routes: [{ name: a, pathPrefix: ${path}, stripPrefix: true ${more} }]`;
     const file = scratchFile(routes('/one'));
@@ -166,7 +164,7 @@ describe('requests', () => {
   });
 });
 
-it('without a file there is a warning, and nothing is counted', async () => {
+it('a reload without a file gives a warning, and is not counted', async () => {
   const sidecar = await startInProcess();
   sidecar.sidecar.reload();
   expect(sidecar.told('warning').map(({ message }) => message)).toEqual([

@@ -1,4 +1,4 @@
-/** What a request leaves behind, whatever became of it: one ending, and neither timers, listeners, slots nor memory. */
+/** After each kind of outcome, a request leaves exactly one recorded outcome, and no timer, listener, slot or memory. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { Agent, createServer, request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
@@ -56,7 +56,7 @@ async function sendEveryKind({ url, api }: InProcess): Promise<number> {
 }
 
 describe('invariant 7: every request ends in exactly one outcome, counted once', () => {
-  it('in events and in metrics, which agree with each other', async () => {
+  it('in events and in metrics, which agree', async () => {
     const sidecar = await startInProcess({ answer: everyKind });
     const { endings, told, metric, throttle, api } = sidecar;
     const count = await sendEveryKind(sidecar);
@@ -77,7 +77,7 @@ describe('invariant 7: every request ends in exactly one outcome, counted once',
     expect(await throttle()).toEqual(IDLE);
   });
 
-  it('and leaves no timer behind: what is left is the token’s refresh', async () => {
+  it('and leaves no timer behind except that of the token refresh', async () => {
     const clock = new ManualClock();
     const sidecar = await startInProcess({ clock, answer: everyKind });
     const { endings, told } = sidecar;
@@ -92,7 +92,7 @@ describe('invariant 7: every request ends in exactly one outcome, counted once',
     expect(told('token-requested').length).toBeGreaterThan(0);
   });
 
-  it('and leaves no listener on a connection that is kept', async () => {
+  it('and leaves no listener on a kept connection', async () => {
     const { url, endings } = await startInProcess();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const sockets = new Set<Socket>();
@@ -116,7 +116,7 @@ describe('invariant 7: every request ends in exactly one outcome, counted once',
 });
 
 describe('invariant 8: memory is bounded', () => {
-  it('10 000 requests one after another leave nothing behind', async () => {
+  it('10 000 sequential requests do not grow the heap', async () => {
     let calls = 0;
     // One that remembers nothing itself.
     const forgetful = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** Several routes and credentials in one process: who gets which token, what one route does to another, and what is told of each. */
+/** Several routes and credentials in one process: tokens, isolation of routes, events and metrics of each. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -55,7 +55,7 @@ routes:
 }
 
 describe('two routes', () => {
-  it('send each its own token to its own upstream, and are told of by their names', async () => {
+  it('send their own tokens to their own upstreams, and are named in events', async () => {
     await using quotes = await startRecordingUpstream();
     await using policies = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(`${quotes.url}/v1`, policies.url));
@@ -70,7 +70,7 @@ describe('two routes', () => {
     expect(await sidecar.metric('bearer_sidecar_permits_total{route="policies"}')).toBe(1);
   });
 
-  it('take what belongs to none with words, and count it as default', async () => {
+  it('refuse a path of no route with an explanation, and count it as default', async () => {
     const sidecar = await start(twoRoutes('http://127.0.0.1:1', 'http://127.0.0.1:2'));
     const answer = await send(`${sidecar.url}/other`);
     expect(answer).toMatchObject({ status: 403, code: 'REQUEST_NOT_ALLOWED' });
@@ -79,7 +79,7 @@ describe('two routes', () => {
     expect((await sidecar.endings(2)).map(({ route }) => route)).toEqual(['default', 'default']);
   });
 
-  it('refuse methods that are not theirs, with those that are', async () => {
+  it('refuse other methods with Allow', async () => {
     await using api = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(api.url, api.url, ', methods: [GET, POST]'));
     const answer = await send(`${sidecar.url}/quotes/1`, { method: 'DELETE' });
@@ -92,7 +92,7 @@ describe('two routes', () => {
     expect(api.requests).toHaveLength(1);
   });
 
-  it('replay a 401 with a newer token of the same credential, and leave the other alone', async () => {
+  it('retry after a 401 with a newer token of the same credential, without effect on the other', async () => {
     await using quotes = await startRecordingUpstream((request, response, index) =>
       index === 0 ? void response.writeHead(401).end() : echo(request, response, index),
     );
@@ -110,7 +110,7 @@ describe('a route that is paused', () => {
     response.writeHead(429, { 'retry-after': '25' }).end();
   };
 
-  it('does not slow another', async () => {
+  it('does not slow another route', async () => {
     await using quotes = await startRecordingUpstream(slowDown);
     await using policies = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(quotes.url, policies.url));
@@ -126,7 +126,7 @@ describe('a route that is paused', () => {
     waiting.leave();
   });
 
-  it('holds back those of its group', async () => {
+  it('pauses the routes of its group', async () => {
     await using quotes = await startRecordingUpstream(slowDown);
     await using policies = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(quotes.url, policies.url, ', throttle: { group: partner }'));
@@ -158,7 +158,7 @@ describe('a redirect', () => {
     expect(answer.fields.location).toBe(expected.replace('SELF', new URL(api.url).host));
   });
 
-  it('gets the prefix back where that is stripped', async () => {
+  it('gets a stripped prefix back', async () => {
     await using api = await startRecordingUpstream((request, response) => {
       response.writeHead(302, { location: request.path === '/v1' ? '/v1' : '2?x' }).end();
     });
@@ -170,7 +170,7 @@ describe('a redirect', () => {
 });
 
 describe('readiness', () => {
-  it('needs a token for every credential, names what is missing, and the others are served', async () => {
+  it('needs a token for every credential, names missing ones, and other routes are served', async () => {
     await using api = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(api.url, api.url), {
       tokenAnswer: (request, response, index) => {
@@ -199,7 +199,7 @@ describe('readiness', () => {
 describe('two hundred routes', () => {
   const names = Array.from({ length: 200 }, (_, at) => `r${String(at)}`);
 
-  it('cost one token request for each credential, and each has its series from the start', async () => {
+  it('need one token request per credential, and have their metric series from the start', async () => {
     await using api = await startRecordingUpstream();
     const credentials = names.map((name) => `  ${name}: { scope: ${name} }`).join('\n');
     const routes = names
@@ -219,8 +219,8 @@ describe('two hundred routes', () => {
   });
 });
 
-describe('the end', () => {
-  it('leaves what every route has learned in one file', async () => {
+describe('a stop', () => {
+  it('writes what every route has learned to one file', async () => {
     const limited: RespondTo = (_request, response, index) => {
       response.writeHead(index % 3 === 2 ? 429 : 200, { 'retry-after': '0' }).end();
     };

@@ -1,4 +1,4 @@
-/** Calls of an application, of any method, that can be left at any time. */
+/** Requests of an application with any method, which can be aborted. */
 import { Agent, request } from 'undici';
 import type { Readable } from 'node:stream';
 
@@ -6,7 +6,7 @@ export interface Sent {
   readonly status: number;
   readonly fields: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-  /** The sidecar's own code, when it answered for itself. */
+  /** The code of a local reply. */
   readonly code: string | undefined;
 }
 
@@ -17,10 +17,10 @@ export interface SendOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A connection for every call, none of them kept. */
+/** One connection per request. */
 const agent = new Agent({ pipelining: 0, headersTimeout: 0, bodyTimeout: 0 });
 
-/** Sends a request and reads its answer whole. */
+/** Sends a request and reads its whole response. */
 export async function send(url: string, options: SendOptions = {}): Promise<Sent> {
   const { method = 'GET', headers = {}, body = null, signal } = options;
   const answer = await request(url, {
@@ -34,7 +34,7 @@ export async function send(url: string, options: SendOptions = {}): Promise<Sent
   return { status: answer.statusCode, fields: answer.headers, text, code: localCode(answer.headers, text) };
 }
 
-/** Sends a request that the caller will leave by `leave`; whatever comes of it is of no interest. */
+/** Sends a request that the caller aborts by `leave`; its outcome is ignored. */
 export function sendAndLeave(url: string, options: SendOptions = {}): { leave: () => void } {
   const aborter = new AbortController();
   send(url, { ...options, signal: aborter.signal }).catch(() => undefined);

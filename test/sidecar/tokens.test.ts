@@ -11,7 +11,7 @@ import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
 import { giveToken, until } from './in-process.ts';
 
-it('a new secret is withheld and asked with within 2 s, the link to it swapped as Kubernetes does', async () => {
+it('a new secret is masked and used within 2 s after its symbolic link has changed, as in Kubernetes', async () => {
   const { id, secret } = newCredential();
   const [before, after] = [secret, `${secret}-after`];
   registerSecret('a client secret', after);
@@ -35,7 +35,7 @@ it('a new secret is withheld and asked with within 2 s, the link to it swapped a
     auth: simple(loaded.config).auth,
     egress: createProxySelector(loaded.config.egress),
     tokenStore: undefined,
-    redactValue: (...told) => withheld.push(told),
+    redactValue: (...secret) => withheld.push(secret),
     clock,
     random: () => 0,
     observe: (event) => events.push(event),

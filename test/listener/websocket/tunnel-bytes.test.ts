@@ -17,7 +17,7 @@ interface Side {
   readonly early: number;
   /** Lengths of the writes behind it; 0 lets a turn of the event loop pass. */
   readonly pieces: readonly number[];
-  /** Stops reading for a moment after so many bytes; 0 never does. */
+  /** Stops reading for 30 ms after this number of bytes; 0 = never. */
   readonly stopsAfter: number;
 }
 
@@ -136,7 +136,7 @@ describe('each side of an upgraded connection receives exactly what the other ha
       }),
       { numRuns: 80, endOnFailure: true },
     );
-    expect(await proxy.told(conversations)).toHaveLength(conversations);
+    expect(await proxy.endings(conversations)).toHaveLength(conversations);
   }, 120_000);
 
   it('between a WebSocket client and a WebSocket server', async () => {

@@ -1,4 +1,4 @@
-/** Upgrades that end otherwise than asked for: targets that are no paths, and answers that are no upgrades, at their own pace. */
+/** Upgrades with targets in absolute form, and responses that refuse the upgrade: backpressure, cuts, timeouts. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -22,12 +22,12 @@ const ASK = (target: string): string =>
   `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
 
-/** What nobody has caught: outside a test it would end the process. */
-function hearUncaught(): readonly unknown[] {
+/** Uncaught errors, which outside a test would end the process. */
+function collectUncaught(): readonly unknown[] {
   const uncaught: unknown[] = [];
-  const hear = (error: unknown): void => void uncaught.push(error);
-  process.on('uncaughtExceptionMonitor', hear);
-  onTestFinished(() => void process.off('uncaughtExceptionMonitor', hear));
+  const onUncaught = (error: unknown): void => void uncaught.push(error);
+  process.on('uncaughtExceptionMonitor', onUncaught);
+  onTestFinished(() => void process.off('uncaughtExceptionMonitor', onUncaught));
   return uncaught;
 }
 
@@ -41,15 +41,15 @@ async function statusLine(proxy: Proxy, target: string): Promise<string> {
 }
 
 describe('a target in absolute form', () => {
-  it('with a port that there is none of is refused, and the next upgrade served', async () => {
-    const uncaught = hearUncaught();
+  it('with an invalid port is refused, and the next upgrade is served', async () => {
+    const uncaught = collectUncaught();
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
     expect(await sendRaw(proxy.url, ASK('http://127.0.0.1:99999/feed'))).toMatchObject({ status: 400, end: 'fin' });
-    expect(await proxy.told(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST', path: '/feed' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST', path: '/feed' }]);
     expect(upstream.seen).toEqual([]);
     expect(await statusLine(proxy, '/feed')).toBe('HTTP/1.1 101 Switching Protocols');
-    await proxy.told(2);
+    await proxy.endings(2);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
     expect(uncaught).toEqual([]);
   });
@@ -58,20 +58,20 @@ describe('a target in absolute form', () => {
     ['http://[/feed?x=1', '/feed?x=1'],
     ['http://a:99999/feed?x=1', '/feed?x=1'],
     ['http://a:b:c//d:99999/', '//d:99999/'],
-  ])('is a path and nothing else where no host is looked at: %s', async (target, asked) => {
-    const uncaught = hearUncaught();
+  ])('is reduced to its path where every host is allowed: %s', async (target, asked) => {
+    const uncaught = collectUncaught();
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(`${upstream.url}/v1`, { guard: EVERY_HOST });
     expect(await statusLine(proxy, target)).toBe('HTTP/1.1 101 Switching Protocols');
     expect(upstream.seen[0]?.url).toBe(`/v1${asked}`);
-    // Told of as the client named it, without the upstream's base.
-    expect(await proxy.told(1)).toMatchObject([{ code: 101, path: asked.replace(/\?.*/, '') }]);
+    // Recorded with the client's path, without the upstream's base.
+    expect(await proxy.endings(1)).toMatchObject([{ code: 101, path: asked.replace(/\?.*/, '') }]);
     expect(uncaught).toEqual([]);
   });
 });
 
-it('what throws while an upgrade is sent is answered, and leaves no timer, listener or slot behind', async () => {
-  const uncaught = hearUncaught();
+it('an error while an upgrade is sent gets a local reply, and leaves no timer, listener or slot behind', async () => {
+  const uncaught = collectUncaught();
   const clock = new ManualClock();
   await using upstream = await startEchoServer();
   await using proxy = await startUpgrading(upstream.url, { clock });
@@ -81,7 +81,7 @@ it('what throws while an upgrade is sent is answered, and leaves no timer, liste
   const answer = await sendRaw(proxy.url, ASK('/'));
   expect(answer).toMatchObject({ status: 502, end: 'fin' });
   expect(answer.bytes.toString()).not.toContain('fit for');
-  expect(await proxy.told(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR' }]);
+  expect(await proxy.endings(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR' }]);
   expect(upstream.seen).toEqual([]);
   expect(clock.pendingTimers).toBe(0);
   expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
@@ -90,11 +90,11 @@ it('what throws while an upgrade is sent is answered, and leaves no timer, liste
   expect(uncaught).toEqual([]);
 });
 
-describe('an answer that is no upgrade', () => {
+describe('a response that refuses the upgrade', () => {
   it.each([
     ['of a length', 'Content-Length: 100\r\n\r\nabc'],
     ['chunked', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'],
-  ])('%s, broken off by the upstream, is broken off for the client, and its slot is free again', async (_, rest) => {
+  ])('%s, cut by the upstream, is cut for the client, and its slot is released', async (_, rest) => {
     await using upstream = await startWireServer(
       afterHead(`HTTP/1.1 503 Busy\r\n${rest}`, (socket) => void setImmediate(() => socket.destroy())),
     );
@@ -102,12 +102,14 @@ describe('an answer that is no upgrade', () => {
     const answer = await sendRaw(proxy.url, ASK('/'));
     expect(answer.status).toBe(503);
     expect(answer.body.toString()).not.toContain('0\r\n\r\n');
-    expect(await proxy.told(1)).toMatchObject([{ code: 503, source: 'upstream', fault: expect.any(String) as string }]);
+    expect(await proxy.endings(1)).toMatchObject([
+      { code: 503, source: 'upstream', fault: expect.any(String) as string },
+    ]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
     expect(proxy.server.activeRequests.count).toBe(0);
   });
 
-  it('is read no faster than the client reads it, and reaches it whole', async () => {
+  it('is read no faster than the client reads, and is relayed whole', async () => {
     await using upstream = await startFlood();
     await using proxy = await startUpgrading(upstream.url.href);
     const socket = await askAndStall(proxy);
@@ -116,23 +118,23 @@ describe('an answer that is no upgrade', () => {
     socket.resume();
     const answer = await readToEnd(socket);
     expect([answer.status, answer.body.length, answer.end]).toEqual([503, BODY_BYTES, 'fin']);
-    expect(await proxy.told(1)).toMatchObject([{ code: 503, fault: undefined }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 503, fault: undefined }]);
     expect(proxy.throttle.state().streams).toBe(0);
   });
 
-  it('that nobody reads any more ends upstream, too', async () => {
+  it('ends upstream when the client leaves', async () => {
     await using upstream = await startFlood();
     await using proxy = await startUpgrading(upstream.url.href);
     const socket = await askAndStall(proxy);
     await until(() => upstream.hasStalled());
     socket.destroy();
     await until(() => upstream.sockets[0]?.destroyed === true);
-    expect(await proxy.told(1)).toMatchObject([{ code: 503, fault: undefined }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 503, fault: undefined }]);
     expect(proxy.throttle.state().streams).toBe(0);
   });
 });
 
-describe('an answer that is no upgrade, and comes no further,', () => {
+describe('a response that refuses the upgrade and stops', () => {
   const [IDLE_MS, LENGTH] = [5000, 4];
 
   /** Asks for an upgrade that is refused with so much of a body of four bytes. */
@@ -157,14 +159,14 @@ describe('an answer that is no upgrade, and comes no further,', () => {
   }
 
   it.each(['', 'abc'])(
-    'is cut for the client behind "%s" after the time-out, and its slot is free again',
+    'after "%s" is cut for the client after the timeout, and its slot is released',
     async (begun) => {
       const { clock, upstream, proxy, answer } = await refuse(begun, IDLE_MS);
       await clock.advance(IDLE_MS - 1);
       expect(proxy.throttle.state().streams).toBe(1);
       await clock.advance(1);
       const fault = "the upstream's response stopped: nothing was received for 5000 ms";
-      expect(await proxy.told(1)).toMatchObject([{ code: 403, source: 'upstream', fault }]);
+      expect(await proxy.endings(1)).toMatchObject([{ code: 403, source: 'upstream', fault }]);
       expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
       expect((await answer).body.toString()).toBe(begun);
       await until(() => upstream.sockets[0]?.destroyed === true);
@@ -173,7 +175,7 @@ describe('an answer that is no upgrade, and comes no further,', () => {
     },
   );
 
-  it('has not ended as long as a byte comes in time, and leaves no timer behind', async () => {
+  it('is relayed as long as each byte comes in time, and leaves no timer behind', async () => {
     const { clock, upstream, proxy, answer, reached } = await refuse('', IDLE_MS);
     for (let sent = 1; sent <= LENGTH; sent++) {
       await clock.advance(IDLE_MS - 1);
@@ -182,17 +184,17 @@ describe('an answer that is no upgrade, and comes no further,', () => {
     }
     const { status, body, end } = await answer;
     expect([status, body.toString(), end]).toEqual([403, 'xxxx', 'fin']);
-    expect(await proxy.told(1)).toMatchObject([{ code: 403, fault: undefined }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 403, fault: undefined }]);
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('is waited for without end where the time-out is 0', async () => {
+  it('is never cut with a timeout of 0', async () => {
     const { clock, proxy } = await refuse('abc', 0);
     await clock.advance(86_400_000);
     expect(proxy.throttle.state().streams).toBe(1);
   });
 
-  it('since the client takes nothing is cut as well', async () => {
+  it('because the client does not read is cut', async () => {
     const clock = new ManualClock();
     await using upstream = await startFlood();
     await using proxy = await startUpgrading(upstream.url.href, { clock, bodyIdleTimeoutMs: IDLE_MS });
@@ -200,7 +202,7 @@ describe('an answer that is no upgrade, and comes no further,', () => {
     await until(() => upstream.hasStalled());
     await clock.advance(IDLE_MS);
     const fault = 'the client stopped reading: nothing was taken for 5000 ms';
-    expect(await proxy.told(1)).toMatchObject([{ code: 503, source: 'upstream', fault }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 503, source: 'upstream', fault }]);
     expect(proxy.throttle.state().streams).toBe(0);
     socket.destroy();
   });
@@ -230,7 +232,7 @@ async function startFlood() {
   });
 }
 
-/** Asks for an upgrade and reads nothing of what comes. */
+/** Requests an upgrade and does not read the response. */
 async function askAndStall(proxy: Proxy): Promise<Socket> {
   const { hostname, port } = new URL(proxy.url);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });

@@ -1,4 +1,4 @@
-/** How an upgraded connection ends, and its stream slot with it, when one side is gone and the other does not take notice. */
+/** The end of an upgraded connection and the release of its stream slot when one side is gone and the other does not react. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -9,7 +9,7 @@ import { waitUntil } from '../../support/until.ts';
 import type { Proxy } from '../proxy.ts';
 import { startRawUpstream, startUpgrading, SWITCHING, upgradeRequest } from './raw-upgrades.ts';
 
-/** Accepts the upgrade and ignores whatever comes, a FIN included. */
+/** Accepts the upgrade and ignores all bytes and the FIN. */
 function ignoreAll(socket: Socket): void {
   socket.resume();
   socket.write(SWITCHING);
@@ -42,7 +42,7 @@ describe('a stream slot is released', () => {
     ['FIN', (socket: Socket) => socket.end()],
     ['close', (socket: Socket) => socket.destroy()],
     ['RST', (socket: Socket) => socket.resetAndDestroy()],
-  ])('when the client vanishes by %s and the upstream ignores it, round after round', async (_, vanish) => {
+  ])('when the client leaves by %s and the upstream ignores it, repeatedly', async (_, vanish) => {
     await using upstream = await startRawUpstream(ignoreAll);
     await using proxy = await startUpgrading(upstream.url, { maxStreams: 4, maxInFlight: 8 });
     for (let round = 1; round <= 3; round++) {
@@ -57,14 +57,14 @@ describe('a stream slot is released', () => {
       await waitUntil(isClosed, 'the upstream connections are closed', 5000);
       for (const client of clients) client.destroy();
     }
-    expect((await proxy.told(12)).map(({ code }) => code)).toEqual(Array(12).fill(101));
+    expect((await proxy.endings(12)).map(({ code }) => code)).toEqual(Array(12).fill(101));
     expect(proxy.server.activeRequests.count).toBe(0);
   });
 
   it.each([
     ['FIN', (socket: Socket) => socket.end()],
     ['RST', (socket: Socket) => socket.resetAndDestroy()],
-  ])('when the upstream vanishes by %s and the client ignores it', async (_, vanish) => {
+  ])('when the upstream leaves by %s and the client ignores it', async (_, vanish) => {
     const clock = new ManualClock();
     await using upstream = await startRawUpstream(ignoreAll);
     await using proxy = await startUpgrading(upstream.url, { clock });
@@ -75,12 +75,12 @@ describe('a stream slot is released', () => {
     vanish(atUpstream);
     const waitedMs = await advanceUntil(clock, () => proxy.throttle.state().streams === 0, 'the slot is free');
     expect(waitedMs).toBeLessThanOrEqual(3000);
-    expect(await proxy.told(1)).toMatchObject([{ code: 101 }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 101 }]);
     expect(clock.pendingTimers).toBe(0);
     client.destroy();
   });
 
-  it('when the client is gone and the upstream neither reads nor closes, while bytes for it are unwritten', async () => {
+  it('when the client is gone and the upstream neither reads its bytes nor closes', async () => {
     const clock = new ManualClock();
     await using upstream = await startRawUpstream((socket) => socket.pause().write(SWITCHING));
     await using proxy = await startUpgrading(upstream.url, { clock });
@@ -93,7 +93,7 @@ describe('a stream slot is released', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('when an upstream that goes on sending has lost its client', async () => {
+  it('when the client is gone and the upstream goes on sending', async () => {
     await using upstream = await startRawUpstream((socket) => {
       socket.resume().write(SWITCHING);
       const beat = setInterval(() => socket.write('beat'), 20);
@@ -107,7 +107,7 @@ describe('a stream slot is released', () => {
 });
 
 describe('a half-closed upgraded connection', () => {
-  it('goes on as long as bytes flow', async () => {
+  it('stays open while bytes flow', async () => {
     const clock = new ManualClock();
     await using upstream = await startRawUpstream(ignoreAll);
     await using proxy = await startUpgrading(upstream.url, { clock });
@@ -123,11 +123,11 @@ describe('a half-closed upgraded connection', () => {
     upstream.sockets[0]?.end('bye');
     await once(client, 'end');
     expect(seen.endsWith('20;bye')).toBe(true);
-    await proxy.told(1);
+    await proxy.endings(1);
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('of the upstream lets the client finish', async () => {
+  it('lets the client finish after a FIN of the upstream', async () => {
     const clock = new ManualClock();
     let received = '';
     await using upstream = await startRawUpstream((socket) => {
@@ -141,17 +141,17 @@ describe('a half-closed upgraded connection', () => {
     await waitUntil(() => received === 'still ', 'the upstream reads on');
     client.end('here');
     await waitUntil(() => received === 'still here', 'the upstream has all');
-    await proxy.told(1);
+    await proxy.endings(1);
     expect(clock.pendingTimers).toBe(0);
   });
 });
 
-describe('a client that vanishes during the handshake', () => {
+describe('a client that leaves during the handshake', () => {
   it.each([
     ['FIN', '', '', (socket: Socket) => socket.end()],
     ['RST', '', '', (socket: Socket) => socket.resetAndDestroy()],
-    ['FIN', ', with bytes sent too early,', 'early', (socket: Socket) => socket.end()],
-    ['RST', ', with bytes sent too early,', 'early', (socket: Socket) => socket.resetAndDestroy()],
+    ['FIN', ', after early bytes,', 'early', (socket: Socket) => socket.end()],
+    ['RST', ', after early bytes,', 'early', (socket: Socket) => socket.resetAndDestroy()],
   ])('by %s%s releases its slot at once', async (_by, _with, early, vanish) => {
     await using upstream = await startRawUpstream(() => undefined);
     await using proxy = await startUpgrading(upstream.url);
@@ -164,18 +164,18 @@ describe('a client that vanishes during the handshake', () => {
     if (early !== '') await new Promise((resolve) => client.write(early, resolve));
     vanish(client);
     await waitUntil(() => proxy.throttle.state().streams === 0, 'the slot is free', 5000);
-    expect(await proxy.told(1)).toMatchObject([{ code: 499 }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 499 }]);
     client.destroy();
   });
 
-  it('is refused when it sends more than is kept for it', async () => {
+  it('gets 400 when it sends more than 64 KiB before the 101', async () => {
     await using upstream = await startRawUpstream(() => undefined);
     await using proxy = await startUpgrading(upstream.url);
     const client = await openSocket(proxy.url);
     client.on('error', () => client.destroy());
     client.write(upgradeRequest());
     client.write(Buffer.alloc(1024 * 1024));
-    expect(await proxy.told(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 400, localReply: 'BAD_REQUEST' }]);
     expect(proxy.throttle.state().streams).toBe(0);
     client.destroy();
   });

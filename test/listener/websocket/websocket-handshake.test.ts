@@ -1,4 +1,4 @@
-/** Both sides of the opening handshake (RFC 6455 §4): what a client must have asked for, and what of an upstream is believed. */
+/** The opening handshake (RFC 6455 §4): which requests are sent upstream, and which responses accept them. */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import fc from 'fast-check';
@@ -10,7 +10,7 @@ import { KEY, startRawUpstream, startUpgrading, SWITCHING, upgradeRequest } from
 
 const ACCEPT_LINE = /Sec-WebSocket-Accept: [^\r]*\r\n/;
 
-describe('a 101 that is no agreement to a WebSocket', () => {
+describe('a 101 that does not accept the WebSocket', () => {
   it.each([
     ['another protocol', SWITCHING.replace('Upgrade: websocket', 'Upgrade: evil')],
     ['several protocols', SWITCHING.replace('Upgrade: websocket', 'Upgrade: websocket, evil')],
@@ -40,14 +40,14 @@ describe('a 101 that is no agreement to a WebSocket', () => {
     expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'UPSTREAM_PROTOCOL_ERROR' });
     expect(answer.bytes.toString()).not.toContain('SECRET');
     await waitUntil(() => upstream.open === 0, 'the upstream connection is closed');
-    expect(await proxy.told(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR', attempts: 1 }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR', attempts: 1 }]);
     expect(proxy.events.filter(({ kind }) => kind === 'attempt-ended')).toHaveLength(1);
     expect(proxy.events.filter(({ kind }) => kind === 'local-reply')).toHaveLength(1);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
     expect(proxy.server.activeRequests.count).toBe(0);
   });
 
-  it('is told from one that is, whatever the case, the order and the key', async () => {
+  it('is told apart from a valid one for every case, order and key', async () => {
     let respond = (key: string): string => key;
     await using upstream = await startRawUpstreamWithKey((key) => respond(key));
     await using proxy = await startUpgrading(upstream.url);
@@ -70,7 +70,7 @@ describe('a 101 that is no agreement to a WebSocket', () => {
     await waitUntil(() => proxy.throttle.state().streams === 0, 'all slots are free');
   });
 
-  it('may choose a subprotocol and an extension that were offered', async () => {
+  it('is valid with a subprotocol and an extension that were offered', async () => {
     const chosen =
       'Sec-WebSocket-Protocol: b\r\nSec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10\r\n';
     await using upstream = await startRawUpstream((socket) =>
@@ -86,11 +86,11 @@ describe('a 101 that is no agreement to a WebSocket', () => {
     const [data] = (await once(socket, 'data')) as [Buffer];
     expect(data.toString()).toMatch(/^HTTP\/1\.1 101 /);
     socket.destroy();
-    await proxy.told(1);
+    await proxy.endings(1);
   });
 });
 
-describe('an upgrade that no upstream is asked for', () => {
+describe('an upgrade that is not sent upstream', () => {
   const BODIES = [
     ['a finished body', 'Content-Length: 2\r\n', 'hi'],
     ['an unfinished body', 'Content-Length: 200\r\n', 'hi'],
@@ -102,7 +102,7 @@ describe('an upgrade that no upstream is asked for', () => {
     ['a body behind Expect', 'Content-Length: 2\r\nExpect: 100-continue\r\n', ''],
   ] as const;
 
-  it.each(BODIES)('carries %s: 400, counted once', async (_, lines, body) => {
+  it.each(BODIES)('has %s: 400, counted once', async (_, lines, body) => {
     await using upstream = await startRawUpstream((socket) => socket.write(SWITCHING));
     await using proxy = await startUpgrading(upstream.url);
     for (const isSplit of [false, true]) {
@@ -121,7 +121,7 @@ describe('an upgrade that no upstream is asked for', () => {
       expect(Buffer.concat(seen).toString()).toMatch(/^HTTP\/1\.1 400 .*"code":"BAD_REQUEST"\}\n$/s);
       socket.destroy();
     }
-    expect(await proxy.told(2)).toMatchObject([{ localReply: 'BAD_REQUEST' }, { localReply: 'BAD_REQUEST' }]);
+    expect(await proxy.endings(2)).toMatchObject([{ localReply: 'BAD_REQUEST' }, { localReply: 'BAD_REQUEST' }]);
     await waitUntil(() => proxy.server.activeRequests.count === 0, 'nothing is under way');
     expect(proxy.events.filter(({ kind }) => kind === 'request-ended')).toHaveLength(2);
     expect(proxy.events.filter(({ kind }) => kind === 'warning')).toEqual([]);
@@ -139,21 +139,21 @@ describe('an upgrade that no upstream is asked for', () => {
     await using upstream = await startRawUpstream((socket) => socket.write(SWITCHING));
     await using proxy = await startUpgrading(upstream.url);
     expect(await sendRaw(proxy.url, upgradeRequest('', key))).toMatchObject({ status: 400, end: 'fin' });
-    expect(await proxy.told(1)).toMatchObject([{ localReply: 'BAD_REQUEST' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ localReply: 'BAD_REQUEST' }]);
     expect(upstream.sockets).toEqual([]);
   });
 
-  it('carries a body while WebSockets are off: 403, which names the setting', async () => {
+  it('has a body while WebSockets are off: 403, which names the setting', async () => {
     await using upstream = await startRawUpstream((socket) => socket.write(SWITCHING));
     await using proxy = await startProxy(upstream.url);
     const answer = await sendRaw(proxy.url, `${upgradeRequest('Content-Length: 200\r\n')}hi`);
     expect([answer.status, answer.end]).toEqual([403, 'fin']);
     expect(answer.body.toString()).toContain('SIDECAR_WEBSOCKET');
-    expect(await proxy.told(1)).toMatchObject([{ localReply: 'UPGRADE_NOT_ALLOWED' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ localReply: 'UPGRADE_NOT_ALLOWED' }]);
   });
 });
 
-it('another version of the protocol is the upstream’s to refuse', async () => {
+it('another version of the protocol is refused by the upstream', async () => {
   await using upstream = await startRawUpstream((socket) =>
     socket.end('HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nContent-Length: 0\r\n\r\n'),
   );
@@ -162,7 +162,7 @@ it('another version of the protocol is the upstream’s to refuse', async () => 
   expect(answer).toMatchObject({ status: 426, headers: { 'sec-websocket-version': '13' } });
 });
 
-it('an empty body is none', async () => {
+it('an upgrade with Content-Length: 0 is served', async () => {
   await using upstream = await startRawUpstream((socket) => socket.write(SWITCHING));
   await using proxy = await startUpgrading(upstream.url);
   const socket = await openSocket(proxy.url);
@@ -170,7 +170,7 @@ it('an empty body is none', async () => {
   const [data] = (await once(socket, 'data')) as [Buffer];
   expect(data.toString()).toMatch(/^HTTP\/1\.1 101 /);
   socket.destroy();
-  await proxy.told(1);
+  await proxy.endings(1);
 });
 
 function acceptFor(key: string): string {

@@ -52,7 +52,7 @@ const RAW = (path: string, more = ''): string =>
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
 
 describe('an upgraded connection', () => {
-  it('carries text, bytes and large messages both ways, and is told of once', async () => {
+  it('carries text, bytes and large messages both ways, and is recorded once', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
     const socket = await open(proxy);
@@ -64,7 +64,7 @@ describe('an upgraded connection', () => {
     expect(proxy.ended()).toEqual([]);
     socket.close(1000, 'done');
     expect(((await once(socket, 'close')) as [number])[0]).toBe(1000);
-    expect(await proxy.told(1)).toMatchObject([
+    expect(await proxy.endings(1)).toMatchObject([
       { code: 101, source: 'upstream', attempts: 1, method: 'GET', path: '/' },
     ]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'ok' }]);
@@ -72,7 +72,7 @@ describe('an upgraded connection', () => {
     expect(proxy.server.activeRequests.count).toBe(0);
   });
 
-  it('has the bearer and the upstream’s Host; the client’s credentials and the sidecar’s fields stay behind', async () => {
+  it('is requested with the token and the upstream’s Host, without the client’s credentials and the sidecar’s fields', async () => {
     await using upstream = await startEchoServer();
     const requiredHeader = { name: 'x-key', value: 'sesame' };
     await using proxy = await startUpgrading(upstream.url, { guard: { requiredHeader } });
@@ -103,7 +103,7 @@ describe('an upgraded connection', () => {
     socket.terminate();
   });
 
-  it('loses what Connection names, but not the bearer', async () => {
+  it('is requested without the fields that Connection names, but with the token', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);
@@ -131,7 +131,7 @@ describe('an upgraded connection', () => {
     },
   );
 
-  it('loses nothing that the client sent too early', async () => {
+  it('relays the bytes that the client sent before the 101', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
     const frame = (text: string): string => `\x81\x82\0\0\0\0${text}`;
@@ -142,27 +142,27 @@ describe('an upgraded connection', () => {
     socket.write(frame('cd'), 'latin1');
     await until(() => seen.endsWith('\x81\x02ab\x81\x02cd'));
     socket.end('\x88\x80\0\0\0\0', 'latin1');
-    expect(await proxy.told(1)).toMatchObject([{ code: 101 }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 101 }]);
   });
 
-  it('is one of many at once, each its own', async () => {
+  it('is independent of many others at once', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url, { maxStreams: 30, maxInFlight: 30 });
     const warnings: unknown[] = [];
-    const hear = (warning: unknown): void => void warnings.push(warning);
-    process.on('warning', hear);
+    const onWarning = (warning: unknown): void => void warnings.push(warning);
+    process.on('warning', onWarning);
     const names = Array.from({ length: 25 }, (_, index) => `/n${String(index)}`);
     const sockets = await Promise.all(names.map((name) => open(proxy, name)));
     expect(upstream.seen.map(({ url }) => url).toSorted()).toEqual(names.toSorted());
     const replies = await Promise.all(sockets.map((socket, index) => reply(socket, names[index] ?? '')));
     expect(replies.map(([data]) => String(data))).toEqual(names);
     for (const socket of sockets) socket.terminate();
-    expect((await proxy.told(25)).every(({ code }) => code === 101)).toBe(true);
-    process.off('warning', hear);
+    expect((await proxy.endings(25)).every(({ code }) => code === 101)).toBe(true);
+    process.off('warning', onWarning);
     expect(warnings).toEqual([]);
   });
 
-  it('ends on both sides whichever side goes', async () => {
+  it('ends on both sides when either side closes', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
     const first = await open(proxy);
@@ -171,11 +171,11 @@ describe('an upgraded connection', () => {
     const second = await open(proxy);
     await upstream[Symbol.asyncDispose]();
     await once(second, 'close');
-    expect((await proxy.told(2)).map(({ code }) => code)).toEqual([101, 101]);
+    expect((await proxy.endings(2)).map(({ code }) => code)).toEqual([101, 101]);
     expect(proxy.throttle.state().streams).toBe(0);
   });
 
-  it('queues in its own class', async () => {
+  it('waits in the queue with its own class', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url, { maxInFlight: 1 });
     const permit = await proxy.throttle.enter(Infinity).waitForPermit();
@@ -185,7 +185,7 @@ describe('an upgraded connection', () => {
     expect(upstream.seen).toEqual([]);
     permit.release();
     (await opened).terminate();
-    expect(await proxy.told(1)).toMatchObject([{ code: 101 }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 101 }]);
     expect(proxy.throttle.state().queued).toBe(0);
   });
 
@@ -219,19 +219,19 @@ describe('an upgraded connection', () => {
 describe('an upgrade that the upstream refuses', () => {
   const refusing = (answer: string) => startEchoServer({ refuse: () => answer });
 
-  it('with 401 marks the token, and the answer is passed on', async () => {
+  it('with 401 invalidates the token, and the response is relayed', async () => {
     await using upstream = await refusing(
       'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno!',
     );
     await using proxy = await startUpgrading(upstream.url);
     expect(await refusal(proxy)).toMatchObject({ status: 401, text: 'no!', fields: { 'www-authenticate': 'Bearer' } });
     expect(proxy.tokens.refused).toEqual([1]);
-    expect(await proxy.told(1)).toMatchObject([{ code: 401, source: 'upstream' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 401, source: 'upstream' }]);
     expect(upstream.seen).toHaveLength(1);
     expect(proxy.throttle.state().streams).toBe(0);
   });
 
-  it('loses the connection-specific fields of that answer', async () => {
+  it('is relayed without connection-specific fields', async () => {
     await using upstream = await refusing(
       'HTTP/1.1 403 Forbidden\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\n' +
         'Proxy-Connection: keep-alive\r\nX-End: 1\r\nContent-Length: 2\r\n\r\nno',
@@ -242,18 +242,18 @@ describe('an upgrade that the upstream refuses', () => {
     for (const name of ['x-hop', 'keep-alive', 'proxy-connection']) expect(fields).not.toHaveProperty(name);
   });
 
-  it('with a 403 for the rate pauses everybody, too', async () => {
+  it('with a 403 for the rate pauses all requests', async () => {
     await using upstream = await refusing('HTTP/1.1 403 No\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n');
     await using proxy = await startUpgrading(upstream.url);
     expect(await refusal(proxy)).toMatchObject({ status: 403, fields: { 'retry-after': '7' } });
     expect(proxy.throttle.state().pausedMs).toBeGreaterThan(6000);
   });
 
-  it('with 429 pauses everybody, and the answer is passed on', async () => {
+  it('with 429 pauses all requests, and the response is relayed', async () => {
     await using upstream = await refusing('HTTP/1.1 429 Slow Down\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n');
     await using proxy = await startUpgrading(upstream.url);
     expect(await refusal(proxy)).toMatchObject({ status: 429, fields: { 'retry-after': '7' } });
-    expect(await proxy.told(1)).toMatchObject([{ code: 429, source: 'upstream' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 429, source: 'upstream' }]);
     expect(proxy.throttle.state().pausedMs).toBeGreaterThan(6000);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'rate_limited' }]);
   });
@@ -262,19 +262,19 @@ describe('an upgrade that the upstream refuses', () => {
     ['chunked', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n'],
     ['until the end', 'Connection: close\r\n\r\nabcdefg'],
     ['of a length', 'Content-Length: 7\r\nConnection: keep-alive\r\nKeep-Alive: timeout=9\r\n\r\nabcdefg'],
-  ])('with a body %s is answered whole, and the connection ends', async (_, rest) => {
+  ])('with a body %s is relayed whole, and the connection ends', async (_, rest) => {
     await using upstream = await refusing(`HTTP/1.1 503 Busy\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n${rest}`);
     await using proxy = await startUpgrading(upstream.url);
     const { status, text, fields } = await refusal(proxy);
     expect([status, text, fields['set-cookie']]).toEqual([503, 'abcdefg', ['a', 'b']]);
     const raw = await sendRaw(proxy.url, RAW('/'));
     expect([raw.status, raw.end]).toEqual([503, 'fin']);
-    expect((await proxy.told(2)).map(({ code }) => code)).toEqual([503, 503]);
+    expect((await proxy.endings(2)).map(({ code }) => code)).toEqual([503, 503]);
   });
 });
 
 describe('an upgrade that the sidecar refuses', () => {
-  it('because nobody listens upstream', async () => {
+  it('because the upstream refuses connections', async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -284,21 +284,21 @@ describe('an upgrade that the sidecar refuses', () => {
     expect([status, fields['content-type']]).toEqual([502, 'application/problem+json']);
     expect(fields['proxy-status']).toBe('bearer-sidecar; error=connection_refused');
     expect(JSON.parse(text)).toMatchObject({ code: 'UPSTREAM_UNREACHABLE' });
-    expect(await proxy.told(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_UNREACHABLE' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_UNREACHABLE' }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
   });
 
-  it('because the upstream breaks off', async () => {
+  it('because the upstream closes the connection', async () => {
     await using upstream = await startEchoServer({ refuse: () => 'HTTP/1.1 10' });
     await using proxy = await startUpgrading(upstream.url);
     const { status, text } = await refusal(proxy);
     expect(status).toBe(502);
     expect(JSON.parse(text)).toMatchObject({ code: 'UPSTREAM_RESET' });
-    expect(await proxy.told(1)).toMatchObject([{ code: 502, attempts: 1 }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 502, attempts: 1 }]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'reset', isOwn: false }]);
   });
 
-  it('because the upstream does not answer in time', async () => {
+  it('because the upstream does not respond in time', async () => {
     const clock = new ManualClock();
     await using upstream = await startEchoServer({ ignore: () => true });
     await using proxy = await startUpgrading(upstream.url, { clock, requestTimeoutMs: 5000 });
@@ -306,7 +306,7 @@ describe('an upgrade that the sidecar refuses', () => {
     await until(() => upstream.seen.length === 1);
     await clock.advance(5000);
     expect(await answer).toMatchObject({ status: 504 });
-    expect(await proxy.told(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'timeout' }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0 });
   });
@@ -319,17 +319,17 @@ describe('an upgrade that the sidecar refuses', () => {
     await until(() => upstream.seen.length === 1);
     await clock.advance(2000);
     expect(await answer).toMatchObject({ status: 504 });
-    expect(await proxy.told(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
   });
 
-  it('because its priority cannot be read', async () => {
+  it('because its priority is invalid', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url);
     expect(await refusal(proxy, { 'x-sidecar-priority': 'urgent' })).toMatchObject({ status: 400 });
     expect(upstream.seen).toEqual([]);
   });
 
-  it('because as many are open as may be', async () => {
+  it('because the limit of streams is reached', async () => {
     await using upstream = await startEchoServer();
     await using proxy = await startUpgrading(upstream.url, { maxStreams: 1 });
     const first = await open(proxy);
@@ -337,7 +337,7 @@ describe('an upgrade that the sidecar refuses', () => {
     expect([status, fields['retry-after']]).toEqual([503, '1']);
     expect(JSON.parse(text)).toMatchObject({ code: 'QUEUE_FULL' });
     first.terminate();
-    await proxy.told(2);
+    await proxy.endings(2);
     (await open(proxy)).terminate();
   });
 
@@ -358,7 +358,7 @@ describe('an upgrade that the sidecar refuses', () => {
     const { status, text } = await refusal(proxy, headers);
     expect([status, JSON.parse(text)]).toMatchObject([403, { code }]);
     expect(upstream.seen).toEqual([]);
-    expect(await proxy.told(1)).toMatchObject([{ localReply: code }]);
+    expect(await proxy.endings(1)).toMatchObject([{ localReply: code }]);
   });
 
   it('because upgrades are off', async () => {
@@ -370,21 +370,21 @@ describe('an upgrade that the sidecar refuses', () => {
 });
 
 describe('a client that leaves', () => {
-  it('while the upstream is asked: the upstream’s connection ends, and 499 is told of once', async () => {
+  it('during the handshake: the upstream connection ends, and 499 is recorded once', async () => {
     await using upstream = await startEchoServer({ ignore: () => true });
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);
     socket.write(RAW('/'));
     await until(() => upstream.seen.length === 1);
     socket.destroy();
-    expect(await proxy.told(1)).toMatchObject([{ code: 499, source: 'sidecar' }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 499, source: 'sidecar' }]);
     // The upstream is not to blame.
     expect(attempts(proxy)).toMatchObject([{ outcome: 'client_left', isOwn: true }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
     expect(proxy.server.activeRequests.count).toBe(0);
   });
 
-  it('while it waits in the queue frees its place', async () => {
+  it('while it waits in the queue leaves the queue', async () => {
     await using upstream = await startEchoServer({ ignore: () => true });
     await using proxy = await startUpgrading(upstream.url, { maxInFlight: 1, maxStreams: 1 });
     const blocker = proxy.throttle.enter(Infinity);
@@ -394,28 +394,31 @@ describe('a client that leaves', () => {
     socket.write(RAW('/'));
     await until(() => proxy.throttle.state().queued === 1);
     socket.destroy();
-    expect(await proxy.told(1)).toMatchObject([{ code: 499, attempts: 0 }]);
+    expect(await proxy.endings(1)).toMatchObject([{ code: 499, attempts: 0 }]);
     expect(proxy.throttle.state().queued).toBe(0);
     permit.release();
     blocker.leave();
     expect(upstream.seen).toEqual([]);
   });
 
-  it.each([0, 1, 2, 4, 8, 16, 32])('by a reset %i turns after it asked takes nobody else down', async (turns) => {
-    const uncaught: unknown[] = [];
-    const hear = (error: unknown): void => void uncaught.push(error);
-    process.on('uncaughtExceptionMonitor', hear);
-    await using upstream = await startEchoServer();
-    await using proxy = await startUpgrading(upstream.url);
-    const socket = await openSocket(proxy.url);
-    socket.on('error', () => socket.destroy()).write(RAW('/'));
-    for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
-    socket.resetAndDestroy();
-    const next = await open(proxy);
-    expect(String((await reply(next, 'still here'))[0])).toBe('still here');
-    next.terminate();
-    await proxy.told(1);
-    process.off('uncaughtExceptionMonitor', hear);
-    expect(uncaught).toEqual([]);
-  });
+  it.each([0, 1, 2, 4, 8, 16, 32])(
+    'by a reset %i turns after its request does not affect other clients',
+    async (turns) => {
+      const uncaught: unknown[] = [];
+      const onUncaught = (error: unknown): void => void uncaught.push(error);
+      process.on('uncaughtExceptionMonitor', onUncaught);
+      await using upstream = await startEchoServer();
+      await using proxy = await startUpgrading(upstream.url);
+      const socket = await openSocket(proxy.url);
+      socket.on('error', () => socket.destroy()).write(RAW('/'));
+      for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+      socket.resetAndDestroy();
+      const next = await open(proxy);
+      expect(String((await reply(next, 'still here'))[0])).toBe('still here');
+      next.terminate();
+      await proxy.endings(1);
+      process.off('uncaughtExceptionMonitor', onUncaught);
+      expect(uncaught).toEqual([]);
+    },
+  );
 });

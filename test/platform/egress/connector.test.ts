@@ -1,6 +1,6 @@
 /**
- * Connections through a forward proxy, as undici's clients open them. The destination is this machine under an address that
- * does not count as loopback; a forward proxy that we did not write stands in test/e2e/egress-proxy.test.ts.
+ * Connections of undici's clients through a forward proxy of our own. The destination is this machine under an address that does not
+ * count as loopback. test/e2e/egress-proxy.test.ts uses tinyproxy.
  */
 import { once } from 'node:events';
 import { createServer as createPlainServer } from 'node:http';
@@ -93,7 +93,7 @@ interface Terms {
   readonly signal?: AbortSignal;
 }
 
-/** The body of one GET, or the error that stood in the way. */
+/** The body of one GET, or its error. */
 async function get(destination: URL, proxyUrl: string, terms: Terms = {}): Promise<string | Error> {
   const { caFile = certificates.caFile, proxyCaFile, timeoutMs = 5000, clock = systemClock, signal } = terms;
   const proxy = new URL(proxyUrl);
@@ -111,10 +111,10 @@ async function get(destination: URL, proxyUrl: string, terms: Terms = {}): Promi
   }
 }
 
-const says = (line: string) => (client: Socket) => client.end(`${line}\r\n\r\n`);
+const respondWith = (line: string) => (client: Socket) => client.end(`${line}\r\n\r\n`);
 
 describe('a tunnel', () => {
-  test('leads to http: and https: destinations, with TLS to the destination itself', async () => {
+  test('connects to http: and https: destinations, with TLS to the destination itself', async () => {
     const { url, heads } = await startProxy();
     const clock = new ManualClock();
     expect(await get(plain, url, { clock })).toBe('plain');
@@ -123,7 +123,7 @@ describe('a tunnel', () => {
     expect(heads).toEqual([plain, secure].map(({ host }) => `CONNECT ${host} HTTP/1.1\r\nhost: ${host}\r\n\r\n`));
   });
 
-  test('is asked for with the credentials of the URL, decoded', async () => {
+  test('is requested with the decoded credentials of the URL', async () => {
     const { url, heads } = await startProxy();
     const withUser = url.replace('//', `//us%C3%A9r:${encodeURIComponent(SECRET)}@`);
     expect(await get(plain, withUser)).toBe('plain');
@@ -132,12 +132,12 @@ describe('a tunnel', () => {
   });
 
   test('names an IPv6 destination in brackets', async () => {
-    const { url, heads } = await startProxy({ answer: says('HTTP/1.1 502 Bad Gateway') });
+    const { url, heads } = await startProxy({ answer: respondWith('HTTP/1.1 502 Bad Gateway') });
     await get(new URL('http://[2001:db8::1]/'), url);
     expect(heads[0]).toMatch(/^CONNECT \[2001:db8::1\]:80 HTTP\/1\.1\r\nhost: \[2001:db8::1\]:80\r\n/);
   });
 
-  test('may carry bytes of the destination right behind the answer of the proxy', async () => {
+  test('relays bytes that come with the response of the proxy', async () => {
     const { url } = await startProxy({ answer: (client) => client.write('HTTP/1.0 200 OK\r\nVia: x\r\n\r\nearly') });
     const { signal } = new AbortController();
     const tunnel = await openTunnel({ url: new URL(url), tlsContext: undefined }, getHostAndPort(plain), signal);
@@ -146,7 +146,7 @@ describe('a tunnel', () => {
     tunnel.destroy();
   });
 
-  test('leads through an https: proxy whose authority is trusted', async () => {
+  test('is opened through an https: proxy with a trusted certificate', async () => {
     const { url } = await startProxy({ isSecure: true });
     expect(await get(secure, url, { proxyCaFile: certificates.caFile })).toBe('secure');
     const distrusted = await get(secure, url);
@@ -166,14 +166,34 @@ describe('a tunnel', () => {
 
 describe('a proxy that', () => {
   test.each([
-    ['wants credentials', says('HTTP/1.1 401 Unauthorized'), /credentials \(401\): check/, true],
-    ['wants other credentials', says('HTTP/1.1 407 Proxy Authentication Required'), /credentials \(407\): check/, true],
-    ['forbids the destination', says('HTTP/1.1 403 Filtered'), /does not allow a connection to 0\.0\.0\.0:\d+/, true],
-    ['finds no way', says('HTTP/1.1 504 Gateway Timeout'), /could not connect to 0\.0\.0\.0:\d+ \(504\)/, false],
-    ['redirects', says('HTTP/1.1 302 Found\r\nLocation: http://elsewhere/'), /could not connect .*\(302\)/, false],
-    ['speaks no HTTP', says('SSH-2.0-s3same'), /does not speak HTTP/, true],
+    ['requires credentials', respondWith('HTTP/1.1 401 Unauthorized'), /credentials \(401\): check/, true],
+    [
+      'requires other credentials',
+      respondWith('HTTP/1.1 407 Proxy Authentication Required'),
+      /credentials \(407\): check/,
+      true,
+    ],
+    [
+      'forbids the destination',
+      respondWith('HTTP/1.1 403 Filtered'),
+      /does not allow a connection to 0\.0\.0\.0:\d+/,
+      true,
+    ],
+    [
+      'cannot connect',
+      respondWith('HTTP/1.1 504 Gateway Timeout'),
+      /could not connect to 0\.0\.0\.0:\d+ \(504\)/,
+      false,
+    ],
+    [
+      'redirects',
+      respondWith('HTTP/1.1 302 Found\r\nLocation: http://elsewhere/'),
+      /could not connect .*\(302\)/,
+      false,
+    ],
+    ['speaks no HTTP', respondWith('SSH-2.0-s3same'), /does not speak HTTP/, true],
     ['closes', (client: Socket) => client.destroy(), /cut the connection/, false],
-  ] as const)('%s is named, and its password is not', async (_, answer, words, isPermanent) => {
+  ] as const)('%s is named in the error, and its password is not', async (_, answer, words, isPermanent) => {
     const { url } = await startProxy({ answer });
     for (const destination of [plain, secure]) {
       const error = await get(destination, url.replace('//', '//user:s3same@'));
@@ -185,7 +205,7 @@ describe('a proxy that', () => {
     }
   });
 
-  test('is not there', async () => {
+  test('does not listen is reported as connection_refused', async () => {
     const error = await get(plain, `http://127.0.0.1:${String(await freePort())}`);
     expect(error).toMatchObject({ proxyStatus: 'connection_refused', isPermanent: false });
     expect(await get(plain, 'http://nowhere.invalid:1')).toMatchObject({ proxyStatus: 'dns_error' });
@@ -194,7 +214,7 @@ describe('a proxy that', () => {
   test.each([
     ['says nothing', () => undefined],
     ['opens the tunnel and then says nothing', (client: Socket) => client.write('HTTP/1.1 200 OK\r\n\r\n')],
-  ])('%s is given the time that a connection may take, and let go', async (_, answer) => {
+  ])('%s is disconnected after the connect timeout', async (_, answer) => {
     const { url, closed, heads } = await startProxy({ answer });
     const clock = new ManualClock();
     // Longer than undici's own, real, timer could be waited for.
@@ -208,13 +228,13 @@ describe('a proxy that', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test('says nothing is let go by an abort', async () => {
+  test('says nothing is disconnected by an abort', async () => {
     const { url, closed, heads } = await startProxy({ answer: () => undefined });
-    const leaver = new AbortController();
-    const asking = get(secure, url, { signal: leaver.signal });
+    const aborter = new AbortController();
+    const asking = get(secure, url, { signal: aborter.signal });
     while (heads.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    leaver.abort(new Error('left'));
-    expect(await asking).toHaveProperty('message', 'left');
+    aborter.abort(new Error('aborted'));
+    expect(await asking).toHaveProperty('message', 'aborted');
     await closed;
   });
 });

@@ -55,7 +55,7 @@ describe('an entry', () => {
     'a..b',
     '-a.test',
     '**',
-  ])('that makes no sense is none: %j', (entry) => {
+  ])('that is invalid is undefined: %j', (entry) => {
     expect(parseNoProxyEntry(entry)).toBeUndefined();
   });
 });

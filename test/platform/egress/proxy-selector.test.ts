@@ -14,7 +14,7 @@ function wayTo(destination: string, options: Partial<ProxySelectorOptions> = {})
   return egress(new URL(destination))?.url.hostname ?? 'directly';
 }
 
-test('https: and http: destinations have a proxy each', () => {
+test('https: and http: destinations have their own proxies', () => {
   expect([wayTo('https://api.test/'), wayTo('http://api.test/')]).toEqual(['secure.test', 'plain.test']);
   expect(wayTo('https://api.test/', { proxy: undefined })).toBe('directly');
   expect(wayTo('http://api.test/', { httpProxy: undefined })).toBe('directly');
@@ -38,7 +38,7 @@ test.each([
   expect(wayTo(destination, { noProxy })).toBe(way);
 });
 
-test('an https: proxy has somebody to trust, an http: one does not', () => {
+test('an https: proxy has a TLS context, an http: proxy has none', () => {
   const options = { httpProxy: undefined, noProxy: [], caFile: undefined };
   const way = (proxy: string) =>
     createProxySelector({ ...options, proxy: new URL(proxy) })(new URL('https://api.test'));
@@ -46,7 +46,7 @@ test('an https: proxy has somebody to trust, an http: one does not', () => {
   expect(way('http://proxy.test')?.tlsContext).toBeUndefined();
 });
 
-test('a URL names a host without brackets and a port, its own or that of its scheme', () => {
+test('getHostAndPort gives the host without brackets, and the port of the URL or of its scheme', () => {
   expect(getHostAndPort(new URL('https://[2001:db8::1]/'))).toEqual({ host: '2001:db8::1', port: 443 });
   expect(getHostAndPort(new URL('http://a.test./'))).toEqual({ host: 'a.test', port: 80 });
   expect(getHostAndPort(new URL('https://a.test:8443/'))).toEqual({ host: 'a.test', port: 8443 });
