@@ -52,7 +52,7 @@ export type RequestAdmission =
 
 /**
  * @param arrivedAt monotonic
- * @param error refuses the request whatever its head is. Default: none
+ * @param error refuses the request without a look at its head. Default: none
  */
 export function admitRequest(
   { routes, guard, checkAllowList, clock }: RequestAdmissionOptions,

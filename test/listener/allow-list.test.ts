@@ -138,8 +138,8 @@ it('the proxy port replies 403 to other requests in every form of target, and se
   await using proxy = await startProxy(upstream.url, { checkAllowList: refuseUnlisted });
   const ask = (line: string) => sendRaw(proxy.url, `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
   for (const line of ['GET /admin', 'DELETE /quotes', 'GET http://127.0.0.1/admin', 'GET http://127.0.0.1?/quotes']) {
-    const answer = await ask(line);
-    expect([line, answer.status, (JSON.parse(answer.body.toString()) as { code: string }).code]).toEqual([
+    const reply = await ask(line);
+    expect([line, reply.status, (JSON.parse(reply.body.toString()) as { code: string }).code]).toEqual([
       line,
       403,
       'REQUEST_NOT_ALLOWED',
@@ -157,9 +157,9 @@ it('the list applies to upgrades', async () => {
     serveUpgrade: () => Promise.reject(new Error('not to be asked')),
   });
   const upgrade = 'Host: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
-  const answer = await sendRaw(proxy.url, `GET /admin HTTP/1.1\r\n${upgrade}`);
-  expect(answer.status).toBe(403);
-  expect(answer.body.toString()).toContain('REQUEST_NOT_ALLOWED');
+  const reply = await sendRaw(proxy.url, `GET /admin HTTP/1.1\r\n${upgrade}`);
+  expect(reply.status).toBe(403);
+  expect(reply.body.toString()).toContain('REQUEST_NOT_ALLOWED');
 });
 
 it('the list is set by SIDECAR_LISTEN_ALLOW', async () => {

@@ -18,12 +18,12 @@ async function openIdle(url: string): Promise<Socket> {
 const REQUEST = 'GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
 
 async function isServed(socket: Socket): Promise<boolean> {
-  const answer = new Promise<boolean>((resolve) => {
+  const reply = new Promise<boolean>((resolve) => {
     socket.once('data', (bytes) => resolve(String(bytes).startsWith('HTTP/1.1 200 ')));
     socket.once('close', () => resolve(false));
   });
   socket.write(REQUEST);
-  return answer;
+  return reply;
 }
 
 describe('listen.maxConnections', () => {
@@ -75,12 +75,12 @@ describe('listen.maxConnections', () => {
     const clock = new ManualClock();
     await using proxy = await startProxy(upstream.url, { maxConnections: 1, clock });
     const slow = await openSocket(proxy.url);
-    const answer = readToEnd(slow);
+    const reply = readToEnd(slow);
     slow.write('GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\nX-');
     await waitUntil(() => proxy.server.connections.state().connections === 1, 'the connection is open');
     await clock.advance(1000);
     expect(await isServed(await openIdle(proxy.url))).toBe(true);
-    expect((await answer).status).toBe(503);
+    expect((await reply).status).toBe(503);
   });
 
   it('closes the oldest refused connection when too many are still open', async () => {
@@ -139,11 +139,11 @@ describe('requests beyond the limit', () => {
     const first = await openIdle(proxy.url);
     first.write(REQUEST);
     await waitUntil(() => upstream.requests.length === 1, 'the request reaches the upstream');
-    const answer = await sendRaw(
+    const reply = await sendRaw(
       proxy.url,
       `GET /b HTTP/1.1\r\n${KEPT}\r\nGET /c HTTP/1.1\r\n${KEPT}Connection: close\r\n\r\n`,
     );
-    expect(statuses(answer.bytes)).toEqual(['HTTP/1.1 503', 'HTTP/1.1 503']);
+    expect(statuses(reply.bytes)).toEqual(['HTTP/1.1 503', 'HTTP/1.1 503']);
     expect(await proxy.endings(2)).toMatchObject([{ localReply: 'QUEUE_FULL' }, { localReply: 'QUEUE_FULL' }]);
   });
 
@@ -153,9 +153,9 @@ describe('requests beyond the limit', () => {
   ])('pipelined on one connection, %s: 64 are served, one gets 503, and the connection closes', async (_, ask) => {
     await using upstream = await startRecordingUpstream((_request, response) => void response.end('ok'));
     await using proxy = await startProxy(upstream.url);
-    const answer = await sendRaw(proxy.url, Array.from({ length: 300 }, (__, at) => ask(`/${String(at)}`)).join(''));
-    expect(statuses(answer.bytes)).toEqual([...Array<string>(64).fill('HTTP/1.1 200'), 'HTTP/1.1 503']);
-    expect(answer.bytes.toString().match(/connection: close/gi)).toHaveLength(1);
+    const reply = await sendRaw(proxy.url, Array.from({ length: 300 }, (__, at) => ask(`/${String(at)}`)).join(''));
+    expect(statuses(reply.bytes)).toEqual([...Array<string>(64).fill('HTTP/1.1 200'), 'HTTP/1.1 503']);
+    expect(reply.bytes.toString().match(/connection: close/gi)).toHaveLength(1);
     expect(upstream.requests).toHaveLength(64);
     expect((await proxy.endings(65)).filter(({ code }) => code === 503)).toMatchObject([{ localReply: 'QUEUE_FULL' }]);
     await proxy.server.activeRequests.whenIdle();
@@ -168,11 +168,11 @@ describe('a client that sends its request head slowly', () => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url, { headersTimeoutMs: 100 });
     const socket = await openSocket(proxy.url);
-    const answer = readToEnd(socket);
+    const reply = readToEnd(socket);
     socket.write('GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ');
     const drip = setInterval(() => socket.write('a'), 10);
     onTestFinished(() => clearInterval(drip));
-    expect(await answer).toMatchObject({
+    expect(await reply).toMatchObject({
       status: 408,
       end: 'fin',
       headers: { 'content-type': 'application/problem+json' },

@@ -9,11 +9,11 @@ import { startProxy } from './proxy.ts';
 const HEAD = 'Host: 127.0.0.1\r\nConnection: close\r\n';
 const CHUNKED = `${HEAD}Transfer-Encoding: chunked\r\n`;
 
-function codeOf(answer: RawResponse): string {
-  expect(answer.headers['content-type']).toBe('application/problem+json');
-  expect(answer.headers['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
-  const problem = JSON.parse(answer.body.toString()) as { status: number; code: string };
-  expect(problem.status).toBe(answer.status);
+function codeOf(reply: RawResponse): string {
+  expect(reply.headers['content-type']).toBe('application/problem+json');
+  expect(reply.headers['proxy-status']).toBe('bearer-sidecar; error=http_request_denied');
+  const problem = JSON.parse(reply.body.toString()) as { status: number; code: string };
+  expect(problem.status).toBe(reply.status);
   return problem.code;
 }
 
@@ -76,8 +76,8 @@ describe('is refused and does not reach the upstream:', () => {
   ])('%s', async (_, bytes, status, code) => {
     await using upstream = await startRecordingUpstream();
     await using proxy = await startProxy(upstream.url);
-    const answer = await sendRaw(proxy.url, Buffer.from(bytes, 'latin1'));
-    expect([answer.status, codeOf(answer), answer.end]).toEqual([status, code, 'fin']);
+    const reply = await sendRaw(proxy.url, Buffer.from(bytes, 'latin1'));
+    expect([reply.status, codeOf(reply), reply.end]).toEqual([status, code, 'fin']);
     const [ended, ...more] = await proxy.endings(1);
     expect(ended).toMatchObject({ code: status, source: 'sidecar', localReply: code });
     expect(more).toEqual([]);
@@ -91,13 +91,13 @@ it('a body with an invalid chunk in a later packet does not reach the upstream',
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url);
   const socket = await openSocket(proxy.url);
-  const answer = readToEnd(socket);
+  const reply = readToEnd(socket);
   socket.write(`POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi\r\n`);
   while (proxy.throttle.state().queued === 0 && proxy.server.activeRequests.count === 0)
     await new Promise(setImmediate);
   socket.write('ZZ\r\n');
-  expect(codeOf(await answer)).toBe('BAD_REQUEST');
-  expect((await answer).status).toBe(400);
+  expect(codeOf(await reply)).toBe('BAD_REQUEST');
+  expect((await reply).status).toBe(400);
   expect(await proxy.endings(1)).toHaveLength(1);
   expect(upstream.requests).toEqual([]);
 });
@@ -106,11 +106,11 @@ it('a streamed body with an invalid chunk is cut upstream, never ended', async (
   await using upstream = await startWireServer(() => undefined);
   await using proxy = await startProxy(upstream.url.href, { replayBufferBytes: 4 });
   const socket = await openSocket(proxy.url);
-  const answer = readToEnd(socket);
+  const reply = readToEnd(socket);
   socket.write(`POST / HTTP/1.1\r\n${CHUNKED}\r\n5\r\nfirst\r\n`);
   await until(() => upstream.received[0]?.includes('first') === true);
   socket.write('6\r\nsecond\r\nZZ\r\n');
-  expect(codeOf(await answer)).toBe('BAD_REQUEST');
+  expect(codeOf(await reply)).toBe('BAD_REQUEST');
   await until(() => upstream.sockets[0]?.destroyed === true);
   expect(upstream.received[0]).not.toMatch(/0\r\n\r\n$/);
   expect(await proxy.endings(1)).toMatchObject([{ code: 400, attempts: 1 }]);
@@ -127,8 +127,8 @@ it('an upgrade after a request with ambiguous framing is not served', async () =
   });
   const refused = `POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`;
   const upgrade = 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
-  const answer = await sendRaw(proxy.url, refused + upgrade);
-  expect(answer.bytes.toString().match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
+  const reply = await sendRaw(proxy.url, refused + upgrade);
+  expect(reply.bytes.toString().match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
   expect(upgrades).toBe(0);
   expect(await proxy.endings(1)).toHaveLength(1);
 });
@@ -136,8 +136,8 @@ it('an upgrade after a request with ambiguous framing is not served', async () =
 it('chunk extensions are dropped, and the body is forwarded', async () => {
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url);
-  const answer = await sendRaw(proxy.url, `POST / HTTP/1.1\r\n${CHUNKED}\r\n2;a=b;c="d"\r\nhi\r\n0\r\n\r\n`);
-  expect(answer.status).toBe(200);
+  const reply = await sendRaw(proxy.url, `POST / HTTP/1.1\r\n${CHUNKED}\r\n2;a=b;c="d"\r\nhi\r\n0\r\n\r\n`);
+  expect(reply.status).toBe(200);
   expect(upstream.requests.map(({ body, headers }) => [String(body), headers['content-length']])).toEqual([
     ['hi', '2'],
   ]);
@@ -147,8 +147,8 @@ it('header names with underscores replace neither framing nor credentials', asyn
   await using upstream = await startRecordingUpstream();
   await using proxy = await startProxy(upstream.url);
   const sly = 'Transfer_Encoding: chunked\r\nContent_Length: 9\r\nAuthorization_: x\r\nPROXY_AUTHORIZATION: y\r\n';
-  const answer = await sendRaw(proxy.url, `POST / HTTP/1.1\r\n${HEAD}${sly}Content-Length: 2\r\n\r\nhi`);
-  expect(answer.status).toBe(200);
+  const reply = await sendRaw(proxy.url, `POST / HTTP/1.1\r\n${HEAD}${sly}Content-Length: 2\r\n\r\nhi`);
+  expect(reply.status).toBe(200);
   expect(upstream.requests[0]?.rawHeaders.join('\n')).not.toMatch(/transfer|content_length|proxy/i);
   expect(String(upstream.requests[0]?.body)).toBe('hi');
 });
@@ -156,12 +156,12 @@ it('header names with underscores replace neither framing nor credentials', asyn
 it('a complete request gets its response when invalid bytes follow it', async () => {
   await using upstream = await startRecordingUpstream((_, response) => void response.end('the answer'));
   await using proxy = await startProxy(upstream.url);
-  const answer = await sendRaw(
+  const reply = await sendRaw(
     proxy.url,
     'POST /a HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\nhi\x01nonsense',
   );
-  expect([answer.status, answer.end]).toEqual([200, 'fin']);
-  expect(answer.bytes.toString()).toContain('the answer');
+  expect([reply.status, reply.end]).toEqual([200, 'fin']);
+  expect(reply.bytes.toString()).toContain('the answer');
   expect(await proxy.endings(2)).toMatchObject([{ code: 200, path: '/a' }, { localReply: 'BAD_REQUEST' }]);
 });
 

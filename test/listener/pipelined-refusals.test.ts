@@ -66,7 +66,7 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     await using upstream = await startRecordingUpstream(byPath(() => opened));
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);
-    const answer = readToEnd(socket);
+    const reply = readToEnd(socket);
     for (const packet of packets) {
       await new Promise((resolve) => socket.write(packet, 'latin1', resolve));
       await waitUntil(
@@ -76,7 +76,7 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     }
     await someTurns();
     open();
-    const { bytes, end } = await answer;
+    const { bytes, end } = await reply;
     expect([responses(bytes), end]).toEqual([inOrder, 'fin']);
     await proxy.endings(3);
     expect(recorded(proxy)).toEqual({ requests: [200, 200, code], localReplies: 1, warnings: 0 });
@@ -105,12 +105,12 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
     await using upstream = await startRecordingUpstream(byPath(() => opened));
     await using proxy = await startUpgrading(upstream.url);
     const socket = await openSocket(proxy.url);
-    const answer = readToEnd(socket);
+    const reply = readToEnd(socket);
     socket.write(get('/slow') + last, 'latin1');
     await waitUntil(() => proxy.server.activeRequests.count === 1, 'the first is under way');
     proxy.server.startClosing();
     open();
-    expect(responses((await answer).bytes)).toEqual(['HTTP/1.1 200', '[/slow]']);
+    expect(responses((await reply).bytes)).toEqual(['HTTP/1.1 200', '[/slow]']);
     await proxy.endings(2);
     expect(recorded(proxy)).toEqual({ requests: [200, code], localReplies: 1, warnings: 0 });
   });
@@ -119,8 +119,8 @@ describe.each(LAST)('%s behind pending responses', (_, last, status, code) => {
 it('an unfinished request head after a pending response gets 408 after that response', async () => {
   await using upstream = await startRecordingUpstream(byPath(someTurns));
   await using proxy = await startProxy(upstream.url, { headersTimeoutMs: 200 });
-  const answer = await sendRaw(proxy.url, `${get('/a')}GET /half HTTP/1.1\r\n`);
-  expect(responses(answer.bytes)).toEqual(['HTTP/1.1 200', '[/a]', 'HTTP/1.1 408', '"code":"REQUEST_TIMEOUT"']);
+  const reply = await sendRaw(proxy.url, `${get('/a')}GET /half HTTP/1.1\r\n`);
+  expect(responses(reply.bytes)).toEqual(['HTTP/1.1 200', '[/a]', 'HTTP/1.1 408', '"code":"REQUEST_TIMEOUT"']);
   await proxy.endings(2);
   expect(recorded(proxy)).toEqual({ requests: [200, 'REQUEST_TIMEOUT'], localReplies: 1, warnings: 0 });
 });
@@ -129,8 +129,8 @@ it('an upgrade after a response that closes the connection is neither served nor
   await using upstream = await startRecordingUpstream(byPath(someTurns));
   await using proxy = await startUpgrading(upstream.url);
   const bad = get('/x', 'x-sidecar-priority: urgent\r\n');
-  const answer = await sendRaw(proxy.url, bad + upgradeRequest());
-  expect(responses(answer.bytes).filter((each) => each.startsWith('HTTP'))).toEqual(['HTTP/1.1 400']);
+  const reply = await sendRaw(proxy.url, bad + upgradeRequest());
+  expect(responses(reply.bytes).filter((each) => each.startsWith('HTTP'))).toEqual(['HTTP/1.1 400']);
   await proxy.endings(1);
   expect(recorded(proxy).requests).toEqual(['BAD_REQUEST']);
   expect(upstream.requests).toEqual([]);
@@ -150,7 +150,7 @@ it('any number of pending requests in any packets get their responses in order b
         const bytes = Buffer.from(paths.map((path) => get(path)).join('') + last, 'latin1');
         const before = proxy.ended().length;
         const socket = await openSocket(proxy.url);
-        const answer = readToEnd(socket);
+        const reply = readToEnd(socket);
         let at = 0;
         for (const cut of [...cuts.toSorted((a, b) => a - b), bytes.length]) {
           if (cut <= at || cut > bytes.length) continue;
@@ -158,7 +158,7 @@ it('any number of pending requests in any packets get their responses in order b
           await new Promise(setImmediate);
           at = cut;
         }
-        const seen = responses((await answer).bytes);
+        const seen = responses((await reply).bytes);
         const ordinary = paths.flatMap((path) => ['HTTP/1.1 200', `[${path}]`]);
         expect(seen).toEqual([...ordinary, `HTTP/1.1 ${String(status)}`, `"code":"${code}"`]);
         await proxy.endings(before + paths.length + 1);

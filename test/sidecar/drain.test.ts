@@ -173,9 +173,9 @@ interface KeptAnswer {
 }
 
 async function callKept(agent: Agent, url: string): Promise<KeptAnswer> {
-  const [answer] = (await once(httpRequest(url, { agent }).end(), 'response')) as [IncomingMessage];
-  const text = (await answer.toArray()).join('');
-  const { connection } = answer.headers;
+  const [reply] = (await once(httpRequest(url, { agent }).end(), 'response')) as [IncomingMessage];
+  const text = (await reply.toArray()).join('');
+  const { connection } = reply.headers;
   const code = text.startsWith('{') ? (JSON.parse(text) as { code?: string }).code : undefined;
-  return { status: answer.statusCode, connection, retryAfter: answer.headers['retry-after'], code };
+  return { status: reply.statusCode, connection, retryAfter: reply.headers['retry-after'], code };
 }

@@ -147,8 +147,8 @@ describe('invariant 8: memory is bounded', () => {
 async function callKept(agent: Agent, url: string): Promise<void> {
   const call = httpRequest(url, { agent, method: 'POST' });
   call.end('x'.repeat(500));
-  const [answer] = (await once(call, 'response')) as [IncomingMessage];
-  await answer.toArray();
+  const [reply] = (await once(call, 'response')) as [IncomingMessage];
+  await reply.toArray();
 }
 
 /** All samples of a metric added up. */

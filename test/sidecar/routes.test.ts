@@ -72,9 +72,9 @@ describe('two routes', () => {
 
   it('refuse a path of no route with an explanation, and count it as default', async () => {
     const sidecar = await start(twoRoutes('http://127.0.0.1:1', 'http://127.0.0.1:2'));
-    const answer = await send(`${sidecar.url}/other`);
-    expect(answer).toMatchObject({ status: 403, code: 'REQUEST_NOT_ALLOWED' });
-    expect(answer.text).toContain('no route has this path; the routes are /quotes, /policies');
+    const reply = await send(`${sidecar.url}/other`);
+    expect(reply).toMatchObject({ status: 403, code: 'REQUEST_NOT_ALLOWED' });
+    expect(reply.text).toContain('no route has this path; the routes are /quotes, /policies');
     expect(await send(`${sidecar.url}/quotes%2f1`)).toMatchObject({ status: 400, code: 'BAD_REQUEST' });
     expect((await sidecar.endings(2)).map(({ route }) => route)).toEqual(['default', 'default']);
   });
@@ -82,8 +82,8 @@ describe('two routes', () => {
   it('refuse other methods with Allow', async () => {
     await using api = await startRecordingUpstream();
     const sidecar = await start(twoRoutes(api.url, api.url, ', methods: [GET, POST]'));
-    const answer = await send(`${sidecar.url}/quotes/1`, { method: 'DELETE' });
-    expect(answer).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED', fields: { allow: 'GET, POST' } });
+    const reply = await send(`${sidecar.url}/quotes/1`, { method: 'DELETE' });
+    expect(reply).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED', fields: { allow: 'GET, POST' } });
     expect((await send(`${sidecar.url}/quotes/1`)).status).toBe(200);
     expect((await sidecar.endings(2)).map(({ route, code }) => [route, code])).toEqual([
       ['quotes', 405],
@@ -154,8 +154,8 @@ describe('a redirect', () => {
     });
     const more = '\n  - { name: elsewhere, pathPrefix: /elsewhere, baseUrl: "http://127.0.0.1:1", credential: quotes }';
     const sidecar = await start(twoRoutes(`${api.url}/v1`, `${api.url}/v1/`) + more);
-    const answer = await send(`${sidecar.url}/quotes/1`);
-    expect(answer.fields.location).toBe(expected.replace('SELF', new URL(api.url).host));
+    const reply = await send(`${sidecar.url}/quotes/1`);
+    expect(reply.fields.location).toBe(expected.replace('SELF', new URL(api.url).host));
   });
 
   it('gets a stripped prefix back', async () => {

@@ -35,10 +35,10 @@ describe('a 101 that does not accept the WebSocket', () => {
       socket.resume().write(`${response}SECRET`);
     });
     await using proxy = await startUpgrading(upstream.url);
-    const answer = await sendRaw(proxy.url, upgradeRequest());
-    expect([answer.status, answer.end]).toEqual([502, 'fin']);
-    expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'UPSTREAM_PROTOCOL_ERROR' });
-    expect(answer.bytes.toString()).not.toContain('SECRET');
+    const reply = await sendRaw(proxy.url, upgradeRequest());
+    expect([reply.status, reply.end]).toEqual([502, 'fin']);
+    expect(JSON.parse(reply.body.toString())).toMatchObject({ code: 'UPSTREAM_PROTOCOL_ERROR' });
+    expect(reply.bytes.toString()).not.toContain('SECRET');
     await waitUntil(() => upstream.open === 0, 'the upstream connection is closed');
     expect(await proxy.endings(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR', attempts: 1 }]);
     expect(proxy.events.filter(({ kind }) => kind === 'attempt-ended')).toHaveLength(1);
@@ -146,9 +146,9 @@ describe('an upgrade that is not sent upstream', () => {
   it('has a body while WebSockets are off: 403, which names the setting', async () => {
     await using upstream = await startRawUpstream((socket) => socket.write(SWITCHING));
     await using proxy = await startProxy(upstream.url);
-    const answer = await sendRaw(proxy.url, `${upgradeRequest('Content-Length: 200\r\n')}hi`);
-    expect([answer.status, answer.end]).toEqual([403, 'fin']);
-    expect(answer.body.toString()).toContain('SIDECAR_WEBSOCKET');
+    const reply = await sendRaw(proxy.url, `${upgradeRequest('Content-Length: 200\r\n')}hi`);
+    expect([reply.status, reply.end]).toEqual([403, 'fin']);
+    expect(reply.body.toString()).toContain('SIDECAR_WEBSOCKET');
     expect(await proxy.endings(1)).toMatchObject([{ localReply: 'UPGRADE_NOT_ALLOWED' }]);
   });
 });
@@ -158,8 +158,8 @@ it('another version of the protocol is refused by the upstream', async () => {
     socket.end('HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nContent-Length: 0\r\n\r\n'),
   );
   await using proxy = await startUpgrading(upstream.url);
-  const answer = await sendRaw(proxy.url, upgradeRequest().replace('Version: 13', 'Version: 12'));
-  expect(answer).toMatchObject({ status: 426, headers: { 'sec-websocket-version': '13' } });
+  const reply = await sendRaw(proxy.url, upgradeRequest().replace('Version: 13', 'Version: 12'));
+  expect(reply).toMatchObject({ status: 426, headers: { 'sec-websocket-version': '13' } });
 });
 
 it('an upgrade with Content-Length: 0 is served', async () => {

@@ -31,16 +31,16 @@ async function open(proxy: Proxy, path = '/', headers: Record<string, string> = 
 async function refusal(proxy: Proxy, headers: Record<string, string> = {}) {
   const socket = new WebSocket(proxy.url.replace('http', 'ws'), { headers });
   socket.on('error', () => undefined);
-  const [, answer] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage];
+  const [, reply] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage];
   const chunks: Buffer[] = [];
-  for await (const chunk of answer as AsyncIterable<Buffer>) chunks.push(chunk);
-  return { status: answer.statusCode, fields: answer.headers, text: Buffer.concat(chunks).toString() };
+  for await (const chunk of reply as AsyncIterable<Buffer>) chunks.push(chunk);
+  return { status: reply.statusCode, fields: reply.headers, text: Buffer.concat(chunks).toString() };
 }
 
 async function reply(socket: WebSocket, message: string | Buffer): Promise<[data: Buffer, isBinary: boolean]> {
-  const answer = once(socket, 'message');
+  const reply = once(socket, 'message');
   socket.send(message);
-  return (await answer) as [Buffer, boolean];
+  return (await reply) as [Buffer, boolean];
 }
 
 function attempts({ events }: Proxy) {
@@ -217,7 +217,7 @@ describe('an upgraded connection', () => {
 });
 
 describe('an upgrade that the upstream refuses', () => {
-  const refusing = (answer: string) => startEchoServer({ refuse: () => answer });
+  const refusing = (refusal: string) => startEchoServer({ refuse: () => refusal });
 
   it('with 401 invalidates the token, and the response is relayed', async () => {
     await using upstream = await refusing(
@@ -302,10 +302,10 @@ describe('an upgrade that the sidecar refuses', () => {
     const clock = new ManualClock();
     await using upstream = await startEchoServer({ ignore: () => true });
     await using proxy = await startUpgrading(upstream.url, { clock, requestTimeoutMs: 5000 });
-    const answer = refusal(proxy);
+    const reply = refusal(proxy);
     await until(() => upstream.seen.length === 1);
     await clock.advance(5000);
-    expect(await answer).toMatchObject({ status: 504 });
+    expect(await reply).toMatchObject({ status: 504 });
     expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
     expect(attempts(proxy)).toMatchObject([{ outcome: 'timeout' }]);
     expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0 });
@@ -315,10 +315,10 @@ describe('an upgrade that the sidecar refuses', () => {
     const clock = new ManualClock();
     await using upstream = await startEchoServer({ ignore: () => true });
     await using proxy = await startUpgrading(upstream.url, { clock });
-    const answer = refusal(proxy, { 'x-sidecar-timeout-ms': '2000' });
+    const reply = refusal(proxy, { 'x-sidecar-timeout-ms': '2000' });
     await until(() => upstream.seen.length === 1);
     await clock.advance(2000);
-    expect(await answer).toMatchObject({ status: 504 });
+    expect(await reply).toMatchObject({ status: 504 });
     expect(await proxy.endings(1)).toMatchObject([{ code: 504, localReply: 'UPSTREAM_TIMEOUT' }]);
   });
 

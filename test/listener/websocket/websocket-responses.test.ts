@@ -78,9 +78,9 @@ it('an error while an upgrade is sent gets a local reply, and leaves no timer, l
   const good = proxy.tokens.held;
   if (good === undefined) throw new Error('no token');
   proxy.tokens.held = { ...good, value: 'not\nfit for a field' };
-  const answer = await sendRaw(proxy.url, ASK('/'));
-  expect(answer).toMatchObject({ status: 502, end: 'fin' });
-  expect(answer.bytes.toString()).not.toContain('fit for');
+  const reply = await sendRaw(proxy.url, ASK('/'));
+  expect(reply).toMatchObject({ status: 502, end: 'fin' });
+  expect(reply.bytes.toString()).not.toContain('fit for');
   expect(await proxy.endings(1)).toMatchObject([{ code: 502, localReply: 'UPSTREAM_PROTOCOL_ERROR' }]);
   expect(upstream.seen).toEqual([]);
   expect(clock.pendingTimers).toBe(0);
@@ -99,9 +99,9 @@ describe('a response that refuses the upgrade', () => {
       afterHead(`HTTP/1.1 503 Busy\r\n${rest}`, (socket) => void setImmediate(() => socket.destroy())),
     );
     await using proxy = await startUpgrading(upstream.url.href);
-    const answer = await sendRaw(proxy.url, ASK('/'));
-    expect(answer.status).toBe(503);
-    expect(answer.body.toString()).not.toContain('0\r\n\r\n');
+    const reply = await sendRaw(proxy.url, ASK('/'));
+    expect(reply.status).toBe(503);
+    expect(reply.body.toString()).not.toContain('0\r\n\r\n');
     expect(await proxy.endings(1)).toMatchObject([
       { code: 503, source: 'upstream', fault: expect.any(String) as string },
     ]);
@@ -116,8 +116,8 @@ describe('a response that refuses the upgrade', () => {
     await until(() => upstream.hasStalled());
     expect(upstream.writtenBytes()).toBeLessThan(BODY_BYTES / 2);
     socket.resume();
-    const answer = await readToEnd(socket);
-    expect([answer.status, answer.body.length, answer.end]).toEqual([503, BODY_BYTES, 'fin']);
+    const reply = await readToEnd(socket);
+    expect([reply.status, reply.body.length, reply.end]).toEqual([503, BODY_BYTES, 'fin']);
     expect(await proxy.endings(1)).toMatchObject([{ code: 503, fault: undefined }]);
     expect(proxy.throttle.state().streams).toBe(0);
   });
@@ -151,24 +151,24 @@ describe('a response that refuses the upgrade and stops', () => {
     const socket = await openSocket(proxy.url);
     let seen = '';
     socket.on('data', (bytes) => (seen += bytes.toString()));
-    const answer = readToEnd(socket);
+    const reply = readToEnd(socket);
     socket.write(ASK('/'));
     const reached = (body: string): Promise<void> => until(() => seen.endsWith(`\r\n\r\n${body}`));
     await reached(begun);
-    return { clock, upstream, proxy, answer, reached };
+    return { clock, upstream, proxy, reply, reached };
   }
 
   it.each(['', 'abc'])(
     'after "%s" is cut for the client after the timeout, and its slot is released',
     async (begun) => {
-      const { clock, upstream, proxy, answer } = await refuse(begun, IDLE_MS);
+      const { clock, upstream, proxy, reply } = await refuse(begun, IDLE_MS);
       await clock.advance(IDLE_MS - 1);
       expect(proxy.throttle.state().streams).toBe(1);
       await clock.advance(1);
       const fault = "the upstream's response stopped: nothing was received for 5000 ms";
       expect(await proxy.endings(1)).toMatchObject([{ code: 403, source: 'upstream', fault }]);
       expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
-      expect((await answer).body.toString()).toBe(begun);
+      expect((await reply).body.toString()).toBe(begun);
       await until(() => upstream.sockets[0]?.destroyed === true);
       expect(proxy.server.activeRequests.count).toBe(0);
       expect(clock.pendingTimers).toBe(0);
@@ -176,13 +176,13 @@ describe('a response that refuses the upgrade and stops', () => {
   );
 
   it('is relayed as long as each byte comes in time, and leaves no timer behind', async () => {
-    const { clock, upstream, proxy, answer, reached } = await refuse('', IDLE_MS);
+    const { clock, upstream, proxy, reply, reached } = await refuse('', IDLE_MS);
     for (let sent = 1; sent <= LENGTH; sent++) {
       await clock.advance(IDLE_MS - 1);
       upstream.sockets[0]?.write('x');
       await reached('x'.repeat(sent));
     }
-    const { status, body, end } = await answer;
+    const { status, body, end } = await reply;
     expect([status, body.toString(), end]).toEqual([403, 'xxxx', 'fin']);
     expect(await proxy.endings(1)).toMatchObject([{ code: 403, fault: undefined }]);
     expect(clock.pendingTimers).toBe(0);
