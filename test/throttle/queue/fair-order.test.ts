@@ -198,6 +198,26 @@ describe('priorities', () => {
     expect(next.indexOf('low')).toBe(64);
   });
 
+  it('start again after a permit that was granted while no request waited', () => {
+    const countBeforeLow = (hasSpareCapacity: boolean): number => {
+      const driver = new QueueDriver();
+      const retrying = driver.enter('low');
+      driver.grant();
+      for (let retry = 0; retry < 3; retry++) {
+        driver.enter('high');
+        driver.retry(retrying);
+        driver.grant();
+      }
+      driver.drain();
+      if (hasSpareCapacity) driver.queue.grantUncontended(driver.createTicket({ priority: 'high', caller: '' }));
+      const low = driver.enter('low');
+      for (let count = 0; count < 300; count++) driver.enter('high');
+      return driver.drain().indexOf(low);
+    };
+    expect(countBeforeLow(false)).toBeGreaterThan(100);
+    expect(countBeforeLow(true)).toBe(64);
+  });
+
   it('that come back wait for their first permit as for any other', () => {
     const driver = new QueueDriver();
     for (let count = 0; count < 100; count++) driver.enter('normal');
