@@ -26,22 +26,22 @@ export class ActiveExchange extends ActiveRequest {
 
   /** To be called once, as soon as the request is forwarded. */
   completeWith(forwarding: Promise<RequestOutcome>): void {
-    const { response } = this.exchange;
-    response.on('close', () => {
-      if (response.writableFinished) this.#close();
-      // By the next turn a response that the sidecar has broken off has its outcome.
-      else setImmediate(() => this.#abortAndClose());
+    this.exchange.response.on('close', this.#onClosed);
+    forwarding.then(this.#onOutcome, (thrown: unknown) => {
+      this.#onOutcome(this.#host.replyToFailure(this.exchange, thrown));
     });
-    forwarding.then(
-      (outcome) => this.#setOutcome(outcome),
-      (thrown: unknown) => this.#setOutcome(this.#host.replyToFailure(this.exchange, thrown)),
-    );
   }
 
-  #setOutcome(outcome: RequestOutcome): void {
+  readonly #onOutcome = (outcome: RequestOutcome): void => {
     this.#outcome = outcome;
     if (this.#isClosed) this.#host.complete(this, outcome);
-  }
+  };
+
+  readonly #onClosed = (): void => {
+    if (this.exchange.response.writableFinished) this.#close();
+    // By the next turn a response that the sidecar has broken off has its outcome.
+    else setImmediate(() => this.#abortAndClose());
+  };
 
   #abortAndClose(): void {
     const isCut = this.#outcome?.kind === 'relayed' && this.#outcome.fault !== undefined;

@@ -132,10 +132,7 @@ export class ProxyServer {
     }
     const { lifetime, path, corsOrigin, queueClass } = admission;
     const exchange = { request, response, path, corsOrigin, queueClass, lifetime, stats, tracer };
-    this.#startExchange(admission.route.parts, exchange);
-  }
-
-  #startExchange(parts: ExchangeParts, exchange: Exchange): void {
+    const { parts } = admission.route;
     const active = new ActiveExchange(this.#exchangeHost, parts, exchange);
     this.activeRequests.add(active);
     const isRefused = this.#phase === 'refusing';
