@@ -31,7 +31,7 @@ interface Run {
   readonly limiter: Limiter;
   readonly rate: string;
   readonly seconds: number;
-  /** Learning what the limit is belongs to every run, and is told apart. */
+  /** Learning the limit belongs to every run, and is measured separately. */
   readonly settlingMs: number;
   /** Seconds from the start at which Redis is killed and started again. */
   readonly outage?: readonly [number, number];

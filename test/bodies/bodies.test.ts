@@ -60,7 +60,7 @@ const request = fc
     replyFraming: fc.constantFrom(...FRAMINGS),
   })
   .map(({ chunks, ...plan }): Planned => {
-    // Node:http closes the connection behind a request that expects to be told to continue and has nothing to send.
+    // node:http closes the connection after a request with `Expect: 100-continue` that has no body.
     const expectsContinue = plan.expectsContinue && plan.requestBytes > 0;
     const sizes = chunks !== undefined && plan.requestBytes > 20_000 ? chunks.map((size) => size + 499) : chunks;
     return { ...plan, expectsContinue, ...(sizes === undefined ? {} : { chunkSizes: sizes }) };
@@ -130,7 +130,7 @@ class Sender {
       return;
     }
     await this.#write(head);
-    // Nobody is told to continue before its turn.
+    // No client gets a 100 before its turn.
     this.#end();
     await this.#client.permission(++this.#continues, index + 1);
     await this.#write(body);
@@ -147,7 +147,7 @@ class Sender {
     let at = 0;
     for (const [packet, end] of ends.entries()) {
       if (packet / ends.length >= releasedAfter) this.#end();
-      // What nobody reads yet is not waited for.
+      // Bytes that are not read yet are not waited for.
       await this.#client.write(bytes.subarray(at, end), this.#isReleased);
       at = end;
       for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
@@ -198,7 +198,7 @@ function takeAlterations({ upstream: { stats } }: Staged): string[] {
   return stats.altered.splice(0);
 }
 
-describe('invariant 11: a body arrives as it was sent, whatever its packets', () => {
+describe('invariant 11: a body arrives as it was sent, in any division into packets', () => {
   it.each(STAGES.filter((stage) => stage !== 'token'))('while it waits: %s', async (stage) => {
     const staged = await startStaged();
     await fc.assert(

@@ -33,7 +33,7 @@ export interface BodiesReport {
   readonly bodies: number;
   /** What passed for complete and is not what was sent, on either side. */
   readonly altered: readonly string[];
-  /** Messages that ended before they were complete, so that the receiver could tell, on either side. */
+  /** Messages that ended before they were complete, noticeably for the receiver, on either side. */
   readonly brokenOff: number;
   /** How many responses had each status. */
   readonly statuses: Readonly<Record<string, number>>;
@@ -180,7 +180,7 @@ async function writeInPieces(client: PacketClient, bytes: Buffer, index: number,
   const ends = [...cuts.sort((a, b) => a - b), bytes.length];
   let at = 0;
   for (const end of ends) {
-    // Answered before its end: nobody reads the rest.
+    // The response came before its end: the rest is not read.
     if (client.isClosed || client.reader.responses.length > index) return;
     await client.write(bytes.subarray(at, end));
     at = end;

@@ -65,7 +65,7 @@ export class PacketClient implements Disposable {
     return new PacketClient(await openSocket(url));
   }
 
-  /** Sends a piece; waits, when the connection takes no more for now, unless it is told not to. */
+  /** Sends a piece; waits by default while the connection accepts no more. */
   async write(piece: Buffer, waitsForDrain = true): Promise<void> {
     if (this.isClosed || !this.socket.writable) return;
     if (this.socket.write(piece) || !waitsForDrain) return;

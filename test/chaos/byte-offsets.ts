@@ -84,7 +84,7 @@ export async function runByteOffsets(every: number, concurrency: number): Promis
     const row = (table[`${each.hop} ${each.direction} ${each.fault}`] ??= {});
     row[outcome] = (row[outcome] ?? 0) + 1;
   };
-  // Whatever drips keeps three processes busy with every byte: with many at a time, only time-outs would be seen.
+  // A dripping connection keeps three processes busy with every byte: with many at a time, only time-outs would be seen.
   const [dripping, others] = [
     cases.filter(({ fault }) => fault === 'drip'),
     cases.filter(({ fault }) => fault !== 'drip'),

@@ -1,4 +1,4 @@
-/** The instruments of these tests can tell: the ledger finds each kind of imbalance, the proxy breaks at the very byte. */
+/** The tools of these tests: the ledger finds each kind of imbalance, the proxy breaks a connection at the exact byte. */
 import { createHash } from 'node:crypto';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -36,9 +36,9 @@ describe('the ledger', () => {
       (ledger) => ledger.recordReceived('a', sha256('quest')),
       'took a damaged body for whole',
     ],
-    ['a request of nobody', (ledger) => ledger.recordReceived('b', sha256('')), 'nobody sent this'],
+    ['a request that was not sent', (ledger) => ledger.recordReceived('b', sha256('')), 'it was not sent'],
     ['a damaged answer', (ledger) => ledger.recordOutcome('a', { ...ANSWERED, body: 'answ' }), 'damaged answer'],
-    ['an answer out of nowhere', (ledger) => ledger.recordOutcome('a', ANSWERED), 'never saw it'],
+    ['a response out of nowhere', (ledger) => ledger.recordOutcome('a', ANSWERED), 'never saw it'],
     [
       'two outcomes',
       (ledger) => ['', ''].forEach(() => ledger.recordOutcome('a', { kind: 'cut' })),
@@ -64,14 +64,14 @@ describe('the ledger', () => {
   });
 });
 
-/** An upstream that answers every head with `answer` and ends; `received` is all that came. */
-async function startTarget(answer: string) {
+/** An upstream that responses every head with `response` and ends; `received` is all that came. */
+async function startTarget(response: string) {
   const target = { received: '', url: '' };
   const server = createServer((socket) => {
     socket.setEncoding('latin1').on('error', () => socket.destroy());
     socket.on('data', (text: string) => {
       target.received += text;
-      if (target.received.endsWith('\r\n\r\n')) socket.end(answer);
+      if (target.received.endsWith('\r\n\r\n')) socket.end(response);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -149,7 +149,7 @@ describe('the chaos proxy', () => {
   const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
   const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody';
 
-  it.each([0, 1, 17, ANSWER.length])('lets %i bytes of an answer pass before a FIN', async (offset) => {
+  it.each([0, 1, 17, ANSWER.length])('lets %i bytes of a response pass before a FIN', async (offset) => {
     const target = await startTarget(ANSWER);
     await using proxy = await startChaosProxy(() => ({ direction: 'response', offset, fault: 'fin' }));
     proxy.target = target.url;
@@ -161,14 +161,14 @@ describe('the chaos proxy', () => {
   it.each<[Fault, string, 'fin' | 'reset']>([
     ['reset', '', 'reset'],
     ['drip', ANSWER, 'fin'],
-  ])('%s within a request', async (fault, answer, end) => {
+  ])('%s within a request', async (fault, response, end) => {
     const target = await startTarget(ANSWER);
     await using proxy = await startChaosProxy(() => ({ direction: 'request', offset: 9, fault }));
     proxy.target = target.url;
     const socket = await openSocket(proxy.url);
     socket.write(REQUEST);
     const seen = await readToEnd(socket);
-    expect([seen.bytes.toString(), seen.end]).toEqual([answer, end]);
+    expect([seen.bytes.toString(), seen.end]).toEqual([response, end]);
     await expect.poll(() => target.received).toBe(fault === 'drip' ? REQUEST : REQUEST.slice(0, 9));
   });
 

@@ -1,5 +1,5 @@
 /**
- * The keep-alive race: an upstream that closes its idle connections a few milliseconds after each answer, just when the
+ * The keep-alive race: an upstream that closes its idle connections a few milliseconds after each response, just when the
  * sidecar may be sending the next request on them (RFC 9112 §9.3.1).
  */
 import type { Socket } from 'node:net';
@@ -64,7 +64,7 @@ export async function runKeepAliveRace(count: number): Promise<RaceReport> {
   return { ...ledger.report(), ...tally, connections };
 }
 
-/** Connections on which a request is being answered. */
+/** Connections with a request in flight. */
 const busy = new WeakSet<Socket>();
 
 function closeWhenIdle(socket: Socket): void {
@@ -74,7 +74,7 @@ function closeWhenIdle(socket: Socket): void {
   }, Math.random() * JITTER_MS);
 }
 
-/** @returns the status of the answer; 0 without one */
+/** @returns the status of the response; 0 without one */
 async function sendOne(ledger: OutcomeChecker, agent: Agent, url: string, id: string, method: Method): Promise<number> {
   const sent = method === 'POST' ? JSON.stringify({ id }) : '';
   ledger.recordSent(id, { method, sent, expected: `answer to ${id}`, withinMs: 20_000 });

@@ -33,7 +33,7 @@ export interface Look {
 
 export interface SoakReport {
   readonly looks: readonly Look[];
-  /** How often each status came back; `cut` = no complete answer. */
+  /** How often each status was received; `cut` = no complete response. */
   readonly outcomes: Readonly<Record<string, number>>;
   readonly faults: number;
   /** Bodies that passed for complete and are not what was sent, on either side. */

@@ -10,13 +10,13 @@ const RESTARTS = 20;
 const STRAY = 12;
 
 it(
-  'invariant 10: whatever was accepted is answered, through one SIGTERM after another',
+  'invariant 10: each accepted request gets a response, through one SIGTERM after another',
   { timeout: 120_000 },
   async () => {
     const report = await runRestarts(RESTARTS);
     expect(report.violations).toEqual([]);
     expect(report).toMatchObject({ lost: [], failedExits: [], duplicatedPosts: 0, falselyComplete: 0 });
-    // There was a load, and times when nobody listened.
+    // There was a load, and there were times without a listener.
     expect(report.seen).toBeGreaterThan(200);
     expect(report.refusedConnections).toBeGreaterThan(0);
     // Closing a port resets the connections that only the kernel has taken by then. A busy machine may stop the process just before

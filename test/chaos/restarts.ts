@@ -1,6 +1,6 @@
 /**
  * Restarts under load: the sidecar ends by SIGTERM and starts anew on the same port, again and again, while applications
- * go on calling. They try again when nobody listens, and in no other case: whatever was accepted must be answered.
+ * go on calling. They retry only when the connection is refused: each accepted request must get a response.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -23,7 +23,7 @@ export interface RestartReport extends OutcomeReport {
   readonly restarts: number;
   /** Exit codes other than 0. */
   readonly failedExits: readonly (number | null)[];
-  /** Accepted and not answered: the upstream saw them, their callers no answer. */
+  /** Accepted without a response: the upstream saw them, their callers got no response. */
   readonly lost: readonly string[];
   /** Connections that broke before the sidecar had read a request on them. */
   readonly brokenUnread: readonly string[];

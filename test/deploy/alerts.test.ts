@@ -51,12 +51,12 @@ const alerts = rulesOf(ALERTS);
 const names = alerts.map(({ alert = '' }) => alert).sort();
 
 describe('promtool', () => {
-  it('finds the rules sound', () => {
+  it('accepts the rules', () => {
     expect(runPromtool(['check', 'rules', ALERTS, RECORDING])).toMatchObject({ code: 0 });
     expect(runPromtool(['check', 'config', join(FOLDER, 'prometheus.yml')])).toMatchObject({ code: 0 });
   });
 
-  it('sees each alert fire for its fault, and none in health', { timeout: 90_000 }, () => {
+  it('sees each alert fire for its fault, and none for a healthy sidecar', { timeout: 90_000 }, () => {
     const { code, said } = runPromtool(['test', 'rules', TESTS]);
     expect([code, said]).toEqual([0, expect.stringContaining('SUCCESS')]);
     const { tests } = parse(readFileSync(TESTS, 'utf8')) as TestFile;
@@ -70,7 +70,7 @@ describe('promtool', () => {
 });
 
 describe('each alert', () => {
-  it('says how grave it is, what it is, and which page to open', () => {
+  it('states its severity, its cause and its runbook', () => {
     for (const { alert = '', labels, annotations } of alerts) {
       expect(labels?.severity, alert).toMatch(/^(critical|warning)$/);
       expect(Object.keys(annotations ?? {}), alert).toEqual(['summary', 'description', 'runbook_url']);
@@ -116,7 +116,7 @@ describe('docs/operations.md and the runbooks', () => {
     return { file, text: readFileSync(file, 'utf8') };
   });
 
-  it('lead to pages that are there', () => {
+  it('link to existing pages', () => {
     const links = pages.flatMap(({ file, text }) =>
       [...text.matchAll(/\]\(([^)#]+)/g)].map(([, link = '']) => join(dirname(file), link)),
     );
@@ -154,55 +154,59 @@ async function standing(prometheus: Prometheus, { adminUrl }: RunningSidecar): P
   return series.map(({ metric }) => metric.alertname ?? '').filter((name) => name !== 'BearerSidecarEventLoopStalled');
 }
 
-it('real sidecars: silence in health, and in trouble those that are meant', { timeout: 150_000 }, async () => {
-  await using tokens = await startTokenServer();
-  await using refusing = await startRecordingUpstream((_request, response) => {
-    response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
-  });
-  await using api = await startRecordingUpstream();
-  const nobody = `http://127.0.0.1:${await freePort()}`;
-  const healthy = await startWith('healthy', api.url, tokens.url);
-  const refused = await startWith('refused', api.url, refusing.url);
-  const alone = await startWith('alone', nobody, tokens.url);
-  await Promise.all([healthy, alone].map((sidecar) => waitUntilReady(sidecar, PATIENCE_MS)));
-  const targets = [healthy, refused, alone].map(({ adminUrl }) => adminUrl);
-  const prometheus = await startPrometheus({ targets, rules: [RECORDING, ALERTS] });
+it(
+  'real sidecars: no alert for a healthy one, and the intended alerts for the others',
+  { timeout: 150_000 },
+  async () => {
+    await using tokens = await startTokenServer();
+    await using refusing = await startRecordingUpstream((_request, response) => {
+      response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
+    });
+    await using api = await startRecordingUpstream();
+    const nobody = `http://127.0.0.1:${await freePort()}`;
+    const healthy = await startWith('healthy', api.url, tokens.url);
+    const refused = await startWith('refused', api.url, refusing.url);
+    const alone = await startWith('alone', nobody, tokens.url);
+    await Promise.all([healthy, alone].map((sidecar) => waitUntilReady(sidecar, PATIENCE_MS)));
+    const targets = [healthy, refused, alone].map(({ adminUrl }) => adminUrl);
+    const prometheus = await startPrometheus({ targets, rules: [RECORDING, ALERTS] });
 
-  const offer = async () => {
-    const answers = [healthy, refused, alone].map(({ proxyUrl }) =>
-      callConcurrently(4, () => post(`${proxyUrl}/x`, {})),
+    const offer = async () => {
+      const responses = [healthy, refused, alone].map(({ proxyUrl }) =>
+        callConcurrently(4, () => post(`${proxyUrl}/x`, {})),
+      );
+      await Promise.all(responses);
+      return Promise.all([refused, alone].map((sidecar) => standing(prometheus, sidecar)));
+    };
+    const expected = [
+      ['BearerSidecarRequestsFailing', 'BearerSidecarTokenEndpointFailing', 'BearerSidecarTokenMissing'],
+      ['BearerSidecarRequestsFailing', 'BearerSidecarUpstreamUnreachable'],
+    ];
+    // Retries end with the first second of an outage, which may be over before the first scrape: chance says whether this one is seen.
+    const byChance = 'BearerSidecarRetryBudgetExhausted';
+    const troubled = await pollUntil(
+      offer,
+      (seen) => seen.every((some, at) => expected[at]?.every((name) => some.includes(name))),
+      30_000,
     );
-    await Promise.all(answers);
-    return Promise.all([refused, alone].map((sidecar) => standing(prometheus, sidecar)));
-  };
-  const expected = [
-    ['BearerSidecarRequestsFailing', 'BearerSidecarTokenEndpointFailing', 'BearerSidecarTokenMissing'],
-    ['BearerSidecarRequestsFailing', 'BearerSidecarUpstreamUnreachable'],
-  ];
-  // Retries end with the first second of an outage, which may be over before the first scrape: chance says whether this one is seen.
-  const byChance = 'BearerSidecarRetryBudgetExhausted';
-  const troubled = await pollUntil(
-    offer,
-    (seen) => seen.every((some, at) => expected[at]?.every((name) => some.includes(name))),
-    30_000,
-  );
-  await refused.stop('SIGKILL');
-  const down = await pollUntil(
-    () => standing(prometheus, refused),
-    (seen) => seen.includes('BearerSidecarDown'),
-    20_000,
-  );
+    await refused.stop('SIGKILL');
+    const down = await pollUntil(
+      () => standing(prometheus, refused),
+      (seen) => seen.includes('BearerSidecarDown'),
+      20_000,
+    );
 
-  expect(troubled.map((seen) => [...new Set(seen)].filter((name) => name !== byChance).sort())).toEqual(expected);
-  expect(down).toContain('BearerSidecarDown');
-  expect(await standing(prometheus, healthy)).toEqual([]);
-  const rules = await prometheus.rules();
-  expect(rules).toHaveLength(alerts.length + rulesOf(RECORDING).length);
-  expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
-  const words = rules.flatMap((rule) => (rule.alerts ?? []).flatMap(({ annotations }) => Object.values(annotations)));
-  expect(words.length).toBeGreaterThan(8);
-  for (const text of words) expect(text).not.toMatch(/error|<no value>|\{\{/i);
-  const ratio = `route:bearer_sidecar_requests_failed:ratio_rate5m{instance="${new URL(healthy.adminUrl).host}"}`;
-  expect((await prometheus.query(ratio)).map(({ values }) => values)).toEqual([[0]]);
-  expect((await call(`${healthy.adminUrl}/readyz`)).status).toBe(200);
-});
+    expect(troubled.map((seen) => [...new Set(seen)].filter((name) => name !== byChance).sort())).toEqual(expected);
+    expect(down).toContain('BearerSidecarDown');
+    expect(await standing(prometheus, healthy)).toEqual([]);
+    const rules = await prometheus.rules();
+    expect(rules).toHaveLength(alerts.length + rulesOf(RECORDING).length);
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+    const words = rules.flatMap((rule) => (rule.alerts ?? []).flatMap(({ annotations }) => Object.values(annotations)));
+    expect(words.length).toBeGreaterThan(8);
+    for (const text of words) expect(text).not.toMatch(/error|<no value>|\{\{/i);
+    const ratio = `route:bearer_sidecar_requests_failed:ratio_rate5m{instance="${new URL(healthy.adminUrl).host}"}`;
+    expect((await prometheus.query(ratio)).map(({ values }) => values)).toEqual([[0]]);
+    expect((await call(`${healthy.adminUrl}/readyz`)).status).toBe(200);
+  },
+);

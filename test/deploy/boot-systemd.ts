@@ -83,8 +83,8 @@ async function check(): Promise<void> {
   assert.match(status, /^Seccomp:\t2$/m);
   assert.match(status, /^CapBnd:\t0{16}$/m);
   assert.doesNotMatch(status, /^Uid:\t0\t/m);
-  const answer = await post(`http://127.0.0.1:${String(proxyPort)}/quotes`, { a: 1 });
-  assert.equal(answer.status, 200);
+  const response = await post(`http://127.0.0.1:${String(proxyPort)}/quotes`, { a: 1 });
+  assert.equal(response.status, 200);
   assert.match(String(upstream.requests[0]?.headers.authorization), /^Bearer /);
   inside('systemctl', 'reload', 'bearer-sidecar');
   await until('reloaded', () => Promise.resolve(inside('cat', '/run/output').includes('"outcome":"ok"')));

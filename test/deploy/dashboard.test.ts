@@ -1,5 +1,5 @@
 /**
- * The Grafana dashboard: its file is what the script makes, its JSON hangs together, and each query that it makes is answered
+ * The Grafana dashboard: its file is what the script makes, its JSON is consistent, and each of its queries returns data
  * with data by a real Prometheus that scrapes the sandbox under load and a member of a fleet.
  */
 import { readFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ describe('the JSON', () => {
   const panels = panelsOf(dashboard);
   const everything = [...(dashboard.panels ?? []), ...panels];
 
-  it('has panels with titles, words about them, units, and ids of their own', () => {
+  it('has panels with titles, descriptions, units and unique ids', () => {
     expect(panels.length).toBeGreaterThan(30);
     for (const { title, description, fieldConfig } of panels) {
       expect([title, description]).not.toContain(undefined);
@@ -71,7 +71,7 @@ describe('the JSON', () => {
     }
   });
 
-  it('asks the data source that was chosen, everywhere', () => {
+  it('uses the selected data source in every panel', () => {
     const chosen = { type: 'prometheus', uid: '${datasource}' };
     const lists = [dashboard.templating.list ?? [], dashboard.annotations.list ?? []];
     const others = lists.flat().filter((entry) => !('name' in entry && entry.name === 'datasource'));
@@ -139,11 +139,11 @@ function hasData(series: readonly Series[]): boolean {
 }
 
 async function withoutData(prometheus: Prometheus, values: Readonly<Record<string, string>>, asked = queries) {
-  const answers = asked.map(async (query) => {
+  const responses = asked.map(async (query) => {
     const series = await prometheus.queryRange(substitute(query.expr, values), 10);
     return hasData(series) ? [] : [query];
   });
-  return (await Promise.all(answers)).flat();
+  return (await Promise.all(responses)).flat();
 }
 
 function nameOf({ panel, expr }: (typeof queries)[number]): string {

@@ -1,4 +1,4 @@
-/** What the chart takes and refuses, and what comes of values that were once in nobody's way: conditions, old clusters, other clients. */
+/** Values that the chart accepts and refuses, and the objects that they give: conditions, old clusters, other clients. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -16,7 +16,7 @@ describe('values', () => {
   const validate = new Ajv({ strict: true, strictRequired: false, allowUnionTypes: true }).compile(schema);
   const defaults = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')) as Values;
 
-  it('the defaults and the settings that are required are valid', () => {
+  it('accepts the defaults with the required settings', () => {
     expect([validate({ ...defaults, config: CONFIG }), validate.errors]).toEqual([true, null]);
   });
 
@@ -48,14 +48,14 @@ describe('values', () => {
 describe('as a dependency with a condition', () => {
   const kindsOf = (objects: readonly KubernetesObject[]) => objects.map(({ kind }) => kind).sort();
 
-  it('that is met: the sidecar is there', () => {
+  it('that holds: includes the sidecar', () => {
     const objects = renderInAppChart({ enabled: true }, 'bearer-sidecar.enabled');
     expect(kindsOf(objects)).toEqual(['ConfigMap', 'Deployment']);
     expect(podsOf(objects).map((pod) => sidecarOf(pod)?.name)).toEqual(['bearer-sidecar']);
     expect(objects).toEqual(renderInAppChart({}));
   });
 
-  it('that is not: the app alone', () => {
+  it('that does not hold: only the app', () => {
     const objects = renderInAppChart({ enabled: false }, 'bearer-sidecar.enabled');
     expect(kindsOf(objects)).toEqual(['Deployment']);
     expect(podsOf(objects).map((pod) => sidecarOf(pod))).toEqual([undefined]);
@@ -85,7 +85,7 @@ describe('the version of the cluster', () => {
 
 const settingsOf = (objects: readonly KubernetesObject[]) => environmentOf(sidecarOf(podsOf(objects)[0]!)!, objects);
 
-it('a client without a secret: no file is named for it, and further volumes are mounted', () => {
+it('a client without a secret has no secret file, and further volumes are mounted', () => {
   const objects = renderInAppChart({
     client: { clientSecretKey: '' },
     extraVolumes: [{ name: 'authorities', configMap: { name: 'company-authorities' } }],
@@ -100,7 +100,7 @@ it('a client without a secret: no file is named for it, and further volumes are 
   expect(pod?.volumes.at(-1)).toEqual({ name: 'authorities', configMap: { name: 'company-authorities' } });
 });
 
-it('settings win over what the chart sets, and variables of others pass', () => {
+it('settings override what the chart sets, and other variables are kept', () => {
   const config = {
     ...CONFIG,
     SIDECAR_THROTTLE_STATE_FILE: '/var/lib/bearer-sidecar/another.json',
@@ -115,7 +115,7 @@ it('settings win over what the chart sets, and variables of others pass', () => 
   expect(settings).toMatchObject(config);
 });
 
-it('the policy lets out to the Redis of a fleet, at its port, once', () => {
+it('the policy allows egress to the Redis of a fleet, at its port, once', () => {
   const portsOf = (values: Values) => {
     const objects = render({ networkPolicy: { enabled: true }, ...values });
     const policy = objects.find(({ metadata }) => metadata.name.endsWith('-egress'))?.spec as {
@@ -132,7 +132,7 @@ it('the policy lets out to the Redis of a fleet, at its port, once', () => {
   );
 });
 
-it("the policy leaves the app's ports to others where it is told to", () => {
+it("the policy leaves the app's ports to other policies when it is set so", () => {
   const rulesOf = (networkPolicy: Values) => {
     const objects = render({ networkPolicy: { enabled: true, ...networkPolicy } });
     const policy = objects.find(({ metadata }) => metadata.name.endsWith('-ingress'))?.spec as {
@@ -144,7 +144,7 @@ it("the policy leaves the app's ports to others where it is told to", () => {
   expect(rulesOf({ openAppPorts: false })).toEqual([false]);
 });
 
-it('standalone answers under the whole name of its Service, in a cluster with any domain', () => {
+it('standalone is reachable under the full name of its Service, in a cluster with any domain', () => {
   const hostsOf = (standalone: Values) =>
     settingsOf(render({ mode: 'standalone', standalone }, 'partner', '--namespace', 'sales')).SIDECAR_ALLOWED_HOSTS;
   expect(hostsOf({})?.split(',').at(-1)).toBe('partner-bearer-sidecar.sales.svc.cluster.local');

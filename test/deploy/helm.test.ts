@@ -39,7 +39,7 @@ function withoutNulls(objects: readonly KubernetesObject[]): KubernetesObject[] 
 }
 
 describe.each(RENDERED)('%s', (_, make) => {
-  it('is valid by the schemas of Kubernetes and names nothing that is not there', () => {
+  it('is valid by the schemas of Kubernetes and refers only to existing objects', () => {
     const objects = withoutNulls(make());
     expect(objects.length).toBeGreaterThan(1);
     expect(findSchemaFaults(objects)).toEqual([]);
@@ -51,7 +51,7 @@ describe.each(RENDERED)('%s', (_, make) => {
   });
 });
 
-it('the rules are those of deploy/prometheus, braces and all, once they are wished for', () => {
+it('the rules are those of deploy/prometheus, braces included, when they are enabled', () => {
   const rulesIn = (objects: readonly KubernetesObject[]) => objects.find(({ kind }) => kind === 'PrometheusRule')?.spec;
   const written = ['recording', 'alerts'].flatMap((name) => {
     const file = readFileSync(join(CHART, '..', '..', 'prometheus', `${name}.yaml`), 'utf8');
@@ -67,7 +67,7 @@ it('no object has a field that Kubernetes does not know', { timeout: 60_000 }, (
   expect(findUnknownFields(withoutNulls(RENDERED.flatMap(([, make]) => make())))).toEqual([]);
 });
 
-it('native: the very container of deploy/kubernetes', () => {
+it('native: the same container as in deploy/kubernetes', () => {
   const containerOf = (objects: readonly KubernetesObject[]) => {
     const { envFrom, ...container } = sidecarOf(podsOf(objects)[0]!)!;
     expect(envFrom).toBeDefined();
@@ -91,7 +91,7 @@ it('the same settings as deploy/kubernetes, by mode', () => {
   });
 });
 
-it('numbers stay as they were written, and a release may be called on', () => {
+it('numbers stay as written, and a release may be named `on`', () => {
   const config = { ...CONFIG, SIDECAR_REPLAY_TOTAL_BYTES: 33_554_432, SIDECAR_RATE: 2.5, SIDECAR_WEBSOCKET: true };
   const objects = render({ mode: 'standalone', config, ...EVERYTHING }, 'on');
   expect(findSchemaFaults(objects)).toEqual([]);
@@ -102,7 +102,7 @@ it('numbers stay as they were written, and a release may be called on', () => {
   });
 });
 
-it('the sidecar starts with what the chart gives it, and is ready as its probe asks', async () => {
+it('the sidecar starts with the settings of the chart, and its probe succeeds', async () => {
   const objects = render({ mode: 'standalone' });
   const pod = podsOf(objects)[0]!;
   const container = sidecarOf(pod)!;

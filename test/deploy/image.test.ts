@@ -37,13 +37,13 @@ describe('the Dockerfile', () => {
   const value = (instruction: string): string[] =>
     last.filter((line) => line.startsWith(`${instruction} `)).map((line) => line.slice(instruction.length + 1));
 
-  it('begins with the Node.js that the tests run on, and with nothing else', () => {
+  it('uses the Node.js version of the tests as its only base', () => {
     expect(readBaseImage(join(ROOT, 'Dockerfile')).nodeVersion).toBe(process.versions.node);
     const bases = stages.map(([from = '']) => from.split(' ')[1]);
     expect(bases).toEqual(['${NODE_IMAGE}', 'packages', '${NODE_IMAGE}', 'scratch']);
   });
 
-  it('ends in an image without a shell, with a user by number', () => {
+  it('builds an image without a shell, with a numeric user', () => {
     expect(value('RUN')).toEqual([]);
     expect(value('USER')).toEqual(['1000:1000']);
     for (const command of [
@@ -55,13 +55,13 @@ describe('the Dockerfile', () => {
     expect(value('HEALTHCHECK')).toHaveLength(1);
   });
 
-  it('takes nothing but what was assembled, each layer on its own', () => {
+  it('copies only the assembled files, one layer each', () => {
     expect(value('COPY')).toEqual(
       ['system', 'packages', 'application'].map((layer) => `--from=image /image/${layer}/ /`),
     );
   });
 
-  it('installs what the lock file says, and runs no script of a package', () => {
+  it('installs from the lock file, and runs no script of a package', () => {
     const installs = stages.flat().filter((line) => /npm (ci|install|i) /.test(line));
     expect(installs).toHaveLength(2);
     for (const install of installs) expect(install).toMatch(/npm ci .*--ignore-scripts/);
@@ -72,7 +72,7 @@ describe('the Dockerfile', () => {
     expect(value('LABEL').join(' ')).toMatch(/image\.version="\$\{VERSION\}".*image\.base\.name="\$\{NODE_IMAGE\}"/);
   });
 
-  it('copies no file that is kept out of the build', () => {
+  it('copies no file that .dockerignore excludes', () => {
     const open = read('.dockerignore').split('\n').slice(1);
     const sources = stages
       .slice(0, -1)
@@ -89,7 +89,7 @@ describe('the Dockerfile', () => {
 });
 
 describe('the libraries that go into the image', () => {
-  it('are those that the binary is linked to, with the packages that they came from', () => {
+  it('are those that Node.js is linked to, with their Debian packages', () => {
     const libraries = findLibraries(process.execPath);
     const names = libraries.map((file) => file.replace(/^.*\//, '').replace(/\.so.*$/, ''));
     expect(names).toEqual(expect.arrayContaining(['libc', 'libstdc++', 'libatomic', expect.stringMatching(/^ld-/)]));
@@ -102,7 +102,7 @@ describe('the libraries that go into the image', () => {
 describe('the bill of materials', () => {
   const bom = createBom(ROOT);
 
-  it('is CycloneDX 1.5 as its schema says', () => {
+  it('is valid CycloneDX 1.5', () => {
     const folder = join(
       dirname(fileURLToPath(import.meta.resolve('@cyclonedx/cyclonedx-library/package.json'))),
       'res/schema',
@@ -123,13 +123,13 @@ describe('the bill of materials', () => {
     expect(bom.components.map((part) => part['bom-ref']).toSorted()).toEqual([...expected].toSorted());
   });
 
-  it('is about this package, and the same each time', () => {
+  it('describes this package, and is reproducible', () => {
     expect(bom.metadata.component).toMatchObject({ name: manifest.name, version: manifest.version });
     expect(createBom(ROOT)).toEqual(bom);
     expect(createBom(ROOT, [], 86_400).metadata.timestamp).toBe('1970-01-02T00:00:00.000Z');
   });
 
-  it('is written where npm run sbom is told to', () => {
+  it('is written to the file that npm run sbom names', () => {
     const folder = mkdtempSync(join(tmpdir(), 'sbom-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = join(folder, 'new', 'sbom.cdx.json');
@@ -152,7 +152,7 @@ describe('deploy/compose.yaml', () => {
     expect(judge(join(ROOT, 'deploy', 'prometheus', 'prometheus.yml'))).toMatch(/^refused: /);
   });
 
-  it('mounts files that are there, opens ports for this machine alone, and runs what the package is', () => {
+  it('mounts existing files, opens ports on loopback only, and runs this version', () => {
     const { services } = parse(readFileSync(file, 'utf8')) as {
       services: Record<string, { image: string; ports?: string[]; volumes?: string[] }>;
     };
@@ -190,7 +190,7 @@ function locate(name: string, from: string): string {
   return locate(name, dirname(from));
 }
 
-it('packages lose what is never loaded, and keep their licences whatever those are called', () => {
+it('packages lose files that are never loaded, and keep their licences under any file name', () => {
   const folder = mkdtempSync(join(tmpdir(), 'prune-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const kept = [

@@ -34,7 +34,7 @@ async function untilReady(adminUrl: string): Promise<void> {
 }
 
 describe('native', () => {
-  it('the probes answer from outside, and nothing else does but the metrics', async () => {
+  it('only the probes and the metrics are reachable from outside', async () => {
     await using pod = await startExample('native');
     const { container, inside, outside, proxyPort, upstream } = pod;
     // As soon as it listens, before a token is there.
@@ -53,7 +53,7 @@ describe('native', () => {
 });
 
 describe('standalone', () => {
-  it('serves other pods that carry the field, by the name of the Service, and nobody else', async () => {
+  it('serves only pods that send the header field, by the name of the Service', async () => {
     const key = 'value-of-the-required-field';
     await using pod = await startExample('standalone', { 'bearer-sidecar-callers': { 'header-value': key } });
     await untilReady(pod.outside);
@@ -77,7 +77,7 @@ describe('job-classic', () => {
     return spawn(shell, args, { stdio: ['ignore', 'pipe', 'ignore'] });
   }
 
-  it.each([0, 7])('the work ends with %d, and the sidecar with it', async (code) => {
+  it.each([0, 7])('the sidecar ends after work that ends with %d', async (code) => {
     await using pod = await startExample('job-classic');
     await untilReady(pod.inside);
     // The work itself: one call of the partner, then its exit code.
@@ -89,13 +89,13 @@ describe('job-classic', () => {
     expect(pod.upstream.requests).toHaveLength(1);
   });
 
-  it('work that is done before the sidecar listens asks until it is heard', async () => {
+  it('work that ends before the sidecar listens repeats its request until it is accepted', async () => {
     const port = await freePort();
     const [template] = podsOf(kustomizeExample('job-classic'));
     const report = `curl --silent http://localhost:${String(port)}/livez; echo "curl: $?"; (exit 7)`;
     const child = startWork(template!, report, port);
     const ended = once(child, 'exit');
-    // Nobody listens there.
+    // The port is closed.
     expect(String(((await once(child.stdout, 'data')) as [Buffer])[0])).toBe('curl: 7\n');
     await using pod = await startExample('job-classic');
     const door = createServer((socket) => {

@@ -35,7 +35,7 @@ describe.each(EXAMPLES)('the example %s', (name) => {
     expect(findSchemaFaults(objects)).toEqual([]);
   });
 
-  it('names nothing that is not there', () => {
+  it('refers only to existing objects', () => {
     expect(findBrokenReferences(objects)).toEqual([]);
   });
 
@@ -71,7 +71,7 @@ it('no object has a field that Kubernetes does not know', { timeout: 60_000 }, (
   expect(findUnknownFields(EXAMPLES.flatMap(objectsOf))).toEqual([]);
 });
 
-it('native: first of the init containers, restarted always', () => {
+it('native: the first init container, with restartPolicy Always', () => {
   for (const name of ['native', 'job-native', 'fleet']) {
     const [pod] = sidecarPodsOf(objectsOf(name));
     expect(pod?.initContainers[0]).toMatchObject({ name: 'bearer-sidecar', restartPolicy: 'Always' });
@@ -79,7 +79,7 @@ it('native: first of the init containers, restarted always', () => {
   }
 });
 
-it('classic: beside the app, behind it, and it goes on for 15 s', () => {
+it('classic: a container after the app, which runs on for 15 s', () => {
   const objects = objectsOf('classic');
   const [pod] = sidecarPodsOf(objects);
   expect(pod?.initContainers).toEqual([]);
@@ -87,7 +87,7 @@ it('classic: beside the app, behind it, and it goes on for 15 s', () => {
   expect(environmentOf(pod!.containers[1]!, objects)).toMatchObject({ SIDECAR_DRAIN_DELAY_MS: '15000' });
 });
 
-it('job-classic: may be asked to end, and is', () => {
+it('job-classic: /quitquitquit is enabled and called', () => {
   const objects = objectsOf('job-classic');
   const [pod] = sidecarPodsOf(objects);
   const [work, sidecar] = pod!.containers;
@@ -142,7 +142,7 @@ it('the commands of the documentation make every Secret that the examples name',
   );
 });
 
-describe('in a kustomization of somebody else', () => {
+describe('in a kustomization of a user', () => {
   it('as docs/kubernetes.md has it: settings of their own win over every one of the component', () => {
     const documented = /```yaml\n(resources: [\s\S]*?)```/.exec(DOCS)?.[1] ?? '';
     const deployment = readFileSync(join(KUBERNETES_FOLDER, 'examples', 'app', 'deployment.yaml'), 'utf8');
@@ -261,7 +261,7 @@ configMapGenerator:
   }
 });
 
-it('each check sees what is wrong in a manifest that is', { timeout: 60_000 }, () => {
+it('each check finds the fault in a wrong manifest', { timeout: 60_000 }, () => {
   const wrong = parseManifests(readFileSync(join(import.meta.dirname, 'fixtures', 'wrong.yaml'), 'utf8'));
   expect(findSchemaFaults(wrong).join()).toMatch(/replicas/);
   expect(findUnknownFields(wrong).join()).toMatch(/restartPolcy/);

@@ -133,7 +133,7 @@ async function exposition({ adminUrl }: RunningSidecar): Promise<string> {
   return (await call(`${adminUrl}/metrics`)).text;
 }
 
-it('a registry that has heard every kind of event: promtool is content', async () => {
+it('promtool accepts the metrics after every kind of event', async () => {
   const text = await metricsOfEverything().render();
   expect(runPromtool(['check', 'metrics'], text)).toEqual({ code: 0, said: '' });
 });

@@ -33,7 +33,7 @@ function analyze(...args: string[]) {
 const valuesOf = (name: string): string[] =>
   UNIT.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []));
 
-it('systemd-analyze verify finds nothing to say, and would', () => {
+it('systemd-analyze verify accepts the unit, and refuses a wrong one', () => {
   expect(analyze('verify', '--man=no', writeUnit())).toEqual({ status: 0, stdout: '', stderr: '' });
   const wrong = writeUnit((unit) => unit.replace('RestartSec=1', 'RestartSec=soon\nProtectSytem=strict'));
   const { stderr } = analyze('verify', '--man=no', wrong);
@@ -51,7 +51,7 @@ it('systemd-analyze security: exposure below 2 of 10', () => {
   expect(analyze('security', '--offline=true', '--no-pager', '--threshold=20', soft).status).not.toBe(0);
 });
 
-it('the secret comes as a credential, and the times fit', () => {
+it('the secret is a credential, and the stop time exceeds the drain', () => {
   const environment = Object.fromEntries(
     valuesOf('Environment').map((value) => value.split('=', 2) as [string, string]),
   );
@@ -64,7 +64,7 @@ it('the secret comes as a credential, and the times fit', () => {
   expect(Number(valuesOf('TimeoutStopSec')[0]) * 1000).toBeGreaterThan(Number(drainMs));
 });
 
-it('memory is set as in the image', () => {
+it('the memory settings are those of the image', () => {
   const dockerfile = readFileSync(join(import.meta.dirname, '..', '..', 'Dockerfile'), 'utf8');
   const memoryMax = Number(/^(\d+)M$/.exec(valuesOf('MemoryMax')[0] ?? '')?.[1]);
   const ofImage = [...dockerfile.matchAll(/^ENV ((?:NODE_OPTIONS|MALLOC_).*)$/gm)].map(([, line = '']) =>

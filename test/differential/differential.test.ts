@@ -18,7 +18,7 @@ const LONGEST_MS = 12_000;
 const BEARER = 'token-1-of-the-tests';
 const NOW = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
 
-it('what goes through the sidecar differs in the listed ways only, and in each of them', async () => {
+it('traffic through the sidecar differs in the listed ways only, and in each of them', async () => {
   await using origin = await startRawOrigin();
   const sidecar = await startInProcess({ apiUrl: origin.url, keepsEvents: false });
   const authority = new URL(origin.url).host;
@@ -38,7 +38,7 @@ it('what goes through the sidecar differs in the listed ways only, and in each o
   expect(DIFFERENCES.map(({ id }) => id).filter((id) => !exercised.has(id))).toEqual([]);
 });
 
-it('docs/differences.md lists the same differences in the same words', () => {
+it('docs/differences.md lists the same differences', () => {
   const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'differences.md'), 'utf8');
   const rows = page
     .split('\n')

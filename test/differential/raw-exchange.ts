@@ -25,7 +25,7 @@ export interface SeenResponse extends Omit<ReceivedResponse, 'body'> {
   readonly body: string;
   /** Interim responses before it. */
   readonly interim: number;
-  /** What became of the connection: a further request on it was answered, or the server ended it. */
+  /** The state of the connection: a further request on it got a response, or the server ended it. */
   readonly end: 'kept' | 'closed';
 }
 
@@ -56,7 +56,7 @@ type Reply = Pick<Traffic, 'response' | 'closes' | 'cut'>;
 
 export interface RawOrigin extends AsyncDisposable {
   readonly url: string;
-  /** What is answered from now on; also forgets what was seen. */
+  /** Sets the response from now on, and clears `seen`. */
   answerWith(traffic: Reply): void;
   /** Whole requests since then, without probes. */
   readonly seen: readonly SeenRequest[];

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { Traffic } from './raw-exchange.ts';
 
-/** Stands for `host:port` of whoever the request is sent to. */
+/** Stands for `host:port` of the receiver. */
 export const HERE = '{here}';
 /** Stands for `host:port` of the origin server. */
 export const ORIGIN = '{origin}';

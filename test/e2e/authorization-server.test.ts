@@ -16,12 +16,12 @@ describe.each(['jwt', 'opaque'] as const)('oidc-provider with %s tokens', (forma
     };
     await using sidecar = await startSidecar({ name: `oidc-${format}`, env });
     await waitUntilReady(sidecar);
-    const answer = await post(
+    const response = await post(
       `${sidecar.proxyUrl}/policies?draft=1`,
       { traveller: 'A' },
       { authorization: 'Basic bWU6bWU=' },
     );
-    expect(answer).toMatchObject({ status: 200, text: '{"traveller":"A"}' });
+    expect(response).toMatchObject({ status: 200, text: '{"traveller":"A"}' });
     const [request] = upstream.requests;
     expect(request?.path).toBe('/policies?draft=1');
     expect(request?.headers.authorization).toMatch(
@@ -44,14 +44,14 @@ describe('oidc-provider refuses', () => {
       ...override,
     };
     await using sidecar = await startSidecar({ name: `oidc-refuses-${name.replaceAll(' ', '-')}`, env });
-    const answer = await call(`${sidecar.proxyUrl}/policies`);
-    expect(answer.status).toBe(502);
-    expect(answer.headers).toMatchObject({
+    const response = await call(`${sidecar.proxyUrl}/policies`);
+    expect(response.status).toBe(502);
+    expect(response.headers).toMatchObject({
       'content-type': 'application/problem+json',
       'proxy-status': expect.stringContaining('error=destination_unavailable') as string,
     });
-    expect(JSON.parse(answer.text)).toMatchObject({ status: 502, code: 'TOKEN_REJECTED' });
-    expect(answer.text).toContain(error);
+    expect(JSON.parse(response.text)).toMatchObject({ status: 502, code: 'TOKEN_REJECTED' });
+    expect(response.text).toContain(error);
     expect(upstream.requests).toHaveLength(0);
     expect((await call(`${sidecar.proxyUrl}/policies`)).status).toBe(502);
     expect(authorization.tokenRequests()).toBe(1);

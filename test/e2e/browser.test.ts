@@ -1,5 +1,5 @@
 /**
- * Pages in a real Chromium against the proxy port and the admin port: whatever a page can start is refused, and none of
+ * Pages in a real Chromium against the proxy port and the admin port: everything that a page can start is refused, and none of
  * it reaches the upstream. The browser's own protection of local networks is off: older ones have none.
  */
 import { createServer } from 'node:http';
@@ -136,7 +136,7 @@ afterAll(async () => {
   await cleanup.disposeAsync();
 });
 
-/** Makes each attempt on a path of its own, and tells what the port answered. */
+/** Makes each attempt on a path of its own. @returns the responses of the port */
 async function tryAll(port: StatusTap, prefix: string, attempts: readonly Attempt[]): Promise<Row[]> {
   await using context = await browser.newContext();
   const withPaths = attempts.map((attempt, index) => ({ ...attempt, path: `/${prefix}/${index}` }));
@@ -147,7 +147,7 @@ async function tryAll(port: StatusTap, prefix: string, attempts: readonly Attemp
     if (!pages.has(key)) pages.set(key, openPage(context, from));
     const url = JSON.stringify(target + path);
     const page = await pages.get(key)!;
-    // What the page is told of its attempts is of no interest.
+    // What the page sees of its attempts does not matter.
     await page.evaluate(`void (async () => { const url = ${url}; ${script} })().catch(() => 0)`);
   }
   const giveUpAt = performance.now() + 30_000;
@@ -169,7 +169,7 @@ interface Attempt {
   readonly target: string;
 }
 
-/** A page of the attacker's, whoever listens at its address. */
+/** A page of the attacker. */
 async function openPage(context: BrowserContext, address: string): Promise<Page> {
   const page = await context.newPage();
   await page.route(address, (route) => route.fulfill({ contentType: 'text/html', body: PAGE }));
@@ -184,7 +184,7 @@ function expectAllRefused(rows: readonly Row[]): void {
 }
 
 describe.each(['proxy', 'admin'] as const)(
-  'attempts of web pages against the %s port are answered 403, and none reaches the upstream',
+  'the %s port responds with 403 to attempts of web pages, and none reaches the upstream',
   (name) => {
     it.each([
       ['another site', 'evil.test'],
@@ -216,7 +216,7 @@ describe.each(['proxy', 'admin'] as const)(
 );
 
 describe('a page that SIDECAR_ALLOWED_ORIGINS names', () => {
-  it('may call, read the answer and send fields of its own after a preflight; another page may not', async () => {
+  it('may send requests with its own header fields after a preflight and read the responses; another page may not', async () => {
     await using allowing = await startSidecarStack({
       name: 'browser-allowed',
       env: { SIDECAR_ALLOWED_ORIGINS: pageUrl },

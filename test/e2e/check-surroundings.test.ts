@@ -45,7 +45,7 @@ describe('files', () => {
     return { SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path };
   }
 
-  it('that others can read are told with what to do', async () => {
+  it('reports a file that others can read, with what to do', async () => {
     const { secret } = newCredential();
     const run = await runCheck('a secret that others can read', environment(secretFile(`${secret}\n`, 0o644)));
     expect(run.lines('warn')).toEqual([
@@ -57,7 +57,7 @@ describe('files', () => {
     expect(run.stdout).not.toContain(secret);
   });
 
-  it('are fine with a line end, which is told', async () => {
+  it('accepts a file with a line end, and reports it', async () => {
     const { secret } = newCredential();
     const run = await runCheck('a secret with a line end', environment(secretFile(`${secret}\n`, 0o600)));
     expect(run.lines('ok')).toContainEqual(
@@ -66,7 +66,7 @@ describe('files', () => {
     expect(run.lines('warn')).toEqual([]);
   });
 
-  it('with a blank at the end of the secret are odd', async () => {
+  it('warns of a blank at the end of a secret', async () => {
     const { secret } = newCredential();
     const run = await runCheck('a secret with a blank', environment(secretFile(`${secret} \n`, 0o600)));
     expect(run.lines('warn')).toEqual([expect.stringMatching(/ends with a blank.* -> write it again/)]);
@@ -86,7 +86,7 @@ describe('files', () => {
     expect(run.stderr).toMatch(/auth\.clientSecretFile \(SIDECAR_CLIENT_SECRET_FILE\): /);
   });
 
-  it('with a client certificate that has run out are a fault', async () => {
+  it('fails for an expired client certificate', async () => {
     using certificates = makeCertificates({ days: -1 });
     const { certificateFile, keyFile } = certificates.serverFiles;
     const files = { SIDECAR_AUTH_TLS_CERTIFICATE_FILE: certificateFile, SIDECAR_AUTH_TLS_KEY_FILE: keyFile };
@@ -169,7 +169,7 @@ describe('Redis', () => {
 });
 
 describe('--probe', () => {
-  it('makes one call, and nothing without it', async () => {
+  it('makes one call, and none without the option', async () => {
     const before = upstream.requests.length;
     expect((await runCheck('no probe', environment())).code).toBe(0);
     expect(upstream.requests).toHaveLength(before);
@@ -188,7 +188,7 @@ describe('--probe', () => {
     ]);
   });
 
-  it('against the sandbox of others: the limits of nginx are seen', async () => {
+  it('reads the limit from the responses of nginx', async () => {
     await using nginx = await startNginx({
       rate: '1r/m',
       refusal: { status: 429, retryAfter: '60' },
@@ -200,7 +200,7 @@ describe('--probe', () => {
     expect(run.lines('warn')).toEqual([expect.stringMatching(/^probe .*429, limits stated: retry-after: 60 -> /)]);
   });
 
-  it('a token that comes back in the fields of the answer is not printed', async () => {
+  it('does not print a token that the response repeats in its header fields', async () => {
     await using parrot = await startRecordingUpstream((request, response) => {
       const token = request.headers.authorization?.replace('Bearer ', '') ?? '';
       const challenge = `Bearer error="insufficient_scope", scope="${token}"`;
@@ -225,7 +225,7 @@ describe('--probe', () => {
 });
 
 describe('several routes and credentials', () => {
-  it('are looked at one by one, a shared upstream once', async () => {
+  it('are checked one by one, a shared upstream once', async () => {
     await using other = await startTokenServer();
     const folder = scratchDirectory();
     const { id, secret } = newCredential();
@@ -270,7 +270,7 @@ describe('the output', () => {
     expect(run).toMatchObject({ code: 1, stderr: '' });
   });
 
-  it('is one JSON document also of an invalid configuration', async () => {
+  it('is one JSON document for an invalid configuration as well', async () => {
     const run = await runCheck('json of nothing', { SIDECAR_RATE: 'fast' }, ['--json']);
     const document = JSON.parse(run.stdout) as { ok: boolean; steps: { target: string; outcome: string }[] };
     expect(document.ok).toBe(false);
@@ -280,7 +280,7 @@ describe('the output', () => {
     expect(run.code).toBe(2);
   });
 
-  it('has colours where they are wanted only', async () => {
+  it('has colours only on a terminal or when forced', async () => {
     const colour = /\u001b\[3\dm/;
     expect((await runCheck('no terminal', environment())).stdout).not.toMatch(colour);
     expect((await runCheck('colours', environment({ FORCE_COLOR: '1' }))).stdout).toMatch(colour);

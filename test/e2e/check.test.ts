@@ -153,7 +153,7 @@ describe('the token endpoint', () => {
   });
 });
 
-/** A token endpoint whose answer is not quite what it should be. */
+/** A token endpoint with an unusual response. */
 async function startGranting({ scope, offsetMs = 0 }: { scope?: string; offsetMs?: number }) {
   return startRecordingUpstream((_, response) => {
     const token = newCredential().secret.replaceAll(/[^\w-]/g, '');

@@ -1,6 +1,6 @@
 /**
  * One certificate for both sides: a token endpoint that is found by its issuer and knows the client by its certificate
- * (oidc-provider, RFC 8705), and an upstream that serves nobody without one (nginx).
+ * (oidc-provider, RFC 8705), and an upstream that requires one (nginx).
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startOidcProvider } from '../peers/authorization-servers.ts';

@@ -38,7 +38,7 @@ describe('an address that is taken', () => {
   it.each([
     ['SIDECAR_LISTEN', 'listen.address'],
     ['SIDECAR_ADMIN_LISTEN', 'admin.address'],
-  ])('is told in one line with the setting that gives it: %s', async (variable, key) => {
+  ])('is reported in one line with its setting: %s', async (variable, key) => {
     const other = createHttpServer();
     const { host } = new URL(await listenOnLoopback(other));
     const env = { ...baseSettings('http://127.0.0.1:1', 'http://127.0.0.1:1', newCredential()), ...FREE_PORTS };
@@ -107,7 +107,7 @@ describe('on a terminal', () => {
     expect(terminal.text().split('\n').length).toBeLessThanOrEqual(24);
   });
 
-  it('the name alone tells how to begin', async () => {
+  it('prints how to begin without arguments', async () => {
     await using terminal = openTerminal({ name: 'first-steps', command: PROGRAM_COMMAND });
     expect(await terminal.exit).toBe(2);
     expect(terminal.text()).toContain(
@@ -156,7 +156,7 @@ describe('in a pipe', () => {
 });
 
 describe('a wrong configuration', () => {
-  it('with five wrong settings prints five lines and exits with 2', async () => {
+  it('prints five lines for five wrong settings and exits with 2', async () => {
     await using sidecar = spawnSidecar({
       name: 'wrong-settings',
       env: {

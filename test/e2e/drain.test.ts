@@ -1,4 +1,4 @@
-/** How it ends: with everything answered, or cut where the upstream was cut, and always in time. */
+/** The end of the process: every request is finished, or cut where the upstream was cut, and always in time. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,9 +18,9 @@ import { waitUntil } from '../support/until.ts';
 const UNTHROTTLED = { SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
 
 describe('SIGTERM', () => {
-  it('during 50 requests in flight: 50 answers, readiness gone first, new connections refused, exit 0', async () => {
+  it('finishes 50 requests in flight, after readiness is gone and new connections are refused, and exits with 0', async () => {
     let waiting = 0;
-    const { promise: answering, resolve: answer } = Promise.withResolvers<undefined>();
+    const { promise: answering, resolve: response } = Promise.withResolvers<undefined>();
     await using chain = await startSidecarStack({
       name: 'drain',
       env: UNTHROTTLED,
@@ -37,17 +37,17 @@ describe('SIGTERM', () => {
     await waitUntil(async () => (await fetch(`${sidecar.adminUrl}/readyz`)).status === 503, 'readiness gone');
     await waitUntilRefused(sidecar.proxyUrl);
 
-    answer(undefined);
-    const answers = await calls;
-    expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
-    expect(answers.map(({ text }) => text)).toEqual(
+    response(undefined);
+    const responses = await calls;
+    expect(responses.map(({ status }) => status)).toEqual(Array(50).fill(200));
+    expect(responses.map(({ text }) => text)).toEqual(
       Array.from({ length: 50 }, (_, index) => JSON.stringify({ index })),
     );
-    expect(new Set(answers.map(({ headers }) => headers.connection))).toEqual(new Set(['close']));
+    expect(new Set(responses.map(({ headers }) => headers.connection))).toEqual(new Set(['close']));
     expect(await ended).toEqual({ code: 0, signal: null });
   });
 
-  it('with requests that outlast the drain: they are cut, exit 1', async () => {
+  it('cuts requests that outlast the drain, and exits with 1', async () => {
     await using chain = await startSidecarStack({
       name: 'drain-cut',
       env: { ...UNTHROTTLED, SIDECAR_DRAIN_MS: '500' },
@@ -62,7 +62,7 @@ describe('SIGTERM', () => {
     await calls;
   });
 
-  it('with an unread stdout: exits in time', { timeout: 90_000 }, async () => {
+  it('exits in time when stdout is not read', { timeout: 90_000 }, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'unread-'));
     const socketPath = join(folder, 'proxy.sock');
     await using cleanup = new AsyncDisposableStack();
@@ -80,9 +80,9 @@ describe('SIGTERM', () => {
     await using sidecar = spawnSidecar({ name: 'unread', env, stdout: 'unread' });
     const client = new Agent({ connect: { socketPath }, connections: 16 });
     cleanup.defer(() => client.destroy());
-    await waitUntil(() => answers(client), 'the sidecar listens', 30_000);
+    await waitUntil(() => responses(client), 'the sidecar listens', 30_000);
     // Far more lines than the pipe and its buffers hold.
-    for (let round = 0; round < 40; round++) await callConcurrently(100, () => answers(client));
+    for (let round = 0; round < 40; round++) await callConcurrently(100, () => responses(client));
     const startedAt = performance.now();
     expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
     // Half a second for the log. An exit that waits for the reader never comes.
@@ -116,11 +116,11 @@ describe('kill -9 of the upstream in the middle of a body', () => {
     await waitUntil(() => received.includes('x'.repeat(1000)), 'the first half');
     const gone = once(upstream, 'exit');
     upstream.kill('SIGKILL');
-    const answer = await reading;
-    expect(answer.status).toBe(200);
-    expect(answer.body.toString()).toContain('x'.repeat(1000));
-    expect(answer.body.length).toBeLessThan(1100);
-    expect(answer.body.toString()).not.toMatch(/0\r\n\r\n$/);
+    const response = await reading;
+    expect(response.status).toBe(200);
+    expect(response.body.toString()).toContain('x'.repeat(1000));
+    expect(response.body.length).toBeLessThan(1100);
+    expect(response.body.toString()).not.toMatch(/0\r\n\r\n$/);
 
     // The sidecar itself goes on. Of a process that is being killed the port may outlive the connections for a moment.
     await gone;
@@ -134,11 +134,11 @@ describe('kill -9 of the upstream in the middle of a body', () => {
   });
 });
 
-async function answers(client: Agent): Promise<boolean> {
+async function responses(client: Agent): Promise<boolean> {
   try {
-    const answer = await request('http://localhost/logged', { dispatcher: client });
-    await answer.body.dump();
-    return answer.statusCode === 200;
+    const response = await request('http://localhost/logged', { dispatcher: client });
+    await response.body.dump();
+    return response.statusCode === 200;
   } catch {
     // Not listening yet.
     return false;

@@ -28,18 +28,18 @@ interface FleetOptions {
   readonly tokenDelayMs?: number;
   /** Every token waits for it. */
   readonly tokensHeld?: Promise<unknown>;
-  readonly answer?: RespondTo;
+  readonly response?: RespondTo;
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Servers for replicas that are started by the test; all ends with it. */
-async function startServers({ name, tokenDelayMs = 300, tokensHeld, answer, env }: Omit<FleetOptions, 'replicas'>) {
+async function startServers({ name, tokenDelayMs = 300, tokensHeld, response, env }: Omit<FleetOptions, 'replicas'>) {
   const redis = await startRedis({
     args: ['--requirepass', PASSWORD],
     url: (port) => `redis://:${PASSWORD}@127.0.0.1:${port}`,
   });
   const tokens = await startTokenServer({ delayMs: tokenDelayMs, ...(tokensHeld && { waitsFor: tokensHeld }) });
-  const upstream = await startRecordingUpstream(answer);
+  const upstream = await startRecordingUpstream(response);
   const credential = newCredential();
   const replicas: RunningSidecar[] = [];
   onTestFinished(async () => {
@@ -88,11 +88,11 @@ function untilJoined(replicas: readonly RunningSidecar[], count: number): Promis
 }
 
 describe('sixteen cold starts at once', () => {
-  it('make one token request, and Redis sees neither token nor secret', { timeout: 90_000 }, async () => {
+  it('share one token request, and Redis sees neither token nor secret', { timeout: 90_000 }, async () => {
     const { redis, tokens, replicas, credential } = await startFleet({ name: 'cold', replicas: 16 });
     expect(tokens.requests).toHaveLength(1);
-    const answers = await callConcurrently(16, (index) => post(`${replicas[index]!.proxyUrl}/things`, { index }));
-    expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
+    const responses = await callConcurrently(16, (index) => post(`${replicas[index]!.proxyUrl}/things`, { index }));
+    expect(responses.map(({ status }) => status)).toEqual(Array(16).fill(200));
     expect(tokens.requests).toHaveLength(1);
     expect(await sum(replicas, 'token_requests_total{credential="default",outcome="ok"}')).toBe(1);
     expect(await sum(replicas, 'fleet_tokens_total{credential="default",outcome="ok"}')).toBe(15);
@@ -111,18 +111,18 @@ describe('sixteen cold starts at once', () => {
 });
 
 describe('a 401 at four replicas at once', () => {
-  it('is one refresh, and every call is answered', { timeout: 60_000 }, async () => {
+  it('causes one refresh, and every call succeeds', { timeout: 60_000 }, async () => {
     let refused: string | undefined;
     const { tokens, replicas } = await startFleet({
       name: 'refused',
       replicas: 4,
-      answer: (request, response) => {
+      response: (request, response) => {
         refused ??= request.headers.authorization;
         response.writeHead(request.headers.authorization === refused ? 401 : 200).end();
       },
     });
-    const answers = await callConcurrently(80, (index) => post(`${replicas[index % 4]!.proxyUrl}/things`, { index }));
-    expect(answers.map(({ status }) => status)).toEqual(Array(80).fill(200));
+    const responses = await callConcurrently(80, (index) => post(`${replicas[index % 4]!.proxyUrl}/things`, { index }));
+    expect(responses.map(({ status }) => status)).toEqual(Array(80).fill(200));
     expect(tokens.requests).toHaveLength(2);
   });
 });
@@ -148,8 +148,8 @@ describe('Redis', () => {
       giveTokens(undefined);
       await Promise.all(replicas.map((replica) => waitUntilReady(replica)));
       expect(tokens.requests).toHaveLength(6);
-      const answers = await callConcurrently(6, (index) => call(`${replicas[index]!.proxyUrl}/things`));
-      expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(200));
+      const responses = await callConcurrently(6, (index) => call(`${replicas[index]!.proxyUrl}/things`));
+      expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(200));
       expect(await sum(replicas, 'fleet_connected')).toBe(0);
 
       await redis.restart();
@@ -181,7 +181,7 @@ describe('Redis', () => {
   });
 });
 
-it('without a fleet nothing of it is loaded, and there are no metrics of it', async () => {
+it('without a fleet its modules are not loaded and its metrics are absent', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['test/e2e/fleet.child.ts']);
   expect(JSON.parse(stdout)).toEqual({ clientModules: 0, fleetMetrics: 0 });
 });

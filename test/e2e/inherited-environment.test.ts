@@ -1,4 +1,4 @@
-/** TLS verification whatever the environment says: a server with a certificate of another name, or of another authority, gets no byte. */
+/** TLS verification cannot be disabled by the environment: a server with a certificate of another name or authority gets no byte. */
 import { spawnSync } from 'node:child_process';
 import { createServer } from 'node:https';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -16,7 +16,7 @@ import { waitUntil } from '../support/until.ts';
 const BLIND = { NODE_TLS_REJECT_UNAUTHORIZED: '0' };
 const WARNING = 'NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored';
 
-/** A server that nobody has a reason to believe; tells of what it was sent. */
+/** A server with a wrong certificate; records what it receives. */
 async function startImpostor(names: string) {
   const certificates = makeCertificates({ names });
   const { key, cert, caFile } = certificates;
@@ -57,7 +57,7 @@ describe.each(IMPOSTORS)('NODE_TLS_REJECT_UNAUTHORIZED=0 and a certificate of %s
     return sidecar;
   }
 
-  it('the token endpoint is refused, and so are calls', async () => {
+  it('the token endpoint is refused, and calls fail', async () => {
     const impostor = await startImpostor(names);
     const trust = isTrusted ? { SIDECAR_AUTH_CA_FILE: impostor.caFile } : {};
     const sidecar = await start({ SIDECAR_AUTH_URL: `https://127.0.0.1:${impostor.port}`, ...trust });
@@ -95,7 +95,7 @@ describe.each(IMPOSTORS)('NODE_TLS_REJECT_UNAUTHORIZED=0 and a certificate of %s
     expect(impostor.received).toEqual([]);
   });
 
-  it('the proxy of the egress is refused', async () => {
+  it('the egress proxy is refused', async () => {
     const impostor = await startImpostor(names);
     const trust = isTrusted ? { SIDECAR_EGRESS_CA_FILE: impostor.caFile } : {};
     const egress = { SIDECAR_EGRESS_PROXY: `https://127.0.0.1:${impostor.port}`, ...trust };
@@ -106,7 +106,7 @@ describe.each(IMPOSTORS)('NODE_TLS_REJECT_UNAUTHORIZED=0 and a certificate of %s
   });
 });
 
-it('a command without a log tells on standard error', () => {
+it('a command without a log writes to standard error', () => {
   const env = { PATH: process.env.PATH, ...BLIND };
   const { stderr } = spawnSync(process.execPath, [MAIN, 'check'], { env, encoding: 'utf8' });
   expect(stderr).toContain(WARNING);

@@ -1,4 +1,4 @@
-/** `init` as a person and a script use it: what it asks, what it writes, what it leaves behind when somebody leaves. */
+/** `init` as a person and a script use it: what it asks, what it writes, what is left when it is interrupted. */
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ async function startSandbox({ id, secret }: Credential) {
   return { ...sandbox, authUrl: new URL(token.replace('token ', '')).origin, baseUrl: api.replace('api ', '') };
 }
 
-/** Answers each question in turn: what it must show, what is typed. */
+/** Each question in turn: what it must show, what is typed. */
 async function answer(terminal: Terminal, turns: readonly (readonly [RegExp, string])[]): Promise<void> {
   for (const [question, keys] of turns) {
     await terminal.waitFor(question);
@@ -102,7 +102,7 @@ describe('on a terminal', () => {
     expect(terminal.screen()).not.toContain(secret);
   });
 
-  it('the end of what is typed leaves nothing behind either', async () => {
+  it('leaves nothing when its input ends', async () => {
     const folder = scratch();
     await using terminal = openTerminal({ name: 'init-end', command: `${PROGRAM_COMMAND} init`, cwd: folder });
     await terminal.waitFor(/Configuration file .*: /);
@@ -111,7 +111,7 @@ describe('on a terminal', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('asks before it writes over a file, and takes another', async () => {
+  it('asks before it overwrites a file, and accepts another name', async () => {
     const folder = scratch();
     writeFileSync(join(folder, 'sidecar.yaml'), 'mine');
     const command = `${PROGRAM_COMMAND} init ${[...PARTNER, ...CLIENT].join(' ')} --token-path /token --rate 5`;
@@ -128,7 +128,7 @@ describe('on a terminal', () => {
     expect(readFileSync(join(folder, 'b.yaml'), 'utf8')).toContain('rate: 5\n');
   });
 
-  it('writes over the files that it was allowed to, each of which it asked for', async () => {
+  it('overwrites the files that it was allowed to, after asking for each', async () => {
     const folder = scratch();
     for (const name of ['sidecar.yaml', 'sidecar.client-secret']) writeFileSync(join(folder, name), 'old');
     const { secret } = newCredential();
@@ -148,7 +148,7 @@ describe('on a terminal', () => {
     expect(readdirSync(folder).sort()).toEqual(['sidecar.client-secret', 'sidecar.yaml']);
   });
 
-  it('with --yes it asks nothing', async () => {
+  it('asks nothing with --yes', async () => {
     const folder = scratch();
     const command = `${PROGRAM_COMMAND} init --yes ${[...PARTNER, ...CLIENT].join(' ')}`;
     await using terminal = openTerminal({ name: 'init-yes', command, cwd: folder });
@@ -182,7 +182,7 @@ describe('for a script', () => {
     expect(check.stdout()).toMatch(/^ok +token +token endpoint/m);
   });
 
-  it('what is missing or wrong is told by its option, one line each, and nothing is written', async () => {
+  it('names each missing or wrong option in a line, and writes nothing', async () => {
     const output = join(scratch(), 'sidecar.yaml');
     const { code, lines } = await init(['--output', output, '--base-url', 'api.example.com', '--rate', 'fast']);
     expect(code).toBe(2);
@@ -196,7 +196,7 @@ describe('for a script', () => {
     expect(existsSync(output)).toBe(false);
   });
 
-  it('a file that exists stays as it is, unless --force is given', async () => {
+  it('does not change an existing file without --force', async () => {
     const output = join(scratch(), 'sidecar.yaml');
     writeFileSync(output, 'mine');
     const refused = await init([...PARTNER, ...CLIENT, '--output', output]);
@@ -206,7 +206,7 @@ describe('for a script', () => {
     expect(readFileSync(output, 'utf8')).toContain('clientId: my-app\n');
   });
 
-  it('a directory that is not there is told in a line', async () => {
+  it('names a missing directory in one line', async () => {
     const output = join(scratch(), 'missing', 'sidecar.yaml');
     const { code, lines } = await init([...PARTNER, ...CLIENT, '--output', output]);
     expect([code, lines]).toEqual([1, [expect.stringContaining('its directory does not exist; nothing was written')]]);

@@ -101,7 +101,7 @@ async function startWindowLimiter(): Promise<Limited> {
   return { url, acceptedAt: () => acceptedAt, [Symbol.asyncDispose]: () => closeServer(server) };
 }
 
-/** Poisson arrivals; callers whose answer has not come at the end are not waited for. */
+/** Poisson arrivals; callers without a response at the end are not waited for. */
 async function offerLoad(url: string, seed: number): Promise<void> {
   const random = seeded(seed);
   const endsAt = performance.now() + LOAD_MS;

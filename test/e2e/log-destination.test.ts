@@ -172,7 +172,7 @@ describe('a named pipe', () => {
     );
     const dropped = await sidecar.dropped();
     await waitUntil(() => requestsIn(sidecar.lines()).length + dropped === asked, 'every other line is there');
-    await waitUntil(() => sidecar.lines().some(({ lines }) => lines === dropped), 'the loss is told');
+    await waitUntil(() => sidecar.lines().some(({ lines }) => lines === dropped), 'the loss is logged');
   });
 
   it('without a reader costs no process and no time, and serves the next reader', { timeout: 120_000 }, async () => {
@@ -191,7 +191,7 @@ describe('a named pipe', () => {
       await sidecar.ask(100, 101);
       return requestsIn(sidecar.lines()).includes('/p100');
     }, 'the next reader gets lines');
-    await waitUntil(() => sidecar.lines().some(({ refusal }) => refusal === 'EPIPE'), 'the loss is told');
+    await waitUntil(() => sidecar.lines().some(({ refusal }) => refusal === 'EPIPE'), 'the loss is logged');
     pipe.close();
     sidecar.stop();
     expect(await sidecar.ended).toBe(0);

@@ -7,8 +7,8 @@ import { newCredential } from '../support/secrets.ts';
 import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
-describe('nginx limit_req rate=10r/s answering 429', () => {
-  it('200 POSTs offered at once with auto all succeed, bodies intact', { timeout: 150_000 }, async () => {
+describe('nginx limit_req rate=10r/s with status 429', () => {
+  it('200 POSTs at once with auto all succeed, with intact bodies', { timeout: 150_000 }, async () => {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream();
     await using nginx = await startNginx({ rate: '10r/s', upstream: upstream.url });
@@ -18,15 +18,15 @@ describe('nginx limit_req rate=10r/s answering 429', () => {
     await waitUntilReady(sidecar);
 
     const startedAt = performance.now();
-    const answers = await callConcurrently(200, (index) =>
+    const responses = await callConcurrently(200, (index) =>
       post(`${sidecar.proxyUrl}/quotes`, { index, text: `body ${String(index)} `.repeat(50) }),
     );
     const seconds = (performance.now() - startedAt) / 1000;
 
     const refused = nginx.requests().filter(({ status }) => status === 429).length;
-    console.info(`nginx 10r/s, 200 POSTs: ${seconds.toFixed(1)} s, ${refused} answers of 429`);
-    expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(200));
-    for (const [index, { text }] of answers.entries())
+    console.info(`nginx 10r/s, 200 POSTs: ${seconds.toFixed(1)} s, ${refused} responses of 429`);
+    expect(responses.map(({ status }) => status)).toEqual(Array(200).fill(200));
+    for (const [index, { text }] of responses.entries())
       expect(JSON.parse(text)).toEqual({ index, text: `body ${String(index)} `.repeat(50) });
     expect(upstream.requests).toHaveLength(200);
     expect(nginx.requests()).toHaveLength(200 + refused);

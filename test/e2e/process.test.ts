@@ -119,7 +119,7 @@ describe('the log', () => {
     for (const line of output.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('msg');
   };
 
-  it('takes no line and no colour from what a client sends', async () => {
+  it('takes no line and no colour from the input of a client', async () => {
     await using chain = await startSidecarStack({ name: 'log-injection-client' });
     const send = (head: string) => sendRaw(chain.sidecar.proxyUrl, Buffer.from(`${head}\r\n\r\n`, 'latin1'));
     const end = 'Host: 127.0.0.1\r\nConnection: close';
@@ -142,7 +142,7 @@ describe('the log', () => {
     expect(chain.sidecar.stderr()).toBe('');
   });
 
-  it('takes none from what the two servers answer', async () => {
+  it('takes none from the responses of the two servers', async () => {
     const hostile = '\u001b[31m\r\n{"level":"info","msg":"forged"}\u009b\u2028';
     await using tokens = await startRecordingUpstream((_request, response) => {
       const body = JSON.stringify({ error: hostile, error_description: hostile });

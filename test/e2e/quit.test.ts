@@ -12,9 +12,9 @@ import { startStatusTap } from '../support/status-tap.ts';
 
 const ALLOWED = { SIDECAR_ADMIN_ALLOW_QUIT: 'true', SIDECAR_RATE: '5000', SIDECAR_BURST: '500' };
 
-it('with 20 requests in flight: all are answered, new ones refused, exit 0', async () => {
+it('finishes 20 requests in flight, refuses new ones, and exits with 0', async () => {
   let waiting = 0;
-  const { promise: answering, resolve: answer } = Promise.withResolvers<undefined>();
+  const { promise: answering, resolve: response } = Promise.withResolvers<undefined>();
   await using chain = await startSidecarStack({
     name: 'quit',
     env: ALLOWED,
@@ -35,21 +35,23 @@ it('with 20 requests in flight: all are answered, new ones refused, exit 0', asy
   expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(200);
   await waitUntilRefused(sidecar.proxyUrl);
 
-  answer(undefined);
-  const answers = await calls;
-  expect(answers.map(({ text }) => text)).toEqual(Array.from({ length: 20 }, (_, index) => JSON.stringify({ index })));
+  response(undefined);
+  const responses = await calls;
+  expect(responses.map(({ text }) => text)).toEqual(
+    Array.from({ length: 20 }, (_, index) => JSON.stringify({ index })),
+  );
   expect(await sidecar.exit).toEqual({ code: 0, signal: null });
   expect(sidecar.stdout()).toContain('asked to end by POST /quitquitquit');
 });
 
-it('idle: the answer arrives although there is nothing to wait for, and a SIGTERM on top changes nothing', async () => {
+it('responds when no request is in flight, and ignores a SIGTERM after it', async () => {
   await using chain = await startSidecarStack({ name: 'quit-idle', env: ALLOWED });
   const { sidecar } = chain;
   expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(200);
   expect(await sidecar.stop('SIGTERM')).toEqual({ code: 0, signal: null });
 });
 
-it('not opted for: refused, and nothing happens', async () => {
+it('is refused unless it is enabled', async () => {
   await using chain = await startSidecarStack({ name: 'quit-off' });
   const { sidecar } = chain;
   expect((await call(`${sidecar.adminUrl}/quitquitquit`, { method: 'POST' })).status).toBe(404);
@@ -77,10 +79,10 @@ const PAGE = `<!doctype html><body><script>
   };
 </script>`;
 
-/** What `attack` sends at least: three calls of its own, a beacon, two forms, one from a sandboxed frame, less what is answered from there. */
+/** What `attack` sends at least: three calls of its own, a beacon, two forms, one from a sandboxed frame, less those that get a response there. */
 const REQUESTS_OF_A_PAGE = 6;
 
-it('pages of other sites, a rebound name and the page of the port itself cannot cause it', async () => {
+it('is refused to pages of other sites, through a rebound name, and to the page of the port itself', async () => {
   await using chain = await startSidecarStack({ name: 'quit-browser', env: ALLOWED });
   const { adminUrl } = chain.sidecar;
   const site = createServer((_, response) => response.setHeader('content-type', 'text/html').end(PAGE));

@@ -7,8 +7,8 @@ import { newCredential } from '../support/secrets.ts';
 import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
 
-describe('nginx limit_req rate=5r/s answering 403 with Retry-After', () => {
-  it('is waited out for POSTs as a 429 is, and its form is told once', { timeout: 60_000 }, async () => {
+describe('nginx limit_req rate=5r/s with status 403 and Retry-After', () => {
+  it('is waited out for POSTs like a 429, and its form is logged once', { timeout: 60_000 }, async () => {
     await using tokens = await startTokenServer();
     await using upstream = await startRecordingUpstream();
     const refusal = { status: 403, retryAfter: '1' };
@@ -17,10 +17,10 @@ describe('nginx limit_req rate=5r/s answering 403 with Retry-After', () => {
     await using sidecar = await startSidecar({ name: 'nginx-403', env });
     await waitUntilReady(sidecar);
 
-    const answers = await callConcurrently(20, (index) => post(`${sidecar.proxyUrl}/quotes`, { index }));
+    const responses = await callConcurrently(20, (index) => post(`${sidecar.proxyUrl}/quotes`, { index }));
     const refused = nginx.requests().filter(({ status }) => status === 403).length;
-    console.info(`nginx 5r/s, 20 POSTs: ${refused} answers of 403 with Retry-After`);
-    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    console.info(`nginx 5r/s, 20 POSTs: ${refused} responses of 403 with Retry-After`);
+    expect(responses.map(({ status }) => status)).toEqual(Array(20).fill(200));
     expect(refused).toBeGreaterThan(0);
     expect(upstream.requests).toHaveLength(20);
     await sidecar.stop();

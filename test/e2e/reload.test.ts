@@ -16,7 +16,7 @@ import { startTokenServer } from '../support/token-server.ts';
 import { waitUntil } from '../support/until.ts';
 import { maxCountInWindow } from '../support/windows.ts';
 
-interface Told {
+interface ConfigurationLine {
   readonly msg: string;
   readonly level: string;
   readonly changes?: readonly string[];
@@ -24,10 +24,10 @@ interface Told {
   readonly problem?: string;
 }
 
-/** Lines that tell of the configuration. */
-function told(sidecar: RunningSidecar): Told[] {
+/** Log lines about the configuration. */
+function configurationLines(sidecar: RunningSidecar): ConfigurationLine[] {
   const lines = sidecar.stdout().split('\n').slice(0, -1);
-  return lines.map((line) => JSON.parse(line) as Told).filter(({ msg }) => msg.includes('configuration'));
+  return lines.map((line) => JSON.parse(line) as ConfigurationLine).filter(({ msg }) => msg.includes('configuration'));
 }
 
 async function reloads(sidecar: RunningSidecar): Promise<Record<string, number>> {
@@ -52,7 +52,7 @@ async function status(sidecar: RunningSidecar): Promise<Configured> {
 /** Sends SIGHUP and waits until it has been dealt with. */
 async function hangUp(sidecar: RunningSidecar, count = 1): Promise<void> {
   process.kill(sidecar.pid, 'SIGHUP');
-  await waitUntil(() => told(sidecar).length >= count, 'something is told of the configuration');
+  await waitUntil(() => configurationLines(sidecar).length >= count, 'a line about the configuration is logged');
 }
 
 /** A sidecar with a file, before an nginx. */
@@ -80,8 +80,8 @@ it(
     const signalledAt = Date.now();
     await hangUp(sidecar);
 
-    const answers = await calls;
-    expect(answers.map((answer) => answer.status)).toEqual(answers.map(() => 200));
+    const responses = await calls;
+    expect(responses.map((response) => response.status)).toEqual(responses.map(() => 200));
     const arrivals = upstream.requests().map(({ at }) => at);
     expect(arrivals).toHaveLength(80);
     const before = arrivals.filter((at) => at < signalledAt);
@@ -98,7 +98,7 @@ it(
     const changes = ['throttle.rate: 5 → 20', 'throttle.burst: 1 → 40'].map(
       (change) => `${change} (file ${file.path})`,
     );
-    expect(told(sidecar)).toMatchObject([{ level: 'info', msg: 'configuration reloaded', changes }]);
+    expect(configurationLines(sidecar)).toMatchObject([{ level: 'info', msg: 'configuration reloaded', changes }]);
     expect(await reloads(sidecar)).toEqual({ ok: 1, refused: 0, invalid: 0 });
     const { throttle, configuration, degraded } = await status(sidecar);
     expect({ throttle, degraded }).toMatchObject({ throttle: { rate: 20 }, degraded: [] });
@@ -107,7 +107,7 @@ it(
   },
 );
 
-it('ten reloads under load: no request fails', { timeout: 60_000 }, async () => {
+it('no request fails during ten reloads under load', { timeout: 60_000 }, async () => {
   const yaml = (
     round: number,
   ): string => `throttle: { rate: ${String(2000 + round)}, burst: 100, maxInFlight: ${String(20 + (round % 3) * 20)} }
@@ -125,7 +125,7 @@ retry: { attempts: ${String(1 + (round % 4))}, replayTotalBytes: ${String(1_000_
     while (calls.length * 5 < performance.now() - startedAt)
       calls.push(
         call(`${sidecar.proxyUrl}/calls/${String(calls.length)}`).then(
-          (answer) => outcomes.push(answer.status),
+          (response) => outcomes.push(response.status),
           (error: unknown) => outcomes.push(String(error)),
         ),
       );
@@ -145,12 +145,12 @@ retry: { attempts: ${String(1 + (round % 4))}, replayTotalBytes: ${String(1_000_
 });
 
 describe('as a whole or not at all', () => {
-  it('one key that needs a restart refuses the others with it, by name and without its value', async () => {
+  it('refuses all changes when one key needs a restart, by its name and without its value', async () => {
     await using world = await startWithFile('reload-refused', 'throttle: { rate: 100 }\n');
     const { file, sidecar } = world;
     await file.replace('throttle: { rate: 7 }\nadmin: { exposeAll: true }\nlisten: { keepAliveMs: 5000 }\n');
     await hangUp(sidecar);
-    expect(told(sidecar)).toMatchObject([
+    expect(configurationLines(sidecar)).toMatchObject([
       {
         level: 'warn',
         keys: ['listen.keepAliveMs', 'admin.exposeAll'],
@@ -181,7 +181,7 @@ describe('as a whole or not at all', () => {
     const { file, sidecar } = world;
     await file.replace(yaml);
     await hangUp(sidecar, problems.length);
-    const lines = told(sidecar);
+    const lines = configurationLines(sidecar);
     expect(lines.map(({ level }) => level)).toEqual(problems.map(() => 'error'));
     for (const [index, problem] of problems.entries()) expect(lines[index]?.problem).toMatch(problem);
     expect(await status(sidecar)).toMatchObject({
@@ -193,7 +193,7 @@ describe('as a whole or not at all', () => {
   });
 });
 
-it('the environment wins over the file as at the start, and each change of the log level is told of', async () => {
+it('applies the environment over the file as at the start, and logs each change of the log level', async () => {
   const env = { SIDECAR_RATE: '60' };
   await using world = await startWithFile('reload-level', 'throttle: { rate: 100 }\n', env);
   const { file, sidecar } = world;
@@ -202,18 +202,18 @@ it('the environment wins over the file as at the start, and each change of the l
     await hangUp(sidecar, round + 1);
   }
   const from = `(file ${file.path})`;
-  expect(told(sidecar).map(({ changes }) => changes)).toEqual([
+  expect(configurationLines(sidecar).map(({ changes }) => changes)).toEqual([
     [`log.level: info → error ${from}`],
     [`log.level: error → info ${from}`],
   ]);
   expect(await status(sidecar)).toMatchObject({ throttle: { rate: 60 } });
 });
 
-it('without a file there is one line, and everything goes on', async () => {
+it('logs one line without a configuration file, and continues', async () => {
   await using world = await startWithFile('reload-no-file', '', { SIDECAR_CONFIG: '' });
   const { sidecar } = world;
   await hangUp(sidecar);
-  expect(told(sidecar)).toMatchObject([
+  expect(configurationLines(sidecar)).toMatchObject([
     { level: 'warn', msg: expect.stringMatching(/no configuration file/) as string },
   ]);
   expect((await call(`${sidecar.proxyUrl}/calls/1`)).status).toBe(200);
@@ -222,7 +222,7 @@ it('without a file there is one line, and everything goes on', async () => {
 });
 
 describe('on a terminal', () => {
-  it('a signal that is sent reloads; the end of the terminal ends the process, and what is under way is answered', async () => {
+  it('reloads on SIGHUP, and drains when the terminal is closed', async () => {
     await using upstream = await startRecordingUpstream(async (_request, response) => {
       await sleep(500);
       response.end('late');
@@ -242,10 +242,10 @@ describe('on a terminal', () => {
     process.kill(pid, 'SIGHUP');
     await terminal.line(/configuration reloaded/);
 
-    const answer = call(`${proxyUrl}/late`);
+    const response = call(`${proxyUrl}/late`);
     await waitUntil(() => upstream.requests.length === 1, 'the call at the upstream');
     terminal.close();
-    expect(await answer).toMatchObject({ status: 200, text: 'late' });
+    expect(await response).toMatchObject({ status: 200, text: 'late' });
     await waitUntil(() => !isThere(pid), 'the end of the process');
   });
 });

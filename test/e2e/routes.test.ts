@@ -1,6 +1,6 @@
 /**
  * Two routes with a scope each, tokens of an authorization server that we did not write (oidc-provider), and upstreams that audit every
- * request: no token at the wrong origin, none with the wrong scope, whatever the upstreams answer.
+ * request: no token at the wrong origin, none with the wrong scope, for all responses of the upstreams.
  */
 import { once } from 'node:events';
 import { decodeJwt } from 'jose';

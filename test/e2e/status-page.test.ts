@@ -68,26 +68,29 @@ async function judgeWithAxe(page: Page): Promise<AxeResults> {
 }
 
 describe.each(SCENES)('%s', (name) => {
-  it.each(Object.keys(LOOKS))('%s: says so first, is live, and nobody has anything to complain of', async (look) => {
-    const { url } = scenes.get(name)!;
-    await using seen = await visit(url, LOOKS[look]);
-    const { page, faults, asked } = seen;
-    await untilLive(page);
-    // Calls take a moment to meet a limit.
-    await expect.poll(() => page.textContent('#headline'), PATIENCE).toMatch(HEADLINES[name]);
-    await page.waitForSelector('.plot canvas');
-    const { violations, passes } = await judgeWithAxe(page);
-    expect(passes.map(({ id }) => id)).toEqual(expect.arrayContaining(['color-contrast', 'region', 'heading-order']));
-    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
-    const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-    expect(await page.evaluate<number>(width)).toBe(0);
-    expect(faults).toEqual([]);
-    expect(asked.filter((address) => !address.startsWith(url))).toEqual([]);
-  });
+  it.each(Object.keys(LOOKS))(
+    '%s: shows its state first, updates itself, and has no faults of accessibility',
+    async (look) => {
+      const { url } = scenes.get(name)!;
+      await using seen = await visit(url, LOOKS[look]);
+      const { page, faults, asked } = seen;
+      await untilLive(page);
+      // Calls take a moment to meet a limit.
+      await expect.poll(() => page.textContent('#headline'), PATIENCE).toMatch(HEADLINES[name]);
+      await page.waitForSelector('.plot canvas');
+      const { violations, passes } = await judgeWithAxe(page);
+      expect(passes.map(({ id }) => id)).toEqual(expect.arrayContaining(['color-contrast', 'region', 'heading-order']));
+      expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+      const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+      expect(await page.evaluate<number>(width)).toBe(0);
+      expect(faults).toEqual([]);
+      expect(asked.filter((address) => !address.startsWith(url))).toEqual([]);
+    },
+  );
 });
 
 describe('the page of a sidecar that calls go through', () => {
-  it('weighs less than 100 kB on the wire, all in all, and nothing but itself when it is loaded again', async () => {
+  it('takes less than 100 kB on the wire, and only the page itself when it is loaded again', async () => {
     const { url } = scenes.get('healthy')!;
     await using seen = await visit('about:blank');
     const session = await seen.page.context().newCDPSession(seen.page);
@@ -119,7 +122,7 @@ describe('the page of a sidecar that calls go through', () => {
     expect(again).toEqual([]);
   });
 
-  it('counts down, and draws what comes', async () => {
+  it('counts down, and draws new values', async () => {
     await using seen = await visit(scenes.get('healthy')!.url);
     const { page } = seen;
     await untilLive(page);
@@ -130,7 +133,7 @@ describe('the page of a sidecar that calls go through', () => {
     expect(await page.textContent('.legend li[data-colour=good] b')).toMatch(/^[1-9]/);
   });
 
-  it('is whole without a script', async () => {
+  it('is complete without scripts', async () => {
     await using seen = await visit(scenes.get('healthy')!.url, { javaScriptEnabled: false });
     const { page } = seen;
     expect(await page.textContent('#headline')).toBe('Healthy');
@@ -140,7 +143,7 @@ describe('the page of a sidecar that calls go through', () => {
     expect(await page.isVisible('.say')).toBe(true);
   });
 
-  it('is read in order with the keyboard, and shows where one is', async () => {
+  it('is traversed in order with the keyboard, with a visible focus', async () => {
     await using seen = await visit(scenes.get('healthy')!.url);
     const { page } = seen;
     await untilLive(page);
@@ -161,7 +164,7 @@ describe('the page of a sidecar that calls go through', () => {
     expect(await page.evaluate<string>(outline)).toBe('solid');
   });
 
-  it('speaks of changes politely, and not of every second', async () => {
+  it('announces changes to screen readers, but not each second', async () => {
     await using seen = await visit(scenes.get('healthy')!.url);
     const { page } = seen;
     await untilLive(page);
@@ -176,7 +179,7 @@ describe('the page of a sidecar that calls go through', () => {
 });
 
 describe('a restart of the process behind an open page', () => {
-  it('is told of, gone through without a hand, and a gap in the plots', async () => {
+  it('is shown, the page reconnects by itself, and the plots have a gap', async () => {
     await using stack = new AsyncDisposableStack();
     const upstream = stack.use(await startRecordingUpstream());
     const tokens = stack.use(

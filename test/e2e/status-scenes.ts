@@ -92,7 +92,7 @@ export async function startScene(name: SceneName, env: Environment = {}): Promis
   return { sidecar, url: `${sidecar.adminUrl}/`, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** One call after the other, whatever becomes of them. */
+/** One call after the other; failures are ignored. */
 export function callSteadily(proxyUrl: string, perSecond: number): { readonly stop: () => Promise<void> } {
   const ending = new AbortController();
   const pending = new Set<Promise<unknown>>();

@@ -1,4 +1,4 @@
-/** A start on ports that somebody else has. */
+/** A start on ports that another process listens on. */
 import { createServer } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';

@@ -24,16 +24,16 @@ describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
       };
       await using sidecar = await startSidecar({ name: 'rate-50', env });
       await waitUntilReady(sidecar);
-      const answers = await callInOrder(sidecar.proxyUrl, 500);
+      const responses = await callInOrder(sidecar.proxyUrl, 500);
 
-      const served = answers.filter(({ status }) => status === 200);
+      const served = responses.filter(({ status }) => status === 200);
       const arrivals = upstream.requests();
       const instants = arrivals.map(({ at }) => at);
       const fullest = maxCountInWindow(instants, 500);
       const seconds = (Math.max(...instants) - Math.min(...instants)) / 1000;
       console.info(`rate 50 for 5 s: ${served.length} of 500 served, at most ${fullest} in any 500 ms`);
       // 1 + 50 a second for 5 s, and more where the 500 take their time to arrive; a permit that a busy machine grants late is
-      // not made up for. Calls of some moments may arrive together there: what is exact is told in virtual time (test/throttle).
+      // not made up for. Calls of some moments may arrive together there: exact times are tested in virtual time (test/throttle).
       expect(served.length).toBeGreaterThanOrEqual(125);
       expect(served.length).toBeLessThanOrEqual(400);
       expect(arrivals).toHaveLength(served.length);
@@ -45,7 +45,7 @@ describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
       const inOrder = order.toSorted((a, b) => a - b);
       expect(Math.max(...order.map((call, place) => Math.abs(call - inOrder[place]!)))).toBeLessThanOrEqual(10);
 
-      for (const refused of answers.filter(({ status }) => status !== 200)) {
+      for (const refused of responses.filter(({ status }) => status !== 200)) {
         expect(refused.status).toBe(503);
         expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
         expect(refused.headers['proxy-status']).toContain('bearer-sidecar; error=connection_limit_reached');
@@ -57,12 +57,12 @@ describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
 
 /** Connects `count` clients first, then lets each send its call after the one before it: arrival has an order. */
 async function callInOrder(url: string, count: number): Promise<RawResponse[]> {
-  const answers: Promise<RawResponse>[] = [];
+  const responses: Promise<RawResponse>[] = [];
   const sockets = [];
   for (let index = 0; index < count; index++) sockets.push(await openSocket(url));
   for (const [index, socket] of sockets.entries()) {
-    answers.push(readToEnd(socket));
+    responses.push(readToEnd(socket));
     socket.write(`GET /calls/${String(index)} HTTP/1.1\r\nHost: ${new URL(url).host}\r\nConnection: close\r\n\r\n`);
   }
-  return Promise.all(answers);
+  return Promise.all(responses);
 }

@@ -7,7 +7,7 @@ import type { RespondTo } from '../support/recording-upstream.ts';
 import { echo } from '../support/recording-upstream.ts';
 import { maxCountInWindow } from '../support/windows.ts';
 
-/** For how long a busy machine may hold up a call on its way. What is exact is told in virtual time (test/token). */
+/** For how long a busy machine may hold up a call on its way. Exact times are tested in virtual time (test/token). */
 const ON_ITS_WAY_MS = 1000;
 
 /** Enough at once that the throttle is not what is measured. */
@@ -21,9 +21,9 @@ describe('one token for all', () => {
       env: UNTHROTTLED,
       waitsForToken: false,
     });
-    const answers = await callConcurrently(200, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
-    expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(200));
-    expect(answers.map(({ text }) => text)).toEqual(
+    const responses = await callConcurrently(200, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
+    expect(responses.map(({ status }) => status)).toEqual(Array(200).fill(200));
+    expect(responses.map(({ text }) => text)).toEqual(
       Array.from({ length: 200 }, (_, index) => JSON.stringify({ index })),
     );
     expect(chain.tokens.requests).toHaveLength(1);
@@ -59,8 +59,8 @@ describe('one token for all', () => {
       env: { SIDECAR_RATE: '50', SIDECAR_BURST: '1' },
       waitsForToken: false,
     });
-    const answers = await callConcurrently(75, () => call(`${chain.sidecar.proxyUrl}/waiting`));
-    expect(answers.map(({ status }) => status)).toEqual(Array(75).fill(200));
+    const responses = await callConcurrently(75, () => call(`${chain.sidecar.proxyUrl}/waiting`));
+    expect(responses.map(({ status }) => status)).toEqual(Array(75).fill(200));
     const arrivals = chain.upstream.requests.map(({ arrivedAt }) => arrivedAt);
     // 26 where nothing else goes on; permits saved up for two seconds would let all 75 through at once.
     expect(maxCountInWindow(arrivals, 500)).toBeLessThanOrEqual(50);
@@ -68,7 +68,7 @@ describe('one token for all', () => {
 });
 
 describe('a refused token', () => {
-  it('30 concurrent POSTs met by 401 are each answered with their own body after exactly 1 refresh', async () => {
+  it('30 concurrent POSTs that get a 401 each get their own response after exactly 1 refresh', async () => {
     const waiting: (() => void)[] = [];
     let firstToken: string | undefined;
     const refuseTheFirst: RespondTo = async (request, response, index) => {
@@ -81,9 +81,9 @@ describe('a refused token', () => {
       response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end();
     };
     await using chain = await startSidecarStack({ name: 'refused-once', respond: refuseTheFirst, env: UNTHROTTLED });
-    const answers = await callConcurrently(30, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
-    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
-    expect(answers.map(({ text }) => text)).toEqual(
+    const responses = await callConcurrently(30, (index) => post(`${chain.sidecar.proxyUrl}/things`, { index }));
+    expect(responses.map(({ status }) => status)).toEqual(Array(30).fill(200));
+    expect(responses.map(({ text }) => text)).toEqual(
       Array.from({ length: 30 }, (_, index) => JSON.stringify({ index })),
     );
     expect(chain.upstream.requests).toHaveLength(60);
@@ -96,10 +96,10 @@ describe('a refused token', () => {
     };
     await using chain = await startSidecarStack({ name: 'refused-always', respond: refuse, env: UNTHROTTLED });
     for (let count = 0; count < 40; count++) {
-      const answer = await post(`${chain.sidecar.proxyUrl}/things`, { count });
-      expect(answer).toMatchObject({ status: 401, text: 'not you' });
-      expect(answer.headers).toMatchObject({ 'x-own': 'upstream' });
-      expect(answer.headers).not.toHaveProperty('proxy-status');
+      const response = await post(`${chain.sidecar.proxyUrl}/things`, { count });
+      expect(response).toMatchObject({ status: 401, text: 'not you' });
+      expect(response.headers).toMatchObject({ 'x-own': 'upstream' });
+      expect(response.headers).not.toHaveProperty('proxy-status');
     }
     expect(chain.tokens.requests.length).toBeLessThanOrEqual(3);
   });

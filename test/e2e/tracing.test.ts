@@ -9,7 +9,7 @@ import { startSidecarStack } from '../support/chain.ts';
 import { startOtlpReceiver } from '../support/otlp-receiver.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 
-/** No test listens on a port this low: one from the usual range may be somebody's by the time it is asked. */
+/** No test listens on a port this low: a port of the usual range may be in use by then. */
 const NOBODY = 'http://127.0.0.1:9';
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
@@ -69,8 +69,8 @@ describe('with an endpoint', () => {
       },
     });
     const headers = { traceparent: PARENT, tracestate: 'a=1', cookie: 'session=crumbs' };
-    const answer = await call(`${chain.sidecar.proxyUrl}/quotes?name=visible`, { headers });
-    expect(answer.status).toBe(200);
+    const response = await call(`${chain.sidecar.proxyUrl}/quotes?name=visible`, { headers });
+    expect(response.status).toBe(200);
     expect(await lastRequestLine(chain.sidecar)).toMatchObject({ traceId: TRACE, attempts: 2 });
     // The default delay of a batch is longer than this test: the end sends what is left.
     expect(await chain.sidecar.stop()).toMatchObject({ code: 0 });
@@ -113,8 +113,8 @@ describe('with an endpoint', () => {
   it.each([
     ['refuses', 500, 'the collector responded with 500'],
     ['is not there', undefined, 'ECONNREFUSED'],
-  ] as const)('a collector that %s costs no request anything, and is told of once', async (_, answer, reason) => {
-    await using receiver = answer === undefined ? undefined : await startOtlpReceiver(answer);
+  ] as const)('a collector that %s delays no request, and is logged once', async (_, response, reason) => {
+    await using receiver = response === undefined ? undefined : await startOtlpReceiver(response);
     const url = receiver?.url ?? NOBODY;
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: url,
@@ -132,7 +132,7 @@ describe('with an endpoint', () => {
     expect(await chain.sidecar.stop()).toMatchObject({ code: 0 });
   });
 
-  it('a collector that never answers holds up the end for a second and no longer', async () => {
+  it('a collector that never responds delays the exit for one second at most', async () => {
     await using receiver = await startOtlpReceiver('hang');
     await using chain = await startSidecarStack({
       name: 'tracing-hang',
@@ -145,7 +145,7 @@ describe('with an endpoint', () => {
 });
 
 describe('Server-Timing', () => {
-  it('is added to the answer behind the upstream’s own, and to replies of the sidecar itself', async () => {
+  it('is added to the response behind that of the upstream, and to local replies', async () => {
     await using chain = await startSidecarStack({
       name: 'server-timing',
       respond: ({ path }, response) => {
@@ -155,8 +155,8 @@ describe('Server-Timing', () => {
       env: { SIDECAR_RESPONSE_SERVER_TIMING: 'true', SIDECAR_RETRY_ATTEMPTS: '1' },
     });
     const times = /^queue;dur=[\d.]+, token;dur=0, upstream;dur=[\d.]+, attempts;desc="1"$/;
-    const answer = await call(`${chain.sidecar.proxyUrl}/quotes`);
-    const [own, added, ...others] = [answer.headers['server-timing']].flat();
+    const response = await call(`${chain.sidecar.proxyUrl}/quotes`);
+    const [own, added, ...others] = [response.headers['server-timing']].flat();
     expect([own, others]).toEqual(['db;dur=53', []]);
     expect(added).toMatch(times);
     const reply = await call(`${chain.sidecar.proxyUrl}/gone`);

@@ -61,7 +61,7 @@ describe('a target that is no URL', () => {
     expect(await chain.sidecar.stop()).toEqual({ code: 0, signal: null });
   });
 
-  it('may name whatever authority on a socket file: its path alone counts, and the process lives on', async () => {
+  it('ignores the authority of a target on a socket file: only the path counts', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'websocket-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const path = join(folder, 'proxy.sock');
@@ -72,7 +72,7 @@ describe('a target that is no URL', () => {
   });
 });
 
-/** What an upgrade is answered first; the connection is closed then, as a WebSocket is. */
+/** The first response to an upgrade; the connection is then closed like a WebSocket. */
 async function firstLine(address: NetConnectOpts, target: string): Promise<string> {
   const socket = connect(address);
   socket.write(
@@ -87,11 +87,11 @@ async function firstLine(address: NetConnectOpts, target: string): Promise<strin
 
 async function statusOf(sidecar: RunningSidecar, headers: Record<string, string>): Promise<number> {
   const socket = new WebSocket(sidecar.proxyUrl.replace('http', 'ws'), { headers });
-  const [, answer] = (await once(socket, 'unexpected-response')) as [unknown, { statusCode: number }];
+  const [, response] = (await once(socket, 'unexpected-response')) as [unknown, { statusCode: number }];
   // What ws reports for a connection that it never had; without a listener it would end the test.
   socket.on('error', () => undefined);
   socket.terminate();
-  return answer.statusCode;
+  return response.statusCode;
 }
 
 async function startEchoChain(env: Environment): Promise<EchoChain> {

@@ -29,7 +29,7 @@ async function startGetAt(upstreamUrl: string, options?: ProxyOptions) {
 }
 
 async function attemptsOf(proxy: Proxy): Promise<AttemptEvent[]> {
-  await proxy.told(1);
+  await proxy.endings(1);
   return proxy.events.filter((event) => event.kind === 'attempt-ended');
 }
 

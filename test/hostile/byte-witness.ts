@@ -1,5 +1,5 @@
 /**
- * The upstream as a witness: remembers every byte of every connection and what they are when read strictly, and answers
+ * The upstream as a witness: remembers every byte of every connection and what they are when read strictly, and responses
  * each whole request. What is no request is remembered too, and its connection closed.
  */
 import { createServer } from 'node:net';

@@ -11,7 +11,7 @@ export interface Conversation {
 export interface ConversationTerms {
   /** The client closes its sending side behind its last byte. */
   readonly sendsFin: boolean;
-  /** Without a further byte for this long an answer counts as whole, milliseconds. */
+  /** Without a further byte for this long a response counts as whole, milliseconds. */
   readonly quietMs: number;
   /** How long the first byte may take before the client closes its side, milliseconds. Default: ten times `quietMs`. */
   readonly firstByteMs?: number | undefined;
@@ -30,7 +30,7 @@ export async function converse(url: string, bytes: Buffer, terms: ConversationTe
   const socket = await openSocket(url);
   let received = '';
   const end = await new Promise<Conversation['end']>((resolve) => {
-    // An answer that is not there yet is waited for longer: the client gives up on it by closing its side.
+    // A response that is not there yet is waited for longer: the client gives up on it by closing its side.
     const whenQuiet = (): void => {
       if (received !== '') {
         resolve('answered');
@@ -67,7 +67,7 @@ export async function converse(url: string, bytes: Buffer, terms: ConversationTe
   return { received, end };
 }
 
-/** The status codes of the final answers received. */
+/** The status codes of the final responses received. */
 export function statusesOf({ received }: Conversation): number[] {
   return [...received.matchAll(/^HTTP\/1\.1 ([2-5]\d\d) /gm)].map(([, status]) => Number(status));
 }

@@ -28,9 +28,9 @@ export interface FuzzOptions {
 
 export interface FuzzReport {
   readonly sent: number;
-  /** Final answers by status. */
-  readonly answers: Readonly<Record<string, number>>;
-  /** Connections that were closed without an answer. */
+  /** Final responses by status. */
+  readonly responses: Readonly<Record<string, number>>;
+  /** Connections that were closed without a response. */
   readonly closedOnly: number;
   /** Requests at the upstream, and by the sidecar's own metrics. */
   readonly seen: number;
@@ -53,7 +53,7 @@ export async function fuzz(
   running: WitnessedSidecar,
   { count, seed, streams = false }: FuzzOptions,
 ): Promise<FuzzReport> {
-  const answers: Record<string, number> = {};
+  const responses: Record<string, number> = {};
   let closedOnly = 0;
   let compared = 0;
   for (let sent = 0; sent < count; sent += ROUND) {
@@ -61,14 +61,14 @@ export async function fuzz(
     const requests = fc.sample(mutatedRequest, { seed: roundSeed, numRuns: Math.min(ROUND, count - sent) });
     for (const statuses of await sendAll(running.sidecar.proxyUrl, requests)) {
       if (statuses.length === 0) closedOnly++;
-      for (const status of statuses) answers[status] = (answers[status] ?? 0) + 1;
+      for (const status of statuses) responses[status] = (responses[status] ?? 0) + 1;
     }
     const { faults, compared: inRound } = await checkRound(running, streams);
     compared += inRound;
     if (faults.length > 0) throw new Error(`round with seed ${roundSeed}: ${faults.join('; ')}`);
   }
   const attempts = await attemptsOf(running);
-  return { sent: count, answers, closedOnly, seen: running.witness.seen(), attempts, compared };
+  return { sent: count, responses, closedOnly, seen: running.witness.seen(), attempts, compared };
 }
 
 /** The statuses that each connection brought. */

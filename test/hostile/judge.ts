@@ -15,7 +15,7 @@ export interface Outcome {
   readonly conversation: Conversation;
   /** Without the good request that followed. */
   readonly sighting: Sighting;
-  /** The good request that followed was answered by the upstream. */
+  /** The good request that followed got a response of the upstream. */
   readonly isAlive: boolean;
 }
 
@@ -23,7 +23,7 @@ const QUIET_MS = 25;
 const FIRST_BYTE_MS = 3000;
 /** How long a request may take that must arrive and was not refused. */
 const ARRIVAL_MS = 10_000;
-/** The same for the answer to the good request that follows, which ends with its connection. */
+/** The same for the response to the good request that follows, which ends with its connection. */
 const FENCE_QUIET_MS = 1000;
 
 let fences = 0;
@@ -37,7 +37,7 @@ export async function send(
 ): Promise<Outcome> {
   witness.take();
   const before = witness.seen();
-  // What is forwarded or refused is answered; a client that closed its side before that would have left.
+  // Forwarded and refused requests get a response; a client that closed its side before that would count as gone.
   const firstByteMs = hostile.expected.kind === 'either' ? undefined : FIRST_BYTE_MS;
   const terms = { sendsFin: hostile.sendsFin, quietMs: QUIET_MS, firstByteMs, splitAt };
   const conversation = await converse(url, Buffer.from(hostile.bytes, 'latin1'), terms);
@@ -54,10 +54,10 @@ export async function send(
 async function isServed(url: string, target: string): Promise<boolean> {
   const bytes = Buffer.from(`GET ${target} HTTP/1.1\r\n${HOST}${CLOSE}\r\n`);
   try {
-    const answer = await converse(url, bytes, { sendsFin: false, quietMs: FENCE_QUIET_MS });
-    return statusesOf(answer)[0] === 200;
+    const response = await converse(url, bytes, { sendsFin: false, quietMs: FENCE_QUIET_MS });
+    return statusesOf(response)[0] === 200;
   } catch {
-    // Nobody listens any more.
+    // The listener is closed.
     return false;
   }
 }
@@ -93,7 +93,7 @@ export function faultsOf(outcome: Outcome): string[] {
   const seen = [...sighting.requests.map(({ method, target }) => `${method} ${target}`), ...sighting.scraps];
   const faults: string[] = [];
   if (!isAlive) faults.push('the next good request was not served');
-  if (conversation.end === 'silent') faults.push('neither answered nor closed');
+  if (conversation.end === 'silent') faults.push('neither a response nor a close');
   switch (expected.kind) {
     case 'refuse':
       if (seen.length > 0) faults.push(`reached the upstream: ${seen.join(' | ')}`);

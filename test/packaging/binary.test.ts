@@ -45,7 +45,7 @@ function alone(options: SpawnOptions): SpawnOptions {
 }
 
 describe('the one-file binary', () => {
-  it('runs the sandbox where no Node.js is', async () => {
+  it('runs the sandbox without an installed Node.js', async () => {
     const begin = performance.now();
     await using sidecar = spawnSidecar(alone({ name: 'binary-sandbox', args: ['sandbox'], env: FREE_PORTS }));
     const line = await sidecar.waitForLine(/^try curl /);
@@ -67,7 +67,7 @@ describe('the one-file binary', () => {
     expect(sidecar.stderr()).not.toContain('ExperimentalWarning');
   });
 
-  it('holds the files that it reads', () => {
+  it('contains its assets', () => {
     const image = readFileSync(binary);
     for (const name of ASSET_NAMES) expect(image.includes(readAsset(name)), name).toBe(true);
   });
@@ -82,14 +82,14 @@ describe('the one-file binary', () => {
     expect(sidecar.stdout()).toMatch(stdout);
   });
 
-  it('says of wrong settings which they are, and exits with 2', async () => {
+  it('names wrong settings, and exits with 2', async () => {
     await using sidecar = spawnSidecar(alone({ name: 'binary-settings', env: { SIDECAR_RATE: 'fast' } }));
     expect(await sidecar.exit).toEqual({ code: 2, signal: null });
     expect(sidecar.stderr()).toContain('(SIDECAR_RATE)');
     expect(sidecar.stderr()).not.toMatch(/^\s+at /m);
   });
 
-  it('begins anew without NODE_DEBUG, with the arguments that it got', async () => {
+  it('restarts without NODE_DEBUG, with the same arguments', async () => {
     const env = { NODE_DEBUG: 'net', DEBUG: '*' };
     await using sidecar = spawnSidecar(alone({ name: 'binary-debug', args: ['health', 'nonsense'], env }));
     expect(await sidecar.exit).toEqual({ code: 2, signal: null });
@@ -97,7 +97,7 @@ describe('the one-file binary', () => {
     expect(lines).toEqual([expect.stringContaining('NODE_DEBUG is ignored'), expect.stringContaining('"nonsense"')]);
   });
 
-  it('has inside what is loaded only when it is needed: WebSockets, assertions, Redis, traces', async () => {
+  it('contains what is loaded late: WebSockets, client assertions, Redis, tracing', async () => {
     await using cleanup = new AsyncDisposableStack();
     const certificates = makeCertificates();
     cleanup.defer(() => certificates[Symbol.dispose]());
@@ -163,7 +163,7 @@ describe('the build', () => {
     expect(documentedRequirements().filter((name) => !name.includes('.so.'))).toEqual(printed.toSorted());
   });
 
-  it('leaves the binary, and the licences of all that is inside', () => {
+  it('writes the binary and the licences of everything inside', () => {
     expect(readdirSync(dirname(binary)).sort()).toEqual(['bearer-sidecar', 'bearer-sidecar.licences.txt']);
     const text = readFileSync(`${binary}.licences.txt`, 'utf8');
     const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Manifest;

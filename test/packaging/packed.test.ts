@@ -39,7 +39,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the package', () => {
-  it('holds the program, its configuration and its licence, and nothing else', () => {
+  it('contains only the program, its configuration and its licence', () => {
     const { contents } = tarball;
     for (const file of [
       'LICENSE',
@@ -59,7 +59,7 @@ describe('the package', () => {
     expect(others).toEqual([]);
   });
 
-  it('is few files, in one byte a character, with the licence of each package that they hold', async () => {
+  it('has few files in ASCII, with the licence of each package in them', async () => {
     await run('tar', ['-xzf', tarball.file, '-C', folder]);
     const dist = join(folder, 'package', 'dist');
     const programs = readdirSync(dist).filter((name) => name.endsWith('.js'));
@@ -70,28 +70,28 @@ describe('the package', () => {
       expect(licences).toMatch(new RegExp(`^${name} \\d.*\\(\\S+\\)\\n\\n.*(?:[Ll]icen[sc]e|Copyright)`, 'm'));
   });
 
-  it('has nothing that publint objects to', () => {
+  it('passes publint', () => {
     const { stdout } = spawnSync('publint', ['--strict', tarball.file], { env: ENVIRONMENT, encoding: 'utf8' });
     expect(stdout).toContain('All good!');
   });
 
-  it('has no types that could be wrong: it is a command, and `exports` lets nothing but its manifest out', () => {
+  it('has no types: it is a command, and `exports` allows its manifest only', () => {
     const { stdout } = spawnSync('attw', [tarball.file], { env: ENVIRONMENT, encoding: 'utf8' });
     expect(stdout).toContain('does not contain types');
   });
 });
 
 describe('the installed package', () => {
-  it('runs nothing at install, and neither does a package that it brings', () => {
+  it('has no install scripts, and neither have its dependencies', () => {
     const scripts = scriptsOf(project);
     expect([...scripts.keys()]).toEqual(expect.arrayContaining(['bearer-sidecar', 'undici', 'pino']));
     const offenders = [...scripts].filter(([, names]) => AT_INSTALL.some((name) => names.includes(name)));
     expect(offenders).toEqual([]);
   });
 
-  it('gives `npx bearer-sidecar sandbox`', () => trySandbox('npx', ['--no', 'bearer-sidecar', 'sandbox']));
+  it('runs `npx bearer-sidecar sandbox`', () => trySandbox('npx', ['--no', 'bearer-sidecar', 'sandbox']));
 
-  it('gives the other commands', async () => {
+  it('runs the other commands', async () => {
     const version = await bearerSidecar('--version');
     expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     const { secret } = newCredential();
@@ -110,7 +110,7 @@ describe('the installed package', () => {
   });
 });
 
-describe('on the oldest Node.js that it is said to run on', () => {
+describe('on the oldest supported Node.js', () => {
   const programs = (): string => join(project, 'node_modules', 'bearer-sidecar', 'dist');
   let oldest = '';
 
@@ -119,19 +119,19 @@ describe('on the oldest Node.js that it is said to run on', () => {
     expect((await run(oldest, ['--version'])).stdout).toBe('v22.19.0\n');
   }, SETUP_MS);
 
-  it('every file of the program can be read', async () => {
+  it('parses every file of the program', async () => {
     const names = readdirSync(programs()).filter((name) => name.endsWith('.js'));
     expect(names.length).toBeGreaterThan(20);
     for (const name of names) await run(oldest, ['--check', join(programs(), name)]);
   });
 
-  it('the sandbox serves', () => trySandbox(oldest, [join(programs(), 'main.js'), 'sandbox']));
+  it('runs the sandbox', () => trySandbox(oldest, [join(programs(), 'main.js'), 'sandbox']));
 
   it('`init` writes a configuration', async () => {
-    const answers = ['--base-url', 'https://api.partner.example', '--auth-url', 'https://login.partner.example'];
+    const responses = ['--base-url', 'https://api.partner.example', '--auth-url', 'https://login.partner.example'];
     const client = ['--client-id', 'me', '--audience', 'https://api.partner.example'];
     const cwd = mkdtempSync(join(folder, 'init-'));
-    await run(oldest, [join(programs(), 'main.js'), 'init', '--yes', ...answers, ...client], { cwd });
+    await run(oldest, [join(programs(), 'main.js'), 'init', '--yes', ...responses, ...client], { cwd });
     expect(readFileSync(join(cwd, 'sidecar.yaml'), 'utf8')).toContain('https://login.partner.example');
   });
 });
@@ -154,8 +154,8 @@ async function trySandbox(command: string, args: readonly string[]): Promise<voi
       if (/^try .*\n/m.test(stdout)) break;
     }
     const line = /^try (.*)$/m.exec(stdout)?.[1] ?? '';
-    const answer = await run('sh', ['-c', line]);
-    expect(answer.stdout).toMatch(/^HTTP\/1\.1 201 /);
+    const response = await run('sh', ['-c', line]);
+    expect(response.stdout).toMatch(/^HTTP\/1\.1 201 /);
     const admin = /^admin (.*)$/m.exec(stdout)?.[1] ?? '';
     const { text: page } = await call(`${admin}/`);
     const files = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = '']) => path);

@@ -151,9 +151,9 @@ async function obtain(name: ServerName, by: 'url' | 'issuer', env: Env): Promise
   });
   const credential = await endpoint.readCredential();
   if (credential.kind === 'unreadable') throw new Error(credential.detail);
-  const answer = await endpoint.request(credential, new AbortController().signal);
-  const isObtained = answer.kind === 'ok';
-  return { token: isObtained ? answer.value : answer.detail, isObtained, wire: server.lastRequest(), warnings };
+  const response = await endpoint.request(credential, new AbortController().signal);
+  const isObtained = response.kind === 'ok';
+  return { token: isObtained ? response.value : response.detail, isObtained, wire: server.lastRequest(), warnings };
 }
 
 function note(name: ServerName, client: string, by: string, { isObtained, token, wire }: Outcome): void {
@@ -313,7 +313,7 @@ const REFUSED: readonly (readonly [ServerName, string, () => Env, string])[] = [
     'oidc-provider',
     'tls_client_auth, of another client',
     () => {
-      const other = certificates.issue('somebody-else');
+      const other = certificates.issue('another-client');
       return {
         SIDECAR_CLIENT_ID: 'tls',
         SIDECAR_AUTH_METHOD: 'tls_client_auth',

@@ -100,7 +100,7 @@ describe('http-proxy-3: a request with Expect skips the proxyReq event, where a 
     expect(upstream.received.join('')).not.toContain('Bearer');
   });
 
-  it('not here: it has its bearer, is answered 100 and its Expect stays here', async () => {
+  it('not here: it has its bearer and gets a 100, and its Expect is not forwarded', async () => {
     const { url, api } = await startInProcess();
     const answer = await sendRaw(url, EXPECTING);
     expect(answer.bytes.toString()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
@@ -119,7 +119,7 @@ describe('http-proxy-3: GET http://a:99999/ throws out of web()', () => {
     expect(peer.thrown).toHaveLength(1);
   });
 
-  it('not here: each such target is answered, and the next request served', async () => {
+  it('not here: each such target gets a response, and the next request is served', async () => {
     const { url, told } = await startInProcess();
     for (const target of lines) expect([200, 400, 403]).toContain((await sendRaw(url, ask(target))).status);
     expect((await sendRaw(url, GET)).status).toBe(200);

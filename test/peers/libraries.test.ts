@@ -45,17 +45,17 @@ describe('oauth4webapi 3.8.8', () => {
     expect(answer.text).toContain('invalid_client');
   });
 
-  it('has the token in the cause of its errors — here a bad answer’s body is told nowhere', async () => {
+  it('has the token in the cause of its errors — here the body of a bad response appears nowhere', async () => {
     const { url, sidecar, events } = await startInProcess({
       tokenAnswer: (_, response) => {
         response.writeHead(200, { 'content-type': 'application/json' });
-        response.end('{"access_token":"a-token-never-to-be-told","token_type":"mac","expires_in":60}');
+        response.end('{"access_token":"a-token-never-to-be-shown","token_type":"mac","expires_in":60}');
       },
     });
     const answer = await send(url);
     expect(answer).toMatchObject({ status: 503, code: 'TOKEN_UNAVAILABLE' });
     const status = await (await fetch(`${sidecar.adminUrl}/status`)).text();
-    expect(answer.text + status + JSON.stringify(events)).not.toContain('a-token-never-to-be-told');
+    expect(answer.text + status + JSON.stringify(events)).not.toContain('a-token-never-to-be-shown');
   });
 
   it('form-encodes the id and secret in Basic — here they are joined as they are', async () => {

@@ -36,7 +36,7 @@ describe('node:http accepts what no proxy should forward:', () => {
   });
 });
 
-describe('node:http refuses, with a reply that names nobody; here it is a problem of the sidecar’s own:', () => {
+describe('node:http refuses with an empty reply; the sidecar sends a problem document:', () => {
   const chunkedPost = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n';
   it.each([
     ['Content-Length and Transfer-Encoding', `${chunkedPost}Content-Length: 5\r\n\r\n0\r\n\r\n`],

@@ -17,7 +17,7 @@ describe('undici: a 100 (Continue) that nobody asked for breaks the connection o
   });
 
   it.each([
-    ['in one packet with the answer', [CONTINUE + BOUGHT]],
+    ['in one packet with the response', [CONTINUE + BOUGHT]],
     ['twice, by itself', [CONTINUE, CONTINUE, BOUGHT]],
   ])('here the client gets it: %s', async (_, packets) => {
     const upstream = await startRawUpstream((socket) => {

@@ -27,7 +27,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
       () => 'answered',
       () => 'ended by the test',
     );
-    // Others that come later are answered meanwhile.
+    // Later requests get their response meanwhile.
     const other = new Pool(api.url);
     for (let times = 0; times < 5; times++) await (await other.request({ path: '/', method: 'GET' })).body.dump();
     expect(await Promise.race([good, Promise.resolve('hangs')])).toBe('hangs');
@@ -79,7 +79,7 @@ describe('undici: a Pool loses a client for good each time that a dispatch refus
   });
 });
 
-it('undici: 1xx answers reach onResponseStart as well — the client gets the final one', async () => {
+it('undici: 1xx responses reach onResponseStart as well — the client gets the final one', async () => {
   const INTERIM = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
   const upstream = await startRawUpstream((socket) => {
     socket.write(`${INTERIM}HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok`);
@@ -154,8 +154,8 @@ describe('undici’s RetryAgent', () => {
       },
     });
     const head = 'PUT / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
-    const answer = await sendRaw(url, `${head}2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n`);
-    expect(answer.status).toBe(200);
+    const response = await sendRaw(url, `${head}2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n`);
+    expect(response.status).toBe(200);
     expect(api.requests.map(({ body }) => body.toString())).toEqual(['body', 'body']);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * `npm run soak:bodies [-- COUNT] [--node VERSION] [--seed N]`: so many bodies in pieces, 100 000 unless told otherwise, shared between the
+ * `npm run soak:bodies [-- COUNT] [--node VERSION] [--seed N]`: so many bodies in pieces, 100 000 by default, shared between the
  * supported versions of Node.js unless one is named. Ends with 1 when any body passed for complete that was altered.
  */
 import { parseArgs } from 'node:util';

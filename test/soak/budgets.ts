@@ -48,7 +48,7 @@ for (const [name, machine, load] of CASES) {
     console.log(`  ${warning}`);
   claim('the process is alive', isAlive);
   claim('no descriptor ran out', exhausted === 0);
-  claim('at least 45 of 50 probes are answered', answeredPings >= 45);
+  claim('at least 45 of 50 probes get a response', answeredPings >= 45);
   if (machine === CHART) claim("the peak is below the chart's limit", peakBytes < CHART_LIMIT_BYTES);
   // Of those that are still sending when they are refused, some see a reset.
   if (machine.flags === SMALL_HEAP.flags && (load.size ?? 0) <= 2000)

@@ -16,7 +16,7 @@ async function openMany(count: number, first: string, isAnswered: boolean): Prom
     const batch = Array.from({ length: Math.min(TOGETHER, count - sockets.length) }, async () => {
       const socket = await openSocket(url);
       const answered = new Promise((resolve) => socket.once('data', resolve));
-      // A connection that ends early is missed by whoever counts them at the other end.
+      // A connection that ends early is missing in the count of the other end.
       socket.on('error', () => socket.destroy()).on('data', () => undefined);
       socket.write(first);
       if (isAnswered) await answered;

@@ -21,7 +21,7 @@ export interface Latency {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  /** Not answered by 200, or with other bytes than were sent. */
+  /** Without a 200, or with other bytes than were sent. */
   readonly failed: number;
 }
 

@@ -1,4 +1,4 @@
-/** How soon a client that leaves is gone from the sidecar: while it waits in the queue, out a pause, or for its answer. */
+/** How soon the sidecar drops a client that disconnects: while it is queued, in a pause, or in flight. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSidecarStack } from '../support/chain.ts';
 import type { SidecarStack } from '../support/chain.ts';
@@ -25,7 +25,7 @@ export async function measureClientAborts(place: WaitingPlace, times: number): P
     name: 'soak-departures',
     env: ONE_AT_A_TIME,
     respond: (_request, response) => {
-      // Otherwise it never answers.
+      // Otherwise it never responds.
       if (place === 'in a pause') response.writeHead(429, { 'retry-after': '30' }).end();
     },
   });

@@ -15,11 +15,11 @@ async function run(what: string, requests: number, streams: boolean): Promise<vo
   const { sidecar } = running;
   console.log(`${requests} mutated requests, ${what}, seed ${seed}, process ${sidecar.pid}`);
   const startedAt = performance.now();
-  const { answers, ...report } = await fuzz(running, { count: requests, seed, streams });
+  const { responses, ...report } = await fuzz(running, { count: requests, seed, streams });
   const seconds = Math.round((performance.now() - startedAt) / 1000);
   // The process that was started is still there, and ends as it should.
   const { code } = await sidecar.stop();
-  console.table({ ...report, ...answers, 'exit code': code, seconds });
+  console.table({ ...report, ...responses, 'exit code': code, seconds });
   if (code !== 0) throw new Error(`the sidecar ended with ${code ?? 'a signal'}`);
 }
 

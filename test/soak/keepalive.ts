@@ -4,7 +4,7 @@ import { runKeepAliveRace } from '../chaos/keep-alive-race.ts';
 const report = await runKeepAliveRace(Number(process.argv[2] ?? 20_000));
 const { gets, failedGets, posts, failedPosts, connections, duplicatedPosts, falselyComplete, violations } = report;
 const share = ((100 * failedPosts) / posts).toFixed(2);
-console.log(`${gets + posts} requests over ${connections} connections, each closed within 5 ms of its last answer`);
+console.log(`${gets + posts} requests over ${connections} connections, each closed within 5 ms of its last response`);
 console.log(`GET: ${gets}, of which failed: ${failedGets}`);
 console.log(`POST: ${posts}, of which had to fail: ${failedPosts} (${share} %), sent twice: ${duplicatedPosts}`);
 console.log(`falsely complete: ${falselyComplete}; outcomes: ${JSON.stringify(report.outcomes)}`);

@@ -91,7 +91,7 @@ for (const [kind, sizes] of Object.entries(KINDS)) {
     const sockets = await openStalledUploads(chain, count, sizes);
     const beside = summarize(await callMany(chain.sidecar.proxyUrl, REQUESTS));
     console.log(`alone: ${alone.text}\nbeside ${count} stalled ${kind} uploads: ${beside.text}`);
-    claim('every request is answered, byte for byte', alone.wrong + beside.wrong === 0);
+    claim('every response is complete, byte for byte', alone.wrong + beside.wrong === 0);
     // A thousand long ones stand before the requests in the queue, and each slot is taken from them after a second.
     if (kind === 'short' || count === 64) claim('p99 is under 3 s', beside.p99 < 3000);
     for (const socket of sockets) socket.destroy();

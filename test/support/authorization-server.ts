@@ -18,7 +18,7 @@ export interface AuthorizationServer extends AsyncDisposable {
   readonly credential: Credential;
   readonly audience: string;
   readonly scope: string;
-  /** Answers of the token route, with a token or without. */
+  /** Responses of the token route, with a token or without. */
   readonly tokenRequests: () => number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Plain calls to the sidecar, as an application makes them; every answer is read to its end. A body is stated (witness.ts), and the
+ * Plain calls to the sidecar, as an application makes them; every response is read to its end. A body is stated (witness.ts), and the
  * recording upstream compares it.
  */
 import { randomUUID } from 'node:crypto';

@@ -91,7 +91,7 @@ class ProxiedConnection {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Holds a request back until its head tells what is planned for it. */
+  /** Delays a request until its head names its plan. */
   #takeRequest(chunk: Buffer): void {
     if (this.#head === undefined && this.response.receivedBytes > 0) this.#head = Buffer.alloc(0);
     if (this.#head === undefined) {
@@ -186,7 +186,7 @@ class ForwardedDirection {
   #end(): void {
     this.#hasEnded = true;
     if (this.#state === 'flowing') this.#to.end();
-    // Behind a stall nobody would ever hear of it.
+    // After a stall it would never be noticed.
     if (this.#state === 'dead') {
       this.#from.destroy();
       this.#to.destroy();

@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto';
 
 export type ClientOutcome =
-  /** Complete, as far as HTTP can tell. */
+  /** Complete by the rules of HTTP. */
   | { readonly kind: 'answered'; readonly status: number; readonly body: string | Buffer }
-  /** The connection broke before the answer was complete. */
+  /** The connection broke before the response was complete. */
   | { readonly kind: 'cut' }
   /** The client's own patience ran out. */
   | { readonly kind: 'gave-up' };
@@ -15,17 +15,17 @@ export type ClientOutcome =
 export interface ExpectedExchange {
   readonly method: string;
   readonly sent: string | Buffer;
-  /** The body that the upstream answers with. */
+  /** The body of the upstream's response. */
   readonly expected: string | Buffer;
   /** Longest time until an outcome, milliseconds. */
   readonly withinMs: number;
-  /** Whether the client may have to give up: nobody else can know that its bytes do not arrive. Default false. */
+  /** Whether the client may have to give up: no other party can know that its bytes do not arrive. Default false. */
   readonly mayGiveUp?: boolean;
 }
 
 export interface OutcomeReport {
   readonly requests: number;
-  /** How often each outcome came about: `answered 200`, `cut`, … */
+  /** How often each outcome occurred: `answered 200`, `cut`, … */
   readonly outcomes: Readonly<Record<string, number>>;
   /** Complete requests at the upstream. */
   readonly seen: number;
@@ -61,7 +61,7 @@ export class OutcomeChecker {
   recordReceived(id: string, bodySha256: string): void {
     const account = this.#accounts.get(id);
     if (account === undefined) {
-      this.#violations.push(`${id}: nobody sent this`);
+      this.#violations.push(`${id}: it was not sent`);
       return;
     }
     account.seen++;

@@ -22,7 +22,7 @@ export async function closeServer(server: Server): Promise<void> {
   });
 }
 
-/** A port that nobody uses now: for a server that must keep it through restarts. */
+/** A port that is free now: for a server that must keep it through restarts. */
 export async function freePort(): Promise<number> {
   const probe = createServer();
   const { port } = new URL(await listenOnLoopback(probe));

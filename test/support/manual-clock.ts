@@ -1,4 +1,4 @@
-/** A clock that moves only when told to, for everything that waits. */
+/** A clock that tests move by hand. */
 import type { Cancel, Clock } from '../../src/platform/clock.ts';
 
 interface Timer {

@@ -1,5 +1,5 @@
 /**
- * A real nginx: in front of an upstream, answering 429 past its `limit_req` rate, or answering for itself as a witness
+ * A real nginx: in front of an upstream, with a 429 past its `limit_req` rate, or with responses of its own as a witness
  * with a process of its own. It runs in the foreground from a temporary folder, on loopback only.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,32 +14,32 @@ export interface NginxLimit {
   readonly rate?: string;
   /** Calls let through beyond the rate at once, without delay. Default: none, which is the strictest there is. */
   readonly burst?: number;
-  /** What it answers past the rate. Default: 429 without a field. */
+  /** The response past the rate. Default: 429 without Retry-After. */
   readonly refusal?: { readonly status: number; readonly retryAfter: string };
-  /** Base URL of the server behind it: limit_req limits nothing that nginx answers by itself. */
+  /** Base URL of the server behind it: limit_req does not limit the responses of nginx itself. */
   readonly upstream: string;
 }
 
 /** One line of the access log. */
 interface NginxRequest {
   readonly status: number;
-  /** When it was answered, epoch milliseconds. */
+  /** When the response was sent, epoch milliseconds. */
   readonly at: number;
   readonly path: string;
 }
 
 export interface Nginx extends AsyncDisposable {
   readonly url: string;
-  /** Everything answered so far, in order. */
+  /** All requests so far, in order. */
   readonly requests: () => readonly NginxRequest[];
 }
 
-/** @param limit without one it answers everything itself, 200 */
+/** @param limit without one it responds with 200 itself */
 export function startNginx(limit?: NginxLimit): Promise<Nginx> {
   return start('http', () => serverConfiguration(limit));
 }
 
-/** Speaks TLS, serves only who shows a certificate of the same authority, and answers with that certificate's subject. */
+/** Speaks TLS, requires a client certificate of the same authority, and responds with the subject of that certificate. */
 export function startVerifyingNginx({ ca, cert, key }: Certificates): Promise<Nginx> {
   return start('https', (folder) => {
     for (const [name, contents] of Object.entries({ ca, cert, key })) writeFileSync(join(folder, name), contents);

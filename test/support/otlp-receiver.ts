@@ -87,7 +87,7 @@ export interface OtlpReceiver extends AsyncDisposable {
   waitForSpan(name: string): Promise<readonly ReceivedSpan[]>;
 }
 
-/** @param answer `hang`: never answers. Default: takes everything */
+/** @param answer `hang`: never responds. Default: accepts everything */
 export async function startOtlpReceiver(answer: 'take' | 'hang' | 500 = 'take'): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const exports: IncomingHttpHeaders[] = [];

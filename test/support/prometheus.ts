@@ -24,7 +24,7 @@ export interface PrometheusOptions {
   readonly rules?: readonly string[];
 }
 
-/** One series of an answer; `values` has one for each step. */
+/** One series of a result; `values` has one for each step. */
 export interface Series {
   readonly metric: Readonly<Record<string, string>>;
   readonly values: readonly number[];
@@ -50,7 +50,7 @@ export interface Prometheus {
   /** The last `seconds`, a value each second. @throws as query */
   queryRange(expr: string, seconds: number): Promise<Series[]>;
   rules(): Promise<Rule[]>;
-  /** What an API path below /api/v1 answers. */
+  /** The data of an API path below /api/v1. */
   get(path: string): Promise<unknown>;
 }
 
@@ -133,7 +133,7 @@ export function runPromtool(
   return { code: status, said: `${stdout}${stderr}` };
 }
 
-/** Asks again and again until `holds`, then returns the last answer in any case; gives up after `patienceMs`. */
+/** Polls until `holds` or for `patienceMs`. @returns the last result in either case */
 export async function pollUntil<T>(
   ask: () => Promise<T>,
   holds: (answer: T) => boolean,

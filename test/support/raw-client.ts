@@ -38,7 +38,7 @@ export function waitUntilAccepted(url: string, patienceMs?: number): Promise<voi
   return waitUntil(isAccepted, `connections to ${url} are accepted`, patienceMs);
 }
 
-/** Waits until nobody listens at `url` any more. */
+/** Waits until connections to `url` are refused. */
 export function waitUntilRefused(url: string): Promise<void> {
   const isRefused = async (): Promise<boolean> => {
     try {

@@ -1,6 +1,6 @@
 /**
- * An upstream that remembers every request and answers as it is told. Arrival is the instant of the request's head;
- * the answer is asked for when the body is whole. A body that its sender has stated (witness.ts) is compared: when it is another one,
+ * An upstream that records every request and responds as configured. Arrival is the instant of the request's head;
+ * the response is chosen when the body is complete. A body that its sender has stated (witness.ts) is compared: when it is another one,
  * disposal fails.
  */
 import { createHash } from 'node:crypto';
@@ -38,7 +38,7 @@ export interface RecordingUpstream extends AsyncDisposable {
 
 const RECORDED_BODY_BYTES = 1024 * 1024;
 
-/** Answers 200 with what it was sent. */
+/** Responds with 200 and the body of the request. */
 export const echo: RespondTo = (request, response) => {
   response.writeHead(200, { 'content-type': request.headers['content-type'] ?? 'text/plain' }).end(request.body);
 };
@@ -54,7 +54,7 @@ export async function startRecordingUpstream(answer: RespondTo = echo): Promise<
         return answer(request, response, index);
       })
       .catch(() => {
-        // The caller left in the middle of its body, or the test's own answer threw: either shows as a cut.
+        // The caller disconnected within its body, or the test's own handler threw: both show as a cut.
         message.destroy();
       });
   });

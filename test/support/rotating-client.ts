@@ -9,7 +9,7 @@ export interface SecretMessage {
   readonly secret: string;
 }
 
-/** What the parent is told. */
+/** Messages to the parent. */
 export type ServerMessage =
   | { readonly kind: 'listening'; readonly url: string }
   /** The secret that was sent is the one. */

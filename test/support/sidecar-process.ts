@@ -28,7 +28,7 @@ export interface SpawnOptions {
   readonly args?: readonly string[];
   /** Added to a minimal environment: nothing of this process's own gets through. */
   readonly env?: Environment;
-  /** `unread`: a pipe that nobody ever reads. Default `read`. */
+  /** `unread`: a pipe that is never read. Default `read`. */
   readonly stdout?: 'read' | 'unread';
   /** Longest wait for one of its lines, milliseconds: many that start together share the machine. Default 30 000. */
   readonly lineTimeoutMs?: number;
@@ -65,7 +65,7 @@ export function spawnSidecar(options: SpawnOptions): SidecarProcess {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exit = new Promise<Exit>((resolve) => {
-    // Its pipes may still hold its last lines when it has ended; what nobody reads is never read to its end.
+    // Its pipes may still hold its last lines when it has ended; an unread pipe is never read to its end.
     child.once(options.stdout === 'unread' ? 'exit' : 'close', (code, signal) => resolve({ code, signal }));
   });
   const killAtExit = (): void => void child.kill('SIGKILL');

@@ -1,11 +1,11 @@
-/** A relay of TCP connections that reads along: which request was answered with which status, as it went over the wire. */
+/** A relay of TCP connections that reads along: which request got which status, as it went over the wire. */
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
 export interface StatusTap extends AsyncDisposable {
   /** Stands for the server behind it. */
   readonly url: string;
-  /** Status codes of the answers to requests for a path, query aside. */
+  /** Status codes of the responses to requests for a path, without its query. */
   statuses(path: string): readonly string[];
 }
 

@@ -37,7 +37,7 @@ export interface Terminal extends AsyncDisposable {
   /** Resolves with the exit code of what runs in it. */
   readonly exit: Promise<number | null>;
   type(keys: string): void;
-  /** Nobody types again: the next read finds the end. */
+  /** Ends the input: the next read finds the end. */
   endInput(): void;
   /** Resolves once text that was not yet waited for matches; the match. Rejects when it does not come. */
   waitFor(pattern: RegExp): Promise<string>;

@@ -1,5 +1,5 @@
 /**
- * A token endpoint that fails, delays and expires as it is told, for what a real authorization server will not do on
+ * A token endpoint with failures, delays and lifetimes on demand, for what a real authorization server does not do on
  * demand (test/support/authorization-server.ts is one). Every token it gives is registered as a secret.
  */
 import { randomBytes } from 'node:crypto';
@@ -11,9 +11,9 @@ import { registerSecret } from './secrets.ts';
 export interface TokenServerOptions {
   /** `expires_in` of every token, seconds. Default 3600. */
   readonly expiresIn?: number;
-  /** Time between request and answer, milliseconds. Default 0. */
+  /** Time between request and response, milliseconds. Default 0. */
   readonly delayMs?: number;
-  /** Every answer waits for it. */
+  /** Every response waits for it. */
   readonly waitsFor?: Promise<unknown>;
 }
 

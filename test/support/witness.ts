@@ -1,6 +1,6 @@
 /**
  * A witness for every byte of a body. The sender states the id, length and CRC-32 of a body in one header field, the receiver
- * compares what arrives with it, so that both ends can tell without sharing memory. The contents follow from a name.
+ * compares what arrives with it, so that both ends can compare without sharing memory. The contents follow from a name.
  */
 import { crc32 } from 'node:zlib';
 

@@ -51,20 +51,20 @@ describe('a built program', () => {
     expect(run(main)).toBe(`${printed}\n`);
   });
 
-  it('leaves an import alone that only stands in a text', async () => {
+  it('does not change an import that is part of a string', async () => {
     const text = `import { basename } from "node:path";`;
     const { main } = await built({ 'main.ts': `console.log(${JSON.stringify(text)});` });
     expect(run(main)).toBe(`${text}\n`);
   });
 
-  it('is ASCII, and says what it said', async () => {
+  it('is ASCII, and prints the same text', async () => {
     const text = 'console.log("é€📦", `ß${"→"}\\€`, /[é-ü]📦/u.test("é📦"), "\\€".length);';
     const { main } = await built({ 'main.ts': text });
     expect(readFileSync(main, 'utf8')).toMatch(/^[\0-\x7f]*$/);
     expect(run(main)).toBe('é€📦 ß→€ true 1\n');
   });
 
-  it('names the place of an uncaught error by a short line', async () => {
+  it('shows a short line for the place of an uncaught error', async () => {
     const filler = Array.from({ length: 500 }, (_, k) => `export const value${k} = Math.max(${k}, Date.now());`);
     const { main } = await built({
       'main.ts': "import { explode } from './other.ts'; setTimeout(() => { const what = 'boom'; explode(what); });",
@@ -79,7 +79,7 @@ describe('a built program', () => {
     expect(stderr.length).toBeLessThan(2000);
   });
 
-  it('has no syntax that the oldest Node.js does not know', async () => {
+  it('has no syntax that the oldest supported Node.js rejects', async () => {
     const { main } = await built({
       'main.ts': "{ using held = { [Symbol.dispose]: () => console.log('let go') }; console.log(typeof held); }",
     });
@@ -87,7 +87,7 @@ describe('a built program', () => {
     expect(run(main)).toBe('object\nlet go\n');
   });
 
-  it('gives what its files have of each other by name: a newer file beside a running program is not misread', async () => {
+  it('imports between its files by name: a newer file beside a running program is read correctly', async () => {
     const shared = 'export const alpha = () => "alpha";\nexport const omega = () => "omega";\n';
     const main = `import { alpha, omega } from './shared.ts'; console.log(alpha(), omega());
       await new Promise((done) => process.stdin.once('data', done)); const { late } = await import('./late.ts'); late(); process.exit();`;
@@ -140,7 +140,7 @@ function dashed(path: string): string {
   return `-${path.replace(/\.\w+$/, '').replaceAll(/[^\w.]+/g, '-')}-`.replaceAll('--', '-');
 }
 
-it('a bundle of one file that would look for a package at run time is refused', async () => {
+it('refuses a bundle of one file that would import a package at run time', async () => {
   const root = packageWith({ 'main.ts': "import nothing from 'nowhere-to-be-found'; console.log(nothing);" });
   await expect(bundleIntoOne(root)).rejects.toThrow(/nowhere-to-be-found/);
 });

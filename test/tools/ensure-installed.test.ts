@@ -51,7 +51,7 @@ function makeProject(installed: Readonly<Record<string, Package>> | undefined, n
   return { run, calls, list, done };
 }
 
-it('nothing is installed where npm has installed what is listed, but for other platforms', () => {
+it('installs nothing when npm has installed the lock file, except packages of other platforms', () => {
   const { run, calls } = makeProject(INSTALLED);
   expect([run(), calls()]).toEqual([0, '']);
 });
@@ -67,14 +67,14 @@ it.each([
   expect([run(), calls()]).toEqual([0, 'ci\n']);
 });
 
-it('all is installed again when the list changes, as after a pull', () => {
+it('installs again when the lock file changes', () => {
   const { run, calls, list } = makeProject(undefined);
   run();
   list({ ...LISTED, 'node_modules/b': at('2.0.1') });
   expect([run(), calls()]).toEqual([0, 'ci\nci\n']);
 });
 
-it('a failed installation ends it, and is not taken for one', () => {
+it('ends after a failed installation, and does not record it as installed', () => {
   const { run, calls, done } = makeProject(undefined, 7);
   expect([run(), existsSync(done)]).toEqual([7, false]);
   expect([run(), calls()]).toEqual([7, 'ci\nci\n']);

@@ -32,7 +32,7 @@ describe('findLeaks', () => {
     expect(findLeaks(folder).leaks).toEqual([{ file: join(folder, 'logs', 'one.log'), line: 2, what: 'a secret' }]);
   });
 
-  it('leaves the register itself out, and says how much it read', () => {
+  it('skips the register itself, and counts the files that it read', () => {
     writeFileSync(join(folder, 'one.log'), 'nothing here\n');
     expect(findLeaks(folder)).toEqual({ secrets: 1, filesRead: 1, leaks: [] });
   });

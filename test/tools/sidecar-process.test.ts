@@ -15,7 +15,7 @@ it.each([
   expect([process.stdout().length, process.stderr().length]).toEqual([60_001 + 'the last line\n'.length, 60_001]);
 });
 
-it('a last line is found, and one that never came is not waited for', async () => {
+it('finds a last line without a timeout, and reports a line that never came at once', async () => {
   for (let times = 0; times < 10; times++) {
     await using process = shell(`${PRINTS}; kill -9 $$`);
     expect(await process.waitForLine(/^the last/)).toBe('the last line');

@@ -42,14 +42,14 @@ describe('countTests', () => {
   });
 });
 
-it('says of a file that does not load what kept it from that', () => {
+it('reports why a file did not load', () => {
   expect(countTests(report({ name: 'b', broken: true }), 1).extraFailures).toEqual([
     'b did not load: SyntaxError: no such export',
   ]);
 });
 
 describe('nameFailures', () => {
-  it('gives the file, the test and the first line of its error', () => {
+  it('returns the file, the test and the first line of its error', () => {
     expect(nameFailures(report({ name: 'a', passed: 1, failed: 1 }))).toEqual([
       'a > adds up: AssertionError: expected 3 to be 4',
     ]);

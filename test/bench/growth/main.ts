@@ -101,7 +101,7 @@ async function measureCurve(curve: Curve): Promise<Table> {
 }
 
 /**
- * From when each connection has had an answer, so that opening them does not count, nor what the last turn has left; requests are
+ * From the moment when each connection has had a response, so that opening them does not count, nor what the last turn has left; requests are
  * counted by the upstream.
  */
 async function takeSample(running: RunningSubject, ask: WrkOptions): Promise<Sample> {

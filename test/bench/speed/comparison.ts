@@ -13,7 +13,7 @@ const SIZES = [0, 27, 1400, 16_385, 65_537, 200_001];
 const PATH = '/witness';
 
 export class BodyVerifier implements AsyncDisposable {
-  /** Calls that were answered by 200 and compared. */
+  /** Calls that got a 200 and were compared. */
   compared = 0;
   /** Bodies that passed for complete and are not what was sent. */
   readonly altered: string[] = [];

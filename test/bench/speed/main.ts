@@ -28,7 +28,7 @@ const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
-    // After two seconds V8 has not compiled all that is hot: whoever does more is then further behind than later.
+    // After two seconds V8 has not compiled all that is hot: a proxy with more code is then slower than later.
     'warm-up': { type: 'string', default: '6' },
     only: { type: 'string' },
     scenario: { type: 'string' },
@@ -76,14 +76,15 @@ async function measure(): Promise<Results> {
   await using tokens = await startTokenServer();
   await using comparison = await BodyVerifier.start();
   const upstream = await startUpstream(folder, comparison.url);
-  const tell = (name: string, fault: Error): void => fail(`${name} could not be started: ${fault.message}`);
+  const reportFailedStart = (name: string, fault: Error): void =>
+    fail(`${name} could not be started: ${fault.message}`);
   const stage: BenchmarkContext = {
     subjects,
     upstream,
     bodyVerifier: comparison,
     startOptions: { tokenUrl: tokens.url, folder },
     roundPlan: pace,
-    onStartFailed: tell,
+    onStartFailed: reportFailedStart,
   };
   const played: ScenarioResult[] = [];
   for (const scenario of SCENARIOS.filter(({ name }) => scenarios.includes(name))) {

@@ -1,7 +1,7 @@
 /**
- * A client that asks at a constant rate, whatever the answers take: a request is due at its instant, goes out on the next free
- * connection, and its time counts from the instant at which it was due. wrk asks again only when answered, and so is kind to
- * whoever stalls. GETs alone. Tells one line of JSON. Arguments: URL, requests a second, connections, seconds.
+ * A client with a constant rate, independent of the response times: a request is due at its instant, goes out on the next free
+ * connection, and its time counts from the instant at which it was due. wrk sends the next request only after a response, which favours
+ * a proxy that stalls. GETs only. Prints one line of JSON. Arguments: URL, requests a second, connections, seconds.
  */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -48,7 +48,7 @@ class Connection {
     this.#socket.destroy();
   }
 
-  /** The head comes in one piece with these short answers; what is left of the body may follow. */
+  /** The head comes in one piece with these short responses; the rest of the body may follow. */
   #take(chunk: Buffer): void {
     if (this.#missingBytes === 0) {
       const end = chunk.indexOf(HEAD_END);

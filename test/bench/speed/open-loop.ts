@@ -1,4 +1,4 @@
-/** Latency at a constant rate: half of what each can do at most, and half of what the sidecar can, so that both questions are answered. */
+/** Latency at a constant rate: half of what each can do at most, and half of what the sidecar can, to compare both. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-/** Waits for a server's first good answer. */
+/** Waits for the first 200 of a server. */
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -6,24 +6,24 @@ const READY_TIMEOUT_MS = 15_000;
 const POLL_MS = 2;
 
 /**
- * @param hasEnded whether the process that should answer is gone
- * @throws Error when it does not answer 200 in time, or ends before it does
+ * @param hasEnded whether the process of the server has ended
+ * @throws Error without a 200 in time, or when the process ends before
  */
 export async function waitUntilAnswered(url: string, hasEnded: () => boolean): Promise<void> {
   const until = performance.now() + READY_TIMEOUT_MS;
   while (performance.now() < until) {
-    if (hasEnded()) throw new Error(`what should answer at ${url} has ended`);
+    if (hasEnded()) throw new Error(`the server of ${url} has ended`);
     if ((await statusOf(url)) === 200) return;
     await sleep(POLL_MS);
   }
-  throw new Error(`no good answer from ${url}`);
+  throw new Error(`no good response from ${url}`);
 }
 
-/** @returns undefined when there was no answer */
+/** @returns undefined without a response */
 function statusOf(url: string): Promise<number | undefined> {
   return new Promise((resolve) => {
-    const request = get(url, { agent: false, timeout: 1000 }, (answer) => {
-      answer.resume().once('close', () => resolve(answer.statusCode));
+    const request = get(url, { agent: false, timeout: 1000 }, (response) => {
+      response.resume().once('close', () => resolve(response.statusCode));
     });
     request.once('timeout', () => request.destroy());
     request.once('error', () => resolve(undefined));

@@ -25,7 +25,7 @@ export function writeReport(results: Results, circumstances: RunConditions): str
     ...(openLoop.length === 0 ? [] : describeOpenLoop(openLoop)),
     '## Start and idle memory',
     `From the start of the process until \`/readyz\` says 200, a token from a local server included; of the others, until the first
-answer through them. Memory is resident, before the first request under load.`,
+response through them. Memory is resident, before the first request under load.`,
     formatAsMarkdown(tabulateStarts(summarizeStarts(played))),
   ];
   return `${parts.join('\n\n')}\n`;

@@ -181,7 +181,7 @@ interface StartOptions {
   readonly folder: string;
   readonly port: number;
   readonly env: Readonly<Record<string, string>>;
-  /** What answers 200 once it is ready; default: an item, through it. */
+  /** The path that responds with 200 when it is ready. Default: an item, through it. */
   readonly readyUrl?: string;
   readonly stdout?: number | 'ignore';
 }

@@ -1,4 +1,4 @@
-/** The upstream of every proxy: one nginx worker that answers from memory as soon as it has read the body, plain and with TLS. */
+/** The upstream of every proxy: one nginx worker that responds from memory after it has read the body, plain and with TLS. */
 import { writeFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeCertificates } from '../../support/certificates.ts';
@@ -7,7 +7,7 @@ import { CORES, launch } from './processes.ts';
 import { waitUntilAnswered } from './ready.ts';
 
 const ANSWER_BYTES = 500;
-/** Statuses that `/code/STATUS` answers with: none of them means anything to a proxy. */
+/** Statuses of `/code/STATUS`: none of them has a meaning for a proxy. */
 export const CODES: readonly number[] = [...numbersFrom(210, 90), ...numbersFrom(310, 60)];
 const DOWNLOAD_BYTES = 1024 * 1024;
 
@@ -16,7 +16,7 @@ export interface BenchmarkUpstream {
   readonly tlsUrl: string;
   /** PEM file of the authority that has signed the TLS side. */
   readonly caFile: string;
-  /** Requests that it has answered so far. */
+  /** Responses so far. */
   readonly countAnswered: () => Promise<number>;
   readonly stop: () => Promise<void>;
 }
@@ -30,14 +30,14 @@ export async function startUpstream(folder: string, witnessUrl: string): Promise
   const certificates = makeCertificates();
   const files = join(folder, 'files');
   mkdirSync(files);
-  const answer = `{"id":"q-1","text":"${'x'.repeat(ANSWER_BYTES - 21)}"}`;
-  writeFileSync(join(files, 'post'), answer);
-  writeFileSync(join(files, 'answer'), answer);
+  const response = `{"id":"q-1","text":"${'x'.repeat(ANSWER_BYTES - 21)}"}`;
+  writeFileSync(join(files, 'post'), response);
+  writeFileSync(join(files, 'answer'), response);
   writeFileSync(join(files, 'download'), Buffer.alloc(DOWNLOAD_BYTES, 'x'));
   const { certificateFile, keyFile } = certificates.serverFiles;
   const listen = `listen 127.0.0.1:${plainPort} backlog=4096; listen 127.0.0.1:${tlsPort} ssl backlog=4096;
     ssl_certificate ${certificateFile}; ssl_certificate_key ${keyFile};`;
-  writeFileSync(join(folder, 'upstream.conf'), configuration({ folder, files, listen, answer, witnessUrl }));
+  writeFileSync(join(folder, 'upstream.conf'), configuration({ folder, files, listen, response, witnessUrl }));
   const errors = join(folder, 'upstream-error.log');
   const nginx = launch(['nginx', '-p', folder, '-c', 'upstream.conf', '-e', errors], { core: CORES.upstream });
   const plainUrl = `http://127.0.0.1:${plainPort}`;
@@ -61,15 +61,15 @@ interface ConfigurationValues {
   readonly folder: string;
   readonly files: string;
   readonly listen: string;
-  readonly answer: string;
+  readonly response: string;
   readonly witnessUrl: string;
 }
 
 /**
- * A body is read whole before the answer, which `return` alone would not do: a mirror needs the whole of it, and what it is
- * mirrored to does nothing. The static file then takes no POST, which is where the answer comes from.
+ * A body is read whole before the response, which `return` alone would not do: a mirror needs the whole of it, and what it is
+ * mirrored to does nothing. The static file then accepts no POST, which gives the response.
  */
-function configuration({ folder, files, listen, answer, witnessUrl }: ConfigurationValues): string {
+function configuration({ folder, files, listen, response, witnessUrl }: ConfigurationValues): string {
   return `
     ${process.getuid?.() === 0 ? 'user root;' : ''}
     daemon off; worker_processes 1; worker_rlimit_nofile 16384; pid ${folder}/upstream.pid;
@@ -81,9 +81,9 @@ function configuration({ folder, files, listen, answer, witnessUrl }: Configurat
       server {
         ${listen}
         root ${files};
-        location = /item { return 200 '${answer}'; }
-        location = /post { mirror /nowhere; error_page 405 =200 /answer; }
-        ${CODES.map((code) => `location = /code/${code} { return ${code} '${answer}'; }`).join('\n        ')}
+        location = /item { return 200 '${response}'; }
+        location = /post { mirror /nowhere; error_page 405 =200 /response; }
+        ${CODES.map((code) => `location = /code/${code} { return ${code} '${response}'; }`).join('\n        ')}
         location = /witness { proxy_pass ${witnessUrl}; proxy_http_version 1.1; proxy_set_header Connection ''; }
         location = /told { stub_status; }
         location = /nowhere { internal; return 204; }

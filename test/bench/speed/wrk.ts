@@ -1,4 +1,4 @@
-/** The client: wrk, one thread, as fast as it is answered. */
+/** The client: wrk, one thread, the next request after each response. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,7 +12,7 @@ export interface WrkResult {
   readonly durationUs: number;
   readonly p50Us: number;
   readonly p99Us: number;
-  /** Not answered, or not with 2xx or 3xx. */
+  /** Without a response, or without 2xx or 3xx. */
   readonly failed: number;
 }
 
@@ -30,11 +30,11 @@ export async function runWrk(url: string, terms: WrkOptions, seconds: number): P
   const args = ['-c', String(CORES.client), ...wrkCommand(url, terms, seconds)];
   const { stdout } = await run('taskset', args, { env: { PATH: searchPath() }, timeout: (seconds + 60) * 1000 });
   const line = stdout.split('\n').find((candidate) => candidate.startsWith('{'));
-  if (line === undefined) throw new Error(`wrk has told nothing: ${stdout}`);
+  if (line === undefined) throw new Error(`wrk has printed no result: ${stdout}`);
   return JSON.parse(line) as WrkResult;
 }
 
-/** Asks until it is stopped, an hour at the longest, and tells nothing. */
+/** Sends requests until it is stopped, for an hour at most, and prints nothing. */
 export function startWrk(url: string, terms: WrkOptions): LaunchedProcess {
   return launch(wrkCommand(url, terms, 3600), { core: CORES.client });
 }

@@ -20,7 +20,7 @@ export type Expectation =
   | { readonly kind: 'refuse'; readonly by: 'rfc' | 'house'; readonly status?: number }
   /** Exactly these requests reach it. */
   | { readonly kind: 'forward'; readonly requests: readonly Forwarded[] }
-  /** Both are right; whatever reaches it is one well-formed request. */
+  /** Both are right; the upstream receives one well-formed request. */
   | { readonly kind: 'either' };
 
 export interface Forwarded {
@@ -104,5 +104,5 @@ export function chunked(content: string): string {
   return post('Transfer-Encoding: chunked\r\n', content);
 }
 
-/** A second request that nobody sent. */
+/** A second request that was not sent. */
 export const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n';

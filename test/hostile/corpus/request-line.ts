@@ -28,7 +28,7 @@ export const REQUEST_LINES = [
     'two blanks before the target': withLine('GET  /x HTTP/1.1'),
     'two blanks before the version': withLine('GET /x  HTTP/1.1'),
   }),
-  // node:http reads these as HTTP and does not tell: what arrives is one exact request of HTTP/1.1 all the same.
+  // node:http accepts these as HTTP without a notice: one exact HTTP/1.1 request arrives all the same.
   ...leftOpen('RFC 9112 §2.3: another protocol with a method of HTTP', {
     'a GET in RTSP': withLine('GET /x RTSP/1.0'),
     'an OPTIONS in RTSP': withLine('OPTIONS /x RTSP/1.0'),

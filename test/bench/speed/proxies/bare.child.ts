@@ -27,7 +27,7 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Left while the request waited for a connection: nobody would ever drain this response.
+    // The client disconnected while the request waited for a connection: this response would never be read.
     if (this.#response.destroyed) {
       controller.abort(new Error('the client has left'));
       return;

@@ -1,4 +1,4 @@
-/** What every proxy of the benchmark is told, by its environment. */
+/** The settings of every proxy of the benchmark, from its environment. */
 import { readFileSync } from 'node:fs';
 
 function readVariable(name: string): string {

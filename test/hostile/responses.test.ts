@@ -1,6 +1,6 @@
 /**
- * Answers as bytes: what an upstream may send and what it should not, and what the client then reads. A second call must
- * get its own answer: bytes left over from the first would be taken for it (RFC 9112 §11.1, response splitting).
+ * Responses as bytes: valid and invalid ones of an upstream, and what the client then reads. A second call must
+ * get its own response: bytes left over from the first would be taken for it (RFC 9112 §11.1, response splitting).
  */
 import { describe, expect, it } from 'vitest';
 import { startInProcess, until } from '../sidecar/in-process.ts';
@@ -12,7 +12,7 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const SECOND = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond';
 const POISON = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
 
-/** The first call is answered with these bytes, every later one with SECOND. */
+/** The first call gets these bytes, every later one SECOND. */
 async function answeredWith(bytes: string) {
   const upstream = await startRawUpstream((socket, _, head) => {
     socket.write(head.includes(' /first ') ? bytes : SECOND, 'latin1');
@@ -33,13 +33,13 @@ async function readBytes(url: string, bytes: string): Promise<string> {
 describe('the client reads exactly', () => {
   it.each([
     [
-      'an answer after 102 and three times 103',
+      'a response after 102 and three times 103',
       'GET',
       `HTTP/1.1 102 P\r\n\r\n${'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(3)}${OK}`,
       OK,
     ],
-    ['an answer after a 100 that nobody asked for', 'GET', `HTTP/1.1 100 Continue\r\n\r\n${OK}`, OK],
-    ['an answer after 199 with a field', 'POST', `HTTP/1.1 199 Odd\r\nX: y\r\n\r\n${OK}`, OK],
+    ['a response after an unexpected 100', 'GET', `HTTP/1.1 100 Continue\r\n\r\n${OK}`, OK],
+    ['a response after 199 with a field', 'POST', `HTTP/1.1 199 Odd\r\nX: y\r\n\r\n${OK}`, OK],
     [
       'HEAD with a length',
       'HEAD',
@@ -49,7 +49,7 @@ describe('the client reads exactly', () => {
     ['HEAD with a coding', 'HEAD', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', 'HTTP/1.1 200 OK\r\n\r\n'],
     ['HEAD with a body, which it may not have', 'HEAD', OK, 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n'],
     [
-      'HEAD with a whole answer for a body',
+      'HEAD with a whole response as its body',
       'HEAD',
       `HTTP/1.1 200 OK\r\nContent-Length: ${POISON.length}\r\n\r\n${POISON}`,
       `HTTP/1.1 200 OK\r\nContent-Length: ${POISON.length}\r\n\r\n`,
@@ -79,9 +79,9 @@ describe('the client reads exactly', () => {
       `HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n${POISON}`,
       'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n',
     ],
-    ['the first of two answers in one packet', 'GET', OK + POISON, OK],
-    ['an answer with nonsense behind it', 'GET', `${OK}\x01\x02nonsense`, OK],
-    ['an answer with a request behind it', 'GET', OK + SMUGGLED, OK],
+    ['the first of two responses in one packet', 'GET', OK + POISON, OK],
+    ['a response with garbage behind it', 'GET', `${OK}\x01\x02nonsense`, OK],
+    ['a response with a request behind it', 'GET', OK + SMUGGLED, OK],
     [
       'chunks, with trailers dropped',
       'GET',
@@ -106,7 +106,7 @@ describe('the client reads exactly', () => {
       'HTTP/1.1 799 Odd\r\nContent-Length: 2\r\n\r\nok',
       'HTTP/1.1 799 Odd\r\nContent-Length: 2\r\n\r\nok',
     ],
-    ['an answer of HTTP/1.0', 'GET', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok', OK],
+    ['a response of HTTP/1.0', 'GET', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok', OK],
   ])('%s', async (_, method, upstreamBytes, clientBytes) => {
     const { url, told } = await answeredWith(upstreamBytes);
     expect(await readBytes(url, request(method, '/first'))).toBe(clientBytes);
@@ -117,7 +117,7 @@ describe('the client reads exactly', () => {
 
 describe('the client gets a reply of the sidecar’s own for', () => {
   it.each([
-    ['101 that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
+    ['an unexpected 101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
     [
       'a length and a coding',
       'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
@@ -153,7 +153,7 @@ describe('the client gets a reply of the sidecar’s own for', () => {
   });
 });
 
-it('an answer that comes unasked on an idle connection is given to nobody', async () => {
+it('an unsolicited response on an idle connection is discarded', async () => {
   const upstream = await startRawUpstream((socket, _, head) => {
     socket.write(head.includes(' /first ') ? OK : SECOND);
   });
@@ -165,7 +165,7 @@ it('an answer that comes unasked on an idle connection is given to nobody', asyn
   expect(await readBytes(url, request('GET', '/then'))).toBe(SECOND);
 });
 
-describe('behind an answer that closes the connection nothing is processed (RFC 9112 §9.6):', () => {
+describe('after a response that closes the connection nothing is processed (RFC 9112 §9.6):', () => {
   it('a request hidden behind the body of one that was refused early', async () => {
     const { url, api, endings } = await startInProcess();
     const socket = await openSocket(url);
@@ -191,7 +191,7 @@ describe('behind an answer that closes the connection nothing is processed (RFC 
   });
 });
 
-it('behind an answer that came before the body was whole, the rest of the body is no request', async () => {
+it('after a response that came before the end of the body, the rest of the body is not read as a request', async () => {
   const upstream = await startRawUpstream((socket) => socket.write(OK));
   const { url, endings } = await startInProcess({ apiUrl: upstream.url, env: { SIDECAR_REPLAY_BUFFER_BYTES: '1' } });
   const socket = await openSocket(url);
