@@ -80,7 +80,7 @@ export function findClientCertificateFault({ certificate, key }: ClientCertifica
   if (key.includes('ENCRYPTED')) return 'the key is encrypted; expected one without a passphrase';
   const privateKey = tryRead(() => createPrivateKey(key));
   if (privateKey === undefined) return 'the key is no PEM private key';
-  return leaf.checkPrivateKey(privateKey) ? undefined : 'the key does not belong to the first certificate of the file';
+  return leaf.checkPrivateKey(privateKey) ? undefined : 'the key does not belong to the certificate';
 }
 
 function readClientCertificate({ certificateFile, keyFile }: ClientCertificateFiles): ClientCertificate {

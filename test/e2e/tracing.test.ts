@@ -187,7 +187,7 @@ describe('the log', () => {
 
     const changed = await call(`${sidecar.adminUrl}/log-level?for=1h`, { method: 'PUT', body: 'debug' });
     expect(JSON.parse(changed.text)).toMatchObject({ level: 'debug', fallsBackTo: 'info' });
-    await sidecar.waitForLine(/"level":"warn".*the log level is debug for 3600 s, then info/);
+    await sidecar.waitForLine(/"level":"warn".*log level changed on the admin port to debug for 3600 s/);
     await call(`${sidecar.proxyUrl}/ordinary`);
     await sidecar.waitForLine(/"level":"debug"/);
     expect(await sidecar.stop()).toMatchObject({ code: 0 });

@@ -18,7 +18,7 @@ export const CHUNK_GROUPS: CodeSplittingGroup[] = [
   { name: 'config-load', test: /\/src\/config\// },
   {
     name: 'commands',
-    test: /\/src\/(?:commands\/(?:command-table|paint|check\/terminal-report)|platform\/asset)\.ts$/,
+    test: /\/src\/(?:commands\/(?:command-table|configured-secrets|terminal|check\/terminal-report)|platform\/(?:asset|clock|timer-list))\.ts$/,
   },
   { name: 'fleet', test: /\/src\/fleet\// },
   // What `check` shares with `run` and `sandbox`: the token client and what reads the responses of the partner.

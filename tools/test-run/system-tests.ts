@@ -30,6 +30,6 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/telemetry/metrics/metrics.test.ts',
   // Child processes.
   'test/telemetry/log/blocked-stdout.test.ts',
-  'test/token/endpoint/echoes.test.ts',
+  'test/token/endpoint/echo-filter.test.ts',
   'test/tools/{bundle,ensure-installed,sidecar-process}.test.ts',
 ];
