@@ -59,7 +59,7 @@ export class Attempts implements AttemptContext {
     const { lifetime, tracer } = this.exchange;
     for (;;) {
       if (tokens.current() === undefined) await awaitToken(tokens, lifetime, tracer);
-      // The ticket of an aborted request has left the queue.
+      // An aborted request must not start a wait.
       throwIfAborted(lifetime, 'queue');
       const permit = await waitInStage('queue', this.#ticket.waitForPermit(), tracer);
       const token = lifetime.aborted === undefined ? tokens.current() : undefined;
@@ -90,10 +90,11 @@ export class Attempts implements AttemptContext {
   }
 
   /**
-   * Waits for what the retry needs before its permit: a backoff, or a newer token.
-   * @throws the reason why no further attempt is made
+   * Decides whether another attempt follows, and waits for what it needs before its permit: a backoff, or a newer token. After a 429 nothing
+   * is waited for here: the permit comes when the pause is over.
+   * @throws the reason why no further attempt follows
    */
-  async waitForRetry(attempt: RequestAttempt, result: NotRelayed): Promise<void> {
+  async prepareRetry(attempt: RequestAttempt, result: NotRelayed): Promise<void> {
     const { lifetime, tracer } = this.exchange;
     const retry = this.#decideRetry(attempt, result);
     this.#retry = retry;

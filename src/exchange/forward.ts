@@ -12,7 +12,8 @@ import { isFullyReceived } from './request-body/request-receipt.ts';
 import { awaitToken, throwIfAborted, toStageError, waitInStage } from './stage.ts';
 
 /**
- * Sends a request to the upstream, again where the retry policy says so, and a response to the client; resolves when both have ended.
+ * Sends a request to the upstream, again where the retry policy says so, and relays a response to the client. Resolves when the last byte of
+ * the response has been handed to node:http; the listener waits for the end of the connection's write.
  * @throws SidecarError for a local reply; RequestAborted when the client has left
  */
 export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): Promise<RequestOutcome> {
@@ -23,7 +24,7 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
   let attempts: Attempts | undefined;
   retryBudget.recordRequest(lifetime.arrivedAt);
   lifetime.onAbort((aborted) => {
-    // The queue watches the deadline itself, and counts it as a time-out.
+    // The queue ends the wait of a request whose deadline passes, and counts it as a time-out.
     if (aborted.reason.kind !== 'deadline') ticket?.leave(toStageError('queue', aborted));
     attempts?.abort();
   });
@@ -32,17 +33,20 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
     if (response.socket === null) await new Promise(setImmediate);
     if (tokens.current() === undefined) await awaitToken(tokens, lifetime, tracer);
     throwIfAborted(lifetime, 'token');
-    ticket = throttle.enter(lifetime.deadlineAt, queueClass, !body.isWhole);
-    if (!body.isWhole) await receiveBody(exchange, ticket, body);
+    // Before it is read, only an empty body is whole.
+    const hasBody = !body.isWhole;
+    ticket = throttle.enter(lifetime.deadlineAt, queueClass, hasBody);
+    if (hasBody) await receiveBody(exchange, ticket, body);
     attempts = new Attempts(parts, exchange, ticket, body);
     for (;;) {
       const attempt = attempts.tryTakePermit() ?? (await attempts.waitForPermit());
       const result = await attempts.send(attempt);
       attempt.finish(result);
       if (result.kind === 'relayed') return { kind: 'relayed', status: result.head.status, fault: result.fault };
-      await attempts.waitForRetry(attempt, result);
+      await attempts.prepareRetry(attempt, result);
     }
   } catch (error) {
+    // The upstream's own last response goes first. It is handed over at once, so that the cleanup below may follow.
     const held = attempts?.relayHeld(error);
     if (held === undefined) throw error;
     return held;
@@ -56,7 +60,8 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
 }
 
 /**
- * Resolves when the body can be sent: buffered, or received and not read yet, or too large to be buffered.
+ * Resolves when the request may ask for a permit. Its body is then in the replay buffer, or received by node:http and read when it is sent, or too
+ * large for the buffer and streamed.
  * A client that expects 100 (Continue) gets it when its body may be read.
  */
 async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody): Promise<void> {

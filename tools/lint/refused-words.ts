@@ -34,7 +34,6 @@ export const refusedWords: Rule.RuleModule = {
       if (computed !== true) checkIdentifier(key);
     };
     return {
-      FunctionDeclaration: checkNamed,
       ClassDeclaration: checkNamed,
       TSInterfaceDeclaration: checkNamed,
       TSTypeAliasDeclaration: checkNamed,
@@ -42,8 +41,8 @@ export const refusedWords: Rule.RuleModule = {
       MethodDefinition: checkKeyed,
       TSPropertySignature: checkKeyed,
       TSMethodSignature: checkKeyed,
-      'VariableDeclarator, :function'(node: Rule.Node) {
-        // Variables, their patterns, parameters and what a catch clause binds.
+      'VariableDeclarator, CatchClause, :function'(node: Rule.Node) {
+        // Names of functions, variables, parameters and caught errors, also in patterns.
         for (const variable of context.sourceCode.getDeclaredVariables(node))
           for (const each of variable.identifiers) checkIdentifier(each);
       },
