@@ -32,7 +32,7 @@ export async function startUpstream(folder: string, witnessUrl: string): Promise
   mkdirSync(files);
   const response = `{"id":"q-1","text":"${'x'.repeat(ANSWER_BYTES - 21)}"}`;
   writeFileSync(join(files, 'post'), response);
-  writeFileSync(join(files, 'answer'), response);
+  writeFileSync(join(files, 'response'), response);
   writeFileSync(join(files, 'download'), Buffer.alloc(DOWNLOAD_BYTES, 'x'));
   const { certificateFile, keyFile } = certificates.serverFiles;
   const listen = `listen 127.0.0.1:${plainPort} backlog=4096; listen 127.0.0.1:${tlsPort} ssl backlog=4096;
