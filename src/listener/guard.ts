@@ -182,10 +182,11 @@ function checkOrigin({ allowedOrigins }: GuardOptions, headers: HeaderValues): S
 
 /** Compares without stopping at the first difference; only the length may show in the time it takes. */
 function hasValue(headers: HeaderValues, { name, value }: { readonly name: string; readonly value: string }): boolean {
-  const [given = '', ...others] = headers.get(name) ?? NO_VALUES;
+  const [given, ...others] = headers.get(name) ?? NO_VALUES;
+  if (given === undefined || others.length > 0) return false;
   let difference = given.length ^ value.length;
   for (let index = 0; index < value.length; index++) difference |= value.charCodeAt(index) ^ given.charCodeAt(index);
-  return difference === 0 && others.length === 0;
+  return difference === 0;
 }
 
 function createMissingHeaderError(name: string): SidecarError {

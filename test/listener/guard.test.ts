@@ -300,6 +300,11 @@ describe('a web page', () => {
 });
 
 describe('the required header', () => {
+  it('is not satisfied by its absence, even if the configured value is empty', () => {
+    const options: GuardOptions = { ...OPTIONS, requiredHeader: { name: 'x-key', value: '' } };
+    expect(decide({ method: 'GET', rawHeaders: HOST }, options)).toBe('REQUEST_NOT_ALLOWED');
+  });
+
   it.each([
     [['X-Key', 'open sesame'], 'pass'],
     [['x-KEY', 'open sesame'], 'pass'],
