@@ -73,13 +73,13 @@ export class Attempts implements AttemptContext {
   send(attempt: RequestAttempt): Promise<AttemptResult> {
     const { upstream, observe, route } = this.parts;
     const reason = this.#retry?.reason;
-    if (reason !== undefined) {
-      // A retry counts when there is a permit and a token for it.
-      observe({ kind: 'retry', route, reason });
-      this.planner.commit();
-    }
-    this.exchange.stats.attempts++;
     try {
+      if (reason !== undefined) {
+        // A retry counts when there is a permit and a token for it.
+        observe({ kind: 'retry', route, reason });
+        this.planner.commit();
+      }
+      this.exchange.stats.attempts++;
       const request = this.#builder.build(attempt.token, attempt.permit, reason === 'reset' || reason === 'connect');
       this.#sent = upstream.send(request, attempt);
       return this.#sent.ended;

@@ -46,6 +46,8 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
       await attempts.prepareRetry(attempt, result);
     }
   } catch (error) {
+    // By the next microtask node:http has parsed the part of the body that came in one packet with the head.
+    if (ticket === undefined) await Promise.resolve();
     // The upstream's own last response goes first. It is handed over at once, so that the cleanup below may follow.
     const held = attempts?.relayHeld(error);
     if (held === undefined) throw error;

@@ -26,6 +26,17 @@ describe('a body without a Content-Type', () => {
   });
 });
 
+it('a chunked body that came in one packet with its refused head counts as received', async () => {
+  const { url, endings } = await startInProcess({
+    env: { SIDECAR_RATE: '0.01', SIDECAR_BURST: '1', SIDECAR_QUEUE_TIMEOUT_MS: '50' },
+  });
+  await send(url);
+  const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n';
+  await sendRaw(url, `${head}5\r\nhello\r\n0\r\n\r\n`);
+  const [, refused] = await endings(2);
+  expect(refused).toMatchObject({ code: 503, localReply: 'QUEUE_TIMEOUT', requestBytes: 5 });
+});
+
 describe('the Authorization of a client', () => {
   it('is replaced, and counted once however many attempts there are', async () => {
     const { url, api, told, metric } = await startInProcess({
