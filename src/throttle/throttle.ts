@@ -83,7 +83,7 @@ export interface Ticket {
   /** Milliseconds waited so far, all waits together. */
   readonly waitedMs: number;
   /**
-   * Ends the ticket: the request was answered, failed, or its client is gone. Pending promises reject with `reason` if given.
+   * Ends the ticket: its response was sent, it failed, or its client left. Pending promises reject with `reason` if given.
    * A SidecarError as reason means that the request failed on its own: it is not counted as one that left the queue. O(1);
    * further calls do nothing.
    */

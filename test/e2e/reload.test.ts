@@ -82,6 +82,8 @@ it(
 
     const responses = await calls;
     expect(responses.map((response) => response.status)).toEqual(responses.map(() => 200));
+    // nginx writes the line of a request after its response.
+    await waitUntil(() => upstream.requests().length >= 80, 'nginx has logged all calls');
     const arrivals = upstream.requests().map(({ at }) => at);
     expect(arrivals).toHaveLength(80);
     const before = arrivals.filter((at) => at < signalledAt);

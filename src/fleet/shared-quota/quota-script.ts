@@ -90,7 +90,7 @@ end
 
 const REFUSAL = `
 local function intervalOf(rate) return 1000 / rate end
--- With the same number of permits saved up as before; what cannot be told is taken for none.
+-- Keeps the number of permits that are saved up; an unknown number counts as none.
 local function setPace(rate, burst)
   local before, level = number('rate'), 0
   if before > 0 then level = math.min(burst, number('burst') - (math.max(number('tat'), now) - now) / intervalOf(before)) end

@@ -1,6 +1,6 @@
 /**
  * What accepted responses state as remaining (pure): one tracker for each quota, and the tightest decides. Refusals are the
- * pause's, whatever they state.
+ * pause's, for all stated values.
  */
 import type { PermitGrant } from './permit-grant.ts';
 import type { CallLog } from '../adaptive/call-log.ts';
