@@ -6,6 +6,7 @@ import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
 import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
+import { waitUntil } from '../support/until.ts';
 
 describe('nginx limit_req rate=10r/s with status 429', () => {
   it('200 POSTs at once with auto all succeed, with intact bodies', { timeout: 150_000 }, async () => {
@@ -23,6 +24,11 @@ describe('nginx limit_req rate=10r/s with status 429', () => {
     );
     const seconds = (performance.now() - startedAt) / 1000;
 
+    // nginx writes the line of a request after its response.
+    await waitUntil(
+      () => nginx.requests().filter(({ status }) => status === 200).length >= 200,
+      'nginx has logged all',
+    );
     const refused = nginx.requests().filter(({ status }) => status === 429).length;
     console.info(`nginx 10r/s, 200 POSTs: ${seconds.toFixed(1)} s, ${refused} responses of 429`);
     expect(responses.map(({ status }) => status)).toEqual(Array(200).fill(200));

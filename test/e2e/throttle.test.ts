@@ -6,6 +6,7 @@ import type { RawResponse } from '../support/raw-client.ts';
 import { newCredential } from '../support/secrets.ts';
 import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
+import { waitUntil } from '../support/until.ts';
 import { maxCountInWindow } from '../support/windows.ts';
 
 describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
@@ -27,6 +28,8 @@ describe('rate 50, burst 1, queue time-out 5 s, 500 calls at once', () => {
       const responses = await callInOrder(sidecar.proxyUrl, 500);
 
       const served = responses.filter(({ status }) => status === 200);
+      // nginx writes the line of a request after its response.
+      await waitUntil(() => upstream.requests().length >= served.length, 'nginx has logged all');
       const arrivals = upstream.requests();
       const instants = arrivals.map(({ at }) => at);
       const fullest = maxCountInWindow(instants, 500);
