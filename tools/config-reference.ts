@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format as prettify, resolveConfig } from 'prettier';
 import { stringify } from 'yaml';
-import type { SettingValue } from '../src/config/schema/formats/formats.ts';
+import { isTextList, type SettingValue } from '../src/config/schema/formats/formats.ts';
 import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema/schema-routes.ts';
 import { isLiveSetting } from '../src/config/changes.ts';
 import { SETTINGS } from '../src/config/schema/schema.ts';
@@ -92,7 +92,7 @@ function showDefault({ default: value, required }: Pick<Setting, 'default' | 're
 
 function asText(value: NonNullable<SettingValue>): string {
   if (typeof value !== 'object') return String(value);
-  return Array.isArray(value) ? value.join(',') : JSON.stringify(value);
+  return isTextList(value) ? value.join(',') : JSON.stringify(value);
 }
 
 function isEmpty(value: SettingValue): boolean {

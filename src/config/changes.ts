@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigEntry } from './load/entries.ts';
 import { listEntryValues } from './load/entries.ts';
-import type { SettingValue } from './schema/formats/formats.ts';
+import { isTextList, type SettingValue } from './schema/formats/formats.ts';
 import type { EffectiveSetting, LoadResult } from './load/load.ts';
 import type { ValueOrigin } from './load/problems.ts';
 import type { SettingKey } from './schema/schema.ts';
@@ -34,6 +34,7 @@ const LIVE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'throttle.maxInFlight',
   'throttle.maxStreams',
   'throttle.maxPauseMs',
+  'throttle.refusals',
   'queue.max',
   'queue.timeoutMs',
   'request.deadlineMs',
@@ -147,6 +148,6 @@ function describeChange(key: string, isLive: boolean, { oldValue, value, origin 
 
 function formatChangedValue(value: SettingValue): string {
   if (value === null) return 'not set';
-  if (Array.isArray(value)) return value.join(',') || 'none';
+  if (isTextList(value)) return value.join(',') || 'none';
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

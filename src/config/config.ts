@@ -3,6 +3,7 @@
  * Keys are those of the file; docs, formats, defaults and variables are in schema/.
  */
 
+import type { RefusalRule } from '../exchange/refusals/refusal-rules.ts';
 import type { ProxySelectorOptions } from '../platform/egress/proxy-selector.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
 import type { ClientAuthMethod } from '../token/client/client-authentication.ts';
@@ -90,6 +91,8 @@ export interface ThrottleConfig {
   readonly maxInFlight: number;
   readonly maxStreams: number;
   readonly maxPauseMs: number;
+  /** Responses that refuse a call for its rate, besides 429. */
+  readonly refusals: readonly RefusalRule[];
 }
 
 /** Retries of one route. `replayTotalBytes` is for all routes together. */

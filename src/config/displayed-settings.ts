@@ -1,6 +1,6 @@
 /** Settings as text, with every secret masked. */
 import { listEntryValues } from './load/entries.ts';
-import type { SettingValue } from './schema/formats/formats.ts';
+import { isTextList, type SettingValue } from './schema/formats/formats.ts';
 import type { LoadResult } from './load/load.ts';
 import { isTextMap, settingOf } from './schema/schema.ts';
 import type { SettingKey } from './schema/schema.ts';
@@ -22,7 +22,7 @@ export function maskSetting(key: SettingKey, value: SettingValue): SettingValue 
   // The names in a map are not secret.
   if (isTextMap(value)) return Object.fromEntries(Object.keys(value).map((name) => [name, MASK]));
   if (sensitive) return MASK;
-  if (Array.isArray(value)) return (value as readonly string[]).map((entry) => format.show(entry));
+  if (isTextList(value)) return value.map((entry) => format.show(entry));
   return typeof value === 'string' ? format.show(value) : value;
 }
 
@@ -48,6 +48,6 @@ export function listDisplayedSettings({
 
 function formatValue(value: SettingValue): string {
   if (value === null) return 'none';
-  if (Array.isArray(value)) return value.length === 0 ? 'none' : (value as readonly string[]).join(', ');
+  if (isTextList(value)) return value.length === 0 ? 'none' : value.join(', ');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

@@ -9,6 +9,7 @@ import type { RetryBudget } from '../retry/budget.ts';
 import type { RetryRules } from '../retry/policy.ts';
 import type { ResponseCut } from '../upstream/attempt-contract.ts';
 import type { Upstream } from '../upstream/client.ts';
+import type { RefusalRules } from './refusals/refusal-rules.ts';
 import type { ResponseClassifier } from './response-classifier.ts';
 import type { RequestLifetime } from './request-lifetime.ts';
 import type { ReplayMemory } from './request-body/replay-body.ts';
@@ -24,6 +25,8 @@ export interface ExchangeParts {
   readonly tokens: TokenSource;
   readonly throttle: Throttle;
   readonly responseClassifier: ResponseClassifier;
+  /** Responses that refuse a call for its rate, besides 429; undefined: none. */
+  readonly refusals?: RefusalRules | undefined;
   readonly upstream: Upstream;
   /** The client's path for a path below the upstream's base; undefined when there is none. */
   readonly clientPath: (path: string) => string | undefined;

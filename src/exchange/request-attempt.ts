@@ -1,6 +1,6 @@
 /**
  * One attempt of a request, from its permit to its record: reports the response head to throttle and token source, and decides whether
- * the response goes to the client or is held for a retry. Sending it is upstream/'s.
+ * the response goes to the client, is held for a retry, or is inspected first. Sending it is upstream/'s.
  */
 import { FINISH, type RetryDecision } from '../retry/policy.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
@@ -10,6 +10,8 @@ import type { AttemptHandler, AttemptResult } from '../upstream/attempt-contract
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import { classifyAttempt, labelResponse } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
+import { RefusalInspector } from './refusals/refusal-inspector.ts';
+import { EVENT_STREAM } from './refusals/refusal-rules.ts';
 import type { Relay } from './relay.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
 import type { RetryPlanner } from './retry-planner.ts';
@@ -22,8 +24,6 @@ export interface AttemptContext {
   readonly planner: RetryPlanner;
   readonly relay: Relay;
 }
-
-const EVENT_STREAM = /^text\/event-stream\b/i;
 
 export class RequestAttempt implements AttemptHandler {
   readonly responseTimeoutMs: number;
@@ -51,10 +51,13 @@ export class RequestAttempt implements AttemptHandler {
     this.permit.markSent();
   }
 
-  onHead(head: UpstreamResponse, at: number): Relay | 'hold' {
+  onHead(head: UpstreamResponse, at: number): Relay | 'hold' | { readonly inspector: RefusalInspector };
+  onHead(head: UpstreamResponse, at: number, isConfiguredRefusal: boolean): Relay | 'hold';
+  onHead(head: UpstreamResponse, at: number, refusal = this.#context.parts.refusals?.evaluate(head)) {
+    if (typeof refusal === 'object') return this.#inspectBody(head, at, refusal);
     const { parts, planner } = this.#context;
     const { status } = head;
-    const classification = parts.responseClassifier.classify(head);
+    const classification = parts.responseClassifier.classify(head, refusal);
     this.#headOutcome = labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
     this.permit.report(classification.permitReport);
@@ -84,6 +87,16 @@ export class RequestAttempt implements AttemptHandler {
   decideRetry(result: Exclude<AttemptResult, { kind: 'relayed' }>): RetryDecision {
     const hasToDecide = result.kind === 'failed' && !this.#isRelaying;
     return hasToDecide ? this.#context.planner.decideAfterFailure(result.failure) : this.#decision;
+  }
+
+  /** The body decides whether the call was refused: until then nothing is reported. */
+  #inspectBody(head: UpstreamResponse, at: number, texts: readonly Buffer[]) {
+    const { lifetime } = this.#context.exchange;
+    const { memory } = this.#context.parts;
+    this.#headOutcome = labelResponse(head.status, false);
+    this.#headAt = at;
+    const decide = (isRefusal: boolean): Relay | 'hold' => this.onHead(head, at, isRefusal);
+    return { inspector: new RefusalInspector({ texts, lifetime, memory, decide }) };
   }
 
   #startRelay(head: UpstreamResponse): Relay {

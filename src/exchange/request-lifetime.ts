@@ -33,6 +33,8 @@ export class RequestLifetime {
   readonly deadlineAt: number;
   /** Set once, by `abort`. */
   aborted: RequestAborted | undefined;
+  /** Called when the deadline passes: unless it clears the deadline, the request is then aborted. */
+  onDeadline: (() => void) | undefined;
   readonly #clock: Clock;
   /** Few: copied, since a growing array reserves more. */
   #listeners: readonly AbortListener[] = NO_LISTENERS;
@@ -43,11 +45,16 @@ export class RequestLifetime {
     this.#clock = clock;
     this.arrivedAt = arrivedAt;
     this.deadlineAt = this.arrivedAt + deadlineMs;
-    this.#cancelDeadline = clock.after(deadlineMs, () => this.abort({ kind: 'deadline' }), arrivedAt);
+    this.#cancelDeadline = clock.after(deadlineMs, () => this.#passDeadline(), arrivedAt);
   }
 
   get remainingMs(): number {
     return this.deadlineAt - this.#clock.now();
+  }
+
+  #passDeadline(): void {
+    this.onDeadline?.();
+    if (this.#cancelDeadline !== undefined) this.abort({ kind: 'deadline' });
   }
 
   /** Ends the request. Later calls do nothing. */

@@ -20,7 +20,7 @@ import { readScopeRefusal } from './scope-refusal.ts';
 /** What a response head means for the throttle and for a retry. */
 export interface ResponseClassification {
   readonly permitReport: PermitReport;
-  /** The call was refused for its rate and not carried out: a 429, or a 403 that says so. */
+  /** The call was refused for its rate and not carried out: a 429, a 403 that says so, or what the configuration names. */
   readonly isRateLimited: boolean;
   /** How long the upstream asks to wait, milliseconds. */
   readonly statedWaitMs: number | undefined;
@@ -57,24 +57,28 @@ export class ResponseClassifier {
     this.#options = options;
   }
 
-  classify(head: UpstreamResponse): ResponseClassification {
+  /** @param isConfiguredRefusal the configuration calls it a rate-limit refusal. Default false */
+  classify(head: UpstreamResponse, isConfiguredRefusal = false): ResponseClassification {
     const { status } = head;
     const lacksScope = status === 403 && this.#reportScopeRefusal(head);
+    const isConfigured = isConfiguredRefusal && !lacksScope;
     const stated = collectHeaders(head.headers, LIMIT_HEADER, LIMIT_HEADER_INITIALS);
     // A 5xx is no success: it neither raises the number in flight nor the rate.
-    if (stated === undefined && status !== 429) return status < 500 ? ACCEPTED : UNKNOWN;
+    if (stated === undefined && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;
     const getHeader = (name: string): string | undefined => stated?.get(name);
     this.#context.observe(getHeader, clock.now());
-    const signal = readRateLimitSignal(status, getHeader, clock.wallNow(), this.#context);
-    const isRateLimited = status === 429 || (status === 403 && !lacksScope && isRateLimitRefusal(signal));
+    const signal = readRateLimitSignal(status, getHeader, clock.wallNow(), this.#context, isConfigured || undefined);
+    const isRateLimited =
+      isConfigured || status === 429 || (status === 403 && !lacksScope && isRateLimitRefusal(signal));
     const isRefusal = isRateLimited || (status === 503 && signal.statedWaitMs !== undefined);
     this.#reportShape(head, isRefusal, stated ?? new Map<string, string>());
     const { statedWaitMs } = signal;
     const shared = divideSignal(signal, replicas);
     if (isRefusal) {
       const fields = collectEvidence(head.headers);
-      return { permitReport: { kind: 'rate-limited', signal: { ...shared, fields } }, isRateLimited, statedWaitMs };
+      const permitReport: PermitReport = { kind: 'rate-limited', signal: { ...shared, fields }, isConfigured };
+      return { permitReport, isRateLimited, statedWaitMs };
     }
     if (status >= 500) return { ...UNKNOWN, statedWaitMs };
     return { permitReport: { kind: 'accepted', hint: shared }, isRateLimited, statedWaitMs };

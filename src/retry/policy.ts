@@ -1,7 +1,8 @@
 /**
  * Whether an attempt is repeated, and why. Pure: whether there is time, budget and a permit for it is decided in exchange/retry-planner.
  *
- * - A call refused for its rate was not carried out (429, RFC 6585 §4): every method, unless the configuration says otherwise.
+ * - A call refused for its rate was not carried out (429, RFC 6585 §4): every method, unless the configuration says otherwise. One that
+ *   was refused in the body of a success may have been: idempotent methods only.
  * - A 401 was not carried out either: one replay with a newer token.
  * - A connection that never opened carried nothing: every method.
  * - 408, 502, 503, 504 and a broken connection leave open whether the call was carried out: idempotent methods only
@@ -64,7 +65,10 @@ export function decideAfterResponse(
 ): RetryDecision {
   if (!isRateLimited && status !== 401 && !TRANSIENT_STATUS.has(status)) return FINISH;
   if (!facts.isReplayable) return FINISH;
-  if (isRateLimited) return rules.unsafeOn429 || isIdempotent(rules, facts) ? AWAIT_PERMIT : FINISH;
+  if (isRateLimited) {
+    const isRepeatable = (rules.unsafeOn429 && status >= 300) || isIdempotent(rules, facts);
+    return isRepeatable ? AWAIT_PERMIT : FINISH;
+  }
   if (status === 401) return facts.hasReplayedAfter401 ? FINISH : REFRESH_TOKEN;
   const isAllowed = facts.countedAttempts < rules.attempts && isIdempotent(rules, facts);
   return isAllowed ? backOff('status', facts, statedWaitMs) : FINISH;

@@ -4,6 +4,7 @@
  */
 import type { Config, RouteConfig } from '../config/config.ts';
 import type { ExchangeParts } from '../exchange/exchange.ts';
+import { createRefusalRules } from '../exchange/refusals/refusal-rules.ts';
 import type { Route } from '../listener/request-admission.ts';
 import { createRouteTable, type RouteTable } from '../listener/route-table.ts';
 import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
@@ -38,10 +39,11 @@ function buildRouteTable(config: Config, persistent: ReadonlyMap<string, Persist
 }
 
 /** The settings that the exchange reads. */
-function readRouteSettings({ name, upstream, retry }: RouteConfig, { listen }: Config) {
+function readRouteSettings({ name, upstream, retry, throttle }: RouteConfig, { listen }: Config) {
   return {
     route: name,
     retry,
+    refusals: createRefusalRules(throttle.refusals),
     requestTimeoutMs: upstream.requestTimeoutMs,
     bodyIdleTimeoutMs: upstream.bodyIdleTimeoutMs,
     requiredHeader: listen.requiredHeader?.name.toLowerCase(),

@@ -13,8 +13,11 @@ import type { RateLimitSignal } from './signals/rate-limit-signal.ts';
 export type PermitReport =
   /** Not refused for its rate. The response may state what remains. */
   | { readonly kind: 'accepted'; readonly hint?: RateLimitSignal }
-  /** Refused for its rate (429, some 403), or perhaps so (503 with Retry-After). */
-  | { readonly kind: 'rate-limited'; readonly signal: RateLimitSignal }
+  /**
+   * Refused for its rate (429, some 403), or perhaps so (503 with Retry-After). `isConfigured`: certainly so, since the configuration
+   * says it. Default false.
+   */
+  | { readonly kind: 'rate-limited'; readonly signal: RateLimitSignal; readonly isConfigured?: boolean }
   /** No response: reset, time-out, unreachable, client gone. */
   | { readonly kind: 'unknown' };
 

@@ -16,6 +16,20 @@ export interface ResponseSink {
   cut(): void;
 }
 
+/** Where a response goes: it is streamed, or kept for the result. */
+export type ResponseDestination = ResponseSink | 'hold';
+
+/** Decides from the beginning of a body where the response goes. The attempt keeps the body until then. */
+export interface BodyInspector {
+  /** Called first. `onDecided` is called once, also during one of the calls below or between them. */
+  begin(onDecided: (destination: ResponseDestination) => void): void;
+  write(chunk: Buffer): void;
+  /** No more of the body comes: decides now. */
+  end(): void;
+  /** The attempt was ended from outside: nothing is decided. */
+  cancel(): void;
+}
+
 /** Why a response was not received or not sent to its end. */
 export interface ResponseCut {
   /** Fit for a log. */
@@ -48,9 +62,9 @@ export interface AttemptHandler {
   /**
    * Called once with the final head.
    * @param at when it came, monotonic
-   * @returns where the response is streamed to; `hold` keeps it for the result
+   * @returns where the response goes, or what decides that from its body
    */
-  onHead(head: UpstreamResponse, at: number): ResponseSink | 'hold';
+  onHead(head: UpstreamResponse, at: number): ResponseDestination | { readonly inspector: BodyInspector };
   /** The response is too large to be held. @returns where it is streamed to */
   onBufferExceeded(head: UpstreamResponse): ResponseSink;
 }

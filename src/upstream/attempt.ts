@@ -1,10 +1,18 @@
 /**
  * One attempt on the wire: an undici handler that turns callbacks into one value (`AttemptResult`). It streams the response to its
- * sink with backpressure, or holds it, if it is small, until it is whole. Undici's own timers are off: the injected clock measures time.
+ * sink with backpressure, or holds it, if it is small, until it is whole, or until its beginning decides between the two. Undici's own
+ * timers are off: the injected clock measures time.
  */
 import type { Dispatcher } from 'undici';
 import type { Cancel, Clock } from '../platform/clock.ts';
-import type { AttemptHandler, AttemptResult, ResponseCut, ResponseSink } from './attempt-contract.ts';
+import type {
+  AttemptHandler,
+  AttemptResult,
+  BodyInspector,
+  ResponseCut,
+  ResponseDestination,
+  ResponseSink,
+} from './attempt-contract.ts';
 import {
   abortedFailure,
   classifyConnectError,
@@ -34,6 +42,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #head: UpstreamResponse | undefined;
   #sink: ResponseSink | undefined;
+  /** Decides where the response goes; undefined when that is known. */
+  #inspector: BodyInspector | undefined;
   #connectionError: Error | undefined;
   #held: Buffer[] | undefined;
   #heldBytes = 0;
@@ -90,15 +100,16 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#head = head;
     this.hasHead = true;
     const now = this.#clock.now();
-    const sink = this.#handler.onHead(head, now);
-    if (sink === 'hold') this.#startTimeout(HELD_BODY_TIMEOUT_MS, now);
-    else this.#relay(head, sink, now);
+    const next = this.#handler.onHead(head, now);
+    if (next === 'hold') this.#startTimeout(HELD_BODY_TIMEOUT_MS, now);
+    else if ('inspector' in next) this.#inspect(next.inspector, now);
+    else this.#relay(head, next, now);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.hasEnded) return;
     if (this.#sink === undefined) {
-      this.#hold(controller, chunk);
+      this.#hold(chunk);
       return;
     }
     this.#lastActivityAt = this.#clock.now();
@@ -108,6 +119,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const head = this.#head;
     if (this.hasEnded || head === undefined) return;
+    this.#inspector?.end();
     if (this.#sink === undefined) {
       this.#finishHeld(head, undefined);
       return;
@@ -125,11 +137,32 @@ export class Attempt implements Dispatcher.DispatchHandler {
     );
   }
 
+  #inspect(inspector: BodyInspector, now: number): void {
+    this.#inspector = inspector;
+    this.#startTimeout(this.#handler.bodyIdleTimeoutMs, now);
+    inspector.begin((destination) => this.#onInspected(destination));
+  }
+
+  #onInspected(destination: ResponseDestination): void {
+    this.#inspector = undefined;
+    if (destination === 'hold') this.#startTimeout(HELD_BODY_TIMEOUT_MS, this.#clock.now());
+    else this.#relayHeld(destination);
+  }
+
   #relay(head: UpstreamResponse, sink: ResponseSink, now: number): void {
     // Set before `begin`: a head that cannot be sent on is taken back like any other unsent one.
     this.#sink = sink;
     sink.begin(head);
     this.#startTimeout(this.#handler.bodyIdleTimeoutMs, now);
+  }
+
+  /** Streams a response of which a part has been held. */
+  #relayHeld(sink: ResponseSink): void {
+    if (this.#head === undefined || this.#controller === undefined) return;
+    const held = this.#held;
+    this.#held = undefined;
+    this.#relay(this.#head, sink, this.#clock.now());
+    if (held !== undefined && !sink.write(Buffer.concat(held))) this.#pause(this.#controller, sink);
   }
 
   #pause(controller: Dispatcher.DispatchController, sink: ResponseSink): void {
@@ -142,15 +175,16 @@ export class Attempt implements Dispatcher.DispatchHandler {
     });
   }
 
-  #hold(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const held = (this.#held ??= []);
-    held.push(chunk);
+  #hold(chunk: Buffer): void {
+    (this.#held ??= []).push(chunk);
     this.#heldBytes += chunk.length;
-    if (this.#heldBytes <= HELD_RESPONSE_MAX_BYTES || this.#head === undefined) return;
-    const sink = this.#handler.onBufferExceeded(this.#head);
-    this.#relay(this.#head, sink, this.#clock.now());
-    this.#held = undefined;
-    if (!sink.write(Buffer.concat(held))) this.#pause(controller, sink);
+    if (this.#inspector !== undefined) {
+      this.#lastActivityAt = this.#clock.now();
+      this.#inspector.write(chunk);
+    }
+    // The inspector may have decided.
+    if (this.#sink !== undefined || this.#heldBytes <= HELD_RESPONSE_MAX_BYTES || this.#head === undefined) return;
+    this.#relayHeld(this.#handler.onBufferExceeded(this.#head));
   }
 
   /** Limits the silence from now on; 0 = no limit. The timer is moved along when it fires, so that bytes cost nothing. */
@@ -188,9 +222,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #conclude(failure: UpstreamFailure): void {
     if (this.hasEnded) return;
+    const cutBy = failure.kind === 'aborted' ? 'sidecar' : 'upstream';
+    // What has come decides; an attempt that the sidecar ended decides nothing.
+    if (cutBy === 'upstream') this.#inspector?.end();
+    else this.#inspector?.cancel();
     const head = this.#head;
     const sink = this.#sink;
-    const cutBy = failure.kind === 'aborted' ? 'sidecar' : 'upstream';
     const fault: ResponseCut = { detail: failure.detail, cutBy };
     if (head === undefined || sink?.discardUnsent() === true) {
       this.#finish({ kind: 'failed', failure });

@@ -118,6 +118,7 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
   'throttle.maxInFlight': '6',
   'throttle.maxStreams': '7',
   'throttle.maxPauseMs': '8000',
+  'throttle.refusals': '[{"status":503}]',
   'queue.max': '9',
   'queue.timeoutMs': '10',
   'request.deadlineMs': '11',

@@ -23,6 +23,7 @@ export const PURE_FILES = [
   'src/platform/egress/proxy-fault.ts',
   'src/platform/{connection-error-texts,errors,host-header,http-date,loopback,memoize,secret-redaction}.ts',
   'src/sidecar/budgets.ts',
+  'src/exchange/refusals/refusal-rules.ts',
   'src/retry/backoff.ts',
   'src/retry/budget.ts',
   'src/retry/policy.ts',

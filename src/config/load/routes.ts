@@ -2,6 +2,7 @@
  * Resolves `routes` and `credentials` to complete settings, and checks them against each other. Without entries the top-level
  * settings are the only route and the only credential.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { ConfigProblem } from '../config.ts';
 import type { ConfigEntries, ConfigEntry } from './entries.ts';
 import { findEntryProblems, inheritSettings } from './inheritance.ts';
@@ -206,7 +207,7 @@ function findGroupProblems({ routes: entries }: ConfigEntries, routes: readonly 
 function findFirstDifference(one: Settings, other: Settings): string | undefined {
   for (const section of ['throttle', 'queue'] as const) {
     const [a, b] = [one[section] as Record<string, unknown>, other[section] as Record<string, unknown>];
-    const name = Object.keys(a).find((candidate) => a[candidate] !== b[candidate]);
+    const name = Object.keys(a).find((candidate) => !isDeepStrictEqual(a[candidate], b[candidate]));
     if (name !== undefined) return `${section}.${name}`;
   }
   return undefined;

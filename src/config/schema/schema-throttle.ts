@@ -1,5 +1,7 @@
 /** Settings of the rate of calls and of the queue. */
+import type { RefusalRule } from '../../exchange/refusals/refusal-rules.ts';
 import { permitsPerSecond, rate, text, wholeNumber } from './formats/formats.ts';
+import { refusalRules } from './formats/refusal-rules.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
 
 const DAY_MS = 86_400_000;
@@ -52,6 +54,12 @@ export const throttle = {
     format: wholeNumber(1000, DAY_MS),
     default: 300_000,
     env: 'SIDECAR_THROTTLE_MAX_PAUSE_MS',
+  }),
+  refusals: setting<readonly RefusalRule[]>({
+    doc: 'Responses that refuse a call for its rate, besides 429: each pauses all calls and is repeated as a 429 is. A rule matches the status, a header field (its name, or its name and value) and a text in the body; all that it names must match. A status that also stands for an outage pauses calls during outages too.',
+    format: refusalRules(),
+    default: [],
+    env: 'SIDECAR_THROTTLE_REFUSALS',
   }),
 };
 

@@ -1,6 +1,6 @@
 /**
  * One WebSocket handshake with the upstream (RFC 6455 §4), sent by http-proxy-3, which then joins the two connections. A 401 invalidates
- * the token and a 429 is reported to the throttle; neither is retried, and every response but a 101 is relayed.
+ * the token and a rate-limit refusal is reported to the throttle; neither is retried, and every response but a 101 is relayed.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -225,13 +225,12 @@ class Handshake {
     if (this.#isSettled) return;
     this.#isSettled = true;
     const { status } = result;
-    const { clock, observe, route, tokens, responseClassifier } = this.#parts;
+    const { clock, observe, route, tokens, responseClassifier, refusals } = this.#parts;
     const statusText = response.statusMessage ?? '';
-    const { permitReport, isRateLimited } = responseClassifier.classify({
-      status,
-      statusText,
-      headers: response.rawHeaders,
-    });
+    const head = { status, statusText, headers: response.rawHeaders };
+    // The body of a refused upgrade is not read.
+    const isConfiguredRefusal = refusals?.evaluate(head) === true;
+    const { permitReport, isRateLimited } = responseClassifier.classify(head, isConfiguredRefusal);
     const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);
     observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
     this.#permit.report(permitReport);

@@ -120,7 +120,7 @@ class PausingGovernor implements Governor {
         this.#recordAccepted(now, grant, result.hint);
         return NOT_LIMITED;
       case 'rate-limited':
-        return this.#recordRefused(now, grant, result.signal);
+        return this.#recordRefused(now, grant, result.signal, result.isConfigured);
       case 'unknown':
         this.recordEnded(now, grant);
         return NOT_LIMITED;
@@ -183,8 +183,8 @@ class PausingGovernor implements Governor {
     this.#allowance?.recordAccepted(now, grant, quotas);
   }
 
-  #recordRefused(now: number, grant: PermitGrant, signal: RateLimitSignal): LimitDecision {
-    const isUnavailable = signal.status === 503;
+  #recordRefused(now: number, grant: PermitGrant, signal: RateLimitSignal, isConfigured = false): LimitDecision {
+    const isUnavailable = signal.status === 503 && !isConfigured;
     const isConfirmed = this.#previousWas503WithWait;
     this.#previousWas503WithWait = isUnavailable && signal.statedWaitMs !== undefined;
     // A single node may be shutting down: a 503 counts as a refusal only when the response before stated a wait as well.

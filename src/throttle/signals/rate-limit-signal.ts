@@ -48,7 +48,8 @@ export const MAX_EVIDENCE_LENGTH = 200;
 const MAX_PARSED_LENGTH = 1000;
 
 /**
- * All durations are finite and not negative. `statedWaitMs` is Retry-After, or the reset of a 429 or 403 with nothing remaining.
+ * All durations are finite and not negative. `statedWaitMs` is Retry-After, or the reset of a refusal with nothing remaining.
+ * @param isRefused default: for 429 and 403
  * @param wallNow epoch milliseconds, for dates
  */
 export function readRateLimitSignal(
@@ -56,6 +57,7 @@ export function readRateLimitSignal(
   readHeader: ReadHeader,
   wallNow: number,
   context: SignalContext = NO_CONTEXT,
+  isRefused = status === 429 || status === 403,
 ): RateLimitSignal {
   const fields: Record<string, string> = {};
   const parsed = new Map<string, string>();
@@ -68,7 +70,6 @@ export function readRateLimitSignal(
   const readParsed: ReadHeader = (name) => parsed.get(name);
   const sources = readQuotas(readParsed, wallNow, context);
   const { remaining, resetInMs } = selectTightest(sources);
-  const isRefused = status === 429 || status === 403;
   const statedWaitMs = readRetryAfter(readParsed, wallNow) ?? (isRefused && remaining === 0 ? resetInMs : undefined);
   return { status, statedWaitMs, remaining, resetInMs, quotas: mergeQuotas(sources.flat()), fields };
 }

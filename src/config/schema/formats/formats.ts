@@ -2,12 +2,13 @@
  * Strict formats for the schema: each describes the accepted values and checks one. convict's own coercions are not used, since
  * they read `no` as true and `10s` as 10. Checks that need several settings or files are in rules/ and load/named-files.ts.
  */
+import type { RefusalRule } from '../../../exchange/refusals/refusal-rules.ts';
 
 /** Texts by name. */
 export type TextMap = Readonly<Record<string, string>>;
 
 /** The value of a setting before it is assembled into a Config; null: not set. */
-export type SettingValue = string | number | boolean | readonly string[] | TextMap | null;
+export type SettingValue = string | number | boolean | readonly string[] | readonly RefusalRule[] | TextMap | null;
 
 /** A convict format: throws an Error with the fault, or with what is expected. */
 export interface Format<T> {
@@ -154,6 +155,7 @@ export function list(
   });
 }
 
-function isTextList(value: unknown): value is readonly string[] {
+/** Whether the value is a list of texts; an empty list is one. */
+export function isTextList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((entry) => typeof entry === 'string');
 }

@@ -72,7 +72,7 @@ export function textMap({ expected, nameFault, valueFault }: TextMapOptions): Fo
 }
 
 /** Undefined when the text is not JSON. */
-function parseJson(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {

@@ -1,0 +1,70 @@
+/**
+ * The format of `throttle.refusals`: a list of `{ status, header, bodyContains }`; in a variable a JSON array. The exchange applies
+ * the rules.
+ */
+import type { RefusalRule } from '../../../exchange/refusals/refusal-rules.ts';
+import { format } from './formats.ts';
+import type { Format } from './formats.ts';
+import { parseJson } from './one-or-many.ts';
+
+const MAX_RULES = 20;
+const MAX_TEXT_LENGTH = 1000;
+const MEMBERS = ['status', 'header', 'bodyContains'];
+const HEADER = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*:[ \t]*[!-~](?:[ -~]*[!-~])?)?$/;
+const BODYLESS = [204, 304];
+const EXAMPLE = '[{"status":503},{"status":200,"bodyContains":"limit exceeded"}]';
+
+/** A list of rules; empty by default. The fault names every rule that is wrong. */
+export function refusalRules(): Format<readonly RefusalRule[]> {
+  const expected = `a list of { status, header, bodyContains }, of which status is required; in a variable a JSON array such as ${EXAMPLE}`;
+  return format({
+    expected,
+    check: (value) => {
+      if (!Array.isArray(value)) return false;
+      const rules = value as unknown[];
+      if (rules.length > MAX_RULES) return `expected at most ${String(MAX_RULES)} rules`;
+      const faults = rules.flatMap((rule, at) => {
+        const fault = findRuleFault(rule);
+        return fault === undefined ? [] : [`rule ${String(at + 1)}: ${fault}`];
+      });
+      return faults.length === 0 || faults.join('; ');
+    },
+    fromText: (text) => parseJson(text) ?? text,
+    fromFile: (value) =>
+      Array.isArray(value)
+        ? (value as unknown[]).map((rule) => (rule instanceof Map ? (Object.fromEntries(rule) as unknown) : rule))
+        : value,
+  });
+}
+
+function findRuleFault(rule: unknown): string | undefined {
+  if (typeof rule !== 'object' || rule === null || Array.isArray(rule))
+    return 'expected a section with status, header and bodyContains';
+  const unknown = Object.keys(rule).find((name) => !MEMBERS.includes(name));
+  if (unknown !== undefined)
+    return `unknown member ${JSON.stringify(unknown.slice(0, 40))}; expected ${MEMBERS.join(', ')}`;
+  const { status, header, bodyContains } = rule as Readonly<Record<string, unknown>>;
+  return findStatusFault(status, bodyContains !== undefined) ?? findHeaderFault(header) ?? findTextFault(bodyContains);
+}
+
+function findStatusFault(status: unknown, hasText: boolean): string | undefined {
+  if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
+    return 'status: expected a whole number from 200 to 599, without quotes';
+  if (status === 401) return 'status: 401 means that the token was refused, and renews it; expected another status';
+  if (status < 300 && !hasText) return `status: ${String(status)} is a success; expected bodyContains with it`;
+  return hasText && BODYLESS.includes(status)
+    ? `bodyContains: a response of ${String(status)} has no body; expected another status`
+    : undefined;
+}
+
+function findHeaderFault(header: unknown): string | undefined {
+  const isValid = header === undefined || (typeof header === 'string' && HEADER.test(header));
+  return isValid
+    ? undefined
+    : 'header: expected a field name such as X-Limited, or a name and its value, "X-Limited: yes"';
+}
+
+function findTextFault(text: unknown): string | undefined {
+  const isValid = text === undefined || (typeof text === 'string' && text.length > 0 && text.length <= MAX_TEXT_LENGTH);
+  return isValid ? undefined : `bodyContains: expected a text of 1 to ${String(MAX_TEXT_LENGTH)} characters, in quotes`;
+}

@@ -1,0 +1,262 @@
+/** What a response that `throttle.refusals` names sets off: all that a 429 does, and nothing where a rule does not match. */
+import { writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import type { RefusalRule } from '../../../src/exchange/refusals/refusal-rules.ts';
+import { scratchFile } from '../../config/base-env.ts';
+import { startInProcess, until, type InProcessOptions } from '../../sidecar/in-process.ts';
+import { send } from '../../sidecar/send.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { echo, type RespondTo } from '../../support/recording-upstream.ts';
+
+const TEXT = 'limit exceeded';
+
+function start(rules: readonly RefusalRule[], answer: RespondTo, rest: InProcessOptions = {}) {
+  const env = { SIDECAR_THROTTLE_REFUSALS: JSON.stringify(rules), ...rest.env };
+  return startInProcess({ ...rest, answer, env });
+}
+
+/** Refuses the first `times` requests. */
+function refusing(
+  times: number,
+  status: number,
+  body = 'no',
+  fields: Readonly<Record<string, string>> = {},
+): RespondTo {
+  return (request, response, index) => {
+    if (index >= times) return echo(request, response, index);
+    response.writeHead(status, { 'content-type': 'text/plain', ...fields }).end(body);
+  };
+}
+
+describe.each([400, 403, 420, 500, 502, 503, 504, 509, 529, 302])('a bare %i that is configured', (status) => {
+  it.each(['GET', 'POST', 'PATCH'])(
+    'is repeated for %s beyond retry.attempts, and counted as rate-limited',
+    async (method) => {
+      const { url, api, told, metric } = await start([{ status }], refusing(6, status));
+      const body = method === 'GET' ? {} : { body: 'again' };
+      expect((await send(url, { method, ...body })).status).toBe(200);
+      expect(api.requests.map((request) => request.body.toString())).toEqual(Array(7).fill(body.body ?? ''));
+      expect(told('retry').map(({ reason }) => reason)).toEqual(Array(6).fill('rate_limited'));
+      expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual([
+        ...Array<string>(6).fill('rate_limited'),
+        'ok',
+      ]);
+      expect(told('rate-limited')).toHaveLength(6);
+      expect(told('retry-budget-exhausted')).toEqual([]);
+      expect(await metric('bearer_sidecar_rate_limited_total{route="default"}')).toBe(6);
+      expect(told('request-ended')).toHaveLength(1);
+    },
+  );
+
+  it('pauses all calls from the first one on, for as long as its Retry-After says', async () => {
+    const clock = new ManualClock();
+    const answer = refusing(1, status, 'no', { 'retry-after': '2' });
+    const { url, api, told } = await start([{ status }], answer, { clock });
+    const first = send(url, { method: 'POST', body: 'first' });
+    await until(() => told('rate-limited').length === 1, 'a pause');
+    const second = send(url, { method: 'POST', body: 'second' });
+    await clock.advance(1999);
+    expect(api.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect([(await first).text, (await second).text]).toEqual(['first', 'second']);
+    expect(told('rate-limited')).toMatchObject([{ status, pauseMs: 2000, stated: true }]);
+  });
+
+  it('has the reset obeyed of a quota without remaining calls', async () => {
+    const fields = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '3' };
+    const clock = new ManualClock();
+    const { url, told } = await start([{ status }], refusing(1, status, 'no', fields), { clock });
+    const sent = send(url);
+    await until(() => told('rate-limited').length === 1, 'a pause');
+    expect(told('rate-limited')).toMatchObject([{ pauseMs: 3000, stated: true }]);
+    await clock.advance(3000);
+    expect((await sent).status).toBe(200);
+  });
+
+  it('whose wait would pass the deadline goes to the client unchanged', async () => {
+    const { url, api } = await start(
+      [{ status }],
+      refusing(1, status, 'kept', { 'retry-after': '61', 'x-partner': 'a' }),
+    );
+    const sent = await send(url, { method: 'POST', body: 'x' });
+    expect(sent).toMatchObject({ status, text: 'kept', code: undefined, fields: { 'x-partner': 'a' } });
+    expect(api.requests).toHaveLength(1);
+  });
+
+  it('of a POST goes to the client where retry.unsafeOn429 is false', async () => {
+    const { url, api } = await start([{ status }], refusing(1, status), {
+      env: { SIDECAR_RETRY_UNSAFE_ON_429: 'false' },
+    });
+    expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status, text: 'no' });
+    expect(api.requests).toHaveLength(1);
+  });
+});
+
+describe('a rule with a header field', () => {
+  it.each<[string, Readonly<Record<string, string>>, boolean]>([
+    ['X-Limited', {}, false],
+    ['X-Limited', { 'x-limited': '' }, true],
+    ['x-limited', { 'X-LIMITED': 'any' }, true],
+    ['X-Limited: Yes', { 'x-limited': 'yEs' }, true],
+    ['X-Limited:yes', { 'x-limited': ' yes ' }, true],
+    ['X-Limited: yes', { 'x-limited': 'yes, really' }, false],
+    ['X-Limited: yes', {}, false],
+  ])('%s and a response with %j: %s', async (header, fields, isRefusal) => {
+    const { url, api } = await start([{ status: 403, header }], refusing(1, 403, 'no', fields));
+    expect((await send(url, { method: 'POST', body: 'x' })).status).toBe(isRefusal ? 200 : 403);
+    expect(api.requests).toHaveLength(isRefusal ? 2 : 1);
+  });
+});
+
+describe('a text in the body', () => {
+  it.each([200, 201, 302, 400, 403, 503])('of a %i is a refusal for GET: paused, learned, repeated', async (status) => {
+    const rules = [{ status, bodyContains: TEXT }];
+    const { url, api, told } = await start(rules, refusing(3, status, `{"error":"${TEXT}"}`));
+    expect(await send(url)).toMatchObject({ status: 200, text: '' });
+    expect(api.requests).toHaveLength(4);
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual([
+      ...Array<string>(3).fill('rate_limited'),
+      'ok',
+    ]);
+    expect(told('rate-limited')).toHaveLength(3);
+  });
+
+  it('of a 200 is not repeated for POST, since the call may have been carried out, and pauses the others', async () => {
+    const answer = refusing(1, 200, TEXT, { 'retry-after': '2' });
+    const clock = new ManualClock();
+    const { url, api, told } = await start([{ status: 200, bodyContains: TEXT }], answer, { clock });
+    expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: TEXT });
+    expect(told('rate-limited')).toMatchObject([{ status: 200, pauseMs: 2000 }]);
+    expect(told('attempt-ended')).toMatchObject([{ outcome: 'rate_limited' }]);
+    const next = send(url);
+    await clock.advance(1999);
+    expect(api.requests).toHaveLength(1);
+    await clock.advance(1);
+    expect((await next).status).toBe(200);
+  });
+
+  it.each([400, 503])('of a %i is repeated for POST', async (status) => {
+    const { url, api } = await start([{ status, bodyContains: TEXT }], refusing(2, status, `a ${TEXT} b`));
+    expect((await send(url, { method: 'POST', body: 'x' })).text).toBe('x');
+    expect(api.requests).toHaveLength(3);
+  });
+
+  it('that is missing leaves the ordinary rules: a 503 delays no other call, and is repeated within retry.attempts', async () => {
+    const { url, api, told } = await start([{ status: 503, bodyContains: TEXT }], refusing(9, 503, 'down'));
+    expect(await send(url)).toMatchObject({ status: 503, text: 'down' });
+    expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 503, text: 'down' });
+    expect(api.requests).toHaveLength(5);
+    expect(told('rate-limited')).toEqual([]);
+    expect(told('attempt-ended').map(({ outcome }) => outcome)).toEqual(Array(5).fill('error_status'));
+  });
+
+  it('is compared with regard to case', async () => {
+    const { url, told } = await start([{ status: 200, bodyContains: TEXT }], refusing(1, 200, TEXT.toUpperCase()));
+    expect((await send(url)).text).toBe(TEXT.toUpperCase());
+    expect(told('rate-limited')).toEqual([]);
+  });
+
+  it('is not looked for in an encoded body, nor in an event stream, which goes on at once', async () => {
+    const encoded = gzipSync(TEXT);
+    const rules = [{ status: 200, bodyContains: TEXT }];
+    const stream = 'text/event-stream; charset=utf-8';
+    const { url, told } = await start(rules, (_, response, index) => {
+      if (index === 0) response.writeHead(200, { 'content-encoding': 'gzip' }).end(encoded);
+      else response.writeHead(200, { 'content-type': stream }).write(`data: ${TEXT}\n\n`);
+    });
+    await fetch(url).then((response) => response.text());
+    const response = await fetch(url);
+    const first = await response.body?.getReader().read();
+    expect(Buffer.from(first?.value ?? []).toString()).toContain(TEXT);
+    expect(told('rate-limited')).toEqual([]);
+  });
+
+  it.each([
+    ['HEAD', 200],
+    ['HEAD', 503],
+    ['GET', 205],
+    ['GET', 302],
+  ])('is not waited for where there is no body: %s and %i', async (method, status) => {
+    const answer: RespondTo = (_, response) => void response.writeHead(status, { 'content-length': 0 }).end();
+    const { url, told } = await start([{ status, bodyContains: TEXT }], answer);
+    expect((await send(url, { method })).status).toBe(status);
+    expect(told('rate-limited')).toEqual([]);
+  });
+
+  it.each(['deadline', 'client-left', 'broke-off', 'idle'] as const)(
+    'that has not come by the end (%s): one outcome, one attempt, nothing lost, no slot kept',
+    async (end) => {
+      const clock = new ManualClock();
+      const answered: (() => void)[] = [];
+      const answer: RespondTo = ({ path }, response) => {
+        if (path === '/other') return void response.writeHead(404).end();
+        response.writeHead(200, { 'content-type': 'text/plain' }).write('first ');
+        answered.push(() => (end === 'broke-off' ? response.destroy() : response.end('second')));
+      };
+      const env = { SIDECAR_DEADLINE_MS: '5000', SIDECAR_BODY_IDLE_TIMEOUT_MS: end === 'idle' ? '1000' : '0' };
+      const { url, told, endings, throttle } = await start([{ status: 200, bodyContains: TEXT }], answer, {
+        clock,
+        env,
+      });
+      const aborter = new AbortController();
+      const sent = send(url, { signal: aborter.signal }).catch(() => undefined);
+      await until(() => answered.length === 1, 'the upstream has begun');
+      // What was sent before the response to another request has been read before it.
+      await send(`${url}/other`);
+      if (end === 'client-left') aborter.abort();
+      else if (end === 'idle') await clock.advance(1000);
+      else if (end === 'deadline') await clock.advance(5000);
+      if (end !== 'client-left' && end !== 'idle') answered[0]?.();
+      const received = await sent;
+      const [, outcome, ...others] = await endings(2);
+      const [, attempt, ...repeated] = told('attempt-ended');
+      expect([...others, ...repeated]).toEqual([]);
+      expect(await throttle()).toEqual({ queued: 0, inFlight: 0, streams: 0 });
+      if (end === 'deadline') {
+        expect(received).toMatchObject({ status: 200, text: 'first second' });
+        expect(attempt?.outcome).toBe('ok');
+      } else if (end === 'client-left') {
+        expect(attempt?.outcome).toBe('client_left');
+      } else {
+        const [code, localReply] = end === 'idle' ? [504, 'UPSTREAM_TIMEOUT'] : [502, 'UPSTREAM_RESET'];
+        expect(received).toMatchObject({ status: code, code: localReply });
+        expect(outcome).toMatchObject({ code, source: 'sidecar', localReply });
+        expect(attempt?.outcome).toBe('cut');
+      }
+    },
+  );
+
+  it('that has come lets the rest of a large refusal go to the client', async () => {
+    const body = TEXT + 'x'.repeat(300_000);
+    const { url, api, told } = await start([{ status: 503, bodyContains: TEXT }], refusing(1, 503, body));
+    expect(await send(url)).toMatchObject({ status: 503, text: body });
+    expect(api.requests).toHaveLength(1);
+    expect(told('rate-limited')).toHaveLength(1);
+  });
+});
+
+it('a 403 for a missing scope is none, also where 403 is named: no wait helps', async () => {
+  const fields = { 'www-authenticate': 'Bearer error="insufficient_scope", scope="write"' };
+  const { url, api, told } = await start([{ status: 403 }], refusing(9, 403, 'no', fields));
+  expect((await send(url)).status).toBe(403);
+  expect(api.requests).toHaveLength(1);
+  expect(told('rate-limited')).toEqual([]);
+});
+
+it('a response that no rule names is handled as without rules', async () => {
+  const { url, api, told } = await start([{ status: 503 }], refusing(9, 403));
+  expect((await send(url)).status).toBe(403);
+  expect(api.requests).toHaveLength(1);
+  expect(told('rate-limited')).toEqual([]);
+});
+
+it('a reload changes the rules for the next request', async () => {
+  const file = scratchFile('throttle: { refusals: [] }', 'config.yaml');
+  const { url, api, sidecar } = await startInProcess({ answer: refusing(2, 420), file });
+  expect((await send(url, { method: 'POST', body: 'x' })).status).toBe(420);
+  writeFileSync(file, 'throttle: { refusals: [{ status: 420 }] }');
+  sidecar.reload();
+  expect((await send(url, { method: 'POST', body: 'x' })).status).toBe(200);
+  expect(api.requests).toHaveLength(3);
+});
