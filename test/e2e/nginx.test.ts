@@ -40,3 +40,39 @@ describe('nginx limit_req rate=10r/s with status 429', () => {
     expect(seconds).toBeLessThan(100);
   });
 });
+
+describe('nginx limit_req rate=10r/s with its default status, a bare 503', () => {
+  /** How many of 60 POSTs at once get each status, and how many responses of 503 nginx sent. */
+  async function callAtOnce(name: string, refusals: string) {
+    await using tokens = await startTokenServer();
+    await using upstream = await startRecordingUpstream();
+    await using nginx = await startNginx({ rate: '10r/s', refusal: 'own', upstream: upstream.url });
+    const own = { SIDECAR_THROTTLE_REFUSALS: refusals };
+    const env = { ...baseSettings(nginx.url, tokens.url, newCredential()), ...own };
+    await using sidecar = await startSidecar({ name, env });
+    await waitUntilReady(sidecar);
+    const responses = await callConcurrently(60, (index) => post(`${sidecar.proxyUrl}/quotes`, { index }));
+    await waitUntil(() => nginx.requests().length >= upstream.requests.length, 'nginx has logged all');
+    const metrics = await (await fetch(`${sidecar.adminUrl}/metrics`)).text();
+    return {
+      accepted: responses.filter(({ status }) => status === 200).length,
+      failed: responses.filter(({ status }) => status === 503).length,
+      atUpstream: upstream.requests.length,
+      counted: Number(/^bearer_sidecar_rate_limited_total\{route="default"\} (\d+)$/m.exec(metrics)?.[1]),
+    };
+  }
+
+  it('60 POSTs at once all succeed where the status is configured', { timeout: 90_000 }, async () => {
+    const { accepted, atUpstream, counted } = await callAtOnce('nginx-503', '[{"status":503}]');
+    console.info(`nginx 10r/s, 60 POSTs, 503 configured: ${counted} refusals`);
+    expect([accepted, atUpstream]).toEqual([60, 60]);
+    expect(counted).toBeGreaterThan(0);
+  });
+
+  it('and most of them fail where it is not, since a 503 may be an outage', { timeout: 90_000 }, async () => {
+    const { accepted, failed, counted } = await callAtOnce('nginx-503-bare', '');
+    expect(accepted + failed).toBe(60);
+    expect(failed).toBeGreaterThan(30);
+    expect(counted).toBe(0);
+  });
+});

@@ -32,6 +32,7 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly replayBufferBytes?: number;
   readonly requestTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
+  readonly refusals?: ExchangeParts['refusals'];
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -118,6 +119,7 @@ function buildParts(
     clock,
     random,
     observe,
+    refusals: options.refusals,
     tokens: new FakeTokens(),
     throttle: createThrottle({ route, throttle: rates, queue, clock, random, observe }),
     responseClassifier: new ResponseClassifier({ route, replicas: 1, clock, observe }),

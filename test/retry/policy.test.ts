@@ -70,6 +70,16 @@ it('treats a 403 for the rate like a 429, and another 403 as final', () => {
   expect(afterResponse(403)).toEqual(FINISH);
 });
 
+it.each([200, 201, 206, 299])('repeats idempotent methods only after a refusal in the body of a %i', (status) => {
+  for (const method of IDEMPOTENT) expect(afterResponse(status, { method, isRateLimited: true })).toEqual(AWAIT_PERMIT);
+  for (const method of UNSAFE) expect(afterResponse(status, { method, isRateLimited: true })).toEqual(FINISH);
+});
+
+it.each([300, 302, 400, 403, 420, 503, 599])('repeats every method after a configured refusal of %i', (status) => {
+  for (const method of [...IDEMPOTENT, ...UNSAFE])
+    expect(afterResponse(status, { method, isRateLimited: true, countedAttempts: 9 })).toEqual(AWAIT_PERMIT);
+});
+
 it.each(TRANSIENT)('retries idempotent methods only after a %i', (status) => {
   for (const method of IDEMPOTENT) {
     expect(afterResponse(status, { method })).toMatchObject({ kind: 'back-off', reason: 'status' });

@@ -14,8 +14,8 @@ export interface NginxLimit {
   readonly rate?: string;
   /** Calls let through beyond the rate at once, without delay. Default: none, which is the strictest there is. */
   readonly burst?: number;
-  /** The response past the rate. Default: 429 without Retry-After. */
-  readonly refusal?: { readonly status: number; readonly retryAfter: string };
+  /** The response past the rate; `own`: that of an nginx without `limit_req_status`, a bare 503. Default: 429 without Retry-After. */
+  readonly refusal?: { readonly status: number; readonly retryAfter: string } | 'own';
   /** Base URL of the server behind it: limit_req does not limit the responses of nginx itself. */
   readonly upstream: string;
 }
@@ -114,14 +114,18 @@ function serverConfiguration(limit: NginxLimit | undefined): NginxServer {
 
 function limiterConfiguration({ rate, refusal, upstream }: NginxLimit): string {
   const zone = `limit_req_zone $binary_remote_addr zone=all:1m rate=${rate ?? ''};`;
-  // An empty value is a field that is not sent.
-  const field = `map $limit_req_status $wait { REJECTED ${refusal?.retryAfter ?? '""'}; default ""; } add_header Retry-After $wait always;`;
   return `
-    ${rate === undefined ? '' : `${zone} limit_req_status ${refusal?.status ?? 429}; ${field}`}
+    ${rate === undefined ? '' : `${zone} ${refusal === 'own' ? '' : refusalConfiguration(refusal)}`}
     upstream behind { server ${new URL(upstream).host}; keepalive 16; }
     proxy_http_version 1.1;
     proxy_set_header Connection "";
   `;
+}
+
+function refusalConfiguration({ status, retryAfter } = { status: 429, retryAfter: '""' }): string {
+  // An empty value is a field that is not sent.
+  const field = `map $limit_req_status $wait { REJECTED ${retryAfter}; default ""; } add_header Retry-After $wait always;`;
+  return `limit_req_status ${status}; ${field}`;
 }
 
 function readLog(text: string): NginxRequest[] {

@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { createRefusalRules } from '../../../src/exchange/refusals/refusal-rules.ts';
 import { selectNoProxy } from '../../../src/platform/egress/proxy-selector.ts';
 import { createUpgradeHandler } from '../../../src/listener/websocket/websocket.ts';
 import { createTlsContextProvider } from '../../../src/platform/tls.ts';
@@ -247,6 +248,24 @@ describe('an upgrade that the upstream refuses', () => {
     await using proxy = await startUpgrading(upstream.url);
     expect(await refusal(proxy)).toMatchObject({ status: 403, fields: { 'retry-after': '7' } });
     expect(proxy.throttle.state().pausedMs).toBeGreaterThan(6000);
+  });
+
+  it.each([503, 420])('with a configured %i pauses all requests, and the response is relayed', async (status) => {
+    await using upstream = await refusing(
+      `HTTP/1.1 ${String(status)} X\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n`,
+    );
+    await using proxy = await startUpgrading(upstream.url, { refusals: createRefusalRules([{ status }]) });
+    expect(await refusal(proxy)).toMatchObject({ status });
+    expect(proxy.throttle.state().pausedMs).toBeGreaterThan(6000);
+    expect(attempts(proxy)).toMatchObject([{ outcome: 'rate_limited' }]);
+  });
+
+  it('whose body would have to be read for a text pauses nothing, and is relayed', async () => {
+    await using upstream = await refusing('HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\nslow');
+    const refusals = createRefusalRules([{ status: 403, bodyContains: 'slow' }]);
+    await using proxy = await startUpgrading(upstream.url, { refusals });
+    expect(await refusal(proxy)).toMatchObject({ status: 403, text: 'slow' });
+    expect(proxy.throttle.state().pausedMs).toBe(0);
   });
 
   it('with 429 pauses all requests, and the response is relayed', async () => {

@@ -203,6 +203,24 @@ describe('503 with Retry-After', () => {
   });
 });
 
+describe('a 503 that the configuration calls a refusal', () => {
+  it('pauses and cuts the rate as a 429 does, from the first one on', () => {
+    const [configured, reference] = [governor(), governor()];
+    const report = { ...refused(1000, 503), isConfigured: true };
+    for (let at = 0; at < 20_000; at += 500) {
+      const one = configured.recordResult(at, configured.recordGrant(at, false), at % 2000 === 0 ? report : ACCEPTED);
+      const other = reference.recordResult(
+        at,
+        reference.recordGrant(at, false),
+        at % 2000 === 0 ? refused(1000, 429) : ACCEPTED,
+      );
+      expect(one).toEqual(other);
+      expect(configured.ratePolicy.rate).toBe(reference.ratePolicy.rate);
+    }
+    expect(configured.ratePolicy.rate).toBeLessThan(Infinity);
+  });
+});
+
 describe('a configured rate', () => {
   it('does not change after refusals, with all of maxInFlight from the start', () => {
     const fixed = governor({ rate: 50, burst: 5 });
