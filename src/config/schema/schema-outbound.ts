@@ -78,7 +78,7 @@ export const retry = {
     env: 'SIDECAR_RETRY_ATTEMPTS',
   }),
   unsafeOn429: setting({
-    doc: 'Whether requests of every method are retried after a 429, or a 403 with Retry-After or no calls remaining (a rate-limited call was not carried out); false: idempotent methods only.',
+    doc: 'Whether requests of every method are retried after a 429, a 403 with Retry-After or no calls remaining, or what throttle.refusals names (a rate-limited call was not carried out); false: idempotent methods only.',
     format: booleanValue(),
     default: true,
     env: 'SIDECAR_RETRY_UNSAFE_ON_429',

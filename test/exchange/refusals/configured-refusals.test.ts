@@ -184,7 +184,7 @@ describe('a text in the body', () => {
     expect(told('rate-limited')).toEqual([]);
   });
 
-  it.each(['deadline', 'client-left', 'broke-off', 'idle'] as const)(
+  it.each(['deadline', 'client-left', 'broke-off', 'idle', 'drain'] as const)(
     'that has not come by the end (%s): one outcome, one attempt, nothing lost, no slot kept',
     async (end) => {
       const clock = new ManualClock();
@@ -195,7 +195,7 @@ describe('a text in the body', () => {
         answered.push(() => (end === 'broke-off' ? response.destroy() : response.end('second')));
       };
       const env = { SIDECAR_DEADLINE_MS: '5000', SIDECAR_BODY_IDLE_TIMEOUT_MS: end === 'idle' ? '1000' : '0' };
-      const { url, told, endings, throttle } = await start([{ status: 200, bodyContains: TEXT }], answer, {
+      const { url, told, endings, throttle, sidecar } = await start([{ status: 200, bodyContains: TEXT }], answer, {
         clock,
         env,
       });
@@ -205,21 +205,27 @@ describe('a text in the body', () => {
       // What was sent before the response to another request has been read before it.
       await send(`${url}/other`);
       if (end === 'client-left') aborter.abort();
+      else if (end === 'drain') await Promise.all([sidecar.drain(), clock.advance(10_000)]);
       else if (end === 'idle') await clock.advance(1000);
       else if (end === 'deadline') await clock.advance(5000);
-      if (end !== 'client-left' && end !== 'idle') answered[0]?.();
+      if (end === 'deadline' || end === 'broke-off') answered[0]?.();
       const received = await sent;
       const [, outcome, ...others] = await endings(2);
       const [, attempt, ...repeated] = told('attempt-ended');
       expect([...others, ...repeated]).toEqual([]);
-      expect(await throttle()).toEqual({ queued: 0, inFlight: 0, streams: 0 });
+      if (end !== 'drain') expect(await throttle()).toEqual({ queued: 0, inFlight: 0, streams: 0 });
       if (end === 'deadline') {
         expect(received).toMatchObject({ status: 200, text: 'first second' });
         expect(attempt?.outcome).toBe('ok');
       } else if (end === 'client-left') {
         expect(attempt?.outcome).toBe('client_left');
       } else {
-        const [code, localReply] = end === 'idle' ? [504, 'UPSTREAM_TIMEOUT'] : [502, 'UPSTREAM_RESET'];
+        const replies = {
+          'broke-off': [502, 'UPSTREAM_RESET'],
+          idle: [504, 'UPSTREAM_TIMEOUT'],
+          drain: [503, 'DRAINING'],
+        } as const;
+        const [code, localReply] = replies[end];
         expect(received).toMatchObject({ status: code, code: localReply });
         expect(outcome).toMatchObject({ code, source: 'sidecar', localReply });
         expect(attempt?.outcome).toBe('cut');
