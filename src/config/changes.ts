@@ -35,6 +35,7 @@ const LIVE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'throttle.maxStreams',
   'throttle.maxPauseMs',
   'throttle.refusals',
+  'throttle.hints',
   'queue.max',
   'queue.timeoutMs',
   'request.deadlineMs',

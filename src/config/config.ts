@@ -93,6 +93,8 @@ export interface ThrottleConfig {
   readonly maxPauseMs: number;
   /** Responses that refuse a call for its rate, besides 429. */
   readonly refusals: readonly RefusalRule[];
+  /** Meanings of header fields by their names, as configured. */
+  readonly hints: Readonly<Record<string, string>>;
 }
 
 /** Retries of one route. `replayTotalBytes` is for all routes together. */

@@ -20,7 +20,7 @@ export function maskSetting(key: SettingKey, value: SettingValue): SettingValue 
   const { sensitive, format } = settingOf(key);
   if (value === null) return value;
   // The names in a map are not secret.
-  if (isTextMap(value)) return Object.fromEntries(Object.keys(value).map((name) => [name, MASK]));
+  if (sensitive && isTextMap(value)) return Object.fromEntries(Object.keys(value).map((name) => [name, MASK]));
   if (sensitive) return MASK;
   if (isTextList(value)) return value.map((entry) => format.show(entry));
   return typeof value === 'string' ? format.show(value) : value;

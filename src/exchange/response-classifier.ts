@@ -7,11 +7,14 @@ import type { EventObserver } from '../telemetry/events.ts';
 import { ObservedSignalContext } from '../throttle/signals/observed-signal-context.ts';
 import {
   MAX_EVIDENCE_LENGTH,
+  SIGNAL_HEADERS,
   hasExhaustedQuota,
   readRateLimitSignal,
   type RateLimitSignal,
 } from '../throttle/signals/rate-limit-signal.ts';
 import { divideSignal } from '../throttle/signals/divide-signal.ts';
+import { createFieldHints } from '../throttle/signals/hint-meanings.ts';
+import { findUnreadFields, LIMIT_RELATED_NAME, SENSITIVE_NAME } from '../throttle/signals/unread-fields.ts';
 import { SignalShapes } from '../throttle/signals/signal-shapes.ts';
 import type { PermitReport } from '../throttle/throttle.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
@@ -31,6 +34,8 @@ export interface ResponseClassifierOptions {
   readonly route: string;
   /** A stated limit is divided by the number of replicas. */
   readonly replicas: number;
+  /** `throttle.hints`: meanings by the names of header fields. Default: none. */
+  readonly hints?: Readonly<Record<string, string>> | undefined;
   readonly clock: Clock;
   readonly observe: EventObserver;
 }
@@ -39,22 +44,33 @@ const NOT_LIMITED = { isRateLimited: false, statedWaitMs: undefined };
 const ACCEPTED: ResponseClassification = { permitReport: { kind: 'accepted' }, ...NOT_LIMITED };
 const UNKNOWN: ResponseClassification = { permitReport: { kind: 'unknown' }, ...NOT_LIMITED };
 
+/** The header fields that are read, and those of the same families. */
 const LIMIT_HEADER = /^(?:retry-after(?:-ms)?|x-ms-retry-after-ms|(?:x-)?rate-?limit.*)$/i;
-/** Compared first: most names begin with another letter. */
-const LIMIT_HEADER_INITIALS = 'rRxX';
-/** On a refusal a header that is not understood may still help the operator. */
-const LIMIT_RELATED_NAME = /limit|quota|throttl|retry|back-?off/i;
-const SENSITIVE_NAME = /auth|cookie|secret|session|signature|token$/i;
 const MAX_EVIDENCE_HEADERS = 24;
 
 /** For the responses of one upstream. */
 export class ResponseClassifier {
   readonly #options: ResponseClassifierOptions;
   readonly #context = new ObservedSignalContext();
-  readonly #shapes = new SignalShapes();
+  #shapes = new SignalShapes();
+  #isRead!: HeaderFilter;
+  #hintsKey = '';
 
   constructor(options: ResponseClassifierOptions) {
     this.#options = options;
+    this.setHints(options.hints ?? {});
+  }
+
+  /** Replaces `throttle.hints`. After a change shapes are reported anew, since other fields are read now. */
+  setHints(hints: Readonly<Record<string, string>>): void {
+    const key = JSON.stringify(hints);
+    if (key === this.#hintsKey) return;
+    this.#hintsKey = key;
+    this.#context.hints = createFieldHints(hints);
+    this.#shapes = new SignalShapes();
+    const names = new Set([...SIGNAL_HEADERS, ...this.#context.hints.keys()]);
+    const initials = [...names].map((name) => name.charAt(0)).join('');
+    this.#isRead = { pattern: LIMIT_HEADER, names, initials: initials + initials.toUpperCase() };
   }
 
   /** @param isConfiguredRefusal the configuration calls it a rate-limit refusal. Default false */
@@ -62,7 +78,7 @@ export class ResponseClassifier {
     const { status } = head;
     const lacksScope = status === 403 && this.#reportScopeRefusal(head);
     const isConfigured = isConfiguredRefusal && !lacksScope;
-    const stated = collectHeaders(head.headers, LIMIT_HEADER, LIMIT_HEADER_INITIALS);
+    const stated = collectHeaders(head.headers, this.#isRead);
     // A 5xx is no success: it neither raises the number in flight nor the rate.
     if (stated === undefined && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;
@@ -96,11 +112,16 @@ export class ResponseClassifier {
     const on = isRefusal ? 'refused' : status < 500 ? 'accepted' : 'failed';
     // Retry-After alone has other meanings there: a redirect, a job that is not done (RFC 9110 §10.2.3).
     if (on === 'accepted' && !hasQuotaHeader(stated)) return;
+    const evidence = isRefusal ? collectHeaders(headers, LIMIT_RELATED) : undefined;
+    const unread = findUnreadFields(evidence, (name) => this.#isRead.names.has(name));
+    if (stated.size === 0 && unread.length === 0) return;
+    const shown = new Map([...stated, ...unread.map(({ name, value }): [string, string] => [name, value])]);
     // The many statuses of success and of client errors say nothing about the limit.
-    const shape = this.#shapes.describeIfNew(isRefusal || status >= 500 ? String(status) : on, stated);
+    const shape = this.#shapes.describeIfNew(isRefusal || status >= 500 ? String(status) : on, shown);
     if (shape === undefined) return;
     const { observe, route } = this.#options;
-    observe({ kind: 'rate-limit-shape', route, on, status, shape, fields: collectEvidence(headers) });
+    const unreadFields = unread.map(({ name, suggestion }) => ({ name, suggestion }));
+    observe({ kind: 'rate-limit-shape', route, on, status, shape, fields: collectEvidence(headers), unreadFields });
   }
 }
 
@@ -114,20 +135,29 @@ function hasQuotaHeader(stated: ReadonlyMap<string, string>): boolean {
   return false;
 }
 
-/**
- * The values of headers by lower-case name, several lines joined by a comma; undefined when there is none.
- * @param initials the letters that a name begins with. Default: any
- */
+/** Which header fields to collect. */
+interface HeaderFilter {
+  readonly pattern: RegExp;
+  /** In lower case; collected as well. */
+  readonly names: ReadonlySet<string>;
+  /** Compared first, since most names begin with another letter; undefined: any. */
+  readonly initials: string | undefined;
+}
+
+/** What may help the operator. */
+const LIMIT_RELATED: HeaderFilter = { pattern: LIMIT_RELATED_NAME, names: new Set(), initials: undefined };
+
+/** The values of headers by lower-case name, several lines joined by a comma; undefined when there is none. */
 function collectHeaders(
   headers: readonly string[],
-  pattern: RegExp,
-  initials?: string,
+  { pattern, names, initials }: HeaderFilter,
 ): Map<string, string> | undefined {
   let found: Map<string, string> | undefined;
   for (let at = 0; at + 1 < headers.length; at += 2) {
     const received = headers[at] ?? '';
-    if (initials?.includes(received.charAt(0)) === false || !pattern.test(received)) continue;
+    if (initials?.includes(received.charAt(0)) === false) continue;
     const name = received.toLowerCase();
+    if (!pattern.test(name) && !names.has(name)) continue;
     const before = found?.get(name);
     const value = headers[at + 1] ?? '';
     // A list may come in several lines; of Retry-After the first counts, as in node:http.
@@ -139,9 +169,7 @@ function collectHeaders(
 
 /** What may help the operator, bounded; never a credential. */
 function collectEvidence(headers: readonly string[]): Record<string, string> {
-  const candidates = [...(collectHeaders(headers, LIMIT_RELATED_NAME) ?? [])].filter(
-    ([name]) => !SENSITIVE_NAME.test(name),
-  );
+  const candidates = [...(collectHeaders(headers, LIMIT_RELATED) ?? [])].filter(([name]) => !SENSITIVE_NAME.test(name));
   return Object.fromEntries(
     candidates.slice(0, MAX_EVIDENCE_HEADERS).map(([name, value]) => [name, value.slice(0, MAX_EVIDENCE_LENGTH)]),
   );

@@ -62,13 +62,13 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
   const memory = new ReplayMemory(computeReplayBytes(config, options));
   const persistent = new Map(
     config.routes.map((route): [string, PersistentRouteParts] => {
-      const { name, credential, throttleGroup, throttle, upstream } = route;
+      const { name, credential, throttleGroup, upstream } = route;
       const { trust, client } = requireDefined(upstreams.get(createPoolKey(upstream)));
       const parts = {
         ...{ clock, random, observe, memory },
         tokens: requireDefined(tokens.get(credential)),
         throttle: requireDefined(throttles.get(throttleGroup)),
-        responseClassifier: new ResponseClassifier({ route: name, replicas: throttle.share, clock, observe }),
+        responseClassifier: createClassifier(route, clock, observe),
         upstream: { ...client, baseUrl: upstream.baseUrl },
         retryBudget: createRetryBudget(),
         serveUpgrade: upstream.websocket ? createUpgradeHandler(trust, egress) : undefined,
@@ -85,6 +85,7 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       // Pools before the throttles that let more requests through to them.
       for (const [key, { client }] of upstreams) client.resize(computeMaxConnections(next.routes, key));
       memory.resize(computeReplayBytes(next, options));
+      applyHints(persistent, next);
       rebuild(next);
       for (const [group, terms] of readThrottleTerms(next)) requireDefined(throttles.get(group)).reconfigure(terms);
     },
@@ -92,6 +93,15 @@ export function createRoutes(options: RoutesOptions): RunningRoutes {
       await Promise.all([...upstreams.values()].map(({ client }) => client.close()));
     },
   };
+}
+
+function applyHints(persistent: ReadonlyMap<string, PersistentRouteParts>, { routes }: Config): void {
+  for (const { name, throttle } of routes)
+    requireDefined(persistent.get(name)).responseClassifier.setHints(throttle.hints);
+}
+
+function createClassifier({ name, throttle }: RouteConfig, clock: Clock, observe: EventObserver): ResponseClassifier {
+  return new ResponseClassifier({ route: name, replicas: throttle.share, hints: throttle.hints, clock, observe });
 }
 
 function computeReplayBytes({ routes: [{ retry }] }: Config, { budgets }: RoutesOptions): number {

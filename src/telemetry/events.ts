@@ -88,6 +88,8 @@ export type SidecarEvent =
       readonly shape: string;
       /** The header fields as received, truncated. */
       readonly fields: Readonly<Record<string, string>>;
+      /** The fields of a refusal that nothing reads, with the meaning that `throttle.hints` could give them. Default: none. */
+      readonly unreadFields?: readonly { readonly name: string; readonly suggestion?: string | undefined }[];
     }
   | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number }
   | { readonly kind: 'queue-rejected'; readonly route: string; readonly reason: QueueRejectionReason }

@@ -119,6 +119,7 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
   'throttle.maxStreams': '7',
   'throttle.maxPauseMs': '8000',
   'throttle.refusals': '[{"status":503}]',
+  'throttle.hints': '{"X-Left":"remaining"}',
   'queue.max': '9',
   'queue.timeoutMs': '10',
   'request.deadlineMs': '11',

@@ -143,6 +143,7 @@ describe('a new shape', () => {
         status: 429,
         shape: 'retry-after number',
         fields: { 'retry-after': '2' },
+        unreadFields: [],
       },
     ]);
   });
@@ -156,7 +157,6 @@ describe('a new shape', () => {
     read(429, 'X-RateLimit-Reset', '1793534999', 'Retry-After', '2');
     read(429, 'Retry-After', '1', 'X-RateLimit-Reset', '1793534400000');
     expect(events.map((event) => (event.kind === 'rate-limit-shape' ? `${event.status} ${event.shape}` : ''))).toEqual([
-      '429 no field',
       '403 retry-after number',
       '429 retry-after number',
       '429 retry-after date',
@@ -218,5 +218,56 @@ describe('what several responses state', () => {
     expect(resultOf(200, ...stated('YQ=='))).toMatchObject({ hint: { remaining: 0 } });
     expect(resultOf(200, ...stated('Yg=='))).toMatchObject({ hint: { remaining: undefined, quotas: [] } });
     expect(read(403, ...stated('YQ==')).isRateLimited).toBe(false);
+  });
+});
+
+describe('a refusal with fields that nothing reads', () => {
+  const shapesOf = (): unknown[] =>
+    events.map((event) => (event.kind === 'rate-limit-shape' ? event.unreadFields : undefined));
+
+  it('is reported once for each set of fields, with the meanings that they suggest', () => {
+    for (const left of ['0', '4', '7'])
+      read(429, 'X-Quota-Left', left, 'X-Quota-Renew', '1793534400', 'X-Limit-Note', 'a b');
+    read(429, 'Retry-After', '1', 'X-Throttle-Wait-Ms', '250');
+    expect(shapesOf()).toEqual([
+      [
+        { name: 'x-quota-left', suggestion: 'remaining' },
+        { name: 'x-quota-renew', suggestion: 'resetAt' },
+        { name: 'x-limit-note', suggestion: undefined },
+      ],
+      [{ name: 'x-throttle-wait-ms', suggestion: 'retryAfterMs' }],
+    ]);
+  });
+
+  it('is not reported when it has no field of a limit', () => {
+    read(429);
+    read(429, 'Content-Type', 'text/html', 'Date', 'today');
+    expect(events).toEqual([]);
+  });
+
+  it('suggests no meaning for tokens, bytes and calls at a time', () => {
+    read(429, 'X-Limit-Bytes-Remaining', '0', 'X-Concurrency-Limit', '8');
+    expect(shapesOf()).toEqual([
+      [
+        { name: 'x-limit-bytes-remaining', suggestion: undefined },
+        { name: 'x-concurrency-limit', suggestion: undefined },
+      ],
+    ]);
+  });
+
+  it('reads the fields from the response after they were mapped', () => {
+    read(429, 'X-Quota-Wait', '3');
+    expect(read(429, 'X-Quota-Wait', '3').statedWaitMs).toBeUndefined();
+    signals.setHints({ 'X-Quota-Wait': 'retryAfter' });
+    expect(read(429, 'x-quota-wait', '3').statedWaitMs).toBe(3000);
+    expect(read(403, 'X-QUOTA-WAIT', '3').isRateLimited).toBe(true);
+    expect(shapesOf()).toEqual([[{ name: 'x-quota-wait', suggestion: 'retryAfter' }], [], []]);
+  });
+
+  it('reads a mapped field of an accepted response with any first letter', () => {
+    signals.setHints({ 'Quota-Left': 'remaining', 'Quota-Per': 'window' });
+    expect(resultOf(200, 'quota-left', '7', 'QUOTA-PER', '60')).toMatchObject({
+      hint: { quotas: [{ remaining: 7, windowMs: 60_000 }] },
+    });
   });
 });

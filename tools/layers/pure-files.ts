@@ -31,7 +31,7 @@ export const PURE_FILES = [
   'src/fleet/shared-quota/{call-report,clock-offset,exchange-timing,fleet-leader,fleet-limit-learner,fleet-permit-source,fleet-rate-policy,leader-election,quota-lease,quota-store,report-buffer,scheduled-permits}.ts',
   'src/throttle/pacing/{governor,governor-contract,pause,permit-bucket,permit-gate,permit-source,quota-tracker,rate-policy,stated-allowance}.ts',
   'src/throttle/queue/{admission-check,caller-queue,expiry-heap,fair-order,heap,linked-queue,rank-counts,request-queue,round-robin}.ts',
-  'src/throttle/signals/{divide-signal,header-values,observed-signal-context,plain-quotas,rate-limit-signal,signal-shapes,stated-quota,structured-quotas}.ts',
+  'src/throttle/signals/{divide-signal,header-values,hint-meanings,hinted-quotas,observed-signal-context,plain-quotas,rate-limit-signal,signal-shapes,stated-quota,structured-quotas,unread-fields,vendor-fields}.ts',
   'src/token/token.ts',
   'src/token/endpoint/{echo-filter,granted-scope,json-object,server-metadata,token-request,token-response}.ts',
   'src/token/source/{invalidation-cooldown,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-event,token-fetcher}.ts',

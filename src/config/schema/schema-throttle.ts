@@ -1,5 +1,7 @@
 /** Settings of the rate of calls and of the queue. */
 import type { RefusalRule } from '../../exchange/refusals/refusal-rules.ts';
+import { fieldHints } from './formats/field-hints.ts';
+import type { TextMap } from './formats/formats.ts';
 import { permitsPerSecond, rate, text, wholeNumber } from './formats/formats.ts';
 import { refusalRules } from './formats/refusal-rules.ts';
 import { setting, settingWithoutDefault } from './setting.ts';
@@ -60,6 +62,12 @@ export const throttle = {
     format: refusalRules(),
     default: [],
     env: 'SIDECAR_THROTTLE_REFUSALS',
+  }),
+  hints: setting<TextMap>({
+    doc: 'Meanings of response header fields in which the upstream states its limits and that are not read otherwise, such as X-Quota-Left: remaining. A field that is read already gets this meaning instead.',
+    format: fieldHints(),
+    default: {},
+    env: 'SIDECAR_THROTTLE_HINTS',
   }),
 };
 

@@ -187,9 +187,21 @@ function logDebugEvent(logger: Logger, event: SidecarEvent): void {
   logger.debug(event, event.kind.replaceAll('-', ' '));
 }
 
-function logRateLimitShape(logger: Logger, { route, on, status, shape, fields }: RateLimitShape): void {
-  const line = { route, on, status, shape: truncate(shape), rateLimitFields: fields };
+function logRateLimitShape(logger: Logger, event: RateLimitShape): void {
+  const { route, on, status, shape, fields, unreadFields = [] } = event;
+  const unread =
+    unreadFields.length === 0
+      ? {}
+      : { unreadFields: unreadFields.map(({ name }) => name), ...proposeHints(unreadFields) };
+  const line = { route, on, status, shape: truncate(shape), rateLimitFields: fields, ...unread };
   logger[on === 'accepted' ? 'info' : 'warn'](line, 'new form of rate-limit headers');
+}
+
+/** The setting to paste, after a look at the partner's documentation: units cannot be seen from one value. */
+function proposeHints(unreadFields: NonNullable<RateLimitShape['unreadFields']>): { proposal?: string } {
+  const hints = unreadFields.flatMap(({ name, suggestion }) => (suggestion === undefined ? [] : [[name, suggestion]]));
+  if (hints.length === 0) return {};
+  return { proposal: `throttle.hints: ${JSON.stringify(Object.fromEntries(hints))}` };
 }
 
 function logRecovery(logger: Logger, { code, lostLines: lines }: LogDeliveryProblem): void {

@@ -4,6 +4,7 @@
  */
 import { MAX_WAIT_MS, readNumber, type ReadHeader } from './header-values.ts';
 import { RESET_HEADERS } from './plain-quotas.ts';
+import type { FieldHints } from './hint-meanings.ts';
 import type { SignalContext } from './rate-limit-signal.ts';
 
 /** A partition that has changed is trusted again after this number of responses with the new key. */
@@ -15,6 +16,8 @@ const MAX_POLICIES = 16;
 export class ObservedSignalContext implements SignalContext {
   readonly #partitions = new Map<string, { partition: string; untrustedResponses: number }>();
   readonly #unit = new ResetUnitDetector();
+  /** `throttle.hints`; may be replaced. */
+  hints: FieldHints = new Map();
 
   get resetUnitMs(): number {
     return this.#unit.unitMs;
@@ -41,7 +44,8 @@ export class ObservedSignalContext implements SignalContext {
   /** Observes the reset of a response, before its signal is read. */
   observe(readHeader: ReadHeader, now: number): void {
     for (const name of RESET_HEADERS) {
-      const value = readNumber(readHeader(name));
+      // The unit of a hinted field is configured.
+      const value = this.hints.has(name) ? undefined : readNumber(readHeader(name));
       if (value === undefined) continue;
       // The size of an epoch shows its unit.
       if (value * 1000 <= MAX_WAIT_MS) this.#unit.addSample(value, now);

@@ -4,15 +4,20 @@
  * nothing here throws. pacing/governor.ts acts on the signal.
  */
 import { MAX_WAIT_MS, readMsUntilDate, readNumber, type ReadHeader } from './header-values.ts';
+import { readConfiguredHints, readVendorLimits } from './hinted-quotas.ts';
+import type { FieldHints } from './hint-meanings.ts';
 import { HEADER_FAMILIES, PLAIN_QUOTA_HEADERS, readFamilyQuotas, readUnitQuotas } from './plain-quotas.ts';
 import { mergeQuotas, type StatedQuota } from './stated-quota.ts';
 import { readDictionaryQuota, readStructuredQuotas, type IsOwnPartition } from './structured-quotas.ts';
+import { VENDOR_FIELD_NAMES } from './vendor-fields.ts';
 
 /** The rate-limit information of one response. */
 export interface RateLimitSignal {
   readonly status: number;
   /** Stated wait, milliseconds from now; undefined when none is stated. */
   readonly statedWaitMs: number | undefined;
+  /** The wait may end this much earlier, milliseconds: 1000 when it was stated in whole seconds, 0 when it is exact. Default 0. */
+  readonly waitResolutionMs?: number | undefined;
   /** Further calls that are allowed until the reset. */
   readonly remaining: number | undefined;
   /** Milliseconds from now. */
@@ -28,20 +33,24 @@ export interface SignalContext {
   readonly isOwnPartition: IsOwnPartition;
   /** Unit of a reset that is a duration, milliseconds. */
   readonly resetUnitMs: number;
+  /** `throttle.hints`. A field that is named there has no other meaning. */
+  readonly hints: FieldHints;
 }
 
 /** Without earlier responses: partitions are ours, resets are in seconds. */
-const NO_CONTEXT: SignalContext = { isOwnPartition: () => true, resetUnitMs: 1000 };
+const NO_CONTEXT: SignalContext = { isOwnPartition: () => true, resetUnitMs: 1000, hints: new Map() };
 
 /** In milliseconds; read when there is no usable Retry-After. */
 const RETRY_AFTER_MS_HEADERS = ['retry-after-ms', 'x-ms-retry-after-ms'];
-const SIGNAL_HEADERS = [
+const STANDARD_HEADERS = [
   'retry-after',
   ...RETRY_AFTER_MS_HEADERS,
   'ratelimit',
   'ratelimit-policy',
   ...PLAIN_QUOTA_HEADERS,
 ];
+/** Lower-case names of all header fields that are read without a hint. */
+export const SIGNAL_HEADERS: ReadonlySet<string> = new Set([...STANDARD_HEADERS, ...VENDOR_FIELD_NAMES]);
 /** Characters kept of a value in `fields`. */
 export const MAX_EVIDENCE_LENGTH = 200;
 /** Longer values are not parsed: no real one is longer, and parsing them costs time. */
@@ -59,24 +68,47 @@ export function readRateLimitSignal(
   context: SignalContext = NO_CONTEXT,
   isRefused = status === 429 || status === 403,
 ): RateLimitSignal {
+  const { hints } = context;
   const fields: Record<string, string> = {};
   const parsed = new Map<string, string>();
-  for (const name of SIGNAL_HEADERS) {
-    const value = readHeader(name);
-    if (value === undefined) continue;
-    fields[name] = value.slice(0, MAX_EVIDENCE_LENGTH);
-    if (value.length <= MAX_PARSED_LENGTH) parsed.set(name, value.trim());
+  for (const names of [hints.keys(), SIGNAL_HEADERS]) {
+    for (const name of names) {
+      const value = readHeader(name);
+      if (value === undefined) continue;
+      fields[name] = value.slice(0, MAX_EVIDENCE_LENGTH);
+      if (value.length <= MAX_PARSED_LENGTH) parsed.set(name, value.trim());
+    }
   }
-  const readParsed: ReadHeader = (name) => parsed.get(name);
-  const sources = readQuotas(readParsed, wallNow, context);
-  const { remaining, resetInMs } = selectTightest(sources);
-  const statedWaitMs = readRetryAfter(readParsed, wallNow) ?? (isRefused && remaining === 0 ? resetInMs : undefined);
-  return { status, statedWaitMs, remaining, resetInMs, quotas: mergeQuotas(sources.flat()), fields };
+  const configured = readConfiguredHints((name) => parsed.get(name), hints, wallNow);
+  const readParsed: ReadHeader = (name) => (hints.has(name) ? undefined : parsed.get(name));
+  const vendors = readVendorLimits(readParsed, wallNow);
+  const structured = readStructuredQuotas(
+    readParsed('ratelimit'),
+    readParsed('ratelimit-policy'),
+    context.isOwnPartition,
+  );
+  const plain = [...readPlainQuotas(readParsed, wallNow, context), vendors.quotas];
+  const { remaining, resetInMs } = selectTightest([configured.quotas, structured.map(boundReset), ...plain]);
+  const statedWaitMs =
+    configured.waitMs ??
+    readRetryAfter(readParsed, wallNow) ??
+    vendors.waitMs ??
+    (isRefused && remaining === 0 ? resetInMs : undefined);
+  const waitResolutionMs = statedWaitMs === undefined ? undefined : resolutionOf(statedWaitMs, parsed, wallNow);
+  const quotas = mergeQuotas([configured.quotas, structured, ...plain].flat());
+  return { status, statedWaitMs, waitResolutionMs, remaining, resetInMs, quotas, fields };
 }
 
 /** True when a quota has no calls remaining. */
 export function hasExhaustedQuota({ remaining, quotas }: RateLimitSignal): boolean {
   return remaining === 0 || quotas.some((quota) => quota.remaining === 0);
+}
+
+/** Whole seconds, or an instant in whole seconds, are rounded: most servers round up. */
+function resolutionOf(waitMs: number, parsed: ReadonlyMap<string, string>, wallNow: number): number {
+  const isWholeSeconds = waitMs % 1000 === 0 || (waitMs + wallNow) % 1000 === 0;
+  const isInMs = RETRY_AFTER_MS_HEADERS.some((name) => Number(parsed.get(name)) === waitMs);
+  return isWholeSeconds && !isInMs ? 1000 : 0;
 }
 
 function readRetryAfter(readHeader: ReadHeader, wallNow: number): number | undefined {
@@ -97,24 +129,23 @@ function readRetryAfter(readHeader: ReadHeader, wallNow: number): number | undef
 type QuotaSources = readonly (readonly StatedQuota[])[];
 
 /** By source, in order of precedence. */
-function readQuotas(readHeader: ReadHeader, wallNow: number, context: SignalContext): QuotaSources {
-  const rateLimit = readHeader('ratelimit');
-  const dictionary = readDictionaryQuota(rateLimit, wallNow);
+function readPlainQuotas(readHeader: ReadHeader, wallNow: number, context: SignalContext): QuotaSources {
+  const dictionary = readDictionaryQuota(readHeader('ratelimit'), wallNow);
   return [
-    readStructuredQuotas(rateLimit, readHeader('ratelimit-policy'), context.isOwnPartition),
     dictionary === undefined ? [] : [dictionary],
     ...HEADER_FAMILIES.map((family) => readFamilyQuotas(readHeader, family, wallNow, context.resetUnitMs)),
     readUnitQuotas(readHeader),
   ];
 }
 
+/** Without `t` the reset can be as far away as the policy's window is long. */
+function boundReset(quota: StatedQuota): StatedQuota {
+  return quota.remaining === undefined ? quota : { ...quota, resetInMs: quota.resetInMs ?? quota.windowMs };
+}
+
 /** In the first source with a remaining count or a reset: the quota with fewest calls remaining, among equals the latest reset. */
-function selectTightest([structured = [], ...others]: QuotaSources): StatedQuota {
-  // Without `t` the reset can be as far away as the policy's window is long.
-  const bounded = structured.map((quota) =>
-    quota.remaining === undefined ? quota : { ...quota, resetInMs: quota.resetInMs ?? quota.windowMs },
-  );
-  for (const quotas of [bounded, ...others]) {
+function selectTightest(sources: QuotaSources): StatedQuota {
+  for (const quotas of sources) {
     const [first, ...rest] = quotas.filter(
       ({ remaining, resetInMs }) => remaining !== undefined || resetInMs !== undefined,
     );

@@ -48,7 +48,8 @@ export function scope(): Format<string> {
   );
 }
 
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+/** The name of a header field (RFC 9110 §5.1). */
+export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
 
 /** Header fields that the token request sets itself. */
 const TOKEN_REQUEST_HEADERS = new Set('accept accept-encoding authorization'.split(' '));

@@ -1,0 +1,168 @@
+/**
+ * Reads quotas and waits from header fields whose meaning is configured (`throttle.hints`) or known of a vendor (vendor-fields.ts)
+ * (pure). A value in another form than its field's is ignored.
+ */
+import {
+  MAX_WAIT_MS,
+  positiveOrUndefined,
+  readMsUntilDate,
+  readNumber,
+  resetInMsOf,
+  secondsToMs,
+  type ReadHeader,
+} from './header-values.ts';
+import type { FieldHints, HintMeaning } from './hint-meanings.ts';
+import type { StatedQuota } from './stated-quota.ts';
+import { nameOfField, VENDOR_QUOTAS, type VendorField, type VendorQuotaFields } from './vendor-fields.ts';
+
+/** What such fields state. */
+export interface HintedLimits {
+  readonly quotas: readonly StatedQuota[];
+  /** Milliseconds from now. */
+  readonly waitMs: number | undefined;
+}
+
+/** The one quota and the wait that the configured fields state; of several fields with one meaning the first that is understood. */
+export function readConfiguredHints(readHeader: ReadHeader, hints: FieldHints, wallNow: number): HintedLimits {
+  const values = new Map<string, number>();
+  for (const [name, meaning] of hints) {
+    const member = QUOTA_MEMBERS[meaning];
+    if (values.has(member)) continue;
+    const value = readMeaning(meaning, readHeader(name), wallNow);
+    if (value !== undefined) values.set(member, value);
+  }
+  const quota = {
+    quota: values.get('quota'),
+    windowMs: values.get('windowMs'),
+    remaining: values.get('remaining'),
+    resetInMs: values.get('resetInMs'),
+  };
+  return { quotas: [quota], waitMs: values.get('waitMs') };
+}
+
+/** The quotas of each vendor, in the order of the table, and the first wait. */
+export function readVendorLimits(readHeader: ReadHeader, wallNow: number): HintedLimits {
+  const quotas: StatedQuota[] = [];
+  let waitMs: number | undefined;
+  for (const row of VENDOR_QUOTAS) {
+    quotas.push(...readRow(readHeader, row, wallNow));
+    waitMs ??= readWait(readHeader, row.retryAfter, wallNow);
+  }
+  return { quotas, waitMs };
+}
+
+const QUOTA_MEMBERS: Readonly<Record<HintMeaning, keyof StatedQuota | 'waitMs'>> = {
+  remaining: 'remaining',
+  limit: 'quota',
+  resetAt: 'resetInMs',
+  resetIn: 'resetInMs',
+  resetInMs: 'resetInMs',
+  retryAfter: 'waitMs',
+  retryAfterMs: 'waitMs',
+  window: 'windowMs',
+  windowMs: 'windowMs',
+};
+
+function readMeaning(meaning: HintMeaning, text: string | undefined, wallNow: number): number | undefined {
+  if (text === undefined) return undefined;
+  const number = readNumber(text);
+  switch (meaning) {
+    case 'remaining':
+      return number;
+    case 'limit':
+      return positiveOrUndefined(number);
+    case 'resetAt':
+      return readInstant(text, wallNow);
+    case 'resetIn':
+    case 'retryAfter':
+      return resetInMsOf(number, wallNow) ?? readDurationMs(text) ?? readMsUntilDate(text, wallNow);
+    case 'resetInMs':
+    case 'retryAfterMs':
+      return number !== undefined && number <= MAX_WAIT_MS ? number : undefined;
+    case 'window':
+      return positiveOrUndefined(secondsToMs(number));
+    case 'windowMs':
+      return number !== undefined && number <= MAX_WAIT_MS ? positiveOrUndefined(number) : undefined;
+  }
+}
+
+/** Epoch seconds, epoch milliseconds or a date; a number that is neither is no instant. */
+function readInstant(text: string, wallNow: number): number | undefined {
+  const number = readNumber(text);
+  if (number === undefined) return readMsUntilDate(text, wallNow);
+  return number * 1000 > MAX_WAIT_MS ? resetInMsOf(number, wallNow) : undefined;
+}
+
+function readRow(readHeader: ReadHeader, row: VendorQuotaFields, wallNow: number): StatedQuota[] {
+  if (row.usage !== undefined) return readUsage(readField(readHeader, row.usage));
+  if (row.counts !== undefined) return readWindows(readField(readHeader, row.limit), readField(readHeader, row.counts));
+  const quota = positiveOrUndefined(readNumber(readField(readHeader, row.limit)));
+  const remaining = readNumber(readField(readHeader, row.remaining));
+  if (quota === undefined && remaining === undefined) return [];
+  return [
+    {
+      quota,
+      windowMs: readWindow(readHeader, row.window),
+      remaining,
+      resetInMs: readWait(readHeader, row.reset, wallNow),
+    },
+  ];
+}
+
+function readField(readHeader: ReadHeader, field: VendorField | undefined): string | undefined {
+  return field === undefined ? undefined : readHeader(nameOfField(field));
+}
+
+function readWait(readHeader: ReadHeader, field: VendorField | undefined, wallNow: number): number | undefined {
+  const text = readField(readHeader, field);
+  if (text === undefined || field === undefined) return undefined;
+  const form = typeof field === 'string' ? 'plain' : field.form;
+  if (form === 'duration') return readDurationMs(text);
+  return readMeaning(form === 'milliseconds' ? 'resetInMs' : 'resetIn', text, wallNow);
+}
+
+function readWindow(readHeader: ReadHeader, window: VendorQuotaFields['window']): number | undefined {
+  if (typeof window === 'number' || window === undefined) return window;
+  const isMs = typeof window !== 'string' && window.form === 'milliseconds';
+  return readMeaning(isMs ? 'windowMs' : 'window', readField(readHeader, window), 0);
+}
+
+/** `39/40`, or `api-usage=39/40` among other members. */
+const USAGE = /^(?:(?:.*[;,]\s*)?api-usage=)?(\d{1,12})\/(\d{1,12})(?:[;,].*)?$/;
+
+function readUsage(text: string | undefined): StatedQuota[] {
+  const [, used, limit] = USAGE.exec(text ?? '') ?? [];
+  const quota = positiveOrUndefined(readNumber(limit));
+  return quota === undefined ? [] : [{ quota, remaining: Math.max(0, quota - Number(used)) }];
+}
+
+/** `20:1,100:120` with the used calls `1:1,2:120`, joined by the window's length. */
+function readWindows(limits: string | undefined, counts: string | undefined): StatedQuota[] {
+  const used = readPairs(counts);
+  return [...readPairs(limits)].map(([seconds, quota]) => {
+    const count = used.get(seconds);
+    return { quota, windowMs: seconds * 1000, remaining: count === undefined ? undefined : Math.max(0, quota - count) };
+  });
+}
+
+/** Calls by seconds. */
+function readPairs(text: string | undefined): Map<number, number> {
+  const pairs = new Map<number, number>();
+  for (const part of text?.split(',') ?? []) {
+    const [, calls, seconds] = /^\s*(\d{1,12}):(\d{1,8})\s*$/.exec(part) ?? [];
+    if (calls !== undefined && Number(seconds) > 0) pairs.set(Number(seconds), Number(calls));
+  }
+  return pairs;
+}
+
+const DURATION =
+  /^(?=\d)(?:(\d{1,6})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,9}(?:\.\d{1,9})?)s)?(?:(\d{1,12}(?:\.\d{1,9})?)ms)?$/;
+
+/** `1s`, `6m0s`, `120ms`: units are written, so nothing is guessed. */
+function readDurationMs(text: string): number | undefined {
+  const parts = DURATION.exec(text);
+  if (parts === null) return undefined;
+  const [, hours = 0, minutes = 0, seconds = 0, ms = 0] = parts;
+  const durationMs = Number(hours) * 3_600_000 + Number(minutes) * 60_000 + Number(seconds) * 1000 + Number(ms);
+  return durationMs <= MAX_WAIT_MS ? durationMs : undefined;
+}

@@ -1,0 +1,179 @@
+/** Each vendor's documented fields, with values as the vendor sends them, and the signal that they are. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { readRateLimitSignal, type RateLimitSignal } from '../../../src/throttle/signals/rate-limit-signal.ts';
+import { VENDOR_FIELD_NAMES, VENDOR_QUOTAS } from '../../../src/throttle/signals/vendor-fields.ts';
+
+const WALL_NOW = Date.UTC(2026, 10, 1, 12);
+const EPOCH_MS = String(WALL_NOW + 30_000);
+
+const DOCUMENTED: readonly (readonly [string, Readonly<Record<string, string>>, Partial<RateLimitSignal>])[] = [
+  ['Bucket4j, OpenSky', { 'x-rate-limit-retry-after-seconds': '59' }, { statedWaitMs: 59_000 }],
+  ['MailerLite, Symfony', { 'x-ratelimit-retry-after': '59' }, { statedWaitMs: 59_000 }],
+  ['MailerLite, Symfony', { 'x-ratelimit-retry-after': String(WALL_NOW / 1000 + 59) }, { statedWaitMs: 59_000 }],
+  ['WooCommerce', { 'ratelimit-retry-after': '28' }, { statedWaitMs: 28_000 }],
+  ...Object.entries({ secondly: 1000, minutely: 60_000, hourly: 3_600_000, daily: undefined, monthly: undefined }).map(
+    ([unit, windowMs]): (typeof DOCUMENTED)[number] => [
+      'Exact Online, CycleSoftware',
+      {
+        [`x-ratelimit-${unit}-limit`]: '60',
+        [`x-ratelimit-${unit}-remaining`]: '0',
+        [`x-ratelimit-${unit}-reset`]: EPOCH_MS,
+      },
+      { statedWaitMs: 30_000, remaining: 0, quotas: [{ quota: 60, windowMs, remaining: 0, resetInMs: 30_000 }] },
+    ],
+  ),
+  [
+    'RapidAPI, Linear',
+    {
+      'x-ratelimit-requests-limit': '1500',
+      'x-ratelimit-requests-remaining': '7',
+      'x-ratelimit-requests-reset': EPOCH_MS,
+    },
+    { quotas: [{ quota: 1500, windowMs: undefined, remaining: 7, resetInMs: 30_000 }] },
+  ],
+  [
+    'OpenAI, Groq, Azure OpenAI',
+    {
+      'x-ratelimit-limit-requests': '60',
+      'x-ratelimit-remaining-requests': '59',
+      'x-ratelimit-reset-requests': '6m0s',
+      'x-ratelimit-remaining-tokens': '0',
+      'x-ratelimit-reset-tokens': '10m0s',
+    },
+    {
+      statedWaitMs: undefined,
+      remaining: 59,
+      quotas: [{ quota: 60, windowMs: undefined, remaining: 59, resetInMs: 360_000 }],
+    },
+  ],
+  [
+    'Anthropic',
+    {
+      'anthropic-ratelimit-requests-limit': '50',
+      'anthropic-ratelimit-requests-remaining': '0',
+      'anthropic-ratelimit-requests-reset': '2026-11-01T12:00:09Z',
+      'anthropic-ratelimit-tokens-remaining': '0',
+    },
+    { statedWaitMs: 9000 },
+  ],
+  [
+    'BigCommerce',
+    {
+      'x-rate-limit-requests-quota': '150',
+      'x-rate-limit-requests-left': '35',
+      'x-rate-limit-time-reset-ms': '15000',
+      'x-rate-limit-time-window-ms': '30000',
+    },
+    { quotas: [{ quota: 150, windowMs: 30_000, remaining: 35, resetInMs: 15_000 }] },
+  ],
+  ...['token', 'key'].map((part): (typeof DOCUMENTED)[number] => [
+    'Trello',
+    {
+      [`x-rate-limit-api-${part}-interval-ms`]: '10000',
+      [`x-rate-limit-api-${part}-max`]: '100',
+      [`x-rate-limit-api-${part}-remaining`]: '80',
+    },
+    { quotas: [{ quota: 100, windowMs: 10_000, remaining: 80, resetInMs: undefined }] },
+  ]),
+  [
+    'HubSpot',
+    {
+      'x-hubspot-ratelimit-daily': '250000',
+      'x-hubspot-ratelimit-daily-remaining': '249999',
+      'x-hubspot-ratelimit-interval-milliseconds': '10000',
+      'x-hubspot-ratelimit-max': '100',
+      'x-hubspot-ratelimit-remaining': '98',
+      'x-hubspot-ratelimit-secondly': '10',
+    },
+    {
+      remaining: 98,
+      quotas: [
+        { quota: 100, windowMs: 10_000, remaining: 98, resetInMs: undefined },
+        { quota: 250_000, windowMs: undefined, remaining: 249_999, resetInMs: undefined },
+      ],
+    },
+  ],
+  [
+    'Contentful',
+    {
+      'x-contentful-ratelimit-hour-limit': '36000',
+      'x-contentful-ratelimit-hour-remaining': '35883',
+      'x-contentful-ratelimit-second-limit': '10',
+      'x-contentful-ratelimit-second-remaining': '0',
+      'x-contentful-ratelimit-reset': '1',
+    },
+    { statedWaitMs: 1000, remaining: 0 },
+  ],
+  [
+    'Sentry',
+    {
+      'x-sentry-rate-limit-limit': '40',
+      'x-sentry-rate-limit-remaining': '0',
+      'x-sentry-rate-limit-reset': String(WALL_NOW / 1000 + 1),
+      'x-sentry-rate-limit-concurrentremaining': '0',
+    },
+    { statedWaitMs: 1000 },
+  ],
+  [
+    'Etsy',
+    {
+      'x-limit-per-second': '10',
+      'x-remaining-this-second': '9',
+      'x-limit-per-day': '10000',
+      'x-remaining-today': '9998',
+    },
+    { remaining: 9, statedWaitMs: undefined },
+  ],
+  [
+    'Jira and Bitbucket Data Center',
+    { 'x-ratelimit-fillrate': '10', 'x-ratelimit-interval-seconds': '2' },
+    { quotas: [{ quota: 10, windowMs: 2000, remaining: undefined, resetInMs: undefined }] },
+  ],
+  ['Shopify', { 'x-shopify-shop-api-call-limit': '39/40' }, { remaining: 1, quotas: [{ quota: 40, remaining: 1 }] }],
+  ['Salesforce', { 'sforce-limit-info': 'api-usage=10018/100000' }, { remaining: 89_982 }],
+  [
+    'Riot Games',
+    { 'x-app-rate-limit': '20:1,100:120', 'x-app-rate-limit-count': '1:1,2:120' },
+    {
+      quotas: [
+        { quota: 20, windowMs: 1000, remaining: 19 },
+        { quota: 100, windowMs: 120_000, remaining: 98 },
+      ],
+    },
+  ],
+];
+
+function read(headers: Readonly<Record<string, string>>): RateLimitSignal {
+  return readRateLimitSignal(429, (name) => headers[name], WALL_NOW);
+}
+
+it.each(DOCUMENTED)('reads the fields of %s', (_vendor, headers, expected) => {
+  expect(read(headers)).toMatchObject(expected);
+});
+
+it('has a documented response for each vendor', () => {
+  expect(new Set(DOCUMENTED.map(([vendor]) => vendor))).toEqual(new Set(VENDOR_QUOTAS.map(({ vendor }) => vendor)));
+});
+
+it('names each field in lower case and once', () => {
+  expect(VENDOR_FIELD_NAMES).toEqual([...new Set(VENDOR_FIELD_NAMES)]);
+  for (const name of VENDOR_FIELD_NAMES) expect(name).toMatch(/^[a-z0-9-]+$/);
+});
+
+it('is listed in the documentation with every field', () => {
+  const page = readFileSync(new URL('../../../docs/rate-limits.md', import.meta.url), 'utf8').toLowerCase();
+  for (const name of VENDOR_FIELD_NAMES) expect(page).toContain(`\`${name}\``);
+});
+
+describe('a value in another form', () => {
+  it.each(['', 'none', '-1', '1e3', '39/', '/40', '1:0', '20:', 'soon', '6m0', 'NaN', ' '])(
+    'of %j states no wait and no exhausted quota',
+    (text) => {
+      for (const name of VENDOR_FIELD_NAMES) {
+        const { statedWaitMs, remaining } = read({ [name]: text });
+        expect([statedWaitMs, remaining]).toEqual([undefined, undefined]);
+      }
+    },
+  );
+});
