@@ -14,12 +14,15 @@ export class FallbackRate {
   /** Rate at which the last refusal came; Infinity before the first one. */
   #refusedRate = Infinity;
   #inUseMs = 0;
-  readonly #decreaseFactor: number;
+  #decreaseFactor: number;
+  /** By which the way back to the refused rate takes longer. */
+  #slowdown = 1;
+  readonly #fullDecreaseFactor: number;
 
   /** @param rate permits per second to begin with */
   constructor(rate: number, decreaseFactor: number) {
     this.#rate = rate;
-    this.#decreaseFactor = decreaseFactor;
+    this.#fullDecreaseFactor = this.#decreaseFactor = decreaseFactor;
   }
 
   get rate(): number {
@@ -40,8 +43,11 @@ export class FallbackRate {
   /**
    * @param refusedRate permits per second in use at the refusal
    * @param acceptedRate calls per second accepted shortly before
+   * @param refusalCost a multiple of what refusals usually cost: the cut is smaller and the way back slower, so that fewer follow
    */
-  decrease(refusedRate: number, acceptedRate: number): void {
+  decrease(refusedRate: number, acceptedRate: number, refusalCost = 1): void {
+    this.#slowdown = Number.isFinite(refusedRate) ? refusalCost : 1;
+    this.#decreaseFactor = 1 - (1 - this.#fullDecreaseFactor) / Math.sqrt(this.#slowdown);
     this.#refusedRate = Number.isFinite(refusedRate) ? refusedRate : acceptedRate;
     this.#rate = Math.max(
       MIN_RATE,
@@ -67,7 +73,7 @@ export class FallbackRate {
     else if (this.#rate < floor) this.#rate = Math.min(doubled, floor);
     else {
       this.#inUseMs += inUseMs;
-      const returnMs = Math.max(RETURN_MS, (RETURN_PERMITS * 1000) / this.#refusedRate) * slowdown;
+      const returnMs = Math.max(RETURN_MS, (RETURN_PERMITS * 1000) / this.#refusedRate) * slowdown * this.#slowdown;
       const curve = 1 + (1 - this.#decreaseFactor) * (this.#inUseMs / returnMs - 1) ** 3;
       this.#rate = Math.min(doubled, Math.max(this.#rate, this.#refusedRate * curve));
     }

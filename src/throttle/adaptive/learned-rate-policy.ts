@@ -10,7 +10,7 @@
  * A trusted model survives a few unexpected refusals: they come from jitter, so less of its rate is used for a while.
  */
 import type { PermitGrant } from '../pacing/permit-grant.ts';
-import type { RatePolicy } from '../pacing/rate-policy.ts';
+import type { RatePolicy, StatedWait } from '../pacing/rate-policy.ts';
 import type { LearnedLimit } from '../throttle.ts';
 import { createModelSelector, type ModelSelector } from './model-selector.ts';
 import type { CallLog } from './call-log.ts';
@@ -31,6 +31,10 @@ import { LimitProbe } from './limit-probe.ts';
 const INITIAL_RATE_SHARE = 0.7;
 const MIN_INITIAL_RATE = 2;
 const MIN_RATE = 1 / 3600;
+/** What a refusal without a stated wait costs: its backoff and the round trip of its probe. */
+const UNSTATED_PAUSE_MS = 200;
+/** Share of a window whose loss does not count. */
+const NEGLIGIBLE_SHARE = 0.02;
 /** A restored limit is probed after this time. */
 const RESTORED_PROBE_DELAY_MS = 5_000;
 
@@ -57,6 +61,10 @@ export class LearnedRatePolicy implements RatePolicy {
   #phase: LearningPhase = 'unlimited';
   #inFlightLimit: number;
   #lastDecreaseAt = -Infinity;
+  /** Of the last refusal. */
+  #waitResolutionMs = 0;
+  /** End of the wait that the last refusal stated. */
+  #pausedUntil = -Infinity;
 
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
@@ -134,7 +142,7 @@ export class LearnedRatePolicy implements RatePolicy {
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
     if (this.#phase === 'unlimited') return;
     const rate = this.#rate;
-    if (this.#phase === 'tracking') this.#modelSelector.selected?.recoverSafetyFactor(now);
+    if (this.#phase === 'tracking') this.#modelSelector.selected?.recoverSafetyFactor(now, this.#refusalCost);
     this.#modelSelector.recordAccepted(this.#callTracker.countAccepted(grant));
     if (!this.#modelSelector.isConsistent) {
       this.#recordContradiction(now);
@@ -146,14 +154,17 @@ export class LearnedRatePolicy implements RatePolicy {
     if (fresh) this.#increaseRate(now, grant);
   }
 
-  recordRefused(now: number, grant: PermitGrant): void {
+  recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void {
     this.#recordResponse(now, grant);
+    this.#waitResolutionMs = statedWait?.resolutionMs ?? 0;
+    const pausedUntil = this.#pausedUntil;
+    this.#pausedUntil = now + (statedWait?.waitMs ?? 0);
     if (this.#phase === 'probing') this.#limitProbe.end();
     const rate = this.#rate;
     this.#callTracker.recordRefused(grant);
     if (this.#tolerateRefusal(now, grant)) return;
     this.#evaluateRefusal(now, grant);
-    this.#decreaseFallbackRate(now, grant, rate);
+    this.#decreaseFallbackRate(now, grant, rate, pausedUntil);
     this.#selectModel(now, this.#fallbackRate.rate, true);
   }
 
@@ -207,6 +218,32 @@ export class LearnedRatePolicy implements RatePolicy {
     return Math.max(MIN_RATE, selected.rate * selected.safetyFactor * share);
   }
 
+  /**
+   * Time that a refusal costs, as a multiple of one without a stated wait. A wait in whole seconds is obeyed to its end, up to a second
+   * too long. What risks a refusal is done as many times more rarely.
+   */
+  get #refusalCost(): number {
+    return 1 + Math.max(0, this.#waitResolutionMs - this.#madeUpMs) / UNSTATED_PAUSE_MS;
+  }
+
+  /**
+   * Idle time that costs nothing. A bucket and a fixed window make up for it as far as permits are saved up. A sliding window repeats the
+   * gap, and a window that opens with a call opens later: there it is a small share of the window.
+   */
+  get #madeUpMs(): number {
+    const { selected } = this.#modelSelector;
+    switch (selected?.kind) {
+      case 'bucket':
+      case 'fixed-window':
+        return (selected.burst * 1000) / selected.rate;
+      case 'sliding-window':
+      case 'first-call-window':
+        return selected.windowMs * NEGLIGIBLE_SHARE;
+      default:
+        return 0;
+    }
+  }
+
   /** A rate that the application does not use proves nothing. */
   #isInUse(waitedFor: boolean): boolean {
     return waitedFor || !this.#options.learning.growsOnlyWhenUsed;
@@ -241,12 +278,15 @@ export class LearnedRatePolicy implements RatePolicy {
       this.#modelSelector.recordRefused(evidence);
     }
     const isExplained = before?.isConsistent === true && this.#modelSelector.selected !== undefined;
-    this.#limitProbe.scheduleAfterRefusal(now, !isExplained);
+    this.#limitProbe.scheduleAfterRefusal(now, !isExplained, this.#refusalCost);
   }
 
   /** Keeps the fallback rate ready, in case that no model is selected after this refusal. */
-  #decreaseFallbackRate(now: number, grant: PermitGrant, rate: number): void {
-    const withinMs = Math.max(500, Math.min(5000, now - this.#lastDecreaseAt));
+  #decreaseFallbackRate(now: number, grant: PermitGrant, rate: number, pausedUntil: number): void {
+    // Nothing is accepted during a pause, and that says nothing about the rate.
+    const sinceMs = now - Math.max(this.#lastDecreaseAt, pausedUntil);
+    const minMs = pausedUntil > this.#lastDecreaseAt && grant.rate !== Infinity ? 100 : 500;
+    const withinMs = Math.max(minMs, Math.min(5000, sinceMs));
     const acceptedRate = this.#callTracker.recentCallsPerSecond(now, withinMs);
     this.#lastDecreaseAt = now;
     if (this.#phase === 'unlimited')
@@ -254,7 +294,7 @@ export class LearnedRatePolicy implements RatePolicy {
         Math.max(MIN_INITIAL_RATE, this.#callTracker.recentCallsPerSecond(now, 2000) * INITIAL_RATE_SHARE),
       );
     else if (!grant.isPauseProbe)
-      this.#fallbackRate.decrease(this.#phase === 'tracking' ? rate : grant.rate, acceptedRate);
+      this.#fallbackRate.decrease(this.#phase === 'tracking' ? rate : grant.rate, acceptedRate, this.#refusalCost);
     else if (this.#phase !== 'tracking') this.#fallbackRate.decreaseAfterProbe();
   }
 

@@ -24,6 +24,7 @@ export class LimitProbe {
   #dueAt = Infinity;
   #intervalStartedAt = 0;
   #callsInInterval = 0;
+  #slowdown = 1;
   #afterChangeUntil = -Infinity;
 
   #rate = Infinity;
@@ -54,10 +55,14 @@ export class LimitProbe {
     return this.#acceptedCalls;
   }
 
-  /** @param isUnexpected no model explained the refusal: the interval starts again at its shortest */
-  scheduleAfterRefusal(now: number, isUnexpected: boolean): void {
+  /**
+   * @param isUnexpected no model explained the refusal: the interval starts again at its shortest
+   * @param slowdown how many times more rarely a stable limit is probed
+   */
+  scheduleAfterRefusal(now: number, isUnexpected: boolean, slowdown = 1): void {
     const { firstProbeDelayMs, probeIntervalMs, probeIntervalCalls } = this.#parameters;
-    const maxIntervalMs = this.#callsInInterval > probeIntervalCalls ? probeIntervalMs : Infinity;
+    this.#slowdown = slowdown;
+    const maxIntervalMs = this.#callsInInterval > probeIntervalCalls * slowdown ? probeIntervalMs * slowdown : Infinity;
     this.#intervalMs = isUnexpected
       ? firstProbeDelayMs
       : Math.max(firstProbeDelayMs, Math.min(this.#intervalMs * 2, maxIntervalMs));
@@ -79,9 +84,9 @@ export class LimitProbe {
 
   countCall(now: number): void {
     const { probeIntervalMs, probeIntervalCalls, probeIntervalCallsAfterChange } = this.#parameters;
-    const isEnough =
-      ++this.#callsInInterval > (now < this.#afterChangeUntil ? probeIntervalCallsAfterChange : probeIntervalCalls);
-    if (isEnough) this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs));
+    const minCalls = now < this.#afterChangeUntil ? probeIntervalCallsAfterChange : probeIntervalCalls;
+    if (++this.#callsInInterval <= minCalls * this.#slowdown) return;
+    this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs * this.#slowdown));
   }
 
   /** Begins a probe at the learned rate times the gain. */

@@ -107,9 +107,13 @@ export abstract class LimiterModel {
     return true;
   }
 
-  /** Counts an accepted call; enough of them raise the safety factor again. */
-  recoverSafetyFactor(now: number): void {
-    if (++this.#acceptedInARow < RECOVERY_CALLS || now - this.#acceptedSinceAt < RECOVERY_MS) return;
+  /**
+   * Counts an accepted call; enough of them raise the safety factor again.
+   * @param slowdown how many times more calls and time it takes
+   */
+  recoverSafetyFactor(now: number, slowdown: number): void {
+    if (++this.#acceptedInARow < RECOVERY_CALLS * slowdown || now - this.#acceptedSinceAt < RECOVERY_MS * slowdown)
+      return;
     this.#acceptedInARow = 0;
     this.#acceptedSinceAt = now;
     this.#unexpectedRefusals = Math.max(0, this.#unexpectedRefusals - 1);

@@ -95,6 +95,25 @@ export class WindowModel extends LimiterModel {
     const atMost = this.#counted.count((start?.earliestAt ?? at - this.windowMs) - jitterMs, at + jitterMs);
     if (start !== undefined) this.lowerBound = Math.max(this.lowerBound, this.#minCallsBefore(evidence, start));
     this.lowerUpperBound(atMost, evidence.isInformative, atMost < this.upperBound * KNOWN_SHARE - 1);
+    if (this.kind === 'fixed-window' && this.#isStartKnown) this.#narrowStart(evidence);
+  }
+
+  /**
+   * A used-up window holds as many calls as its limit, so it began before the first of them and after the call before that one. After
+   * a stated wait no call shows when the window reopened, so this is all that is known of its start.
+   */
+  #narrowStart({ at, jitterMs, pending }: Evidence): void {
+    const certainlyBefore = this.#counted.firstIndexFrom(at - jitterMs);
+    const possiblyBefore = this.#counted.firstIndexFrom(at + jitterMs);
+    const atMost = this.upperBound + pending.count(at - this.windowMs - jitterMs, at);
+    const earliestAt = this.#counted.at(certainlyBefore - atMost - 1) - jitterMs;
+    const latestAt = this.#counted.at(possiblyBefore - Math.max(1, this.lowerBound)) + jitterMs;
+    // NaN, when the log is too short, is not within the window either.
+    if (!(latestAt - earliestAt <= this.windowMs)) return;
+    const { from, to } = this.#intersectWithStart(earliestAt, latestAt);
+    if (from > to) return;
+    this.#earliestStartAt = from;
+    this.#latestStartAt = to;
   }
 
   override recordReopening(refusedAt: number, acceptedAt: number, jitterMs: number): void {
@@ -105,10 +124,7 @@ export class WindowModel extends LimiterModel {
     let to = acceptedAt + jitterMs;
     if (to - from > this.windowMs) return;
     if (this.kind === 'fixed-window' && this.#isStartKnown) {
-      const shift =
-        Math.round((from + to - this.#earliestStartAt - this.#latestStartAt) / 2 / this.windowMs) * this.windowMs;
-      from = Math.max(from, this.#earliestStartAt + shift);
-      to = Math.min(to, this.#latestStartAt + shift);
+      ({ from, to } = this.#intersectWithStart(from, to));
       if (from > to) {
         this.invalidate();
         return;
@@ -164,6 +180,16 @@ export class WindowModel extends LimiterModel {
   /** Calls within the last window's length. */
   countUsed(now: number): number {
     return this.#counted.count(now - this.windowMs, Infinity);
+  }
+
+  /** The part of the interval in which a window can have begun, as far as is known; `from` > `to`: none. */
+  #intersectWithStart(from: number, to: number): { readonly from: number; readonly to: number } {
+    const shift =
+      Math.round((from + to - this.#earliestStartAt - this.#latestStartAt) / 2 / this.windowMs) * this.windowMs;
+    return {
+      from: Math.max(from, this.#earliestStartAt + shift),
+      to: Math.min(to, this.#latestStartAt + shift),
+    };
   }
 
   get #isStartKnown(): boolean {

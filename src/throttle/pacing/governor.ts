@@ -9,7 +9,7 @@ import type { PermitGrant } from './permit-grant.ts';
 import { CallLog } from '../adaptive/call-log.ts';
 import { LearnedRatePolicy } from '../adaptive/learned-rate-policy.ts';
 import { DEFAULT_LEARNING, type LearningParameters } from '../adaptive/learning-parameters.ts';
-import { FixedRatePolicy, type RatePolicy } from './rate-policy.ts';
+import { FixedRatePolicy, type RatePolicy, type StatedWait } from './rate-policy.ts';
 import { SharedPause } from './pause.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import { StatedAllowance } from './stated-allowance.ts';
@@ -198,7 +198,7 @@ class PausingGovernor implements Governor {
     if (isCurrent) {
       if (grant.isPauseProbe) this.#pause.recordProbeRefused();
       if (isUnavailable) this.#ratePolicyFor(grant).recordEnded(grant);
-      else this.#ratePolicyFor(grant).recordRefused(now, grant);
+      else this.#ratePolicyFor(grant).recordRefused(now, grant, readStatedWait(signal));
       this.#epoch++;
     } else this.#ratePolicyFor(grant).recordLateRefusal(now, grant);
     this.#pause.begin(now, signal.statedWaitMs, isCurrent);
@@ -222,6 +222,13 @@ class PausingGovernor implements Governor {
   #ratePolicyFor(grant: PermitGrant): RatePolicy {
     return grant.serial > this.#lastSerialBeforeModeChange ? this.#ratePolicy : NOOP_RATE_POLICY;
   }
+}
+
+function readStatedWait({
+  statedWaitMs: waitMs,
+  waitResolutionMs: resolutionMs = 0,
+}: RateLimitSignal): StatedWait | undefined {
+  return waitMs === undefined ? undefined : { waitMs, resolutionMs };
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

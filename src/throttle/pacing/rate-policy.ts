@@ -2,6 +2,14 @@
 import type { PermitGrant } from './permit-grant.ts';
 import type { LearnedLimit } from '../throttle.ts';
 
+/** A wait that a refusal stated. */
+export interface StatedWait {
+  /** Milliseconds from the refusal. */
+  readonly waitMs: number;
+  /** The upstream may accept calls this much earlier, milliseconds; 0: the wait is exact. */
+  readonly resolutionMs: number;
+}
+
 export interface RatePolicy {
   /** Permits per second; Infinity while unlimited. */
   readonly rate: number;
@@ -19,7 +27,7 @@ export interface RatePolicy {
   /** @param isCurrent granted after the last refusal */
   recordAccepted(now: number, grant: PermitGrant, isCurrent: boolean): void;
   /** The first refusal since the last cut, or that of a probe. */
-  recordRefused(now: number, grant: PermitGrant): void;
+  recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void;
   /** A refusal of a call that was already in flight at the last refusal. */
   recordLateRefusal(now: number, grant: PermitGrant): void;
   /** The attempt ended without a result. */
