@@ -95,7 +95,12 @@ describe('a mapped field', () => {
         const numbers = [
           statedWaitMs,
           resetInMs,
-          ...quotas.flatMap((quota): (number | undefined)[] => Object.values(quota)),
+          ...quotas.flatMap(({ quota, windowMs, remaining, resetInMs: resetMs }) => [
+            quota,
+            windowMs,
+            remaining,
+            resetMs,
+          ]),
         ];
         for (const number of numbers)
           if (number !== undefined) expect(number >= 0 && Number.isFinite(number)).toBe(true);
