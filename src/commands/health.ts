@@ -1,6 +1,7 @@
 /** `bearer-sidecar health` and `wait`: query the admin port of a running sidecar, for HEALTHCHECK, exec probes and start scripts. */
 import { sleep, systemClock } from '../platform/clock.ts';
 import { get } from '../platform/http.ts';
+import { toConnectTarget } from './admin-address.ts';
 import type { ListenAddressConfig } from '../config/config.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
 import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
@@ -67,19 +68,18 @@ interface ProbeResponse {
 
 /** Never rejects. @param until aborts the request, also within the response */
 function requestProbe(address: ListenAddressConfig, path: string, until: AbortSignal): Promise<ProbeResponse> {
-  const where =
-    address.kind === 'unix'
-      ? { socketPath: address.path }
-      : { host: toConnectableHost(address.host), port: address.port };
   return new Promise((resolve) => {
-    const request = get({ ...where, path, signal: until, headers: { host: '127.0.0.1' } }, (response) => {
-      response.setEncoding('utf8');
-      let text = '';
-      response.on('data', (chunk: string) => (text = (text + chunk).slice(0, 1000)));
-      response.on('end', () => {
-        resolve({ status: response.statusCode, text: text.trim() });
-      });
-    });
+    const request = get(
+      { ...toConnectTarget(address), path, signal: until, headers: { host: '127.0.0.1' } },
+      (response) => {
+        response.setEncoding('utf8');
+        let text = '';
+        response.on('data', (chunk: string) => (text = (text + chunk).slice(0, 1000)));
+        response.on('end', () => {
+          resolve({ status: response.statusCode, text: text.trim() });
+        });
+      },
+    );
     let why = 'it closed the connection within its response';
     request.on('error', (error) => {
       why = error.message;
@@ -90,12 +90,6 @@ function requestProbe(address: ListenAddressConfig, path: string, until: AbortSi
       resolve({ status: undefined, text: `the admin port does not respond (${reason})` });
     });
   });
-}
-
-/** The loopback address for a sidecar that listens on all addresses. */
-function toConnectableHost(host: string): string {
-  if (host === 'localhost' || host === '0.0.0.0') return '127.0.0.1';
-  return host === '::' ? '::1' : host;
 }
 
 function parseDurationMs(text: string): number | undefined {

@@ -25,6 +25,11 @@ export function labelFailure(failure: UpstreamFailure, aborted: AbortReason | un
   return failure.kind === 'aborted' && aborted?.kind === 'deadline' ? 'timeout' : 'reset';
 }
 
+/** Whether the failure speaks of trouble at the upstream, or on the way to it. */
+export function isUpstreamFault({ kind }: UpstreamFailure): boolean {
+  return kind !== 'aborted' && kind !== 'refused';
+}
+
 /** Whether the sidecar ended an attempt that brought no response: the client left, the drain cut it, it could not be sent. */
 export function isLocalEnd(failure: UpstreamFailure, aborted: AbortReason | undefined): boolean {
   return failure.kind === 'refused' || (failure.kind === 'aborted' && aborted?.kind !== 'deadline');

@@ -4,16 +4,18 @@
  */
 import { FINISH, type RetryDecision } from '../retry/policy.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
+import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.ts';
 import type { Permit } from '../throttle/throttle.ts';
 import type { Token } from '../token/token.ts';
 import type { AttemptHandler, AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import { classifyAttempt, labelResponse } from './attempt-outcome.ts';
+import { classifyAttempt, isUpstreamFault, labelResponse } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
 import { RefusalInspector } from './refusals/refusal-inspector.ts';
 import { EVENT_STREAM } from './refusals/refusal-rules.ts';
 import type { Relay } from './relay.ts';
 import type { RequestBody } from './request-body/replay-body.ts';
+import { signOfHead } from './attempt-sign.ts';
 import type { RetryPlanner } from './retry-planner.ts';
 
 /** What the attempts of one request share. */
@@ -37,6 +39,7 @@ export class RequestAttempt implements AttemptHandler {
   /** Label of the response head; undefined while none has come. */
   #headOutcome: AttemptOutcome | undefined;
   #headAt = 0;
+  #evidenceNumber: number | undefined;
 
   constructor(context: AttemptContext, permit: Permit, token: Token) {
     const { parts } = context;
@@ -49,6 +52,7 @@ export class RequestAttempt implements AttemptHandler {
 
   onStart(): void {
     this.permit.markSent();
+    this.#startEvidence();
   }
 
   onHead(head: UpstreamResponse, at: number): Relay | 'hold' | { readonly inspector: RefusalInspector };
@@ -61,6 +65,7 @@ export class RequestAttempt implements AttemptHandler {
     this.#headOutcome = labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
     this.permit.report(classification.permitReport);
+    this.#endEvidence(at, signOfHead(head, classification));
     if (planner.hasReplayedAfter401 && status !== 401) parts.tokens.confirmAccepted(this.token);
     this.#decision = planner.decideAfterResponse(status, classification);
     return this.#decision.kind === 'finish' ? this.#startRelay(head) : 'hold';
@@ -78,6 +83,7 @@ export class RequestAttempt implements AttemptHandler {
     const { tracer, lifetime } = this.#context.exchange;
     tracer?.endAttempt(result);
     this.permit.release();
+    if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
     const { outcome, isOwn } = classifyAttempt(result, this.#headOutcome, lifetime.aborted?.reason);
     observe({ kind: 'attempt-ended', route, outcome, isOwn, durationMs: endedAt - this.permit.grantedAt });
@@ -97,6 +103,18 @@ export class RequestAttempt implements AttemptHandler {
     this.#headAt = at;
     const decide = (isRefusal: boolean): Relay | 'hold' => this.onHead(head, at, isRefusal);
     return { inspector: new RefusalInspector({ texts, lifetime, memory, decide }) };
+  }
+
+  #startEvidence(): void {
+    const { parts, exchange } = this.#context;
+    this.#evidenceNumber = parts.throttle.refusalObserver.start(this.permit.grantedAt, exchange.stats.attempts > 1);
+  }
+
+  #endEvidence(at: number, sign: AttemptSign): void {
+    // An attempt that got no connection has not started.
+    if (this.#evidenceNumber === undefined) this.#startEvidence();
+    const { parts, exchange, planner } = this.#context;
+    parts.throttle.refusalObserver.end(this.#evidenceNumber ?? 0, at, sign, planner.method, exchange.path);
   }
 
   #startRelay(head: UpstreamResponse): Relay {

@@ -4,6 +4,10 @@
  */
 import type { LocalReplyCode } from '../platform/errors.ts';
 
+/** The statuses that may be a rate limit and that no setting names. */
+export const SUSPECT_STATUSES = [403, 420, 503, 509, 529] as const;
+export type SuspectStatus = (typeof SUSPECT_STATUSES)[number];
+
 export type AttemptOutcome =
   | 'ok'
   | 'rate_limited'
@@ -90,6 +94,22 @@ export type SidecarEvent =
       readonly fields: Readonly<Record<string, string>>;
       /** The fields of a refusal that nothing reads, with the meaning that `throttle.hints` could give them. Default: none. */
       readonly unreadFields?: readonly { readonly name: string; readonly suggestion?: string | undefined }[];
+    }
+  /** A bare response with a suspect status: no header states a limit, and no setting names it. */
+  | { readonly kind: 'unconfigured-refusal'; readonly route: string; readonly status: SuspectStatus }
+  | {
+      /** The evidence says that such responses are a rate limit; emitted at most daily for each status. */
+      readonly kind: 'refusal-proposed';
+      readonly route: string;
+      readonly status: SuspectStatus;
+      /** Such responses so far, and accepted calls to the same endpoints. */
+      readonly refused: number;
+      readonly accepted: number;
+      /** The evidence in one sentence. */
+      readonly evidence: string;
+      /** The line for the configuration file, and the same as a variable. */
+      readonly setting: string;
+      readonly variable: string;
     }
   | { readonly kind: 'permit-granted'; readonly route: string; readonly waitedMs: number }
   | { readonly kind: 'queue-rejected'; readonly route: string; readonly reason: QueueRejectionReason }

@@ -15,7 +15,7 @@ export function readThrottleState(
   { gate, queue, terms, fleet }: ThrottleParts,
   now: number,
   wallAt: (at: number) => number,
-): Omit<ThrottleState, 'route' | 'recentSignals'> {
+): Omit<ThrottleState, 'route' | 'recentSignals' | 'refusalProposals'> {
   return {
     mode: terms.throttle.rate === 'auto' ? 'auto' : 'static',
     rate: gate.rate,

@@ -7,6 +7,8 @@
  *
  * The rate is configured, or learned from refusals (`auto`). A refusal pauses all requests; then one probe goes first.
  */
+import type { RefusalObserver } from './refusal-evidence/refusal-observer.ts';
+import type { ConfiguredRefusal, RefusalProposal } from './refusal-evidence/refusal-proposal.ts';
 import type { RateLimitSignal } from './signals/rate-limit-signal.ts';
 
 /** What the response to an attempt said about the rate limit. */
@@ -158,6 +160,8 @@ export interface ThrottleState {
   readonly learned?: LearnedLimit | undefined;
   /** Absent without a fleet. */
   readonly fleet?: FleetQuotaState | undefined;
+  /** Statuses that are likely a rate limit and that `throttle.refusals` does not name. Default: none. */
+  readonly refusalProposals?: readonly RefusalProposal[] | undefined;
 }
 
 /** One rate-limit signal, for the operator. */
@@ -181,6 +185,8 @@ export interface RateSettings {
   readonly maxStreams: number;
   /** A longer pause is probed once in each such interval. */
   readonly maxPauseMs: number;
+  /** `throttle.refusals`, for proposals that keep its rules. Default: none. */
+  readonly refusals?: readonly ConfiguredRefusal[] | undefined;
 }
 
 /** What is configured of a throttle and may change while it runs. */
@@ -191,6 +197,8 @@ export interface ThrottleTerms {
 
 /** The queue, the rate and the slots before one upstream. */
 export interface Throttle {
+  /** Sees every attempt, and influences none. */
+  readonly refusalObserver: RefusalObserver;
   /**
    * Takes a place in the throttle.
    * @param deadlineAt monotonic instant by which the response head must be there

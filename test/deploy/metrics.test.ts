@@ -52,6 +52,13 @@ const EVERY_EVENT: { readonly [K in SidecarEvent['kind']]: readonly Extract<Side
   'retry-budget-exhausted': [{ kind: 'retry-budget-exhausted', route, reason: 'reset' }],
   'rate-limited': [{ kind: 'rate-limited', route, status: 429, pauseMs: 1000, stated: true, fields: {} }],
   'rate-limit-shape': [{ kind: 'rate-limit-shape', route, on: 'refused', status: 429, shape: 'none', fields: {} }],
+  'unconfigured-refusal': [{ kind: 'unconfigured-refusal', route, status: 503 }],
+  'refusal-proposed': [
+    {
+      ...{ kind: 'refusal-proposed', route, status: 503, refused: 60, accepted: 120, evidence: 'a number' },
+      ...{ setting: 'throttle: {}', variable: 'SIDECAR_THROTTLE_REFUSALS=' },
+    },
+  ],
   'permit-granted': [{ kind: 'permit-granted', route, waitedMs: 120 }],
   'queue-rejected': [{ kind: 'queue-rejected', route, reason: 'full' }],
   'token-requested': [

@@ -26,6 +26,8 @@ export function describeEvent(event: SidecarEvent): EventDescription | undefined
       return describeRateLimit(event);
     case 'rate-limit-shape':
       return info('The upstream sent rate-limit headers in a new form; the log shows them');
+    case 'refusal-proposed':
+      return warn(`${event.evidence}. Proposed setting: ${event.setting}`);
     case 'insufficient-scope':
       return warn(`The upstream requires a scope that the token does not have${appendDetail(event.needed)}`);
     default:

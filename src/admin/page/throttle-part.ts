@@ -18,7 +18,7 @@ export function renderThrottles({ status, nowWallAt }: Pick<PageView, 'status' |
       throttle,
     ) => markup`<section class="card" aria-label="${throttles.length === 1 ? 'Rate limit' : `Rate limit ${throttle.route}`}">
 <h2>Rate limit${throttles.length === 1 ? '' : markup` <span class="name">${throttle.route}</span>`} ${renderState(throttle)}</h2>
-${renderFacts(listFacts(throttle, nowWallAt))}</section>`,
+${renderFacts(listFacts(throttle, nowWallAt))}${renderProposals(throttle)}</section>`,
   )}`;
 }
 
@@ -98,6 +98,14 @@ function renderState(throttle: ThrottleStatus): Markup {
     : markup`<span class="badge good">within limit</span>`;
 }
 
+/** The settings to paste, with the evidence. */
+function renderProposals({ refusalProposals }: ThrottleStatus): Markup {
+  return markup`${refusalProposals.map(
+    ({ evidence, refused, accepted, setting, variable }) =>
+      markup`<p><span class="badge wait">proposal</span> ${evidence} (${formatCount(refused, 'refusal')} beside ${formatCount(accepted, 'accepted call')}). If so, set <code>${setting}</code> or <code>${variable}</code></p>`,
+  )}`;
+}
+
 function renderTable(throttles: readonly ThrottleStatus[], nowWallAt: number): Markup {
   return markup`<section class="card wide" aria-label="Rate limit per route">
 <h2>Rate limit per route</h2>
@@ -111,5 +119,5 @@ ${throttles.map(
 <td class="number">${throttle.queued}</td><td class="number">${throttle.inFlight}</td></tr>\n`,
 )}</tbody>
 </table>
-</div></section>`;
+</div>${throttles.map(renderProposals)}</section>`;
 }

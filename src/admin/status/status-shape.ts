@@ -108,6 +108,30 @@ export interface Status {
       /** Permits leased in advance. */
       readonly leased: number;
     } | null;
+    /** Statuses that are likely a rate limit and that `throttle.refusals` does not name. */
+    readonly refusalProposals: readonly {
+      readonly status: number;
+      /** Bare responses with the status since `since`. */
+      readonly refused: number;
+      /** Accepted calls to the same endpoints. */
+      readonly accepted: number;
+      readonly acceptedPerWindow: number;
+      /** Null: from one recovery to the next. */
+      readonly windowSeconds: number | null;
+      /** Windows with refusals that agree. */
+      readonly windows: number;
+      /** Of the windows with about as many accepted calls, the part with refusals. */
+      readonly shareAtHighRate: number;
+      /** Of the windows with fewer; null where there were too few. */
+      readonly shareAtLowRate: number | null;
+      readonly since: string;
+      readonly lastAt: string;
+      /** The evidence in one sentence. */
+      readonly evidence: string;
+      /** The line for the configuration file. */
+      readonly setting: string;
+      readonly variable: string;
+    }[];
     /** Newest first. */
     readonly recentSignals: readonly {
       readonly at: string;

@@ -1,6 +1,7 @@
 /** Builds the JSON of /status from the states of the parts (pure). No state holds a secret. */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
+import { describeProposal, type RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../token/token.ts';
 import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
@@ -76,6 +77,7 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
     streams,
     learned: describeLearned(throttle.learned),
     fleet: describeQuota(throttle.fleet),
+    refusalProposals: (throttle.refusalProposals ?? []).map(describeRefusals),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
       at: isoTime(wallAt),
       status,
@@ -84,6 +86,23 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
       fields,
     })),
   };
+}
+
+function describeRefusals(proposal: RefusalProposal): Status['throttle']['refusalProposals'][number] {
+  const { windowMs, shareAtHighRate, shareAtLowRate, since, lastAt, ...figures } = proposal;
+  return {
+    ...figures,
+    windowSeconds: secondsOrNull(windowMs),
+    shareAtHighRate: roundShare(shareAtHighRate),
+    shareAtLowRate: shareAtLowRate === undefined ? null : roundShare(shareAtLowRate),
+    since: isoTime(since),
+    lastAt: isoTime(lastAt),
+    evidence: describeProposal(proposal),
+  };
+}
+
+function roundShare(share: number): number {
+  return Math.round(share * 1000) / 1000;
 }
 
 function describeLearned(learned: LearnedLimit | undefined): Status['throttle']['learned'] {

@@ -6,6 +6,7 @@ import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
 import { checkFleet } from './fleet.ts';
 import { checkProxies } from './proxies.ts';
+import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';
 import type { UpstreamProbe } from './upstream.ts';
@@ -54,6 +55,7 @@ function startChecks(
     ...groupByUpstream(routes).map((group) => checkUpstream(group, probe, check)),
     ...(probePath !== undefined && probe === undefined ? [Promise.resolve([createNoRouteStep(probePath)])] : []),
     ...(fleet === undefined ? [] : [checkFleet(fleet, context, redactValue)]),
+    checkRunningSidecar(config, context),
   ];
 
   function planProbe(path: string): UpstreamProbe | undefined {

@@ -15,7 +15,8 @@ export type CheckStepName =
   | 'lifetime'
   | 'clock'
   | 'probe'
-  | 'fleet';
+  | 'fleet'
+  | 'refusals';
 
 /** `fail`: it will not work. `warn`: it works, with a problem. `skip`: not checked. */
 export type CheckOutcome = 'ok' | 'warn' | 'fail' | 'skip';

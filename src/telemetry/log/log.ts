@@ -165,6 +165,9 @@ function logProcessEvent(logger: Logger, event: SidecarEvent): void {
     case 'warning':
       logger.warn(truncate(event.message));
       return;
+    case 'refusal-proposed':
+      logRefusalProposal(logger, event);
+      return;
     case 'stopped':
       logger[event.cut === 0 ? 'info' : 'warn']({ cut: event.cut }, 'stopped');
       return;
@@ -202,6 +205,12 @@ function proposeHints(unreadFields: NonNullable<RateLimitShape['unreadFields']>)
   const hints = unreadFields.flatMap(({ name, suggestion }) => (suggestion === undefined ? [] : [[name, suggestion]]));
   if (hints.length === 0) return {};
   return { proposal: `throttle.hints: ${JSON.stringify(Object.fromEntries(hints))}` };
+}
+
+function logRefusalProposal(logger: Logger, event: Extract<SidecarEvent, { kind: 'refusal-proposed' }>): void {
+  const { route, status, refused, accepted, evidence, setting, variable } = event;
+  const line = { route, status, refused, accepted, evidence, setting, variable };
+  logger.warn(line, 'the upstream seems to refuse calls for their rate with a status that no setting names');
 }
 
 function logRecovery(logger: Logger, { code, lostLines: lines }: LogDeliveryProblem): void {

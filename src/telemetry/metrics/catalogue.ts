@@ -4,6 +4,7 @@
  */
 import type { Registry } from 'prom-client';
 import { LOCAL_REPLY_CODES } from '../../platform/errors.ts';
+import { SUSPECT_STATUSES } from '../events.ts';
 import type { AttemptOutcome, CutBy, QueueRejectionReason, ReloadOutcome } from '../events.ts';
 import type { RetryReason, SidecarEvent, TokenOutcome } from '../events.ts';
 import { createCounter, createDurationMetric } from './series.ts';
@@ -162,6 +163,12 @@ function defineQueue(counter: CreateCounter, timer: CreateDuration, routes: read
   const perRoute = labelSetsOf(routes);
   return {
     rateLimited: counter('rate_limited_total', 'Responses that signalled a rate limit.', ['route'], perRoute),
+    unconfiguredRefusals: counter(
+      'unconfigured_refusals_total',
+      'Bare responses whose status may be a rate limit that throttle.refusals does not name.',
+      ['route', 'status'],
+      labelPairsOf(routes, SUSPECT_STATUSES.map(String)),
+    ),
     permits: timer(
       ['permits_total', 'Permits granted.'],
       ['queue_wait_seconds', 'Time that a request waited for a permit.'],

@@ -2,7 +2,9 @@
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
+import type { RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../token/token.ts';
+import { SUSPECT_STATUSES } from '../events.ts';
 import { METRIC_PREFIX } from './catalogue.ts';
 
 /** The part of a token's state that the gauges show. */
@@ -13,6 +15,7 @@ export interface ThrottleSnapshot extends Pick<
   ThrottleState,
   'route' | 'rate' | 'pausedMs' | 'queued' | 'queueMax' | 'inFlight' | 'inFlightLimit'
 > {
+  readonly refusalProposals?: readonly Pick<RefusalProposal, 'status'>[] | undefined;
   readonly learned?: Pick<LearnedLimit, 'limit' | 'windowMs' | 'confidence'> | undefined;
 }
 
@@ -32,6 +35,7 @@ export function createGauges(registry: Registry, version: string): UpdateGauges 
   const queueLimit = gauge('queue_limit', 'Most requests that may wait in the queue.', 'route');
   const inFlight = gauge('in_flight', 'Attempts in flight.', 'route');
   const inFlightLimit = gauge('in_flight_limit', 'Most attempts that may be in flight now.', 'route');
+  const proposals = createProposalGauge(registry);
   const limits = createLimitGauges(gauge);
   const expiry = gauge('token_expiry_timestamp_seconds', 'Expiry of the held token, Unix time.', 'credential');
   const failures = gauge('token_endpoint_failures', 'Consecutive failures of the token endpoint.', 'credential');
@@ -46,6 +50,7 @@ export function createGauges(registry: Registry, version: string): UpdateGauges 
       inFlight.set({ route }, state.inFlight);
       inFlightLimit.set({ route }, state.inFlightLimit);
     }
+    proposals(throttles);
     limits(throttles);
     // Removes the series of a credential that holds no token any more.
     expiry.reset();
@@ -58,6 +63,20 @@ export function createGauges(registry: Registry, version: string): UpdateGauges 
 }
 
 type CreateGauge = (name: string, help: string, label: string) => Gauge;
+
+function createProposalGauge(registry: Registry): (throttles: readonly ThrottleSnapshot[]) => void {
+  const proposal = new Gauge({
+    name: `${METRIC_PREFIX}refusal_proposal`,
+    help: '1 while the evidence says that bare responses with this status are a rate limit; /status has the setting.',
+    labelNames: ['route', 'status'],
+    registers: [registry],
+  });
+  return (throttles) => {
+    for (const { route, refusalProposals = [] } of throttles)
+      for (const status of SUSPECT_STATUSES)
+        proposal.set({ route, status }, refusalProposals.some((proposed) => proposed.status === status) ? 1 : 0);
+  };
+}
 
 function createLimitGauges(gauge: CreateGauge): (throttles: readonly ThrottleSnapshot[]) => void {
   const limit = gauge('inferred_limit', 'Learned limit of the upstream: calls per window.', 'route');

@@ -97,6 +97,9 @@ function countRareEvent(catalogue: EventMetrics, event: Exclude<SidecarEvent, Fr
     case 'rate-limited':
       catalogue.rateLimited(event.route);
       break;
+    case 'unconfigured-refusal':
+      catalogue.unconfiguredRefusals(event.route, String(event.status));
+      break;
     case 'queue-rejected':
       catalogue.queueRejected(event.route, event.reason);
       break;

@@ -14,6 +14,7 @@ import { type TicketHost, QueueTicket, type PendingWait } from './queue-ticket.t
 import { createRejectionError, type RejectionReason } from '../signals/rejection.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import { SignalLog } from '../signals/signal-log.ts';
+import { RefusalObserver } from '../refusal-evidence/refusal-observer.ts';
 import { StalledBodyDetector } from './stalled-body-detector.ts';
 import type { LearnedState, Permit, QueueClass, Throttle } from '../throttle.ts';
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
@@ -33,6 +34,7 @@ const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 
 class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   readonly gate: PermitGate;
+  readonly refusalObserver: RefusalObserver;
   readonly #options: ThrottleOptions;
   readonly clock: Clock;
   readonly #queue: RequestQueue;
@@ -53,6 +55,10 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.clock = clock;
     this.#terms = options;
     this.#fleet = fleet;
+    this.refusalObserver = new RefusalObserver({
+      ...{ route: options.route, clock, observe: options.observe },
+      configured: () => this.#terms.throttle.refusals ?? [],
+    });
     this.gate = new PermitGate({ ...throttle, random, learning, fleet });
     this.#queue = new RequestQueue(throttle.maxInFlight);
     const pump = (): void => this.pump();
@@ -101,7 +107,8 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     const now = this.clock.now();
     const parts = { gate: this.gate, queue: this.#queue, terms: this.#terms, fleet: this.#fleet?.state(now) };
     const described = readThrottleState(parts, now, (at) => this.clock.wallNow() - (now - at));
-    return { route, recentSignals: this.#signals.newestFirst, ...described };
+    const refusalProposals = this.refusalObserver.proposals();
+    return { route, recentSignals: this.#signals.newestFirst, refusalProposals, ...described };
   }
 
   snapshot(): LearnedState | undefined {

@@ -59,6 +59,7 @@ describe('status', () => {
           since: '2026-11-01T00:00:00.000Z',
         },
         fleet: null,
+        refusalProposals: [],
         recentSignals: [
           {
             at: '2026-11-01T00:00:00.000Z',

@@ -1,0 +1,64 @@
+/** What check prints of a running sidecar's proposals. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Config } from '../../../src/config/config.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { checkRunningSidecar, readProposals } from '../../../src/commands/check/running-sidecar.ts';
+
+const PROPOSAL = {
+  ...{ status: 503, refused: 60, accepted: 120, evidence: '503 is likely a rate limit' },
+  ...{ setting: 'throttle: { refusals: [{"status":503}] }', variable: `SIDECAR_THROTTLE_REFUSALS='[{"status":503}]'` },
+};
+
+const context = { clock: systemClock, stop: new AbortController().signal, signal: new AbortController().signal };
+
+function configFor(port: number): Config {
+  return { admin: { address: { kind: 'tcp', host: 'localhost', port } } } as unknown as Config;
+}
+
+async function checkAgainst(body: string, status = 200) {
+  const server = createServer((_, response) => response.writeHead(status).end(body));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const steps = await checkRunningSidecar(configFor(port), context);
+  server.close();
+  return { steps, port };
+}
+
+test('warns with the line to paste for each proposal of a running sidecar', async () => {
+  const { steps } = await checkAgainst(
+    JSON.stringify({ throttles: [{ refusalProposals: [] }, { refusalProposals: [PROPOSAL] }] }),
+  );
+  expect(steps).toMatchObject([
+    {
+      ...{ step: 'refusals', outcome: 'warn', detail: '503 is likely a rate limit (60 refused, 120 accepted)' },
+      advice: `if so, set ${PROPOSAL.setting} or ${PROPOSAL.variable}`,
+    },
+  ]);
+});
+
+test('says nothing when no sidecar runs, or another program responds', async () => {
+  const { steps, port } = await checkAgainst('<html>', 200);
+  expect(steps).toEqual([]);
+  expect(await checkRunningSidecar(configFor(port), context)).toEqual([]);
+  expect((await checkAgainst(JSON.stringify({ throttles: [{ refusalProposals: [PROPOSAL] }] }), 500)).steps).toEqual(
+    [],
+  );
+});
+
+test('reads proposals out of any JSON without a fault', () => {
+  fc.assert(
+    fc.property(fc.json(), (text) => {
+      expect(readProposals(text)).toEqual([]);
+    }),
+  );
+  const members = fc.dictionary(fc.constantFrom(...Object.keys(PROPOSAL)), fc.jsonValue());
+  fc.assert(
+    fc.property(fc.array(members), (refusalProposals) => {
+      for (const { setting, refused } of readProposals(JSON.stringify({ throttles: [null, { refusalProposals }] })))
+        expect([typeof setting, typeof refused]).toEqual(['string', 'number']);
+    }),
+  );
+});
