@@ -6,9 +6,11 @@ import { createProposal } from '../../src/throttle/refusal-evidence/refusal-prop
 import { unpaced, validToken } from './states.ts';
 
 const finding = {
-  ...{ status: 503 as const, refused: 60, accepted: 120, windows: 12, acceptedPerWindow: 100, shareAtHighRate: 1 },
+  status: 503 as const,
+  ...{ refused: 60, accepted: 120, windows: 12, acceptedPerWindow: 100, shareAtHighRate: 1 },
   ...{ shareAtLowRate: undefined, firstAt: 1000, lastAt: 5000 },
-} as const;
+};
+
 const propose = (windowMs: number) =>
   describeStatus({
     ...{ version: '1', uptimeMs: 1, draining: false, tokens: [validToken] },

@@ -133,7 +133,7 @@ export class WindowEvidence {
     if (this.windowMs === Infinity && isOftenBelow(blocks, limit)) return undefined;
     if (shareAtHighRate === undefined || shareAtHighRate < MIN_REFUSING_SHARE_AT_LIMIT) return undefined;
     if (shareAtLowRate !== undefined && shareAtLowRate > MAX_REFUSING_SHARE_BELOW) return undefined;
-    if (!isNumberBest(blocks, limit)) return undefined;
+    if (!isNumberBest(blocks, limit, this.windowMs === Infinity)) return undefined;
     const isConfirmed = this.#candidate !== undefined && Math.abs(limit / this.#candidate - 1) <= AGREEMENT;
     this.#windows = isConfirmed ? this.#windows + blocks.length : blocks.length;
     this.#candidate = limit;
@@ -182,13 +182,16 @@ function isOftenBelow(blocks: readonly Block[], limit: number): boolean {
   return below > MAX_REFUSING_SHARE_BELOW * blocks.length;
 }
 
-function isNumberBest(blocks: readonly Block[], limit: number): boolean {
+/** @param isCycle a cycle ends with refusals, for any cause: their order refutes no share */
+function isNumberBest(blocks: readonly Block[], limit: number, isCycle: boolean): boolean {
   const required = blocks.length < 2 * MIN_BLOCKS ? REQUIRED_RATIO : REQUIRED_RATIO_OF_MANY;
   // A number of calls is known to within one.
   const resolution = 1 / limit;
   const ofNumber = narrowestHalf(blocks.map(({ accepted }) => Math.log(accepted))) + resolution;
   const isOrdered = mean(blocks.map(({ order }) => order)) >= ORDERED;
-  const ofOther = isOrdered ? varyInstants(blocks) : varyShares(blocks) + resolution;
+  const ofShare = isOrdered && !isCycle ? Infinity : varyShares(blocks) + resolution;
+  const ofInstant = isOrdered ? varyInstants(blocks) : Infinity;
+  const ofOther = Math.min(ofShare, ofInstant);
   return ofOther >= required * ofNumber;
 }
 
