@@ -57,9 +57,10 @@ export function createFleetParts(config: Config['fleet'], dependencies: FleetDep
     if (event.kind === 'fleet-joined') {
       subscriber.start();
       for (const listener of listeners) listener.onConnected();
-    } else if (event.kind === 'fleet-lost') for (const listener of listeners) listener.onDisconnected();
+    } else if (event.kind === 'fleet-lost' || event.kind === 'fleet-degraded')
+      for (const listener of listeners) listener.onDisconnected();
   };
-  const client = createRedisScriptClient({ ...dependencies, observe, open, timeoutMs });
+  const client = createRedisScriptClient({ ...dependencies, observe, open, timeoutMs, keyPrefix });
   const replicaId = randomUUID();
   return {
     client,

@@ -16,6 +16,7 @@ import { Guard } from '../listener/guard.ts';
 import type { PortLimits } from '../listener/open-connections.ts';
 import { ProxyServer } from '../listener/proxy-server.ts';
 import type { LogDeliveryProblem, EventObserver } from '../telemetry/events.ts';
+import type { FleetSnapshot } from '../telemetry/metrics/fleet-series.ts';
 import { createMetrics, type Metrics } from '../telemetry/metrics/metrics.ts';
 import type { Machine } from './budgets.ts';
 import { drain, type DrainState } from './drain.ts';
@@ -118,7 +119,7 @@ function createSidecarMetrics(
     credentials: [...tokens.keys()],
     readTokens: () => listStates(tokens),
     readThrottles: () => listStates(throttles),
-    readFleet: sharing && (() => ({ ...sharing.client.state(), quotas: listQuotaReplicas(throttles) })),
+    readFleet: sharing && (() => describeFleet(sharing, throttles)),
     readDroppedLines: logLinesDropped,
   });
 }
@@ -190,6 +191,11 @@ function createAdmin(
 
 function listStates<S>(parts: ReadonlyMap<string, { state(): S }>): S[] {
   return [...parts.values()].map((part) => part.state());
+}
+
+function describeFleet({ client }: FleetParts, throttles: RunningRoutes['throttles']): FleetSnapshot {
+  const { state, connected } = client.state();
+  return { connected, degraded: state === 'degraded', quotas: listQuotaReplicas(throttles) };
 }
 
 function listQuotaReplicas(throttles: RunningRoutes['throttles']): { route: string; replicas: number }[] {

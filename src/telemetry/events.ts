@@ -165,8 +165,10 @@ export type SidecarEvent =
       /** When the next request is due, milliseconds from now. */
       readonly nextInMs?: number;
     }
-  | { readonly kind: 'fleet-joined' }
+  | { readonly kind: 'fleet-joined'; readonly detail?: string }
   | { readonly kind: 'fleet-lost'; readonly detail: string }
+  /** Redis is connected, and its replies are too late to be used. */
+  | { readonly kind: 'fleet-degraded'; readonly detail: string }
   | { readonly kind: 'fleet-command'; readonly outcome: FleetCommandOutcome }
   | {
       /** The configuration was read again, and applied as a whole or not at all. */

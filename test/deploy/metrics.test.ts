@@ -73,6 +73,7 @@ const EVERY_EVENT: { readonly [K in SidecarEvent['kind']]: readonly Extract<Side
   'insufficient-scope': [{ kind: 'insufficient-scope', route, needed: undefined }],
   'token-not-asked': [{ kind: 'token-not-asked', credential, from: 'fleet', outcome: 'unavailable', detail: 'no' }],
   'fleet-joined': [{ kind: 'fleet-joined' }],
+  'fleet-degraded': [{ kind: 'fleet-degraded', detail: 'Redis replies too late' }],
   'fleet-lost': [{ kind: 'fleet-lost', detail: 'gone' }],
   'fleet-command': [{ kind: 'fleet-command', outcome: 'timeout' }],
   'configuration-read': [{ kind: 'configuration-read', outcome: 'invalid', lines: ['queue.max: 3 is wrong'] }],
@@ -103,7 +104,11 @@ function metricsOfEverything(): Metrics {
         inFlightLimit: 4,
         learned: { limit: 100, windowMs: 10_000, confidence: 'low' as const },
       })),
-    readFleet: () => ({ connected: true, quotas: names.map((name) => ({ route: name, replicas: 3 })) }),
+    readFleet: () => ({
+      connected: true,
+      degraded: false,
+      quotas: names.map((name) => ({ route: name, replicas: 3 })),
+    }),
     readDroppedLines: () => 7,
   });
   for (const event of Object.values(EVERY_EVENT).flat()) metrics.observe(event);

@@ -28,6 +28,7 @@ export function openClient({ url, caFile, connectTimeoutMs = 15_000, ...rest }: 
   const client = createRedisScriptClient({
     open: () => openRedisConnection({ url, caFile, timeoutMs: connectTimeoutMs, clock: systemClock }),
     timeoutMs: 5000,
+    keyPrefix: 'bearer-sidecar',
     clock: systemClock,
     random: Math.random,
     observe: (event) => events.push(event),
@@ -37,7 +38,13 @@ export function openClient({ url, caFile, connectTimeoutMs = 15_000, ...rest }: 
   client.start();
   const connectionEvents = (): string[] =>
     events.flatMap((event) =>
-      event.kind === 'fleet-lost' ? [`lost: ${event.detail}`] : event.kind === 'fleet-joined' ? ['joined'] : [],
+      event.kind === 'fleet-lost'
+        ? [`lost: ${event.detail}`]
+        : event.kind === 'fleet-degraded'
+          ? [`degraded: ${event.detail}`]
+          : event.kind === 'fleet-joined'
+            ? ['joined']
+            : [],
     );
   return { client, events, connectionEvents };
 }

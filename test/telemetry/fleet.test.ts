@@ -37,9 +37,12 @@ async function fleetSamples(metrics: ReturnType<typeof create>): Promise<Record<
 describe('metrics of a fleet', () => {
   it('exist from the start, at 0', async () => {
     expect(
-      await fleetSamples(create(() => ({ connected: false, quotas: [{ route: 'default', replicas: 1 }] }))),
+      await fleetSamples(
+        create(() => ({ connected: false, degraded: false, quotas: [{ route: 'default', replicas: 1 }] })),
+      ),
     ).toEqual({
       connected: 0,
+      degraded: 0,
       'replicas{route="default"}': 1,
       'commands_total{outcome="ok"}': 0,
       'commands_total{outcome="timeout"}': 0,
@@ -58,7 +61,7 @@ describe('metrics of a fleet', () => {
   });
 
   it('count commands and token results of other replicas', async () => {
-    const metrics = create(() => ({ connected: true, quotas: [{ route: 'default', replicas: 4 }] }));
+    const metrics = create(() => ({ connected: true, degraded: false, quotas: [{ route: 'default', replicas: 4 }] }));
     for (const outcome of ['ok', 'ok', 'timeout', 'error'] as const)
       metrics.observe({ kind: 'fleet-command', outcome });
     metrics.observe({ kind: 'token-found', credential: 'default', from: 'fleet', validForMs: 1000 });
@@ -79,7 +82,11 @@ describe('metrics of a fleet', () => {
   });
 
   it('pass promtool check metrics', async () => {
-    const input = await create(() => ({ connected: true, quotas: [{ route: 'default', replicas: 4 }] })).render();
+    const input = await create(() => ({
+      connected: true,
+      degraded: false,
+      quotas: [{ route: 'default', replicas: 4 }],
+    })).render();
     const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
     expect([status, stdout, stderr]).toEqual([0, '', '']);
   });

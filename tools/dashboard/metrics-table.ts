@@ -59,7 +59,7 @@ async function renderExample(): Promise<string> {
     credentials: ['default'],
     readTokens: () => [token],
     readThrottles: () => [{ ...throttle, learned: { limit: 100, windowMs: 10_000, confidence: 'high' } }],
-    readFleet: () => ({ connected: true, quotas: [{ route: 'default', replicas: 2 }] }),
+    readFleet: () => ({ connected: true, degraded: false, quotas: [{ route: 'default', replicas: 2 }] }),
   });
   return await metrics.render();
 }

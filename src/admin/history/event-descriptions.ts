@@ -43,6 +43,8 @@ function describeOccurrence(event: SidecarEvent): EventDescription | undefined {
       return info('Connected to the fleet');
     case 'fleet-lost':
       return warn(`Connection to the fleet lost: ${event.detail}`);
+    case 'fleet-degraded':
+      return warn(`The fleet is degraded: ${event.detail}`);
     case 'listening':
       return info(`The ${event.server} port listens on ${event.url}`);
     case 'draining':

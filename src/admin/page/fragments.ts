@@ -68,6 +68,6 @@ function renderFleet({ status: { fleet } }: PageView): Markup {
     ? 'Tokens and rate limits are shared with the other replicas'
     : (fleet.fault ?? 'Not connected yet');
   const level = fleet.connected ? 'good' : 'wait';
-  return markup`<section class="card" aria-label="Fleet"><h2>Fleet <span class="badge ${level}">${fleet.connected ? 'connected' : 'not connected'}</span></h2>
+  return markup`<section class="card" aria-label="Fleet"><h2>Fleet <span class="badge ${level}">${fleet.state === 'disconnected' ? 'not connected' : fleet.state}</span></h2>
 <p>${text}, since ${renderClockTime(Date.parse(fleet.since))}</p></section>`;
 }

@@ -22,10 +22,15 @@ export function describeDegradation(states: DegradationInputs): string[] {
       ({ route, needed }) =>
         `route ${route}: the upstream requires a scope that the token does not have${needed === undefined ? '' : `: ${needed}`}`,
     ),
-    ...(fleet?.fault === undefined ? [] : [`connection to the fleet lost: ${fleet.fault}`]),
+    ...describeFleetFault(fleet),
     ...describeReloadFault(configuration),
     ...(logTrouble === undefined ? [] : [describeLogTrouble(logTrouble)]),
   ];
+}
+
+function describeFleetFault(fleet: FleetConnectionState | undefined): string[] {
+  if (fleet?.fault === undefined) return [];
+  return [`${fleet.state === 'degraded' ? 'the fleet is degraded' : 'connection to the fleet lost'}: ${fleet.fault}`];
 }
 
 function describeLogTrouble({ code, lostLines }: LogDeliveryProblem): string {

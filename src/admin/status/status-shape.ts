@@ -159,7 +159,14 @@ export interface Status {
     readonly needed: string | null;
   }[];
   /** The connection to the fleet's Redis; null without a fleet. */
-  readonly fleet: { readonly connected: boolean; readonly fault: string | null; readonly since: string } | null;
+  readonly fleet: {
+    /** `degraded`: connected, but the replies are too late to be used. */
+    readonly state: FleetConnectionState['state'];
+    /** True in the state `connected` only. */
+    readonly connected: boolean;
+    readonly fault: string | null;
+    readonly since: string;
+  } | null;
   /** When the active configuration was loaded, and the last reload. */
   readonly configuration: ConfigurationStatus | null;
 }

@@ -125,7 +125,8 @@ function describeQuota(fleet: FleetQuotaState | undefined): Status['throttle']['
 
 function describeFleet(fleet: FleetConnectionState | undefined): Status['fleet'] {
   if (fleet === undefined) return null;
-  return { connected: fleet.connected, fault: fleet.fault ?? null, since: isoTime(fleet.sinceWallAt) };
+  const { state, connected, fault, sinceWallAt } = fleet;
+  return { state, connected, fault: fault ?? null, since: isoTime(sinceWallAt) };
 }
 
 /** Null when nothing is known of the configuration. */

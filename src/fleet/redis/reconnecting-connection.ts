@@ -20,6 +20,8 @@ export interface ReconnectingConnectionOptions {
 const INITIAL_BACKOFF_MS = 100;
 /** Together with the time-out of one attempt well below 5 s, the longest time to rejoin a fleet. */
 const MAX_BACKOFF_MS = 2000;
+/** After a fault that only a change of the server or of its address ends. */
+const LASTING_FAULT_BACKOFF_MS = 30_000;
 
 export class ReconnectingConnection {
   readonly #options: ReconnectingConnectionOptions;
@@ -82,7 +84,8 @@ export class ReconnectingConnection {
 
   #scheduleRetry(fault: RedisFault): void {
     const { clock, random, onDisconnected } = this.#options;
-    const ceilingMs = Math.min(MAX_BACKOFF_MS, INITIAL_BACKOFF_MS * 2 ** this.#attempts);
+    const shortMs = Math.min(MAX_BACKOFF_MS, INITIAL_BACKOFF_MS * 2 ** this.#attempts);
+    const ceilingMs = fault.isLasting ? LASTING_FAULT_BACKOFF_MS : shortMs;
     this.#cancelRetry = clock.after((ceilingMs * (1 + random())) / 2, () => void this.#connect());
     onDisconnected(fault);
   }

@@ -6,6 +6,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';
+import { diagnoseServer } from './server-diagnosis.ts';
 
 export interface RedisConnectionOptions {
   /** `redis:`, `rediss:` or `unix:`. May hold a password: never shown. */
@@ -34,6 +35,11 @@ export interface RedisConnection {
   destroy(): void;
 }
 
+/** Per connection. The reply to a PING that has not come by then would not be in time either. */
+const DIAGNOSIS_TIMEOUT_MS = 400;
+/** Codes of connections that were opened and did not last: the server may speak another protocol. */
+const BROKEN_OFF = /^(?:ECONNRESET|EPIPE|ERR_SSL_.*)$/;
+
 /**
  * Opens a connection and sends a PING: a server that hangs still accepts connections.
  * @throws RedisFault
@@ -42,7 +48,11 @@ export async function openRedisConnection(options: RedisConnectionOptions): Prom
   const { promise: ended, resolve: end } = Promise.withResolvers<RedisFault>();
   const client = await createClient(options);
   // An error event without a listener would end the process.
-  client.on('error', (error: unknown) => end(toRedisFault(error)));
+  let firstError: unknown;
+  client.on('error', (error: unknown) => {
+    firstError ??= error;
+    end(toRedisFault(error));
+  });
   const late = new AbortController();
   const cancel = options.clock.after(options.timeoutMs, () => {
     late.abort();
@@ -52,23 +62,33 @@ export async function openRedisConnection(options: RedisConnectionOptions): Prom
     await client.connect();
     await client.sendCommand(['PING']);
   } catch (error) {
+    cancel();
     client.destroy();
-    throw late.signal.aborted ? new RedisFault('could not be reached in time') : toRedisFault(error);
+    // The command may only have found the connection closed, while the first error says why.
+    throw await explainFailure(late.signal.aborted ? undefined : (firstError ?? error), options);
   } finally {
     cancel();
   }
   return {
     send: (command) =>
       client.sendCommand(command).catch((error: unknown) => {
-        throw toRedisFault(error);
+        throw toRedisFault(error, command[0]);
       }),
     subscribe: (channel, onMessage) =>
       client.subscribe(channel, onMessage).catch((error: unknown) => {
-        throw toRedisFault(error);
+        throw toRedisFault(error, 'SUBSCRIBE');
       }),
     ended,
     destroy: () => client.destroy(),
   };
+}
+
+/** @param error undefined for a time-out */
+async function explainFailure(error: unknown, { url, clock }: RedisConnectionOptions): Promise<RedisFault> {
+  const fault = error === undefined ? new RedisFault('could not be reached in time') : toRedisFault(error);
+  const hasKnownCause = fault.replyCode !== undefined || (fault.code !== undefined && !BROKEN_OFF.test(fault.code));
+  const cause = hasKnownCause ? undefined : await diagnoseServer({ url, timeoutMs: DIAGNOSIS_TIMEOUT_MS, clock });
+  return cause === undefined ? fault : new RedisFault(cause);
 }
 
 /** Loads the client on demand: a process without a fleet does not pay for it. */

@@ -1,10 +1,13 @@
 /**
  * Runs scripts on Redis or Valkey, each within a fixed time. No reply is a normal result here: the caller must be able to go on
- * without Redis. Keys and scripts belong to the stores; the connection is kept open by reconnecting-connection.ts.
+ * without Redis. While replies are too late (latency-monitor.ts), only probes are sent. Keys and scripts belong to the stores; the
+ * connection is kept open by reconnecting-connection.ts and checked by connection-check.ts.
  */
 import type { Cancel, Clock, Random } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { ConnectionHealth } from './connection-health.ts';
+import { findModeFault, CHECK_SCRIPT, checkKey, checkScripts } from './connection-check.ts';
+import { LatencyMonitor } from './latency-monitor.ts';
 import type { FleetConnectionState } from './connection-health.ts';
 import { toRedisFault, RedisFault } from './redis-fault.ts';
 import type { RedisConnection } from './redis-connection.ts';
@@ -17,6 +20,8 @@ export interface RedisScriptClientOptions {
   readonly open: () => Promise<RedisConnection>;
   /** Longest wait for the reply to one script, milliseconds. */
   readonly timeoutMs: number;
+  /** Begins the names of the keys on which a new connection is checked. */
+  readonly keyPrefix: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
@@ -27,7 +32,7 @@ export interface RedisScriptClient {
   start(): void;
   /**
    * Runs a script on one key. Never rejects. Undefined when there is no reply within the time-out (the server may still run the
-   * script later), and at once without a connection or while the server owes a late reply.
+   * script later), and at once without a connection, while the server owes a late reply, or while its replies are too late in general.
    */
   run(script: Script, key: string, args: ScriptArguments): Promise<ScriptReply | undefined>;
   /** As `run`, with 250 ms more: for rare scripts that are worth a wait. */
@@ -48,6 +53,8 @@ const LATE_REPLY_MS = 250;
 const MAX_STALL_MS = 1000;
 /** Keeps an idle connection open, and detects a server that hangs before it is needed. */
 const HEARTBEAT_MS = 30_000;
+/** The same while the last reply was late. */
+const PROBE_MS = 500;
 /** Error replies after which a new connection may reach another server. */
 const RECONNECT_REPLY_CODES: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING']);
 
@@ -67,28 +74,33 @@ class ReconnectingScriptClient implements RedisScriptClient {
   readonly #health: ConnectionHealth;
   readonly #pendingRuns = new Set<Promise<unknown>>();
   readonly #readyWaiters = new Set<() => void>();
-  /** The first attempt to connect is in progress. */
+  readonly #latencies = new LatencyMonitor();
+  /** The first attempt to connect, with its check, is in progress. */
   #isFirstConnect = false;
+  /** The server has run scripts on this connection. */
+  #isChecked = false;
+  /** Scripts run on this connection, and replies are in time. */
+  #isUsable = false;
+  /** Some proxies close the connection on INFO: the next attempt does without it. */
+  #wasLostAtInfo = false;
+  #lastLateReplyAt = -Infinity;
   #stall: Stall | undefined;
   #cancelHeartbeat: Cancel | undefined;
   #isClosed = false;
 
   constructor(options: RedisScriptClientOptions) {
-    const { open, clock, random, observe } = options;
+    const { open, clock, random, observe, timeoutMs } = options;
     this.#options = options;
-    this.#health = new ConnectionHealth(clock, observe);
+    this.#health = new ConnectionHealth({ clock, observe, timeoutMs });
     this.#connection = new ReconnectingConnection({
       open,
       clock,
       random,
-      onConnected: () => {
-        this.#isFirstConnect = false;
-        this.#health.recordConnected();
-        this.#scheduleHeartbeat();
-        this.#notifyWaiters();
-      },
+      onConnected: () => void this.#checkConnection(),
       onDisconnected: (fault) => {
         this.#isFirstConnect = false;
+        this.#isChecked = false;
+        this.#isUsable = false;
         this.#endStall();
         this.#cancelHeartbeat?.();
         this.#health.recordDisconnected(fault);
@@ -112,8 +124,8 @@ class ReconnectingScriptClient implements RedisScriptClient {
   }
 
   async whenReady(): Promise<boolean> {
-    if (this.#isClosed || (!this.#isFirstConnect && this.#stall === undefined))
-      return this.#usableConnection() !== undefined;
+    const mayBecomeReady = this.#isFirstConnect || (this.#isUsable && this.#stall !== undefined);
+    if (this.#isClosed || !mayBecomeReady) return this.#usableConnection() !== undefined;
     await new Promise<void>((resolve) => {
       const wake = (): void => {
         cancel?.();
@@ -141,7 +153,45 @@ class ReconnectingScriptClient implements RedisScriptClient {
   }
 
   #usableConnection(): RedisConnection | undefined {
-    return this.#stall === undefined && !this.#isClosed ? this.#connection.current : undefined;
+    return this.#isUsable && this.#stall === undefined && !this.#isClosed ? this.#connection.current : undefined;
+  }
+
+  async #checkConnection(): Promise<void> {
+    const connection = this.#connection.current;
+    if (connection === undefined) return;
+    try {
+      await this.#measure(connection, checkScripts(connection, this.#options.keyPrefix));
+      const fault = await this.#findModeFault(connection);
+      if (fault !== undefined) throw fault;
+      if (this.#latencies.isLastLate) await this.#sendProbe(connection);
+    } catch (error) {
+      this.#connection.drop(connection, toRedisFault(error));
+    }
+    if (this.#connection.current !== connection) return;
+    this.#isFirstConnect = false;
+    this.#isChecked = true;
+    this.#updateHealth();
+    this.#scheduleHeartbeat();
+    this.#notifyWaiters();
+  }
+
+  async #findModeFault(connection: RedisConnection): Promise<RedisFault | undefined> {
+    const isAllowed = !this.#wasLostAtInfo;
+    // Stays so if the connection is lost before the reply.
+    this.#wasLostAtInfo = isAllowed;
+    const fault = isAllowed ? await this.#measure(connection, findModeFault(connection)) : undefined;
+    this.#wasLostAtInfo = false;
+    return fault;
+  }
+
+  #sendProbe(connection: RedisConnection): Promise<ScriptReply> {
+    return this.#measure(connection, runScript(connection, CHECK_SCRIPT, checkKey(this.#options.keyPrefix), []));
+  }
+
+  /** Tracks a reply whose error, if any, is up to the caller. */
+  #measure<T>(connection: RedisConnection, reply: Promise<T>): Promise<T> {
+    this.#trackReply(connection, reply, () => undefined);
+    return reply;
   }
 
   #notifyWaiters(): void {
@@ -182,14 +232,22 @@ class ReconnectingScriptClient implements RedisScriptClient {
 
   /** While a reply is late, no other script is sent; if it is too late, the connection is dropped. */
   #trackReply(connection: RedisConnection, reply: Promise<unknown>, record: (fault?: RedisFault) => void): void {
-    const cancel = afterPendingReads(this.#options.clock, this.#options.timeoutMs, () => this.#startStall(connection));
+    const { clock, timeoutMs } = this.#options;
+    const sentAt = clock.now();
+    let isLate = false;
+    const cancel = afterPendingReads(clock, timeoutMs, () => {
+      isLate = true;
+      this.#startStall(connection);
+    });
     const end = (fault?: RedisFault): void => {
       cancel();
       // The end of the connection is reported by the connection.
       if (this.#connection.current !== connection || (fault !== undefined && fault.replyCode === undefined)) return;
       if (this.#stall?.connection === connection) this.#endStall();
+      this.#recordLatency(sentAt, isLate);
       record(fault);
-      this.#notifyWaiters();
+      // The check of the first connection is longer than one reply.
+      if (!this.#isFirstConnect) this.#notifyWaiters();
     };
     reply.then(
       () => end(),
@@ -197,10 +255,39 @@ class ReconnectingScriptClient implements RedisScriptClient {
     );
   }
 
+  #recordLatency(sentAt: number, isLate: boolean): void {
+    const now = this.#options.clock.now();
+    const wasLate = this.#latencies.isLastLate;
+    if (!isLate) this.#latencies.recordInTime(now);
+    // Commands that were sent together are late together: that is one delay.
+    else if (sentAt >= this.#lastLateReplyAt) {
+      this.#lastLateReplyAt = now;
+      this.#latencies.recordLate(now, now - sentAt);
+    }
+    if (!this.#isChecked) return;
+    this.#updateHealth();
+    if (isLate && !wasLate) this.#scheduleHeartbeat();
+  }
+
+  /** A connection is used from its first reply in time on, until replies are too late. */
+  #updateHealth(): void {
+    if (this.#latencies.isDegraded) {
+      this.#isUsable = false;
+      this.#health.recordDegraded(this.#latencies.describe());
+    } else if (!this.#isUsable && !this.#latencies.isLastLate) {
+      this.#isUsable = true;
+      this.#health.recordConnected();
+    }
+  }
+
   #scheduleHeartbeat(): void {
-    this.#cancelHeartbeat = this.#options.clock.after(HEARTBEAT_MS, () => {
-      const connection = this.#usableConnection();
-      if (connection !== undefined) this.#trackReply(connection, connection.send(['PING']), () => undefined);
+    this.#cancelHeartbeat?.();
+    const delayMs = this.#latencies.isLastLate || !this.#isUsable ? PROBE_MS : HEARTBEAT_MS;
+    this.#cancelHeartbeat = this.#options.clock.after(delayMs, () => {
+      const connection = this.#connection.current;
+      // The reply that is owed is a probe as well.
+      if (connection !== undefined && this.#isChecked && this.#stall === undefined && !this.#isClosed)
+        this.#sendProbe(connection).catch(() => undefined);
       this.#scheduleHeartbeat();
     });
   }
@@ -209,6 +296,7 @@ class ReconnectingScriptClient implements RedisScriptClient {
     if (this.#stall !== undefined || this.#connection.current !== connection) return;
     const { clock, timeoutMs } = this.#options;
     const cancel = clock.after(Math.max(0, MAX_STALL_MS - timeoutMs), () => {
+      this.#latencies.recordLate(clock.now(), MAX_STALL_MS);
       this.#connection.drop(connection, new RedisFault(`did not answer for ${MAX_STALL_MS} ms`));
     });
     this.#stall = { connection: connection, cancel };
@@ -222,8 +310,8 @@ class ReconnectingScriptClient implements RedisScriptClient {
   /** Also for a late reply. */
   #recordReply(connection: RedisConnection, fault: RedisFault | undefined): void {
     this.#health.recordReply(fault);
-    if (fault?.replyCode !== undefined && RECONNECT_REPLY_CODES.has(fault.replyCode))
-      this.#connection.drop(connection, fault);
+    if (fault === undefined) return;
+    if (fault.isLasting || RECONNECT_REPLY_CODES.has(fault.replyCode ?? '')) this.#connection.drop(connection, fault);
   }
 }
 

@@ -37,6 +37,6 @@ export async function runScript(
       return connection.send(['EVAL', source, ...rest]);
     throw error;
   });
-  if (!Array.isArray(reply)) throw new RedisFault('replied with something else than a list', 'ERR');
+  if (!Array.isArray(reply)) throw new RedisFault('replied with something else than a list', { replyCode: 'ERR' });
   return reply as ScriptReply;
 }

@@ -174,6 +174,9 @@ function logProcessEvent(logger: Logger, event: SidecarEvent): void {
     case 'fleet-lost':
       logger.warn({ detail: truncate(event.detail) }, 'connection to the fleet lost: this replica works alone');
       return;
+    case 'fleet-degraded':
+      logger.warn({ detail: truncate(event.detail) }, 'the fleet is degraded: this replica works alone');
+      return;
     case 'fleet-joined':
     case 'listening':
     case 'draining': {

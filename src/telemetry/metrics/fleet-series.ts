@@ -12,6 +12,8 @@ const FLEET_COMMAND_OUTCOMES = Object.keys({ ok: 0, timeout: 0, error: 0 } satis
 /** The state of a fleet that the gauges show. */
 export interface FleetSnapshot {
   readonly connected: boolean;
+  /** Redis is connected, and its replies are too late to be used. */
+  readonly degraded: boolean;
   /** Replicas that share a quota, this one included, by throttle. */
   readonly quotas: readonly { readonly route: string; readonly replicas: number }[];
 }
@@ -27,7 +29,12 @@ export interface FleetMetrics {
 export function createFleetMetrics(registry: Registry, credentials: readonly string[]): FleetMetrics {
   const connected = new Gauge({
     name: `${METRIC_PREFIX}fleet_connected`,
-    help: '1 while the Redis of the fleet is connected.',
+    help: '1 while the Redis of the fleet is connected and replies in time.',
+    registers: [registry],
+  });
+  const degraded = new Gauge({
+    name: `${METRIC_PREFIX}fleet_degraded`,
+    help: '1 while the Redis of the fleet replies too late to be used.',
     registers: [registry],
   });
   const replicas = new Gauge({
@@ -53,6 +60,7 @@ export function createFleetMetrics(registry: Registry, credentials: readonly str
     }),
     update: (reading) => {
       connected.set(reading.connected ? 1 : 0);
+      degraded.set(reading.degraded ? 1 : 0);
       for (const { route, replicas: count } of reading.quotas) replicas.set({ route }, count);
     },
   };

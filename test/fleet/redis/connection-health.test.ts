@@ -2,18 +2,20 @@
 import { expect, test } from 'vitest';
 import { ConnectionHealth } from '../../../src/fleet/redis/connection-health.ts';
 import { RedisFault } from '../../../src/fleet/redis/redis-fault.ts';
+import type { EventObserver } from '../../../src/telemetry/events.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const REFUSED = new RedisFault('refused the connection (ECONNREFUSED)');
 const LATE = new RedisFault('could not be reached in time');
-const FORBIDDEN = new RedisFault('does not permit it (NOPERM)', 'NOPERM');
+const FORBIDDEN = new RedisFault('does not permit it (NOPERM)', { replyCode: 'NOPERM' });
 
 function create() {
   const events: string[] = [];
   const clock = new ManualClock(0);
-  const health = new ConnectionHealth(clock, (event) => {
-    events.push(event.kind === 'fleet-lost' ? event.detail : event.kind);
-  });
+  const observe: EventObserver = (event) => {
+    events.push(event.kind === 'fleet-lost' || event.kind === 'fleet-degraded' ? event.detail : event.kind);
+  };
+  const health = new ConnectionHealth({ clock, observe, timeoutMs: 50 });
   return { health, events, clock };
 }
 
@@ -61,5 +63,35 @@ test('state shows the time of the last change', async () => {
   health.recordConnected();
   await clock.advance(1000);
   health.recordConnected();
-  expect(health.state()).toEqual({ connected: true, fault: undefined, sinceWallAt: 1000 });
+  expect(health.state()).toEqual({ state: 'connected', connected: true, fault: undefined, sinceWallAt: 1000 });
+});
+
+test('late replies are one line with their figures, which further ones and a lost connection do not repeat', () => {
+  const { health, events } = create();
+  health.recordConnected();
+  health.recordDegraded({ late: 7, commands: 10, medianLateMs: 202.6 });
+  health.recordReply(undefined);
+  health.recordDegraded({ late: 8, commands: 10, medianLateMs: 240 });
+  const late =
+    'Redis replies too late: 7 of the last 10 commands had no reply within 50 ms; median of late replies 203 ms: ' +
+    'raise fleet.timeoutMs or place Redis nearer';
+  expect(health.state()).toMatchObject({ state: 'degraded', connected: false, fault: late });
+  health.recordDisconnected(REFUSED);
+  expect(health.state()).toMatchObject({ state: 'disconnected', connected: false });
+  health.recordDegraded({ late: 9, commands: 10, medianLateMs: 250 });
+  expect(health.state()).toMatchObject({ state: 'degraded', connected: false });
+  health.recordConnected();
+  health.recordDegraded({ late: 7, commands: 10, medianLateMs: 202.6 });
+  expect(events).toEqual(['fleet-joined', late, 'Redis refused the connection (ECONNREFUSED)', 'fleet-joined', late]);
+});
+
+test('late replies that are errors stay a fault of the command after the replies are in time again', () => {
+  const { health } = create();
+  health.recordConnected();
+  health.recordReply(FORBIDDEN);
+  health.recordDegraded({ late: 6, commands: 6, medianLateMs: 60 });
+  health.recordConnected();
+  expect(health.state().connected).toBe(false);
+  health.recordReply(undefined);
+  expect(health.state().connected).toBe(true);
 });

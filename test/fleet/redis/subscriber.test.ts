@@ -44,7 +44,7 @@ function openRefusingServer(fault: RedisFault) {
 
 describe('a refused SUBSCRIBE', () => {
   test('causes one warning for all channels and connections', async () => {
-    const { open, ends } = openRefusingServer(new RedisFault('does not permit it (NOPERM)', 'NOPERM'));
+    const { open, ends } = openRefusingServer(new RedisFault('does not permit it (NOPERM)', { replyCode: 'NOPERM' }));
     const { events, clock } = createSubscriber(open);
     await clock.advance(0);
     expect(events).toEqual([WARNING]);
