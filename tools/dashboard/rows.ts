@@ -479,10 +479,14 @@ const FLEET: Row = {
     [
       {
         title: 'Connected',
-        description: '1 while connected to Redis; at 0 a replica works alone.',
+        description:
+          '1 while connected to Redis and its replies are in time; at 0 a replica works alone. degraded: the replies are too late.',
         unit: units.Short,
         max: 1,
-        queries: [[metricSelector('fleet_connected', TARGET_LABELS), '{{instance}}']],
+        queries: [
+          [metricSelector('fleet_connected', TARGET_LABELS), '{{instance}}'],
+          [metricSelector('fleet_degraded', TARGET_LABELS), '{{instance}} degraded'],
+        ],
       },
       {
         title: 'Replicas',
