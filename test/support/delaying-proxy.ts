@@ -21,7 +21,8 @@ export async function startDelayingProxy(targetPort: number, roundTripMs: number
     // In order, also after the delay was reduced.
     const later = (run: () => void): void => {
       lastAt = Math.max(lastAt, performance.now() + proxy.roundTripMs);
-      setTimeout(run, Math.max(0, lastAt - performance.now()));
+      // Node's timers may be early by less than a millisecond.
+      setTimeout(run, Math.max(0, Math.ceil(lastAt - performance.now()) + 1));
     };
     for (const socket of [client, target]) {
       sockets.add(socket);

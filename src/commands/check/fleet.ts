@@ -1,13 +1,16 @@
 /**
- * Checks the fleet: connects to its Redis, joins as a replica and runs the commands of a replica, so that missing permissions show.
- * It leaves nothing behind.
+ * Checks the fleet: connects to its Redis, measures its replies, joins as a replica and runs the commands of a replica, so that
+ * missing permissions show. It leaves nothing behind.
  */
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { formatSettingName } from '../../config/load/problems.ts';
 import { redisPassword } from '../../config/schema/formats/redis-url.ts';
+import { measureLatency } from '../../fleet/redis/connection-check.ts';
 import { RedisFault } from '../../fleet/redis/redis-fault.ts';
 import { openRedisConnection } from '../../fleet/redis/redis-connection.ts';
+import type { RedisConnection } from '../../fleet/redis/redis-connection.ts';
+import { diagnoseServer } from '../../fleet/redis/server-diagnosis.ts';
 import { dryRunQuota } from '../../fleet/shared-quota/quota-dry-run.ts';
 import { createFleetParts } from '../../sidecar/fleet.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
@@ -41,11 +44,19 @@ export async function checkFleet(
   const target = createRedisTarget(reading.value, config);
   const isReached = target === undefined || (await checkConnectivity(runner, target, context));
   if (isReached) await runner.run('fleet', () => joinAsReplica(config, reading.value, context, runner));
-  else runner.skip(['fleet'], `Redis was not reached: ${NOT_SHARED}`);
+  else await explainUnreached(reading.value, context, runner);
   return runner.steps;
 }
 
 const NOT_SHARED = 'every replica uses its own token and its own rate until this is fixed';
+
+/** A failed TLS handshake does not say that the server does not speak TLS at all. */
+async function explainUnreached(url: string, { clock }: CheckContext, runner: StepRunner): Promise<void> {
+  const isOpened = runner.steps.some(({ step, outcome }) => step === 'tcp' && outcome === 'ok');
+  const cause = isOpened ? await diagnoseServer({ url, timeoutMs: CONNECT_TIMEOUT_MS, clock }) : undefined;
+  if (cause === undefined) runner.skip(['fleet'], `Redis was not reached: ${NOT_SHARED}`);
+  else runner.record('fleet', createFailure(`Redis ${cause}: ${NOT_SHARED}`));
+}
 
 /** Undefined for a socket file, which needs no connectivity check. */
 function createRedisTarget(url: string, { caFile }: FleetConfig): ConnectivityTarget | undefined {
@@ -73,6 +84,8 @@ interface JoinResult {
   /** Commands for the shared quota that Redis refuses; undefined when unknown. */
   readonly refused: readonly string[] | undefined;
   readonly fault: string | undefined;
+  /** The median of a few commands, milliseconds; undefined when they were not permitted. */
+  readonly latencyMs: number | undefined;
 }
 
 async function joinAsReplica(
@@ -98,7 +111,8 @@ async function joinAsReplica(
     const { caFile, keyPrefix } = config;
     const open = () => openRedisConnection({ url, caFile, timeoutMs: CONNECT_TIMEOUT_MS, clock });
     const refused = await dryRunQuota({ client, open, key: `${keyPrefix}:quota:${name}` });
-    return evaluateJoin({ isLeased, refused, fault: first ?? client.state().fault }, keyPrefix);
+    const latencyMs = await measureOnce(open, config, clock);
+    return evaluateJoin({ isLeased, refused, fault: first ?? client.state().fault, latencyMs }, config);
   } catch (error) {
     if (error instanceof RedisFault) return createFailure(`Redis ${error.message}: ${NOT_SHARED}`);
     throw error;
@@ -107,8 +121,35 @@ async function joinAsReplica(
   }
 }
 
-function evaluateJoin({ isLeased, refused, fault: why }: JoinResult, keyPrefix: string): StepResult<never> {
-  if (isLeased && refused?.length === 0) return { outcome: 'ok', detail: 'joined like a replica' };
+async function measureOnce(
+  open: () => Promise<RedisConnection>,
+  { keyPrefix }: FleetConfig,
+  clock: CheckContext['clock'],
+): Promise<number | undefined> {
+  const connection = await open();
+  try {
+    return await measureLatency(connection, keyPrefix, clock);
+  } catch (error) {
+    // Why commands fail is the result of the join.
+    if (error instanceof RedisFault) return undefined;
+    throw error;
+  } finally {
+    connection.destroy();
+  }
+}
+
+function evaluateJoin(
+  { isLeased, refused, fault: why, latencyMs }: JoinResult,
+  { keyPrefix, timeoutMs }: FleetConfig,
+): StepResult<never> {
+  const median = latencyMs === undefined ? '' : `the median reply takes ${latencyMs.toFixed(1)} ms`;
+  if (latencyMs !== undefined && latencyMs > timeoutMs)
+    return {
+      outcome: 'fail',
+      detail: `${median}, longer than the ${timeoutMs} ms of ${formatSettingName('fleet.timeoutMs')}: ${NOT_SHARED}`,
+      advice: `place Redis nearer, or set ${formatSettingName('fleet.timeoutMs')} to about twice that time`,
+    };
+  if (isLeased && refused?.length === 0) return { outcome: 'ok', detail: `joined like a replica; ${median}` };
   const missing =
     refused === undefined || refused.length === 0 ? '' : `refused with ${keyPrefix}:*: ${refused.join(', ')}`;
   if (isLeased && refused?.join() === 'SUBSCRIBE') {

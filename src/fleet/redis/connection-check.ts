@@ -4,7 +4,8 @@
  */
 import { createClusterFault, RedisFault } from './redis-fault.ts';
 import type { RedisConnection } from './redis-connection.ts';
-import { defineScript } from './script.ts';
+import { defineScript, runScript } from './script.ts';
+import type { Clock } from '../../platform/clock.ts';
 
 /** Changes nothing. */
 export const CHECK_SCRIPT = defineScript('return {}');
@@ -52,4 +53,25 @@ export async function findModeFault(connection: RedisConnection): Promise<RedisF
       isLasting: true,
     });
   return undefined;
+}
+
+const MEASURED_RUNS = 5;
+
+/**
+ * The median time until the reply to a script, milliseconds.
+ * @throws RedisFault
+ */
+export async function measureLatency(
+  connection: RedisConnection,
+  keyPrefix: string,
+  clock: Pick<Clock, 'now'>,
+): Promise<number> {
+  const latencies: number[] = [];
+  // The first run may also send the source, and is not measured.
+  for (let run = 0; run <= MEASURED_RUNS; run++) {
+    const sentAt = clock.now();
+    await runScript(connection, CHECK_SCRIPT, checkKey(keyPrefix), []);
+    if (run > 0) latencies.push(clock.now() - sentAt);
+  }
+  return latencies.sort((a, b) => a - b)[Math.floor(MEASURED_RUNS / 2)] ?? 0;
 }

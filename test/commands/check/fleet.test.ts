@@ -1,9 +1,14 @@
 /** What `check` finds out about a fleet, over a real Redis. */
-import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { checkFleet } from '../../../src/commands/check/fleet.ts';
 import { configOf } from '../../config/base-env.ts';
+import { startDelayingProxy } from '../../support/delaying-proxy.ts';
 import { startRedis } from '../../support/redis.ts';
 
 /** The rights that the documentation lists, one word each. */
@@ -17,8 +22,8 @@ async function startWithRights(rights: readonly string[]) {
   return startRedis({ args: user, url: (port) => `redis://sidecar:sesame@127.0.0.1:${port}/2` });
 }
 
-async function stepsFor(url: string) {
-  const { fleet } = configOf({ SIDECAR_REDIS_URL: url, SIDECAR_FLEET_TIMEOUT_MS: '1000' });
+async function stepsFor(url: string, timeoutMs = 1000) {
+  const { fleet } = configOf({ SIDECAR_REDIS_URL: url, SIDECAR_FLEET_TIMEOUT_MS: String(timeoutMs) });
   const { signal } = new AbortController();
   const withheld: string[] = [];
   const surroundings = { clock: systemClock, stop: signal, signal };
@@ -61,7 +66,11 @@ describe('the check of a fleet', () => {
     expect(COMMANDS.length).toBeGreaterThan(10);
     const redis = await startWithRights(RIGHTS);
     const { steps } = await stepsFor(redis.url);
-    expect(steps.at(-1)).toMatchObject({ step: 'fleet', outcome: 'ok', detail: 'joined like a replica' });
+    expect(steps.at(-1)).toMatchObject({
+      step: 'fleet',
+      outcome: 'ok',
+      detail: expect.stringMatching(/^joined like a replica; the median reply takes [\d.]+ ms$/) as string,
+    });
     await redis.dump().then(
       () => expect.unreachable('the user may list keys'),
       (error: unknown) => expect(String(error)).toContain('NOPERM'),
@@ -100,5 +109,58 @@ describe('the check of a fleet', () => {
     const { steps, outcomes } = await stepsFor('unix:///nowhere/redis.sock');
     expect(outcomes).toEqual(['fleet fail']);
     expect(steps[0]?.detail).toMatch(/^Redis .*ENOENT/);
+  });
+
+  test('reports replies that are later than fleet.timeoutMs, with the median and the setting', async () => {
+    const redis = await startRedis();
+    const { port } = await startDelayingProxy(redis.port, 200);
+    const { steps } = await stepsFor(`redis://127.0.0.1:${port}`, 50);
+    expect(steps.at(-1)).toMatchObject({
+      outcome: 'fail',
+      detail: expect.stringMatching(
+        /^the median reply takes 2\d\d\.\d ms, longer than the 50 ms of fleet\.timeoutMs \(SIDECAR_FLEET_TIMEOUT_MS\): every replica/,
+      ) as string,
+      advice: expect.stringContaining('place Redis nearer') as string,
+    });
+  });
+
+  test('reports cluster mode', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'redis-check-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const redis = await startRedis({
+      args: ['--cluster-enabled', 'yes', '--cluster-config-file', join(folder, 'nodes.conf')],
+    });
+    const { steps } = await stepsFor(redis.url);
+    expect(steps.at(-1)).toMatchObject({
+      outcome: 'fail',
+      detail: expect.stringMatching(/^Redis runs in cluster mode, .* in fleet\.redisUrl/) as string,
+    });
+  });
+
+  test.each(['EVAL', 'EVALSHA', 'HSET', 'SUBSCRIBE'])('names %s when it is renamed', async (command) => {
+    const redis = await startRedis({ args: ['--rename-command', command, ''] });
+    const { steps } = await stepsFor(redis.url);
+    expect(steps.at(-1)).toMatchObject({
+      outcome: command === 'SUBSCRIBE' ? 'warn' : 'fail',
+      detail: expect.stringMatching(new RegExp(`\\b${command}\\b`)) as string,
+    });
+  });
+
+  test('reports rediss: on a port without TLS, and HTTP on either scheme', async () => {
+    const redis = await startRedis();
+    const { steps } = await stepsFor(`rediss://127.0.0.1:${redis.port}`);
+    expect(steps.at(-1)).toMatchObject({
+      step: 'fleet',
+      outcome: 'fail',
+      detail: expect.stringMatching(/^Redis does not speak TLS on this port: use redis: in fleet\.redisUrl/) as string,
+    });
+    const server = createServer((_, response) => response.end()).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await new Promise((resolve) => server.once('listening', resolve));
+    for (const scheme of ['redis', 'rediss']) {
+      const { port } = server.address() as AddressInfo;
+      const http = await stepsFor(`${scheme}://127.0.0.1:${port}`);
+      expect(http.steps.at(-1)?.detail).toMatch(/^Redis is an HTTP server: check host and port in fleet\.redisUrl/);
+    }
   });
 });
