@@ -6,6 +6,7 @@ import { createFleetParts } from '../../src/sidecar/fleet.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { configOf, scratchFile } from '../config/base-env.ts';
 import { until } from '../fleet/harness.ts';
+import { startDelayingProxy } from '../support/delaying-proxy.ts';
 import { startRedis } from '../support/redis.ts';
 
 const PASSWORD = 'the-right-one';
@@ -75,4 +76,32 @@ test('key names have the configured prefix', async () => {
     minRemainingShare: 0.1,
   });
   expect(await redis.command('KEYS', '*')).toEqual(['team-1:token:n']);
+});
+
+test('a replica leaves the shared quota while Redis replies too late, and joins again afterwards', async () => {
+  const redis = await startRedis();
+  const proxy = await startDelayingProxy(redis.port, 0);
+  const fleet = create({ SIDECAR_REDIS_URL: `redis://127.0.0.1:${proxy.port}`, SIDECAR_FLEET_TIMEOUT_MS: '100' });
+  const membership = fleet.joinQuota(
+    { upstreamOrigin: 'https://api.test', group: 'default', clientId: { kind: 'value', value: 'a' } },
+    { rate: 50, burst: 1, maxInFlight: 8, maxStreams: 8, maxPauseMs: 300_000 },
+  );
+  onTestFinished(() => membership.leave());
+  membership.start({ isPaused: false, isIdle: true, pump: () => undefined, pause: () => undefined });
+  const quotaState = () => membership.state(systemClock.now()).state;
+  await until(() => quotaState() === 'joined', 'it was joined');
+  proxy.roundTripMs = 300;
+  // Waiting requests make the member ask for permits.
+  await until(() => {
+    membership.setWaiting(20);
+    return fleet.client.state().state === 'degraded';
+  }, 'it was degraded');
+  expect(quotaState()).toBe('apart');
+  const countCommands = () => fleet.events.filter(({ kind }) => kind === 'fleet-command').length;
+  const before = countCommands();
+  for (let times = 0; times < 20; times++) membership.setWaiting(times % 2 === 0 ? 20 : 0);
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  expect([quotaState(), countCommands()]).toEqual(['apart', before]);
+  proxy.roundTripMs = 0;
+  await until(() => quotaState() === 'joined', 'it was joined again');
 });

@@ -17,7 +17,7 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/peers/**',
   // Redis.
   'test/commands/check/fleet.test.ts',
-  'test/fleet/redis/{script-client,subscriber}.test.ts',
+  'test/fleet/redis/{connection-check,script-client,slow-redis,subscriber}.test.ts',
   'test/fleet/shared-*/**',
   'test/sidecar/fleet.test.ts',
   // nginx or `openssl s_server`.

@@ -49,14 +49,6 @@ describe('a Redis whose replies are too late', () => {
     expect(proxy.connections).toBe(1);
   });
 
-  test('is found by an idle client as well', async () => {
-    const { client, proxy, connectionEvents } = await openThroughProxy(200, 1);
-    // No command but the check and the probes.
-    await until(() => client.state().state === 'degraded', 'it was degraded');
-    expect(proxy.connections).toBe(1);
-    expect(connectionEvents()).toHaveLength(1);
-  });
-
   test('by more than a second is not joined for a moment each time it is connected', async () => {
     const { client, connectionEvents, proxy } = await openThroughProxy(1300, 50);
     expect(await client.whenReady()).toBe(false);
