@@ -1,14 +1,21 @@
 /**
  * When a replica exchanges with the store next (pure): as seldom as possible. The leader reads reports often; the others exchange
- * when they need permits, and otherwise only to be counted as present.
+ * when they need permits, when the leader may be lost, and otherwise only to be counted as present. Without calls all exchange seldom.
  */
 
 /** Longest times between two exchanges, by situation. */
-const LEADER_INTERVAL_MS = 700;
+const LEADER_INTERVAL_MS = 300;
 const FOLLOWER_INTERVAL_MS = 4_500;
+/** While the fleet learns its first limit; longer in a large fleet, so that all together exchange about 16 times a second. */
+const LEARNING_INTERVAL_MS = 250;
+const MAX_EXCHANGES_PER_INTERVAL = 4;
 const PAUSED_INTERVAL_MS = 2_000;
 const DISCONNECTED_INTERVAL_MS = 250;
 const MISSED_REPLY_INTERVAL_MS = 20;
+/** Replicas of these ranks look after a leader whose lease ends: one of them is not the leader itself. During a pause all do. */
+const MAX_DEPUTY_RANK = 1;
+/** The next one waits for the one before. */
+const DEPUTY_DELAY_MS = 20;
 
 /** What the next exchange depends on. Instants are monotonic. */
 export interface ExchangeTimingInputs {
@@ -17,6 +24,15 @@ export interface ExchangeTimingInputs {
   readonly missedReplies: number;
   readonly isJoined: boolean;
   readonly isLeader: boolean;
+  /** It has calls, or had some recently. */
+  readonly isActive: boolean;
+  /** Calls were refused recently, and no limit is known. */
+  readonly isLearning: boolean;
+  /** Without another exchange of the leader its lease ends then; Infinity while that is of no importance. */
+  readonly leaseEndsAt: number;
+  readonly replicaCount: number;
+  /** Position among the replicas, from 0. */
+  readonly rank: number;
   /** All replicas are paused. */
   readonly isFleetPaused: boolean;
   /** This replica can end the pause. */
@@ -30,16 +46,27 @@ export interface ExchangeTimingInputs {
 /** Monotonic; a past instant means now. */
 export function nextExchangeAt(inputs: ExchangeTimingInputs): number {
   const { lastExchangeAt, isLeader, isFleetPaused, canEndPause, reportsCompleteAt, permitsWantedAt } = inputs;
-  const regularAt = lastExchangeAt + intervalMs(inputs);
+  const regularAt = Math.min(lastExchangeAt + intervalMs(inputs), leaderCheckAt(inputs));
   if (!isFleetPaused) return Math.min(regularAt, permitsWantedAt);
   if (!isLeader) return regularAt;
   if (canEndPause) return -Infinity;
   return reportsCompleteAt > lastExchangeAt ? reportsCompleteAt : regularAt;
 }
 
-function intervalMs({ missedReplies, isJoined, isLeader, isFleetPaused }: ExchangeTimingInputs): number {
+function leaderCheckAt(inputs: ExchangeTimingInputs): number {
+  const { missedReplies, isJoined, isLeader, isActive, isFleetPaused, leaseEndsAt, rank } = inputs;
+  if (missedReplies > 0 || !isJoined) return Infinity;
+  if (isLeader || !isActive || (rank > MAX_DEPUTY_RANK && !isFleetPaused)) return Infinity;
+  return leaseEndsAt + (rank + 1) * DEPUTY_DELAY_MS;
+}
+
+function intervalMs(inputs: ExchangeTimingInputs): number {
+  const { missedReplies, isJoined, isLeader, isActive, isLearning, isFleetPaused, replicaCount } = inputs;
   if (missedReplies > 0) return missedReplies === 1 ? MISSED_REPLY_INTERVAL_MS : DISCONNECTED_INTERVAL_MS;
   if (!isJoined) return DISCONNECTED_INTERVAL_MS;
-  if (isLeader) return LEADER_INTERVAL_MS;
-  return isFleetPaused ? PAUSED_INTERVAL_MS : FOLLOWER_INTERVAL_MS;
+  if (isLeader && (isActive || isFleetPaused)) return LEADER_INTERVAL_MS;
+  if (isFleetPaused) return PAUSED_INTERVAL_MS;
+  return isLearning && isActive
+    ? LEARNING_INTERVAL_MS * Math.max(1, replicaCount / MAX_EXCHANGES_PER_INTERVAL)
+    : FOLLOWER_INTERVAL_MS;
 }

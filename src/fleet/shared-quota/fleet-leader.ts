@@ -37,6 +37,7 @@ interface Model {
 export class FleetLeader {
   readonly #configured: FleetLimit | undefined;
   readonly #learner: FleetLimitLearner | undefined;
+  readonly #unlearnedLimit: FleetLimit;
   #settledEpoch = -1;
   #probeSince: number | undefined;
 
@@ -48,11 +49,12 @@ export class FleetLeader {
     this.#configured = configured;
     this.#learner = configured === undefined ? new FleetLimitLearner(options) : undefined;
     this.#learner?.restore(now, snapshot, 0);
+    this.#unlearnedLimit = { rate: options.maxRate ?? Infinity, burst: 1 };
   }
 
   /** Permits per second above the published limit, for its own calls: probes cost least while one replica makes them. */
   extraRate(now: number): number {
-    const rate = this.#learner?.extraRate ?? 0;
+    const rate = this.#isPublishing ? (this.#learner?.extraRate ?? 0) : 0;
     return rate > 0 && !this.#isProbedByAll(now, rate) ? rate : 0;
   }
 
@@ -62,17 +64,18 @@ export class FleetLeader {
 
   /**
    * @param until all calls made before this are reported
+   * @param replicaCount replicas, this one included
    * @param settledEpoch the pause that all replicas have reported for; -1 for none
    */
-  ingest(until: number, settledEpoch: number): void {
-    this.#learner?.ingest(until);
+  ingest(until: number, replicaCount: number, settledEpoch: number): void {
+    this.#learner?.ingest(until, replicaCount, settledEpoch >= 0);
     this.#settledEpoch = settledEpoch;
   }
 
   /** When the probe may go; Infinity while reports are missing. */
   openAt(now: number, epoch: number): number {
     if (epoch !== this.#settledEpoch) return Infinity;
-    return this.#learner?.openAt(now) ?? -Infinity;
+    return (this.#isPublishing ? this.#learner?.openAt(now) : undefined) ?? -Infinity;
   }
 
   /**
@@ -85,25 +88,30 @@ export class FleetLeader {
     if (limit === undefined) return undefined;
     const endsPause = this.canEndPause(now, inputs);
     if (!endsPause && !hasChanged(limit, limitInForce)) return undefined;
-    const openAt = toStoreTime(endsPause ? Math.max(now, this.#learner?.openAt(now) ?? now) : now);
     return {
       ...limit,
-      openAt,
+      openAt: toStoreTime(endsPause ? Math.max(now, this.openAt(now, epoch)) : now),
       epoch: endsPause ? epoch : -1,
-      model: this.#configured === undefined ? this.#serializeModel(now) : '',
+      model: this.#isPublishing ? this.#serializeModel(now) : '',
     };
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    return this.#learner?.learned(wallAt);
+    return this.#isPublishing ? this.#learner?.learned(wallAt) : undefined;
   }
 
   snapshot(now: number): object | undefined {
-    return this.#learner?.snapshot(now);
+    return this.#isPublishing ? this.#learner?.snapshot(now) : undefined;
+  }
+
+  /** A limit holds for all replicas. Until then each of them learns alone. */
+  get #isPublishing(): boolean {
+    return this.#learner?.isShared ?? true;
   }
 
   #limitAt(now: number): FleetLimit | undefined {
     if (this.#learner === undefined) return undefined;
+    if (!this.#isPublishing) return this.#unlearnedLimit;
     const { limit, extraRate } = this.#learner;
     if (extraRate === 0) this.#probeSince = undefined;
     else this.#probeSince ??= now;
@@ -122,7 +130,8 @@ export class FleetLeader {
   }
 
   #serializeModel(now: number): string {
-    const model: Model = { snapshot: this.#learner?.snapshot(now), learned: this.#learner?.learned(() => 0) };
+    if (this.#learner === undefined) return '';
+    const model: Model = { snapshot: this.#learner.snapshot(now), learned: this.#learner.learned(() => 0) };
     return JSON.stringify(model);
   }
 }

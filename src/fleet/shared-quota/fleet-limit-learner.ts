@@ -1,6 +1,6 @@
 /**
- * What the leader learns of the shared limit (pure): one learned rate policy, fed with the calls of all replicas in the order in
- * which they were made. Reports come late, so it works a little in the past; a refusal brings it up to the present at once.
+ * What the leader learns of the shared limit (pure): one learned rate policy, fed with the grants and responses of all replicas in the
+ * order in which they happened. Reports come late, so it works a little in the past; a pause brings it up to the present at once.
  */
 import type { PermitGrant } from '../../throttle/pacing/permit-grant.ts';
 import type { ReportedCalls } from './call-report.ts';
@@ -15,21 +15,52 @@ export interface FleetLimit {
   readonly burst: number;
 }
 
+/** A model is used when it has explained the first refusal and two more. */
+const MIN_EXPLAINED_REFUSALS = 3;
+
 /** Share of a window's limit that may be saved up: reports show a full window too late to wait for it. */
 const WINDOW_BURST_SHARE = 0.02;
 /** Calls that took longer are reported after this delay. */
 const MAX_REPORT_LAG_MS = 1_000;
+/**
+ * A refusal of a call made within this time after another one says nothing new: its replica did not know of the first. Before a limit is
+ * known nothing is pushed to the others, and all begin at once.
+ */
+const UNAWARE_MS = 50;
+const UNAWARE_ALONE_MS = 1_000;
+/** Separate refusals after which replicas that learn alone disturb each other: no model fits what they cause together. */
+const MAX_SEPARATE_REFUSALS = 3;
+/** The calls of this time say how fast the replicas were. */
+const RECENT_MS = 2_000;
+const MAX_RECENT_CALLS = 4_096;
 const MAX_PENDING_CALLS = 65_536;
+const MAX_CALL_MS = 86_400_000;
 
 export type FleetLearnerOptions = Omit<LearnedRatePolicyOptions, 'inFlightCalls'>;
 
+/** A call that the policy has granted and whose response it has not seen. */
+interface OpenCall {
+  readonly respondedAt: number;
+  readonly isRefused: boolean;
+  readonly grant: PermitGrant;
+}
+
 export class FleetLimitLearner {
-  readonly #policy: LearnedRatePolicy;
-  /** Reports come after responses: a call is in flight only while it is learned from. */
-  readonly #inFlightCalls = new CallLog(1, Infinity);
+  readonly #options: LearnedRatePolicyOptions;
+  #policy: LearnedRatePolicy;
+  readonly #recentAccepted = new CallLog(MAX_RECENT_CALLS, RECENT_MS);
+  #separateRefusals = 0;
+  #isShared = false;
+  #restartedAt = -Infinity;
+  readonly #inFlightCalls = new CallLog(MAX_PENDING_CALLS, MAX_CALL_MS);
+  /** Reported calls that are not granted yet. */
   #pendingCalls: ReportedCalls[] = [];
+  /** Sorted by response, the first at the end. */
+  readonly #openCalls: OpenCall[] = [];
   #lastAt = -Infinity;
+  #epoch = 0;
   #lastRefusedAt = -Infinity;
+  #replicaCount = 1;
   #longestTookMs = 0;
   #serial = 0;
   /** Burst of the known limit, also while more is probed. */
@@ -38,11 +69,17 @@ export class FleetLimitLearner {
   constructor(options: FleetLearnerOptions) {
     // The number of other replicas' calls in flight is not known.
     const kinds = options.learning.kinds.filter((kind) => kind !== 'concurrency');
-    this.#policy = new LearnedRatePolicy({
-      ...options,
-      learning: { ...options.learning, kinds },
-      inFlightCalls: this.#inFlightCalls,
-    });
+    const learning = { ...options.learning, kinds, minExplainedRefusals: MIN_EXPLAINED_REFUSALS };
+    this.#options = { ...options, learning, inFlightCalls: this.#inFlightCalls };
+    this.#policy = new LearnedRatePolicy(this.#options);
+  }
+
+  /**
+   * One limit holds for all replicas. Until a model has explained enough refusals, or until replicas that learn alone disturb each
+   * other, each of them learns alone.
+   */
+  get isShared(): boolean {
+    return this.#isShared;
   }
 
   /** Calls of one replica, in any order. */
@@ -55,14 +92,25 @@ export class FleetLimitLearner {
       this.#pendingCalls.splice(0, this.#pendingCalls.length - MAX_PENDING_CALLS);
   }
 
-  /** @param until all calls made before this are reported, except those without a response */
-  ingest(until: number): void {
+  /**
+   * @param until all calls made before this are reported, except those without a response
+   * @param replicaCount replicas, this one included
+   * @param isPaused learns up to `until`: no further calls are in flight. Otherwise calls that are still in flight get time to be reported
+   */
+  ingest(until: number, replicaCount: number, isPaused: boolean): void {
+    this.#replicaCount = replicaCount;
     this.#pendingCalls.sort((one, other) => one.at - other.at);
-    const settledAt = until - Math.min(MAX_REPORT_LAG_MS, 2 * this.#longestTookMs);
-    const isUrgent = this.#pendingCalls.some(({ at, isRefused }) => isRefused && at <= until);
-    const end = this.#pendingCalls.findIndex(({ at }) => at > (isUrgent ? until : settledAt));
-    for (const calls of this.#pendingCalls.splice(0, end < 0 ? this.#pendingCalls.length : end))
-      this.#learnCalls(calls);
+    const end = isPaused ? until : until - Math.min(MAX_REPORT_LAG_MS, 2 * this.#longestTookMs);
+    let learned = 0;
+    for (const calls of this.#pendingCalls) {
+      if (calls.at > end) break;
+      this.#learnResponses(calls.at);
+      for (let count = 0; count < calls.count; count++) this.#learnGrant(calls);
+      learned++;
+    }
+    this.#pendingCalls.splice(0, learned);
+    this.#learnResponses(end);
+    this.#isShared ||= this.#policy.explainedRefusals >= MIN_EXPLAINED_REFUSALS;
     if (this.extraRate === 0) this.#burst = Math.max(1, this.#policy.burst);
   }
 
@@ -96,28 +144,70 @@ export class FleetLimitLearner {
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
+    // A restored model has proved itself with the former leader.
+    const learning = { ...this.#options.learning, minExplainedRefusals: 0 };
+    if (snapshot !== undefined) this.#policy = new LearnedRatePolicy({ ...this.#options, learning });
     this.#policy.restore(now, snapshot, ageMs);
+    this.#isShared = this.#policy.explainedRefusals > 0;
   }
 
-  #learnCalls(calls: ReportedCalls): void {
-    for (let count = 0; count < calls.count; count++) this.#learnCall(calls);
+  #isUnaware(grant: PermitGrant): boolean {
+    if (!this.#isShared || grant.at < this.#restartedAt + UNAWARE_ALONE_MS)
+      return grant.at < this.#lastRefusedAt + UNAWARE_ALONE_MS;
+    return !grant.isPauseProbe && (grant.epoch !== this.#epoch || grant.at < this.#lastRefusedAt + UNAWARE_MS);
   }
 
-  #learnCall({ at: madeAt, tookMs, isRefused, isWaitedFor, isProbe }: ReportedCalls): void {
+  /** All keep one schedule from now on. It begins at the rate that they had together, and forgets what they have caused alone. */
+  #restart(now: number): void {
+    this.#isShared = true;
+    this.#restartedAt = now;
+    this.#policy = new LearnedRatePolicy(this.#options);
+    for (let index = this.#recentAccepted.firstIndexFrom(now - RECENT_MS); index < this.#recentAccepted.size; index++)
+      this.#policy.recordGrant(this.#recentAccepted.at(index), false);
+  }
+
+  #learnGrant({ at: madeAt, tookMs, isRefused, isWaitedFor, isProbe }: ReportedCalls): void {
     // A call that was reported too late counts as made now.
     const at = Math.max(madeAt, this.#lastAt);
     this.#lastAt = at;
     const { rate } = this.#policy;
+    const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(at);
     const isProbeCall = this.#policy.recordGrant(at, isWaitedFor);
-    this.#inFlightCalls.remove(at);
-    const common = { at, serial: ++this.#serial, epoch: 0, rate, isWaitedFor, isProbeCall, inFlight: 0 };
-    const grant: PermitGrant = { ...common, isPauseProbe: isProbe };
-    const respondedAt = at + tookMs;
-    if (!isRefused) this.#policy.recordAccepted(respondedAt, grant, madeAt > this.#lastRefusedAt);
-    else if (madeAt <= this.#lastRefusedAt && !isProbe) this.#policy.recordLateRefusal(respondedAt, grant);
+    const serial = ++this.#serial;
+    const grant = { at, serial, epoch: this.#epoch, rate, isWaitedFor, isProbeCall, inFlight, isPauseProbe: isProbe };
+    this.#addOpenCall({ respondedAt: Math.max(at, madeAt + tookMs), isRefused, grant });
+  }
+
+  #addOpenCall(call: OpenCall): void {
+    let index = this.#openCalls.length;
+    // Calls take about equally long, so that the place is near the begin.
+    const before = this.#openCalls.findIndex(({ respondedAt }) => respondedAt <= call.respondedAt);
+    if (before >= 0) index = before;
+    this.#openCalls.splice(index, 0, call);
+  }
+
+  #learnResponses(until: number): void {
+    for (let call = this.#openCalls.at(-1); call !== undefined && call.respondedAt <= until;) {
+      this.#openCalls.pop();
+      this.#learnResponse(call);
+      call = this.#openCalls.at(-1);
+    }
+  }
+
+  #learnResponse({ respondedAt, isRefused, grant }: OpenCall): void {
+    this.#lastAt = Math.max(this.#lastAt, respondedAt);
+    this.#inFlightCalls.remove(grant.at);
+    const isCurrent = grant.epoch === this.#epoch;
+    if (!isRefused) {
+      this.#policy.recordAccepted(respondedAt, grant, isCurrent);
+      this.#recentAccepted.add(grant.at);
+    } else if (this.#isUnaware(grant)) this.#policy.recordLateRefusal(respondedAt, grant);
     else {
       this.#lastRefusedAt = respondedAt;
+      this.#epoch++;
+      if (!this.#isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
+        this.#restart(respondedAt);
       this.#policy.recordRefused(respondedAt, grant);
     }
   }

@@ -26,6 +26,8 @@ const MAX_WANTED_PERMITS = 16;
 const LOW_PERMITS = 1;
 /** A wait stated to another replica that is longer than this pauses this one as well. */
 const LONG_PAUSE_MS = 1_000;
+/** After a refusal without a known limit reports are frequent for this time, so that the leader learns the first one. */
+const LEARNING_MS = 10_000;
 
 export interface FleetMemberOptions {
   readonly store: QuotaStore;
@@ -52,13 +54,16 @@ export class FleetMember implements FleetMembership {
   #missedReplies = 0;
   #lastExchangeAt = -Infinity;
   #permitsWantedAt = -Infinity;
+  #learnsUntil = -Infinity;
+  /** Ends of pauses that this replica has applied, an instant of the store. */
+  #joinedPausesUntil = -Infinity;
   #hasConnected = false;
   #hasLeft = false;
 
   constructor(options: FleetMemberOptions) {
     this.#options = options;
     this.#settings = options.settings;
-    this.#lease = new QuotaLease(this.#clockOffset);
+    this.#lease = new QuotaLease(this.#clockOffset, () => this.#settings.maxRate ?? Infinity);
     this.#election = new LeaderElection(this.#clockOffset, options.settings);
     const { clock } = options;
     this.#timer = new OneShotTimer(
@@ -106,7 +111,9 @@ export class FleetMember implements FleetMembership {
 
   reportRefusal(statedWaitMs: number | undefined): void {
     if (this.#lease.state !== 'joined' || !this.#clockOffset.isKnown) return;
-    this.#reports.recordRefusal(this.#options.clock.now(), statedWaitMs);
+    const now = this.#options.clock.now();
+    this.#reports.recordRefusal(now, statedWaitMs);
+    if (this.#lease.isLearningAlone) this.#learnsUntil = now + LEARNING_MS;
     this.#isUrgent = true;
     this.#scheduleExchange();
   }
@@ -139,6 +146,11 @@ export class FleetMember implements FleetMembership {
       missedReplies: this.#missedReplies,
       isJoined: lease.state === 'joined',
       isLeader: this.#election.isLeader,
+      isActive: this.#isActive(now),
+      isLearning: now < this.#learnsUntil,
+      leaseEndsAt: lease.isLearningAlone && !lease.isFleetPaused ? Infinity : lease.leaderUntil,
+      replicaCount: lease.replicaCount,
+      rank: lease.rank,
       isFleetPaused: lease.isFleetPaused,
       canEndPause: lease.isFleetPaused && this.#election.canEndPause(now, this.#leaderInputs()),
       reportsCompleteAt: this.#isUrgent ? -Infinity : this.#election.reportsCompleteAt,
@@ -165,11 +177,10 @@ export class FleetMember implements FleetMembership {
   #createRequest(now: number): QuotaRequest {
     const { rate, burst } = this.#settings;
     const lease = this.#lease;
-    const hasCalls = this.#reports.isActive(now) || this.#waiting > 0;
     return {
       id: this.#options.id,
       want: this.#permitsWanted(now),
-      activity: hasCalls && !this.#election.isYielding(now) ? 'active' : 'idle',
+      activity: this.#isActive(now) && !this.#election.isYielding(now) ? 'active' : 'idle',
       fixed: rate === 'auto' ? undefined : { rate, burst },
       knownReplicas: lease.replicaCount,
       calls: this.#takeCallReport(),
@@ -177,6 +188,10 @@ export class FleetMember implements FleetMembership {
       published: this.#election.nextPublication(now, this.#leaderInputs()),
       version: this.#lastReply?.version ?? 0,
     };
+  }
+
+  #isActive(now: number): boolean {
+    return this.#reports.isActive(now) || this.#waiting > 0;
   }
 
   #permitsWanted(now: number): number {
@@ -208,6 +223,7 @@ export class FleetMember implements FleetMembership {
     this.#lastReply = reply;
     this.#permitsWantedAt = now + reply.retryInMs;
     if (this.#lease.applyReply(now, reply)) this.#startPause(now);
+    this.#joinStatedPause(now, reply);
     const extraRate = this.#election.applyReply(now, reply, () => this.#ownPolicy?.snapshot(now));
     this.#lease.setExtraRate(now, extraRate);
     if (this.#election.nextPublication(now, this.#leaderInputs()) !== undefined) this.#isUrgent = true;
@@ -218,6 +234,12 @@ export class FleetMember implements FleetMembership {
     if (this.#hasLeft || this.#missedReplies > 1) return;
     if (this.#lease.state !== 'joined') this.#isUrgent = true;
     else if (this.#lease.applyUpdate(now, update)) this.#startPause(now);
+    this.#joinStatedPause(now, update);
+    if (this.#lease.isLearningAlone) {
+      this.#learnsUntil = now + LEARNING_MS;
+      // The leader needs the calls that were accepted before the refusal of another replica.
+      if (this.#reports.calls.size > 0) this.#isUrgent = true;
+    }
     this.#permitsWantedAt = -Infinity;
     this.#host?.pump();
     this.#scheduleExchange();
@@ -231,6 +253,15 @@ export class FleetMember implements FleetMembership {
     const leftMs = lease.pausedUntil - now;
     const mustPause = lease.isLeader || leftMs > LONG_PAUSE_MS;
     if (mustPause && this.#host?.isPaused === false) this.#host.pause(leftMs > 0 ? leftMs : undefined);
+  }
+
+  /** Without a limit each replica pauses for its own refusals; a long wait that was stated to one holds for all. */
+  #joinStatedPause(now: number, { pausedUntil }: QuotaUpdate): void {
+    if (!(pausedUntil > this.#joinedPausesUntil)) return;
+    this.#joinedPausesUntil = pausedUntil;
+    const leftMs = this.#lease.pausedUntil - now;
+    const isAlone = this.#lease.isLearningAlone && !this.#lease.isFleetPaused;
+    if (isAlone && leftMs > LONG_PAUSE_MS && this.#host?.isPaused === false) this.#host.pause(leftMs);
   }
 
   #recordMissedReply({ refusal }: QuotaRequest): void {

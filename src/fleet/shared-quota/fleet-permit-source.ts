@@ -1,6 +1,6 @@
 /**
- * Permits of a throttle in a fleet (pure): leased ones while it is joined, the throttle's own otherwise. The own source is
- * kept up to date all the time, so that it can take over at once.
+ * Permits of a throttle in a fleet (pure): leased ones while it is joined, the throttle's own otherwise, and both while it learns
+ * alone and a `maxRate` holds for all. The own source is kept up to date all the time, so that it can take over at once.
  */
 import type { PermitSource } from '../../throttle/pacing/permit-source.ts';
 import type { QuotaLease } from './quota-lease.ts';
@@ -18,35 +18,42 @@ export class FleetPermitSource implements PermitSource {
   }
 
   get rate(): number {
-    return this.#isJoined ? this.#lease.fleetRate : this.#own.rate;
+    const own = this.#needsOwn ? this.#own.rate : Infinity;
+    return this.#isJoined ? Math.min(own, this.#lease.fleetRate) : own;
   }
 
   get isScarce(): boolean {
-    return !this.#isJoined || this.#lease.isScarce;
+    return this.#needsOwn || this.#lease.isScarce;
   }
 
   tryTake(now: number): boolean {
     if (!this.#isJoined) return this.#own.tryTake(now);
-    return !this.#isHeldByFleet && this.#lease.tryTake(now);
+    if (this.#isHeldByFleet || (this.#needsOwn && !this.#own.tryTake(now))) return false;
+    if (this.#lease.tryTake(now)) return true;
+    if (this.#needsOwn) this.#own.giveBack(now);
+    return false;
   }
 
   nextAt(now: number, from = now): number {
     if (!this.#isJoined) return this.#own.nextAt(now, from);
     // Permits are asked for when they can be used, and not before.
     if (from > now) return from;
-    return this.#isHeldByFleet ? Infinity : this.#lease.nextAt(now);
+    if (this.#isHeldByFleet) return Infinity;
+    return this.#needsOwn ? Math.max(this.#own.nextAt(now), this.#lease.nextAt(now)) : this.#lease.nextAt(now);
   }
 
   nthAt(from: number, ahead: number): number {
-    return this.#isJoined ? this.#lease.nthAt(from, ahead) : this.#own.nthAt(from, ahead);
+    const ownAt = this.#needsOwn ? this.#own.nthAt(from, ahead) : from;
+    return this.#isJoined ? Math.max(ownAt, this.#lease.nthAt(from, ahead)) : ownAt;
   }
 
   available(now: number): number {
-    return this.#isJoined ? this.#lease.available(now) : this.#own.available(now);
+    const own = this.#needsOwn ? this.#own.available(now) : Infinity;
+    return this.#isJoined ? Math.min(own, this.#lease.available(now)) : own;
   }
 
   minWaitMs(ahead: number): number | undefined {
-    return this.#isJoined ? this.#lease.minWaitMs(ahead) : this.#own.minWaitMs(ahead);
+    return this.#needsOwn ? this.#own.minWaitMs(ahead) : this.#lease.minWaitMs(ahead);
   }
 
   recordUse(now: number, takenAt: number): void {
@@ -63,6 +70,10 @@ export class FleetPermitSource implements PermitSource {
 
   get #isJoined(): boolean {
     return this.#lease.state === 'joined';
+  }
+
+  get #needsOwn(): boolean {
+    return !this.#isJoined || this.#lease.isLearningAlone;
   }
 
   get #isHeldByFleet(): boolean {

@@ -1,6 +1,6 @@
 /**
- * The rate of a replica in a fleet (pure). Joined: leased permits are the rate, and calls are collected for the leader. Apart: its part
- * of the last known rate. Before any limit is known: its own policy, as if there were no fleet.
+ * The rate of a replica in a fleet (pure). Before the fleet has learned a limit: its own policy, as if there were no fleet. Then leased
+ * permits are the rate. Apart: its part of the last known rate. Calls are collected for the leader at all times.
  */
 import type { LeaderElection } from './leader-election.ts';
 import type { CallCollector } from './call-report.ts';
@@ -35,79 +35,80 @@ export class FleetRatePolicy implements RatePolicy {
 
   get rate(): number {
     const { lease, ownPolicy } = this.#options;
-    if (lease.state === 'joined') return Infinity;
-    return lease.state === 'apart' ? lease.ownRate : ownPolicy.rate;
+    if (lease.isLearningAlone) return ownPolicy.rate;
+    return lease.state === 'apart' ? lease.ownRate : Infinity;
   }
 
   get burst(): number {
     const { lease, ownPolicy } = this.#options;
-    return lease.state === 'unknown' ? ownPolicy.burst : lease.ownBurst;
+    return lease.isLearningAlone ? ownPolicy.burst : lease.ownBurst;
   }
 
   get inFlightLimit(): number {
     const { lease, ownPolicy } = this.#options;
-    return lease.state === 'unknown' ? ownPolicy.inFlightLimit : this.#inFlightLimit;
+    return lease.isLearningAlone ? ownPolicy.inFlightLimit : this.#inFlightLimit;
   }
 
   get limitsConcurrency(): boolean {
-    return this.#options.lease.state === 'unknown' && this.#options.ownPolicy.limitsConcurrency;
+    return this.#options.lease.isLearningAlone && this.#options.ownPolicy.limitsConcurrency;
   }
 
   get isConfident(): boolean {
     const { lease, ownPolicy } = this.#options;
     // The demand of the other replicas is not known.
-    return lease.state === 'unknown' ? ownPolicy.isConfident : this.#isConfigured || lease.state === 'apart';
+    return lease.isLearningAlone ? ownPolicy.isConfident : this.#isConfigured || lease.state === 'apart';
   }
 
   openAt(now: number, isPaused: boolean): number {
     const { lease, ownPolicy, election } = this.#options;
-    if (lease.state === 'unknown') return ownPolicy.openAt(now, isPaused);
+    const leaderAt = lease.isFleetPaused && lease.isLeader ? election.openAt(now, lease.epoch) : -Infinity;
+    if (lease.isLearningAlone) return Math.max(leaderAt, ownPolicy.openAt(now, isPaused));
     if (lease.state === 'apart') return lease.apartOpenAt;
-    return lease.isFleetPaused && lease.isLeader ? election.openAt(now, lease.epoch) : -Infinity;
+    return leaderAt;
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
     const { lease, ownPolicy } = this.#options;
-    return lease.state === 'unknown' ? ownPolicy.recordGrant(now, waitedFor) : lease.tookExtra;
+    return lease.isLearningAlone ? ownPolicy.recordGrant(now, waitedFor) : lease.tookExtra;
   }
 
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
     const { lease, ownPolicy } = this.#options;
     this.#recordCall(now, grant, false);
     if (this.#inFlightLimit < this.#options.settings().maxInFlight) this.#inFlightLimit++;
-    if (lease.state === 'unknown') ownPolicy.recordAccepted(now, grant, fresh);
+    if (lease.isLearningAlone) ownPolicy.recordAccepted(now, grant, fresh);
     else if (lease.state === 'apart') lease.adjustApartRate(false);
   }
 
   recordRefused(now: number, grant: PermitGrant): void {
     const { lease, ownPolicy } = this.#options;
     this.#recordCall(now, grant, true);
-    if (lease.state === 'unknown') ownPolicy.recordRefused(now, grant);
+    if (lease.isLearningAlone) ownPolicy.recordRefused(now, grant);
     else if (lease.state === 'apart') lease.adjustApartRate(true);
   }
 
   recordLateRefusal(now: number, grant: PermitGrant): void {
     const { lease, ownPolicy } = this.#options;
     this.#recordCall(now, grant, true);
-    if (lease.state === 'unknown') ownPolicy.recordLateRefusal(now, grant);
+    if (lease.isLearningAlone) ownPolicy.recordLateRefusal(now, grant);
   }
 
   recordEnded(grant: PermitGrant): void {
     const { lease, ownPolicy } = this.#options;
     if (grant.isProbeCall) lease.onExtraEnded();
-    if (lease.state === 'unknown') ownPolicy.recordEnded(grant);
+    if (lease.isLearningAlone) ownPolicy.recordEnded(grant);
   }
 
   recordUnused(grant: PermitGrant): void {
     const { lease, ownPolicy } = this.#options;
     if (grant.isProbeCall) lease.onExtraEnded();
-    if (lease.state === 'unknown') ownPolicy.recordUnused(grant);
+    if (lease.isLearningAlone) ownPolicy.recordUnused(grant);
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#isConfigured) return undefined;
     const { lease, ownPolicy, election } = this.#options;
-    if (lease.state === 'unknown') return ownPolicy.learned(wallAt);
+    if (lease.isLearningAlone) return ownPolicy.learned(wallAt);
     const learned = election.learned(wallAt);
     return learned && { ...learned, rate: lease.fleetRate };
   }
@@ -115,7 +116,8 @@ export class FleetRatePolicy implements RatePolicy {
   snapshot(now: number): object | undefined {
     if (this.#isConfigured) return undefined;
     const { lease, ownPolicy, election } = this.#options;
-    return lease.state === 'unknown' ? ownPolicy.snapshot(now) : election.snapshot(now);
+    // What a replica has learned beside others is its part of the limit.
+    return lease.isLearningAlone && lease.replicaCount === 1 ? ownPolicy.snapshot(now) : election.snapshot(now);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {

@@ -72,7 +72,7 @@ export class LeaderElection {
   }
 
   /**
-   * @param ownSnapshot what this process has learned without the fleet
+   * @param ownSnapshot what this process has learned without the fleet; the whole limit only if there is no other replica
    * @returns permits per second above the lease
    */
   applyReply(now: number, reply: QuotaReply, ownSnapshot: () => object | undefined): number {
@@ -82,13 +82,17 @@ export class LeaderElection {
       if (now > this.#reconnectedAt + FORMER_LEADER_PRIORITY_MS) this.#formerLeader = undefined;
       return 0;
     }
-    const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply.rate, ownSnapshot));
+    const leader = (this.#leader ??= this.#formerLeader ?? this.#createLeader(now, reply, ownSnapshot));
     leader.addCalls(decodeCalls(reply.peerReports, (at) => this.#clockOffset.toLocalTime(at)));
     if (reply.isFleetPaused && this.#reportsCompleteAt === Infinity) this.onPaused(now);
     const isSettled = reply.isFleetPaused && now >= this.#reportsCompleteAt;
     const knownUntil =
       reply.replicaCount === 1 ? now : Math.min(now, this.#clockOffset.toLocalTime(reply.oldestReportAt));
-    leader.ingest(isSettled ? now : knownUntil, isSettled || this.#settings.rate !== 'auto' ? reply.epoch : -1);
+    leader.ingest(
+      isSettled ? now : knownUntil,
+      reply.replicaCount,
+      isSettled || this.#settings.rate !== 'auto' ? reply.epoch : -1,
+    );
     return reply.isFleetPaused ? 0 : leader.extraRate(now);
   }
 
@@ -114,11 +118,14 @@ export class LeaderElection {
     return typeof known === 'object' && known !== null ? known : undefined;
   }
 
-  #createLeader(now: number, storedRate: number | undefined, ownSnapshot: () => object | undefined): FleetLeader {
+  #createLeader(now: number, reply: QuotaReply, ownSnapshot: () => object | undefined): FleetLeader {
     const { rate, burst } = this.#settings;
     const configured = rate === 'auto' ? undefined : { rate, burst };
+    const { rate: storedRate = Infinity, replicaCount } = reply;
+    const isStored = storedRate < (this.#settings.maxRate ?? Infinity);
     const snapshot =
-      parseModel(this.#model).snapshot ?? (isFiniteRate(storedRate) ? createRateSnapshot(storedRate) : ownSnapshot());
+      parseModel(this.#model).snapshot ??
+      (isStored ? createRateSnapshot(storedRate) : replicaCount === 1 ? ownSnapshot() : undefined);
     return new FleetLeader(configured, { ...this.#settings, learning: DEFAULT_LEARNING }, now, snapshot);
   }
 }
@@ -127,10 +134,6 @@ export class LeaderElection {
 function hasSameLimit(one: RateSettings, other: RateSettings): boolean {
   if (one.rate !== other.rate) return false;
   return one.rate === 'auto' ? one.maxRate === other.maxRate : one.burst === other.burst;
-}
-
-function isFiniteRate(rate: number | undefined): rate is number {
-  return rate !== undefined && Number.isFinite(rate);
 }
 
 /** A start for a leader when its predecessor published a rate without a model. */

@@ -1,7 +1,8 @@
 /**
  * One replica's part of the shared quota (pure).
  *   unknown  never joined, or no limit was published: the replica works alone, as if there were no fleet
- *   joined   permits are leased from the store; none is needed while no limit is known, none is valid while all are paused
+ *   joined   permits are leased from the store, and none is valid while all are paused; before a limit was learned together each
+ *            replica learns on its own
  *   apart    the store is away: the last rate divided by the last number of replicas, each at its own offset in the interval
  * FleetMember does the exchanges.
  */
@@ -21,6 +22,7 @@ const APART_INCREASE = 1.005;
 
 export class QuotaLease {
   readonly #clockOffset: ClockOffset;
+  readonly #maxRate: () => number;
   readonly #permits = new ScheduledPermits();
   #state: 'unknown' | 'joined' | 'apart' = 'unknown';
   #rate = Infinity;
@@ -31,6 +33,7 @@ export class QuotaLease {
   #replicaCount = 1;
   #rank = 0;
   #isLeader = false;
+  #leaderUntil = Infinity;
   #isScarce = false;
   #apartSince = 0;
   #apartFactor = 1;
@@ -41,12 +44,19 @@ export class QuotaLease {
   /** Permits taken above the lease and not repaid. */
   #extraTaken = 0;
 
-  constructor(clockOffset: ClockOffset) {
+  /** @param maxRate permits per second that are configured as the most; Infinity without a limit */
+  constructor(clockOffset: ClockOffset, maxRate: () => number = () => Infinity) {
     this.#clockOffset = clockOffset;
+    this.#maxRate = maxRate;
   }
 
   get state(): 'unknown' | 'joined' | 'apart' {
     return this.#state;
+  }
+
+  /** No limit was learned together: each replica learns on its own, and needs leased permits only for a configured `maxRate`. */
+  get isLearningAlone(): boolean {
+    return this.#state === 'unknown' || (this.#state === 'joined' && this.#rate >= this.#maxRate());
   }
 
   /** Permits per second of all replicas together. */
@@ -68,6 +78,16 @@ export class QuotaLease {
 
   get epoch(): number {
     return this.#epoch;
+  }
+
+  /** Position of this replica among all, from 0. */
+  get rank(): number {
+    return this.#rank;
+  }
+
+  /** When the leader's lease ends, as of the last exchange; Infinity when it is not known. */
+  get leaderUntil(): number {
+    return this.#leaderUntil;
   }
 
   get isScarce(): boolean {
@@ -205,6 +225,7 @@ export class QuotaLease {
     if (!reply.isLeader) this.setExtraRate(now, 0);
     this.#replicaCount = reply.replicaCount;
     this.#rank = reply.rank;
+    this.#leaderUntil = now + reply.leaderLeftMs;
     const permitTimes = reply.permitTimes.map((at) => this.#clockOffset.toLocalTime(at));
     this.#permits.add(permitTimes);
     if (permitTimes.length > 0) this.#isScarce = (permitTimes[0] ?? now) > now + SCARCE_MS;

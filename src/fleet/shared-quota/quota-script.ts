@@ -6,9 +6,9 @@
  */
 import { defineScript } from '../redis/script.ts';
 
-/** A replica without an exchange for this time is gone; a leader sooner. */
+/** A replica without an exchange for this time is gone; a leader with calls sooner. */
 const REPLICA_TIMEOUT_MS = 10_000;
-const LEADER_LEASE_MS = 3_000;
+const LEADER_LEASE_MS = 900;
 /** How far ahead permits are leased: the longer, the fewer exchanges when permits are rare. */
 const HORIZON_MS = 4_000;
 const MAX_PERMITS_PER_REPLY = 16;
@@ -83,26 +83,33 @@ if not leads then
 end
 if leads then
   put('leader', id)
-  put('leaderUntil', instant(now + ${LEADER_LEASE_MS}))
+  put('leaderUntil', instant(now + (ARGV[3] == 'idle' and ${REPLICA_TIMEOUT_MS} or ${LEADER_LEASE_MS})))
   put('leaderIdle', ARGV[3] == 'idle' and '1' or '0')
 end
 `;
 
 const REFUSAL = `
 local function intervalOf(rate) return 1000 / rate end
--- Keeps the number of permits that are saved up; an unknown number counts as none.
+-- Keeps the number of permits that are saved up; an unknown number counts as none. Time that is leased stays leased: the first
+-- permit of the new rate comes one new interval after the last permit of the old one.
 local function setPace(rate, burst)
-  local before, level = number('rate'), 0
-  if before > 0 then level = math.min(burst, number('burst') - (math.max(number('tat'), now) - now) / intervalOf(before)) end
+  local before, level, leasedMs = number('rate'), 0, 0
+  if before > 0 then
+    level = math.min(burst, number('burst') - (math.max(number('tat'), now) - now) / intervalOf(before))
+    if level < 0 then leasedMs, level = -level * intervalOf(before), 0 end
+  end
   put('rate', tostring(rate))
   put('burst', tostring(burst))
-  if rate > 0 then put('tat', instant(now + (burst - level) * intervalOf(rate))) end
+  if rate > 0 then put('tat', instant(now + leasedMs + (burst - level) * intervalOf(rate))) end
 end
 if ARGV[4] ~= '' and (tonumber(ARGV[4]) ~= number('rate') or tonumber(ARGV[5]) ~= number('burst')) then
   setPace(tonumber(ARGV[4]), tonumber(ARGV[5]))
 end
 if ARGV[8] ~= '' then
-  if tonumber(ARGV[8]) > number('pausedAt') then
+  -- Without a limit each replica pauses by itself, and only a stated wait holds for the others. All report, so that the leader learns.
+  if number('rate') == 0 then
+    news = true
+  elseif tonumber(ARGV[8]) > number('pausedAt') then
     put('epoch', tostring(number('epoch') + 1))
     put('pausedAt', instant(now))
     put('held', '1')
@@ -129,6 +136,8 @@ if leads and ARGV[10] ~= '' then
   if told.epoch == number('epoch') and state.held == '1' then
     put('held', '0')
     put('pausedUntil', instant(told.openAt))
+    -- The probe has used a permit, and nothing is saved up.
+    if number('rate') > 0 then put('tat', instant(math.max(now, told.openAt) + number('burst') * intervalOf(number('rate')))) end
   end
   if told.model ~= (state.model or '') then
     put('model', told.model)
@@ -180,6 +189,7 @@ return {
   instant(now), leads and '1' or '0', epoch, held, pausedUntil, known, state.burst or '1',
   tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(slots, ' '), mail,
   state.version or '0', (state.version or '0') ~= ARGV[11] and state.model or '',
+  instant(math.max(0, number('leaderUntil') - now)),
 }
 `;
 

@@ -54,6 +54,8 @@ export interface QuotaUpdate {
 export interface QuotaReply extends QuotaUpdate {
   readonly storeNow: number;
   readonly isLeader: boolean;
+  /** Milliseconds after which another replica may lead; Infinity when the store does not say. */
+  readonly leaderLeftMs: number;
   /** Replicas, this one included. */
   readonly replicaCount: number;
   /** Position of this replica among them, from 0. */

@@ -91,6 +91,11 @@ export class LearnedRatePolicy implements RatePolicy {
     return this.#phase === 'tracking' ? (this.#modelSelector.selected?.burst ?? 1) : 1;
   }
 
+  /** Refusals in a row that agree with the selected model; 0 without one. */
+  get explainedRefusals(): number {
+    return this.#modelSelector.selected?.explainedRefusals ?? 0;
+  }
+
   get inFlightLimit(): number {
     if (this.#phase === 'unlimited') return this.#inFlightLimit;
     const { selected } = this.#modelSelector;
@@ -300,7 +305,8 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /** @param rate permits per second to continue with when tracking ends without a refusal */
   #selectModel(now: number, rate: number, isRefusal = false): void {
-    const best = this.#modelSelector.selectBest(now, this.#changeDetector.contradictionLevel);
+    const minExplained = Math.max(this.#changeDetector.contradictionLevel, this.#options.learning.minExplainedRefusals);
+    const best = this.#modelSelector.selectBest(now, minExplained);
     if (this.#phase === 'probing' && !isRefusal) return;
     if (best === undefined && this.#phase === 'tracking' && !isRefusal) this.#fallbackRate.continueFrom(rate);
     this.#phase = best === undefined ? 'fallback' : 'tracking';

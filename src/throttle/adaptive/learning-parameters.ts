@@ -46,6 +46,8 @@ export interface LearningParameters {
   readonly probesAfterPause: boolean;
   /** False: rates grow while the application does not use them. */
   readonly growsOnlyWhenUsed: boolean;
+  /** Refusals in a row that a model must have explained before it is selected. */
+  readonly minExplainedRefusals: number;
 }
 
 export const DEFAULT_LEARNING: LearningParameters = {
@@ -71,4 +73,5 @@ export const DEFAULT_LEARNING: LearningParameters = {
   decreasesOncePerEpoch: true,
   probesAfterPause: true,
   growsOnlyWhenUsed: true,
+  minExplainedRefusals: 0,
 };

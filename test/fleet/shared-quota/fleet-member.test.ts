@@ -53,6 +53,7 @@ class PlayedStore implements QuotaStore {
 const NOTHING_KNOWN: QuotaReply = {
   storeNow: 0,
   isLeader: false,
+  leaderLeftMs: Infinity,
   epoch: 0,
   isFleetPaused: false,
   pausedUntil: 0,

@@ -22,6 +22,21 @@ import { seeded, type Limiter } from '../../throttle/simulation.ts';
 const WALL = Date.UTC(2026, 10, 1);
 const EXCHANGE_MS = 1;
 
+/** The script with a given time; its reply ends with the number of messages that it published. */
+const SCRIPT = `
+local published, server = 0, redis
+local redis = {call = function(name, ...)
+  if name == 'PUBLISH' then published = published + 1 end
+  return server.call(name, ...)
+end}
+local function exchange()
+${buildExchangeScript('local now = tonumber(ARGV[12])')}
+end
+local reply = exchange()
+reply[#reply + 1] = published
+return reply
+`;
+
 class Timer implements ExpiryEntry {
   expiryHeapIndex = -1;
   readonly expiresAt: number;
@@ -92,10 +107,8 @@ export class SimulationClock implements Clock {
 export class SimulatedRedis {
   readonly #client: Awaited<ReturnType<typeof connect>>;
   readonly #clock: SimulationClock;
-  readonly #source = buildExchangeScript('local now = tonumber(ARGV[12])');
   readonly #listeners = new Set<QuotaListener>();
   readonly #disconnected = new Set<QuotaStore>();
-  #lastUpdate = '';
   isDown = false;
   #generation = 0;
   dropsUpdates = false;
@@ -151,9 +164,10 @@ export class SimulatedRedis {
       refusal?.statedWaitMs ?? '',
     ];
     const rest = [...args, limit === undefined ? '' : JSON.stringify(limit), version, now].map(String);
-    const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', this.#source, '1', key, ...rest]));
-    const reply = parseReply(raw as unknown as unknown[]);
-    if (reply !== undefined) this.#pushUpdate(key, reply);
+    const raw = await this.#clock.hold(this.#client.sendCommand(['EVAL', SCRIPT, '1', key, ...rest]));
+    const replies = raw as unknown as unknown[];
+    const reply = parseReply(replies);
+    if (reply !== undefined && replies.at(-1) === 1) this.#pushUpdate(reply);
     return reply;
   }
 
@@ -179,12 +193,9 @@ export class SimulatedRedis {
     this.#client.destroy();
   }
 
-  /** What the script publishes when it has update. */
-  #pushUpdate(key: string, { epoch, isFleetPaused, pausedUntil, rate, burst }: QuotaUpdate): void {
+  #pushUpdate({ epoch, isFleetPaused, pausedUntil, rate, burst }: QuotaUpdate): void {
     const update = { epoch, isFleetPaused, pausedUntil, rate, burst };
-    const text = key + JSON.stringify([epoch, isFleetPaused, pausedUntil, rate === Infinity ? 0 : rate, burst]);
-    if (text === this.#lastUpdate || this.dropsUpdates) return;
-    this.#lastUpdate = text;
+    if (this.dropsUpdates) return;
     for (const listener of this.#listeners)
       this.#clock.after(EXCHANGE_MS, () => {
         if (!this.isDown) listener.onUpdate(update);
@@ -204,8 +215,8 @@ export interface FleetSimulationOptions {
   readonly clock: SimulationClock;
   readonly replicas: number;
   readonly limiter: Limiter;
-  /** Calls per second offered to all together. */
-  readonly offered: number;
+  /** Open loop: calls per second offered to all together. Closed loop: clients of all together, each with one call at a time. */
+  readonly load: { readonly perSecond: number } | { readonly clients: number };
   readonly rate?: number | 'auto';
   readonly burst?: number;
   readonly seed?: number;
@@ -249,7 +260,10 @@ export class FleetSimulation {
         fleet: options.isAlone === true ? undefined : new FleetMember({ store, id, settings, clock }),
       });
     });
-    for (let index = 0; index < replicas; index++) this.#offer(index, random);
+    const { load } = options;
+    if ('clients' in load)
+      for (let client = 0; client < load.clients; client++) void this.#callInLoop(client % replicas, random);
+    else for (let index = 0; index < replicas; index++) this.#offer(index, load.perSecond / replicas, random);
   }
 
   stop(): void {
@@ -293,14 +307,19 @@ export class FleetSimulation {
     };
   }
 
-  #offer(index: number, random: () => number): void {
-    const { clock, offered, replicas } = this.#options;
+  #offer(index: number, perSecond: number, random: () => number): void {
+    const { clock } = this.#options;
     const next = (): void => {
       if (this.#isStopped) return;
       if (!this.#stoppedReplicas.has(index)) void this.#call(index, random);
-      clock.after((-Math.log(1 - random()) * 1000 * replicas) / offered, next);
+      clock.after((-Math.log(1 - random()) * 1000) / perSecond, next);
     };
     clock.after(random() * 100, next);
+  }
+
+  async #callInLoop(index: number, random: () => number): Promise<void> {
+    await this.#options.clock.sleep(random() * 100);
+    while (!this.#isStopped && !this.#stoppedReplicas.has(index)) await this.#call(index, random);
   }
 
   async #call(index: number, random: () => number): Promise<void> {

@@ -16,6 +16,7 @@ function reply(change: Partial<QuotaReply> = {}): QuotaReply {
   return {
     storeNow: AHEAD,
     isLeader: false,
+    leaderLeftMs: Infinity,
     epoch: 0,
     isFleetPaused: false,
     pausedUntil: 0,
