@@ -39,6 +39,7 @@ const RULES: readonly LimiterRule[] = [
   { kind: 'token-bucket', perSecond: 9, burst: 4 },
   { kind: 'gcra', perSecond: 9, burst: 3 },
   { kind: 'gcra', perSecond: 90, burst: 1, stepMs: 1 },
+  { kind: 'bulk-refill', calls: 3, everyMs: 400, burst: 8, phaseMs: 90 },
   {
     kind: 'all-of',
     limiters: [
@@ -103,6 +104,33 @@ describe('no limiter accepts more than its quota', () => {
             if (last >= first) expect(last - first + 1).toBeLessThanOrEqual(4 + ((to - from) * 9) / 1000 + 1e-6);
       }),
       { numRuns: 40 },
+    );
+  });
+
+  it('bulk refill: what it holds plus all refills, between any two calls', () => {
+    fc.assert(
+      fc.property(arrivals, phases, (instants, phaseMs) => {
+        const [calls, everyMs, burst] = [3, 400, 8];
+        const accepted = acceptedBy({ kind: 'bulk-refill', calls, everyMs, burst, phaseMs }, instants);
+        const refillsUntil = (at: number): number => Math.floor((at + phaseMs) / everyMs);
+        for (const [first, from] of accepted.entries())
+          for (const [last, to] of accepted.entries())
+            if (last >= first)
+              expect(last - first + 1).toBeLessThanOrEqual(burst + (refillsUntil(to) - refillsUntil(from)) * calls);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('with another client: both together keep the limit, and that client plays the same part each time', () => {
+    fc.assert(
+      fc.property(arrivals, fc.nat(), (instants, seed) => {
+        const limiter: LimiterRule = { kind: 'sliding-log', calls: CALLS, windowMs: WINDOW_MS };
+        const shared: LimiterRule = { kind: 'tenant', limiter, share: 0.4, seed };
+        const accepted = acceptedBy(shared, instants);
+        expect(maxCountInWindow(accepted, WINDOW_MS)).toBeLessThanOrEqual(CALLS);
+        expect(acceptedBy(shared, instants)).toEqual(accepted);
+      }),
     );
   });
 

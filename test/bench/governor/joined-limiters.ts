@@ -1,5 +1,9 @@
-/** Limiters made of others: several at once, one after another, and one that bans a client after too many refusals. */
-import type { Allowance, LimiterModel } from './limiter-model.ts';
+/**
+ * Limiters made of others: several at once, one after another, one that is shared with another client, and one that bans a client after
+ * too many refusals.
+ */
+import type { Random } from '../../../src/platform/clock.ts';
+import { type Allowance, type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
 
 /** All of them must accept; a call that one refuses counts in none. */
 export class AllOf implements LimiterModel {
@@ -113,6 +117,72 @@ export class Steps implements LimiterModel {
     const step = this.#steps[index];
     if (step === undefined) throw new RangeError('a limiter of steps needs one that starts at 0');
     return step.model;
+  }
+}
+
+/** Another client of the same limiter; its calls come at random, and those that are refused are not repeated. */
+export class SharedWithTenant implements LimiterModel {
+  readonly #model: LimiterModel;
+  readonly #share: number;
+  readonly #random: Random;
+  #tenantAt: number;
+
+  /** @param share of the limit that the other client asks for, below 1 */
+  constructor(model: LimiterModel, share: number, random: Random) {
+    this.#model = model;
+    this.#share = share;
+    this.#random = random;
+    this.#tenantAt = this.#gapAt(0);
+  }
+
+  get burst(): number {
+    return this.#model.burst;
+  }
+
+  get windowMs(): number {
+    return this.#model.windowMs;
+  }
+
+  nextAt(at: number, inFlight: number): number {
+    this.#playTenant(at);
+    return this.#model.nextAt(at, inFlight);
+  }
+
+  take(at: number): void {
+    this.#playTenant(at);
+    this.#model.take(at);
+  }
+
+  refuse(at: number): void {
+    this.#playTenant(at);
+    this.#model.refuse(at);
+  }
+
+  rateAt(at: number): number {
+    return this.#model.rateAt(at) * (1 - this.#share);
+  }
+
+  capacity(fromMs: number, toMs: number): number {
+    return this.#model.capacity(fromMs, toMs) * (1 - this.#share);
+  }
+
+  allowance(at: number): Allowance | undefined {
+    this.#playTenant(at);
+    return this.#model.allowance(at);
+  }
+
+  /** Everything that the other client did up to an instant. */
+  #playTenant(until: number): void {
+    while (this.#tenantAt <= until) {
+      const at = this.#tenantAt;
+      if (this.#model.nextAt(at, 0) <= at + TOLERANCE_MS) this.#model.take(at);
+      else this.#model.refuse(at);
+      this.#tenantAt = at + this.#gapAt(at);
+    }
+  }
+
+  #gapAt(at: number): number {
+    return -Math.log(1 - this.#random()) / (this.#model.rateAt(at) * this.#share);
   }
 }
 

@@ -3,9 +3,18 @@
  * their arrival, and states its limit in its hint style. Pure; the rules are in window-, rate- and joined-limiters.
  */
 import { type HintStyle, writeHints, type ResponseHeaders } from './hints.ts';
-import { AllOf, Banning, type BanRule, Steps } from './joined-limiters.ts';
+import { AllOf, Banning, type BanRule, SharedWithTenant, Steps } from './joined-limiters.ts';
 import { type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
-import { type BucketQuota, CellRate, type CellRateQuota, InFlightLimit, TokenBucket } from './rate-limiters.ts';
+import {
+  type BucketQuota,
+  BulkRefill,
+  type BulkQuota,
+  CellRate,
+  type CellRateQuota,
+  InFlightLimit,
+  TokenBucket,
+} from './rate-limiters.ts';
+import { createRandom } from './seeded.ts';
 import { FirstCallWindow, FixedWindow, SlidingCounter, SlidingLog, type WindowQuota } from './window-limiters.ts';
 
 /** The hidden rule, as a scenario file has it. Durations in milliseconds. */
@@ -16,9 +25,11 @@ export type LimiterRule =
   | ({ readonly kind: 'sliding-counter' } & WindowQuota)
   | ({ readonly kind: 'token-bucket' } & BucketQuota)
   | ({ readonly kind: 'gcra' } & CellRateQuota)
+  | ({ readonly kind: 'bulk-refill' } & BulkQuota)
   | { readonly kind: 'concurrency'; readonly calls: number }
   | { readonly kind: 'all-of'; readonly limiters: readonly LimiterRule[] }
   | { readonly kind: 'steps'; readonly steps: readonly { readonly fromMs: number; readonly limiter: LimiterRule }[] }
+  | { readonly kind: 'tenant'; readonly limiter: LimiterRule; readonly share: number; readonly seed: number }
   | ({ readonly kind: 'ban'; readonly limiter: LimiterRule } & BanRule);
 
 /** A limiter with the form of its responses. */
@@ -32,6 +43,8 @@ export interface LimiterSpec {
   readonly meanServiceMs?: number;
   /** The time of day at the start of the run, by our clock. Default 0: midnight. */
   readonly startsMs?: number;
+  /** Refuses calls that the rule accepts, and does not count them. Default: never. */
+  readonly refusesAtRandom?: () => boolean;
 }
 
 /** The limiter's response to one call. */
@@ -66,13 +79,15 @@ class SimulatedLimiter implements Limiter {
   readonly #status: number;
   readonly #hint: HintStyle;
   readonly #wallStartMs: number;
+  readonly #refusesAtRandom: () => boolean;
   readonly #limit: number;
   readonly #windowMs: number;
 
   constructor(spec: LimiterSpec) {
-    const { limiter, status = 429, hint = 'none', meanServiceMs = 10, startsMs = 0 } = spec;
+    const { limiter, status = 429, hint = 'none', meanServiceMs = 10, startsMs = 0, refusesAtRandom = never } = spec;
     this.model = createModel(limiter, { meanServiceMs, startsMs });
     this.#status = status;
+    this.#refusesAtRandom = refusesAtRandom;
     this.#hint = hint;
     this.#wallStartMs = DAY_STARTS_AT + startsMs + phaseOf(limiter);
     this.#limit = statedLimit(limiter);
@@ -82,9 +97,10 @@ class SimulatedLimiter implements Limiter {
 
   evaluate(at: number, inFlightAtServer: number): LimiterResponse {
     const { model } = this;
-    const accepted = model.nextAt(at, inFlightAtServer) <= at + TOLERANCE_MS;
+    const isWithinLimit = model.nextAt(at, inFlightAtServer) <= at + TOLERANCE_MS;
+    const accepted = isWithinLimit && !this.#refusesAtRandom();
     if (accepted) model.take(at);
-    else model.refuse(at);
+    else if (!isWithinLimit) model.refuse(at);
     if (accepted && this.#hint === 'none') return ACCEPTED;
     const fields = writeHints(this.#hint, {
       at,
@@ -101,6 +117,10 @@ class SimulatedLimiter implements Limiter {
   capacity(fromMs: number, toMs: number): number {
     return this.model.capacity(fromMs, toMs);
   }
+}
+
+function never(): boolean {
+  return false;
 }
 
 interface Setting {
@@ -123,12 +143,16 @@ function createModel(rule: LimiterRule, setting: Setting): LimiterModel {
       return new TokenBucket(rule);
     case 'gcra':
       return new CellRate(rule);
+    case 'bulk-refill':
+      return new BulkRefill({ ...rule, phaseMs: (rule.phaseMs ?? 0) + setting.startsMs });
     case 'concurrency':
       return new InFlightLimit(rule.calls, setting.meanServiceMs);
     case 'all-of':
       return new AllOf(rule.limiters.map(create));
     case 'steps':
       return new Steps(rule.steps.map(({ fromMs, limiter }) => ({ fromMs, model: create(limiter) })));
+    case 'tenant':
+      return new SharedWithTenant(create(rule.limiter), rule.share, createRandom(rule.seed, 'tenant'));
     case 'ban':
       return new Banning(create(rule.limiter), rule);
   }
@@ -144,11 +168,13 @@ function statedLimit(rule: LimiterRule): number {
   switch (rule.kind) {
     case 'token-bucket':
     case 'gcra':
+    case 'bulk-refill':
       return rule.burst;
     case 'all-of':
       return Math.min(...rule.limiters.map(statedLimit));
     case 'steps':
       return statedLimit(firstStep(rule.steps));
+    case 'tenant':
     case 'ban':
       return statedLimit(rule.limiter);
     default:
@@ -160,11 +186,13 @@ function phaseOf(rule: LimiterRule): number {
   switch (rule.kind) {
     case 'fixed-window':
     case 'sliding-counter':
+    case 'bulk-refill':
       return rule.phaseMs ?? 0;
     case 'all-of':
       return Math.max(0, ...rule.limiters.map(phaseOf));
     case 'steps':
       return phaseOf(firstStep(rule.steps));
+    case 'tenant':
     case 'ban':
       return phaseOf(rule.limiter);
     default:

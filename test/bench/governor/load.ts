@@ -23,11 +23,28 @@ export interface AbsoluteLoad {
   readonly perSecond: number;
 }
 
+/** Clients that each make the next call some time after the end of their last one, on average `thinkMs`. */
+export interface ClosedLoad {
+  readonly clients: number;
+  readonly thinkMs: number;
+}
+
 /** A number is a multiple of the limit (Poisson arrivals). */
-export type LoadSpec = number | 'on-off' | 'at-once' | OnOffLoad | AtOnceLoad | AbsoluteLoad;
+export type LoadSpec = number | 'on-off' | 'at-once' | OnOffLoad | AtOnceLoad | AbsoluteLoad | ClosedLoad;
+
+export function isClosed(load: LoadSpec): load is ClosedLoad {
+  return typeof load === 'object' && 'clients' in load;
+}
+
+/** How long a client of a closed loop waits before its next call: exponentially distributed. */
+export function thinkTimeMs({ thinkMs }: ClosedLoad, random: Random): number {
+  return -Math.log(1 - random()) * thinkMs;
+}
 
 const ON_OFF: OnOffLoad = { onMs: 10_000, on: 3, offMs: 20_000, off: 0.02 };
 const AT_ONCE: AtOnceLoad = { secondsWorth: 20, everyMs: 60_000 };
+/** The clients of a closed loop start within this time. */
+const FIRST_CALLS_MS = 1000;
 /** Below the longest queue, so that the queue's length rejects no call. */
 const MOST_AT_ONCE = 900;
 
@@ -36,17 +53,19 @@ export function nameLoad(load: LoadSpec): string {
   if (typeof load === 'number') return `${load}×`;
   if (typeof load === 'string') return load;
   if ('perSecond' in load) return `${load.perSecond}/s`;
+  if ('clients' in load) return `${load.clients} clients`;
   if ('everyMs' in load) return `${load.calls ?? `${load.secondsWorth ?? 0} s worth`} each ${load.everyMs / 1000} s`;
   return `${load.on}× ${load.onMs / 1000} s, ${load.off}× ${load.offMs / 1000} s`;
 }
 
-/** @returns instants in order, from 0 up to `durationMs` */
+/** @returns instants in order, from 0 up to `durationMs`; of a closed loop the first calls of its clients */
 export function createArrivals(load: LoadSpec, model: LimiterModel, durationMs: number, random: Random): number[] {
   if (typeof load === 'number') return poisson((at) => load * model.rateAt(at), durationMs, random);
   if (load === 'on-off') return createArrivals(ON_OFF, model, durationMs, random);
   if (load === 'at-once') return createArrivals(AT_ONCE, model, durationMs, random);
   if ('perSecond' in load) return poisson(() => load.perSecond / 1000, durationMs, random);
   if ('everyMs' in load) return atOnce(load, model, durationMs);
+  if ('clients' in load) return Array.from({ length: load.clients }, () => random() * FIRST_CALLS_MS).sort(ascending);
   const { onMs, on, offMs, off } = load;
   const factorAt = (at: number): number => (at % (onMs + offMs) < onMs ? on : off);
   return poisson((at) => factorAt(at) * model.rateAt(at), durationMs, random);
@@ -59,6 +78,10 @@ function atOnce({ calls, secondsWorth = 0, everyMs }: AtOnceLoad, model: Limiter
     for (let call = 0; call < Math.min(count, MOST_AT_ONCE); call++) arrivals.push(at);
   }
   return arrivals;
+}
+
+function ascending(one: number, other: number): number {
+  return one - other;
 }
 
 /** The rate is constant within this time. */

@@ -5,7 +5,7 @@ import type { Case } from './scenario.ts';
 import { createRandom } from './seeded.ts';
 import { VirtualClock } from './virtual-clock.ts';
 import { installVirtualGlobals, withVirtualGlobals } from './virtual-globals.ts';
-import { run, type RunOptions, type Tracing } from './world.ts';
+import { run, type RunConditions, type RunOptions, type RunRecord, type Tracing } from './world.ts';
 
 /** The input of one worker. */
 export interface Job {
@@ -17,18 +17,27 @@ export interface Job {
 
 /** @returns the figures of each seed */
 export async function play({ client, played, seeds, leaveOut }: Job, tracing?: () => Tracing): Promise<Figures[]> {
-  const { needsVirtualGlobals, load } = findClient(client);
-  if (needsVirtualGlobals) installVirtualGlobals();
-  const createClient = await load();
-  const { conditions } = played;
   const runs: Figures[] = [];
   for (const seed of seeds) {
-    const clock = new VirtualClock(conditions.startsMs);
-    const options: RunOptions = { conditions, seed, createClient, leaveOut, clock, tracing: tracing?.() };
-    const record = needsVirtualGlobals
-      ? await withVirtualGlobals(clock, createRandom(seed, 'globals'), () => run(options))
-      : await run(options);
+    const record = await playRun(client, played.conditions, seed, { leaveOut, tracing: tracing?.() });
     runs.push(measure(record));
   }
   return runs;
+}
+
+/** One run of a client by its name. */
+export async function playRun(
+  client: string,
+  conditions: RunConditions,
+  seed: number,
+  extras: Pick<RunOptions, 'leaveOut' | 'tracing'> = {},
+): Promise<RunRecord> {
+  const { needsVirtualGlobals, load } = findClient(client);
+  if (needsVirtualGlobals) installVirtualGlobals();
+  const createClient = await load();
+  const clock = new VirtualClock(conditions.startsMs);
+  const options: RunOptions = { conditions, seed, createClient, clock, ...extras };
+  return needsVirtualGlobals
+    ? withVirtualGlobals(clock, createRandom(seed, 'globals'), () => run(options))
+    : run(options);
 }

@@ -1,6 +1,6 @@
 /**
- * Limiters that count in no window: the token bucket, the generic cell rate algorithm with the server's time steps, and the limit
- * on calls in flight.
+ * Limiters that count in no window: the token bucket, refilled evenly or in bulk, the generic cell rate algorithm with the server's time
+ * steps, and the limit on calls in flight.
  */
 import { type Allowance, type LimiterModel, TOLERANCE_MS } from './limiter-model.ts';
 
@@ -108,6 +108,75 @@ export class CellRate implements LimiterModel {
 
   #stepped(at: number): number {
     return this.#stepMs === 0 ? at : Math.floor(at / this.#stepMs) * this.#stepMs;
+  }
+}
+
+/** A bucket that is refilled by many permits at a time. */
+export interface BulkQuota {
+  /** Permits of one refill. */
+  readonly calls: number;
+  readonly everyMs: number;
+  /** The most that the bucket holds, at least `calls`. */
+  readonly burst: number;
+  /** How far the server's clock is ahead of ours; refills come at multiples of `everyMs` by that clock. Default 0. */
+  readonly phaseMs?: number;
+}
+
+export class BulkRefill implements LimiterModel {
+  /** A refill may come at either edge of a time range. */
+  readonly burst: number;
+  readonly windowMs: number;
+  readonly #most: number;
+  readonly #calls: number;
+  readonly #phaseMs: number;
+  #level: number;
+  #refills: number;
+
+  constructor({ calls, everyMs, burst, phaseMs = 0 }: BulkQuota) {
+    this.burst = burst + calls;
+    this.#most = burst;
+    this.windowMs = everyMs;
+    this.#calls = calls;
+    this.#phaseMs = phaseMs;
+    this.#level = burst;
+    this.#refills = this.#refillsUntil(0);
+  }
+
+  nextAt(at: number): number {
+    return this.#levelAt(at) >= 1 ? at : this.#nextRefillAt(at);
+  }
+
+  take(at: number): void {
+    this.#level = this.#levelAt(at) - 1;
+    this.#refills = this.#refillsUntil(at);
+  }
+
+  refuse(): void {
+    // A refused call takes nothing out.
+  }
+
+  rateAt(): number {
+    return this.#calls / this.windowMs;
+  }
+
+  capacity(fromMs: number, toMs: number): number {
+    return (toMs - fromMs) * this.rateAt();
+  }
+
+  allowance(at: number): Allowance {
+    return { remaining: this.#levelAt(at), resetAt: this.#nextRefillAt(at) };
+  }
+
+  #levelAt(at: number): number {
+    return Math.min(this.#most, this.#level + (this.#refillsUntil(at) - this.#refills) * this.#calls);
+  }
+
+  #nextRefillAt(at: number): number {
+    return (this.#refillsUntil(at) + 1) * this.windowMs - this.#phaseMs;
+  }
+
+  #refillsUntil(at: number): number {
+    return Math.floor((at + this.#phaseMs + TOLERANCE_MS) / this.windowMs);
   }
 }
 

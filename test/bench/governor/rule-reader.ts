@@ -26,12 +26,21 @@ function parseKind(kind: string, entries: Reader): LimiterRule {
       const stepMs = entries.optional('stepMs', (value) => numberFrom(value, 'stepMs')) ?? 0;
       return { kind, perSecond: entries.number('perSecond'), burst: entries.number('burst'), stepMs };
     }
+    case 'bulk-refill': {
+      const phaseMs = entries.optional('phaseMs', (value) => numberFrom(value, 'phaseMs')) ?? 0;
+      const quota = { calls: entries.number('calls'), everyMs: entries.number('everyMs') };
+      return { kind, ...quota, burst: entries.number('burst'), phaseMs };
+    }
     case 'concurrency':
       return { kind, calls: entries.number('calls') };
     case 'all-of':
       return { kind, limiters: entries.list('limiters', [], parseRule) };
     case 'steps':
       return { kind, steps: entries.list('steps', [], parseStep) };
+    case 'tenant': {
+      const seed = entries.optional('seed', (value) => numberFrom(value, 'seed')) ?? 1;
+      return { kind, limiter: parseRule(entries.take('limiter')), share: entries.number('share'), seed };
+    }
     case 'ban':
       return parseBan(entries);
     default:

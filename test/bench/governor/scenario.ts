@@ -43,9 +43,11 @@ const KINDS: readonly LimiterRule['kind'][] = [
   'sliding-counter',
   'token-bucket',
   'gcra',
+  'bulk-refill',
   'concurrency',
   'all-of',
   'steps',
+  'tenant',
   'ban',
 ];
 
@@ -154,8 +156,10 @@ function parseLoad(value: unknown): LoadSpec {
   const entries = new Reader(value, 'a load');
   const perSecond = entries.optional('perSecond', (rate) => numberFrom(rate, 'perSecond'));
   const calls = entries.optional('calls', (count) => numberFrom(count, 'calls'));
+  const clients = entries.optional('clients', (count) => numberFrom(count, 'clients'));
   let load: LoadSpec;
   if (perSecond !== undefined) load = { perSecond };
+  else if (clients !== undefined) load = { clients, thinkMs: entries.number('thinkMs') };
   else if (calls !== undefined) load = { calls, everyMs: entries.number('everyMs') };
   else {
     const [onMs, on, offMs, off] = ['onMs', 'on', 'offMs', 'off'].map((name) => entries.number(name));

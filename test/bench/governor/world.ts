@@ -13,7 +13,7 @@ import {
 } from './client.ts';
 import type { HintStyle } from './hints.ts';
 import { create, type Limiter, type LimiterRule } from './limiters.ts';
-import { createArrivals, type LoadSpec } from './load.ts';
+import { createArrivals, isClosed, type LoadSpec, thinkTimeMs } from './load.ts';
 import { countPossible } from './possible.ts';
 import { createRandom } from './seeded.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -36,8 +36,12 @@ export interface RunConditions {
   readonly startsMs: number;
   /** One way. */
   readonly latencyMs: Spread;
-  /** At the server, for accepted calls. Refusals leave at once. */
+  /** At the server, for accepted calls. */
   readonly serviceMs: Spread;
+  /** At the server, for refused calls. Default: they leave at once. */
+  readonly refusalMs?: Spread;
+  /** Share of the calls within the limit that are refused all the same, and not counted. Default 0. */
+  readonly spuriousShare?: number;
 }
 
 /** The record of a run. Instants in milliseconds since the start, in order. */
@@ -45,7 +49,7 @@ export interface RunRecord {
   readonly conditions: RunConditions;
   readonly limiter: Limiter;
   readonly arrivals: readonly number[];
-  /** Calls that a client with full knowledge would get accepted within the run (possible.ts). */
+  /** Calls that a client with full knowledge would get accepted within the run (possible.ts); NaN for a closed loop, whose calls depend on the client. */
   readonly possible: number;
   /** When accepted and refused attempts reached the server. */
   readonly acceptedAt: readonly number[];
@@ -58,6 +62,18 @@ export interface RunRecord {
   readonly servedBy: readonly number[];
   readonly refusedToCaller: number;
   readonly gaveUp: number;
+  /** In order of arrival. */
+  readonly calls: readonly CallRecord[];
+}
+
+/** What became of one call of the application. */
+export interface CallRecord {
+  readonly arrivedAt: number;
+  /** When it reached the server and was accepted; undefined when it never was. */
+  readonly acceptedAt: number | undefined;
+  /** When its caller had an outcome; Infinity while it has none. */
+  readonly endedAt: number;
+  readonly isServed: boolean;
 }
 
 /** Called at intervals during the run. */
@@ -92,7 +108,10 @@ class World {
   readonly #network: Random;
   readonly #service: Random;
   readonly #clients: readonly Client[];
+  /** Of a closed loop the first call of each client. */
   readonly #arrivals: readonly number[];
+  readonly #calls: Call[] = [];
+  readonly #think: Random;
   readonly #countsInFlight: boolean;
   readonly #acceptedAt: number[] = [];
   readonly #refusedAt: number[] = [];
@@ -110,7 +129,8 @@ class World {
     this.#options = options;
     this.#conditions = conditions;
     this.#clock = options.clock ?? new VirtualClock(conditions.startsMs);
-    this.#limiter = createLimiter(conditions);
+    this.#limiter = createLimiter(conditions, createRandom(seed, 'spurious'));
+    this.#think = createRandom(seed, 'think');
     this.#network = createRandom(seed, 'network');
     this.#service = createRandom(seed, 'service');
     this.#countsInFlight = this.#limiter.model.nextAt(0, Infinity) === Infinity;
@@ -129,12 +149,12 @@ class World {
   }
 
   async run(): Promise<RunRecord> {
-    const { durationMs, serviceMs } = this.#conditions;
+    const { durationMs, serviceMs, load } = this.#conditions;
     const { seed } = this.#options;
     const reference = createLimiter(this.#conditions).model;
     const serviceTime = (random: Random): number => drawFrom(serviceMs, random);
     const chance = createRandom(seed, 'service');
-    const possible = countPossible(reference, this.#arrivals, durationMs, serviceTime, chance);
+    const possible = isClosed(load) ? NaN : countPossible(reference, this.#arrivals, durationMs, serviceTime, chance);
     this.#scheduleArrivals(createRandom(seed, 'replica of a call'));
     this.#scheduleTraces();
     await this.#clock.runUntil(durationMs + DEADLINE_MS + 1000);
@@ -142,7 +162,7 @@ class World {
     return {
       conditions: this.#conditions,
       limiter: this.#limiter,
-      arrivals: this.#arrivals,
+      arrivals: this.#calls.map(({ arrivedAt }) => arrivedAt),
       possible,
       acceptedAt: this.#acceptedAt,
       refusedAt: this.#refusedAt,
@@ -151,6 +171,7 @@ class World {
       servedBy: this.#servedBy,
       refusedToCaller: this.#refusedToCaller,
       gaveUp: this.#gaveUp,
+      calls: this.#calls,
     };
   }
 
@@ -185,6 +206,7 @@ class World {
     if (client === undefined) throw new RangeError(`there is no replica ${replica}`);
     const now = this.#clock.now();
     const call = new Call(now, now + DEADLINE_MS);
+    this.#calls.push(call);
     const send: Send = () => this.#send(call);
     const end = (outcome: 'served' | 'refused-to-caller' | 'gave-up'): void => {
       this.#end(call, replica, outcome);
@@ -202,7 +224,10 @@ class World {
   }
 
   #end(call: Call, replica: number, outcome: 'served' | 'refused-to-caller' | 'gave-up'): void {
-    if (call.isOverdue(this.#clock.now()) || outcome === 'gave-up') {
+    const now = this.#clock.now();
+    call.endedAt = now;
+    this.#beginNext(now);
+    if (call.isOverdue(now) || outcome === 'gave-up') {
       this.#gaveUp++;
       if (call.acceptedSentAt !== undefined) this.#wasted++;
     } else if (outcome === 'refused-to-caller') {
@@ -210,9 +235,18 @@ class World {
     } else if (call.acceptedSentAt === undefined) {
       throw new Error('a client calls a call served that the server has not accepted');
     } else {
+      call.isServed = true;
       this.#servedBy[replica] = (this.#servedBy[replica] ?? 0) + 1;
       this.#waitsMs.push(call.acceptedSentAt - call.arrivedAt);
     }
+  }
+
+  /** In a closed loop the client of a call that has ended makes another. */
+  #beginNext(now: number): void {
+    const { load, durationMs, replicas } = this.#conditions;
+    if (!isClosed(load)) return;
+    const at = now + thinkTimeMs(load, this.#think);
+    if (at < durationMs) this.#clock.exactlyAt(at, () => this.#begin(Math.floor(this.#think() * replicas)));
   }
 
   #send(call: Call): Promise<SimulatedResponse> {
@@ -231,6 +265,7 @@ class World {
     if (response.accepted) {
       this.#acceptedAt.push(at);
       call.acceptedSentAt = sentAt;
+      call.acceptedAt = at;
       leavesAt += drawFrom(this.#conditions.serviceMs, this.#service);
       if (this.#countsInFlight) {
         this.#inFlight++;
@@ -238,6 +273,8 @@ class World {
       }
     } else {
       this.#refusedAt.push(at);
+      const { refusalMs } = this.#conditions;
+      if (refusalMs !== undefined) leavesAt += drawFrom(refusalMs, this.#service);
     }
     this.#clock.exactlyAt(leavesAt + this.#networkDelayMs(), () => resolve(response));
   }
@@ -248,10 +285,13 @@ class World {
 }
 
 /** One call of the application. */
-class Call {
+class Call implements CallRecord {
   readonly arrivedAt: number;
   readonly deadlineAt: number;
   acceptedSentAt: number | undefined;
+  acceptedAt: number | undefined;
+  endedAt = Infinity;
+  isServed = false;
 
   constructor(arrivedAt: number, deadlineAt: number) {
     this.arrivedAt = arrivedAt;
@@ -263,9 +303,18 @@ class Call {
   }
 }
 
-function createLimiter({ limiter, status, hint, serviceMs, startsMs }: RunConditions): Limiter {
+/** @param spurious decides which calls are refused at random. Default: none */
+export function createLimiter(conditions: RunConditions, spurious?: Random): Limiter {
+  const { limiter, status, hint, serviceMs, startsMs, spuriousShare = 0 } = conditions;
   const meanServiceMs = serviceMs.base + serviceMs.jitter / 2;
-  return create({ limiter, hint, meanServiceMs, startsMs, ...(status === undefined ? {} : { status }) });
+  return create({
+    limiter,
+    hint,
+    meanServiceMs,
+    startsMs,
+    ...(status === undefined ? {} : { status }),
+    ...(spurious === undefined || spuriousShare === 0 ? {} : { refusesAtRandom: () => spurious() < spuriousShare }),
+  });
 }
 
 function drawFrom({ base, jitter }: Spread, random: Random): number {
