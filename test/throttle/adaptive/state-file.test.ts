@@ -272,7 +272,12 @@ describe('a path that cannot be written', () => {
     mkdirSync(parent);
     chmodSync(parent, 0o700);
     await write();
-    await until(() => existsSync(join(parent, 'learned.json')), 'a file');
+    const path = join(parent, 'learned.json');
+    await until(() => existsSync(path), 'a file');
+    const first = readFileSync(path, 'utf8');
+    // A write begins when the one before has succeeded: a file is visible a little earlier.
+    await write();
+    await until(() => readFileSync(path, 'utf8') !== first, 'another file');
     rmSync(parent, { recursive: true });
     await file.stop();
     expect(warnings).toHaveLength(2);
