@@ -4,6 +4,7 @@ import type { LastMinute } from '../../src/admin/history/history.ts';
 import type { CodeCount } from '../../src/admin/history/minutes.ts';
 import { evaluateView } from '../../src/admin/page/fragments.ts';
 import type { StatusInputs } from '../../src/admin/status/status-shape.ts';
+import { createProposal } from '../../src/throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../src/token/token.ts';
 import { failing, limited, noToken, unpaced, validToken } from './states.ts';
 import { viewOf } from './view.ts';
@@ -123,6 +124,20 @@ describe('the health summary', () => {
   ])('%s', (_, summary, level, headline, detail) => {
     expect([summary.level, summary.headline]).toEqual([level, headline]);
     expect(summary.detail).toMatch(detail);
+  });
+
+  it('proposes the setting while responses come that are likely refusals, and not after them', () => {
+    const figures = { refused: 60, accepted: 120, windows: 12, acceptedPerWindow: 100, windowMs: 10_000 };
+    const shares = { shareAtHighRate: 1, shareAtLowRate: undefined, firstAt: 0, lastAt: 1 };
+    const proposal = createProposal({ status: 503, ...figures, ...shares }, [], (at) => at);
+    const states = { throttles: [{ ...unpaced, refusalProposals: [proposal] }] };
+    const minute = { requests: 30, ok: 10, serverErrors: 20, medianMs: 4 };
+    expect(evaluate(states, minute, [upstream(200, 10), upstream(503, 20)])).toMatchObject({
+      level: 'wait',
+      headline: 'Likely rate limited: the upstream refuses calls with 503',
+      detail: expect.stringContaining('set throttle: { refusals: [{"status":503}] }') as string,
+    });
+    expect(evaluate(states, { requests: 30, ok: 30, medianMs: 4 }, [upstream(200, 30)]).headline).toBe('Healthy');
   });
 
   it('stays good with a few faults among many responses', () => {

@@ -27,6 +27,7 @@ export function evaluateHealth(inputs: HealthSummaryInputs): HealthSummary {
   return (
     evaluateDrain(inputs) ??
     evaluateTokens(inputs) ??
+    evaluateProposals(inputs) ??
     evaluateUpstream(inputs) ??
     evaluateLimits(inputs) ??
     evaluateClients(inputs) ?? {
@@ -77,6 +78,20 @@ function describeTokenFailure({ outcome, detail }: { readonly outcome: string; r
   if (error !== undefined) return `the authorization server rejects the request (${error})`;
   if (outcome === 'rejected') return 'the authorization server rejects the request';
   return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
+}
+
+/** Errors that are likely refusals for the rate, as far as they go on. */
+function evaluateProposals({ status, codes }: HealthSummaryInputs): HealthSummary | undefined {
+  for (const { route, refusalProposals } of status.throttles)
+    for (const proposal of refusalProposals) {
+      if (countCodes(codes, (code) => code === proposal.status) < MIN_REQUESTS) continue;
+      return {
+        ...{ level: 'wait', kind: 'refusal-proposal' },
+        headline: `Likely rate limited: the upstream refuses calls with ${proposal.status}${describeRoute(status, route)}`,
+        detail: `The application gets these responses. If ${proposal.status} is the rate limit of the upstream, set ${proposal.setting}`,
+      };
+    }
+  return undefined;
 }
 
 function evaluateUpstream({ lastMinute, codes, status }: HealthSummaryInputs): HealthSummary | undefined {
