@@ -5,6 +5,7 @@ import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { ResponseClassification } from './response-classifier.ts';
 import { readScopeRefusal } from './scope-refusal.ts';
 
+/** A refusal that states a limit or a missing scope is no evidence: it says itself what it is. */
 export function signOfHead(
   head: UpstreamResponse,
   { permitReport, isRateLimited, statedWaitMs }: ResponseClassification,

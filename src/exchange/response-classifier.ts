@@ -53,24 +53,32 @@ export class ResponseClassifier {
   readonly #options: ResponseClassifierOptions;
   readonly #context = new ObservedSignalContext();
   #shapes = new SignalShapes();
-  #isRead!: HeaderFilter;
-  #hintsKey = '';
+  #hints: Readonly<Record<string, string>> = {};
+  /** The fields that are read. */
+  #readFields!: HeaderFilter;
+  /** The fields that are shown to the operator. */
+  #shownFields!: HeaderFilter;
 
   constructor(options: ResponseClassifierOptions) {
     this.#options = options;
-    this.setHints(options.hints ?? {});
+    this.#applyHints(options.hints ?? {});
   }
 
   /** Replaces `throttle.hints`. After a change shapes are reported anew, since other fields are read now. */
   setHints(hints: Readonly<Record<string, string>>): void {
-    const key = JSON.stringify(hints);
-    if (key === this.#hintsKey) return;
-    this.#hintsKey = key;
-    this.#context.hints = createFieldHints(hints);
+    if (JSON.stringify(hints) === JSON.stringify(this.#hints)) return;
     this.#shapes = new SignalShapes();
-    const names = new Set([...SIGNAL_HEADERS, ...this.#context.hints.keys()]);
+    this.#applyHints(hints);
+  }
+
+  #applyHints(configured: Readonly<Record<string, string>>): void {
+    const hints = createFieldHints(configured);
+    this.#hints = configured;
+    this.#context.hints = hints;
+    const names = new Set([...SIGNAL_HEADERS, ...hints.keys()]);
     const initials = [...names].map((name) => name.charAt(0)).join('');
-    this.#isRead = { pattern: LIMIT_HEADER, names, initials: initials + initials.toUpperCase() };
+    this.#readFields = { pattern: LIMIT_HEADER, names, initials: initials + initials.toUpperCase() };
+    this.#shownFields = { pattern: LIMIT_RELATED_NAME, names: new Set(hints.keys()), initials: undefined };
   }
 
   /** @param isConfiguredRefusal the configuration calls it a rate-limit refusal. Default false */
@@ -78,7 +86,7 @@ export class ResponseClassifier {
     const { status } = head;
     const lacksScope = status === 403 && this.#reportScopeRefusal(head);
     const isConfigured = isConfiguredRefusal && !lacksScope;
-    const stated = collectHeaders(head.headers, this.#isRead);
+    const stated = collectHeaders(head.headers, this.#readFields);
     // A 5xx is no success: it neither raises the number in flight nor the rate.
     if (stated === undefined && status !== 429 && !isConfigured) return status < 500 ? ACCEPTED : UNKNOWN;
     const { clock, replicas } = this.#options;
@@ -92,7 +100,7 @@ export class ResponseClassifier {
     const { statedWaitMs } = signal;
     const shared = divideSignal(signal, replicas);
     if (isRefusal) {
-      const fields = collectEvidence(head.headers);
+      const fields = collectEvidence(head.headers, this.#shownFields);
       const permitReport: PermitReport = { kind: 'rate-limited', signal: { ...shared, fields }, isConfigured };
       return { permitReport, isRateLimited, statedWaitMs };
     }
@@ -112,8 +120,8 @@ export class ResponseClassifier {
     const on = isRefusal ? 'refused' : status < 500 ? 'accepted' : 'failed';
     // Retry-After alone has other meanings there: a redirect, a job that is not done (RFC 9110 §10.2.3).
     if (on === 'accepted' && !hasQuotaHeader(stated)) return;
-    const evidence = isRefusal ? collectHeaders(headers, LIMIT_RELATED) : undefined;
-    const unread = findUnreadFields(evidence, (name) => this.#isRead.names.has(name));
+    const evidence = isRefusal ? collectHeaders(headers, this.#shownFields) : undefined;
+    const unread = findUnreadFields(evidence, (name) => this.#readFields.names.has(name));
     if (stated.size === 0 && unread.length === 0) return;
     const shown = new Map([...stated, ...unread.map(({ name, value }): [string, string] => [name, value])]);
     // The many statuses of success and of client errors say nothing about the limit.
@@ -121,7 +129,9 @@ export class ResponseClassifier {
     if (shape === undefined) return;
     const { observe, route } = this.#options;
     const unreadFields = unread.map(({ name, suggestion }) => ({ name, suggestion }));
-    observe({ kind: 'rate-limit-shape', route, on, status, shape, fields: collectEvidence(headers), unreadFields });
+    const fields = collectEvidence(headers, this.#shownFields);
+    const configuredHints = this.#hints;
+    observe({ kind: 'rate-limit-shape', route, on, status, shape, fields, unreadFields, configuredHints });
   }
 }
 
@@ -144,9 +154,6 @@ interface HeaderFilter {
   readonly initials: string | undefined;
 }
 
-/** What may help the operator. */
-const LIMIT_RELATED: HeaderFilter = { pattern: LIMIT_RELATED_NAME, names: new Set(), initials: undefined };
-
 /** The values of headers by lower-case name, several lines joined by a comma; undefined when there is none. */
 function collectHeaders(
   headers: readonly string[],
@@ -168,8 +175,8 @@ function collectHeaders(
 }
 
 /** What may help the operator, bounded; never a credential. */
-function collectEvidence(headers: readonly string[]): Record<string, string> {
-  const candidates = [...(collectHeaders(headers, LIMIT_RELATED) ?? [])].filter(([name]) => !SENSITIVE_NAME.test(name));
+function collectEvidence(headers: readonly string[], filter: HeaderFilter): Record<string, string> {
+  const candidates = [...(collectHeaders(headers, filter) ?? [])].filter(([name]) => !SENSITIVE_NAME.test(name));
   return Object.fromEntries(
     candidates.slice(0, MAX_EVIDENCE_HEADERS).map(([name, value]) => [name, value.slice(0, MAX_EVIDENCE_LENGTH)]),
   );

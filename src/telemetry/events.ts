@@ -94,6 +94,8 @@ export type SidecarEvent =
       readonly fields: Readonly<Record<string, string>>;
       /** The fields of a refusal that nothing reads, with the meaning that `throttle.hints` could give them. Default: none. */
       readonly unreadFields?: readonly { readonly name: string; readonly suggestion?: string | undefined }[];
+      /** `throttle.hints` as it is. Default: none. */
+      readonly configuredHints?: Readonly<Record<string, string>>;
     }
   /** A bare response with a suspect status: no header states a limit, and no setting names it. */
   | { readonly kind: 'unconfigured-refusal'; readonly route: string; readonly status: SuspectStatus }

@@ -144,6 +144,7 @@ describe('a new shape', () => {
         shape: 'retry-after number',
         fields: { 'retry-after': '2' },
         unreadFields: [],
+        configuredHints: {},
       },
     ]);
   });
@@ -262,6 +263,22 @@ describe('a refusal with fields that nothing reads', () => {
     expect(read(429, 'x-quota-wait', '3').statedWaitMs).toBe(3000);
     expect(read(403, 'X-QUOTA-WAIT', '3').isRateLimited).toBe(true);
     expect(shapesOf()).toEqual([[{ name: 'x-quota-wait', suggestion: 'retryAfter' }], [], []]);
+  });
+
+  it('is reported with the hints that are configured, since a proposal replaces them', () => {
+    signals.setHints({ 'X-Quota-Wait': 'retryAfter' });
+    read(429, 'X-Quota-Wait', '3', 'X-Quota-Left', '0');
+    expect(events).toMatchObject([
+      { unreadFields: [{ name: 'x-quota-left' }], configuredHints: { 'X-Quota-Wait': 'retryAfter' } },
+    ]);
+  });
+
+  it('shows a mapped field whose name does not suggest a limit, but no credential', () => {
+    signals.setHints({ 'X-Calls-Left': 'remaining', 'X-Session-Left': 'limit' });
+    const fields = { 'x-calls-left': '0' };
+    expect(resultOf(429, 'X-Calls-Left', '0', 'X-Session-Left', '7')).toMatchObject({ signal: { fields } });
+    expect(events).toMatchObject([{ fields }]);
+    expect(JSON.stringify(events)).not.toContain('"7"');
   });
 
   it('reads a mapped field of an accepted response with any first letter', () => {

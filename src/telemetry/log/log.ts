@@ -194,20 +194,25 @@ function logDebugEvent(logger: Logger, event: SidecarEvent): void {
 }
 
 function logRateLimitShape(logger: Logger, event: RateLimitShape): void {
-  const { route, on, status, shape, fields, unreadFields = [] } = event;
+  const { route, on, status, shape, fields, unreadFields = [], configuredHints } = event;
   const unread =
     unreadFields.length === 0
       ? {}
-      : { unreadFields: unreadFields.map(({ name }) => name), ...proposeHints(unreadFields) };
+      : { unreadFields: unreadFields.map(({ name }) => name), ...proposeHints(unreadFields, configuredHints) };
   const line = { route, on, status, shape: truncate(shape), rateLimitFields: fields, ...unread };
   logger[on === 'accepted' ? 'info' : 'warn'](line, 'new form of rate-limit headers');
 }
 
-/** The setting to paste, after a look at the partner's documentation: units cannot be seen from one value. */
-function proposeHints(unreadFields: NonNullable<RateLimitShape['unreadFields']>): { proposal?: string } {
+/**
+ * The setting to paste in place of the present one, after a look at the partner's documentation: units cannot be seen from one value.
+ */
+function proposeHints(
+  unreadFields: NonNullable<RateLimitShape['unreadFields']>,
+  configuredHints: RateLimitShape['configuredHints'],
+): { proposal?: string } {
   const hints = unreadFields.flatMap(({ name, suggestion }) => (suggestion === undefined ? [] : [[name, suggestion]]));
   if (hints.length === 0) return {};
-  return { proposal: `throttle.hints: ${JSON.stringify(Object.fromEntries(hints))}` };
+  return { proposal: `throttle.hints: ${JSON.stringify({ ...configuredHints, ...Object.fromEntries(hints) })}` };
 }
 
 function logRefusalProposal(logger: Logger, event: Extract<SidecarEvent, { kind: 'refusal-proposed' }>): void {

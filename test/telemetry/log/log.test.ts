@@ -58,6 +58,30 @@ describe('lines', () => {
     ]);
   });
 
+  it('proposes hints for fields that are not read, together with those that are configured', async () => {
+    const { log, stream } = open();
+    const event = {
+      kind: 'rate-limit-shape',
+      route: 'default',
+      on: 'refused',
+      status: 429,
+      shape: 'x',
+      fields: {},
+    } as const;
+    const unreadFields = [{ name: 'x-left', suggestion: 'remaining' }, { name: 'x-limit-note' }];
+    log.observe({ ...event, unreadFields, configuredHints: { 'X-Wait': 'retryAfter' } });
+    log.observe({ ...event, unreadFields: [{ name: 'x-limit-note' }], configuredHints: { 'X-Wait': 'retryAfter' } });
+    await log.close(0);
+    expect(stream.lines).toMatchObject([
+      {
+        unreadFields: ['x-left', 'x-limit-note'],
+        proposal: 'throttle.hints: {"X-Wait":"retryAfter","x-left":"remaining"}',
+      },
+      { unreadFields: ['x-limit-note'] },
+    ]);
+    expect(stream.lines[1]).not.toHaveProperty('proposal');
+  });
+
   it('writes one access line per request, with time, level and message', async () => {
     const { log, stream } = open();
     log.observe(request);
