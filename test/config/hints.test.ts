@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { fieldHints } from '../../src/config/schema/formats/field-hints.ts';
 import type { Format, TextMap } from '../../src/config/schema/formats/formats.ts';
 import { HINT_MEANINGS } from '../../src/throttle/signals/hint-meanings.ts';
+import { problemsOf } from './base-env.ts';
 
 const FORMAT: Format<TextMap> = fieldHints();
 
@@ -44,4 +45,10 @@ it.each([
   ],
 ])('refuses %s', (_what, value, fault) => {
   expect(faultOf(value)).toContain(fault);
+});
+
+it.each(['{"X-Left":"left"}', '{"X-Left":5}'])('calls the value %s of a variable a section, as in a file', (text) => {
+  expect(problemsOf({ SIDECAR_THROTTLE_HINTS: text })).toEqual([
+    expect.stringContaining('(SIDECAR_THROTTLE_HINTS): found a section; "X-Left": '),
+  ]);
 });

@@ -30,7 +30,7 @@ export function describeFound(format: Format<NonNullable<SettingValue>>, value: 
     return value.every((entry) => typeof entry === 'string')
       ? truncate(JSON.stringify(value.map((entry) => format.show(entry)).join(',')))
       : 'a list';
-  return value instanceof Map ? 'a section' : 'something else';
+  return typeof value === 'object' && value !== null ? 'a section' : 'something else';
 }
 
 /** Shortens a text to the length of a line. */
