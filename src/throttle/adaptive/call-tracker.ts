@@ -34,6 +34,11 @@ export class CallTracker {
     return this.#roundTripEstimator.jitterMs;
   }
 
+  /** Smoothed, milliseconds; NaN before the first response. */
+  get roundTripMs(): number {
+    return this.#roundTripEstimator.meanMs;
+  }
+
   /** Instant up to which the other calls wait for the response to a window probe; -Infinity without one. */
   get probeUntil(): number {
     return this.#probeSentAt + PROBE_WAIT_MS;

@@ -7,6 +7,8 @@
 const RETURN_MS = 6_000;
 const RETURN_PERMITS = 12;
 const MIN_RATE = 1 / 30;
+/** By how much the way back takes longer with each further unit of a refusal's cost. */
+const RETURN_STRETCH = 3;
 
 /** Permits per second, moved by refusals and use alone. */
 export class FallbackRate {
@@ -15,8 +17,8 @@ export class FallbackRate {
   #refusedRate = Infinity;
   #inUseMs = 0;
   #decreaseFactor: number;
-  /** By which the way back to the refused rate takes longer. */
-  #slowdown = 1;
+  /** Of the last refusal. */
+  #refusalCost = 1;
   readonly #fullDecreaseFactor: number;
 
   /** @param rate permits per second to begin with */
@@ -43,11 +45,13 @@ export class FallbackRate {
   /**
    * @param refusedRate permits per second in use at the refusal
    * @param acceptedRate calls per second accepted shortly before
-   * @param refusalCost a multiple of what refusals usually cost: the cut is smaller and the way back slower, so that fewer follow
+   * @param refusalCost a multiple of what refusals usually cost: the way back is slower, so that fewer follow. The cut is smaller as
+   * well, unless the refusal came soon after the last one, which shows that the limit is lower.
    */
   decrease(refusedRate: number, acceptedRate: number, refusalCost = 1): void {
-    this.#slowdown = Number.isFinite(refusedRate) ? refusalCost : 1;
-    this.#decreaseFactor = 1 - (1 - this.#fullDecreaseFactor) / Math.sqrt(this.#slowdown);
+    const isSoon = this.#refusedRate !== Infinity && this.#inUseMs < (RETURN_MS * this.#refusalCost) / 2;
+    this.#refusalCost = Number.isFinite(refusedRate) ? refusalCost : 1;
+    this.#decreaseFactor = 1 - (1 - this.#fullDecreaseFactor) / (isSoon ? 1 : this.#refusalCost);
     this.#refusedRate = Number.isFinite(refusedRate) ? refusedRate : acceptedRate;
     this.#rate = Math.max(
       MIN_RATE,
@@ -73,7 +77,8 @@ export class FallbackRate {
     else if (this.#rate < floor) this.#rate = Math.min(doubled, floor);
     else {
       this.#inUseMs += inUseMs;
-      const returnMs = Math.max(RETURN_MS, (RETURN_PERMITS * 1000) / this.#refusedRate) * slowdown * this.#slowdown;
+      const stretch = slowdown * (1 + RETURN_STRETCH * (this.#refusalCost - 1));
+      const returnMs = Math.max(RETURN_MS, (RETURN_PERMITS * 1000) / this.#refusedRate) * stretch;
       const curve = 1 + (1 - this.#decreaseFactor) * (this.#inUseMs / returnMs - 1) ** 3;
       this.#rate = Math.min(doubled, Math.max(this.#rate, this.#refusedRate * curve));
     }

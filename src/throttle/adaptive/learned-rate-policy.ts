@@ -35,6 +35,10 @@ const MIN_RATE = 1 / 3600;
 const UNSTATED_PAUSE_MS = 200;
 /** Share of a window whose loss does not count. */
 const NEGLIGIBLE_SHARE = 0.02;
+/** A limit in flight frees a slot within a round trip: a wait of more round trips than this is evidence against it. */
+const LONG_WAIT_ROUND_TRIPS = 5;
+/** Refusals in a row that it must have explained then. */
+const MIN_EXPLAINED_DESPITE_WAIT = 9;
 /** A restored limit is probed after this time. */
 const RESTORED_PROBE_DELAY_MS = 5_000;
 
@@ -63,6 +67,7 @@ export class LearnedRatePolicy implements RatePolicy {
   #lastDecreaseAt = -Infinity;
   /** Of the last refusal. */
   #waitResolutionMs = 0;
+  #statedWaitMs = 0;
   /** End of the wait that the last refusal stated. */
   #pausedUntil = -Infinity;
 
@@ -163,7 +168,8 @@ export class LearnedRatePolicy implements RatePolicy {
     this.#recordResponse(now, grant);
     this.#waitResolutionMs = statedWait?.resolutionMs ?? 0;
     const pausedUntil = this.#pausedUntil;
-    this.#pausedUntil = now + (statedWait?.waitMs ?? 0);
+    this.#statedWaitMs = statedWait?.waitMs ?? 0;
+    this.#pausedUntil = now + this.#statedWaitMs;
     if (this.#phase === 'probing') this.#limitProbe.end();
     const rate = this.#rate;
     this.#callTracker.recordRefused(grant);
@@ -306,7 +312,9 @@ export class LearnedRatePolicy implements RatePolicy {
   /** @param rate permits per second to continue with when tracking ends without a refusal */
   #selectModel(now: number, rate: number, isRefusal = false): void {
     const minExplained = Math.max(this.#changeDetector.contradictionLevel, this.#options.learning.minExplainedRefusals);
-    const best = this.#modelSelector.selectBest(now, minExplained);
+    const isWaitLong = this.#statedWaitMs > LONG_WAIT_ROUND_TRIPS * this.#callTracker.roundTripMs;
+    const minInFlight = isWaitLong ? Math.max(minExplained, MIN_EXPLAINED_DESPITE_WAIT) : minExplained;
+    const best = this.#modelSelector.selectBest(now, minExplained, minInFlight);
     if (this.#phase === 'probing' && !isRefusal) return;
     if (best === undefined && this.#phase === 'tracking' && !isRefusal) this.#fallbackRate.continueFrom(rate);
     this.#phase = best === undefined ? 'fallback' : 'tracking';

@@ -75,11 +75,16 @@ export class ModelSelector {
     this.#selected?.onSelected();
   }
 
-  /** @param minExplained refusals in a row that a model must have explained */
-  selectBest(now: number, minExplained: number): LimiterModel | undefined {
+  /**
+   * @param minExplained refusals in a row that a model must have explained
+   * @param minExplainedInFlight the same for a limit in flight
+   */
+  selectBest(now: number, minExplained: number, minExplainedInFlight = minExplained): LimiterModel | undefined {
     let best: LimiterModel | undefined;
-    for (const model of this.#consistent)
-      if (model.isUsable && model.explainedRefusals >= minExplained && isBetterModel(model, best)) best = model;
+    for (const model of this.#consistent) {
+      const atLeast = model.kind === 'concurrency' ? minExplainedInFlight : minExplained;
+      if (model.isUsable && model.explainedRefusals >= atLeast && isBetterModel(model, best)) best = model;
+    }
     best?.onSelected();
     this.select(best, now);
     return best;

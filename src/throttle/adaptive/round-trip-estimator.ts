@@ -14,6 +14,11 @@ export class RoundTripEstimator {
     this.#jitterDeviations = jitterDeviations;
   }
 
+  /** Smoothed; NaN before the first response. */
+  get meanMs(): number {
+    return this.#meanMs;
+  }
+
   /** 2 to 100 ms. */
   get jitterMs(): number {
     return Math.min(MAX_JITTER_MS, Math.max(MIN_JITTER_MS, this.#jitterDeviations * this.#deviationMs));

@@ -63,6 +63,27 @@ describe('the fallback rate', () => {
     expect(ratesInUse(fallback, 1)[0]).toBeCloseTo(18, 1);
   });
 
+  it.each([2, 4, 6])(
+    'with refusals %d times as costly, cuts less and returns later, unless it is refused again soon',
+    (cost) => {
+      const secondsToReturn = (refusalCost: number): number => {
+        const fallback = new FallbackRate(10, DECREASE_FACTOR);
+        fallback.decrease(10, 20, refusalCost);
+        return ratesInUse(fallback, 200).findIndex((rate) => rate >= 9.99);
+      };
+      expect(secondsToReturn(cost)).toBeGreaterThan(2 * secondsToReturn(1));
+
+      const fallback = new FallbackRate(10, DECREASE_FACTOR);
+      fallback.decrease(10, 20, cost);
+      expect(fallback.rate).toBeGreaterThan(9);
+      fallback.decrease(10, 20, cost);
+      expect(fallback.rate).toBe(8.5);
+      ratesInUse(fallback, 200);
+      fallback.decrease(10, 20, cost);
+      expect(fallback.rate).toBeGreaterThan(9);
+    },
+  );
+
   it('stays above zero and finite for any input', () => {
     const fallback = new FallbackRate(0, DECREASE_FACTOR);
     for (let refusal = 0; refusal < 100; refusal++) {
