@@ -1,7 +1,8 @@
 /**
- * The header fields in which known vendors state request limits (pure): one row for each quota, as data. Only fields whose meaning is
- * documented are here: a remainder of tokens, bytes, cost points or concurrent calls is none of requests. A window longer than an hour is
- * left out where no reset is stated, since the rest of a day's quota would be spread over a day. hinted-quotas.ts reads them.
+ * The header fields in which known vendors state request limits (pure): one row for each quota, as data. Only fields whose meaning and
+ * unit are documented are here, or the same in the source code of many servers. A remainder of tokens, bytes, cost points, concurrent calls
+ * or calls free of charge does not limit requests. A window longer than an hour is left out where no reset is stated, since the rest of a
+ * day's quota would be spread over a day. hinted-quotas.ts reads them.
  */
 
 /** How a value is written. */
@@ -43,13 +44,10 @@ function inMs(name: string): VendorField {
   return { name, form: 'milliseconds' };
 }
 
-/** `X-RateLimit-Minutely-Limit`, `-Remaining` and `-Reset`, and the same for the other units. */
+/** `X-RateLimit-Minutely-Limit`, `-Remaining` and `-Reset`, and the same for a day. */
 const NAMED_UNITS: readonly VendorQuotaFields[] = Object.entries({
-  secondly: SECOND_MS,
   minutely: 60 * SECOND_MS,
-  hourly: HOUR_MS,
   daily: undefined,
-  monthly: undefined,
 }).map(([unit, windowMs]) => ({
   vendor: 'Exact Online, CycleSoftware',
   documentedIn: 'API limits',
@@ -67,19 +65,17 @@ export const VENDOR_QUOTAS: readonly VendorQuotaFields[] = [
     retryAfter: 'x-rate-limit-retry-after-seconds',
   },
   {
+    vendor: 'CARTO Windshaft, servers on Bucket4j',
+    documentedIn: 'their public source code',
+    retryAfter: 'x-rate-limit-retry-after',
+  },
+  {
     vendor: 'MailerLite, Symfony',
     documentedIn: 'MailerLite API rate limits; Symfony rate limiter',
     retryAfter: 'x-ratelimit-retry-after',
   },
   { vendor: 'WooCommerce', documentedIn: 'Store API rate limiting', retryAfter: 'ratelimit-retry-after' },
   ...NAMED_UNITS,
-  {
-    vendor: 'RapidAPI, Linear',
-    documentedIn: 'RapidAPI response headers; Linear rate limiting',
-    limit: 'x-ratelimit-requests-limit',
-    remaining: 'x-ratelimit-requests-remaining',
-    reset: 'x-ratelimit-requests-reset',
-  },
   {
     vendor: 'OpenAI, Groq, Azure OpenAI',
     documentedIn: 'OpenAI rate limits, headers',

@@ -12,26 +12,16 @@ const DOCUMENTED: readonly (readonly [string, Readonly<Record<string, string>>, 
   ['MailerLite, Symfony', { 'x-ratelimit-retry-after': '59' }, { statedWaitMs: 59_000 }],
   ['MailerLite, Symfony', { 'x-ratelimit-retry-after': String(WALL_NOW / 1000 + 59) }, { statedWaitMs: 59_000 }],
   ['WooCommerce', { 'ratelimit-retry-after': '28' }, { statedWaitMs: 28_000 }],
-  ...Object.entries({ secondly: 1000, minutely: 60_000, hourly: 3_600_000, daily: undefined, monthly: undefined }).map(
-    ([unit, windowMs]): (typeof DOCUMENTED)[number] => [
-      'Exact Online, CycleSoftware',
-      {
-        [`x-ratelimit-${unit}-limit`]: '60',
-        [`x-ratelimit-${unit}-remaining`]: '0',
-        [`x-ratelimit-${unit}-reset`]: EPOCH_MS,
-      },
-      { statedWaitMs: 30_000, remaining: 0, quotas: [{ quota: 60, windowMs, remaining: 0, resetInMs: 30_000 }] },
-    ],
-  ),
-  [
-    'RapidAPI, Linear',
+  ['CARTO Windshaft, servers on Bucket4j', { 'x-rate-limit-retry-after': '59' }, { statedWaitMs: 59_000 }],
+  ...Object.entries({ minutely: 60_000, daily: undefined }).map(([unit, windowMs]): (typeof DOCUMENTED)[number] => [
+    'Exact Online, CycleSoftware',
     {
-      'x-ratelimit-requests-limit': '1500',
-      'x-ratelimit-requests-remaining': '7',
-      'x-ratelimit-requests-reset': EPOCH_MS,
+      [`x-ratelimit-${unit}-limit`]: '60',
+      [`x-ratelimit-${unit}-remaining`]: '0',
+      [`x-ratelimit-${unit}-reset`]: EPOCH_MS,
     },
-    { quotas: [{ quota: 1500, windowMs: undefined, remaining: 7, resetInMs: 30_000 }] },
-  ],
+    { statedWaitMs: 30_000, remaining: 0, quotas: [{ quota: 60, windowMs, remaining: 0, resetInMs: 30_000 }] },
+  ]),
   [
     'OpenAI, Groq, Azure OpenAI',
     {
@@ -176,4 +166,9 @@ describe('a value in another form', () => {
       }
     },
   );
+});
+
+it('holds no calls for a remainder up to which calls are free of charge', () => {
+  const charged = { 'x-ratelimit-requests-remaining': '0', 'x-ratelimit-requests-reset': '2163603' };
+  expect(read(charged)).toMatchObject({ statedWaitMs: undefined, remaining: undefined, quotas: [] });
 });
