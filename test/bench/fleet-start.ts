@@ -1,7 +1,7 @@
 /**
  * How a fleet starts against a limit that it does not know, in virtual time over the script in a real Redis: the time to half of the
  * rate, and the lowest five seconds afterwards, beside one process alone. Needs redis-server.
- * Run: npm run bench:fleet-start -- [--seeds 20] [--replicas 1,3,4] [--bursts 1,3,10] [--loops closed,open]
+ * Run: npm run bench:fleet-start -- [--seeds 20] [--first 1] [--replicas 1,3,4] [--bursts 1,3,10] [--loops closed,open]
  */
 import { parseArgs } from 'node:util';
 import { freePort } from '../support/loopback.ts';
@@ -11,13 +11,14 @@ import { measureStart, type FleetStart, type Loop } from '../fleet/shared-quota/
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '20' },
+    first: { type: 'string', default: '1' },
     replicas: { type: 'string', default: '1,3,4' },
     bursts: { type: 'string', default: '1,3,10' },
     loops: { type: 'string', default: 'closed,open' },
     seconds: { type: 'string', default: '60' },
   },
 });
-const seeds = Array.from({ length: Number(values.seeds) }, (_, index) => index + 1);
+const seeds = Array.from({ length: Number(values.seeds) }, (_, index) => index + Number(values.first));
 const listOf = (text: string): number[] => text.split(',').map(Number);
 
 /** Infinity sorts last. */

@@ -12,8 +12,8 @@ const MAX_EXCHANGES_PER_INTERVAL = 4;
 const PAUSED_INTERVAL_MS = 2_000;
 const DISCONNECTED_INTERVAL_MS = 250;
 const MISSED_REPLY_INTERVAL_MS = 20;
-/** Replicas of these ranks look after a leader whose lease ends: one of them is not the leader itself. During a pause all do. */
-const MAX_DEPUTY_RANK = 1;
+/** The replica of this rank looks after a leader whose lease ends; during a pause, when no permits are leased, all do. */
+const DEPUTY_RANK = 0;
 /** The next one waits for the one before. */
 const DEPUTY_DELAY_MS = 20;
 
@@ -31,7 +31,7 @@ export interface ExchangeTimingInputs {
   /** Without another exchange of the leader its lease ends then; Infinity while that is of no importance. */
   readonly leaseEndsAt: number;
   readonly replicaCount: number;
-  /** Position among the replicas, from 0. */
+  /** Position among the replicas, from 0; the leader is the last. */
   readonly rank: number;
   /** All replicas are paused. */
   readonly isFleetPaused: boolean;
@@ -56,7 +56,7 @@ export function nextExchangeAt(inputs: ExchangeTimingInputs): number {
 function leaderCheckAt(inputs: ExchangeTimingInputs): number {
   const { missedReplies, isJoined, isLeader, isActive, isFleetPaused, leaseEndsAt, rank } = inputs;
   if (missedReplies > 0 || !isJoined) return Infinity;
-  if (isLeader || !isActive || (rank > MAX_DEPUTY_RANK && !isFleetPaused)) return Infinity;
+  if (isLeader || !isActive || (rank > DEPUTY_RANK && !isFleetPaused)) return Infinity;
   return leaseEndsAt + (rank + 1) * DEPUTY_DELAY_MS;
 }
 

@@ -21,7 +21,7 @@ export interface LeaderInputs {
   readonly isFleetPaused: boolean;
   readonly pausedUntil: number;
   /** The limit in the store; undefined without one. */
-  readonly limitInForce: FleetLimit | undefined;
+  readonly limitInForce: (FleetLimit & { readonly isTentative: boolean }) | undefined;
   /** Its own pause is not over. */
   readonly isPaused: boolean;
   /** It has no call that could be a probe. */
@@ -86,10 +86,13 @@ export class FleetLeader {
     const { limitInForce, epoch } = inputs;
     const limit = this.#configured ?? this.#limitAt(now);
     if (limit === undefined) return undefined;
+    const isTentative = this.#isPublishing && this.#learner?.isTentative === true;
     const endsPause = this.canEndPause(now, inputs);
-    if (!endsPause && !hasChanged(limit, limitInForce)) return undefined;
+    const isSame = !hasChanged(limit, limitInForce) && isTentative === limitInForce?.isTentative;
+    if (!endsPause && isSame) return undefined;
     return {
       ...limit,
+      isTentative,
       openAt: toStoreTime(endsPause ? Math.max(now, this.openAt(now, epoch)) : now),
       epoch: endsPause ? epoch : -1,
       model: this.#isPublishing ? this.#serializeModel(now) : '',

@@ -17,6 +17,8 @@ export interface FleetLimit {
 
 /** A model is used when it has explained the first refusal and two more. */
 const MIN_EXPLAINED_REFUSALS = 3;
+/** With one schedule, whose refusals are not disturbed by other replicas. */
+const MIN_EXPLAINED_TOGETHER = 2;
 
 /** Share of a window's limit that may be saved up: reports show a full window too late to wait for it. */
 const WINDOW_BURST_SHARE = 0.02;
@@ -30,9 +32,13 @@ const UNAWARE_MS = 50;
 const UNAWARE_ALONE_MS = 1_000;
 /** Separate refusals after which replicas that learn alone disturb each other: no model fits what they cause together. */
 const MAX_SEPARATE_REFUSALS = 3;
-/** The calls of this time say how fast the replicas were. */
+/** The calls of this time say how fast the replicas were; before a common limit also those of the longer one, which has pauses in it. */
 const RECENT_MS = 2_000;
-const MAX_RECENT_CALLS = 4_096;
+const ALONE_MS = 10_000;
+const MAX_RECENT_CALLS = 16_384;
+const MAX_RECENT_AGE_MS = 120_000;
+/** Share of the rate that the replicas had alone to begin with. */
+const START_RATE_SHARE = 0.7;
 const MAX_PENDING_CALLS = 65_536;
 const MAX_CALL_MS = 86_400_000;
 
@@ -48,10 +54,12 @@ interface OpenCall {
 export class FleetLimitLearner {
   readonly #options: LearnedRatePolicyOptions;
   #policy: LearnedRatePolicy;
-  readonly #recentAccepted = new CallLog(MAX_RECENT_CALLS, RECENT_MS);
+  readonly #recentAccepted = new CallLog(MAX_RECENT_CALLS, MAX_RECENT_AGE_MS);
   #separateRefusals = 0;
   #isShared = false;
   #restartedAt = -Infinity;
+  /** Permits per second that hold from a restart to the next refusal, unless the policy allows more. */
+  #startRate = 0;
   readonly #inFlightCalls = new CallLog(MAX_PENDING_CALLS, MAX_CALL_MS);
   /** Reported calls that are not granted yet. */
   #pendingCalls: ReportedCalls[] = [];
@@ -80,6 +88,11 @@ export class FleetLimitLearner {
    */
   get isShared(): boolean {
     return this.#isShared;
+  }
+
+  /** No model explains the refusals: the rate moves with them, and with what was accepted. */
+  get isTentative(): boolean {
+    return this.#policy.explainedRefusals === 0;
   }
 
   /** Calls of one replica, in any order. */
@@ -115,7 +128,7 @@ export class FleetLimitLearner {
   }
 
   get limit(): FleetLimit {
-    const rate = this.#policy.confirmedRate;
+    const rate = Math.max(this.#policy.confirmedRate, this.#startRate);
     const { kind, limit, windowMs } = this.#policy.learned(identity) ?? { kind: 'free' };
     if (limit === undefined || windowMs === undefined || !kind.endsWith('window')) return { rate, burst: this.#burst };
     const burst = Math.max(1, Math.floor(limit * WINDOW_BURST_SHARE));
@@ -157,20 +170,34 @@ export class FleetLimitLearner {
     return !grant.isPauseProbe && (grant.epoch !== this.#epoch || grant.at < this.#lastRefusedAt + UNAWARE_MS);
   }
 
-  /** All keep one schedule from now on. It begins at the rate that they had together, and forgets what they have caused alone. */
+  /** All keep one schedule from now on. It begins at the rate that they had together, and forgets the refusals that they have caused alone. */
   #restart(now: number): void {
     this.#isShared = true;
     this.#restartedAt = now;
-    this.#policy = new LearnedRatePolicy(this.#options);
-    for (let index = this.#recentAccepted.firstIndexFrom(now - RECENT_MS); index < this.#recentAccepted.size; index++)
+    const learning = { ...this.#options.learning, minExplainedRefusals: MIN_EXPLAINED_TOGETHER };
+    this.#policy = new LearnedRatePolicy({ ...this.#options, learning });
+    const perSecond = (withinMs: number) => (this.#recentAccepted.count(now - withinMs, Infinity) * 1000) / withinMs;
+    this.#startRate = START_RATE_SHARE * Math.max(perSecond(RECENT_MS), perSecond(ALONE_MS));
+    // With calls left out a window would seem to allow fewer.
+    for (let index = 0; index < this.#recentAccepted.size; index++)
       this.#policy.recordGrant(this.#recentAccepted.at(index), false);
   }
 
-  #learnGrant({ at: madeAt, tookMs, isRefused, isWaitedFor, isProbe }: ReportedCalls): void {
+  /**
+   * A replica may wait for its lease where the rate is not used: a rate above twice of what was accepted proves nothing and does not
+   * grow. Less than one call is no measure.
+   */
+  #isRateInUse(now: number, rate: number): boolean {
+    const accepted = this.#recentAccepted.count(now - RECENT_MS, Infinity);
+    return ((accepted + 1) * 1000) / RECENT_MS >= rate / 2;
+  }
+
+  #learnGrant({ at: madeAt, tookMs, isRefused, isWaitedFor: hasWaited, isProbe }: ReportedCalls): void {
     // A call that was reported too late counts as made now.
     const at = Math.max(madeAt, this.#lastAt);
     this.#lastAt = at;
-    const { rate } = this.#policy;
+    const rate = Math.max(this.#policy.rate, this.#startRate);
+    const isWaitedFor = hasWaited && this.#isRateInUse(at, rate);
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(at);
     const isProbeCall = this.#policy.recordGrant(at, isWaitedFor);
@@ -208,6 +235,8 @@ export class FleetLimitLearner {
       this.#epoch++;
       if (!this.#isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
         this.#restart(respondedAt);
+      // A refused probe says that the pause was too short, not that the rate is too high.
+      else if (!grant.isPauseProbe) this.#startRate = 0;
       this.#policy.recordRefused(respondedAt, grant);
     }
   }

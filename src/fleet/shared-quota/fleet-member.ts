@@ -211,8 +211,8 @@ export class FleetMember implements FleetMembership {
 
   #leaderInputs(): LeaderInputs {
     const { epoch, isFleetPaused, pausedUntil } = this.#lease;
-    const { rate, burst = 1 } = this.#lastReply ?? {};
-    const limitInForce = rate === undefined ? undefined : { rate, burst };
+    const { rate, burst = 1, isTentative = false } = this.#lastReply ?? {};
+    const limitInForce = rate === undefined ? undefined : { rate, burst, isTentative };
     const { isPaused = false, isIdle = true } = this.#host ?? {};
     return { epoch, isFleetPaused, pausedUntil, limitInForce, isPaused, isIdle };
   }

@@ -11,6 +11,8 @@ const REPLICA_TIMEOUT_MS = 10_000;
 const LEADER_LEASE_MS = 900;
 /** How far ahead permits are leased: the longer, the fewer exchanges when permits are rare. */
 const HORIZON_MS = 4_000;
+/** While no model explains the limit, so that a changed rate holds soon. */
+const TENTATIVE_HORIZON_MS = 1_000;
 const MAX_PERMITS_PER_REPLY = 16;
 /** After a loss of data each replica gets only its own part, until all may be back. */
 const RECOVERY_MS = 5_000;
@@ -57,7 +59,7 @@ if ARGV[3] == 'leaving' then
   if state.leader == id then remove('leader') end
   return {}
 end
-local present, rank, oldest = 1, 0, now
+local present, before, oldest = 1, {}, now
 for field, seen in pairs(state) do
   if string.sub(field, 1, 2) == 'r:' and field ~= 'r:' .. id then
     if now - tonumber(seen) > ${REPLICA_TIMEOUT_MS} then
@@ -65,7 +67,7 @@ for field, seen in pairs(state) do
     else
       present = present + 1
       oldest = math.min(oldest, tonumber(seen))
-      if field < 'r:' .. id then rank = rank + 1 end
+      before[string.sub(field, 3)] = field < 'r:' .. id
     end
   end
 end
@@ -85,6 +87,11 @@ if leads then
   put('leader', id)
   put('leaderUntil', instant(now + (ARGV[3] == 'idle' and ${REPLICA_TIMEOUT_MS} or ${LEADER_LEASE_MS})))
   put('leaderIdle', ARGV[3] == 'idle' and '1' or '0')
+end
+-- The leader is the last, so that the first one looks after it.
+local rank = 0
+for other, isBefore in pairs(before) do
+  if leads or (isBefore and other ~= state.leader) then rank = rank + 1 end
 end
 `;
 
@@ -133,6 +140,7 @@ if leads and ARGV[10] ~= '' then
   if ARGV[4] == '' and (not state.rate or told.rate ~= number('rate') or told.burst ~= number('burst')) then
     setPace(told.rate, told.burst)
   end
+  put('tentative', told.isTentative and '1' or '0')
   if told.epoch == number('epoch') and state.held == '1' then
     put('held', '0')
     put('pausedUntil', instant(told.openAt))
@@ -156,7 +164,7 @@ elseif want > 0 and rate > 0 then
   local interval, tat, from = intervalOf(rate), number('tat'), math.max(now, number('pausedUntil'))
   -- Those who are not back yet use their part elsewhere, so that here each permit costs more.
   local cost = isSettling and interval * number('expected') / present or interval
-  local horizon = isSettling and ${RECOVERY_HORIZON_MS} or ${HORIZON_MS}
+  local horizon = isSettling and ${RECOVERY_HORIZON_MS} or state.tentative == '1' and ${TENTATIVE_HORIZON_MS} or ${HORIZON_MS}
   local most = math.min(want, ${MAX_PERMITS_PER_REPLY}, math.max(1, math.floor(horizon / cost / present)))
   for _ = 1, most do
     local slot = math.max(from, tat - (burst - 1) * interval)
@@ -189,7 +197,7 @@ return {
   instant(now), leads and '1' or '0', epoch, held, pausedUntil, known, state.burst or '1',
   tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(slots, ' '), mail,
   state.version or '0', (state.version or '0') ~= ARGV[11] and state.model or '',
-  instant(math.max(0, number('leaderUntil') - now)),
+  instant(math.max(0, number('leaderUntil') - now)), state.tentative or '0',
 }
 `;
 

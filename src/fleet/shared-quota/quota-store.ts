@@ -30,6 +30,8 @@ export interface PublishedLimit {
   /** Permits per second of all replicas together; Infinity while no limit is known. */
   readonly rate: number;
   readonly burst: number;
+  /** It will move soon: permits are leased only a short time ahead. */
+  readonly isTentative: boolean;
   /** Ends the pause of this epoch ... */
   readonly epoch: number;
   /** ... at this instant of the store; a past one means now. */
@@ -58,7 +60,7 @@ export interface QuotaReply extends QuotaUpdate {
   readonly leaderLeftMs: number;
   /** Replicas, this one included. */
   readonly replicaCount: number;
-  /** Position of this replica among them, from 0. */
+  /** Position of this replica among them, from 0; the leader is the last. */
   readonly rank: number;
   /** Up to this instant of the store all others have reported. */
   readonly oldestReportAt: number;
@@ -69,6 +71,7 @@ export interface QuotaReply extends QuotaUpdate {
   /** For the leader: the reports of the others, concatenated. */
   readonly peerReports: string;
   readonly version: number;
+  readonly isTentative: boolean;
   /** Empty when the replica has this version. */
   readonly model: string;
 }

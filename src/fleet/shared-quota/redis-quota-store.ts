@@ -65,7 +65,7 @@ function toScriptArguments(request: QuotaRequest): (string | number)[] {
 export function parseReply(reply: ScriptReply): QuotaReply | undefined {
   const texts = reply.map(String);
   const [storeNow, leads, epoch, held, pausedUntil, rate, burst, present, rank, oldest, again] = texts;
-  const [slots = '', mail = '', version = '', model = '', leaderLeft] = texts.slice(11);
+  const [slots = '', mail = '', version = '', model = '', leaderLeft, tentative] = texts.slice(11);
   const update = parseUpdate([epoch, held, pausedUntil, rate, burst]);
   const now = Number(storeNow);
   if (update === undefined || storeNow === undefined || !Number.isFinite(now)) return undefined;
@@ -81,6 +81,7 @@ export function parseReply(reply: ScriptReply): QuotaReply | undefined {
     peerReports: mail,
     version: Number(version) || 0,
     model,
+    isTentative: tentative === '1',
     leaderLeftMs: leaderLeft === undefined ? Infinity : Number(leaderLeft) || 0,
   };
 }

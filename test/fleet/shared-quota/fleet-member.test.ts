@@ -54,6 +54,7 @@ const NOTHING_KNOWN: QuotaReply = {
   storeNow: 0,
   isLeader: false,
   leaderLeftMs: Infinity,
+  isTentative: false,
   epoch: 0,
   isFleetPaused: false,
   pausedUntil: 0,

@@ -17,6 +17,7 @@ function reply(change: Partial<QuotaReply> = {}): QuotaReply {
     storeNow: AHEAD,
     isLeader: false,
     leaderLeftMs: Infinity,
+    isTentative: false,
     epoch: 0,
     isFleetPaused: false,
     pausedUntil: 0,

@@ -75,7 +75,10 @@ describe('permits of a configured rate', () => {
             ({ epoch } = reply);
             slots.push(...reply.permitTimes);
             if (reply.isFleetPaused && reply.isLeader)
-              await ask(at, { id: replica, published: { rate, burst, epoch, openAt: START + at, model: '' } });
+              await ask(at, {
+                id: replica,
+                published: { rate, burst, epoch, openAt: START + at, model: '', isTentative: false },
+              });
           }
           slots.sort((one, other) => one - other);
           let excess = 0;
@@ -86,6 +89,48 @@ describe('permits of a configured rate', () => {
         },
       ),
       { numRuns: 60 },
+    );
+  }, 60_000);
+
+  /** By how many slots an interval had more than the largest burst in force and what the fastest rate in force gives in it. */
+  function largestExcess(slots: readonly number[], limits: readonly { at: number; rate: number; burst: number }[]) {
+    let excess = -Infinity;
+    for (const [first, from] of slots.entries())
+      for (let last = first; last < slots.length; last++) {
+        const to = slots[last] ?? from;
+        // A slot may have been leased by a limit up to four seconds older.
+        const inForce = limits.filter(
+          ({ at }, index) => at <= to && (limits[index + 1]?.at ?? Infinity) >= from - 4_000,
+        );
+        const rate = Math.max(...inForce.map((one) => one.rate));
+        const burst = Math.max(...inForce.map((one) => one.burst));
+        excess = Math.max(excess, last - first + 1 - burst - ((to - from) * rate) / 1000);
+      }
+    return excess;
+  }
+
+  test('never exceed the highest burst + rate · interval in force while rates and bursts change', async () => {
+    const createBoard = await openStores();
+    const change = fc.record({
+      ...stepOfChange,
+      rate: fc.double({ min: 0.5, max: 200, noNaN: true }),
+      burst: fc.integer({ min: 1, max: 12 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 2, maxLength: 30 }), async (steps) => {
+        const ask = createBoard();
+        const slots: number[] = [];
+        const limits: { at: number; rate: number; burst: number }[] = [];
+        let at = 0;
+        for (const { waitMs, replica, want, rate, burst } of steps) {
+          at += waitMs;
+          limits.push({ at, rate, burst });
+          slots.push(...(await ask(at, { id: replica, want, fixed: { rate, burst } })).permitTimes);
+        }
+        slots.sort((one, other) => one - other);
+        expect(largestExcess(slots, limits)).toBeLessThanOrEqual(0.01);
+      }),
+      { numRuns: 100 },
     );
   }, 60_000);
 
@@ -135,7 +180,7 @@ describe('a refusal', () => {
     const refused = await ask(20, { id: 'b', fixed, refusal });
     expect(refused).toMatchObject({ epoch: 1, isFleetPaused: true, pausedUntil: START + 520 });
     expect(await ask(600, { id: 'c', want: 4, fixed })).toMatchObject({ isFleetPaused: true, permitTimes: [] });
-    const published = { ...fixed, epoch: 1, openAt: START + 650, model: '' };
+    const published = { ...fixed, epoch: 1, openAt: START + 650, model: '', isTentative: false };
     // Another than the leader ends nothing.
     expect((await ask(610, { id: 'b', fixed, published })).isFleetPaused).toBe(true);
     expect((await ask(620, { id: 'a', fixed, published })).isFleetPaused).toBe(false);
@@ -175,7 +220,7 @@ describe('the lead', () => {
     await ask(0, { id: 'a', published: undefined });
     await ask(10, { id: 'b', calls: '10 1 5 0;' });
     await ask(20, { id: 'c', calls: '20 1 5 0;' });
-    const published = { rate: 40, burst: 2, epoch: -1, openAt: 0, model: '{"a":1}' };
+    const published = { rate: 40, burst: 2, epoch: -1, openAt: 0, model: '{"a":1}', isTentative: true };
     expect(await ask(30, { id: 'a', published })).toMatchObject({
       peerReports: '10 1 5 0;20 1 5 0;',
       rate: 40,
@@ -191,8 +236,8 @@ test('counts a replica for ten seconds after its last exchange', async () => {
   const ask = await openStore();
   await ask(0, { id: 'a' });
   await ask(1000, { id: 'c' });
-  expect(await ask(9000, { id: 'b' })).toMatchObject({ replicaCount: 3, rank: 1, oldestReportAt: START });
-  expect(await ask(10_500, { id: 'b' })).toMatchObject({ replicaCount: 2, rank: 0, oldestReportAt: START + 1000 });
+  expect(await ask(9000, { id: 'b' })).toMatchObject({ replicaCount: 3, oldestReportAt: START });
+  expect(await ask(10_500, { id: 'b' })).toMatchObject({ replicaCount: 2, oldestReportAt: START + 1000 });
 });
 
 test('gives the first replica only its own part after a loss of data', async () => {
@@ -208,4 +253,23 @@ test('gives the first replica only its own part after a loss of data', async () 
   // A quarter of 40 a second, and a little ahead.
   expect(given).toBeGreaterThan(15);
   expect(given).toBeLessThanOrEqual(20 + 5);
+});
+
+test('ranks the replicas by name, and the leader last', async () => {
+  const ask = await openStore();
+  for (const id of ['b', 'a', 'd', 'c']) await ask(0, { id });
+  const ranks: Record<string, number> = {};
+  for (const id of ['a', 'b', 'c', 'd']) ranks[id] = (await ask(100, { id })).rank;
+  expect(ranks).toEqual({ a: 0, c: 1, d: 2, b: 3 });
+});
+
+test('leases a tentative rate only one second ahead', async () => {
+  const ask = await openStore();
+  const published = { rate: 4, burst: 1, epoch: -1, openAt: 0, model: '' };
+  await ask(0, { published: { ...published, isTentative: true } });
+  const { permitTimes, isTentative } = await ask(0, { want: 16 });
+  expect(isTentative).toBe(true);
+  expect(permitTimes.at(-1)).toBeLessThanOrEqual(1_000);
+  await ask(0, { published: { ...published, isTentative: false } });
+  expect((await ask(0, { want: 16 })).permitTimes.at(-1)).toBeGreaterThan(3_000);
 });
