@@ -2,7 +2,8 @@
 import { FleetSimulation, SimulatedRedis, SimulationClock } from './fleet-simulation.ts';
 import { bucketLimiter } from '../../throttle/simulation.ts';
 
-const QUOTA = 40;
+/** Calls per second that the limiter accepts. */
+export const QUOTA = 40;
 const OFFERED = QUOTA * 1.5;
 /** The rate is reached when so long a time has had half of what the limit allows. */
 const REACHED_MS = 2_000;
@@ -62,7 +63,8 @@ export async function measureStart(url: string, options: StartOptions): Promise<
   };
 }
 
-function findHalfRate(accepted: readonly number[], end: number): number {
+/** @param accepted rising instants since the start; Infinity when half of the limit is not reached before `end` */
+export function findHalfRate(accepted: readonly number[], end: number): number {
   const needed = ((QUOTA / 2) * REACHED_MS) / 1000;
   for (let at = REACHED_MS; at <= end; at += STEP_MS)
     if (countWithin(accepted, at - REACHED_MS, at) >= needed) return at;
