@@ -5,6 +5,8 @@
 
 /** Longest times between two exchanges, by situation. */
 const LEADER_INTERVAL_MS = 300;
+/** Without other replicas there are no reports, and a lapsed lease does no harm. */
+const SINGLE_INTERVAL_MS = 700;
 const FOLLOWER_INTERVAL_MS = 4_500;
 /** While the fleet learns its first limit; longer in a large fleet, so that all together exchange about 16 times a second. */
 const LEARNING_INTERVAL_MS = 250;
@@ -64,7 +66,7 @@ function intervalMs(inputs: ExchangeTimingInputs): number {
   const { missedReplies, isJoined, isLeader, isActive, isLearning, isFleetPaused, replicaCount } = inputs;
   if (missedReplies > 0) return missedReplies === 1 ? MISSED_REPLY_INTERVAL_MS : DISCONNECTED_INTERVAL_MS;
   if (!isJoined) return DISCONNECTED_INTERVAL_MS;
-  if (isLeader && (isActive || isFleetPaused)) return LEADER_INTERVAL_MS;
+  if (isLeader && (isActive || isFleetPaused)) return replicaCount === 1 ? SINGLE_INTERVAL_MS : LEADER_INTERVAL_MS;
   if (isFleetPaused) return PAUSED_INTERVAL_MS;
   return isLearning && isActive
     ? LEARNING_INTERVAL_MS * Math.max(1, replicaCount / MAX_EXCHANGES_PER_INTERVAL)

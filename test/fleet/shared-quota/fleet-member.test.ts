@@ -1,5 +1,6 @@
 /** A throttle in a fleet whose store is played by the test: when it is asked, and what a reload changes. */
 import { describe, expect, it, test } from 'vitest';
+import fc from 'fast-check';
 import { FleetMember } from '../../../src/fleet/shared-quota/fleet-member.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
 import type {
@@ -133,6 +134,48 @@ async function paceOfLeader(changes?: Changes, before: Changes = {}): Promise<un
   const { rate, burst } = store.asked.findLast(({ published }) => published !== undefined)?.published ?? {};
   return { rate, burst };
 }
+
+/** The other replicas' reports come in two packets, in this order. @returns the rate that the leader publishes */
+async function learnFrom(reports: readonly string[], inFirstPacket: number): Promise<number | undefined> {
+  const { clock, store } = await join({}, { isLeader: true });
+  const startedAt = clock.wallNow();
+  const place = (report: string): string => report.replace(/^\d+/, (at) => String(startedAt + Number(at)));
+  await clock.advance(10_000);
+  for (const [from, to] of [
+    [0, inFirstPacket],
+    [inFirstPacket, reports.length],
+  ]) {
+    // Nothing is complete before the last packet.
+    const oldestReportAt = to === reports.length ? clock.wallNow() : startedAt;
+    store.reply = { ...store.reply, peerReports: reports.slice(from, to).map(place).join(''), oldestReportAt };
+    await clock.advance(4_600);
+    store.reply = { ...store.reply, peerReports: '' };
+  }
+  return store.asked.findLast(({ published }) => published !== undefined)?.published?.rate;
+}
+
+test('a leader learns from grants and responses in their order, for any order of the reports', async () => {
+  // Twenty calls per second are accepted within 5 ms, for six seconds. The third slow refusal begins the common schedule.
+  const accepted = Array.from({ length: 120 }, (_, index) => `${String(index * 50)} 1 5 0;`);
+  const packets = fc.record({
+    tookMs: fc.integer({ min: 0, max: 700 }),
+    order: fc.array(fc.nat(), { minLength: 123, maxLength: 123 }),
+    inFirstPacket: fc.integer({ min: 0, max: 122 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(packets, async ({ tookMs, order, inFirstPacket }) => {
+      const refused = [2010, 4010, 6010].map((at) => `${String(at)} 1 ${String(tookMs)} 1;`);
+      const reports = [...accepted, ...refused]
+        .map((report, index) => ({ report, key: order[index] ?? 0 }))
+        .sort((one, other) => one.key - other.key)
+        .map(({ report }) => report);
+      // Seven tenths of what was accepted in the two seconds before the third refused response, not before its request.
+      const expected = 0.7 * 20 * (1 - (tookMs + 10) / 2000);
+      expect(Math.abs(((await learnFrom(reports, inFirstPacket)) ?? 0) - expected)).toBeLessThanOrEqual(0.5);
+    }),
+    { numRuns: 50 },
+  );
+});
 
 describe('a reload', () => {
   it.each<[string, Changes]>([
