@@ -40,8 +40,9 @@ class PlayedStore implements QuotaStore {
     this.asked.push(request);
     await new Promise<void>((resolve) => void this.#clock.after(1, resolve));
     if (this.isAway) return undefined;
-    const { rate, burst, epoch } = request.published ?? {};
-    if (rate !== undefined && burst !== undefined) this.reply = { ...this.reply, rate, burst };
+    const { rate, burst, epoch, isTentative } = request.published ?? {};
+    if (rate !== undefined && burst !== undefined && isTentative !== undefined)
+      this.reply = { ...this.reply, rate, burst, isTentative };
     if (epoch !== undefined && epoch >= 0) this.reply = { ...this.reply, isFleetPaused: false };
     return { ...NOTHING_KNOWN, storeNow: this.#clock.wallNow(), ...this.reply };
   }
