@@ -2,7 +2,7 @@
  * Three sidecar processes that share a limit of 40/s which they do not know, over a real Redis, in real time: the time from the first
  * call to half of the rate, and the longest gap in the accepted calls of the others after the leader was killed or suspended, in half of
  * the runs right after a refusal. About eight minutes; needs redis-server.
- * Run: npm run bench:fleet-processes -- [--runs 10] [--bursts 1,10]
+ * Run: npm run bench:fleet-processes -- [--runs 10] [--bursts 1,10] [--replicas 3]; one replica starts without a fleet, for comparison
  */
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,10 +15,14 @@ import { startSidecar, waitUntilReady, type RunningSidecar } from '../support/si
 import { bucketLimiter } from '../throttle/simulation.ts';
 
 const { values } = parseArgs({
-  options: { runs: { type: 'string', default: '10' }, bursts: { type: 'string', default: '1,10' } },
+  options: {
+    runs: { type: 'string', default: '10' },
+    bursts: { type: 'string', default: '1,10' },
+    replicas: { type: 'string', default: '3' },
+  },
 });
-const REPLICAS = 3;
-const CLIENTS_PER_REPLICA = 9;
+const REPLICAS = Number(values.replicas);
+const CLIENTS_PER_REPLICA = 27 / REPLICAS;
 const MAX_START_MS = 30_000;
 /** From half of the rate, and from the start, to the loss of the leader. */
 const MIN_SETTLED_MS = 4_000;
@@ -132,7 +136,7 @@ async function runOnce(burst: number, loss: Loss, isAfterRefusal: boolean): Prom
     SIDECAR_SCOPE: 'a',
     SIDECAR_RATE: 'auto',
     SIDECAR_QUEUE_TIMEOUT_MS: '60000',
-    SIDECAR_REDIS_URL: `redis://127.0.0.1:${String(port)}`,
+    ...(REPLICAS > 1 ? { SIDECAR_REDIS_URL: `redis://127.0.0.1:${String(port)}` } : {}),
   };
   const replicas = await Promise.all(
     Array.from({ length: REPLICAS }, async (_, index) => {
@@ -156,6 +160,8 @@ async function runOnce(burst: number, loss: Loss, isAfterRefusal: boolean): Prom
     halfRateMs = findHalfRate(instants, elapsedMs());
   }
   const refusedAtStart = upstream.refused();
+  const start = { burst, loss, isAfterRefusal, halfRateMs, refusedAtStart };
+  if (REPLICAS === 1) return { ...start, gapBeforeMs: NaN, gapAfterMs: NaN, replacedMs: NaN };
   await sleep(Math.max(MIN_SETTLED_MS, MIN_RUN_MS - elapsedMs()));
 
   const leader = await findLeader(agent, replicas);
@@ -170,11 +176,7 @@ async function runOnce(burst: number, loss: Loss, isAfterRefusal: boolean): Prom
     await sleep(20);
   }
   return {
-    burst,
-    loss,
-    isAfterRefusal,
-    halfRateMs,
-    refusedAtStart,
+    ...start,
     gapBeforeMs: findLongestGap(upstream.accepted, leader, lostAt - WATCHED_MS, lostAt),
     gapAfterMs: findLongestGap(upstream.accepted, leader, lostAt, lostAt + WATCHED_MS),
     replacedMs,
@@ -203,8 +205,8 @@ for (const burst of bursts) {
   const half = describe(starts.map(({ halfRateMs }) => halfRateMs));
   console.log(`burst ${String(burst).padEnd(15)} ${String(starts.length).padStart(4)} ${half}`);
 }
-console.log('leader lost           runs   replaced after    longest gap       longest gap before');
-for (const loss of ['SIGKILL', 'SIGSTOP'] as const)
+if (REPLICAS > 1) console.log('leader lost           runs   replaced after    longest gap       longest gap before');
+for (const loss of REPLICAS > 1 ? (['SIGKILL', 'SIGSTOP'] as const) : [])
   for (const isAfterRefusal of [false, true]) {
     const runs = results.filter((one) => one.loss === loss && one.isAfterRefusal === isAfterRefusal);
     const columns = [
