@@ -9,6 +9,8 @@ import { defineScript } from '../redis/script.ts';
 /** A replica without an exchange for this time is gone; a leader with calls sooner. */
 const REPLICA_TIMEOUT_MS = 10_000;
 const LEADER_LEASE_MS = 900;
+/** By which the lease is shorter during a pause, when the others wait for the leader. */
+const PAUSED_LEASE_CUT_MS = 400;
 /** How far ahead permits are leased: the longer, the fewer exchanges when permits are rare. */
 const HORIZON_MS = 4_000;
 /** While no model explains the limit, so that a changed rate holds soon. */
@@ -78,9 +80,10 @@ local isSettling = now < number('born') + ${RECOVERY_MS} and present < number('e
 `;
 
 const LEADER = `
+local function leaseEnd() return number('leaderUntil') - (state.held == '1' and ${PAUSED_LEASE_CUT_MS} or 0) end
 local leads = state.leader == id
 if not leads then
-  local isVacant = not state.leader or number('leaderUntil') <= now
+  local isVacant = not state.leader or leaseEnd() <= now
   leads = isVacant or (state.leaderIdle == '1' and ARGV[3] == 'active')
 end
 if leads then
@@ -197,7 +200,7 @@ return {
   instant(now), leads and '1' or '0', epoch, held, pausedUntil, known, state.burst or '1',
   tostring(present), tostring(rank), instant(oldest), instant(again), table.concat(slots, ' '), mail,
   state.version or '0', (state.version or '0') ~= ARGV[11] and state.model or '',
-  instant(math.max(0, number('leaderUntil') - now)), state.tentative or '0',
+  instant(math.max(0, leaseEnd() - now)), state.tentative or '0',
 }
 `;
 

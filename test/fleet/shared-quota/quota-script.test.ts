@@ -179,6 +179,7 @@ describe('a refusal', () => {
     const refusal = { at: START + 15, statedWaitMs: 500 };
     const refused = await ask(20, { id: 'b', fixed, refusal });
     expect(refused).toMatchObject({ epoch: 1, isFleetPaused: true, pausedUntil: START + 520 });
+    await ask(320, { id: 'a', fixed });
     expect(await ask(600, { id: 'c', want: 4, fixed })).toMatchObject({ isFleetPaused: true, permitTimes: [] });
     const published = { ...fixed, epoch: 1, openAt: START + 650, model: '', isTentative: false };
     // Another than the leader ends nothing.
@@ -204,6 +205,16 @@ describe('the lead', () => {
     expect((await ask(1590, { id: 'b' })).isLeader).toBe(false);
     expect((await ask(1610, { id: 'b' })).isLeader).toBe(true);
     expect((await ask(1620, { id: 'a' })).isLeader).toBe(false);
+  });
+
+  test('passes on after 0.5 s during a pause', async () => {
+    const ask = await openStore();
+    const fixed = { rate: 10, burst: 1 };
+    await ask(0, { id: 'a', fixed });
+    const refusal = { at: START + 15, statedWaitMs: undefined };
+    expect(await ask(20, { id: 'b', fixed, refusal })).toMatchObject({ isFleetPaused: true, leaderLeftMs: 480 });
+    expect((await ask(490, { id: 'b', fixed })).isLeader).toBe(false);
+    expect((await ask(510, { id: 'b', fixed })).isLeader).toBe(true);
   });
 
   test('passes at once from a replica that is idle or leaves', async () => {
