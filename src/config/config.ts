@@ -3,7 +3,7 @@
  * Keys are those of the file; docs, formats, defaults and variables are in schema/.
  */
 
-import type { RefusalRule } from '../exchange/refusals/refusal-rules.ts';
+import type { RefusalRule } from '../throttle/refusal-rule.ts';
 import type { ProxySelectorOptions } from '../platform/egress/proxy-selector.ts';
 import type { ClientCertificateFiles } from '../platform/tls.ts';
 import type { ClientAuthMethod } from '../token/client/client-authentication.ts';

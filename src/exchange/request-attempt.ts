@@ -52,7 +52,7 @@ export class RequestAttempt implements AttemptHandler {
 
   onStart(): void {
     this.permit.markSent();
-    this.#startEvidence();
+    if (this.#context.parts.throttle.refusalObserver.isCollecting) this.#startEvidence();
   }
 
   onHead(head: UpstreamResponse, at: number): Relay | 'hold' | { readonly inspector: RefusalInspector };
@@ -65,7 +65,10 @@ export class RequestAttempt implements AttemptHandler {
     this.#headOutcome = labelResponse(status, classification.isRateLimited);
     this.#headAt = at;
     this.permit.report(classification.permitReport);
-    this.#endEvidence(at, signOfHead(head, classification));
+    const { refusalObserver } = parts.throttle;
+    if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
+      refusalObserver.recordCalm(at - this.permit.grantedAt);
+    else this.#endEvidence(at, signOfHead(head, classification));
     if (planner.hasReplayedAfter401 && status !== 401) parts.tokens.confirmAccepted(this.token);
     this.#decision = planner.decideAfterResponse(status, classification);
     return this.#decision.kind === 'finish' ? this.#startRelay(head) : 'hold';
@@ -111,7 +114,7 @@ export class RequestAttempt implements AttemptHandler {
   }
 
   #endEvidence(at: number, sign: AttemptSign): void {
-    // An attempt that got no connection has not started.
+    // An attempt that got no connection, or was sent before the first suspect response, has not started.
     if (this.#evidenceNumber === undefined) this.#startEvidence();
     const { parts, exchange, planner } = this.#context;
     parts.throttle.refusalObserver.end(this.#evidenceNumber ?? 0, at, sign, planner.method, exchange.path);

@@ -8,7 +8,8 @@
  * The rate is configured, or learned from refusals (`auto`). A refusal pauses all requests; then one probe goes first.
  */
 import type { RefusalObserver } from './refusal-evidence/refusal-observer.ts';
-import type { ConfiguredRefusal, RefusalProposal } from './refusal-evidence/refusal-proposal.ts';
+import type { RefusalProposal } from './refusal-evidence/refusal-proposal.ts';
+import type { RefusalRule } from './refusal-rule.ts';
 import type { RateLimitSignal } from './signals/rate-limit-signal.ts';
 
 /** What the response to an attempt said about the rate limit. */
@@ -186,7 +187,7 @@ export interface RateSettings {
   /** A longer pause is probed once in each such interval. */
   readonly maxPauseMs: number;
   /** `throttle.refusals`, for proposals that keep its rules. Default: none. */
-  readonly refusals?: readonly ConfiguredRefusal[] | undefined;
+  readonly refusals?: readonly RefusalRule[] | undefined;
 }
 
 /** What is configured of a throttle and may change while it runs. */

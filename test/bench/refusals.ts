@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
 import { loadConfig } from '../../src/config/load/load.ts';
 import { formatProblems } from '../../src/config/load/problems.ts';
-import type { RefusalRule } from '../../src/exchange/refusals/refusal-rules.ts';
+import type { RefusalRule } from '../../src/throttle/refusal-rule.ts';
 import { startSidecar } from '../../src/sidecar/sidecar.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { newCredential } from '../support/secrets.ts';

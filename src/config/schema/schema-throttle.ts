@@ -1,5 +1,5 @@
 /** Settings of the rate of calls and of the queue. */
-import type { RefusalRule } from '../../exchange/refusals/refusal-rules.ts';
+import type { RefusalRule } from '../../throttle/refusal-rule.ts';
 import { fieldHints } from './formats/field-hints.ts';
 import type { TextMap } from './formats/formats.ts';
 import { permitsPerSecond, rate, text, wholeNumber } from './formats/formats.ts';

@@ -2,16 +2,8 @@
  * The rules of `throttle.refusals` applied to a response head (pure): is it a rate-limit refusal, or does its body decide. The body is
  * read by refusal-inspector.ts.
  */
+import type { RefusalRule } from '../../throttle/refusal-rule.ts';
 import type { UpstreamResponse } from '../../upstream/upstream-response.ts';
-
-/** A response that refuses a call for its rate. All members that are given must match. */
-export interface RefusalRule {
-  readonly status: number;
-  /** The name of a header field, or `Name: value`; both are compared without regard to case. */
-  readonly header?: string;
-  /** A text in the body, compared byte by byte in UTF-8. */
-  readonly bodyContains?: string;
-}
 
 /** True or false: the head decides. Texts: it is a refusal if the body contains one of them. */
 export type HeadEvaluation = boolean | readonly Buffer[];

@@ -5,6 +5,8 @@
 import { SUSPECT_STATUSES, type SuspectStatus } from '../../telemetry/events.ts';
 import { AttemptSequence, type SequencedAttempt } from './attempt-sequence.ts';
 import { EndpointTable } from './endpoint-table.ts';
+import { GapEvidence } from './gap-evidence.ts';
+import { QueueDetector } from './queue-detector.ts';
 import { WindowEvidence, type WindowFigures } from './window-evidence.ts';
 
 /** Whether the status is one of them. */
@@ -61,6 +63,11 @@ export class RefusalEvidence {
   /** Of any accepted call so far. */
   #lowestLatencyMs = Infinity;
 
+  /** Suspect responses have come. */
+  get isCollecting(): boolean {
+    return this.#byStatus.size > 0;
+  }
+
   /** An attempt is sent. @returns its number for `end` */
   start(now: number, isRetry: boolean): number {
     return this.#sequence.start(now, isRetry);
@@ -72,15 +79,16 @@ export class RefusalEvidence {
    */
   end(attempt: number, now: number, sign: AttemptSign, method: string, path: string): void {
     const code = typeof sign === 'number' ? sign : CODES[sign];
-    if (this.#byStatus.size === 0 && typeof sign === 'string') {
+    if (!this.isCollecting && typeof sign === 'string') {
       const latencyMs = this.#sequence.end(attempt, now, code, 0);
-      if (sign === 'accepted') this.#addCalmLatency(latencyMs);
+      if (sign === 'accepted') this.recordCalm(latencyMs);
       this.#sequence.discardEnded();
       return;
     }
     if (typeof sign === 'number') {
       this.#lastRefusedAt = now;
-      if (!this.#byStatus.has(sign)) this.#byStatus.set(sign, new StatusEvidence(sign, this.#readCalmLatency()));
+      if (!this.#byStatus.has(sign))
+        this.#byStatus.set(sign, new StatusEvidence(sign, this.#readCalmLatency(), this.#lowestLatencyMs));
     } else if (now - this.#lastRefusedAt > FORGET_AFTER_MS) {
       this.#byStatus.clear();
       this.#endpoints.clear();
@@ -90,13 +98,13 @@ export class RefusalEvidence {
       for (const evidence of this.#byStatus.values()) evidence.add(next);
   }
 
-  /** What accepted calls take without refusals, at most. */
+  /** What accepted calls take without refusals; Infinity: too few were seen. */
   #readCalmLatency(): number {
-    const ofLowest = MAX_TIMES_LOWEST * this.#lowestLatencyMs;
-    return this.#calmCalls < FIRST_CALLS ? ofLowest : Math.min(this.#calmLatencyMs, ofLowest);
+    return this.#calmCalls < FIRST_CALLS ? Infinity : this.#calmLatencyMs;
   }
 
-  #addCalmLatency(latencyMs: number): void {
+  /** A call was accepted while no suspect response has come. */
+  recordCalm(latencyMs: number): void {
     this.#lowestLatencyMs = Math.min(this.#lowestLatencyMs, latencyMs);
     const change = latencyMs - this.#calmLatencyMs;
     const weight = change < 0 ? FALL_WEIGHT : RISE_WEIGHT;
@@ -121,14 +129,19 @@ class StatusEvidence {
   /** From one recovery to the next: windows of a length that is not in the list. */
   readonly #cycle = new WindowEvidence(Infinity);
   readonly #all = [...this.#windows, this.#cycle];
+  readonly #gap = new GapEvidence();
   readonly #calmLatencyMs: number;
+  readonly #queue: QueueDetector;
+  /** Since the gaps were evaluated. */
+  #faults = 0;
   #refusedInARow = 0;
   #refused = 0;
   #firstAt: number | undefined;
   #lastAt = 0;
 
-  constructor(status: SuspectStatus, calmLatencyMs: number) {
+  constructor(status: SuspectStatus, calmLatencyMs: number, lowestLatencyMs: number) {
     this.#calmLatencyMs = calmLatencyMs;
+    this.#queue = new QueueDetector(lowestLatencyMs);
     this.#status = status;
   }
 
@@ -143,13 +156,21 @@ class StatusEvidence {
       const counts = isRefused ? this.#refusedBy : this.#acceptedBy;
       counts[endpoint] = (counts[endpoint] ?? 0) + 1;
       if (!this.#isMixed(endpoint)) return;
+      if (isRefused) this.#queue.addRefused();
+      else this.#queue.addAccepted(latencyMs);
     }
     const isRecovery = code === CODES.accepted && this.#refusedInARow >= REFUSALS_OF_A_CYCLE;
     if (isRecovery && this.#cycle.startBlock(sentAt)) this.#evaluate(this.#cycle);
     this.#refusedInARow = isRefused ? this.#refusedInARow + 1 : 0;
     for (const window of this.#windows) if (window.advance(sentAt)) this.#evaluate(window);
+    this.#addToWindows(code, sentAt, latencyMs, isRetry);
+    if (code === CODES.fault) this.#faults++;
+    else if (this.#gap.add(sentAt, isRefused)) this.#evaluateGap();
+  }
+
+  #addToWindows(code: number, sentAt: number, latencyMs: number, isRetry: boolean): void {
     for (const window of this.#all) {
-      if (isRefused) window.addRefused(latencyMs, isRetry);
+      if (code === this.#status) window.addRefused(sentAt, latencyMs, isRetry);
       else if (code === CODES.accepted) window.addAccepted(sentAt, latencyMs, isRetry);
       else window.addFault();
     }
@@ -161,8 +182,19 @@ class StatusEvidence {
   }
 
   #evaluate(window: WindowEvidence): void {
-    const figures = window.evaluate(this.#calmLatencyMs);
-    if (figures === undefined) return;
+    this.#setFinding(window.evaluate(Math.min(this.#calmLatencyMs, MAX_TIMES_LOWEST * this.#queue.lowestMs)));
+  }
+
+  #evaluateGap(): void {
+    const hasFaults = this.#faults > 0;
+    this.#faults = 0;
+    this.#setFinding(this.#gap.evaluate(hasFaults));
+  }
+
+  #setFinding(figures: WindowFigures | undefined): void {
+    if (figures === undefined || this.#queue.isQueueing) return;
+    const perMs = figures.acceptedPerWindow / figures.windowMs;
+    if (this.#windows.some((window) => window.windowMs < figures.windowMs && window.refutes(perMs))) return;
     this.finding = {
       ...figures,
       status: this.#status,

@@ -4,8 +4,9 @@
  */
 import type { Clock } from '../../platform/clock.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
+import type { RefusalRule } from '../refusal-rule.ts';
 import { isSuspectStatus, RefusalEvidence, type AttemptSign } from './refusal-evidence.ts';
-import { createProposal, describeProposal, type ConfiguredRefusal, type RefusalProposal } from './refusal-proposal.ts';
+import { createProposal, describeProposal, type RefusalProposal } from './refusal-proposal.ts';
 
 const REPORT_INTERVAL_MS = 86_400_000;
 
@@ -15,10 +16,12 @@ export interface RefusalObserverOptions {
   readonly clock: Clock;
   readonly observe: EventObserver;
   /** The rules that `throttle.refusals` has now. */
-  readonly configured: () => readonly ConfiguredRefusal[];
+  readonly configured: () => readonly RefusalRule[];
 }
 
 export class RefusalObserver {
+  /** Suspect responses have come: `start` and `end` are of use. Otherwise `recordCalm` suffices for a call that was accepted. */
+  isCollecting = false;
   readonly #options: RefusalObserverOptions;
   readonly #evidence = new RefusalEvidence();
   readonly #reportedAt = new Map<number, number>();
@@ -37,9 +40,18 @@ export class RefusalObserver {
     return this.#evidence.start(at, isRetry);
   }
 
+  /**
+   * An attempt that was not started has been accepted.
+   * @param latencyMs from the send to the response head
+   */
+  recordCalm(latencyMs: number): void {
+    this.#evidence.recordCalm(latencyMs);
+  }
+
   /** The head of its response has come, or it has ended without one; later calls do nothing. */
   end(attempt: number, at: number, sign: AttemptSign, method: string, path: string): void {
     this.#evidence.end(attempt, at, sign, method, path);
+    this.isCollecting = this.#evidence.isCollecting;
     if (typeof sign === 'string') return;
     const { route, observe } = this.#options;
     observe({ kind: 'unconfigured-refusal', route, status: sign });

@@ -1,13 +1,7 @@
 /** The setting that makes a status a rate-limit refusal, as text to paste, with the figures behind it (pure). */
 import type { SuspectStatus } from '../../telemetry/events.ts';
+import type { RefusalRule } from '../refusal-rule.ts';
 import type { RefusalFinding } from './refusal-evidence.ts';
-
-/** A rule of `throttle.refusals`. */
-export interface ConfiguredRefusal {
-  readonly status: number;
-  readonly header?: string;
-  readonly bodyContains?: string;
-}
 
 /** A status that is likely a rate limit and that no setting names. */
 export interface RefusalProposal {
@@ -40,7 +34,7 @@ export interface RefusalProposal {
  */
 export function createProposal(
   finding: RefusalFinding,
-  configured: readonly ConfiguredRefusal[],
+  configured: readonly RefusalRule[],
   wallAt: (at: number) => number,
 ): RefusalProposal {
   const { status, refused, accepted, windowMs, windows, acceptedPerWindow, shareAtHighRate, shareAtLowRate } = finding;
@@ -63,6 +57,8 @@ export function describeProposal(
   },
 ): string {
   const { status, acceptedPerWindow, windowMs, windows } = proposal;
+  if (acceptedPerWindow === 1 && windowMs !== undefined)
+    return `${status} is likely a rate limit: calls sooner than ${windowMs} ms after an accepted one were refused, among ${windows} calls`;
   const window = windowMs === undefined ? 'between two recoveries' : `in ${windowMs / 1000} s`;
   return `${status} is likely a rate limit: about ${acceptedPerWindow} calls were accepted ${window} before it, in each of ${windows} windows`;
 }

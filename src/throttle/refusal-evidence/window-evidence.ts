@@ -30,6 +30,10 @@ const MAX_SHARE_WITHOUT_ACCEPTED = 0.1;
 const MAX_FAULTS_PER_REFUSAL = 0.02;
 /** Slower refusals than accepted calls, or slower accepted calls than in calm, are signs of overload. */
 const MAX_SLOWDOWN = 4;
+/** So many standard deviations from what chance gives, refusals do not fall on the calls of a window by chance. */
+const MIN_DEVIATIONS = 4;
+/** Of the blocks with the application's even number of calls, the part that has refusals is lower where no limit is reached. */
+const MIN_REFUSING_SHARE_AT_RATE = 0.5;
 /** Smaller differences say nothing. */
 const SLOWDOWN_RESOLUTION_MS = 20;
 /** Instants are no more exact than the network. */
@@ -43,9 +47,16 @@ interface Block {
   readonly faults: number;
   /** Part of the pairs of an accepted and a refused call in which the accepted one was sent first. */
   readonly order: number;
+  /** Refused calls that follow a refused one. */
+  readonly refusedAfterRefused: number;
   /** From the first call to the last accepted one. */
   readonly acceptedForMs: number;
+  /** From the first call to the first refused one. */
+  readonly untilRefusedMs: number;
   readonly acceptedLatencyMs: number;
+  /** Of the first accepted call, and of the last one before the first refusal. */
+  readonly firstLatencyMs: number;
+  readonly lastLatencyMs: number;
   readonly refusedLatencyMs: number;
 }
 
@@ -68,6 +79,9 @@ export class WindowEvidence {
   readonly #blocks: Block[] = [];
   /** All blocks, by their accepted calls. */
   readonly #sizes = new SizeHistogram();
+  /** Without those that refuse after one that refuses: calls of that one may still count in the limit. */
+  readonly #separateSizes = new SizeHistogram();
+  #isAfterRefusing = false;
   #startedAt = -Infinity;
   #accepted = 0;
   #refused = 0;
@@ -75,7 +89,12 @@ export class WindowEvidence {
   #faults = 0;
   #orderedPairs = 0;
   #lastAcceptedAt = 0;
+  #firstRefusedAt = 0;
+  #refusedAfterRefused = 0;
+  #isAfterRefused = false;
   #acceptedLatencyMs = 0;
+  #firstLatencyMs = 0;
+  #lastLatencyMs = 0;
   #refusedLatencyMs = 0;
   #refusedWithoutAccepted = 0;
   #refusedBesideAccepted = 0;
@@ -102,14 +121,18 @@ export class WindowEvidence {
 
   addAccepted(sentAt: number, latencyMs: number, isRetry: boolean): void {
     if (!isRetry) this.#offered++;
-    this.#accepted++;
+    if (this.#accepted++ === 0) this.#firstLatencyMs = latencyMs;
+    if (this.#refused === 0) this.#lastLatencyMs = latencyMs;
+    this.#isAfterRefused = false;
     this.#lastAcceptedAt = sentAt;
     this.#acceptedLatencyMs += latencyMs;
   }
 
-  addRefused(latencyMs: number, isRetry: boolean): void {
+  addRefused(sentAt: number, latencyMs: number, isRetry: boolean): void {
     if (!isRetry) this.#offered++;
-    this.#refused++;
+    if (this.#refused++ === 0) this.#firstRefusedAt = sentAt;
+    if (this.#isAfterRefused) this.#refusedAfterRefused++;
+    this.#isAfterRefused = true;
     this.#orderedPairs += this.#accepted;
     this.#refusedLatencyMs += latencyMs;
   }
@@ -129,7 +152,7 @@ export class WindowEvidence {
     const limit = median(blocks.map(({ accepted }) => accepted));
     if (limit < MIN_ACCEPTED) return undefined;
     const shareAtHighRate = this.#sizes.refusingShare(0.95 * limit, Infinity);
-    const shareAtLowRate = this.windowMs === Infinity ? undefined : this.#sizes.refusingShare(1, BELOW * limit);
+    const shareAtLowRate = this.windowMs === Infinity ? undefined : this.#separateSizes.refusingShare(1, BELOW * limit);
     if (this.windowMs === Infinity && isOftenBelow(blocks, limit)) return undefined;
     if (shareAtHighRate === undefined || shareAtHighRate < MIN_REFUSING_SHARE_AT_LIMIT) return undefined;
     if (shareAtLowRate !== undefined && shareAtLowRate > MAX_REFUSING_SHARE_BELOW) return undefined;
@@ -145,10 +168,25 @@ export class WindowEvidence {
       : undefined;
   }
 
+  /**
+   * Whether the same rate is accepted evenly in these blocks, and in most of them without refusals: then it is the application's rate, which
+   * repeats what fails.
+   */
+  refutes(acceptedPerMs: number): boolean {
+    const blocks = this.#blocks;
+    if (blocks.length < MIN_BLOCKS) return false;
+    const accepted = median(blocks.map((block) => block.accepted));
+    if (Math.abs(accepted / (acceptedPerMs * this.windowMs) - 1) > AGREEMENT) return false;
+    if (narrowestHalf(blocks.map((block) => Math.log(block.accepted))) > AGREEMENT) return false;
+    return (this.#sizes.refusingShare(0.95 * accepted, Infinity) ?? 1) < MIN_REFUSING_SHARE_AT_RATE;
+  }
+
   #endBlock(): void {
     if (this.#startedAt === -Infinity) return;
     const [accepted, refused] = [this.#accepted, this.#refused];
     this.#sizes.add(accepted, refused > 0);
+    if (refused === 0 || !this.#isAfterRefusing) this.#separateSizes.add(accepted, refused > 0);
+    this.#isAfterRefusing = refused > 0;
     if (refused > 0 && accepted === 0) this.#refusedWithoutAccepted += refused;
     if (refused > 0 && accepted > 0) {
       this.#refusedBesideAccepted += refused;
@@ -157,8 +195,12 @@ export class WindowEvidence {
         offered: this.#offered,
         faults: this.#faults,
         order: this.#orderedPairs / (accepted * refused),
+        refusedAfterRefused: this.#refusedAfterRefused,
         acceptedForMs: this.#lastAcceptedAt - this.#startedAt,
+        untilRefusedMs: this.#firstRefusedAt - this.#startedAt,
         acceptedLatencyMs: this.#acceptedLatencyMs / accepted,
+        firstLatencyMs: this.#firstLatencyMs,
+        lastLatencyMs: this.#lastLatencyMs,
         refusedLatencyMs: this.#refusedLatencyMs / refused,
       });
       if (this.#blocks.length > MAX_BLOCKS) {
@@ -167,7 +209,9 @@ export class WindowEvidence {
       }
     }
     this.#accepted = this.#refused = this.#offered = this.#faults = this.#orderedPairs = 0;
-    this.#acceptedLatencyMs = this.#refusedLatencyMs = 0;
+    this.#acceptedLatencyMs = this.#refusedLatencyMs = this.#firstLatencyMs = this.#lastLatencyMs = 0;
+    this.#refusedAfterRefused = 0;
+    this.#isAfterRefused = false;
   }
 
   #isOutageLike(): boolean {
@@ -189,10 +233,27 @@ function isNumberBest(blocks: readonly Block[], limit: number, isCycle: boolean)
   const resolution = 1 / limit;
   const ofNumber = narrowestHalf(blocks.map(({ accepted }) => Math.log(accepted))) + resolution;
   const isOrdered = mean(blocks.map(({ order }) => order)) >= ORDERED;
+  if (!isOrdered && !isCycle && isByChance(blocks)) return false;
   const ofShare = isOrdered && !isCycle ? Infinity : varyShares(blocks) + resolution;
-  const ofInstant = isOrdered ? varyInstants(blocks) : Infinity;
-  const ofOther = Math.min(ofShare, ofInstant);
+  const ofInstant = isOrdered ? varyInstants(blocks.map(({ acceptedForMs }) => acceptedForMs)) : Infinity;
+  // Single calls between bursts hide when an outage by the clock began.
+  const ofFirst = isCycle ? varyInstants(blocks.map(({ untilRefusedMs }) => untilRefusedMs)) : Infinity;
+  const ofOther = Math.min(ofShare, ofInstant, ofFirst);
   return ofOther >= required * ofNumber;
+}
+
+/**
+ * Whether refusals fall on the calls of each block by chance (a runs test). An application that repeats failed calls at once gets the same
+ * number accepted in spite of random faults, so that the number alone says nothing.
+ */
+function isByChance(blocks: readonly Block[]): boolean {
+  let [deviation, variance] = [0, 0];
+  for (const { accepted, refused, refusedAfterRefused } of blocks) {
+    const calls = accepted + refused;
+    deviation += refusedAfterRefused - (refused * (refused - 1)) / calls;
+    variance += (accepted * refused) ** 2 / calls ** 3;
+  }
+  return deviation ** 2 < MIN_DEVIATIONS ** 2 * variance;
 }
 
 function isTroubled(blocks: readonly Block[]): boolean {
@@ -208,7 +269,9 @@ function isSlow(blocks: readonly Block[], calmLatencyMs: number): boolean {
   const accepted = median(blocks.map(({ acceptedLatencyMs }) => acceptedLatencyMs));
   const refused = median(blocks.map(({ refusedLatencyMs }) => refusedLatencyMs));
   const isSlower = (one: number, other: number) => one > MAX_SLOWDOWN * other + SLOWDOWN_RESOLUTION_MS;
-  return isSlower(refused, accepted) || isSlower(accepted, calmLatencyMs);
+  const first = median(blocks.map(({ firstLatencyMs }) => firstLatencyMs));
+  const last = median(blocks.map(({ lastLatencyMs }) => lastLatencyMs));
+  return isSlower(refused, accepted) || isSlower(accepted, calmLatencyMs) || isSlower(last, first);
 }
 
 /** Of all calls, or without retries: these raise the number of calls where that of the accepted ones stays the same. */
@@ -218,8 +281,8 @@ function varyShares(blocks: readonly Block[]): number {
   return Math.min(ofAll, ofOffered);
 }
 
-function varyInstants(blocks: readonly Block[]): number {
-  const durations = blocks.map(({ acceptedForMs }) => acceptedForMs + INSTANT_RESOLUTION_MS);
+function varyInstants(sinceStartMs: readonly number[]): number {
+  const durations = sinceStartMs.map((ms) => ms + INSTANT_RESOLUTION_MS);
   return narrowestHalf(durations.map(Math.log)) + INSTANT_RESOLUTION_MS / median(durations);
 }
 

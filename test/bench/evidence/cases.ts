@@ -86,6 +86,14 @@ function failing(
       : { sign: 'accepted', serviceMs: serve(random) };
 }
 
+/** One of so many nodes is dead, and calls go to them by turns. */
+function byTurns(nodes: number): (random: Random) => Upstream {
+  return (random) => {
+    let turn = 0;
+    return () => (++turn % nodes === 0 ? { sign: 503, serviceMs: 1 } : { sign: 'accepted', serviceMs: serve(random) });
+  };
+}
+
 /** Outages of a random length at random instants. */
 function outages(minMs: number, maxMs: number, pauseMs: number): (random: Random) => Upstream {
   return (random) => {
@@ -116,7 +124,12 @@ function partialOutages(share: number, meanMs: number, pauseMs: number): (random
 }
 
 /** A server with so many workers and a queue: the queue's time grows with the load, and what does not fit is a 503. */
-function overloaded(perSecond: number, queueMs: number, timeoutMs: number): (random: Random) => Upstream {
+function overloaded(
+  perSecond: number,
+  queueMs: number,
+  timeoutMs: number,
+  serviceMs = 20,
+): (random: Random) => Upstream {
   return (random) => {
     let freeAt = 0;
     return (at) => {
@@ -124,7 +137,7 @@ function overloaded(perSecond: number, queueMs: number, timeoutMs: number): (ran
       if (waitMs > queueMs) return { sign: 503, serviceMs: 1 };
       freeAt = Math.max(freeAt, at) + (1000 / perSecond) * (0.5 + random());
       if (waitMs > timeoutMs) return { sign: 'fault', serviceMs: timeoutMs };
-      return { sign: 'accepted', serviceMs: waitMs + serve(random) };
+      return { sign: 'accepted', serviceMs: waitMs + serve(random, serviceMs) };
     };
   };
 }
@@ -170,6 +183,8 @@ const LIMITS: readonly (readonly [string, LimiterRule, number, number])[] = [
   ['bucket 10/s of 20', { kind: 'token-bucket', perSecond: 10, burst: 20 }, 10, 5 * SECOND],
   ['bucket 200/s of 50', { kind: 'token-bucket', perSecond: 200, burst: 50 }, 200, SECOND],
   ['GCRA 10/s of 1', { kind: 'gcra', perSecond: 10, burst: 1 }, 10, SECOND],
+  ['nginx 10/s burst 0', { kind: 'gcra', perSecond: 10, burst: 1, stepMs: 1 }, 10, SECOND],
+  ['nginx 10/s burst 3', { kind: 'gcra', perSecond: 10, burst: 4, stepMs: 1 }, 10, SECOND],
   ['nginx 10/s burst 20', { kind: 'gcra', perSecond: 10, burst: 21, stepMs: 1 }, 10, 5 * SECOND],
   ['8 in flight', { kind: 'concurrency', calls: 8 }, 300, SECOND],
 ];
@@ -194,20 +209,17 @@ const TRAFFIC: readonly (readonly [string, Load])[] = [
   ['closed loop, 8 workers', { kind: 'closed', workers: 8, thinkMs: 500 }],
 ];
 
-const CAUSES: readonly (readonly [string, (random: Random) => Upstream, Pick<Case, 'call' | 'retries'>])[] = [
+const CAUSES: readonly (readonly [
+  string,
+  (random: Random) => Upstream,
+  Partial<Pick<Case, 'call' | 'retries' | 'repeats' | 'durationMs'>>,
+])[] = [
   ['outages of 1 to 10 s', outages(SECOND, 10 * SECOND, MINUTE), { retries: 2 }],
-  ['outages of 10 s to 5 min', outages(10 * SECOND, 5 * MINUTE, 5 * MINUTE), { retries: 2 }],
+  ['outages of 10 s to 5 min', outages(10 * SECOND, 5 * MINUTE, 5 * MINUTE), { retries: 2, durationMs: 2 * HOUR }],
   ['outages of 1 s, often', outages(SECOND, SECOND, 8 * SECOND), { retries: 2 }],
   ['10 s of every minute', failing((at) => at % MINUTE < 10 * SECOND), { retries: 2 }],
   ['3 s of every 10 s', failing((at) => at % (10 * SECOND) < 3 * SECOND), { retries: 2 }],
-  [
-    'one node of three by turns',
-    (random) => {
-      let turn = 0;
-      return () => (++turn % 3 === 0 ? { sign: 503, serviceMs: 1 } : { sign: 'accepted', serviceMs: serve(random) });
-    },
-    { retries: 2 },
-  ],
+  ['one node of three by turns', byTurns(3), { retries: 2 }],
   ['one node of three at random', failing((_, __, random) => random() < 1 / 3), { retries: 2 }],
   [
     'one node of three, connect errors beside',
@@ -224,10 +236,27 @@ const CAUSES: readonly (readonly [string, (random: Random) => Upstream, Pick<Cas
   ['random 1 %', failing((_, __, random) => random() < 0.01), { retries: 2 }],
   ['random 10 %', failing((_, __, random) => random() < 0.1), { retries: 2 }],
   ['random 30 %', failing((_, __, random) => random() < 0.3), { retries: 2 }],
+  [
+    'random 5 %, repeated at once',
+    failing((_, __, random) => random() < 0.05),
+    { repeats: { times: 5, afterMs: 2 }, retries: 1 },
+  ],
+  [
+    'random 5 %, repeated each second',
+    failing((_, __, random) => random() < 0.05),
+    { repeats: { times: 10, afterMs: 1000 } },
+  ],
   ['random 30 % for 1 min of 5', partialOutages(0.3, MINUTE, 4 * MINUTE), { retries: 3 }],
   ['random 60 % for 10 s of 60', partialOutages(0.6, 10 * SECOND, 50 * SECOND), { retries: 3 }],
+  [
+    'random 60 % for 10 s of 60, repeated at once',
+    partialOutages(0.6, 10 * SECOND, 50 * SECOND),
+    { repeats: { times: 5, afterMs: 2 }, retries: 3 },
+  ],
+  ['one node of two by turns', byTurns(2), { retries: 2 }],
   ['random, more by day', failing((at, _, random) => random() < 0.02 * daily(10)(at)), { retries: 2 }],
   ['overload beyond 12/s', overloaded(12, 2 * SECOND, 1500), { retries: 1 }],
+  ['overload beyond 12/s, calls of 200 ms', overloaded(12, 2 * SECOND, Infinity, 200), { retries: 1 }],
   ['overload beyond 12/s, no timeouts', overloaded(12, 2 * SECOND, Infinity), { retries: 1 }],
   ['403 on an endpoint, in jobs', failing(FORBIDDEN, 403), { call: forbiddenJob }],
   [
@@ -236,11 +265,11 @@ const CAUSES: readonly (readonly [string, (random: Random) => Upstream, Pick<Cas
     { call: (_, random) => path('GET', `/quotes/${Math.floor(random() * 999)}`) },
   ],
   ['403 on a third, in jobs', failing((at, _, random) => at % (5 * MINUTE) < 20 * SECOND && random() < 0.5, 403), {}],
-  ['maintenance of 20 min each hour', failing((at) => at % HOUR > 40 * MINUTE), { retries: 2 }],
-  ['deploys: 5 s each 10 min', failing((at) => at % (10 * MINUTE) < 5 * SECOND), { retries: 2 }],
+  ['maintenance of 20 min each hour', failing((at) => at % HOUR > 40 * MINUTE), { retries: 2, durationMs: 4 * HOUR }],
+  ['deploys: 5 s each 10 min', failing((at) => at % (10 * MINUTE) < 5 * SECOND), { retries: 2, durationMs: 4 * HOUR }],
 ];
 
 /** Other causes of the same statuses. */
 export const NOT_LIMITED: readonly Case[] = CAUSES.flatMap(([name, upstream, more]) =>
-  TRAFFIC.map(([traffic, load]) => ({ name: `${name}, ${traffic}`, load, upstream, durationMs: 2 * HOUR, ...more })),
+  TRAFFIC.map(([traffic, load]) => ({ name: `${name}, ${traffic}`, load, upstream, durationMs: HOUR, ...more })),
 );

@@ -40,10 +40,12 @@ export interface Case {
   readonly durationMs: number;
   /** Retries of failed calls after a backoff. Default 0: the calls are not idempotent. */
   readonly retries?: number;
+  /** The application itself calls again so soon after a failed call, at most this many times. Default: it does not. */
+  readonly repeats?: { readonly times: number; readonly afterMs: number };
 }
 
 export interface CaseResult {
-  /** When the first finding was there, milliseconds; undefined without one. */
+  /** When the first finding was there, milliseconds, which ends the run; undefined without one. */
   readonly foundAtMs: number | undefined;
   readonly finding: RefusalFinding | undefined;
   readonly refused: number;
@@ -53,9 +55,10 @@ export interface CaseResult {
 const NETWORK_MS = { base: 2, jitter: 3 };
 const LONGEST_BACKOFF_MS = 250;
 const DEFAULT_CALL: Call = { method: 'GET', path: '/quotes/1' };
+const NO_REPEATS = { times: 0, afterMs: 0 };
 
 export function runCase(
-  { load, upstream: create, call = () => DEFAULT_CALL, durationMs, retries = 0 }: Case,
+  { load, upstream: create, call = () => DEFAULT_CALL, durationMs, retries = 0, repeats = NO_REPEATS }: Case,
   seed: number,
 ): CaseResult {
   const network = createRandom(seed, 'network');
@@ -66,7 +69,22 @@ export function runCase(
   let [foundAtMs, inFlight, refused, sent]: [number | undefined, number, number, number] = [undefined, 0, 0, 0];
   const travel = (): number => NETWORK_MS.base + network() * NETWORK_MS.jitter;
 
-  const send = (at: number, made: Call, retriesLeft: number, whenDone: (at: number) => void): void => {
+  const ask = (at: number, made: Call, whenDone: (at: number) => void, repeatsLeft = repeats.times): void => {
+    send(at, made, retries, (now, isAccepted) => {
+      if (isAccepted || repeatsLeft === 0) whenDone(now);
+      else
+        events.add(now + repeats.afterMs * (0.5 + calls()), (later) => {
+          ask(later, made, whenDone, repeatsLeft - 1);
+        });
+    });
+  };
+
+  const send = (
+    at: number,
+    made: Call,
+    retriesLeft: number,
+    whenDone: (at: number, isAccepted: boolean) => void,
+  ): void => {
     const attempt = evidence.start(at, retriesLeft < retries);
     sent++;
     events.add(at + travel(), (arrivedAt) => {
@@ -78,7 +96,7 @@ export function runCase(
           if (typeof sign === 'number') refused++;
           evidence.end(attempt, now, sign, made.method, made.path);
           if (foundAtMs === undefined && typeof sign === 'number' && evidence.findings.length > 0) foundAtMs = now;
-          if (sign === 'accepted' || retriesLeft === 0) whenDone(now);
+          if (sign === 'accepted' || retriesLeft === 0) whenDone(now, sign === 'accepted');
           else
             events.add(now + calls() * LONGEST_BACKOFF_MS * 2 ** (retries - retriesLeft), (later) => {
               send(later, made, retriesLeft - 1, whenDone);
@@ -88,19 +106,19 @@ export function runCase(
     });
   };
 
+  const isFound = (): boolean => foundAtMs !== undefined;
   if (load.kind === 'open') {
-    for (const at of load.arrivals(createRandom(seed, 'arrivals'), durationMs))
-      events.add(at, (now) => {
-        send(now, call(now, calls), retries, () => undefined);
-      });
+    const arrivals = load.arrivals(createRandom(seed, 'arrivals'), durationMs);
+    events.run(isFound, arrivals, (now) => {
+      ask(now, call(now, calls), () => undefined);
+    });
   } else {
     const work = (at: number): void => {
-      if (at < durationMs)
-        send(at, call(at, calls), retries, (now) => events.add(now + load.thinkMs * (0.5 + calls()), work));
+      if (at < durationMs) ask(at, call(at, calls), (now) => events.add(now + load.thinkMs * (0.5 + calls()), work));
     };
     for (let worker = 0; worker < load.workers; worker++) events.add(worker, work);
+    events.run(isFound);
   }
-  events.run();
   return { foundAtMs, finding: evidence.findings[0], refused, calls: sent };
 }
 
@@ -125,8 +143,20 @@ class EventHeap {
     entries[index] = entry;
   }
 
-  run(): void {
-    for (let first = this.#take(); first !== undefined; first = this.#take()) first.action(first.at);
+  /** @param arrivals instants in their order, merged with the events, which keeps the heap small */
+  run(isDone: () => boolean, arrivals: readonly number[] = [], onArrival: Action = () => undefined): void {
+    let next = 0;
+    while (!isDone()) {
+      const arrival = arrivals[next] ?? Infinity;
+      if (arrival <= (this.#entries[0]?.at ?? Infinity)) {
+        if (arrival === Infinity) return;
+        next++;
+        onArrival(arrival);
+      } else {
+        const first = this.#take();
+        first?.action(first.at);
+      }
+    }
   }
 
   #take(): { readonly at: number; readonly action: Action } | undefined {

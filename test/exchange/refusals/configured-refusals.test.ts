@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { RefusalRule } from '../../../src/exchange/refusals/refusal-rules.ts';
+import type { RefusalRule } from '../../../src/throttle/refusal-rule.ts';
 import { scratchFile } from '../../config/base-env.ts';
 import { startInProcess, until, type InProcessOptions } from '../../sidecar/in-process.ts';
 import { send } from '../../sidecar/send.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { createThrottle } from '../../../src/throttle/queue/queueing-throttle.ts';
-import type { ConfiguredRefusal } from '../../../src/throttle/refusal-evidence/refusal-proposal.ts';
+import type { RefusalRule } from '../../../src/throttle/refusal-rule.ts';
 import { RefusalObserver, signOfResponse } from '../../../src/throttle/refusal-evidence/refusal-observer.ts';
 import { AUTO, seeded } from '../simulation.ts';
 import { SteppingClock } from '../stepping-clock.ts';
@@ -21,7 +21,7 @@ function feedHiddenLimit(observer: RefusalObserver, random: () => number, fromMs
   }
 }
 
-function createObserver(configured: readonly ConfiguredRefusal[] = []) {
+function createObserver(configured: readonly RefusalRule[] = []) {
   const events: SidecarEvent[] = [];
   const observe = (event: SidecarEvent): void => void events.push(event);
   const observer = new RefusalObserver({
@@ -44,6 +44,21 @@ test('reports a proposal once, and again after a day', () => {
   expect(proposals()).toHaveLength(1);
   feedHiddenLimit(observer, seeded(3), 86_400_000 + 3_600_000);
   expect(proposals()).toHaveLength(2);
+});
+
+test('collects only while suspect responses have come within a day', () => {
+  const { observer } = createObserver();
+  const respond = (at: number, sign: 'accepted' | 503) => {
+    observer.end(observer.start(at, false), at + 5, sign, 'GET', '/quotes/1');
+  };
+  respond(0, 'accepted');
+  expect(observer.isCollecting).toBe(false);
+  respond(10, 503);
+  expect(observer.isCollecting).toBe(true);
+  respond(86_000_000, 'accepted');
+  expect(observer.isCollecting).toBe(true);
+  respond(86_500_000, 'accepted');
+  expect(observer.isCollecting).toBe(false);
 });
 
 test('proposes a line and a variable that keep the rules of now', () => {

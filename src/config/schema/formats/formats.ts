@@ -2,7 +2,7 @@
  * Strict formats for the schema: each describes the accepted values and checks one. convict's own coercions are not used, since
  * they read `no` as true and `10s` as 10. Checks that need several settings or files are in rules/ and load/named-files.ts.
  */
-import type { RefusalRule } from '../../../exchange/refusals/refusal-rules.ts';
+import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
 
 /** Texts by name. */
 export type TextMap = Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
  * The format of `throttle.refusals`: a list of `{ status, header, bodyContains }`; in a variable a JSON array. The exchange applies
  * the rules.
  */
-import type { RefusalRule } from '../../../exchange/refusals/refusal-rules.ts';
+import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { parseJson } from './one-or-many.ts';
