@@ -170,7 +170,7 @@ class StatusEvidence {
 
   #addToWindows(code: number, sentAt: number, latencyMs: number, isRetry: boolean): void {
     for (const window of this.#all) {
-      if (code === this.#status) window.addRefused(sentAt, latencyMs, isRetry);
+      if (code === this.#status) window.addRefused(latencyMs, isRetry);
       else if (code === CODES.accepted) window.addAccepted(sentAt, latencyMs, isRetry);
       else window.addFault();
     }

@@ -51,8 +51,6 @@ interface Block {
   readonly refusedAfterRefused: number;
   /** From the first call to the last accepted one. */
   readonly acceptedForMs: number;
-  /** From the first call to the first refused one. */
-  readonly untilRefusedMs: number;
   readonly acceptedLatencyMs: number;
   /** Of the first accepted call, and of the last one before the first refusal. */
   readonly firstLatencyMs: number;
@@ -89,7 +87,6 @@ export class WindowEvidence {
   #faults = 0;
   #orderedPairs = 0;
   #lastAcceptedAt = 0;
-  #firstRefusedAt = 0;
   #refusedAfterRefused = 0;
   #isAfterRefused = false;
   #acceptedLatencyMs = 0;
@@ -128,9 +125,9 @@ export class WindowEvidence {
     this.#acceptedLatencyMs += latencyMs;
   }
 
-  addRefused(sentAt: number, latencyMs: number, isRetry: boolean): void {
+  addRefused(latencyMs: number, isRetry: boolean): void {
     if (!isRetry) this.#offered++;
-    if (this.#refused++ === 0) this.#firstRefusedAt = sentAt;
+    this.#refused++;
     if (this.#isAfterRefused) this.#refusedAfterRefused++;
     this.#isAfterRefused = true;
     this.#orderedPairs += this.#accepted;
@@ -197,7 +194,6 @@ export class WindowEvidence {
         order: this.#orderedPairs / (accepted * refused),
         refusedAfterRefused: this.#refusedAfterRefused,
         acceptedForMs: this.#lastAcceptedAt - this.#startedAt,
-        untilRefusedMs: this.#firstRefusedAt - this.#startedAt,
         acceptedLatencyMs: this.#acceptedLatencyMs / accepted,
         firstLatencyMs: this.#firstLatencyMs,
         lastLatencyMs: this.#lastLatencyMs,
@@ -236,10 +232,7 @@ function isNumberBest(blocks: readonly Block[], limit: number, isCycle: boolean)
   if (!isOrdered && !isCycle && isByChance(blocks)) return false;
   const ofShare = isOrdered && !isCycle ? Infinity : varyShares(blocks) + resolution;
   const ofInstant = isOrdered ? varyInstants(blocks.map(({ acceptedForMs }) => acceptedForMs)) : Infinity;
-  // Single calls between bursts hide when an outage by the clock began.
-  const ofFirst = isCycle ? varyInstants(blocks.map(({ untilRefusedMs }) => untilRefusedMs)) : Infinity;
-  const ofOther = Math.min(ofShare, ofInstant, ofFirst);
-  return ofOther >= required * ofNumber;
+  return Math.min(ofShare, ofInstant) >= required * ofNumber;
 }
 
 /**
