@@ -31,6 +31,7 @@ export interface LeaderInputs {
 /** Passed on from leader to leader, as JSON. */
 interface Model {
   readonly snapshot?: object | undefined;
+  /** Its `since` is an instant of the store. */
   readonly learned?: LearnedLimit | undefined;
 }
 
@@ -95,7 +96,7 @@ export class FleetLeader {
       isTentative,
       openAt: toStoreTime(endsPause ? Math.max(now, this.openAt(now, epoch)) : now),
       epoch: endsPause ? epoch : -1,
-      model: this.#isPublishing ? this.#serializeModel(now) : '',
+      model: this.#isPublishing ? this.#serializeModel(now, toStoreTime) : '',
     };
   }
 
@@ -132,9 +133,9 @@ export class FleetLeader {
     return !isPaused || isIdle;
   }
 
-  #serializeModel(now: number): string {
+  #serializeModel(now: number, toStoreTime: (at: number) => number): string {
     if (this.#learner === undefined) return '';
-    const model: Model = { snapshot: this.#learner.snapshot(now), learned: this.#learner.learned(() => 0) };
+    const model: Model = { snapshot: this.#learner.snapshot(now), learned: this.#learner.learned(toStoreTime) };
     return JSON.stringify(model);
   }
 }

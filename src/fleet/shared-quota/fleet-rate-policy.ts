@@ -6,7 +6,7 @@ import type { LeaderElection } from './leader-election.ts';
 import type { CallCollector } from './call-report.ts';
 import type { QuotaLease } from './quota-lease.ts';
 import type { PermitGrant } from '../../throttle/pacing/permit-grant.ts';
-import type { RatePolicy } from '../../throttle/pacing/rate-policy.ts';
+import type { RatePolicy, StatedWait } from '../../throttle/pacing/rate-policy.ts';
 import type { LearnedLimit, RateSettings } from '../../throttle/throttle.ts';
 
 const INITIAL_IN_FLIGHT = 4;
@@ -80,10 +80,10 @@ export class FleetRatePolicy implements RatePolicy {
     else if (lease.state === 'apart') lease.adjustApartRate(false);
   }
 
-  recordRefused(now: number, grant: PermitGrant): void {
+  recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void {
     const { lease, ownPolicy } = this.#options;
     this.#recordCall(now, grant, true);
-    if (lease.isLearningAlone) ownPolicy.recordRefused(now, grant);
+    if (lease.isLearningAlone) ownPolicy.recordRefused(now, grant, statedWait);
     else if (lease.state === 'apart') lease.adjustApartRate(true);
   }
 

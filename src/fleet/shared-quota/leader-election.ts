@@ -110,7 +110,9 @@ export class LeaderElection {
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    return this.#leader?.learned(wallAt) ?? parseModel(this.#model).learned;
+    if (this.#leader !== undefined) return this.#leader.learned(wallAt);
+    const { learned } = parseModel(this.#model);
+    return learned && { ...learned, since: wallAt(this.#clockOffset.toLocalTime(learned.since)) };
   }
 
   snapshot(now: number): object | undefined {

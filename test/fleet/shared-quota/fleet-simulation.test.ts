@@ -49,6 +49,16 @@ test('never tries a rate far above what its replicas had accepted', async () => 
   expect(highest).toBeLessThan(QUOTA * 5);
 });
 
+test('every replica says since when the limit is known', async () => {
+  const { world, clock } = await create({ replicas: 3, limiter: windowLimiter(QUOTA * 10, 10_000, false) });
+  await clock.runUntil(60_000);
+  const since = world.throttles.map((one) => (one.state().learned?.since ?? 0) - clock.wallNow() + clock.now());
+  for (const at of since) {
+    expect(at).toBeGreaterThan(1_000);
+    expect(at).toBeLessThan(60_000);
+  }
+});
+
 test('learns of a pause by exchanges when no updates are pushed', async () => {
   const { world, clock, redis } = await create({ replicas: 4, limiter: bucketLimiter(QUOTA, 20) });
   redis.dropsUpdates = true;
