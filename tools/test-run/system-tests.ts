@@ -32,7 +32,8 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/telemetry/log/blocked-stdout.test.ts',
   'test/token/endpoint/echo-filter.test.ts',
   'test/tools/{bundle,ensure-installed,sidecar-process}.test.ts',
-  // Long by their purpose: real time-outs of tunnels, and ten thousand requests one after another.
+  // Long by their purpose: real time-outs of tunnels, ten thousand requests one after another, hours of virtual time.
   'test/listener/websocket/websocket-ends.test.ts',
   'test/sidecar/residue.test.ts',
+  'test/throttle/adaptive/whole-second-waits.test.ts',
 ];

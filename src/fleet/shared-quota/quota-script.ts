@@ -139,19 +139,19 @@ end
 
 const PUBLICATION = `
 if leads and ARGV[10] ~= '' then
-  local told = cjson.decode(ARGV[10])
-  if ARGV[4] == '' and (not state.rate or told.rate ~= number('rate') or told.burst ~= number('burst')) then
-    setPace(told.rate, told.burst)
+  local limit = cjson.decode(ARGV[10])
+  if ARGV[4] == '' and (not state.rate or limit.rate ~= number('rate') or limit.burst ~= number('burst')) then
+    setPace(limit.rate, limit.burst)
   end
-  put('tentative', told.isTentative and '1' or '0')
-  if told.epoch == number('epoch') and state.held == '1' then
+  put('tentative', limit.isTentative and '1' or '0')
+  if limit.epoch == number('epoch') and state.held == '1' then
     put('held', '0')
-    put('pausedUntil', instant(told.openAt))
+    put('pausedUntil', instant(limit.openAt))
     -- The probe has used a permit, and nothing is saved up.
-    if number('rate') > 0 then put('tat', instant(math.max(now, told.openAt) + number('burst') * intervalOf(number('rate')))) end
+    if number('rate') > 0 then put('tat', instant(math.max(now, limit.openAt) + number('burst') * intervalOf(number('rate')))) end
   end
-  if told.model ~= (state.model or '') then
-    put('model', told.model)
+  if limit.model ~= (state.model or '') then
+    put('model', limit.model)
     put('version', tostring(number('version') + 1))
   end
   news = true

@@ -8,7 +8,7 @@ const SAMPLES = 512;
 /** Part of the calls that may lie on the wrong side of the border: the network changes intervals by a few milliseconds. */
 const MAX_WRONG_SHARE = 0.03;
 /**
- * Calls must lie close to the border on both sides, since evenly sent calls are apart by one interval or by two whatever refuses them: this
+ * Calls must lie close to the border on both sides, since evenly sent calls are apart by one interval or by two for any cause of refusals: this
  * part of the border on each side, in so many ranges with so many calls each.
  */
 const NEAR = 0.25;

@@ -7,7 +7,7 @@
 
 /** How a value is written. */
 export type ValueForm =
-  /** A number; for waits and resets seconds, epoch seconds, epoch milliseconds or a date, told apart by size. */
+  /** A number; for waits and resets seconds, epoch seconds, epoch milliseconds or a date, distinguished by size. */
   | 'plain'
   | 'milliseconds'
   /** `6m0s`, as Go prints durations. */
