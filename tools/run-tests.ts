@@ -7,12 +7,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findLeaks } from './test-run/leaks.ts';
 import { installMissingPrograms } from './test-run/test-programs.ts';
-import { countTests, nameFailures, readReport } from './test-run/totals.ts';
+import { countTests, listFailures, readReport } from './test-run/totals.ts';
 import { runVitest } from './test-run/vitest.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const OUTPUT = join(ROOT, 'test', '.output');
 const REPORT = join(OUTPUT, 'vitest.json');
+/** Of each failed test: enough for a message with its difference, and for the place in the test. */
+const SHOWN_LINES = 14;
 
 rmSync(OUTPUT, { recursive: true, force: true });
 mkdirSync(OUTPUT, { recursive: true });
@@ -27,14 +29,18 @@ const exitCode = await runVitest({
 });
 
 const { filesRead, secrets, leaks } = findLeaks(OUTPUT);
-for (const leak of leaks) console.error(`LEAK: ${leak.file}:${String(leak.line)} holds ${leak.what}`);
 console.log(
   `secrets: ${String(secrets)} registered, searched in ${String(filesRead)} files, ${String(leaks.length)} hits`,
 );
 
 const report = readReport(REPORT);
 const totals = countTests(report, exitCode);
-for (const failure of nameFailures(report)) console.error(`failed: ${failure}`);
+const failures = listFailures(report, ROOT);
+for (const { file, fullName, lines } of failures)
+  console.error(`\n${file} > ${fullName}\n${lines.slice(0, SHOWN_LINES).join('\n')}`);
+// After the errors, so that the end of a long output still names every failure.
+for (const { file, fullName, lines } of failures) console.error(`failed: ${file} > ${fullName}: ${lines[0] ?? ''}`);
+for (const leak of leaks) console.error(`LEAK: ${leak.file}:${String(leak.line)} holds ${leak.what}`);
 for (const reason of totals.extraFailures) console.error(`counted as failed: ${reason}`);
 const failed = totals.failed + leaks.length;
 console.log(`${String(totals.passed)} passed, ${String(failed)} failed`);

@@ -1,7 +1,14 @@
 /** What vitest's report leaves out must not pass for green. */
 import { describe, expect, it } from 'vitest';
-import { countTests, nameFailures } from '../../tools/test-run/totals.ts';
+import { countTests, listFailures } from '../../tools/test-run/totals.ts';
 import type { VitestReport } from '../../tools/test-run/totals.ts';
+
+const ERROR = [
+  '\u001b[31mAssertionError\u001b[39m: expected 3 to be 4',
+  '    at add.ts:1',
+  '    at run (/root/node_modules/vitest/run.js:1)',
+  '    at new Promise (<anonymous>)',
+].join('\n');
 
 function report(...files: { name: string; passed?: number; failed?: number; broken?: boolean }[]): VitestReport {
   const total = (key: 'passed' | 'failed'): number => files.reduce((sum, file) => sum + (file[key] ?? 0), 0);
@@ -17,7 +24,7 @@ function report(...files: { name: string; passed?: number; failed?: number; brok
         ...Array.from({ length: failed }, () => ({
           status: 'failed',
           fullName: 'adds up',
-          failureMessages: ['AssertionError: expected 3 to be 4\n    at add.ts:1', 'Error: second'],
+          failureMessages: [ERROR, 'Error: second'],
         })),
       ],
     })),
@@ -48,10 +55,15 @@ it('reports why a file did not load', () => {
   ]);
 });
 
-describe('nameFailures', () => {
-  it('returns the file, the test and the first line of its error', () => {
-    expect(nameFailures(report({ name: 'a', passed: 1, failed: 1 }))).toEqual([
-      'a > adds up: AssertionError: expected 3 to be 4',
+describe('listFailures', () => {
+  it('returns the file, the test and the lines of its errors, without colours and without the stack in packages', () => {
+    const failed = report({ name: '/root/test/a.test.ts', passed: 1, failed: 1 });
+    expect(listFailures(failed, '/root')).toEqual([
+      {
+        file: 'test/a.test.ts',
+        fullName: 'adds up',
+        lines: ['AssertionError: expected 3 to be 4', '    at add.ts:1', 'Error: second'],
+      },
     ]);
   });
 
@@ -59,6 +71,6 @@ describe('nameFailures', () => {
     ['all green', report({ name: 'a', passed: 3 })],
     ['no report', undefined],
   ])('%s', (_, input) => {
-    expect(nameFailures(input)).toEqual([]);
+    expect(listFailures(input, '')).toEqual([]);
   });
 });

@@ -3,6 +3,8 @@
  * not load or for an unhandled rejection: those are counted here, one each.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 
 /** The part of vitest's JSON report that counts. */
 export interface VitestReport {
@@ -46,14 +48,30 @@ export function countTests(report: VitestReport | undefined, exitCode: number): 
   return { passed: report.numPassedTests, failed: report.numFailedTests + uncounted.length, extraFailures: uncounted };
 }
 
-/** A line for each failed test: its file, its name and the first line of what it says. */
-export function nameFailures(report: VitestReport | undefined): string[] {
+/** A failed test, with paths from the root of the project. */
+interface Failure {
+  readonly file: string;
+  readonly fullName: string;
+  /** The lines of its errors, without colours and without the stack in packages. */
+  readonly lines: readonly string[];
+}
+
+export function listFailures(report: VitestReport | undefined, root: string): Failure[] {
   const files = report?.testResults ?? [];
   return files.flatMap(({ name, assertionResults }) =>
     assertionResults
       .filter(({ status }) => status === 'failed')
-      .map(({ fullName, failureMessages }) => `${name} > ${fullName}: ${firstLine(failureMessages.join('\n'))}`),
+      .map(({ fullName, failureMessages }) => ({
+        file: relative(root, name),
+        fullName,
+        lines: linesOf(failureMessages.join('\n')),
+      })),
   );
+}
+
+function linesOf(message: string): string[] {
+  const lines = stripVTControlCharacters(message).split('\n');
+  return lines.filter((line) => line.trim() !== '' && !/\/node_modules\/|\(<anonymous>\)/.test(line));
 }
 
 function firstLine(text: string): string {
