@@ -1,0 +1,134 @@
+/**
+ * Upstreams on loopback with a limit that they do not state: servers of our own, nginx, HAProxy and rate-limiter-flexible. Each compares
+ * the bodies that it receives and keeps the instants of accepted calls. Counting refused calls is left to the sidecar's metrics.
+ */
+import { createServer } from 'node:http';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { startHaproxy } from '../../support/haproxy.ts';
+import { closeServer, listenOnLoopback } from '../../support/loopback.ts';
+import { startNginx } from '../../support/nginx.ts';
+import {
+  createVerificationStats,
+  sendRequestedResponse,
+  type VerificationStats,
+  verifyRequest,
+} from '../../support/witness-upstream.ts';
+import { create, type LimiterRule } from '../governor/limiters.ts';
+
+/** One limit of the benchmark. */
+export interface HttpLimit {
+  /** For `--only`. */
+  readonly name: string;
+  readonly title: string;
+  /** Sustained calls per second. */
+  readonly perSecond: number;
+  /** What it lets through repeats after this time, so that whole multiples of it are measured; milliseconds. */
+  readonly periodMs: number;
+  start(): Promise<LimitedUpstream>;
+}
+
+export interface LimitedUpstream extends AsyncDisposable {
+  readonly url: string;
+  /** Of `performance.now()`. */
+  readonly acceptedAt: readonly number[];
+  /** The bodies of all calls that reached a server of ours. */
+  readonly stats: VerificationStats;
+}
+
+/** Whether a call is let through; `at` is of `performance.now()`. */
+type Admit = (at: number) => boolean | Promise<boolean>;
+
+export const LIMITS: readonly HttpLimit[] = [
+  {
+    name: 'fixed-window',
+    title: '60 per 4 s, fixed window',
+    perSecond: 15,
+    periodMs: 4000,
+    start: () => startUpstream(admitBy({ kind: 'fixed-window', calls: 60, windowMs: 4000 })),
+  },
+  {
+    name: 'nginx',
+    title: 'nginx `limit_req` 10r/s burst=20 nodelay',
+    perSecond: 10,
+    periodMs: 1000,
+    start: () => startBehind((upstream) => startNginx({ rate: '10r/s', burst: 20, upstream })),
+  },
+  {
+    name: 'haproxy',
+    title: 'HAProxy `http_req_rate(10s)` above 100',
+    perSecond: 10,
+    periodMs: 10_000,
+    start: () => startBehind((upstream) => startHaproxy({ requests: 100, seconds: 10, upstream })),
+  },
+  {
+    name: 'rate-limiter-flexible',
+    title: 'rate-limiter-flexible, 100 points in 7 s',
+    perSecond: 100 / 7,
+    periodMs: 7000,
+    start: () => startUpstream(admitByPoints(100, 7)),
+  },
+  {
+    name: 'two-limits',
+    title: '6/s burst 6 with 150 per 30 s',
+    perSecond: 5,
+    periodMs: 30_000,
+    start: () =>
+      startUpstream(
+        admitBy({
+          kind: 'all-of',
+          limiters: [
+            { kind: 'token-bucket', perSecond: 6, burst: 6 },
+            { kind: 'fixed-window', calls: 150, windowMs: 30_000 },
+          ],
+        }),
+      ),
+  },
+];
+
+function admitBy(limiter: LimiterRule): Admit {
+  const limit = create({ limiter });
+  return (at) => limit.evaluate(at, 0).accepted;
+}
+
+/** A window that the first call opens. */
+function admitByPoints(points: number, duration: number): Admit {
+  const limiter = new RateLimiterMemory({ points, duration });
+  return () =>
+    limiter.consume('client').then(
+      () => true,
+      () => false,
+    );
+}
+
+async function startUpstream(admit: Admit): Promise<LimitedUpstream> {
+  const acceptedAt: number[] = [];
+  const stats = createVerificationStats();
+  const server = createServer((message, response) => {
+    const at = performance.now();
+    const attempt = verifyRequest(message, stats);
+    void Promise.all([admit(at), attempt]).then(([isAccepted, received]) => {
+      if (isAccepted) acceptedAt.push(at);
+      if (isAccepted && received !== undefined) sendRequestedResponse(received.stated.id, message, response);
+      else response.writeHead(429).end();
+    });
+  });
+  // No idle connection is closed under a request.
+  server.keepAliveTimeout = 600_000;
+  return { url: await listenOnLoopback(server), acceptedAt, stats, [Symbol.asyncDispose]: () => closeServer(server) };
+}
+
+/** The limit is that of the server in front. */
+async function startBehind(
+  startFront: (upstreamUrl: string) => Promise<AsyncDisposable & { readonly url: string }>,
+): Promise<LimitedUpstream> {
+  const upstream = await startUpstream(() => true);
+  const front = await startFront(upstream.url);
+  return {
+    ...upstream,
+    url: front.url,
+    [Symbol.asyncDispose]: async () => {
+      await front[Symbol.asyncDispose]();
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}
