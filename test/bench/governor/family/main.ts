@@ -6,11 +6,12 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runInWorkers } from '../pool.ts';
-import type { MemberFigures } from './after-learning.ts';
-import { drawMember, FAMILIES, type Half, halfOf, type Member } from './families.ts';
+import { drawMember, FAMILIES, type Family, type Half, halfOf, type Member } from './families.ts';
 import { IMPOSSIBLE_GOODPUT } from './goals.ts';
 import { describeMember, writeFamilyReport, type Played } from './report.ts';
-import type { MemberJob } from './worker.ts';
+import type { PolicyCosts } from './policy-costs.ts';
+import { writeCostReport } from './policy-report.ts';
+import type { MemberJob, MemberReply } from './worker.ts';
 
 const { values } = parseArgs({
   options: {
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     client: { type: 'string', multiple: true, default: ['ours'] },
     workers: { type: 'string', default: `${availableParallelism()}` },
     json: { type: 'string' },
+    cpu: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
   },
 });
@@ -29,15 +31,22 @@ const members = listMembers(half, Number(values.members));
 let hasImpossible = false;
 for (const client of values.client) {
   const startedAt = performance.now();
-  const jobs = members.map(({ position }): MemberJob => ({ index: position, client }));
+  const jobs = members.map(({ position }): MemberJob => ({
+    index: position,
+    client,
+    measuresCosts: values.cpu,
+  }));
   const played: Played[] = [];
+  const timed: { family: Family; costs: PolicyCosts }[] = [];
   await runInWorkers<MemberJob>(
     new URL('worker.ts', import.meta.url),
     jobs,
     Number(values.workers),
     ({ index }, reply) => {
-      const one = { member: drawMember(index), figures: reply as MemberFigures };
+      const { figures, costs } = reply as MemberReply;
+      const one = { member: drawMember(index), figures };
       played.push(one);
+      if (costs !== undefined) timed.push({ family: one.member.family, costs });
       if (values.verbose) console.log(describeMember(one));
     },
   );
@@ -47,6 +56,7 @@ for (const client of values.client) {
     `\n## ${client}, ${half} half, ${played.length} limits, ${Math.round((performance.now() - startedAt) / 1000)} s\n`,
   );
   console.log(writeFamilyReport(played));
+  if (values.cpu) console.log(`\n${writeCostReport(timed)}`);
   for (const one of impossible) console.log(`more than possible: ${describeMember(one)}`);
   if (values.json !== undefined) writeFileSync(values.json, JSON.stringify(played.map(toRow), undefined, 1));
 }
