@@ -18,9 +18,11 @@ type Hop = (typeof HOPS)[number];
 
 const DEADLINE_MS = 800;
 const SILENCE_MS = 250;
-/** Deadline for the head, then silence within the body; the rest is a busy machine's. */
-const WITHIN_MS = DEADLINE_MS + SILENCE_MS + 2000;
-const PATIENCE_MS = DEADLINE_MS + SILENCE_MS + 500;
+/** An exchange has a deadline for its head, then for silence within its body; the rest is a busy machine's. */
+const LONGEST_MS = DEADLINE_MS + SILENCE_MS;
+const WITHIN_MS = LONGEST_MS + 10_000;
+/** Of a client whose bytes do not arrive, which only it can end. */
+const GIVES_UP_AFTER_MS = LONGEST_MS + 500;
 
 const MOST_DRIPPING = 8;
 
@@ -154,11 +156,15 @@ async function sendOne(
 ): Promise<string> {
   const sent = method === 'POST' ? JSON.stringify({ id, pad: 'p'.repeat(800) }) : '';
   ledger.recordSent(id, { method, sent, expected: answerTo(id, method), withinMs: WITHIN_MS, mayGiveUp });
-  return ledger.recordOutcome(id, await outcomeOf(agent, url, id, method, sent));
+  return ledger.recordOutcome(id, await outcomeOf(agent, url, { id, method, sent, mayGiveUp }));
 }
 
-async function outcomeOf(agent: Agent, url: string, id: string, method: Method, sent: string): Promise<ClientOutcome> {
-  const signal = AbortSignal.timeout(PATIENCE_MS);
+async function outcomeOf(
+  agent: Agent,
+  url: string,
+  { id, method, sent, mayGiveUp }: { id: string; method: Method; sent: string; mayGiveUp: boolean },
+): Promise<ClientOutcome> {
+  const signal = AbortSignal.timeout(mayGiveUp ? GIVES_UP_AFTER_MS : 2 * WITHIN_MS);
   try {
     const headers = { 'x-request-id': id, ...(method === 'POST' ? { 'content-type': 'application/json' } : {}) };
     const body = method === 'POST' ? sent : null;
