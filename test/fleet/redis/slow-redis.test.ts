@@ -22,21 +22,22 @@ describe('a Redis whose replies are too late', () => {
     expect(client.state()).toMatchObject({ state: 'degraded', connected: false });
     expect(connectionEvents()).toEqual([
       expect.stringMatching(
-        /^degraded: Redis replies too late: 3 of the last 3 commands had no reply within 50 ms; median of late replies 2\d\d ms: raise fleet.timeoutMs or place Redis nearer$/,
+        /^degraded: Redis replies too late: 3 of the last 3 commands had no reply within 50 ms; median of late replies \d{3,} ms: raise fleet.timeoutMs or place Redis nearer$/,
       ),
     ]);
     const startedAt = performance.now();
     for (let times = 0; times < 100; times++) expect(await run()).toBeUndefined();
     expect(await client.whenReady()).toBe(false);
-    expect(performance.now() - startedAt).toBeLessThan(150);
+    // Commands that waited for their time-out would take five seconds.
+    expect(performance.now() - startedAt).toBeLessThan(2500);
     expect(events.filter(({ kind }) => kind === 'fleet-command')).toEqual([]);
   });
 
   test('later on is left without further time-outs, and joined again when replies are in time', async () => {
-    const { client, connectionEvents, run, events, proxy } = await openThroughProxy(0, 100);
+    const { client, connectionEvents, run, events, proxy } = await openThroughProxy(0, 250);
     expect(await client.whenReady()).toBe(true);
     expect(await run()).toEqual(['a']);
-    proxy.roundTripMs = 300;
+    proxy.roundTripMs = 600;
     await until(async () => (await run(), client.state().state === 'degraded'), 'it was degraded');
     expect(await run()).toBeUndefined();
     const timeouts = events.filter((event) => event.kind === 'fleet-command' && event.outcome === 'timeout').length;
@@ -45,7 +46,7 @@ describe('a Redis whose replies are too late', () => {
     await until(() => client.state().connected, 'it was joined again');
     expect(await run()).toEqual(['a']);
     expect(connectionEvents()).toEqual(['joined', expect.stringMatching(/^degraded: /), 'joined']);
-    expect(events).toContainEqual({ kind: 'fleet-joined', detail: 'Redis replies within 100 ms again' });
+    expect(events).toContainEqual({ kind: 'fleet-joined', detail: 'Redis replies within 250 ms again' });
     expect(proxy.connections).toBe(1);
   });
 
