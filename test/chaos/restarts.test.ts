@@ -11,7 +11,7 @@ const STRAY = 12;
 
 it(
   'invariant 10: each accepted request gets a response, through one SIGTERM after another',
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   async () => {
     const report = await runRestarts(RESTARTS);
     expect(report.violations).toEqual([]);
