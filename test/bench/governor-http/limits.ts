@@ -24,6 +24,8 @@ export interface HttpLimit {
   readonly perSecond: number;
   /** What it lets through repeats after this time, so that whole multiples of it are measured; milliseconds. */
   readonly periodMs: number;
+  /** What starts a period: a multiple of it on the clock of `performance.now()`, the first call after the end of the last, or nothing. */
+  readonly periodStart: 'clock' | 'first-call' | undefined;
   start(): Promise<LimitedUpstream>;
 }
 
@@ -44,6 +46,7 @@ export const LIMITS: readonly HttpLimit[] = [
     title: '60 per 4 s, fixed window',
     perSecond: 15,
     periodMs: 4000,
+    periodStart: 'clock',
     start: () => startUpstream(admitBy({ kind: 'fixed-window', calls: 60, windowMs: 4000 })),
   },
   {
@@ -51,6 +54,7 @@ export const LIMITS: readonly HttpLimit[] = [
     title: 'nginx `limit_req` 10r/s burst=20 nodelay',
     perSecond: 10,
     periodMs: 1000,
+    periodStart: undefined,
     start: () => startBehind((upstream) => startNginx({ rate: '10r/s', burst: 20, upstream })),
   },
   {
@@ -58,6 +62,7 @@ export const LIMITS: readonly HttpLimit[] = [
     title: 'HAProxy `http_req_rate(10s)` above 100',
     perSecond: 10,
     periodMs: 10_000,
+    periodStart: undefined,
     start: () => startBehind((upstream) => startHaproxy({ requests: 100, seconds: 10, upstream })),
   },
   {
@@ -65,6 +70,7 @@ export const LIMITS: readonly HttpLimit[] = [
     title: 'rate-limiter-flexible, 100 points in 7 s',
     perSecond: 100 / 7,
     periodMs: 7000,
+    periodStart: 'first-call',
     start: () => startUpstream(admitByPoints(100, 7)),
   },
   {
@@ -72,6 +78,7 @@ export const LIMITS: readonly HttpLimit[] = [
     title: '6/s burst 6 with 150 per 30 s',
     perSecond: 5,
     periodMs: 30_000,
+    periodStart: 'clock',
     start: () =>
       startUpstream(
         admitBy({

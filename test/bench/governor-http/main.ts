@@ -3,6 +3,7 @@
  * another, two minutes each, the first half for learning. TESTED_MAIN=dist/main.js takes what was built.
  * Run: npm run bench:governor-http [-- --only nginx --seconds 120]
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Agent } from 'undici';
 import { newCredential } from '../../support/secrets.ts';
@@ -55,6 +56,8 @@ async function play(limit: HttpLimit, upstream: LimitedUpstream, tokenUrl: strin
   const env = { ...baseSettings(upstream.url, tokenUrl, newCredential()), SIDECAR_RATE: 'auto' };
   await using sidecar = await startSidecar({ name: `governor-http-${limit.name}`, env });
   await waitUntilReady(sidecar);
+  // Windows by the clock are then measured whole.
+  if (limit.periodStart === 'clock') await sleep(limit.periodMs - (performance.now() % limit.periodMs));
   const until = performance.now() + durationMs;
   const from = until - measuredMs;
   const whenLearned = new Promise<Attempts>((resolve, reject) => {
@@ -68,20 +71,37 @@ async function play(limit: HttpLimit, upstream: LimitedUpstream, tokenUrl: strin
     random: seeded(Number(values.seed)),
   });
   const [before, after, learned] = await Promise.all([whenLearned, readAttempts(sidecar), readLearned(sidecar)]);
-  const accepted = upstream.acceptedAt.filter((at) => at >= from && at < until).length;
   const faults = [...upstream.stats.altered, ...load.altered];
   for (const fault of faults.slice(0, 20)) console.error(fault);
   altered += faults.length;
   if (load.leftOut > 0) console.error(`${limit.name}: ${load.leftOut} calls were left out, too many waited`);
   return [
     limit.title,
-    formatGoodput((accepted * 1000) / (limit.perSecond * measuredMs)),
+    formatGoodput(measureGoodput(limit, upstream.acceptedAt, from, until)),
     formatShare((after.refused - before.refused) / (after.all - before.all)),
     ...describeFailures(load, from, until),
     `${upstream.stats.wholeBodies}`,
     `${faults.length}`,
     learned,
   ];
+}
+
+/** Accepted calls ÷ what the sustained rate admits in the same time. */
+function measureGoodput(limit: HttpLimit, acceptedAt: readonly number[], from: number, until: number): number {
+  let [start, end] = [from, until];
+  if (limit.periodStart === 'first-call') {
+    const openings = findOpenings(acceptedAt, limit.periodMs).filter((at) => at >= from && at < until);
+    [start, end] = [openings[0] ?? from, openings.at(-1) ?? until];
+  }
+  const accepted = acceptedAt.filter((at) => at >= start && at < end).length;
+  return (accepted * 1000) / (limit.perSecond * (end - start));
+}
+
+/** Calls that opened a window. */
+function findOpenings(acceptedAt: readonly number[], windowMs: number): number[] {
+  const openings: number[] = [];
+  for (const at of acceptedAt) if (at >= (openings.at(-1) ?? -Infinity) + windowMs) openings.push(at);
+  return openings;
 }
 
 /** The share of calls that were not served, and the number that got the upstream's refusal in the whole run. */
