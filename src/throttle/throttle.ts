@@ -100,11 +100,11 @@ export interface Ticket {
 export interface LearnedLimit {
   /** Permits per second; Infinity while no limit is known. */
   readonly rate: number;
-  /** Calls per window, or in flight at once, depending on `kind`; absent while no model is selected. */
+  /** Calls per window, or in flight at once, depending on `kind`; absent while no limit is chosen. */
   readonly limit?: number | undefined;
-  /** Milliseconds; absent while no model is selected, and for a limit without a window. */
+  /** Milliseconds; absent while no limit is chosen, and for a limit without a window. */
   readonly windowMs?: number | undefined;
-  /** The kind of limiter, for people. */
+  /** What the upstream counts, for people: `window`, `bucket` or `concurrency`; `unknown` while no limit is chosen. */
   readonly kind: string;
   readonly confidence: 'none' | 'low' | 'high';
   /** Epoch milliseconds of the decision for this limit. */

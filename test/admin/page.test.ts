@@ -36,7 +36,7 @@ describe('the page', () => {
   });
 
   it.each([
-    ['inferred', limited, '100 requests per 10 s (sliding window, learned, high confidence, since 00:00:00 UTC'],
+    ['inferred', limited, '100 requests per 10 s (window, learned, high confidence, since 00:00:00 UTC'],
     ['none', unpaced, 'none detected'],
     [
       'not identified',
@@ -46,7 +46,7 @@ describe('the page', () => {
     [
       'of concurrent requests',
       { ...limited, learned: { ...limited.learned!, windowMs: undefined } },
-      '100 concurrent requests (sliding',
+      '100 concurrent requests (window',
     ],
     [
       'a bucket',

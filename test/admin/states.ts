@@ -62,7 +62,7 @@ export const limited: ThrottleState = {
     rate: 9.5,
     limit: 100,
     windowMs: 10_000,
-    kind: 'sliding window',
+    kind: 'window',
     confidence: 'high',
     since: Date.UTC(2026, 10, 1),
   },

@@ -55,7 +55,7 @@ function describeLimit({ learned }: ThrottleStatus): Content {
         : windowSeconds === null
           ? formatCount(limit, 'concurrent request')
           : `${formatCount(limit, 'request')} per ${formatDuration(windowSeconds * 1000)}`;
-  return markup`${calls} (${kind.replaceAll('-', ' ')}, learned, ${confidence} confidence, since ${renderClockTime(Date.parse(since))})`;
+  return markup`${calls} (${kind}, learned, ${confidence} confidence, since ${renderClockTime(Date.parse(since))})`;
 }
 
 function describePause({ pausedSeconds }: ThrottleStatus, nowWallAt: number): Content {

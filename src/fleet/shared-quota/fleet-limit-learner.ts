@@ -15,10 +15,8 @@ export interface FleetLimit {
   readonly burst: number;
 }
 
-/** A model is used when it has explained the first refusal and two more. */
+/** Refusals in a row that agree with the learned limit before all replicas keep to it together. */
 const MIN_EXPLAINED_REFUSALS = 3;
-/** With one schedule, whose refusals are not disturbed by other replicas. */
-const MIN_EXPLAINED_TOGETHER = 2;
 
 /** Share of a window's limit that may be saved up: reports show a full window too late to wait for it. */
 const WINDOW_BURST_SHARE = 0.02;
@@ -30,15 +28,12 @@ const MAX_REPORT_LAG_MS = 1_000;
  */
 const UNAWARE_MS = 50;
 const UNAWARE_ALONE_MS = 1_000;
-/** Separate refusals after which replicas that learn alone disturb each other: no model fits what they cause together. */
+/** Separate refusals after which replicas that learn alone disturb each other: no limit fits what they cause together. */
 const MAX_SEPARATE_REFUSALS = 3;
-/** The calls of this time say how fast the replicas were; before a common limit also those of the longer one, which has pauses in it. */
+/** The calls of this time say how fast the replicas were. */
 const RECENT_MS = 2_000;
-const ALONE_MS = 10_000;
 const MAX_RECENT_CALLS = 16_384;
 const MAX_RECENT_AGE_MS = 120_000;
-/** Share of the rate that the replicas had alone to begin with. */
-const START_RATE_SHARE = 0.7;
 const MAX_PENDING_CALLS = 65_536;
 const MAX_CALL_MS = 86_400_000;
 
@@ -58,8 +53,6 @@ export class FleetLimitLearner {
   #separateRefusals = 0;
   #isShared = false;
   #restartedAt = -Infinity;
-  /** Permits per second that hold from a restart to the next refusal, unless the policy allows more. */
-  #startRate = 0;
   readonly #inFlightCalls = new CallLog(MAX_PENDING_CALLS, MAX_CALL_MS);
   /** Reported calls that are not granted yet. */
   #pendingCalls: ReportedCalls[] = [];
@@ -77,22 +70,21 @@ export class FleetLimitLearner {
   constructor(options: FleetLearnerOptions) {
     // The number of other replicas' calls in flight is not known.
     const kinds = options.learning.kinds.filter((kind) => kind !== 'concurrency');
-    const learning = { ...options.learning, kinds, minExplainedRefusals: MIN_EXPLAINED_REFUSALS };
-    this.#options = { ...options, learning, inFlightCalls: this.#inFlightCalls };
+    this.#options = { ...options, learning: { ...options.learning, kinds }, inFlightCalls: this.#inFlightCalls };
     this.#policy = new LearnedRatePolicy(this.#options);
   }
 
   /**
-   * One limit holds for all replicas. Until a model has explained enough refusals, or until replicas that learn alone disturb each
+   * One limit holds for all replicas. Until enough refusals agree with it, or until replicas that learn alone disturb each
    * other, each of them learns alone.
    */
   get isShared(): boolean {
     return this.#isShared;
   }
 
-  /** No model explains the refusals: the rate moves with them, and with what was accepted. */
+  /** No limit explains the refusals. */
   get isTentative(): boolean {
-    return this.#policy.explainedRefusals === 0;
+    return this.#policy.learned(identity)?.limit === undefined;
   }
 
   /** Calls of one replica, in any order. */
@@ -128,9 +120,9 @@ export class FleetLimitLearner {
   }
 
   get limit(): FleetLimit {
-    const rate = Math.max(this.#policy.confirmedRate, this.#startRate);
+    const rate = this.#policy.confirmedRate;
     const { kind, limit, windowMs } = this.#policy.learned(identity) ?? { kind: 'free' };
-    if (limit === undefined || windowMs === undefined || !kind.endsWith('window')) return { rate, burst: this.#burst };
+    if (kind !== 'window' || limit === undefined || windowMs === undefined) return { rate, burst: this.#burst };
     const burst = Math.max(1, Math.floor(limit * WINDOW_BURST_SHARE));
     // The burst and a window's permits together stay below the limit.
     const safeRate = Math.max(limit - burst, limit / 2) * (1000 / windowMs);
@@ -157,10 +149,8 @@ export class FleetLimitLearner {
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
-    // A restored model has proved itself with the former leader.
-    const learning = { ...this.#options.learning, minExplainedRefusals: 0 };
-    if (snapshot !== undefined) this.#policy = new LearnedRatePolicy({ ...this.#options, learning });
     this.#policy.restore(now, snapshot, ageMs);
+    // A restored limit has proved itself with the former leader.
     this.#isShared = this.#policy.explainedRefusals > 0;
   }
 
@@ -170,14 +160,11 @@ export class FleetLimitLearner {
     return !grant.isPauseProbe && (grant.epoch !== this.#epoch || grant.at < this.#lastRefusedAt + UNAWARE_MS);
   }
 
-  /** All keep one schedule from now on. It begins at the rate that they had together, and forgets the refusals that they have caused alone. */
+  /** All keep one schedule from now on. It begins with the calls that they made, and forgets the refusals that they have caused alone. */
   #restart(now: number): void {
     this.#isShared = true;
     this.#restartedAt = now;
-    const learning = { ...this.#options.learning, minExplainedRefusals: MIN_EXPLAINED_TOGETHER };
-    this.#policy = new LearnedRatePolicy({ ...this.#options, learning });
-    const perSecond = (withinMs: number) => (this.#recentAccepted.count(now - withinMs, Infinity) * 1000) / withinMs;
-    this.#startRate = START_RATE_SHARE * Math.max(perSecond(RECENT_MS), perSecond(ALONE_MS));
+    this.#policy = new LearnedRatePolicy(this.#options);
     // With calls left out a window would seem to allow fewer.
     for (let index = 0; index < this.#recentAccepted.size; index++)
       this.#policy.recordGrant(this.#recentAccepted.at(index), false);
@@ -196,7 +183,7 @@ export class FleetLimitLearner {
     // A call that was reported too late counts as made now.
     const at = Math.max(madeAt, this.#lastAt);
     this.#lastAt = at;
-    const rate = Math.max(this.#policy.rate, this.#startRate);
+    const { rate } = this.#policy;
     const isWaitedFor = hasWaited && this.#isRateInUse(at, rate);
     const inFlight = this.#inFlightCalls.size;
     this.#inFlightCalls.add(at);
@@ -235,8 +222,6 @@ export class FleetLimitLearner {
       this.#epoch++;
       if (!this.#isShared && this.#replicaCount > 1 && ++this.#separateRefusals >= MAX_SEPARATE_REFUSALS)
         this.#restart(respondedAt);
-      // A refused probe says that the pause was too short, not that the rate is too high.
-      else if (!grant.isPauseProbe) this.#startRate = 0;
       this.#policy.recordRefused(respondedAt, grant);
     }
   }

@@ -1,46 +1,65 @@
 /**
  * `throttle.rate: auto`: learns the upstream's limit from accepted and refused calls (pure). How it works, in order:
  *   unlimited  Nothing was refused yet: calls are recorded and not paced.
- *   tracking   At a refusal about sixty models (limiter-model.ts: windows of 15 lengths, a token bucket, a limit in flight) narrow the
- *              bounds of their capacity; contradicted models are dropped. The best of the others is selected (model-selector.ts), and
- *              calls keep slightly below its rate and within its window. The first call of a new window goes alone.
- *   probing    From time to time single calls exceed the selected limit, so that a raised limit is found (limit-probe.ts).
- *   fallback   No model explains the refusals: a rate that refusals cut and use raises (fallback-rate.ts). After every model was
- *              contradicted all begin again, and more evidence is asked for (change-detector.ts).
- * A trusted model survives a few unexpected refusals: they come from jitter, so less of its rate is used for a while.
+ *   tracking   A limit that explains all kept refusals is kept to: counter-bank.ts counts, closure-history.ts keeps the refusals,
+ *              limit-choice.ts chooses, limit-in-use.ts says when the next call may go. Each refusal chooses anew.
+ *   probing    From time to time single calls exceed the limit, so that a raised limit is found (limit-probe.ts). Refusals that a raised
+ *              limit contradicts are forgotten.
+ * A refusal below a limit that has explained others, and that leaves the choice as it is, comes from jitter or from another client: less of
+ * the rate is used for a while.
  */
 import type { PermitGrant } from '../pacing/permit-grant.ts';
 import type { RatePolicy, StatedWait } from '../pacing/rate-policy.ts';
 import type { LearnedLimit } from '../throttle.ts';
-import { createModelSelector, type ModelSelector } from './model-selector.ts';
-import type { CallLog } from './call-log.ts';
-import { CallTracker } from './call-tracker.ts';
-import { ChangeDetector } from './change-detector.ts';
-import {
-  describeLimit,
-  type ModelSnapshot,
-  parseModelSnapshot,
-  restoreModel,
-  createModelSnapshot,
-} from './model-snapshot.ts';
+import { CallLog } from './call-log.ts';
+import { ClosureHistory } from './closure-history.ts';
+import { CounterBank } from './counter-bank.ts';
 import type { LearningParameters } from './learning-parameters.ts';
-import { FallbackRate } from './fallback-rate.ts';
+import { chooseLimit, MIN_CLOSURES_IN_FLIGHT } from './limit-choice.ts';
+import { LimitInUse } from './limit-in-use.ts';
 import { LimitProbe } from './limit-probe.ts';
+import {
+  closureOf,
+  createLimitSnapshot,
+  describeLimit,
+  type LimitSnapshot,
+  parseLimitSnapshot,
+} from './limit-snapshot.ts';
+import { RoundTripEstimator } from './round-trip-estimator.ts';
 
-/** Share of the accepted rate to begin with after the first refusal: one refusal is little evidence. */
-const INITIAL_RATE_SHARE = 0.7;
-const MIN_INITIAL_RATE = 2;
+const MAX_LOGGED_CALLS = 65_536;
+const MAX_WINDOW_MS = 86_400_000;
 const MIN_RATE = 1 / 3600;
+/** Share of the rate accepted lately that is used while no counter explains the refusals. */
+const UNEXPLAINED_SHARE = 0.7;
+const MIN_UNEXPLAINED_RATE = 2;
+const RECENT_MS = 2_000;
+const UNEXPLAINED_PROBE_DELAY_MS = 1_000;
 /** What a refusal without a stated wait costs: its backoff and the round trip of its probe. */
 const UNSTATED_PAUSE_MS = 200;
-/** Share of a window whose loss does not count. */
-const NEGLIGIBLE_SHARE = 0.02;
 /** A limit in flight frees a slot within a round trip: a wait of more round trips than this is evidence against it. */
 const LONG_WAIT_ROUND_TRIPS = 5;
-/** Refusals in a row that it must have explained then. */
-const MIN_EXPLAINED_DESPITE_WAIT = 9;
 /** A restored limit is probed after this time. */
 const RESTORED_PROBE_DELAY_MS = 5_000;
+/** Refusals that a limit must have explained before an unexpected one is taken for jitter. */
+const MIN_TRUSTED_REFUSALS = 4;
+/** Refusals that a limit must have explained before waits are computed from it. */
+const MIN_CONFIDENT_REFUSALS = 2;
+/** A restored limit is usable at once, and not trusted. */
+const RESTORED_REFUSALS = 1;
+/** A choice whose rate differs by less is the same. */
+const SAME_RATE_SHARE = 0.1;
+/** Before a limit is trusted the margin falls faster at an unexpected refusal, and rises again by this share of what is missing. */
+const UNTRUSTED_FACTOR = 0.95;
+const UNTRUSTED_RECOVERY_CALLS = 10;
+const UNTRUSTED_RECOVERY_SHARE = 0.3;
+/** At this margin the refusals come from a lowered limit. */
+const CHANGED_MARGIN = 0.8;
+const MIN_MARGIN = 0.3;
+/** Accepted calls, and time, that make up for one unexpected refusal. */
+const RECOVERY_CALLS = 50;
+const RECOVERY_MS = 5_000;
+const RECOVERY_FACTOR = 1.008;
 
 /** Read again at every use, so that a reload can change `maxInFlight` and `maxRate`. */
 export interface LearnedRatePolicyOptions {
@@ -52,33 +71,44 @@ export interface LearnedRatePolicyOptions {
   readonly inFlightCalls: CallLog;
 }
 
-type LearningPhase = 'unlimited' | 'tracking' | 'probing' | 'fallback';
+type LearningPhase = 'unlimited' | 'tracking' | 'probing';
 
 /** The rate policy of `auto`. */
 export class LearnedRatePolicy implements RatePolicy {
   readonly #options: LearnedRatePolicyOptions;
-  readonly #callTracker: CallTracker;
-  readonly #modelSelector: ModelSelector;
+  readonly #pending: CallLog;
+  /** Calls that were accepted, are in flight, or ended without a response. */
+  readonly #notRefused = new CallLog(MAX_LOGGED_CALLS, MAX_WINDOW_MS);
+  readonly #bank: CounterBank;
+  readonly #history: ClosureHistory;
   readonly #limitProbe: LimitProbe;
-  readonly #fallbackRate: FallbackRate;
-  readonly #changeDetector = new ChangeDetector();
+  readonly #roundTrip: RoundTripEstimator;
   #phase: LearningPhase = 'unlimited';
+  #limit: LimitInUse | undefined;
+  #limitSince = NaN;
   #inFlightLimit: number;
-  #lastDecreaseAt = -Infinity;
+  /** Refusals in a row that agree with the limit. */
+  #explainedRefusals = 0;
+  /** Permits per second while no counter explains the refusals. */
+  #unexplainedRate = MIN_UNEXPLAINED_RATE;
+  /** Share of the rate that is used: below 1 after unexpected refusals. */
+  #margin = 1;
+  #acceptedInARow = 0;
+  #acceptedSinceAt = -Infinity;
+  #reducedSinceAt = -Infinity;
   /** Of the last refusal. */
   #waitResolutionMs = 0;
   #statedWaitMs = 0;
-  /** End of the wait that the last refusal stated. */
-  #pausedUntil = -Infinity;
 
   constructor(options: LearnedRatePolicyOptions) {
     this.#options = options;
     const { learning, maxInFlight, inFlightCalls } = options;
     this.#inFlightLimit = Math.min(4, maxInFlight);
-    this.#callTracker = new CallTracker(learning.jitterDeviations, inFlightCalls);
-    this.#modelSelector = createModelSelector(learning, this.#callTracker.notRefused, this.#callTracker.sent);
+    this.#pending = inFlightCalls;
+    this.#bank = new CounterBank(learning.kinds, this.#notRefused);
+    this.#history = new ClosureHistory(this.#bank);
     this.#limitProbe = new LimitProbe(learning);
-    this.#fallbackRate = new FallbackRate(MIN_INITIAL_RATE, learning.decreaseFactor);
+    this.#roundTrip = new RoundTripEstimator(learning.jitterDeviations);
   }
 
   get rate(): number {
@@ -87,146 +117,142 @@ export class LearnedRatePolicy implements RatePolicy {
 
   /** Permits per second without what a probe in progress adds. */
   get confirmedRate(): number {
-    return this.#phase === 'probing' && this.#modelSelector.selected
-      ? Math.min(this.rate, this.#selectedRate)
-      : this.rate;
+    return this.#phase === 'probing' && this.#limit ? Math.min(this.rate, this.#limitRate) : this.rate;
   }
 
   get burst(): number {
-    return this.#phase === 'tracking' ? (this.#modelSelector.selected?.burst ?? 1) : 1;
+    return this.#phase === 'tracking' ? (this.#limit?.burst ?? 1) : 1;
   }
 
-  /** Refusals in a row that agree with the selected model; 0 without one. */
+  /** Refusals in a row that agree with the limit; 0 without one. */
   get explainedRefusals(): number {
-    return this.#modelSelector.selected?.explainedRefusals ?? 0;
+    return this.#limit === undefined ? 0 : this.#explainedRefusals;
   }
 
   get inFlightLimit(): number {
-    if (this.#phase === 'unlimited') return this.#inFlightLimit;
-    const { selected } = this.#modelSelector;
-    if (selected?.kind !== 'concurrency') return this.#inFlightLimit;
+    if (!this.limitsConcurrency) return this.#inFlightLimit;
     const extra = this.#phase === 'probing' ? 1 + Math.floor(this.#limitProbe.acceptedCalls / 20) : 0;
-    return Math.min(this.#inFlightLimit, Math.max(1, selected.limit + extra));
+    return Math.min(this.#inFlightLimit, Math.max(1, (this.#limit?.choice.capacity ?? 0) + extra));
   }
 
   get limitsConcurrency(): boolean {
-    return this.#modelSelector.selected?.kind === 'concurrency';
+    return this.#limit?.choice.counter.kind === 'concurrency';
   }
 
   get isConfident(): boolean {
-    return this.#phase === 'tracking' && this.#modelSelector.selected?.isTrusted === true;
+    return this.#phase === 'tracking' && this.#hasConfidence;
   }
 
   openAt(now: number, isPaused: boolean): number {
-    if (this.#phase === 'unlimited') return -Infinity;
-    const { selected } = this.#modelSelector;
-    if (selected === undefined) return -Infinity;
+    if (this.#limit === undefined) return -Infinity;
     if (this.#phase === 'probing' && !isPaused) return this.#limitProbe.openAt(now);
-    return Math.min(
-      Math.max(selected.openAt(now, this.#callTracker.jitterMs), this.#callTracker.probeUntil),
-      this.#limitProbe.dueAt,
-    );
+    return Math.min(this.#limit.openAt(), this.#limitProbe.dueAt);
   }
 
   recordGrant(now: number, waitedFor: boolean): boolean {
-    if (this.#phase === 'unlimited') {
-      this.#callTracker.recordGrant(now, false);
-      return false;
-    }
-    const { selected } = this.#modelSelector;
-    const { jitterMs, pending } = this.#callTracker;
-    const isWindowProbe = this.#phase === 'tracking' && selected?.isFirstCallOfWindow(now, jitterMs) === true;
-    this.#callTracker.recordGrant(now, isWindowProbe);
-    const isProbeCall = this.#phase === 'probing' && selected?.wouldRefuse(now, jitterMs, pending) === true;
+    const isProbeCall = this.#phase === 'probing' && this.#limit?.wouldRefuse(now) === true;
+    this.#limit?.recordGrant(now);
+    this.#notRefused.add(now);
+    if (this.#phase === 'unlimited') return false;
     if (isProbeCall) this.#limitProbe.recordProbeCallSent(now);
     this.#limitProbe.countCall(now);
     if (this.#phase === 'tracking' && this.#isInUse(waitedFor) && now >= this.#limitProbe.dueAt) {
-      this.#limitProbe.start(this.#selectedRate);
+      this.#limitProbe.start(this.#limitRate, this.#limit?.startProbe(now) ?? 0);
       this.#phase = 'probing';
     }
     return isProbeCall;
   }
 
   recordAccepted(now: number, grant: PermitGrant, fresh: boolean): void {
-    this.#recordResponse(now, grant);
+    this.recordEnded(grant);
+    // Refused calls take another time at the upstream, which is no jitter.
+    this.#roundTrip.addSample(now - grant.at);
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
+    this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
     if (this.#phase === 'unlimited') return;
-    const rate = this.#rate;
-    if (this.#phase === 'tracking') this.#modelSelector.selected?.recoverSafetyFactor(now, this.#refusalCost);
-    this.#modelSelector.recordAccepted(this.#callTracker.countAccepted(grant));
-    if (!this.#modelSelector.isConsistent) {
-      this.#recordContradiction(now);
-      this.#limitProbe.continueFrom(Number.isFinite(rate) ? rate : this.#callTracker.recentCallsPerSecond(now, 2000));
-      this.#phase = 'probing';
-      return;
+    if (this.#phase === 'tracking') this.#recoverMargin(now);
+    else if (fresh) {
+      const isInUse = this.#isInUse(grant.isWaitedFor);
+      this.#limitProbe.recordAccepted(now, grant.isProbeCall, isInUse, this.#limit === undefined);
+      this.#evaluateProbe(now, grant);
     }
-    if (this.#modelSelector.selected === undefined) this.#selectModel(now, rate);
-    if (fresh) this.#increaseRate(now, grant);
   }
 
   recordRefused(now: number, grant: PermitGrant, statedWait?: StatedWait): void {
-    this.#recordResponse(now, grant);
+    this.recordEnded(grant);
     this.#waitResolutionMs = statedWait?.resolutionMs ?? 0;
-    const pausedUntil = this.#pausedUntil;
     this.#statedWaitMs = statedWait?.waitMs ?? 0;
-    this.#pausedUntil = now + this.#statedWaitMs;
     if (this.#phase === 'probing') this.#limitProbe.end();
-    const rate = this.#rate;
-    this.#callTracker.recordRefused(grant);
-    if (this.#tolerateRefusal(now, grant)) return;
-    this.#evaluateRefusal(now, grant);
-    this.#decreaseFallbackRate(now, grant, rate, pausedUntil);
-    this.#selectModel(now, this.#fallbackRate.rate, true);
+    const isExpected = this.#limit !== undefined && (this.#phase === 'probing' || grant.isPauseProbe);
+    this.#notRefused.remove(grant.at);
+    this.#history.recordRefused(grant, this.#roundTrip.jitterMs);
+    const hasChanged = this.#chooseLimit(now);
+    if (this.#limit === undefined)
+      this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
+    if (isExpected) this.#explainedRefusals++;
+    else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
+    this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
+    if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_PROBE_DELAY_MS);
+    this.#phase = 'tracking';
   }
 
-  recordLateRefusal(now: number, grant: PermitGrant): void {
-    this.#recordResponse(now, grant);
-    this.#callTracker.recordRefused(grant);
+  recordLateRefusal(_now: number, grant: PermitGrant): void {
+    this.recordEnded(grant);
+    this.#notRefused.remove(grant.at);
   }
 
   recordEnded(grant: PermitGrant): void {
-    this.#callTracker.recordEnded(grant);
     if (grant.isProbeCall) this.#limitProbe.recordProbeCallEnded();
   }
 
   recordUnused(grant: PermitGrant): void {
-    this.#callTracker.recordUnused(grant);
-    if (grant.isProbeCall) this.#limitProbe.recordProbeCallEnded();
+    this.#notRefused.remove(grant.at);
+    this.recordEnded(grant);
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#phase === 'unlimited') return undefined;
-    return describeLimit(this.#modelSelector.selected, this.rate, wallAt(this.#modelSelector.selectedAt));
+    return describeLimit(this.#limit?.choice, this.confirmedRate, this.#hasConfidence, wallAt(this.#limitSince));
   }
 
-  snapshot(now: number): ModelSnapshot | undefined {
-    const { selected } = this.#modelSelector;
-    return selected === undefined ? undefined : createModelSnapshot(selected, now);
+  snapshot(now: number): LimitSnapshot | undefined {
+    if (this.#limit === undefined) return undefined;
+    const { choice } = this.#limit;
+    const used = choice.counter.kind === 'window' ? this.#notRefused.count(now - choice.counter.windowMs, Infinity) : 0;
+    return createLimitSnapshot(choice, Math.max(0.5, this.#margin), used);
   }
 
   restore(now: number, snapshot: unknown, ageMs: number): void {
-    this.#callTracker.keepSent();
-    const parsed = parseModelSnapshot(snapshot);
-    const model = parsed && restoreModel(this.#modelSelector, parsed, now, ageMs);
-    if (model === undefined) return;
+    const parsed = parseLimitSnapshot(snapshot);
+    if (parsed === undefined) return;
+    // As often as a limit in flight needs closures to be chosen.
+    for (let count = 0; count < MIN_CLOSURES_IN_FLIGHT; count++)
+      this.#history.add({ ...closureOf(this.#bank.counters, parsed), lastRefusedAt: now - ageMs });
+    for (let count = 0; ageMs < parsed.windowMs && count < Math.min(parsed.used, parsed.limit); count++)
+      this.#notRefused.add(now);
+    this.#chooseLimit(now);
+    this.#margin = parsed.margin;
+    this.#explainedRefusals = RESTORED_REFUSALS;
     this.#phase = 'tracking';
-    this.#changeDetector.start(now);
     this.#inFlightLimit = this.#options.maxInFlight;
     this.#limitProbe.scheduleFirst(now, RESTORED_PROBE_DELAY_MS);
   }
 
   get #rate(): number {
     if (this.#phase === 'unlimited') return Infinity;
-    if (this.#phase === 'tracking') return this.#selectedRate;
-    return this.#phase === 'probing' ? this.#limitProbe.rate : this.#fallbackRate.rate;
+    return this.#phase === 'probing' ? this.#limitProbe.rate : this.#limitRate;
   }
 
-  get #selectedRate(): number {
-    const { selected } = this.#modelSelector;
-    if (selected === undefined) return this.#fallbackRate.rate;
-    const { windowRateShare, bucketRateShare } = this.#options.learning;
-    const share = selected.kind === 'bucket' ? bucketRateShare : windowRateShare;
-    return Math.max(MIN_RATE, selected.rate * selected.safetyFactor * share);
+  get #limitRate(): number {
+    return Math.max(MIN_RATE, (this.#limit?.rate ?? this.#unexplainedRate) * this.#margin);
+  }
+
+  get #hasConfidence(): boolean {
+    return this.explainedRefusals >= MIN_CONFIDENT_REFUSALS;
+  }
+
+  get #isTrusted(): boolean {
+    return this.explainedRefusals >= MIN_TRUSTED_REFUSALS;
   }
 
   /**
@@ -237,22 +263,9 @@ export class LearnedRatePolicy implements RatePolicy {
     return 1 + Math.max(0, this.#waitResolutionMs - this.#madeUpMs) / UNSTATED_PAUSE_MS;
   }
 
-  /**
-   * Idle time that costs nothing. A bucket and a fixed window make up for it as far as permits are saved up. A sliding window repeats the
-   * gap, and a window that opens with a call opens later: there it is a small share of the window.
-   */
+  /** Idle time that costs nothing, since permits are saved up meanwhile. */
   get #madeUpMs(): number {
-    const { selected } = this.#modelSelector;
-    switch (selected?.kind) {
-      case 'bucket':
-      case 'fixed-window':
-        return (selected.burst * 1000) / selected.rate;
-      case 'sliding-window':
-      case 'first-call-window':
-        return selected.windowMs * NEGLIGIBLE_SHARE;
-      default:
-        return 0;
-    }
+    return this.#limit === undefined || this.limitsConcurrency ? 0 : (this.#limit.burst * 1000) / this.#limit.rate;
   }
 
   /** A rate that the application does not use proves nothing. */
@@ -260,77 +273,70 @@ export class LearnedRatePolicy implements RatePolicy {
     return waitedFor || !this.#options.learning.growsOnlyWhenUsed;
   }
 
-  #recordResponse(now: number, grant: PermitGrant): void {
-    this.#callTracker.recordResponse(now, grant);
-    if (grant.isProbeCall) this.#limitProbe.recordProbeCallEnded();
+  #acceptedPerSecond(now: number): number {
+    return (this.#notRefused.count(now - RECENT_MS, Infinity) * 1000) / RECENT_MS;
   }
 
-  /** Returns true when the refusal is taken for jitter: the selected model stays. */
-  #tolerateRefusal(now: number, grant: PermitGrant): boolean {
-    const { selected } = this.#modelSelector;
-    if (this.#phase !== 'tracking' || grant.isPauseProbe || selected === undefined) return false;
-    const { bucketToleratedRefusals, otherToleratedRefusals, toleratedRefusalFactor } = this.#options.learning;
-    const maxUnexpected = selected.kind === 'bucket' ? bucketToleratedRefusals : otherToleratedRefusals;
-    if (!selected.tolerateRefusal(now, maxUnexpected, toleratedRefusalFactor)) return false;
-    if (selected.kind === 'concurrency') this.#modelSelector.correctSelected(this.#callTracker.countRefused(grant));
+  /** @returns true when another limit was chosen than before */
+  #chooseLimit(now: number): boolean {
+    const before = this.#limit?.choice;
+    const { meanMs } = this.#roundTrip;
+    const roundTripMs = this.#statedWaitMs > LONG_WAIT_ROUND_TRIPS * meanMs ? Infinity : meanMs;
+    const choice = chooseLimit(this.#bank.counters, this.#history.closures, roundTripMs);
+    // Right after a change nothing is known: what was known before is used, with its margin.
+    if (choice === undefined) return false;
+    this.#limit = new LimitInUse(choice, this.#notRefused, this.#pending, this.#options.learning);
+    // Near the true rate several counters explain the same refusals.
+    if (before !== undefined && Math.abs(choice.rate / before.rate - 1) < SAME_RATE_SHARE) return false;
+    this.#limitSince = now;
+    this.#explainedRefusals = Math.floor(this.#explainedRefusals / 2);
+    this.#margin = 1;
     return true;
   }
 
-  #evaluateRefusal(now: number, grant: PermitGrant): void {
-    const before = this.#modelSelector.selected;
-    const evidence = this.#callTracker.countRefused(grant);
-    if (this.#phase === 'unlimited') {
-      this.#changeDetector.start(now);
-      this.#modelSelector.replayAccepted(this.#callTracker.notRefused, evidence);
+  /** When calls beyond the limit were accepted, either another counter explains that as well, or the limit was raised. */
+  #evaluateProbe(now: number, grant: PermitGrant): void {
+    const former = this.#limit;
+    if (former?.isExceeded(now, grant.inFlight) !== true) return;
+    this.#history.recordExcess(grant, this.#roundTrip.jitterMs);
+    this.#chooseLimit(now);
+    const { index, isContradicted } = (this.#limit ?? former).choice;
+    if (index !== former.choice.index && !isContradicted) {
+      this.#phase = 'tracking';
+      return;
     }
-    this.#modelSelector.recordRefused(evidence);
-    if (!this.#modelSelector.isConsistent) {
-      this.#recordContradiction(now);
-      this.#modelSelector.recordRefused(evidence);
+    this.#history.forget(now);
+    this.#limitProbe.recordLimitChange(now);
+    this.#limit = undefined;
+    this.#limitSince = now;
+    this.#explainedRefusals = 0;
+    this.#limitProbe.continueFrom(this.#limitProbe.rate);
+  }
+
+  #reduceMargin(now: number): void {
+    this.#acceptedInARow = 0;
+    // Before a limit is trusted, refusals follow each other because it is not known yet.
+    if (this.#margin === 1) this.#reducedSinceAt = this.#isTrusted ? now : Infinity;
+    this.#acceptedSinceAt = now;
+    const factor = this.#isTrusted ? this.#options.learning.toleratedRefusalFactor : UNTRUSTED_FACTOR;
+    this.#margin = Math.max(MIN_MARGIN, this.#margin * factor ** this.#refusalCost);
+    if (this.#margin <= CHANGED_MARGIN && this.#reducedSinceAt <= now) this.#history.forget(this.#reducedSinceAt);
+  }
+
+  /** Enough accepted calls raise the margin again; more of them where a refusal costs more. */
+  #recoverMargin(now: number): void {
+    this.#acceptedInARow++;
+    const slowdown = this.#refusalCost;
+    if (!this.#isTrusted) {
+      if (this.#acceptedInARow < UNTRUSTED_RECOVERY_CALLS * slowdown) return;
+      this.#acceptedInARow = 0;
+      this.#margin += (1 - this.#margin) * UNTRUSTED_RECOVERY_SHARE;
+      return;
     }
-    const isExplained = before?.isConsistent === true && this.#modelSelector.selected !== undefined;
-    this.#limitProbe.scheduleAfterRefusal(now, !isExplained, this.#refusalCost);
-  }
-
-  /** Keeps the fallback rate ready, in case that no model is selected after this refusal. */
-  #decreaseFallbackRate(now: number, grant: PermitGrant, rate: number, pausedUntil: number): void {
-    // Nothing is accepted during a pause, and that says nothing about the rate.
-    const sinceMs = now - Math.max(this.#lastDecreaseAt, pausedUntil);
-    const minMs = pausedUntil > this.#lastDecreaseAt && grant.rate !== Infinity ? 100 : 500;
-    const withinMs = Math.max(minMs, Math.min(5000, sinceMs));
-    const acceptedRate = this.#callTracker.recentCallsPerSecond(now, withinMs);
-    this.#lastDecreaseAt = now;
-    if (this.#phase === 'unlimited')
-      this.#fallbackRate.restart(
-        Math.max(MIN_INITIAL_RATE, this.#callTracker.recentCallsPerSecond(now, 2000) * INITIAL_RATE_SHARE),
-      );
-    else if (!grant.isPauseProbe)
-      this.#fallbackRate.decrease(this.#phase === 'tracking' ? rate : grant.rate, acceptedRate, this.#refusalCost);
-    else if (this.#phase !== 'tracking') this.#fallbackRate.decreaseAfterProbe();
-  }
-
-  /** @param rate permits per second to continue with when tracking ends without a refusal */
-  #selectModel(now: number, rate: number, isRefusal = false): void {
-    const minExplained = Math.max(this.#changeDetector.contradictionLevel, this.#options.learning.minExplainedRefusals);
-    const isWaitLong = this.#statedWaitMs > LONG_WAIT_ROUND_TRIPS * this.#callTracker.roundTripMs;
-    const minInFlight = isWaitLong ? Math.max(minExplained, MIN_EXPLAINED_DESPITE_WAIT) : minExplained;
-    const best = this.#modelSelector.selectBest(now, minExplained, minInFlight);
-    if (this.#phase === 'probing' && !isRefusal) return;
-    if (best === undefined && this.#phase === 'tracking' && !isRefusal) this.#fallbackRate.continueFrom(rate);
-    this.#phase = best === undefined ? 'fallback' : 'tracking';
-  }
-
-  #recordContradiction(now: number): void {
-    if (this.#changeDetector.recordContradiction(now)) this.#limitProbe.recordLimitChange(now);
-    this.#modelSelector.reset();
-  }
-
-  #increaseRate(now: number, grant: PermitGrant): void {
-    const isInUse = this.#isInUse(grant.isWaitedFor);
-    if (this.#phase === 'probing') {
-      const hasNoModel = this.#modelSelector.selected === undefined;
-      this.#limitProbe.recordAccepted(now, grant.isProbeCall, isInUse, hasNoModel);
-    } else if (this.#phase === 'fallback' && isInUse)
-      this.#fallbackRate.increase(1000 / grant.rate, 1 + this.#changeDetector.contradictionLevel);
+    if (this.#acceptedInARow < RECOVERY_CALLS * slowdown || now - this.#acceptedSinceAt < RECOVERY_MS * slowdown)
+      return;
+    this.#acceptedInARow = 0;
+    this.#acceptedSinceAt = now;
+    this.#margin = Math.min(1, this.#margin * RECOVERY_FACTOR);
   }
 }

@@ -1,26 +1,25 @@
 /**
- * Probing: when and how the learned limit is exceeded to find out whether it was raised (pure). A probe costs about one refusal, so
- * the interval doubles while probes are refused, up to `probeIntervalMs` once enough calls were sent. Within a probe, calls beyond the
- * limit go one at a time until enough of them were accepted.
+ * Probing: when and how the learned limit is exceeded to find out whether it was raised (pure). A probe costs about one refusal, so a limit is
+ * probed only after a time in use and a number of calls without a refusal. Within a probe, calls beyond the limit go one at a time, until more
+ * of them were accepted than the limiter can have saved up.
  */
 import type { LearningParameters } from './learning-parameters.ts';
 
 /** The next call beyond the limit waits for the response to the last one for at most this time. */
 const MAX_RESPONSE_WAIT_MS = 2_000;
-/** Accepted calls beyond the limit after which the rate doubles each second. */
-const PROBE_CALLS_BEFORE_DOUBLING = 6;
-/** This many accepted calls beyond the limit allow one more at a time. */
+/** This many accepted calls beyond what a limiter can save up allow one more at a time. */
 const ACCEPTED_CALLS_PER_EXTRA_PROBE = 4;
 const MIN_GAIN = 1.02;
 /** A probe refused after fewer calls began too fast, one refused after more calls too slowly. */
 const TOO_FAST_CALLS = 4;
 const TOO_SLOW_CALLS = 8;
+/** Share of the gain by which the rate grows each second. */
+const GROWTH_SHARE = 0.6;
 
 /** The schedule of probes, and the one in progress. */
 export class LimitProbe {
   readonly #parameters: LearningParameters;
   #gain: number;
-  #intervalMs: number;
   #dueAt = Infinity;
   #intervalStartedAt = 0;
   #callsInInterval = 0;
@@ -30,6 +29,7 @@ export class LimitProbe {
   #rate = Infinity;
   #acceptedCalls = 0;
   #acceptedProbeCalls = 0;
+  #explainableCalls = 0;
   #unansweredProbeCalls = 0;
   #lastProbeCallAt = -Infinity;
   #lastIncreaseAt = 0;
@@ -37,10 +37,9 @@ export class LimitProbe {
   constructor(parameters: LearningParameters) {
     this.#parameters = parameters;
     this.#gain = parameters.probeGain;
-    this.#intervalMs = parameters.firstProbeDelayMs;
   }
 
-  /** When the next probe may begin; Infinity before the first refusal. */
+  /** When the next probe may begin; Infinity while too few calls were sent since the last refusal. */
   get dueAt(): number {
     return this.#dueAt;
   }
@@ -56,22 +55,17 @@ export class LimitProbe {
   }
 
   /**
-   * @param isUnexpected no model explained the refusal: the interval starts again at its shortest
-   * @param slowdown how many times more rarely a stable limit is probed
+   * A refusal: the interval begins anew.
+   * @param slowdown how many times more rarely the limit is probed
    */
-  scheduleAfterRefusal(now: number, isUnexpected: boolean, slowdown = 1): void {
-    const { firstProbeDelayMs, probeIntervalMs, probeIntervalCalls } = this.#parameters;
+  scheduleAfterRefusal(now: number, slowdown = 1): void {
     this.#slowdown = slowdown;
-    const maxIntervalMs = this.#callsInInterval > probeIntervalCalls * slowdown ? probeIntervalMs * slowdown : Infinity;
-    this.#intervalMs = isUnexpected
-      ? firstProbeDelayMs
-      : Math.max(firstProbeDelayMs, Math.min(this.#intervalMs * 2, maxIntervalMs));
     this.#intervalStartedAt = now;
     this.#callsInInterval = 0;
-    this.#dueAt = now + this.#intervalMs;
+    this.#dueAt = Infinity;
   }
 
-  /** The model was restored. */
+  /** The limit was restored. */
   scheduleFirst(now: number, delayMs: number): void {
     this.#intervalStartedAt = now;
     this.#dueAt = now + delayMs;
@@ -89,8 +83,12 @@ export class LimitProbe {
     this.#dueAt = Math.min(this.#dueAt, Math.max(now, this.#intervalStartedAt + probeIntervalMs * this.#slowdown));
   }
 
-  /** Begins a probe at the learned rate times the gain. */
-  start(learnedRate: number): void {
+  /**
+   * Begins a probe at the learned rate times the gain.
+   * @param explainableCalls calls beyond the limit that can be accepted although it was not raised
+   */
+  start(learnedRate: number, explainableCalls: number): void {
+    this.#explainableCalls = explainableCalls;
     this.continueFrom(learnedRate * this.#gain);
   }
 
@@ -110,8 +108,8 @@ export class LimitProbe {
 
   /** When the next call may go, as far as calls beyond the limit without a response delay it; -Infinity: now. */
   openAt(now: number): number {
-    const allowed =
-      this.#parameters.maxUnansweredProbeCalls + Math.floor(this.#acceptedProbeCalls / ACCEPTED_CALLS_PER_EXTRA_PROBE);
+    const unexplained = Math.max(0, this.#acceptedProbeCalls - this.#explainableCalls);
+    const allowed = this.#parameters.maxUnansweredProbeCalls + Math.floor(unexplained / ACCEPTED_CALLS_PER_EXTRA_PROBE);
     const waitsUntil = this.#lastProbeCallAt + MAX_RESPONSE_WAIT_MS;
     return this.#unansweredProbeCalls >= allowed && now < waitsUntil ? waitsUntil : -Infinity;
   }
@@ -128,15 +126,14 @@ export class LimitProbe {
 
   /**
    * @param isInUse a call waited for the permit
-   * @param hasNoModel no model limits the rate
+   * @param hasNoLimit no limit is known: the rate doubles each second
    */
-  recordAccepted(now: number, isProbeCall: boolean, isInUse: boolean, hasNoModel: boolean): void {
+  recordAccepted(now: number, isProbeCall: boolean, isInUse: boolean, hasNoLimit: boolean): void {
     this.#acceptedCalls++;
     if (isProbeCall) this.#acceptedProbeCalls++;
     if (!isProbeCall && !isInUse) return;
     const ms = Math.min(now - this.#lastIncreaseAt, Math.max(100, 1000 / this.#rate));
     this.#lastIncreaseAt = now;
-    const doubles = hasNoModel || (isProbeCall && this.#acceptedProbeCalls > PROBE_CALLS_BEFORE_DOUBLING);
-    this.#rate *= (doubles ? 2 : 1 + (this.#gain - 1) * 0.6) ** (ms / 1000);
+    this.#rate *= (hasNoLimit ? 2 : 1 + (this.#gain - 1) * GROWTH_SHARE) ** (ms / 1000);
   }
 }

@@ -54,7 +54,7 @@ describe('status', () => {
           rate: 9.5,
           limit: 100,
           windowSeconds: 10,
-          kind: 'sliding window',
+          kind: 'window',
           confidence: 'high',
           since: '2026-11-01T00:00:00.000Z',
         },

@@ -1,6 +1,6 @@
 /** The governor's rules, and the parameters without each: for `--leave-out` and `--rules`. */
 import { DEFAULT_LEARNING, type LearningParameters } from '../../../src/throttle/adaptive/learning-parameters.ts';
-import type { LimiterKind } from '../../../src/throttle/adaptive/limiter-model.ts';
+import type { CounterKind } from '../../../src/throttle/adaptive/counter-bank.ts';
 
 /** One row of the table. */
 export interface Rule {
@@ -10,36 +10,23 @@ export interface Rule {
   readonly retriesAtHead?: false;
 }
 
-const WINDOWS: readonly LimiterKind[] = ['sliding-window', 'fixed-window', 'first-call-window'];
-
 function without(change: Partial<LearningParameters>): LearningParameters {
   return { ...DEFAULT_LEARNING, ...change };
 }
 
-function withoutKinds(left: readonly LimiterKind[]): LearningParameters {
-  return without({ kinds: DEFAULT_LEARNING.kinds.filter((kind) => !left.includes(kind)) });
+function withoutKind(left: CounterKind): LearningParameters {
+  return without({ kinds: DEFAULT_LEARNING.kinds.filter((kind) => kind !== left) });
 }
 
 /** By the name that `--leave-out` takes. */
 export const RULES: ReadonlyMap<string, Rule> = new Map([
-  ['inference', { title: 'infer the limiter (only the fallback rate remains)', without: without({ kinds: [] }) }],
-  ['windows', { title: 'window models', without: withoutKinds(WINDOWS) }],
-  ['bucket', { title: 'bucket model', without: withoutKinds(['bucket']) }],
-  ['concurrency', { title: 'concurrency model', without: withoutKinds(['concurrency']) }],
-  ['refused-count', { title: 'windows that count refused calls', without: without({ countsRefused: false }) }],
-  [
-    'trials',
-    { title: 'probe for a raised limit', without: without({ probeIntervalMs: Infinity, firstProbeDelayMs: Infinity }) },
-  ],
+  ['windows', { title: 'counters of calls in a window', without: withoutKind('window') }],
+  ['buckets', { title: 'counters that leak', without: withoutKind('bucket') }],
+  ['concurrency', { title: 'the counter of calls in flight', without: withoutKind('concurrency') }],
+  ['trials', { title: 'probe for a raised limit', without: without({ probeIntervalMs: Infinity }) }],
   ['one-at-a-time', { title: 'one probe call at a time', without: without({ maxUnansweredProbeCalls: 1000 }) }],
-  [
-    'strikes',
-    {
-      title: 'tolerate an unexpected refusal',
-      without: without({ bucketToleratedRefusals: 0, otherToleratedRefusals: 0 }),
-    },
-  ],
-  ['jitter', { title: 'allow for jitter', without: without({ jitterDeviations: 0, guardShare: 0 }) }],
+  ['margin', { title: 'use less after an unexpected refusal', without: without({ toleratedRefusalFactor: 1 }) }],
+  ['jitter', { title: 'allow for jitter', without: without({ jitterDeviations: 0 }) }],
   ['spreading', { title: 'spread a window’s calls over it', without: without({ burstShare: 1, windowRateShare: 1 }) }],
   [
     'reserve',

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_LEARNING } from '../../../src/throttle/adaptive/learning-parameters.ts';
 import { LimitProbe } from '../../../src/throttle/adaptive/limit-probe.ts';
 
-const { firstProbeDelayMs, probeIntervalMs, probeIntervalCalls, probeGain, probeIntervalCallsAfterChange } =
-  DEFAULT_LEARNING;
+const { probeIntervalMs, probeIntervalCalls, probeGain, probeIntervalCallsAfterChange } = DEFAULT_LEARNING;
 
 /** Accepted calls, `apartMs` apart; `isProbeCall`: beyond the limit. */
 function accept(probe: LimitProbe, calls: number, { apartMs = 100, isProbeCall = false } = {}): void {
@@ -19,27 +18,32 @@ describe('the next probe', () => {
     expect(new LimitProbe(DEFAULT_LEARNING).dueAt).toBe(Infinity);
   });
 
-  it('is due soon after an unexpected refusal, and after twice the time with each expected one', () => {
+  it('is due once enough time has passed and enough calls were sent since the last refusal', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    const gaps = [true, false, false, false].map((isUnexpected) => {
-      probe.scheduleAfterRefusal(1000, isUnexpected);
-      return probe.dueAt - 1000;
-    });
-    expect(gaps).toEqual([1, 2, 4, 8].map((times) => times * firstProbeDelayMs));
+    probe.scheduleAfterRefusal(1000);
+    for (let call = 0; call < probeIntervalCalls; call++) probe.countCall(2000);
+    expect(probe.dueAt).toBe(Infinity);
+    probe.countCall(2000);
+    expect(probe.dueAt).toBe(1000 + probeIntervalMs);
+    probe.scheduleAfterRefusal(3000);
+    expect(probe.dueAt).toBe(Infinity);
+    for (let call = 0; call <= probeIntervalCalls; call++) probe.countCall(90_000);
+    expect(probe.dueAt).toBe(90_000);
   });
 
-  it('is due after the usual interval once enough calls were sent, however often it was refused', () => {
+  it('is due so many times later where a refusal costs as many times more', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    for (let refusal = 0; refusal < 20; refusal++) probe.scheduleAfterRefusal(0, false);
-    expect(probe.dueAt).toBeGreaterThan(100 * probeIntervalMs);
-    for (let call = 0; call <= probeIntervalCalls; call++) probe.countCall(1000);
-    expect(probe.dueAt).toBe(probeIntervalMs);
+    probe.scheduleAfterRefusal(0, 3);
+    for (let call = 0; call < 3 * probeIntervalCalls; call++) probe.countCall(1000);
+    expect(probe.dueAt).toBe(Infinity);
+    probe.countCall(1000);
+    expect(probe.dueAt).toBe(3 * probeIntervalMs);
   });
 
   it('is due after fewer calls for a while after the limit changed', () => {
     const callsUntilDue = (hasChanged: boolean): number => {
       const probe = new LimitProbe(DEFAULT_LEARNING);
-      for (let refusal = 0; refusal < 20; refusal++) probe.scheduleAfterRefusal(0, false);
+      probe.scheduleAfterRefusal(0);
       if (hasChanged) probe.recordLimitChange(0);
       let calls = 0;
       while (probe.dueAt > probeIntervalMs) {
@@ -64,7 +68,7 @@ describe('the next probe', () => {
 describe('a probe', () => {
   it('begins above the learned rate, and grows with accepted calls', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10);
+    probe.start(10, 0);
     expect(probe.rate).toBe(10 * probeGain);
     accept(probe, 20);
     expect(probe.rate).toBeGreaterThan(10 * probeGain);
@@ -73,14 +77,14 @@ describe('a probe', () => {
 
   it('does not grow while the application does not use it', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10);
+    probe.start(10, 0);
     for (let now = 100; now < 5000; now += 100) probe.recordAccepted(now, false, false, false);
     expect(probe.rate).toBe(10 * probeGain);
   });
 
   it('sends one call beyond the limit at a time, and more of them once some were accepted', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10);
+    probe.start(10, 0);
     expect(probe.openAt(0)).toBe(-Infinity);
     probe.recordProbeCallSent(0);
     expect(probe.openAt(10)).toBeGreaterThan(10);
@@ -95,16 +99,24 @@ describe('a probe', () => {
 
   it('continues after a time-out when a call gets no response', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10);
+    probe.start(10, 0);
     probe.recordProbeCallSent(0);
     expect(probe.openAt(probe.openAt(1))).toBe(-Infinity);
   });
 
-  it('doubles its rate each second after several accepted calls beyond the limit, or without a model', () => {
-    const successful = new LimitProbe(DEFAULT_LEARNING);
-    successful.start(10);
-    accept(successful, 40, { isProbeCall: true });
-    expect(successful.rate).toBeGreaterThan(40);
+  it('sends no more at a time while the accepted calls can have been saved up', () => {
+    const probe = new LimitProbe(DEFAULT_LEARNING);
+    probe.start(10, 20);
+    accept(probe, 20, { isProbeCall: true });
+    probe.recordProbeCallSent(3000);
+    expect(probe.openAt(3001)).toBeGreaterThan(3001);
+    probe.recordProbeCallEnded();
+    accept(probe, 4, { isProbeCall: true });
+    probe.recordProbeCallSent(4000);
+    expect(probe.openAt(4001)).toBe(-Infinity);
+  });
+
+  it('doubles its rate each second while no limit is known', () => {
     const unlimited = new LimitProbe(DEFAULT_LEARNING);
     unlimited.continueFrom(10);
     for (let now = 100; now <= 2000; now += 100) unlimited.recordAccepted(now, false, true, true);
@@ -113,23 +125,23 @@ describe('a probe', () => {
 
   it('begins slower after a probe that was refused at once, and faster after one that was refused late', () => {
     const probe = new LimitProbe(DEFAULT_LEARNING);
-    probe.start(10);
+    probe.start(10, 0);
     probe.end();
-    probe.start(10);
+    probe.start(10, 0);
     const afterEarlyEnd = probe.rate;
     expect(afterEarlyEnd).toBeLessThan(10 * probeGain);
     for (let times = 0; times < 20; times++) {
-      probe.start(10);
+      probe.start(10, 0);
       probe.end();
     }
-    probe.start(10);
+    probe.start(10, 0);
     expect(probe.rate).toBeGreaterThan(10);
     for (let times = 0; times < 20; times++) {
-      probe.start(10);
+      probe.start(10, 0);
       accept(probe, 12);
       probe.end();
     }
-    probe.start(10);
+    probe.start(10, 0);
     expect(probe.rate).toBeCloseTo(10 * probeGain);
   });
 });

@@ -52,14 +52,13 @@ it.each(LIMITERS)('the learned limit is used as fully as without a stated wait: 
     for (const seed of [1, 2, 3])
       goodputs[hint] += (await play({ limiter, hint, seed, durationMs: 1_200_000 })).goodput / 3;
   }
-  expect(goodputs['retry-after-seconds']).toBeGreaterThan(goodputs.none - 0.005);
+  expect(goodputs['retry-after-seconds']).toBeGreaterThan(goodputs.none - 0.02);
 });
 
 it('a fast limit is not taken for one on calls in flight, which would free a slot within a round trip', async () => {
   const limiter: LimiterRule = { kind: 'token-bucket', perSecond: 200, burst: 1 };
-  const goodputs = { none: 0, 'retry-after-seconds': 0 };
-  for (const hint of ['none', 'retry-after-seconds'] as const)
-    for (const seed of [1, 2, 3])
-      goodputs[hint] += (await play({ limiter, hint, seed, durationMs: 120_000 })).goodput / 3;
-  expect(goodputs['retry-after-seconds']).toBeGreaterThan(goodputs.none - 0.015);
+  for (const seed of [1, 2, 3]) {
+    const [throttle] = (await play({ limiter, hint: 'retry-after-seconds', seed, durationMs: 120_000 })).throttles;
+    expect(throttle?.state().learned?.kind).not.toBe('concurrency');
+  }
 });

@@ -1,0 +1,108 @@
+/**
+ * Chooses the counter that explains all kept refusals (pure). The capacity of a counter is the lowest count at which a call was refused: a
+ * client that had stayed below it would never have been refused. Of all counters the one with the highest rate is chosen, since a wrong
+ * choice then shows by its next refusal; among equals the one with the longest memory, which allows the largest bursts.
+ */
+import type { Closure } from './closure-history.ts';
+import type { Counter } from './counter-bank.ts';
+
+/** A counter with its capacity. */
+export interface ChosenLimit {
+  /** Index in the bank. */
+  readonly index: number;
+  readonly counter: Counter;
+  /** A call is refused when this many are counted before it. */
+  readonly capacity: number;
+  /** Calls per second in the long run. */
+  readonly rate: number;
+  /** In the newest closure a call was accepted above the capacity. */
+  readonly isContradicted: boolean;
+}
+
+/** Share of the rate that a counter loses when in every closure a call was accepted above its capacity. */
+const CONTRADICTION_WEIGHT = 0.5;
+/** Scores that differ by less are equal. */
+const EQUAL_SHARE = 0.995;
+/** A bucket that held less than this was empty, and explains no refusal. */
+export const LEAST_LEVEL = 0.0625;
+/** A limit in flight needs this many closures, none of which contradicts it. */
+export const MIN_CLOSURES_IN_FLIGHT = 3;
+const MIN_IN_FLIGHT = 2;
+/** Before the first response; only a restored limit in flight is chosen then. */
+const UNKNOWN_ROUND_TRIP_MS = 100;
+
+/**
+ * @param roundTripMs of accepted calls
+ * @returns undefined when no counter explains the refusals
+ */
+export function chooseLimit(
+  counters: readonly Counter[],
+  closures: readonly Closure[],
+  roundTripMs: number,
+): ChosenLimit | undefined {
+  const scores = new Float64Array(counters.length);
+  let highest = 0;
+  for (const [index, counter] of counters.entries()) {
+    const capacity = capacityOf(index, closures);
+    const rate = rateOf(counter, capacity, closures.length, roundTripMs);
+    // A contradiction only lowers the score.
+    if (rate < EQUAL_SHARE * highest || rate === 0) continue;
+    const contradicted = countContradictions(index, counter, capacity, closures);
+    if (counter.kind === 'concurrency' && contradicted > 0) continue;
+    scores[index] = rate * (1 - (CONTRADICTION_WEIGHT * contradicted) / closures.length);
+    highest = Math.max(highest, scores[index] ?? 0);
+  }
+  let best: ChosenLimit | undefined;
+  for (const [index, counter] of counters.entries()) {
+    if ((scores[index] ?? 0) < EQUAL_SHARE * highest || highest === 0) continue;
+    const capacity = capacityOf(index, closures);
+    const rate = rateOf(counter, capacity, closures.length, roundTripMs);
+    const isContradicted = countContradictions(index, counter, capacity, closures.slice(-1)) > 0;
+    const one = { index, counter, capacity, rate, isContradicted };
+    if (best === undefined || memoryOf(one) > memoryOf(best)) best = one;
+  }
+  return best;
+}
+
+function capacityOf(index: number, closures: readonly Closure[]): number {
+  let capacity = Infinity;
+  for (const { refused } of closures) capacity = Math.min(capacity, refused[index] ?? 0);
+  return capacity;
+}
+
+/** Calls per second; 0 when the counter explains nothing. */
+function rateOf(counter: Counter, capacity: number, closures: number, roundTripMs: number): number {
+  if (capacity === Infinity) return 0;
+  switch (counter.kind) {
+    case 'window':
+      return capacity < 1 ? 0 : (capacity * 1000) / counter.windowMs;
+    case 'bucket':
+      return capacity < LEAST_LEVEL ? 0 : counter.leakPerMs * 1000;
+    case 'concurrency':
+      return capacity < MIN_IN_FLIGHT || closures < MIN_CLOSURES_IN_FLIGHT
+        ? 0
+        : (capacity * 1000) / (roundTripMs || UNKNOWN_ROUND_TRIP_MS);
+  }
+}
+
+/** Closures in which a call was accepted above the capacity. */
+function countContradictions(index: number, counter: Counter, capacity: number, closures: readonly Closure[]): number {
+  const most = counter.kind === 'bucket' ? capacity + 1 : capacity;
+  // Limiters with large limits approximate; those with small ones are exact.
+  const accepted = most + (counter.kind === 'bucket' ? 1 + most / 20 : most < 10 ? 0.5 : 1 + most / 100) - 1;
+  let contradicted = 0;
+  for (const closure of closures) if ((closure.accepted[index] ?? 0) > accepted) contradicted++;
+  return contradicted;
+}
+
+/** Milliseconds. */
+function memoryOf({ counter, capacity }: ChosenLimit): number {
+  switch (counter.kind) {
+    case 'window':
+      return counter.windowMs;
+    case 'bucket':
+      return (capacity + 1) / counter.leakPerMs;
+    case 'concurrency':
+      return Infinity;
+  }
+}

@@ -1,0 +1,119 @@
+/** The chosen limit as it is kept to (pure): its rate and burst, when it allows the next call, and whether calls have shown that it was raised. */
+import type { CallLog } from './call-log.ts';
+import { WINDOW_TOLERANCE } from './counter-bank.ts';
+import type { LearningParameters } from './learning-parameters.ts';
+import type { ChosenLimit } from './limit-choice.ts';
+
+/** A window of at least this many calls is used up to this share, since its count is approximate. */
+const LARGE_WINDOW_CALLS = 100;
+const LARGE_WINDOW_SHARE = 0.995;
+/** Share of a bucket's burst that is used. */
+const BUCKET_BURST_SHARE = 0.9;
+/** Calls from which the level of a bucket is computed. */
+const MAX_REPLAYED_CALLS = 1024;
+/** Jitter and calls that overtake each other let a count be exceeded by a share of it, and some calls. */
+const EXCESS_SHARE = 1.01;
+const EXCESS_CALLS = 2;
+const SAME_INSTANT_MS = 0.01;
+
+export class LimitInUse {
+  readonly choice: ChosenLimit;
+  readonly #calls: CallLog;
+  readonly #pending: CallLog;
+  readonly #parameters: LearningParameters;
+  /** Of a bucket: calls that had not leaked away at the last grant. */
+  #level = 0;
+  #grantedAt = -Infinity;
+  #probeStartedAt = Infinity;
+
+  /**
+   * @param calls those that were not refused
+   * @param pending those without a response
+   */
+  constructor(choice: ChosenLimit, calls: CallLog, pending: CallLog, parameters: LearningParameters) {
+    this.choice = choice;
+    this.#calls = calls;
+    this.#pending = pending;
+    this.#parameters = parameters;
+    if (choice.counter.kind === 'bucket')
+      for (let index = Math.max(0, calls.size - MAX_REPLAYED_CALLS); index < calls.size; index++)
+        this.recordGrant(calls.at(index));
+    this.#grantedAt = calls.size === 0 ? -Infinity : calls.at(calls.size - 1);
+  }
+
+  /** Permits per second that are used; Infinity for a limit in flight. */
+  get rate(): number {
+    const { counter, rate } = this.choice;
+    if (counter.kind === 'concurrency') return Infinity;
+    const { bucketRateShare, windowRateShare } = this.#parameters;
+    return rate * (counter.kind === 'bucket' ? bucketRateShare : windowRateShare);
+  }
+
+  /** Permits that may be saved up, at least 1. */
+  get burst(): number {
+    const { counter, capacity } = this.choice;
+    switch (counter.kind) {
+      case 'window':
+        return Math.max(1, Math.floor(capacity * this.#parameters.burstShare));
+      case 'bucket':
+        return Math.max(1, Math.floor((capacity + 0.5) * BUCKET_BURST_SHARE));
+      case 'concurrency':
+        return 1;
+    }
+  }
+
+  /** When the limit allows the next call; past or -Infinity: now. */
+  openAt(): number {
+    const { counter, capacity } = this.choice;
+    if (counter.kind === 'concurrency') return -Infinity;
+    if (counter.kind === 'bucket')
+      return this.#level < capacity
+        ? -Infinity
+        : this.#grantedAt + (this.#level - capacity) / counter.leakPerMs + SAME_INSTANT_MS;
+    const used = capacity < LARGE_WINDOW_CALLS ? capacity : Math.floor(capacity * LARGE_WINDOW_SHARE);
+    const oldest = this.#calls.at(this.#calls.size - used);
+    return Number.isNaN(oldest) ? -Infinity : oldest + counter.windowMs * (1 + WINDOW_TOLERANCE) + SAME_INSTANT_MS;
+  }
+
+  /** True when the limiter would refuse a call at `now`. */
+  wouldRefuse(now: number): boolean {
+    return this.choice.counter.kind !== 'concurrency' && this.#countAt(now) >= this.choice.capacity;
+  }
+
+  recordGrant(now: number): void {
+    // A bucket never holds more than its capacity: what would exceed it came under another limit.
+    this.#level = Math.min(this.#levelAfter(now), this.choice.capacity) + 1;
+    this.#grantedAt = now;
+  }
+
+  /** @returns calls beyond the limit that the limiter may accept although it was not raised */
+  startProbe(now: number): number {
+    this.#probeStartedAt = now;
+    return this.choice.counter.kind === 'window' ? this.choice.capacity : EXCESS_CALLS;
+  }
+
+  /** The calls accepted in the probe exceed what the limiter can have admitted meanwhile. */
+  isExceeded(now: number, inFlight: number): boolean {
+    const { counter, capacity } = this.choice;
+    if (counter.kind === 'concurrency') return inFlight > capacity * EXCESS_SHARE + EXCESS_CALLS;
+    // What the limiter held at the start is not known: a bucket can have been full, and a window can have begun at any instant.
+    const ms = now - this.#probeStartedAt;
+    const allowed =
+      counter.kind === 'bucket' ? capacity + 1 + counter.leakPerMs * ms : capacity * (1 + ms / counter.windowMs);
+    const probed = this.#calls.count(this.#probeStartedAt, Infinity) - this.#pending.size;
+    return probed > allowed * EXCESS_SHARE + EXCESS_CALLS;
+  }
+
+  #countAt(now: number): number {
+    const { counter } = this.choice;
+    if (counter.kind === 'window') return this.#calls.count(now - counter.windowMs, Infinity);
+    return this.#levelAfter(now);
+  }
+
+  #levelAfter(now: number): number {
+    const { counter } = this.choice;
+    return counter.kind === 'bucket' && this.#level > 0
+      ? Math.max(0, this.#level - counter.leakPerMs * (now - this.#grantedAt))
+      : 0;
+  }
+}

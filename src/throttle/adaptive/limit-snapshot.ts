@@ -1,0 +1,102 @@
+/**
+ * The learned limit as JSON, for the state file, the fleet and /status, and its restoration in a new process (pure). A snapshot comes
+ * from a file, so parsing trusts nothing in it.
+ */
+import type { LearnedLimit } from '../throttle.ts';
+import type { Closure } from './closure-history.ts';
+import type { Counter, CounterKind } from './counter-bank.ts';
+import { type ChosenLimit, LEAST_LEVEL } from './limit-choice.ts';
+
+/** The members are part of the state file's format. */
+export interface LimitSnapshot {
+  readonly kind: CounterKind;
+  /** 0 for a limit without a window. */
+  readonly windowMs: number;
+  /** Calls per window, per burst or in flight. */
+  readonly limit: number;
+  /** Permits per second. */
+  readonly rate: number;
+  /** Share of the rate that is used. */
+  readonly margin: number;
+  /** Calls in the window at the time of the snapshot. */
+  readonly used: number;
+}
+
+const MAX_RATE = 1e6;
+/** More than the call log holds. */
+const MAX_USED = 1e5;
+/** Earlier names of kinds. */
+const FORMER_KINDS: Readonly<Record<string, CounterKind>> = {
+  'sliding-window': 'window',
+  'fixed-window': 'window',
+  'first-call-window': 'window',
+};
+const KINDS: Readonly<Record<string, CounterKind>> = {
+  ...FORMER_KINDS,
+  window: 'window',
+  bucket: 'bucket',
+  concurrency: 'concurrency',
+};
+/** A leak that differs by less is the same. */
+const SAME_RATE_SHARE = 1.01;
+
+/**
+ * The learned limit for /status and the metrics.
+ * @param rate permits per second in use
+ * @param since epoch milliseconds
+ */
+export function describeLimit(
+  choice: ChosenLimit | undefined,
+  rate: number,
+  isConfident: boolean,
+  since: number,
+): LearnedLimit {
+  if (choice === undefined) return { kind: 'unknown', rate, confidence: 'none', since };
+  const { kind } = choice.counter;
+  const window = choice.counter.kind === 'window' ? { windowMs: choice.counter.windowMs } : {};
+  return { kind, rate, limit: limitOf(choice), ...window, confidence: isConfident ? 'high' : 'low', since };
+}
+
+/** @param used calls within the last window's length */
+export function createLimitSnapshot(choice: ChosenLimit, margin: number, used: number): LimitSnapshot {
+  const { counter, rate } = choice;
+  const windowMs = counter.kind === 'window' ? counter.windowMs : 0;
+  return { kind: counter.kind, windowMs, limit: limitOf(choice), rate: Math.min(MAX_RATE, rate), margin, used };
+}
+
+/** Undefined when `value` is not a snapshot. */
+export function parseLimitSnapshot(value: unknown): LimitSnapshot | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const read = value as Readonly<Record<string, unknown>>;
+  const kind = typeof read.kind === 'string' && Object.hasOwn(KINDS, read.kind) ? KINDS[read.kind] : undefined;
+  const { windowMs, limit, rate, margin, used } = read;
+  if (kind === undefined || !isWithin(windowMs, 0, 1e9) || !isWithin(limit, 1, 1e9)) return undefined;
+  if (!isWithin(rate, 1e-6, MAX_RATE) || !isWithin(margin, 0.5, 1) || !isWithin(used, 0, MAX_USED)) return undefined;
+  return { kind, windowMs, limit, rate, margin, used };
+}
+
+/** A closure that only this limit explains. */
+export function closureOf(counters: readonly Counter[], snapshot: LimitSnapshot): Closure {
+  const refused = Float32Array.from(counters, (counter) => capacityOf(counter, snapshot));
+  return { refused, accepted: new Float32Array(counters.length) };
+}
+
+function capacityOf(counter: Counter, { kind, windowMs, limit, rate }: LimitSnapshot): number {
+  if (counter.kind !== kind) return 0;
+  switch (counter.kind) {
+    case 'window':
+      return counter.windowMs < windowMs ? 0 : limit;
+    case 'bucket':
+      return counter.leakPerMs * 1000 > rate * SAME_RATE_SHARE ? 0 : Math.max(LEAST_LEVEL, limit - 1);
+    case 'concurrency':
+      return limit;
+  }
+}
+
+function limitOf({ counter, capacity }: ChosenLimit): number {
+  return counter.kind === 'bucket' ? Math.floor(capacity + 1) : capacity;
+}
+
+function isWithin(value: unknown, least: number, most: number): value is number {
+  return typeof value === 'number' && value >= least && value <= most;
+}
