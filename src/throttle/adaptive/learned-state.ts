@@ -1,6 +1,6 @@
 /**
  * The text of the state file (pure): what `auto` learned for each throttle, for whom and when, so that no process begins with the
- * limit of another client or of yesterday. state-file.ts reads and writes the file; model-snapshot.ts owns what is learned.
+ * limit of another client or of yesterday. state-file.ts reads and writes the file; limit-snapshot.ts owns what is learned.
  */
 import type { LearnedState } from '../throttle.ts';
 
