@@ -40,7 +40,7 @@ export const REFUSED_WORDS: readonly RefusedWord[] = [
   { word: 'belief', instead: 'chosen limit' },
   { word: 'beliefs', instead: 'limit choice' },
   { word: 'believed', instead: 'selected' },
-  { word: 'doubt', instead: 'change detector' },
+  { word: 'doubt', instead: 'margin' },
   { word: 'doubtful', instead: 'suspect' },
   { word: 'trial', instead: 'limit probe' },
   { word: 'beyond', instead: 'isProbeCall' },

@@ -15,8 +15,10 @@ export interface Closure {
 
 interface OpenClosure extends Closure {
   lastRefusedAt: number;
+  isLong: boolean;
 }
 
+const LONG_CLOSURE_MS = 600_000;
 const KEPT_FIRST = 6;
 const KEPT_NEWEST = 12;
 
@@ -35,14 +37,24 @@ export class ClosureHistory {
     return this.#closures;
   }
 
-  /** @param jitterMs by how much the distance of two calls can change on their way */
-  recordAccepted(call: CountedCall, jitterMs: number): void {
+  /**
+   * @param jitterMs by how much the distance of two calls can change on their way
+   * @returns `long` when the call ends a closure of more than ten minutes; `short` when it ends a shorter one after such a closure, which
+   * was an outage then and is forgotten, since a limit that closes for long always does
+   */
+  recordAccepted(call: CountedCall, jitterMs: number): 'long' | 'short' | undefined {
     const closure = this.#closures.at(-1);
-    if (this.#isClosed && closure !== undefined && call.at > closure.lastRefusedAt + 2 * jitterMs) {
-      this.#isClosed = false;
-      keepEach(closure.accepted, this.#bank.countLeast(call, jitterMs), Math.max);
-    }
+    const closedMs = call.at - (this.#lastAccepted?.at ?? call.at);
     this.#lastAccepted = call;
+    if (!this.#isClosed || closure === undefined || call.at <= closure.lastRefusedAt + 2 * jitterMs) return undefined;
+    this.#isClosed = false;
+    keepEach(closure.accepted, this.#bank.countLeast(call, jitterMs), Math.max);
+    closure.isLong = closedMs > LONG_CLOSURE_MS;
+    if (closure.isLong) return 'long';
+    const kept = this.#closures.filter(({ isLong }) => !isLong);
+    if (kept.length === this.#closures.length) return undefined;
+    this.#closures = kept;
+    return 'short';
   }
 
   recordRefused(call: CountedCall, jitterMs: number): void {
@@ -62,7 +74,12 @@ export class ClosureHistory {
     // A refusal with no call before it does not come from calls of this process.
     if (refused.every((count) => count === 0)) return;
     this.#isClosed = true;
-    this.add({ refused, accepted: accepted ?? new Float32Array(refused.length), lastRefusedAt: call.at });
+    this.add({
+      refused,
+      accepted: accepted ?? new Float32Array(refused.length),
+      lastRefusedAt: call.at,
+      isLong: false,
+    });
   }
 
   /** Adds a closure that was not seen by this process. */

@@ -96,6 +96,8 @@ export class LearnedRatePolicy implements RatePolicy {
   #acceptedInARow = 0;
   #acceptedSinceAt = -Infinity;
   #reducedSinceAt = -Infinity;
+  /** Calls per second accepted shortly before the newest closure. */
+  #rateBeforeClosure = 1;
   /** Of the last refusal. */
   #waitResolutionMs = 0;
   #statedWaitMs = 0;
@@ -168,8 +170,10 @@ export class LearnedRatePolicy implements RatePolicy {
     // Refused calls take another time at the upstream, which is no jitter.
     this.#roundTrip.addSample(now - grant.at);
     if (this.#inFlightLimit < this.#options.maxInFlight) this.#inFlightLimit++;
-    this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
+    const ended = this.#history.recordAccepted(grant, this.#roundTrip.jitterMs);
     if (this.#phase === 'unlimited') return;
+    if (ended === 'long') this.#probeAfterOutage(now);
+    else if (ended === 'short') this.#chooseLimit(now);
     if (this.#phase === 'tracking') this.#recoverMargin(now);
     else if (fresh) {
       const isInUse = this.#isInUse(grant.isWaitedFor);
@@ -186,6 +190,7 @@ export class LearnedRatePolicy implements RatePolicy {
     const isExpected = this.#limit !== undefined && (this.#phase === 'probing' || grant.isPauseProbe);
     this.#notRefused.remove(grant.at);
     this.#history.recordRefused(grant, this.#roundTrip.jitterMs);
+    if (!grant.isPauseProbe) this.#rateBeforeClosure = Math.min(grant.rate, this.#acceptedPerSecond(now) + 1);
     const hasChanged = this.#chooseLimit(now);
     if (this.#limit === undefined)
       this.#unexplainedRate = Math.max(MIN_UNEXPLAINED_RATE, UNEXPLAINED_SHARE * this.#acceptedPerSecond(now));
@@ -227,7 +232,7 @@ export class LearnedRatePolicy implements RatePolicy {
     if (parsed === undefined) return;
     // As often as a limit in flight needs closures to be chosen.
     for (let count = 0; count < MIN_CLOSURES_IN_FLIGHT; count++)
-      this.#history.add({ ...closureOf(this.#bank.counters, parsed), lastRefusedAt: now - ageMs });
+      this.#history.add({ ...closureOf(this.#bank.counters, parsed), lastRefusedAt: now - ageMs, isLong: false });
     for (let count = 0; ageMs < parsed.windowMs && count < Math.min(parsed.used, parsed.limit); count++)
       this.#notRefused.add(now);
     this.#chooseLimit(now);
@@ -311,6 +316,12 @@ export class LearnedRatePolicy implements RatePolicy {
     this.#limitSince = now;
     this.#explainedRefusals = 0;
     this.#limitProbe.continueFrom(this.#limitProbe.rate);
+  }
+
+  /** The upstream may have been out of order: the rate from before is used, until a call beyond the limit is refused. */
+  #probeAfterOutage(now: number): void {
+    this.#limitProbe.start(this.#rateBeforeClosure, this.#limit?.startProbe(now) ?? 0);
+    this.#phase = 'probing';
   }
 
   #reduceMargin(now: number): void {

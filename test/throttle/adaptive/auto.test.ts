@@ -61,6 +61,21 @@ describe('an undocumented limit at 1.5 times its rate', () => {
     expect(refusedShare).toBeLessThan(0.025);
   });
 
+  it('is used again within a minute after an outage in which all calls were refused for 20 minutes', async () => {
+    const closed: LimiterRule = { kind: 'fixed-window', calls: 1, windowMs: 3_600_000 };
+    const steps = [
+      { fromMs: 0, limiter: BUCKET },
+      { fromMs: 200_000, limiter: closed },
+      { fromMs: 1_400_000, limiter: BUCKET },
+    ];
+    for (const seed of SEEDS) {
+      const limiter: LimiterRule = { kind: 'steps', steps };
+      const { record } = await play({ limiter, load: { perSecond: 8 }, seed, durationMs: 1_700_000 });
+      const accepted = record.acceptedAt.filter((at) => at > 1_460_000 && at < 1_700_000).length;
+      expect(accepted).toBeGreaterThan(0.95 * 8 * 240);
+    }
+  });
+
   it('causes no refusal and no wait at 0.8 times its rate', async () => {
     for (const [, limiter] of limiters) {
       const { refusedShare, waitP50Ms } = await playSeeds({ limiter, load: 0.8 });
