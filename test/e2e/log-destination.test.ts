@@ -118,7 +118,10 @@ describe('a file that may not grow', () => {
     const dropped = await sidecar.dropped();
     const paths = requestsIn(sidecar.lines());
     expect(paths.length + dropped).toBe(asked + 10);
-    expect(paths).toEqual([...numbered(0, asked - dropped), ...numbered(asked, asked + 10)]);
+    // Which lines of those made meanwhile are lost depends on when the buffer had room.
+    const inOrder = numbered(0, asked + 10).filter((path) => paths.includes(path));
+    expect(paths).toEqual(inOrder);
+    expect([...paths.slice(0, 10), ...paths.slice(-10)]).toEqual([...numbered(0, 10), ...numbered(asked, asked + 10)]);
     expect(sidecar.lines().filter(({ lines }) => lines !== undefined)).toEqual([
       expect.objectContaining({ lines: dropped, refusal: 'EFBIG' }),
     ]);
