@@ -40,6 +40,8 @@ export const WINDOW_TOLERANCE = 0.002;
 const MAX_CALLS_BEHIND = 4096;
 /** Calls that are sent at once overtake each other. With a longer time, a fast rate would look like a number in flight. */
 const MAX_OVERTAKING_MS = 5;
+/** Requests and responses spend time on the way: of the calls in flight here, at least this share is at the upstream. */
+const MIN_UPSTREAM_SHARE = 0.6;
 const SAME_INSTANT_MS = 0.01;
 
 /** All counters of the chosen kinds, over one log of calls. */
@@ -124,9 +126,6 @@ export class CounterBank {
     this.#countedUntil = Math.max(this.#countedUntil, at);
   }
 }
-
-/** Requests and responses spend time on the way: of the calls in flight here, at least this share is at the upstream. */
-const MIN_UPSTREAM_SHARE = 0.6;
 
 function listWindows(): number[] {
   const lengths = new Set(USUAL_SECONDS.map((seconds) => seconds * 1000));
