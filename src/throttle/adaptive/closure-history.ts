@@ -14,6 +14,7 @@ export interface Closure {
 }
 
 interface OpenClosure extends Closure {
+  readonly firstRefusedAt: number;
   lastRefusedAt: number;
   isLong: boolean;
 }
@@ -44,12 +45,11 @@ export class ClosureHistory {
    */
   recordAccepted(call: CountedCall, jitterMs: number): 'long' | 'short' | undefined {
     const closure = this.#closures.at(-1);
-    const closedMs = call.at - (this.#lastAccepted?.at ?? call.at);
     this.#lastAccepted = call;
     if (!this.#isClosed || closure === undefined || call.at <= closure.lastRefusedAt + 2 * jitterMs) return undefined;
     this.#isClosed = false;
     keepEach(closure.accepted, this.#bank.countLeast(call, jitterMs), Math.max);
-    closure.isLong = closedMs > LONG_CLOSURE_MS;
+    closure.isLong = call.at - closure.firstRefusedAt > LONG_CLOSURE_MS;
     if (closure.isLong) return 'long';
     const kept = this.#closures.filter(({ isLong }) => !isLong);
     if (kept.length === this.#closures.length) return undefined;
@@ -77,6 +77,7 @@ export class ClosureHistory {
     this.add({
       refused,
       accepted: accepted ?? new Float32Array(refused.length),
+      firstRefusedAt: call.at,
       lastRefusedAt: call.at,
       isLong: false,
     });

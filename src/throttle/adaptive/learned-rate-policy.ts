@@ -231,8 +231,9 @@ export class LearnedRatePolicy implements RatePolicy {
     const parsed = parseLimitSnapshot(snapshot);
     if (parsed === undefined) return;
     // As often as a limit in flight needs closures to be chosen.
+    const refusedAt = { firstRefusedAt: now - ageMs, lastRefusedAt: now - ageMs };
     for (let count = 0; count < MIN_CLOSURES_IN_FLIGHT; count++)
-      this.#history.add({ ...closureOf(this.#bank.counters, parsed), lastRefusedAt: now - ageMs, isLong: false });
+      this.#history.add({ ...closureOf(this.#bank.counters, parsed), ...refusedAt, isLong: false });
     for (let count = 0; ageMs < parsed.windowMs && count < Math.min(parsed.used, parsed.limit); count++)
       this.#notRefused.add(now);
     this.#chooseLimit(now);

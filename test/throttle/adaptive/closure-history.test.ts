@@ -17,12 +17,15 @@ class Calls {
   readonly #longest = this.#bank.counters.length - 1;
   #now = 0;
 
-  accept(count = 1, apartMs = APART_MS): void {
+  /** @returns what the last of them has ended */
+  accept(count = 1, apartMs = APART_MS): string | undefined {
+    let ended: string | undefined;
     for (let call = 0; call < count; call++) {
       this.#now += apartMs;
-      this.history.recordAccepted({ at: this.#now, inFlight: 0 }, JITTER_MS);
+      ended = this.history.recordAccepted({ at: this.#now, inFlight: 0 }, JITTER_MS);
       this.#log.add(this.#now);
     }
+    return ended;
   }
 
   refuse(apartMs = APART_MS): void {
@@ -98,6 +101,25 @@ describe('closures', () => {
     const calls = new Calls();
     calls.refuse();
     expect(calls.kept).toEqual([]);
+  });
+
+  it('of more than ten minutes are forgotten when a shorter one follows: they were outages', () => {
+    const calls = new Calls();
+    calls.accept(5);
+    calls.refuse();
+    expect(calls.accept(1, 601_000)).toBe('long');
+    calls.accept(2);
+    expect(calls.refused).toEqual([5]);
+    calls.refuse();
+    expect(calls.accept()).toBe('short');
+    expect(calls.refused).toEqual([8]);
+  });
+
+  it('are as long as calls are refused, however long no call was made before', () => {
+    const calls = new Calls();
+    calls.accept(5);
+    calls.refuse(3_600_000);
+    expect(calls.accept()).toBeUndefined();
   });
 
   it('all learn that a call was accepted above the chosen capacity', () => {
