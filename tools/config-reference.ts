@@ -70,8 +70,8 @@ uses has its own token, requested with its own settings only.
 
 A credential inherits every setting that it does not contain from \`auth\`, with three exceptions. The settings of the client (method,
 id, secret, key, certificate) are inherited together or not at all, and so are audience, scope and resource. With its own \`url\` or
-\`issuer\` it inherits only \`timeoutMs\` and \`invalidationCooldownMs\`, so that no secret goes to another server. \`cacheFile\` is
-never inherited.
+\`issuer\` it inherits only \`timeoutMs\`, \`invalidationCooldownMs\` and \`settleMs\`, so that no secret goes to another server.
+\`cacheFile\` is never inherited.
 Keys of a credential, each as in \`auth\`:`;
 
 function renderEntries(): string {

@@ -41,6 +41,7 @@ const LIVE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'request.deadlineMs',
   'retry.attempts',
   'retry.unsafeOn429',
+  'retry.on401',
   'retry.trustIdempotencyKey',
   'retry.replayBufferBytes',
   'retry.replayTotalBytes',

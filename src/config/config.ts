@@ -74,6 +74,8 @@ export interface AuthConfig {
   /** Keeps the newest token across restarts. */
   readonly cacheFile: string | undefined;
   readonly invalidationCooldownMs: number;
+  /** Longest wait of a call for a token that the API accepts. */
+  readonly settleMs: number;
 }
 
 /** How fast one route may call its upstream. */
@@ -102,6 +104,8 @@ export interface RetryConfig {
   /** The first attempt included. */
   readonly attempts: number;
   readonly unsafeOn429: boolean;
+  /** A request refused with 401 is sent once more with another token. */
+  readonly on401: boolean;
   readonly trustIdempotencyKey: boolean;
   readonly replayBufferBytes: number;
   readonly replayTotalBytes: number;

@@ -15,6 +15,14 @@ export function labelResponse(status: number, isRateLimited: boolean): AttemptOu
   return status < 400 ? 'ok' : 'error_status';
 }
 
+/** Statuses that a gateway may send before it has checked the token, or instead of a 401. */
+const SILENT_ABOUT_TOKEN = new Set([401, 403, 408, 429]);
+
+/** Whether the upstream accepted the token of an attempt with this response. */
+export function showsAcceptedToken(status: number): boolean {
+  return status < 500 && !SILENT_ABOUT_TOKEN.has(status);
+}
+
 /**
  * The label of an attempt that brought no response.
  * @param aborted why the request was aborted, if it was

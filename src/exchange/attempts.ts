@@ -14,12 +14,13 @@ import type { RequestBody } from './request-body/replay-body.ts';
 import { RequestBuilder } from './request-builder.ts';
 import { RequestAttempt, type AttemptContext } from './request-attempt.ts';
 import { RetryPlanner } from './retry-planner.ts';
+import type { TokenCall, TokenUse } from '../token/token.ts';
 import { awaitToken, isClientFacing, throwIfAborted, waitInStage } from './stage.ts';
 
 type Retry = Exclude<RetryDecision, { kind: 'finish' }>;
 type NotRelayed = Exclude<AttemptResult, { kind: 'relayed' }>;
 
-export class Attempts implements AttemptContext {
+export class Attempts implements AttemptContext, TokenCall {
   readonly parts: ExchangeParts;
   readonly exchange: Exchange;
   readonly body: RequestBody;
@@ -42,12 +43,23 @@ export class Attempts implements AttemptContext {
     this.relay = new Relay(parts, exchange);
   }
 
+  get arrivedAt(): number {
+    return this.exchange.lifetime.arrivedAt;
+  }
+
+  /** Whether a 401 of the next attempt may be repeated. */
+  get canReplay(): boolean {
+    const { planner, body, parts } = this;
+    return parts.retry.on401 && !planner.hasReplayedAfter401 && (body.isWhole || body.tryReadReceived());
+  }
+
   /** Takes a permit that is available at once, with the current token; undefined where one of them has to be waited for. */
   tryTakePermit(): RequestAttempt | undefined {
-    const token = this.parts.tokens.current();
-    if (token === undefined || this.exchange.lifetime.aborted !== undefined) return undefined;
+    const { tokens } = this.parts;
+    if (this.exchange.lifetime.aborted !== undefined || tokens.current(this) === undefined) return undefined;
     const permit = this.#ticket.tryTakePermit();
-    return permit && new RequestAttempt(this, permit, token);
+    const use = permit && tokens.take(this);
+    return use && new RequestAttempt(this, permit, use);
   }
 
   /**
@@ -58,13 +70,13 @@ export class Attempts implements AttemptContext {
     const { tokens } = this.parts;
     const { lifetime, tracer } = this.exchange;
     for (;;) {
-      if (tokens.current() === undefined) await awaitToken(tokens, lifetime, tracer);
+      if (tokens.current(this) === undefined) await awaitToken(tokens, lifetime, tracer);
       // An aborted request must not start a wait.
       throwIfAborted(lifetime, 'queue');
       const permit = await waitInStage('queue', this.#ticket.waitForPermit(), tracer);
-      const token = lifetime.aborted === undefined ? tokens.current() : undefined;
-      if (token !== undefined) return new RequestAttempt(this, permit, token);
-      // The token expired while the request waited: the permit is not spent until there is one again.
+      const use: TokenUse | undefined = lifetime.aborted === undefined ? tokens.take(this) : undefined;
+      if (use !== undefined) return new RequestAttempt(this, permit, use);
+      // The token expired or was refused while the request waited: the permit is not spent until there is one again.
       permit.cancel();
     }
   }
@@ -80,11 +92,16 @@ export class Attempts implements AttemptContext {
         this.planner.commit();
       }
       this.exchange.stats.attempts++;
-      const request = this.#builder.build(attempt.token, attempt.permit, reason === 'reset' || reason === 'connect');
+      const request = this.#builder.build(
+        attempt.use.token,
+        attempt.permit,
+        reason === 'reset' || reason === 'connect',
+      );
       this.#sent = upstream.send(request, attempt);
       return this.#sent.ended;
     } catch (error) {
       attempt.permit.release();
+      this.parts.tokens.endTest(attempt.use);
       throw error;
     }
   }
@@ -100,13 +117,13 @@ export class Attempts implements AttemptContext {
     this.#retry = retry;
     if (retry.kind === 'back-off') await waitInStage('upstream', lifetime.sleep(retry.delayMs), tracer);
     if (retry.kind !== 'refresh-token') return;
-    const decision = await waitInStage(
+    const hasReplacement = await waitInStage(
       'token',
-      lifetime.withAbortSignal((signal) => this.parts.tokens.handleUnauthorized(attempt.token, signal)),
+      lifetime.withAbortSignal((signal) => this.parts.tokens.waitForReplacement(attempt.use, signal)),
       tracer,
     );
     this.planner.hasReplayedAfter401 = true;
-    if (decision.kind !== 'replay') throw new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token is available');
+    if (!hasReplacement) throw new SidecarError('TOKEN_UNAVAILABLE', 'no newer access token is available');
   }
 
   /** Ends the attempt that is being sent, if there is one. */

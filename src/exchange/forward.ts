@@ -31,7 +31,7 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
   try {
     // A pipelined request must not overtake the one before it, whose body may be there and not read yet (RFC 9112 §9.3.2).
     if (response.socket === null) await new Promise(setImmediate);
-    if (tokens.current() === undefined) await awaitToken(tokens, lifetime, tracer);
+    if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime, tracer);
     throwIfAborted(lifetime, 'token');
     // Before it is read, only an empty body is whole.
     const hasBody = !body.isWhole;

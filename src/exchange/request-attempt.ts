@@ -6,10 +6,10 @@ import { FINISH, type RetryDecision } from '../retry/policy.ts';
 import type { AttemptOutcome } from '../telemetry/events.ts';
 import type { AttemptSign } from '../throttle/refusal-evidence/refusal-evidence.ts';
 import type { Permit } from '../throttle/throttle.ts';
-import type { Token } from '../token/token.ts';
+import type { TokenUse } from '../token/token.ts';
 import type { AttemptHandler, AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import { classifyAttempt, isUpstreamFault, labelResponse } from './attempt-outcome.ts';
+import { classifyAttempt, isUpstreamFault, labelResponse, showsAcceptedToken } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
 import { RefusalInspector } from './refusals/refusal-inspector.ts';
 import { EVENT_STREAM } from './refusals/refusal-rules.ts';
@@ -32,7 +32,7 @@ export class RequestAttempt implements AttemptHandler {
   readonly bodyIdleTimeoutMs: number;
   readonly permit: Permit;
   /** The one that was current when the permit was spent. */
-  readonly token: Token;
+  readonly use: TokenUse;
   readonly #context: AttemptContext;
   #decision: RetryDecision = FINISH;
   #isRelaying = false;
@@ -41,12 +41,12 @@ export class RequestAttempt implements AttemptHandler {
   #headAt = 0;
   #evidenceNumber: number | undefined;
 
-  constructor(context: AttemptContext, permit: Permit, token: Token) {
+  constructor(context: AttemptContext, permit: Permit, use: TokenUse) {
     const { parts } = context;
     this.responseTimeoutMs = parts.requestTimeoutMs;
     this.bodyIdleTimeoutMs = parts.bodyIdleTimeoutMs;
     this.permit = permit;
-    this.token = token;
+    this.use = use;
     this.#context = context;
   }
 
@@ -69,7 +69,8 @@ export class RequestAttempt implements AttemptHandler {
     if (status < 400 && this.#evidenceNumber === undefined && !refusalObserver.isCollecting)
       refusalObserver.recordCalm(at - this.permit.grantedAt);
     else this.#endEvidence(at, signOfHead(head, classification));
-    if (planner.hasReplayedAfter401 && status !== 401) parts.tokens.confirmAccepted(this.token);
+    if (status === 401) parts.tokens.recordRefused(this.use);
+    else if (showsAcceptedToken(status)) parts.tokens.recordAccepted(this.use, planner.hasReplayedAfter401);
     this.#decision = planner.decideAfterResponse(status, classification);
     return this.#decision.kind === 'finish' ? this.#startRelay(head) : 'hold';
   }
@@ -82,10 +83,11 @@ export class RequestAttempt implements AttemptHandler {
 
   /** Frees the slot and records the attempt. */
   finish(result: AttemptResult): void {
-    const { observe, route, clock } = this.#context.parts;
+    const { observe, route, clock, tokens } = this.#context.parts;
     const { tracer, lifetime } = this.#context.exchange;
     tracer?.endAttempt(result);
     this.permit.release();
+    if (this.use.isTest) tokens.endTest(this.use);
     if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;
     const { outcome, isOwn } = classifyAttempt(result, this.#headOutcome, lifetime.aborted?.reason);
@@ -121,9 +123,7 @@ export class RequestAttempt implements AttemptHandler {
   }
 
   #startRelay(head: UpstreamResponse): Relay {
-    const { parts, body, relay } = this.#context;
-    // The token is suspect, also where the request cannot be replayed.
-    if (head.status === 401) void parts.tokens.handleUnauthorized(this.token, new AbortController().signal);
+    const { body, relay } = this.#context;
     if (head.contentType !== undefined && EVENT_STREAM.test(head.contentType)) this.permit.becomeStream();
     // Nothing is sent again from here on, and the response may last for hours.
     this.#isRelaying = true;

@@ -27,7 +27,7 @@ export async function awaitToken(
 ): Promise<void> {
   await waitInStage(
     'token',
-    lifetime.withAbortSignal((signal) => tokens.waitForToken(signal)),
+    lifetime.withAbortSignal((signal) => tokens.waitForToken(signal, lifetime)),
     tracer,
   );
 }

@@ -16,6 +16,8 @@ export interface RetryRules {
   /** The first attempt included; retries of calls that were refused for their rate do not count. */
   readonly attempts: number;
   readonly unsafeOn429: boolean;
+  /** A request that was refused with 401 is repeated with another token. */
+  readonly on401: boolean;
   readonly trustIdempotencyKey: boolean;
 }
 
@@ -69,7 +71,7 @@ export function decideAfterResponse(
     const isRepeatable = (rules.unsafeOn429 && status >= 300) || isIdempotent(rules, facts);
     return isRepeatable ? AWAIT_PERMIT : FINISH;
   }
-  if (status === 401) return facts.hasReplayedAfter401 ? FINISH : REFRESH_TOKEN;
+  if (status === 401) return facts.hasReplayedAfter401 || !rules.on401 ? FINISH : REFRESH_TOKEN;
   const isAllowed = facts.countedAttempts < rules.attempts && isIdempotent(rules, facts);
   return isAllowed ? backOff('status', facts, statedWaitMs) : FINISH;
 }

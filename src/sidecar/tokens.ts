@@ -42,8 +42,8 @@ export function createTokens(options: TokensOptions): TokenSource {
   const { canChange } = endpoint;
   const rotating = createRotatingTokenFetcher({ credential, read, request, canChange, clock, observe });
   const fetcher = createCachedFetcher(rotating, endpoint, options);
-  const { invalidationCooldownMs, scope } = auth;
-  return createTokenSource({ credential, scope, fetcher, invalidationCooldownMs, clock, random, observe });
+  const { invalidationCooldownMs, settleMs, scope } = auth;
+  return createTokenSource({ credential, scope, fetcher, invalidationCooldownMs, settleMs, clock, random, observe });
 }
 
 function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () => Promise<ClientCredentialReadResult> {

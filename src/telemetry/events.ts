@@ -128,6 +128,10 @@ export type SidecarEvent =
       readonly nextInMs?: number;
     }
   | { readonly kind: 'token-invalidated'; readonly credential: string; readonly reason: 'unauthorized' | 'rotated' }
+  /** The upstream refused a new token, and the previous one is used (replication delay). */
+  | { readonly kind: 'token-not-accepted-yet'; readonly credential: string }
+  /** The upstream accepts a token that it had refused at first. `delayMs`: since its issue. */
+  | { readonly kind: 'token-accepted-late'; readonly credential: string; readonly delayMs: number }
   | {
       /** A token was taken from a cache or from the fleet, without a token request. */
       readonly kind: 'token-found';

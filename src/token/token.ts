@@ -19,12 +19,22 @@ export interface Token {
   readonly expiresWallAt: number;
 }
 
-/** What a caller does after the upstream refused a token with 401. */
-export type UnauthorizedDecision =
-  /** A newer token is held: send the request once more. */
-  | { readonly kind: 'replay' }
-  /** No newer token can be obtained now: the 401 goes to the client. */
-  | { readonly kind: 'pass-through' };
+/** One attempt's use of a token, from the moment its permit is spent. */
+export interface TokenUse {
+  readonly token: Token;
+  /** On the clock of the token. */
+  readonly takenAt: number;
+  /** It tests a token that was refused: one at a time. */
+  readonly isTest: boolean;
+}
+
+/** What the choice of a token depends on. */
+export interface TokenCall {
+  /** Monotonic. A call waits at most `auth.settleMs` from here on for a token that the upstream accepts. */
+  readonly arrivedAt: number;
+  /** Whether it can be sent again after a 401. Default true. */
+  readonly canReplay?: boolean;
+}
 
 /** `closed`: requests are sent as needed. `open`: the endpoint fails and is probed at intervals. `half-open`: a probe is in flight. */
 export type CircuitPhase = 'closed' | 'open' | 'half-open';
@@ -42,6 +52,8 @@ export interface TokenState {
   readonly credential: string;
   /** `none`: never obtained, or expired. `suspect`: refused by the upstream, and its refresh is in flight or has failed. */
   readonly status: 'none' | 'valid' | 'suspect';
+  /** The upstream does not accept the newest token yet, and the previous one is used (replication delay). */
+  readonly usesPrevious: boolean;
   readonly serial: number;
   readonly scope: string | undefined;
   /** Epoch milliseconds; undefined without a token. */
@@ -74,23 +86,32 @@ export interface TokenSource {
   /** Cancels timers and the fetch in flight, and rejects the waiters. */
   stop(): void;
   /**
-   * The token that may be sent now; undefined when none is held or it expires too soon.
-   * A suspect token is returned only after its refresh has failed.
+   * The token that the call would be sent with now; undefined when it has to wait: none is held, it expires too soon, or a refresh or a
+   * test shows first which one the upstream accepts.
+   * @param call Default: one that waits for no test
    */
-  current(): Token | undefined;
+  current(call?: TokenCall): Token | undefined;
+  /** As `current`, for an attempt that is sent now. Each use ends with `recordAccepted`, `recordRefused` or `endTest`. */
+  take(call: TokenCall): TokenUse | undefined;
   /**
    * Resolves as soon as `current()` would return a token. Callers share one token request (single flight); `signal` ends
    * only this wait (rejects with its reason). Rejects at once while the circuit is open.
    * @throws SidecarError TOKEN_REJECTED, TOKEN_UNAVAILABLE
    */
-  waitForToken(signal: AbortSignal): Promise<Token>;
+  waitForToken(signal: AbortSignal, call?: TokenCall): Promise<Token>;
+  /** The upstream did not refuse the token. @param isReplay of a call that was refused: resets the cooldown */
+  recordAccepted(use: TokenUse, isReplay: boolean): void;
   /**
-   * Reports that the upstream refused exactly this token with 401. Marks it suspect if it is still the current one and the
-   * cooldown allows, and waits for the shared refresh. A late 401 for an older token changes nothing and returns `replay`.
-   * `signal` ends only this wait (rejects with its reason).
+   * The upstream refused exactly this token with 401. Starts one shared refresh, where the cooldown allows and no other kept token may
+   * be accepted. A late 401 for a token that is no longer kept changes nothing.
    */
-  handleUnauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedDecision>;
-  /** Reports that a replay with this token was not refused with 401: resets the cooldown. */
-  confirmAccepted(token: Token): void;
+  recordRefused(use: TokenUse): void;
+  /** The attempt said nothing about the token. */
+  endTest(use: TokenUse): void;
+  /**
+   * After `recordRefused`: waits for the shared refresh, and up to `auth.settleMs` for a token that is accepted. False when the 401 goes
+   * to the client. `signal` ends only this wait (rejects with its reason).
+   */
+  waitForReplacement(use: TokenUse, signal: AbortSignal): Promise<boolean>;
   state(): TokenState;
 }

@@ -10,6 +10,7 @@ export const noToken: TokenState = {
   scope: undefined,
   expiresWallAt: undefined,
   validForMs: undefined,
+  usesPrevious: false,
   missingScopes: [],
   consecutiveFailures: 0,
   lastFailure: undefined,

@@ -125,6 +125,7 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
   'request.deadlineMs': '11',
   'retry.attempts': '12',
   'retry.unsafeOn429': 'false',
+  'retry.on401': 'false',
   'retry.trustIdempotencyKey': 'true',
   'retry.replayBufferBytes': '13',
   'retry.replayTotalBytes': '14',

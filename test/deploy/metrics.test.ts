@@ -66,6 +66,8 @@ const EVERY_EVENT: { readonly [K in SidecarEvent['kind']]: readonly Extract<Side
     { kind: 'token-requested', credential, outcome: 'malformed', durationMs: 40, detail: 'no JSON' },
   ],
   'token-invalidated': [{ kind: 'token-invalidated', credential, reason: 'rotated' }],
+  'token-not-accepted-yet': [{ kind: 'token-not-accepted-yet', credential }],
+  'token-accepted-late': [{ kind: 'token-accepted-late', credential, delayMs: 3000 }],
   'token-found': [{ kind: 'token-found', credential, from: 'fleet', validForMs: 1000 }],
   'token-circuit': [{ kind: 'token-circuit', credential, phase: 'open' }],
   'token-scopes-missing': [{ kind: 'token-scopes-missing', credential, missing: ['a scope "with quotes"\n'] }],

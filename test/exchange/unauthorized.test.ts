@@ -223,6 +223,70 @@ describe('a 401', () => {
   });
 });
 
+describe('a new token that the API does not accept yet', () => {
+  it('is replaced by the previous one: no client sees a 401, and no token is requested', async () => {
+    const clock = new ManualClock();
+    const accepted = [1];
+    const { url, api, tokens, told, metric } = await startInProcess({
+      clock,
+      answer: (request, response, index) => accepting(...accepted)(request, response, index),
+    });
+    expect((await send(url)).status).toBe(200);
+    await clock.advance(0.9 * 3_600_000);
+    await until(() => tokens.requests.length === 2, 'the renewal');
+    await until(() => told('token-requested').length === 2, 'its token');
+    const bodies = ['{"a":1}', '{"b":2}', '{"c":3}'];
+    for (const body of bodies)
+      expect(await send(url, { method: 'POST', body })).toMatchObject({ status: 200, text: body });
+    const bearer = (serial: number): string => `Bearer token-${String(serial)}-of-the-tests`;
+    expect(bearersOf(api.requests)).toEqual([1, 2, 1, 1, 1].map(bearer));
+    expect(told('token-invalidated')).toEqual([]);
+    expect(await metric('bearer_sidecar_token_fallbacks_total{credential="default"}')).toBe(1);
+    // The test of the new token, whose 401 the client does not see, and the one that is accepted.
+    await clock.advance(100);
+    expect((await send(url)).status).toBe(200);
+    accepted.push(2);
+    await clock.advance(200);
+    expect((await send(url)).status).toBe(200);
+    expect((await send(url)).status).toBe(200);
+    expect(bearersOf(api.requests.slice(5))).toEqual([2, 1, 2, 2].map(bearer));
+    expect(tokens.requests).toHaveLength(2);
+    expect(told('token-accepted-late')).toMatchObject([{ credential: 'default' }]);
+  });
+
+  it('is not tested by a call whose body cannot be sent again', async () => {
+    const clock = new ManualClock();
+    const { url, api, tokens, told } = await startInProcess({
+      clock,
+      answer: accepting(1),
+      env: { SIDECAR_REPLAY_BUFFER_BYTES: '10' },
+    });
+    expect((await send(url)).status).toBe(200);
+    // Random numbers are 0: at three quarters of the lifetime.
+    await clock.advance(0.75 * 3_600_000);
+    await until(() => told('token-requested').length === 2, 'the renewal');
+    for (let n = 0; n < 3; n++) {
+      expect(await send(url, { method: 'POST', body: 'longer than ten bytes' })).toMatchObject({ status: 200 });
+      await clock.advance(500);
+    }
+    expect(new Set(bearersOf(api.requests))).toEqual(new Set(['Bearer token-1-of-the-tests']));
+    expect(tokens.requests).toHaveLength(2);
+  });
+});
+
+it('passes each 401 on with retry.on401: false, and replaces the token all the same', async () => {
+  const { url, api, tokens, told } = await startInProcess({
+    answer: accepting(2),
+    env: { SIDECAR_RETRY_ON_401: 'false' },
+  });
+  expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 401, text: 'refused' });
+  await until(() => told('token-requested').length === 2, 'the refresh');
+  expect(await send(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 200, text: 'x' });
+  expect(api.requests).toHaveLength(2);
+  expect(tokens.requests).toHaveLength(2);
+  expect(told('retry')).toEqual([]);
+});
+
 it('relays a 403 without a token refresh', async () => {
   const { url, tokens, api } = await startInProcess({
     answer: (_request, response) => void response.writeHead(403).end('not yours'),

@@ -1,6 +1,6 @@
 /** A token source with tokens that a test sets, and a record of those that were refused. */
 import { SidecarError } from '../../src/platform/errors.ts';
-import type { Token, TokenSource, UnauthorizedDecision } from '../../src/token/token.ts';
+import type { Token, TokenSource, TokenUse } from '../../src/token/token.ts';
 
 function makeToken(serial: number): Token {
   return {
@@ -40,12 +40,23 @@ export class FakeTokens implements TokenSource {
       : Promise.resolve(this.held);
   }
 
-  handleUnauthorized(token: Token): Promise<UnauthorizedDecision> {
-    this.refused.push(token.serial);
-    return Promise.resolve({ kind: 'pass-through' });
+  take(): TokenUse | undefined {
+    return this.held && { token: this.held, takenAt: 0, isTest: false };
   }
 
-  confirmAccepted(): void {
+  recordRefused({ token }: TokenUse): void {
+    this.refused.push(token.serial);
+  }
+
+  waitForReplacement(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  recordAccepted(): void {
+    this.start();
+  }
+
+  endTest(): void {
     this.start();
   }
 

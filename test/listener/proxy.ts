@@ -136,7 +136,7 @@ function buildParts(
     clientPath: (path) => path,
     retryBudget: createRetryBudget(),
     memory: new ReplayMemory(32 * 1024 * 1024),
-    retry: { attempts: 1, unsafeOn429: true, trustIdempotencyKey: false, replayBufferBytes },
+    retry: { attempts: 1, unsafeOn429: true, on401: true, trustIdempotencyKey: false, replayBufferBytes },
     requestTimeoutMs,
     bodyIdleTimeoutMs,
     requiredHeader: options.guard?.requiredHeader?.name,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decideAfterFailure, decideAfterResponse } from '../../src/retry/policy.ts';
 import type { RetryDecision, RetryFacts, RetryRules } from '../../src/retry/policy.ts';
 
-const RULES: RetryRules = { attempts: 4, unsafeOn429: true, trustIdempotencyKey: false };
+const RULES: RetryRules = { attempts: 4, unsafeOn429: true, on401: true, trustIdempotencyKey: false };
 const FACTS: RetryFacts = {
   method: 'GET',
   hasIdempotencyKey: false,

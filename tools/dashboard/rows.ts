@@ -198,10 +198,12 @@ const TOKEN: Row = {
       },
       {
         title: 'Tokens discarded early',
-        description: 'unauthorized: the upstream responded 401. rotated: the credentials changed.',
+        description:
+          'unauthorized: the upstream responded 401. rotated: the credentials changed. Not accepted yet: the previous token was used.',
         unit: units.Short,
         queries: [
           [count('token_invalidations_total', CREDENTIAL_LABELS, 'credential, reason'), '{{credential}} {{reason}}'],
+          [count('token_fallbacks_total', CREDENTIAL_LABELS, 'credential'), '{{credential}} not accepted yet'],
           [
             count('credential_rotation_failures_total', CREDENTIAL_LABELS, 'credential'),
             '{{credential}} new credentials refused',

@@ -67,6 +67,10 @@ function describeTokenEvent(event: SidecarEvent): EventDescription | undefined {
       return event.reason === 'rotated'
         ? info(`Token${suffix} discarded: the credentials have changed`)
         : warn(`Token${suffix} discarded: the upstream rejected it (401)`);
+    case 'token-not-accepted-yet':
+      return warn(`New token${suffix} not accepted yet, using the previous one`);
+    case 'token-accepted-late':
+      return info(`New token${suffix} accepted ${(event.delayMs / 1000).toFixed(1)} s after its issue`);
     case 'token-found':
       return info(`Token${suffix} taken from ${event.from}${describeLifetime(event.validForMs)}`);
     case 'token-circuit':

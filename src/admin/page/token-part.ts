@@ -52,7 +52,8 @@ function renderScope(name: string): Markup {
   return markup`<span class="scope">${parts}</span> `;
 }
 
-function renderState({ status, validForSeconds }: TokenStatus): Markup {
+function renderState({ status, usesPrevious, validForSeconds }: TokenStatus): Markup {
+  if (usesPrevious) return markup`<span class="badge wait">new token not accepted yet, using the previous one</span>`;
   if (status === 'suspect') return markup`<span class="badge wait">rejected by the upstream</span>`;
   return status === 'valid' && (validForSeconds ?? 0) > 0
     ? markup`<span class="badge good">valid</span>`

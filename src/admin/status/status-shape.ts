@@ -62,6 +62,8 @@ export interface Status {
     readonly expiresAt: string | null;
     readonly validForSeconds: number | null;
     /** Requested and not granted. */
+    /** The API does not accept the newest token yet, and the previous one is used. */
+    readonly usesPrevious: boolean;
     readonly missingScopes: readonly string[];
     /** Why the newest credentials are not in use. */
     readonly credentialFault: { readonly detail: string; readonly since: string } | null;

@@ -47,6 +47,7 @@ function describeToken(token: TokenState): Status['token'] {
     scope: scope ?? null,
     expiresAt: token.expiresWallAt === undefined ? null : isoTime(token.expiresWallAt),
     validForSeconds: secondsOrNull(token.validForMs),
+    usesPrevious: token.usesPrevious,
     missingScopes: token.missingScopes,
     credentialFault:
       credentialFault === undefined ? null : { detail: credentialFault.detail, since: isoTime(credentialFault.wallAt) },

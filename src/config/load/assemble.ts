@@ -85,6 +85,7 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConf
     caFile: auth.caFile ?? upstream.caFile ?? undefined,
     cacheFile: auth.cacheFile ?? undefined,
     invalidationCooldownMs: auth.invalidationCooldownMs,
+    settleMs: auth.settleMs,
   };
 }
 

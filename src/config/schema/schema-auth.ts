@@ -151,6 +151,12 @@ export const auth = {
     default: 5000,
     env: 'SIDECAR_AUTH_INVALIDATION_COOLDOWN_MS',
   }),
+  settleMs: setting({
+    doc: 'Longest time that a request waits for an access token that the API accepts, while the API refuses the two newest with 401 (a new token may be accepted only some seconds after its issue). 0: no wait.',
+    format: wholeNumber(0, 60_000),
+    default: 2000,
+    env: 'SIDECAR_AUTH_SETTLE_MS',
+  }),
 };
 
 export const egress = {

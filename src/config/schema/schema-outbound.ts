@@ -83,6 +83,12 @@ export const retry = {
     default: true,
     env: 'SIDECAR_RETRY_UNSAFE_ON_429',
   }),
+  on401: setting({
+    doc: 'Whether a request that the upstream refused with 401 is sent once more, with another access token; false: each 401 goes to the client, and the token is replaced all the same.',
+    format: booleanValue(),
+    default: true,
+    env: 'SIDECAR_RETRY_ON_401',
+  }),
   trustIdempotencyKey: setting({
     doc: 'Whether a request with an Idempotency-Key field is retried as if its method were idempotent.',
     format: booleanValue(),

@@ -119,7 +119,11 @@ export const INHERITED_TOGETHER: readonly (readonly SettingKey[])[] = [
 ];
 
 /** Settings that a credential with its own authorization server still inherits: none of them belongs to the other server. */
-export const INHERITED_WITH_OWN_SERVER: readonly SettingKey[] = ['auth.timeoutMs', 'auth.invalidationCooldownMs'];
+export const INHERITED_WITH_OWN_SERVER: readonly SettingKey[] = [
+  'auth.timeoutMs',
+  'auth.invalidationCooldownMs',
+  'auth.settleMs',
+];
 
 /** Two credentials with the same file would overwrite each other's token. */
 export const NEVER_INHERITED: readonly SettingKey[] = ['auth.cacheFile'];

@@ -8,13 +8,19 @@ import type { ProxyServer } from 'http-proxy-3';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { createTunnelAgent } from '../../platform/egress/tunnel-agent.ts';
 import { SidecarError } from '../../platform/errors.ts';
-import { labelResponse, labelFailure, toSidecarError, isLocalEnd } from '../../exchange/attempt-outcome.ts';
+import {
+  labelResponse,
+  showsAcceptedToken,
+  labelFailure,
+  toSidecarError,
+  isLocalEnd,
+} from '../../exchange/attempt-outcome.ts';
 import type { ExchangeParts, RequestStats } from '../../exchange/exchange.ts';
 import type { RequestLifetime } from '../../exchange/request-lifetime.ts';
 import { toStageError } from '../../exchange/stage.ts';
 import type { Permit, QueueClass } from '../../throttle/throttle.ts';
 import type { TlsContextProvider } from '../../platform/tls.ts';
-import type { Token } from '../../token/token.ts';
+import type { TokenUse } from '../../token/token.ts';
 import {
   abortedFailure,
   classifyConnectError,
@@ -59,7 +65,7 @@ export type PerformHandshake = (
   parts: ExchangeParts,
   upgrade: PendingUpgrade,
   permit: Permit,
-  token: Token,
+  use: TokenUse,
 ) => Promise<HandshakeResult>;
 
 /**
@@ -68,14 +74,14 @@ export type PerformHandshake = (
  */
 export function createHandshake(trust: TlsContextProvider | undefined, egress: ProxySelector): PerformHandshake {
   let proxy: ProxyServer | undefined;
-  return async (parts, upgrade, permit, token) => {
+  return async (parts, upgrade, permit, use) => {
     // Loaded for the first upgrade: most sidecars have none.
     const { createProxyServer } = await import('http-proxy-3');
     // Without a listener, a client's reset would end the process; the socket's 'close' handles it.
     proxy ??= createProxyServer().on('error', () => undefined);
     const { aborted } = upgrade.lifetime;
     if (aborted !== undefined) throw toStageError('upstream', aborted);
-    return new Handshake(parts, upgrade, permit, token).run(proxy, trust, egress);
+    return new Handshake(parts, upgrade, permit, use).run(proxy, trust, egress);
   };
 }
 
@@ -83,7 +89,7 @@ class Handshake {
   readonly #parts: ExchangeParts;
   readonly #upgrade: PendingUpgrade;
   readonly #permit: Permit;
-  readonly #token: Token;
+  readonly #use: TokenUse;
   readonly #sentAt: number;
   readonly #result = Promise.withResolvers<HandshakeResult>();
   readonly #connectAborter = new AbortController();
@@ -91,11 +97,11 @@ class Handshake {
   #hasConnected = false;
   #isSettled = false;
 
-  constructor(parts: ExchangeParts, upgrade: PendingUpgrade, permit: Permit, token: Token) {
+  constructor(parts: ExchangeParts, upgrade: PendingUpgrade, permit: Permit, use: TokenUse) {
     this.#parts = parts;
     this.#upgrade = upgrade;
     this.#permit = permit;
-    this.#token = token;
+    this.#use = use;
     this.#sentAt = parts.clock.now();
   }
 
@@ -178,7 +184,7 @@ class Handshake {
     // http-proxy-3 would normalise the path.
     proxyRequest.path = path;
     // Not in http-proxy-3's options: NODE_DEBUG=net prints the options of a connection.
-    proxyRequest.setHeader('Authorization', `Bearer ${this.#token.value}`);
+    proxyRequest.setHeader('Authorization', `Bearer ${this.#use.token.value}`);
     proxyRequest.once('socket', (upstreamSocket) => {
       // A tunnel through a proxy is connected already.
       this.#hasConnected = !isSecure && !upstreamSocket.connecting;
@@ -234,14 +240,17 @@ class Handshake {
     const outcome = status === 101 ? 'ok' : labelResponse(status, isRateLimited);
     observe({ kind: 'attempt-ended', route, outcome, durationMs: clock.now() - this.#sentAt });
     this.#permit.report(permitReport);
-    if (status === 401) void tokens.handleUnauthorized(this.#token, new AbortController().signal);
+    if (status === 401) tokens.recordRefused(this.#use);
+    else if (showsAcceptedToken(status)) tokens.recordAccepted(this.#use, false);
+    else tokens.endTest(this.#use);
     this.#result.resolve(result);
   }
 
   #fail(failure: UpstreamFailure): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const { clock, observe, route } = this.#parts;
+    const { clock, observe, route, tokens } = this.#parts;
+    tokens.endTest(this.#use);
     const { lifetime, socket } = this.#upgrade;
     const abortReason = lifetime.aborted?.reason;
     observe({

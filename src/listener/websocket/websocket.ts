@@ -10,7 +10,7 @@ import type { RequestLifetime, RequestAborted } from '../../exchange/request-lif
 import { awaitToken, waitInStage, toStageError } from '../../exchange/stage.ts';
 import type { Permit, Ticket } from '../../throttle/throttle.ts';
 import type { TlsContextProvider } from '../../platform/tls.ts';
-import type { Token } from '../../token/token.ts';
+import type { TokenUse } from '../../token/token.ts';
 import type { ResponseCut } from '../../upstream/attempt-contract.ts';
 import { EarlyBytes } from './early-bytes.ts';
 import { checkHandshakeRequest } from './handshake-rules.ts';
@@ -67,7 +67,7 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
     const earlyBytes = monitorClient(request);
     const upgrade = { ...request, earlyBytes };
     const { tokens, throttle } = parts;
-    if (tokens.current() === undefined) await awaitToken(tokens, lifetime);
+    if (tokens.current(lifetime) === undefined) await awaitToken(tokens, lifetime);
     if (lifetime.aborted !== undefined) throw lifetime.aborted;
     const ticket = throttle.enter(lifetime.deadlineAt, upgrade.queueClass, false);
     const leave = (reason: RequestAborted): void => {
@@ -76,10 +76,10 @@ export function createUpgradeHandler(trust: TlsContextProvider | undefined, egre
     };
     lifetime.onAbort(leave);
     try {
-      const { permit, token } = await acquirePermit(parts, ticket, lifetime);
+      const { permit, use } = await acquirePermit(parts, ticket, lifetime);
       try {
         upgrade.stats.attempts = 1;
-        const { status, upstream, whenClosed } = await performHandshake(parts, upgrade, permit, token);
+        const { status, upstream, whenClosed } = await performHandshake(parts, upgrade, permit, use);
         lifetime.clearDeadline();
         lifetime.onAbort(({ reason }) => {
           socket.destroy();
@@ -122,18 +122,19 @@ async function acquirePermit(
   parts: ExchangeParts,
   ticket: Ticket,
   lifetime: RequestLifetime,
-): Promise<{ permit: Permit; token: Token }> {
+): Promise<{ permit: Permit; use: TokenUse }> {
   await waitInStage('queue', ticket.waitForAdmission());
   for (;;) {
     const permit = await waitInStage('queue', ticket.waitForPermit());
-    const token = parts.tokens.current();
-    if (token === undefined) {
+    const use = parts.tokens.take({ arrivedAt: lifetime.arrivedAt, canReplay: false });
+    if (use === undefined) {
       permit.cancel();
       await awaitToken(parts.tokens, lifetime);
     } else if (permit.becomeStream()) {
-      return { permit, token };
+      return { permit, use };
     } else {
       permit.cancel();
+      parts.tokens.endTest(use);
       const detail = 'the limit of open streams is reached (throttle.maxStreams)';
       throw new SidecarError('QUEUE_FULL', detail, { retryAfterMs: 1000 });
     }

@@ -143,6 +143,8 @@ function createObserver(logger: Logger, repeated: LogCoalescers, requests: Reque
       case 'token-requested':
       case 'token-not-asked':
       case 'token-invalidated':
+      case 'token-not-accepted-yet':
+      case 'token-accepted-late':
       case 'token-found':
       case 'token-circuit':
       case 'token-scopes-missing':

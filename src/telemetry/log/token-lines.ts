@@ -7,7 +7,15 @@ type TokenRequestEvent = Extract<SidecarEvent, { kind: 'token-requested' | 'toke
 type CredentialRotation = Extract<SidecarEvent, { kind: 'credential-rotation' }>;
 type TokenStateEvent = Extract<
   SidecarEvent,
-  { kind: 'token-found' | 'token-circuit' | 'token-scopes-missing' | 'token-invalidated' }
+  {
+    kind:
+      | 'token-found'
+      | 'token-circuit'
+      | 'token-scopes-missing'
+      | 'token-invalidated'
+      | 'token-not-accepted-yet'
+      | 'token-accepted-late';
+  }
 >;
 
 /** Writes one line per event. */
@@ -52,6 +60,12 @@ function logTokenState(logger: Logger, event: TokenStateEvent): void {
   switch (kind) {
     case 'token-invalidated':
       logger.info(fields, 'token invalidated');
+      return;
+    case 'token-not-accepted-yet':
+      logger.warn(fields, 'new token not accepted yet, using the previous one');
+      return;
+    case 'token-accepted-late':
+      logger.info(fields, 'new token accepted after a delay');
       return;
     case 'token-found':
       logger.info(fields, 'token reused: no token request was needed');

@@ -200,6 +200,12 @@ function defineTokens(counter: CreateCounter, timer: CreateDuration, credentials
       ['credential', 'reason'],
       labelPairsOf(credentials, INVALIDATION_REASONS),
     ),
+    tokenFallbacks: counter(
+      'token_fallbacks_total',
+      'New tokens that the upstream did not accept at once, while the previous one was used.',
+      ['credential'],
+      labelSetsOf(credentials),
+    ),
     rotationFailures: counter(
       'credential_rotation_failures_total',
       'New credentials that could not be applied while the previous ones stay in use.',

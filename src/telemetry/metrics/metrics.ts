@@ -125,6 +125,9 @@ function countTokenEvent(catalogue: EventMetrics, event: SidecarEvent): void {
     case 'token-invalidated':
       catalogue.tokenInvalidations(event.credential, event.reason);
       break;
+    case 'token-not-accepted-yet':
+      catalogue.tokenFallbacks(event.credential);
+      break;
     case 'credential-rotation':
       if (event.outcome !== 'taken') catalogue.rotationFailures(event.credential);
       break;

@@ -86,6 +86,10 @@ export class TokenRefresher {
     return this.#pendingRequest;
   }
 
+  get isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
   stop(): void {
     this.#stop.abort(createShutdownError());
     this.#cancelTimer?.();

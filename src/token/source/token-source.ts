@@ -1,34 +1,37 @@
 /**
  * Holds the access token, in memory only, and decides who may use it: never past its expiry, and not while a refresh
- * replaces a token that the upstream refused with 401. Token requests are sent by token-refresher.ts; how often a 401 may
- * cause one is decided in invalidation-cooldown.ts.
+ * replaces a token that the upstream refused with 401. Token requests are sent by token-refresher.ts; which of the two newest
+ * tokens is used is decided in kept-tokens.ts, how often a 401 may cause a token request in invalidation-cooldown.ts.
  */
-import { abortable } from './abortable.ts';
+import { abortable, abortableDelay } from './abortable.ts';
 import { findMissingScopes } from '../endpoint/granted-scope.ts';
 import { InvalidationCooldown } from './invalidation-cooldown.ts';
+import { KeptTokens } from './kept-tokens.ts';
 import { SuspendAwareClock } from './suspend-aware-clock.ts';
-import { isUsable } from './refresh-schedule.ts';
 import { TokenRefresher } from './token-refresher.ts';
 import type { TokenRefresherOptions } from './token-refresher.ts';
 import type { TokenNeed } from './token-fetcher.ts';
-import type { Token, TokenSource, TokenState, UnauthorizedDecision } from '../token.ts';
+import type { Token, TokenCall, TokenSource, TokenState, TokenUse } from '../token.ts';
 
 export interface TokenSourceOptions extends TokenRefresherOptions {
   /** Requested scopes, separated by blanks. */
   readonly scope: string | undefined;
   /** Least time between two refreshes caused by a 401, before it doubles; milliseconds. */
   readonly invalidationCooldownMs: number;
+  /** Longest wait of a call for a token that the upstream accepts, milliseconds. */
+  readonly settleMs: number;
 }
 
-const REPLAY: UnauthorizedDecision = { kind: 'replay' };
-const PASS_THROUGH: UnauthorizedDecision = { kind: 'pass-through' };
+/** The refresh that a 401 caused. */
+type InvalidationRefresh =
+  | 'none'
+  /** Calls wait for it. */
+  | 'in-flight'
+  /** The refused token stays in use until it is replaced. */
+  | 'failed';
 
-type HeldTokenStatus =
-  | 'good'
-  /** Refused with 401, its refresh in flight: not handed out. */
-  | 'refreshing'
-  /** Refused with 401, its refresh failed: in use until it is replaced. */
-  | 'suspect';
+/** A call that waits for no test. */
+const UNWAITING_CALL: TokenCall = { arrivedAt: -Infinity };
 
 /** The first fetch begins with `start()` or with the first call that needs a token. */
 export function createTokenSource(options: TokenSourceOptions): TokenSource {
@@ -40,9 +43,11 @@ class HeldTokenSource implements TokenSource {
   readonly #clock: SuspendAwareClock;
   readonly #refresher: TokenRefresher;
   readonly #cooldown: InvalidationCooldown;
-  #held: Token | undefined;
-  #status: HeldTokenStatus = 'good';
+  readonly #tokens = new KeptTokens();
+  #refresh: InvalidationRefresh = 'none';
   #missingScopes: readonly string[] = [];
+  /** Aborted when a waiting call may have a token now. */
+  #change = new AbortController();
 
   constructor(options: TokenSourceOptions) {
     this.#options = options;
@@ -52,7 +57,8 @@ class HeldTokenSource implements TokenSource {
       currentNeed: () => this.#currentNeed(),
       onTokenReceived: (token) => this.#hold(token),
       onRefreshFailed: () => {
-        if (this.#status === 'refreshing') this.#status = 'suspect';
+        if (this.#refresh === 'in-flight') this.#refresh = 'failed';
+        this.#wakeWaiting();
       },
     });
   }
@@ -63,71 +69,159 @@ class HeldTokenSource implements TokenSource {
   }
 
   requestIfMissing(): void {
-    if (this.#unexpired() === undefined) this.#refresher.joinOrStart();
+    if (this.#tokens.usable(this.#clock.now()) === undefined) this.#joinRefresh();
   }
 
   stop(): void {
     this.#refresher.stop();
+    this.#wakeWaiting();
   }
 
-  current(): Token | undefined {
-    return this.#status === 'refreshing' ? undefined : this.#unexpired();
+  current(call?: TokenCall): Token | undefined {
+    return this.#choose(call)?.token;
   }
 
-  async waitForToken(signal: AbortSignal): Promise<Token> {
-    for (let token = this.current(); ; token = this.current()) {
-      if (token !== undefined) return token;
-      const attempt = this.#refresher.joinOrStart();
-      if (attempt.kind === 'refused') throw attempt.error;
-      await abortable(attempt.done, signal);
+  take(call: TokenCall): TokenUse | undefined {
+    const use = this.#choose(call);
+    if (use?.isTest === true) this.#tokens.startTest(use);
+    return use;
+  }
+
+  async waitForToken(signal: AbortSignal, call?: TokenCall): Promise<Token> {
+    for (let use = this.#choose(call); ; use = this.#choose(call)) {
+      if (use !== undefined) return use.token;
+      if (this.#isWaitingForTest()) {
+        await this.#waitForChange(
+          Math.min(this.#remainingWaitMs(call), this.#tokens.nextTestAt - this.#clock.now()),
+          signal,
+        );
+      } else {
+        const attempt = this.#refresher.joinOrStart();
+        if (attempt.kind === 'refused') throw attempt.error;
+        await abortable(attempt.done, signal);
+      }
     }
   }
 
-  async handleUnauthorized(token: Token, signal: AbortSignal): Promise<UnauthorizedDecision> {
-    signal.throwIfAborted();
-    if (this.#hasNewer(token)) return REPLAY;
-    const refresh = this.#findRefreshFor(token);
-    if (refresh === undefined) return PASS_THROUGH;
-    await abortable(refresh, signal);
-    return this.#hasNewer(token) ? REPLAY : PASS_THROUGH;
+  recordAccepted(use: TokenUse, isReplay: boolean): void {
+    if (isReplay) this.#cooldown.recordAccepted(use.token.serial, this.#tokens.newest?.serial ?? 0);
+    const now = this.#clock.now();
+    const usedPrevious = this.#tokens.usesPrevious(now);
+    const accepted = this.#tokens.recordAccepted(use, now);
+    if (accepted === undefined) return;
+    const { credential, observe } = this.#options;
+    if (accepted.delayMs !== undefined) observe({ kind: 'token-accepted-late', credential, delayMs: accepted.delayMs });
+    this.#reportFallback(usedPrevious, now);
+    this.#wakeWaiting();
   }
 
-  confirmAccepted(token: Token): void {
-    this.#cooldown.recordAccepted(token.serial, this.#held?.serial ?? 0);
+  recordRefused(use: TokenUse): void {
+    const now = this.#clock.now();
+    this.#cooldown.recordRefused(use.token.serial);
+    if (!this.#tokens.isRefusalCurrent(use, now)) {
+      this.endTest(use);
+      // Its successor is needed anyway.
+      if (this.#tokens.usable(now) === undefined) this.#joinRefresh();
+      return;
+    }
+    const canInvalidate = this.#refresh === 'none' && this.#cooldown.canRefresh(this.#options.clock.now());
+    // One path's 401 must not take from the others a token that they use.
+    if (this.#tokens.isAcceptedNewest(use.token) && !canInvalidate) return;
+    const usedPrevious = this.#tokens.usesPrevious(now);
+    this.#tokens.recordRefused(use, now);
+    if (!this.#tokens.hasPreferred(now) && canInvalidate) this.#invalidate();
+    this.#reportFallback(usedPrevious, now);
+    this.#wakeWaiting();
+  }
+
+  endTest(use: TokenUse): void {
+    if (this.#tokens.endTest(use, this.#clock.now())) this.#wakeWaiting();
+  }
+
+  async waitForReplacement(use: TokenUse, signal: AbortSignal): Promise<boolean> {
+    const arrivedAt = this.#options.clock.now();
+    for (;;) {
+      signal.throwIfAborted();
+      const now = this.#clock.now();
+      if (this.#tokens.hasReplacement(use, now)) return true;
+      if (this.#refresher.isStopped || now >= this.#tokens.settleEndsAt) return false;
+      const isAwaited = this.#refresh === 'in-flight' || this.#tokens.usable(now) === undefined;
+      const pending = isAwaited ? this.#refresher.pendingRequest : undefined;
+      if (pending !== undefined) {
+        await abortable(pending, signal);
+        continue;
+      }
+      const waitMs = this.#remainingWaitMs({ arrivedAt });
+      if (!this.#tokens.isUnsettled(now) || waitMs <= 0) return false;
+      await this.#waitForChange(waitMs, signal);
+    }
   }
 
   state(): TokenState {
-    const token = this.#unexpired();
+    const now = this.#clock.now();
+    const token = this.#tokens.usable(now);
+    const usesPrevious = this.#tokens.usesPrevious(now);
+    const isSuspect = this.#refresh !== 'none' || (this.#tokens.isNewestRefused && !usesPrevious);
     return {
       credential: this.#options.credential,
-      status: token === undefined ? 'none' : this.#status === 'good' ? 'valid' : 'suspect',
-      serial: this.#held?.serial ?? 0,
+      status: token === undefined ? 'none' : isSuspect ? 'suspect' : 'valid',
+      usesPrevious,
+      serial: this.#tokens.newest?.serial ?? 0,
       scope: token?.scope,
       expiresWallAt: token?.expiresWallAt,
-      validForMs: token && token.expiresAt - this.#clock.now(),
+      validForMs: token && token.expiresAt - now,
       missingScopes: this.#missingScopes,
       credentialFault: this.#options.fetcher.credentialFault(),
-      hasHadToken: this.#held !== undefined,
+      hasHadToken: this.#tokens.newest !== undefined,
       ...this.#refresher.state(),
     };
   }
 
-  #unexpired(): Token | undefined {
-    const held = this.#held;
-    return held !== undefined && isUsable(held, this.#clock.now()) ? held : undefined;
+  #choose(call: TokenCall = UNWAITING_CALL): TokenUse | undefined {
+    const now = this.#clock.now();
+    // Calls wait for the successor of a refused token, as long as a refresh may help.
+    if (this.#refresh === 'in-flight' && now < this.#tokens.settleEndsAt && !this.#tokens.hasPreferred(now))
+      return undefined;
+    return this.#tokens.choose(now, call, () => this.#remainingWaitMs(call) > 0);
+  }
+
+  /** The token of a call that waits comes from a test, not from a token request. */
+  #isWaitingForTest(): boolean {
+    return this.#refresh !== 'in-flight' && !this.#refresher.isStopped && this.#tokens.isUnsettled(this.#clock.now());
+  }
+
+  /** How long a call may still wait for a token that the upstream accepts, milliseconds. */
+  #remainingWaitMs({ arrivedAt }: Pick<TokenCall, 'arrivedAt'> = UNWAITING_CALL): number {
+    const { clock, settleMs } = this.#options;
+    return Math.min(arrivedAt + settleMs - clock.now(), this.#tokens.settleEndsAt - this.#clock.now());
+  }
+
+  async #waitForChange(atMostMs: number, signal: AbortSignal): Promise<void> {
+    await abortableDelay(this.#options.clock, atMostMs, AbortSignal.any([signal, this.#change.signal]));
+    signal.throwIfAborted();
+  }
+
+  #wakeWaiting(): void {
+    this.#change.abort();
+    this.#change = new AbortController();
   }
 
   #currentNeed(): TokenNeed {
-    const held = this.#unexpired();
+    const now = this.#clock.now();
+    const held = this.#tokens.usable(now);
     if (held === undefined) return { reason: 'first', held };
-    return { reason: this.#status === 'good' ? 'refresh' : 'unauthorized', held };
+    const isSuspect = this.#refresh !== 'none' || (this.#tokens.isNewestRefused && !this.#tokens.usesPrevious(now));
+    return { reason: isSuspect ? 'unauthorized' : 'refresh', held };
   }
 
   #hold(token: Token): void {
-    if (this.#status !== 'good') this.#cooldown.recordReplaced(token.serial);
-    this.#held = token;
-    this.#status = 'good';
+    const now = this.#clock.now();
+    if (this.#refresh !== 'none' || (this.#tokens.isNewestRefused && !this.#tokens.usesPrevious(now)))
+      this.#cooldown.recordReplaced(token.serial);
+    this.#tokens.add(token);
+    this.#refresh = 'none';
     this.#compareScopes(token);
+    this.#wakeWaiting();
   }
 
   #compareScopes({ scope }: Token): void {
@@ -138,38 +232,20 @@ class HeldTokenSource implements TokenSource {
     if (hasChanged) observe({ kind: 'token-scopes-missing', credential, missing });
   }
 
-  #hasNewer(used: Token): boolean {
-    const token = this.current();
-    return token !== undefined && token.serial > used.serial;
-  }
-
-  /** The refresh that a 401 for `token` waits for; undefined when there is none. */
-  #findRefreshFor(token: Token): Promise<void> | undefined {
-    // An older or expired token: its successor is needed anyway.
-    if (token.serial !== this.#unexpired()?.serial) return this.#joinRefresh();
-    this.#cooldown.recordRefused(token.serial);
-    switch (this.#status) {
-      case 'refreshing':
-        return this.#refresher.pendingRequest;
-      case 'suspect':
-        return undefined;
-      case 'good':
-        return this.#cooldown.canRefresh(this.#clock.now()) ? this.#invalidate() : undefined;
-    }
+  #reportFallback(usedPrevious: boolean, now: number): void {
+    const { credential, observe } = this.#options;
+    if (!usedPrevious && this.#tokens.usesPrevious(now)) observe({ kind: 'token-not-accepted-yet', credential });
   }
 
   /** A token request already in flight counts as this refresh: it brings a newer token. */
-  #invalidate(): Promise<void> | undefined {
+  #invalidate(): void {
     const { credential, observe } = this.#options;
     observe({ kind: 'token-invalidated', credential, reason: 'unauthorized' });
-    const refresh = this.#joinRefresh();
-    this.#status = refresh === undefined ? 'suspect' : 'refreshing';
-    if (refresh !== undefined) this.#cooldown.recordRefreshStart(this.#clock.now());
-    return refresh;
+    this.#refresh = this.#joinRefresh() ? 'in-flight' : 'failed';
+    if (this.#refresh === 'in-flight') this.#cooldown.recordRefreshStart(this.#options.clock.now());
   }
 
-  #joinRefresh(): Promise<void> | undefined {
-    const attempt = this.#refresher.joinOrStart();
-    return attempt.kind === 'in-flight' ? attempt.done : undefined;
+  #joinRefresh(): boolean {
+    return this.#refresher.joinOrStart().kind === 'in-flight';
   }
 }

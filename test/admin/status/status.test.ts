@@ -26,6 +26,7 @@ describe('status', () => {
         scope: 'quotes.write policies.write',
         expiresAt: '2026-11-01T01:00:00.000Z',
         validForSeconds: 1234.567,
+        usesPrevious: false,
         missingScopes: [],
         credentialFault: null,
         circuit: 'closed',

@@ -74,7 +74,14 @@ describe('a token endpoint that echoes the client secret', () => {
         watchCredentials: () => () => undefined,
         credentialFault: () => undefined,
       };
-      const common = { credential: 'default', scope: 'urn:a', invalidationCooldownMs: 5000, clock, observe };
+      const common = {
+        credential: 'default',
+        scope: 'urn:a',
+        invalidationCooldownMs: 5000,
+        settleMs: 2000,
+        clock,
+        observe,
+      };
       const source = createTokenSource({ ...common, fetcher: supply, random: () => 0 });
       source.start();
       await clock.advance(1);

@@ -2,7 +2,7 @@
 import { createTokenSource } from '../../../src/token/source/token-source.ts';
 import type { DeclinableFetchResult, TokenNeed } from '../../../src/token/source/token-fetcher.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
-import type { TokenSource } from '../../../src/token/token.ts';
+import type { Token, TokenSource, TokenUse } from '../../../src/token/token.ts';
 import type { SidecarEvent } from '../../../src/telemetry/events.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
@@ -56,6 +56,7 @@ export class SourceHarness {
         credentialFault: () => undefined,
       },
       invalidationCooldownMs: 5_000,
+      settleMs: 2_000,
       clock: this.clock,
       random: () => this.random,
       observe: (event) => this.events.push(event),
@@ -73,6 +74,20 @@ export class SourceHarness {
 
   get requests(): number {
     return this.requestedAt.length;
+  }
+
+  /** A call that was sent with this token now got a 401. */
+  async refuse(token: Token, signal = this.signal): Promise<'replay' | 'pass-through'> {
+    return refuse(this.source, this.useOf(token), signal);
+  }
+
+  /** The replay of a call with this token was not refused. */
+  accept(token: Token, isReplay = true): void {
+    this.source.recordAccepted(this.useOf(token), isReplay);
+  }
+
+  useOf(token: Token): TokenUse {
+    return { token, takenAt: this.clock.now(), isTest: false };
   }
 
   /** A signal that is never aborted. */
@@ -102,6 +117,16 @@ export class SourceHarness {
       });
     });
   }
+}
+
+/** The 401 of a call that used a token so. */
+export async function refuse(
+  source: TokenSource,
+  use: TokenUse,
+  signal: AbortSignal,
+): Promise<'replay' | 'pass-through'> {
+  source.recordRefused(use);
+  return (await source.waitForReplacement(use, signal)) ? 'replay' : 'pass-through';
 }
 
 /** The state of a promise, without waiting for it. */

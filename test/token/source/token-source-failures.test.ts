@@ -219,11 +219,11 @@ describe('new credentials while a good token is held', () => {
     const held = await harness.source.waitForToken(harness.signal);
     harness.result = { kind: 'declined' };
     harness.onChange?.();
-    const decision = watch(harness.source.handleUnauthorized(held, harness.signal));
+    const decision = watch(harness.refuse(held));
     await harness.clock.advance(100);
     harness.result = undefined;
     await harness.clock.advance(100);
-    expect(decision.value).toEqual({ kind: 'replay' });
+    expect(decision.value).toBe('replay');
     expect(harness.reasons).toEqual(['first', 'rotated', 'unauthorized']);
     expect(harness.mostInFlight).toBe(1);
   });

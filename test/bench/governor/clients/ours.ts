@@ -18,7 +18,7 @@ import {
 } from '../client.ts';
 import { findRule } from '../rules.ts';
 
-const RULES = { attempts: 4, unsafeOn429: true, trustIdempotencyKey: false };
+const RULES = { attempts: 4, unsafeOn429: true, on401: true, trustIdempotencyKey: false };
 /** The known calls of the partner: a POST with its body in memory. */
 const REQUEST = {
   method: 'POST',
