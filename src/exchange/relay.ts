@@ -7,7 +7,7 @@ import { SidecarError } from '../platform/errors.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { AttemptResult, ResponseSink } from '../upstream/attempt-contract.ts';
 import { rewriteResponseHeaders, withoutContentLength } from '../upstream/headers.ts';
-import { rewriteLocation } from '../upstream/location.ts';
+import { rewriteReference } from '../upstream/references.ts';
 import { drainThenClose, markClosing } from './drain-then-close.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 
@@ -75,7 +75,7 @@ export class Relay implements ResponseSink {
     const { corsOrigin, tracer, lifetime } = this.#exchange;
     // An earlier response is outdated.
     if (this.#held !== undefined) this.discardHeld();
-    const endToEnd = rewriteResponseHeaders(received, this.#rewriteLocation, corsOrigin);
+    const endToEnd = rewriteResponseHeaders(received, this.#rewriteReference, corsOrigin);
     const headers = status === 204 ? withoutContentLength(endToEnd) : endToEnd;
     if (tracer !== undefined) headers.push(...tracer.responseHeaders());
     this.#declaredBytes = Number(contentLength ?? NaN);
@@ -194,9 +194,9 @@ export class Relay implements ResponseSink {
     this.#unsentBody = undefined;
   }
 
-  readonly #rewriteLocation = (location: string): string => {
+  readonly #rewriteReference = (location: string): string => {
     const { upstream, clientPath } = this.#parts;
-    return rewriteLocation(upstream.baseUrl, this.#exchange.path, location, clientPath);
+    return rewriteReference(upstream.baseUrl, this.#exchange.path, location, clientPath);
   };
 }
 

@@ -96,12 +96,12 @@ export function filterRequestHeaders(
 
 /**
  * The end-to-end headers of an upstream's response.
- * @param rewriteLocation rewrites the value of `Location`
+ * @param rewriteReference rewrites the value of `Location`
  * @param corsOrigin the page origin that the response is allowed for: its CORS headers replace the upstream's
  */
 export function rewriteResponseHeaders(
   rawHeaders: readonly string[],
-  rewriteLocation: (value: string) => string,
+  rewriteReference: (value: string) => string,
   corsOrigin: string | undefined,
 ): string[] {
   const nominated = parseConnectionOptions(rawHeaders);
@@ -111,7 +111,7 @@ export function rewriteResponseHeaders(
     if (isRemoved || nominated?.has(name) === true) continue;
     if (corsOrigin !== undefined && isCors) continue;
     const value = rawHeaders[at + 1] ?? '';
-    headers.push(rawHeaders[at] ?? '', name === 'location' ? rewriteLocation(value) : value);
+    headers.push(rawHeaders[at] ?? '', name === 'location' ? rewriteReference(value) : value);
   }
   return corsOrigin === undefined ? headers : [...headers, ...corsHeaders(corsOrigin)];
 }

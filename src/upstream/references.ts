@@ -11,7 +11,7 @@ const HAS_SCHEME = /^[a-z][a-z\d+.-]*:/i;
  * @param requestPath path of the upstream request, which relative references resolve against
  * @param clientPath the client's path for a path below the base; undefined when there is none. Default: the same
  */
-export function rewriteLocation(
+export function rewriteReference(
   base: URL,
   requestPath: string,
   location: string,

@@ -1,12 +1,12 @@
 /** Where a client that follows a redirect ends up: on the sidecar for the upstream's base, elsewhere as it was meant. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { rewriteLocation } from '../../src/upstream/location.ts';
+import { rewriteReference } from '../../src/upstream/references.ts';
 import { joinTarget } from '../../src/upstream/request-target.ts';
 
 const BASE = new URL('https://api.example.com/v1');
 
-describe('rewriteLocation', () => {
+describe('rewriteReference', () => {
   it.each([
     ['an absolute URL', 'https://api.example.com/v1/a?x=1#f', '/a?x=1#f'],
     ['its default port spelled out', 'https://api.example.com:443/v1/a', '/a'],
@@ -21,7 +21,7 @@ describe('rewriteLocation', () => {
     ['the base and a slash', '/v1/', '/'],
     ['a user name, which is dropped', 'https://me:pw@api.example.com/v1/a', '/a'],
   ])('on the base: %s', (_, location, rewritten) => {
-    expect(rewriteLocation(BASE, '/v1/orders/7', location)).toBe(rewritten);
+    expect(rewriteReference(BASE, '/v1/orders/7', location)).toBe(rewritten);
   });
 
   it.each([
@@ -36,7 +36,7 @@ describe('rewriteLocation', () => {
     ['a network-path reference', '//login.example.com/a', 'https://login.example.com/a'],
     ['a network-path reference with backslashes', '\\\\login.example.com\\a', 'https://login.example.com/a'],
   ])('elsewhere: %s', (_, location, rewritten) => {
-    expect(rewriteLocation(BASE, '/v1/orders/7', location)).toBe(rewritten);
+    expect(rewriteReference(BASE, '/v1/orders/7', location)).toBe(rewritten);
   });
 
   it.each([new URL('https://api.example.com'), BASE])('names another host only with a scheme, below %s', (base) => {
@@ -45,7 +45,7 @@ describe('rewriteLocation', () => {
       fc.property(
         fc.array(part, { maxLength: 8 }).map((parts) => parts.join('')),
         (location) => {
-          const rewritten = rewriteLocation(base, '/v1/a', location);
+          const rewritten = rewriteReference(base, '/v1/a', location);
           const seen = URL.parse(rewritten, 'http://localhost:18080/x');
           if (seen !== null && seen.host !== 'localhost:18080') expect(rewritten).toMatch(/^[a-z][a-z\d+.-]*:/);
         },
@@ -56,14 +56,16 @@ describe('rewriteLocation', () => {
 
   it('gives a path that joins to the address that was meant', () => {
     for (const path of ['/v1/a', '/v1/', '/v1/a/b?x=%2e', '/v1/a%2fb']) {
-      const joined = joinTarget(BASE.pathname, rewriteLocation(BASE, '/v1/x', BASE.origin + path));
+      const joined = joinTarget(BASE.pathname, rewriteReference(BASE, '/v1/x', BASE.origin + path));
       expect(joined).toEqual({ kind: 'joined', path });
     }
   });
 
   it('never begins with two slashes', () => {
-    expect(rewriteLocation(BASE, '/v1/x', '/v1//evil.example/a')).toBe('/.//evil.example/a');
-    expect(rewriteLocation(new URL('https://api.example.com/'), '/x', '/.//evil.example/a')).toBe('/.//evil.example/a');
+    expect(rewriteReference(BASE, '/v1/x', '/v1//evil.example/a')).toBe('/.//evil.example/a');
+    expect(rewriteReference(new URL('https://api.example.com/'), '/x', '/.//evil.example/a')).toBe(
+      '/.//evil.example/a',
+    );
   });
 });
 
@@ -76,6 +78,6 @@ describe('a path that the sidecar shows elsewhere', () => {
     ['/v1/hidden/a', 'https://api.example.com/v1/hidden/a'],
     ['/v2/a', 'https://api.example.com/v2/a'],
   ])('%s becomes %s', (location, expected) => {
-    expect(rewriteLocation(BASE, '/v1/orders/7', location, shown)).toBe(expected);
+    expect(rewriteReference(BASE, '/v1/orders/7', location, shown)).toBe(expected);
   });
 });
