@@ -45,6 +45,7 @@ const LIVE_SETTINGS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   'retry.trustIdempotencyKey',
   'retry.replayBufferBytes',
   'retry.replayTotalBytes',
+  'response.cookies',
   'log.level',
 ]);
 

@@ -179,7 +179,7 @@ export interface Config {
       }
     | undefined;
   readonly shutdown: { readonly drainMs: number; readonly delayMs: number };
-  readonly response: { readonly serverTiming: boolean };
+  readonly response: { readonly cookies: 'adapt' | 'pass'; readonly serverTiming: boolean };
   readonly log: {
     readonly format: LogFormat;
     readonly level: LogLevel;

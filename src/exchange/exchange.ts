@@ -30,6 +30,8 @@ export interface ExchangeParts {
   readonly upstream: Upstream;
   /** The client's path for a path below the upstream's base; undefined when there is none. */
   readonly clientPath: (path: string) => string | undefined;
+  /** The path below the base to which the cookies of the route are limited; undefined: cookies are not adapted. */
+  readonly cookieRoot?: string | undefined;
   readonly retryBudget: RetryBudget;
   readonly memory: ReplayMemory;
   readonly retry: RetryRules & { readonly replayBufferBytes: number };
@@ -47,6 +49,8 @@ export interface Exchange {
   readonly response: ServerResponse;
   /** Path and query on the upstream. */
   readonly path: string;
+  /** Overrides the route's, for a request in absolute-form that names the upstream. */
+  readonly clientPath?: ExchangeParts['clientPath'] | undefined;
   /** The page origin that sent the request, when it is allowed. */
   readonly corsOrigin: string | undefined;
   /** Its priority and its caller. */

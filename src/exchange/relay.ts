@@ -6,8 +6,9 @@ import type { ServerResponse } from 'node:http';
 import { SidecarError } from '../platform/errors.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
 import type { AttemptResult, ResponseSink } from '../upstream/attempt-contract.ts';
+import type { ClientView } from '../upstream/client-view.ts';
 import { rewriteResponseHeaders, withoutContentLength } from '../upstream/headers.ts';
-import { rewriteReference } from '../upstream/references.ts';
+import { describeClientView } from './client-view.ts';
 import { drainThenClose, markClosing } from './drain-then-close.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
 
@@ -46,7 +47,7 @@ interface UnsentHead {
 }
 
 type HeldResult = Extract<AttemptResult, { kind: 'held' }>;
-type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'clock' | 'memory'>;
+type RelayParts = Pick<ExchangeParts, 'upstream' | 'clientPath' | 'cookieRoot' | 'clock' | 'memory'>;
 
 export class Relay implements ResponseSink {
   /** Body bytes given to the client. */
@@ -75,7 +76,7 @@ export class Relay implements ResponseSink {
     const { corsOrigin, tracer, lifetime } = this.#exchange;
     // An earlier response is outdated.
     if (this.#held !== undefined) this.discardHeld();
-    const endToEnd = rewriteResponseHeaders(received, this.#rewriteReference, corsOrigin);
+    const endToEnd = rewriteResponseHeaders(received, this.#describeView, corsOrigin);
     const headers = status === 204 ? withoutContentLength(endToEnd) : endToEnd;
     if (tracer !== undefined) headers.push(...tracer.responseHeaders());
     this.#declaredBytes = Number(contentLength ?? NaN);
@@ -194,10 +195,7 @@ export class Relay implements ResponseSink {
     this.#unsentBody = undefined;
   }
 
-  readonly #rewriteReference = (location: string): string => {
-    const { upstream, clientPath } = this.#parts;
-    return rewriteReference(upstream.baseUrl, this.#exchange.path, location, clientPath);
-  };
+  readonly #describeView = (): ClientView => describeClientView(this.#parts, this.#exchange);
 }
 
 /**

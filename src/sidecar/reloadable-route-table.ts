@@ -39,7 +39,11 @@ function buildRouteTable(config: Config, persistent: ReadonlyMap<string, Persist
 }
 
 /** The settings that the exchange reads. */
-function readRouteSettings({ name, upstream, retry, throttle }: RouteConfig, { listen }: Config) {
+function readRouteSettings(
+  { name, pathPrefix, stripPrefix, upstream, retry, throttle }: RouteConfig,
+  { listen, response }: Config,
+) {
+  const ownPath = stripPrefix || pathPrefix === '/' ? '' : pathPrefix;
   return {
     route: name,
     retry,
@@ -47,6 +51,7 @@ function readRouteSettings({ name, upstream, retry, throttle }: RouteConfig, { l
     requestTimeoutMs: upstream.requestTimeoutMs,
     bodyIdleTimeoutMs: upstream.bodyIdleTimeoutMs,
     requiredHeader: listen.requiredHeader?.name.toLowerCase(),
+    cookieRoot: response.cookies === 'adapt' ? ownPath : undefined,
   };
 }
 

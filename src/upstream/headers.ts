@@ -4,6 +4,9 @@
  * Removal comes before the bearer is added: a client cannot have it removed by naming it in `Connection`.
  */
 import { memoize } from '../platform/memoize.ts';
+import type { ClientView } from './client-view.ts';
+import { adaptCookie } from './cookies.ts';
+import { rewriteLink, rewriteReference, rewriteRefresh } from './references.ts';
 
 /** Never forwarded to the upstream, whether `Connection` names them or not. */
 const UNFORWARDED_REQUEST_HEADERS = new Set([
@@ -48,15 +51,32 @@ const classifyRequestHeader = memoize((name): RequestHeaderClass => {
   return { canonical, isRemoved: UNFORWARDED_REQUEST_HEADERS.has(canonical) || canonical.startsWith('x-sidecar-') };
 });
 
+type HeaderRewriter = (value: string, view: ClientView) => string;
+
+/** Response headers whose values a client of the sidecar could not use; by name in lower case. No other value is changed. */
+const REWRITERS: ReadonlyMap<string, HeaderRewriter> = new Map([
+  ['location', rewriteReference],
+  ['content-location', rewriteReference],
+  ['link', rewriteLink],
+  ['refresh', rewriteRefresh],
+  ['set-cookie', adaptCookie],
+]);
+
 interface ResponseHeaderClass {
   readonly lower: string;
   readonly isRemoved: boolean;
   readonly isCors: boolean;
+  readonly rewrite: HeaderRewriter | undefined;
 }
 
 const classifyResponseHeader = memoize((name): ResponseHeaderClass => {
   const lower = name.toLowerCase();
-  return { lower, isRemoved: UNFORWARDED_RESPONSE_HEADERS.has(lower), isCors: CORS_HEADER.test(lower) };
+  return {
+    lower,
+    isRemoved: UNFORWARDED_RESPONSE_HEADERS.has(lower),
+    isCors: CORS_HEADER.test(lower),
+    rewrite: REWRITERS.get(lower),
+  };
 });
 
 export interface ForwardedRequestHeaders {
@@ -96,22 +116,22 @@ export function filterRequestHeaders(
 
 /**
  * The end-to-end headers of an upstream's response.
- * @param rewriteReference rewrites the value of `Location`
+ * @param describeView called for a header whose value is rewritten for the client; most responses have none
  * @param corsOrigin the page origin that the response is allowed for: its CORS headers replace the upstream's
  */
 export function rewriteResponseHeaders(
   rawHeaders: readonly string[],
-  rewriteReference: (value: string) => string,
+  describeView: () => ClientView,
   corsOrigin: string | undefined,
 ): string[] {
   const nominated = parseConnectionOptions(rawHeaders);
   const headers: string[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const { lower: name, isRemoved, isCors } = classifyResponseHeader(rawHeaders[at] ?? '');
+    const { lower: name, isRemoved, isCors, rewrite } = classifyResponseHeader(rawHeaders[at] ?? '');
     if (isRemoved || nominated?.has(name) === true) continue;
     if (corsOrigin !== undefined && isCors) continue;
     const value = rawHeaders[at + 1] ?? '';
-    headers.push(rawHeaders[at] ?? '', name === 'location' ? rewriteReference(value) : value);
+    headers.push(rawHeaders[at] ?? '', rewrite === undefined ? value : rewrite(value, describeView()));
   }
   return corsOrigin === undefined ? headers : [...headers, ...corsHeaders(corsOrigin)];
 }

@@ -129,6 +129,7 @@ const OTHERS: Partial<Record<SettingKey, string>> = {
   'retry.trustIdempotencyKey': 'true',
   'retry.replayBufferBytes': '13',
   'retry.replayTotalBytes': '14',
+  'response.cookies': 'pass',
   'log.level': 'fatal',
 };
 

@@ -43,6 +43,7 @@ const CONNECTION_FIELDS = [
 const STATES_NO_CONTENT = ['POST', 'PUT', 'PATCH', 'PROPFIND'];
 /** Stands for the instant at which the sidecar sent its response. */
 export const OWN_DATE = '(the instant of the response)';
+const REFERENCE_FIELDS = new Set(['location', 'content-location', 'link', 'refresh']);
 const KEPT: Fields = [
   ['Connection', 'keep-alive'],
   ['Keep-Alive', 'timeout=3600'],
@@ -186,13 +187,26 @@ export const DIFFERENCES: readonly Difference[] = [
   },
   {
     id: 'response-location',
-    what: "a `Location` on the origin server's base URL becomes a path under the sidecar",
+    what: "a reference to the origin server's base URL in `Location`, `Content-Location`, `Link` or `Refresh` becomes a path under the sidecar",
     why: 'a client that follows it stays with the sidecar',
-    reference: 'RFC 9110 §10.2.2',
+    reference: 'RFC 9110 §8.7, §10.2.2, RFC 8288',
     apply: ({ response }, { authority }) => {
       response.headers = response.headers.map(([name, value]) =>
-        name.toLowerCase() === 'location' ? [name, relocate(value, authority)] : [name, value],
+        REFERENCE_FIELDS.has(name.toLowerCase()) ? [name, relocate(value, authority)] : [name, value],
       );
+    },
+  },
+  {
+    id: 'response-cookies',
+    what: 'a `Set-Cookie` loses `Secure`, `SameSite=None`, a `Domain` of the origin server, and the base path of its `Path` (`response.cookies`)',
+    why: 'a client on `http://localhost` would not send the cookie back',
+    reference: 'RFC 6265 §5.2 to §5.4',
+    apply: ({ response }, { authority }) => {
+      const removed = ['Secure', 'SameSite=None', `Domain=${authority.split(':', 1)[0] ?? ''}`];
+      response.headers = response.headers.map(([name, value]) => {
+        if (name.toLowerCase() !== 'set-cookie' || value.includes('Domain=other')) return [name, value];
+        return [name, removed.reduce((text, attribute) => text.replace(`; ${attribute}`, ''), value)];
+      });
     },
   },
   {
@@ -269,8 +283,7 @@ function withoutConnectionFields(fields: Fields): Fields {
   return without(fields, [...CONNECTION_FIELDS, ...nominated]);
 }
 
-function relocate(location: string, authority: string): string {
+function relocate(value: string, authority: string): string {
   const base = `http://${authority}`;
-  if (location === base) return '/';
-  return location.startsWith(`${base}/`) ? location.slice(base.length) : location;
+  return value === base ? '/' : value.replaceAll(`${base}/`, '/');
 }

@@ -85,6 +85,8 @@ const responseField = fc.oneof(
         'Set-Cookie: a=b; Path=/',
         'set-cookie: c=d',
         'Set-Cookie: e="f, g"',
+        'Set-Cookie: sid=1; Expires=Wed, 21 Oct 2037 07:28:00 GMT; Secure; HttpOnly; SameSite=None; Domain=127.0.0.1; Path=/x',
+        'Set-Cookie: sid=1; Secure; Domain=other.example',
         'ETag: "x"',
         'Content-Type: text/plain; charset=latin1',
       ],
@@ -92,6 +94,9 @@ const responseField = fc.oneof(
         `Location: http://${ORIGIN}/elsewhere?x#y`,
         'Location: /relative',
         'Location: https://other.example/x',
+        `Content-Location: http://${ORIGIN}/a`,
+        `Link: <http://${ORIGIN}/a?page=2>; rel="next"; title="a, b", <https://other.example/>; rel=up`,
+        `Refresh: 5; url=http://${ORIGIN}/a`,
         'Server: Legacy/1.0',
       ],
       ...[

@@ -1,6 +1,7 @@
 /** Which fields pass in each direction, and that a client can neither keep nor remove what is the sidecar's. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { ClientView } from '../../src/upstream/client-view.ts';
 import { corsHeaders, filterRequestHeaders, rewriteResponseHeaders } from '../../src/upstream/headers.ts';
 
 const CONNECTION_SPECIFIC = [
@@ -13,7 +14,12 @@ const CONNECTION_SPECIFIC = [
   'Upgrade',
 ];
 const OWN = ['Content-Length', 'Expect', 'Host', 'Authorization', 'Proxy-Authorization', 'HTTP2-Settings'];
-const same = (value: string): string => value;
+const view = (): ClientView => ({
+  baseUrl: new URL('https://api.example.com/v1'),
+  requestPath: '/v1/a/b',
+  clientPath: (path) => path,
+  cookieRoot: '',
+});
 
 describe('a request', () => {
   it.each([...CONNECTION_SPECIFIC, ...OWN, 'X-Sidecar-Timeout-Ms', 'x-sidecar-anything', 'X-Key'])(
@@ -68,34 +74,68 @@ describe('a request', () => {
 
 describe('a response', () => {
   it.each(CONNECTION_SPECIFIC)('loses %s', (name) => {
-    expect(rewriteResponseHeaders(['A', '1', name, 'x'], same, undefined)).toEqual(['A', '1']);
-    expect(rewriteResponseHeaders([name.toLowerCase(), 'x', 'A', '1'], same, undefined)).toEqual(['A', '1']);
+    expect(rewriteResponseHeaders(['A', '1', name, 'x'], view, undefined)).toEqual(['A', '1']);
+    expect(rewriteResponseHeaders([name.toLowerCase(), 'x', 'A', '1'], view, undefined)).toEqual(['A', '1']);
   });
 
   it('loses what Connection names', () => {
     const raw = ['X-Hop', '1', 'Connection', 'close, x-HOP', 'Content-Length', '3'];
-    expect(rewriteResponseHeaders(raw, same, undefined)).toEqual(['Content-Length', '3']);
+    expect(rewriteResponseHeaders(raw, view, undefined)).toEqual(['Content-Length', '3']);
   });
 
   it('keeps repeated fields apart, in order and in their case', () => {
     const raw = ['Set-Cookie', 'a=1, x', 'set-cookie', 'b=2', 'WWW-Authenticate', 'Bearer', 'SET-COOKIE', 'c=3'];
-    expect(rewriteResponseHeaders(raw, same, undefined)).toEqual(raw);
+    expect(rewriteResponseHeaders(raw, view, undefined)).toEqual(raw);
   });
 
-  it('has its Location rewritten, and nothing else', () => {
-    const raw = ['LOCATION', '/v1/a', 'Content-Location', '/v1/a'];
-    expect(rewriteResponseHeaders(raw, (value) => value.slice(3), undefined)).toEqual([
-      'LOCATION',
-      '/a',
-      'Content-Location',
-      '/v1/a',
-    ]);
+  it.each(['Location', 'Content-Location'])('has its %s rewritten, in every case', (name) => {
+    for (const spelling of [name, name.toLowerCase(), name.toUpperCase()])
+      expect(rewriteResponseHeaders(['A', '1', spelling, '/v1/a'], view, undefined)).toEqual([
+        'A',
+        '1',
+        spelling,
+        '/a',
+      ]);
+  });
+
+  it('has each Link, Refresh and Set-Cookie field rewritten by its own syntax', () => {
+    const raw = [
+      'Link',
+      '</v1/a>; rel=next',
+      'REFRESH',
+      '5; url=/v1/a',
+      'link',
+      '<b>',
+      'Set-Cookie',
+      'a=/v1/a; Secure',
+    ];
+    const expected = ['Link', '</a>; rel=next', 'REFRESH', '5; url=/a', 'link', '</a/b>', 'Set-Cookie', 'a=/v1/a'];
+    expect(rewriteResponseHeaders(raw, view, undefined)).toEqual(expected);
+  });
+
+  it('keeps every other field byte for byte, and asks for no view of the client', () => {
+    const name = fc.constantFrom(
+      'X-Location',
+      'Locations',
+      'Set-Cookie2',
+      'Links',
+      'Alt-Svc',
+      'Content-Type',
+      'Origin',
+    );
+    const value = fc.constantFrom('https://api.example.com/v1/a', '/v1/a', '</v1/a>', '5; url=/v1/a', 'a=1; Secure');
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, value)), (pairs) => {
+        const unused = (): never => expect.fail('asked for a view');
+        expect(rewriteResponseHeaders(pairs.flat(), unused, undefined)).toEqual(pairs.flat());
+      }),
+    );
   });
 
   it('for an allowed page carries the sidecar’s CORS fields in place of the upstream’s', () => {
     const raw = ['Access-Control-Allow-Origin', '*', 'access-control-allow-credentials', 'true', 'Vary', 'Accept'];
     const origin = 'http://localhost:3000';
-    expect(rewriteResponseHeaders(raw, same, origin)).toEqual(['Vary', 'Accept', ...corsHeaders(origin)]);
-    expect(rewriteResponseHeaders(raw, same, undefined)).toEqual(raw);
+    expect(rewriteResponseHeaders(raw, view, origin)).toEqual(['Vary', 'Accept', ...corsHeaders(origin)]);
+    expect(rewriteResponseHeaders(raw, view, undefined)).toEqual(raw);
   });
 });

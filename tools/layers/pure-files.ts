@@ -36,5 +36,5 @@ export const PURE_FILES = [
   'src/token/endpoint/{echo-filter,granted-scope,json-object,server-metadata,token-request,token-response}.ts',
   'src/token/source/{invalidation-cooldown,refresh-schedule,suspend-aware-clock,token-circuit-breaker,token-event,token-fetcher}.ts',
   'src/token/store/{shared-token-store,wait-budget}.ts',
-  'src/upstream/{circuit-breaker,failure,headers,references,request-target}.ts',
+  'src/upstream/{circuit-breaker,client-view,cookies,failure,headers,references,request-target}.ts',
 ];

@@ -1,4 +1,5 @@
 /** Turns validated settings into the Config: texts become URLs, addresses and numbers here only. Validates nothing. */
+import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseHost, parseListenAddress } from '../schema/formats/address.ts';
 import { parseAllowRule } from '../schema/formats/allow-rules.ts';
 import type { AllowedHostConfig, AuthConfig, Config, ListenAddressConfig } from '../config.ts';
@@ -35,7 +36,7 @@ export function assembleConfig(settings: Settings, { routes, credentials }: Reso
     },
     admin: { ...admin, address: toListenAddress(admin.address), allowedHosts: toAllowedHosts(admin.allowedHosts) },
     fleet: assembleFleet(fleet),
-    response,
+    response: { ...response, cookies: response.cookies ?? defaultCookies(toListenAddress(listen.address)) },
     shutdown,
     log,
     allowInsecureHttp,
@@ -143,6 +144,11 @@ function toSecretSource(value: string | null, path: string | null): SecretSource
 
 function toListenAddress(text: string): ListenAddressConfig {
   return requireValue(parseListenAddress(text));
+}
+
+/** Off this machine, a cookie that must not cross a network unencrypted keeps its `Secure`. */
+function defaultCookies(address: ListenAddressConfig): Config['response']['cookies'] {
+  return address.kind === 'unix' || isLoopbackHost(address.host) ? 'adapt' : 'pass';
 }
 
 function toAllowedHosts(texts: readonly string[]): AllowedHostConfig[] {

@@ -117,6 +117,11 @@ export const admin = {
 };
 
 export const response = {
+  cookies: settingWithoutDefault({
+    doc: 'What happens to Set-Cookie: adapt removes Secure, SameSite=None and the Domain of the upstream and replaces the base path in Path, so that a client on http://localhost sends the cookie back; pass changes nothing. Default: adapt where listen.address is loopback or a unix: socket, else pass.',
+    format: oneOf(['adapt', 'pass']),
+    env: 'SIDECAR_RESPONSE_COOKIES',
+  }),
   serverTiming: setting({
     doc: 'Whether responses get a Server-Timing field: time in queue, token and upstream in milliseconds, and the number of attempts.',
     format: booleanValue(),

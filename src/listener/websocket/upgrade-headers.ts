@@ -1,6 +1,9 @@
-/** The header fields of an upgrade request and of a refusal, in the form that http-proxy-3 expects. */
+/** The header fields of an upgrade request and of its response, in the form that http-proxy-3 expects. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { ClientView } from '../../upstream/client-view.ts';
 import { filterRequestHeaders, rewriteResponseHeaders } from '../../upstream/headers.ts';
+
+const UPGRADED_CONNECTION = { connection: 'Upgrade', upgrade: 'websocket' };
 
 /**
  * The end-to-end fields of the request, and the two connection-specific ones that an upgrade needs.
@@ -18,15 +21,21 @@ export function buildUpgradeRequestHeaders(
     const earlier = headers[name];
     headers[name] = earlier === undefined ? value : `${earlier}, ${value}`;
   }
-  return { headers: Object.assign(headers, { connection: 'Upgrade', upgrade: 'websocket' }), hadAuthorization };
+  return { headers: Object.assign(headers, UPGRADED_CONNECTION), hadAuthorization };
 }
 
-/** The end-to-end fields of a response that refuses the upgrade; the connection closes after it. */
-export function buildRefusalHeaders({ headers, rawHeaders }: IncomingMessage): IncomingHttpHeaders {
-  const kept = new Set(
-    rewriteResponseHeaders(rawHeaders, (location) => location, undefined)
-      .filter((_, index) => index % 2 === 0)
-      .map((name) => name.toLowerCase()),
-  );
-  return { ...Object.fromEntries(Object.entries(headers).filter(([name]) => kept.has(name))), connection: 'close' };
+/**
+ * The end-to-end fields of the response to an upgrade, as its client can use them, and the connection-specific ones: those of an upgraded
+ * connection for a 101, else `Connection: close`.
+ */
+export function buildUpgradeResponseHeaders(
+  { statusCode, rawHeaders }: IncomingMessage,
+  describeView: () => ClientView,
+): IncomingHttpHeaders {
+  const rewritten = rewriteResponseHeaders(rawHeaders, describeView, undefined);
+  const headers = Object.create(null) as Record<string, string[]>;
+  for (let index = 0; index + 1 < rewritten.length; index += 2)
+    (headers[(rewritten[index] ?? '').toLowerCase()] ??= []).push(rewritten[index + 1] ?? '');
+  const own = statusCode === 101 ? UPGRADED_CONNECTION : { connection: 'close' };
+  return Object.assign(headers, own);
 }

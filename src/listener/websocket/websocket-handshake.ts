@@ -15,6 +15,7 @@ import {
   toSidecarError,
   isLocalEnd,
 } from '../../exchange/attempt-outcome.ts';
+import { describeClientView } from '../../exchange/client-view.ts';
 import type { ExchangeParts, RequestStats } from '../../exchange/exchange.ts';
 import type { RequestLifetime } from '../../exchange/request-lifetime.ts';
 import { toStageError } from '../../exchange/stage.ts';
@@ -32,7 +33,7 @@ import type { EarlyBytes } from './early-bytes.ts';
 import { sendRawLocalReply } from '../local-reply.ts';
 import { limitBodyToClientPace } from './refused-upgrade-body.ts';
 import { closeTogether } from './tunnel-teardown.ts';
-import { buildUpgradeRequestHeaders, buildRefusalHeaders } from './upgrade-headers.ts';
+import { buildUpgradeRequestHeaders, buildUpgradeResponseHeaders } from './upgrade-headers.ts';
 import { interceptUpgradeResponse } from './upgrade-response.ts';
 
 /** An upgrade that the upstream has not accepted yet. */
@@ -43,6 +44,8 @@ export interface PendingUpgrade {
   readonly earlyBytes: EarlyBytes;
   /** Path and query on the upstream. */
   readonly path: string;
+  /** Overrides the route's, for a request in absolute-form that names the upstream. */
+  readonly clientPath?: ExchangeParts['clientPath'] | undefined;
   readonly queueClass: QueueClass;
   readonly lifetime: RequestLifetime;
   readonly stats: RequestStats;
@@ -202,6 +205,7 @@ class Handshake {
         earlyBytes.unshift();
         // Each side may end its half and go on reading.
         socket.allowHalfOpen = upstream.allowHalfOpen = true;
+        this.#rewriteHeaders(response);
         join();
         const whenClosed = closeTogether(socket, upstream, this.#parts.clock);
         this.#complete({ status: 101, upstream, whenClosed }, response);
@@ -213,7 +217,7 @@ class Handshake {
 
   #relayRefusal(response: IncomingMessage, relay: () => void): void {
     const { socket, lifetime, earlyBytes } = this.#upgrade;
-    response.headers = buildRefusalHeaders(response);
+    this.#rewriteHeaders(response);
     earlyBytes.stopKeeping();
     const whenClosed = new Promise<void>((resolve) => socket.once('close', resolve));
     this.#complete({ status: response.statusCode ?? 502, whenClosed }, response);
@@ -225,6 +229,13 @@ class Handshake {
       if (!socket.destroyed && !response.complete) cut(classifyExchangeError(response.errored));
     });
     relay();
+  }
+
+  /** To be called before http-proxy-3 writes the head to the client's socket, which it does from these headers. */
+  #rewriteHeaders(response: IncomingMessage): void {
+    // The encoding in which node:http read the head.
+    this.#upgrade.socket.setDefaultEncoding('latin1');
+    response.headers = buildUpgradeResponseHeaders(response, () => describeClientView(this.#parts, this.#upgrade));
   }
 
   #complete(result: HandshakeResult, response: IncomingMessage): void {

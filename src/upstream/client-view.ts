@@ -1,0 +1,25 @@
+/**
+ * Where a client of the sidecar finds the resources of an upstream, for header values that refer to them. Pure.
+ * What a value looks like is references.ts's and cookies.ts's.
+ */
+import { withoutTrailingSlash } from './request-target.ts';
+
+/** One response, as seen from its client. */
+export interface ClientView {
+  /** The upstream's base URL. */
+  readonly baseUrl: URL;
+  /** Path and query of the upstream request. */
+  readonly requestPath: string;
+  /** The client's path for a path below the base; undefined when there is none. */
+  readonly clientPath: (path: string) => string | undefined;
+  /** The path below the base to which the cookies of the route are limited; undefined: cookies are not adapted. */
+  readonly cookieRoot: string | undefined;
+}
+
+/** The client's path for a path on the upstream's origin; undefined when no request of the client reaches it. */
+export function toClientPath({ baseUrl, clientPath }: ClientView, path: string): string | undefined {
+  const prefix = withoutTrailingSlash(baseUrl.pathname);
+  if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined;
+  const found = clientPath(path.slice(prefix.length));
+  return found === '' ? '/' : found;
+}
