@@ -33,6 +33,7 @@ export interface ProxyOptions extends Partial<Omit<ProxyServerOptions, 'routes' 
   readonly requestTimeoutMs?: number;
   readonly bodyIdleTimeoutMs?: number;
   readonly refusals?: ExchangeParts['refusals'];
+  readonly cookieRoot?: string;
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -120,6 +121,7 @@ function buildParts(
     random,
     observe,
     refusals: options.refusals,
+    cookieRoot: options.cookieRoot,
     tokens: new FakeTokens(),
     throttle: createThrottle({ route, throttle: rates, queue, clock, random, observe }),
     responseClassifier: new ResponseClassifier({ route, replicas: 1, clock, observe }),

@@ -239,6 +239,21 @@ describe('a preset', () => {
   });
 });
 
+test.each([
+  ['localhost:0', 'adapt'],
+  ['127.0.0.2:1', 'adapt'],
+  ['[::1]:1', 'adapt'],
+  ['unix:/run/sidecar.sock', 'adapt'],
+  ['0.0.0.0:1', 'pass'],
+  ['[::]:1', 'pass'],
+  ['sidecar.internal:1', 'pass'],
+])('cookies by default, where the listener is %s: %s', (address, cookies) => {
+  const env = { SIDECAR_LISTEN: address, SIDECAR_LISTEN_ALLOW_UNAUTHENTICATED_NETWORK: 'true' };
+  expect(configOf(env).response.cookies).toBe(cookies);
+  for (const given of ['adapt', 'pass'])
+    expect(configOf({ ...env, SIDECAR_RESPONSE_COOKIES: given }).response.cookies).toBe(given);
+});
+
 test('the Config is deeply frozen', () => {
   const pending: unknown[] = [configOf({ SIDECAR_ALLOWED_ORIGINS: 'https://a' })];
   let objects = 0;

@@ -184,3 +184,29 @@ function startRawUpstreamWithKey(respond: (key: string) => string): ReturnType<t
     socket.resume().write(respond(/sec-websocket-key: *([^\r]*)/i.exec(head)?.[1] ?? ''));
   });
 }
+
+describe('the headers of the response', () => {
+  const HEADERS =
+    'Set-Cookie: sid=\xe9; Secure; Domain=127.0.0.1; Path=/v1\r\nX-Hop: 1\r\nConnection: X-Hop\r\nset-cookie: b=2\r\n' +
+    'Location: /v1/feed/2\r\n';
+  const REWRITTEN = ['set-cookie: sid=\xe9; Path=/', 'set-cookie: b=2', 'location: /feed/2'];
+
+  it.each([
+    ['a 101', SWITCHING.replace('\r\n\r\n', `\r\n${HEADERS}\r\n`), ['connection: Upgrade', 'upgrade: websocket']],
+    ['a refusal', `HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n${HEADERS}\r\n`, ['connection: close']],
+  ])(
+    '%s: those that the client can use, without the connection-specific ones of the upstream',
+    async (_, response, own) => {
+      await using upstream = await startRawUpstream((socket) => void socket.resume().write(response, 'latin1'));
+      await using proxy = await startUpgrading(`${upstream.url}/v1`, { cookieRoot: '' });
+      const socket = await openSocket(proxy.url);
+      socket.write(upgradeRequest());
+      const [data] = (await once(socket, 'data')) as [Buffer];
+      const [, ...lines] = data.toString('latin1').split('\r\n\r\n', 1)[0]?.split('\r\n') ?? [];
+      expect(lines.filter((line) => !/^(?:content-length|sec-websocket-accept): /.test(line)).toSorted()).toEqual(
+        [...REWRITTEN, ...own].toSorted(),
+      );
+      socket.destroy();
+    },
+  );
+});
