@@ -145,6 +145,18 @@ describe('requests', () => {
     expect(sidecar.api.requests).toHaveLength(3);
   });
 
+  it('get cookies as the new setting says', async () => {
+    const file = scratchFile('response: { cookies: pass }');
+    const sidecar = await startInProcess({
+      file,
+      answer: (_request, response) => void response.writeHead(200, { 'set-cookie': 'a=1; Secure; HttpOnly' }).end(),
+    });
+    expect((await send(sidecar.url)).fields['set-cookie']).toBe('a=1; Secure; HttpOnly');
+    writeFileSync(file, 'response: { cookies: adapt }');
+    sidecar.sidecar.reload();
+    expect((await send(sidecar.url)).fields['set-cookie']).toBe('a=1; HttpOnly');
+  });
+
   it('match the routes by their new paths and methods', async () => {
     const routes = (path: string, more = ''): string =>
       `routes: [{ name: a, pathPrefix: ${path}, stripPrefix: true ${more} }]`;
