@@ -58,8 +58,12 @@ export class Attempts implements AttemptContext, TokenCall {
     const { tokens } = this.parts;
     if (this.exchange.lifetime.aborted !== undefined || tokens.current(this) === undefined) return undefined;
     const permit = this.#ticket.tryTakePermit();
-    const use = permit && tokens.take(this);
-    return use && new RequestAttempt(this, permit, use);
+    if (permit === undefined) return undefined;
+    const use = tokens.take(this);
+    if (use !== undefined) return new RequestAttempt(this, permit, use);
+    // It expired between the two.
+    permit.cancel();
+    return undefined;
   }
 
   /**
