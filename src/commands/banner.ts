@@ -3,7 +3,7 @@ import type { LoadedConfig } from '../config/changes.ts';
 import type { AuthConfig, RouteConfig } from '../config/config.ts';
 import { toSingleLine } from '../config/load/problems.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
-import { MASK } from '../platform/secret-redaction.ts';
+import { MASK, maskQuery } from '../platform/secret-redaction.ts';
 import type { Sidecar } from '../sidecar/sidecar.ts';
 import type { Paint } from './terminal.ts';
 
@@ -78,7 +78,7 @@ function createRouteRow({ name, pathPrefix, upstream, throttle: { rate } }: Rout
 }
 
 function describeEndpoint({ endpoint }: AuthConfig): string {
-  return endpoint.kind === 'url' ? endpoint.url.href : `found through ${endpoint.issuer}`;
+  return endpoint.kind === 'url' ? maskQuery(endpoint.url) : `found through ${endpoint.issuer}`;
 }
 
 /** The origins of client id and secret, never their values. */

@@ -1,5 +1,5 @@
 /** Runs the command that argv names. Exit codes: 0 success, 1 failure, 2 wrong usage or settings. */
-import { readAsset } from '../platform/asset.ts';
+import { readProgramVersion } from '../platform/program-version.ts';
 import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { parseArguments } from './arguments.ts';
 import type { Invocation } from './arguments.ts';
@@ -7,7 +7,7 @@ import type { CommandOutput } from './config.ts';
 import { describeCommand, describeProgram } from './help.ts';
 import { paintFor } from './terminal.ts';
 
-const VERSION = readVersion();
+const VERSION = readProgramVersion();
 /** Commands that print warnings to stderr, since they have no log. */
 const WARNING_ON_STDERR: ReadonlySet<Invocation['command']> = new Set(['sandbox', 'check', 'config', 'init']);
 
@@ -90,11 +90,4 @@ function reportUsageError(why: string, command: string | undefined): number {
   const where = `bearer-sidecar ${command === undefined ? '' : `${command} `}--help`;
   process.stderr.write(`bearer-sidecar: ${toSingleLine(why)}${why.endsWith('?') ? ' See' : '; see'} ${where}\n`);
   return 2;
-}
-
-/** The version in package.json; `unknown` when there is none. */
-function readVersion(): string {
-  const manifest: unknown = JSON.parse(readAsset('package.json').toString());
-  const hasVersion = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
-  return hasVersion ? String(manifest.version) : 'unknown';
 }

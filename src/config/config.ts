@@ -69,6 +69,10 @@ export interface AuthConfig {
   readonly extraParameters: Readonly<Record<string, string>>;
   readonly extraHeaders: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** The lifetime of a token whose own is not stated. */
+  readonly defaultLifetimeMs: number;
+  /** The `User-Agent` of token requests. */
+  readonly userAgent: string;
   /** Default: `upstream.caFile`. */
   readonly caFile: string | undefined;
   /** Keeps the newest token across restarts. */

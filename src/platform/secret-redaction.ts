@@ -23,6 +23,19 @@ export function buildAnyTextPattern(texts: readonly string[]): RegExp {
   return new RegExp(longestFirst.map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
 }
 
+/** A URL without the values of its query, which may be secrets; names are kept. */
+export function maskQuery({ origin, pathname, search }: URL): string {
+  return `${origin}${maskQueryValues(`${pathname}${search}`)}`;
+}
+
+/** A path without the values of its query. */
+export function maskQueryValues(path: string): string {
+  const [pathname = '', ...query] = path.split('?');
+  if (query.length === 0) return path;
+  const parts = query.join('?').split('&');
+  return `${pathname}?${parts.map((part) => (/^[^=]*=/.exec(part)?.[0] ?? '') + MASK).join('&')}`;
+}
+
 export type Redact = (text: string) => string;
 
 /**

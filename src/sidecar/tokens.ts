@@ -7,6 +7,7 @@ import type { AuthConfig } from '../config/config.ts';
 import type { ProxySelector } from '../platform/egress/proxy-selector.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 import type { ClientCredential, ClientCredentialReadResult } from '../token/client/client-authentication.ts';
+import { createLifetimeWarning } from '../token/endpoint/assumed-lifetime.ts';
 import { createRotatingTokenFetcher } from '../token/client/rotating-token-fetcher.ts';
 import { createTokenEndpoint } from '../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../token/endpoint/token-endpoint.ts';
@@ -61,9 +62,15 @@ function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () =>
 
 /** Inside the choice of credentials: replicas with the same credentials share, whether old or new. */
 function createRequest(
-  { request, identify }: TokenEndpoint,
-  { auth, tokenStore: store, clock, random, observe }: TokensOptions,
+  { request: send, identify }: TokenEndpoint,
+  { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
 ): SendTokenRequest<ClientCredential> {
+  const warnOfAssumedLifetime = createLifetimeWarning({ ...auth, credential, observe });
+  const request: TokenEndpoint['request'] = async (client, signal) => {
+    const result = await send(client, signal);
+    warnOfAssumedLifetime(result);
+    return result;
+  };
   if (store === undefined) return request;
   const peerWaitMs = auth.timeoutMs;
   return shareTokenRequests({ store, sendRequest: request, identify, peerWaitMs, clock, random, observe });

@@ -5,7 +5,7 @@
 
 /** An access token in memory (RFC 6749 §1.4). Never logged, never part of an error. */
 export interface Token {
-  /** The bearer value, checked against RFC 6750 §2.1 `b64token`, so that it cannot break a header line. */
+  /** The bearer value: visible ASCII (0x21 to 0x7E) without a comma, so that it can neither break nor split a header field. */
   readonly value: string;
   /** Rises with every token of this source. Orders tokens, and identifies one safely in a log. */
   readonly serial: number;

@@ -1,6 +1,7 @@
 /** Checks one credential: the connection to its token endpoint, discovery, one token request, and its response. */
 import type { CredentialConfig } from '../../config/config.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { maskQuery } from '../../platform/secret-redaction.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { createTokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
@@ -50,7 +51,10 @@ export async function checkCredential(
   const { response, skew } = requested;
   if (response.kind === 'ok') {
     runner.record('scope', evaluateScope(auth.scope, response, createSettingNamer('credential', name)));
-    runner.record('lifetime', evaluateLifetime(response, check.clock.wallNow()));
+    runner.record(
+      'lifetime',
+      evaluateLifetime(response, check.clock.wallNow(), createSettingNamer('credential', name)),
+    );
   } else runner.skip(['scope', 'lifetime'], 'there is no token');
   runner.record('clock', evaluateSkew(skew, auth.method.name === 'private_key_jwt'));
   return { steps: runner.steps, token: response.kind === 'ok' ? response.value : undefined };
@@ -131,7 +135,7 @@ async function requestToken(
   };
   if (response.kind === 'ok') {
     redactValue(response.value);
-    return { outcome: 'ok', detail: `obtained from ${url.href}`, value };
+    return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}`, value };
   }
   const finding = evaluateTokenFailure(response, createTokenContext(credential, url, head));
   return head === undefined ? finding : { ...finding, value };
@@ -170,7 +174,7 @@ function createTokenContext(
   head: TokenResponseHead | undefined,
 ): TokenCheckContext {
   return {
-    url: url.href,
+    url: maskQuery(url),
     nameSetting: createSettingNamer('credential', name),
     method: auth.method.name,
     isDiscovered: auth.endpoint.kind === 'issuer',

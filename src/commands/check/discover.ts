@@ -6,6 +6,7 @@ import { loadTlsContext } from '../../platform/tls.ts';
 import { describeConnectionFault } from '../../token/endpoint/connection-fault.ts';
 import { Discovery, readDocument } from '../../token/endpoint/discovery.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
+import { maskQuery } from '../../platform/secret-redaction.ts';
 import { createSettingNamer } from './setting-names.ts';
 import type { StepResult } from './step-runner.ts';
 
@@ -20,7 +21,7 @@ export async function discoverTokenUrl(
   { auth, name }: CredentialConfig,
   context: DiscoveryCheckContext,
 ): Promise<StepResult<URL>> {
-  const { endpoint, timeoutMs, caFile, clientCertificate } = auth;
+  const { endpoint, timeoutMs, caFile, clientCertificate, userAgent } = auth;
   if (endpoint.kind === 'url') return { outcome: 'ok', detail: 'not needed', value: endpoint.url };
   const advice = `check ${createSettingNamer('credential', name)('auth.issuer')}: it must be exactly the issuer in the server's metadata`;
   const discovery = new Discovery({ ...endpoint, ...context, timeoutMs, observe: () => undefined });
@@ -29,7 +30,7 @@ export async function discoverTokenUrl(
   const signal = AbortSignal.any([context.signal, timeout.signal]);
   const get = (url: URL): ReturnType<typeof readDocument> => {
     const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, clientCertificate) : undefined;
-    const headers = { Accept: 'application/json' };
+    const headers = { Accept: 'application/json', 'User-Agent': userAgent };
     return sendSingleRequest(
       { ...context, url, method: 'GET', headers, secureContext, timeoutMs, signal },
       readDocument,
@@ -40,7 +41,7 @@ export async function discoverTokenUrl(
     if (located.kind === 'failed') return { outcome: 'fail', detail: located.failure.detail, advice };
     const { tokenUrl, mtlsTokenUrl = tokenUrl } = located.metadata;
     const found = clientCertificate === undefined ? tokenUrl : mtlsTokenUrl;
-    return { outcome: 'ok', detail: `${endpoint.issuer} names ${found.href}`, value: found };
+    return { outcome: 'ok', detail: `${endpoint.issuer} names ${maskQuery(found)}`, value: found };
   } catch (error) {
     if (context.signal.aborted) throw error;
     const { host } = new URL(endpoint.issuer);

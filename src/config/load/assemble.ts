@@ -4,6 +4,7 @@ import { parseHost, parseListenAddress } from '../schema/formats/address.ts';
 import { parseAllowRule } from '../schema/formats/allow-rules.ts';
 import type { AllowedHostConfig, AuthConfig, Config, ListenAddressConfig } from '../config.ts';
 import type { RouteConfig, UpstreamConfig } from '../config.ts';
+import { readProgramVersion } from '../../platform/program-version.ts';
 import type { SecretSource } from '../../token/client/secret-file.ts';
 import { parseProxyUrl, PROXY_OFF } from '../schema/formats/proxy.ts';
 import type { ResolvedRoutes, ResolvedRoute } from './routes.ts';
@@ -83,6 +84,8 @@ function assembleAuth({ auth, upstream, allowInsecureHttp }: Settings): AuthConf
     extraParameters: auth.extraParameters,
     extraHeaders: auth.extraHeaders,
     timeoutMs: auth.timeoutMs,
+    defaultLifetimeMs: auth.defaultLifetimeMs,
+    userAgent: auth.userAgent ?? `bearer-sidecar/${readProgramVersion()}`,
     caFile: auth.caFile ?? upstream.caFile ?? undefined,
     cacheFile: auth.cacheFile ?? undefined,
     invalidationCooldownMs: auth.invalidationCooldownMs,

@@ -9,6 +9,7 @@ import { setting, settingWithoutDefault } from './setting.ts';
 import { audience, baseUrl, resource, urlPath } from './formats/url.ts';
 
 const HOUR_MS = 3_600_000;
+const YEAR_MS = 365 * 24 * HOUR_MS;
 
 export const auth = {
   url: settingWithoutDefault({
@@ -17,7 +18,7 @@ export const auth = {
     env: 'SIDECAR_AUTH_URL',
   }),
   tokenPath: setting({
-    doc: 'Path of the token endpoint below auth.url.',
+    doc: 'Path of the token endpoint below auth.url. It may have a query, whose values are not shown; a secret belongs to auth.extraParameters.',
     format: urlPath(),
     default: '/oauth/token',
     env: 'SIDECAR_AUTH_TOKEN_PATH',
@@ -134,6 +135,17 @@ export const auth = {
     format: wholeNumber(1, HOUR_MS),
     default: 10_000,
     env: 'SIDECAR_AUTH_TIMEOUT_MS',
+  }),
+  defaultLifetimeMs: setting({
+    doc: 'Lifetime of a token whose expires_in is absent, below 1 or not a number of seconds. Such a response is a warning.',
+    format: wholeNumber(1000, YEAR_MS),
+    default: 300_000,
+    env: 'SIDECAR_AUTH_DEFAULT_LIFETIME_MS',
+  }),
+  userAgent: settingWithoutDefault({
+    doc: 'User-Agent of token requests and of requests for the metadata of auth.issuer; calls of the API keep their own. Default: bearer-sidecar/ and the version.',
+    format: secret('a product such as billing/1.0: printable ASCII without a blank at either end', headerValueFault),
+    env: 'SIDECAR_AUTH_USER_AGENT',
   }),
   caFile: settingWithoutDefault({
     doc: 'PEM file of the certificate authorities to trust for the token endpoint only. Default: upstream.caFile.',

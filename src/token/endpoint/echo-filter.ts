@@ -2,12 +2,16 @@
 import { createRedact, listSecretEncodings } from '../../platform/secret-redaction.ts';
 import type { Redact } from '../../platform/secret-redaction.ts';
 import type { ClientAuthentication, ClientCredential } from '../client/client-authentication.ts';
+import { createServerTextFilter } from './server-text.ts';
+import type { ShowServerText } from './server-text.ts';
 
 export interface EchoFilter {
   /** The client's credential in every encoding. The access token, which goes to the upstream, must not contain it. */
   readonly credentialForms: readonly string[];
   /** Masks sent secrets in a text. */
   readonly redact: Redact;
+  /** Makes a text of the server fit to be shown. */
+  readonly showText: ShowServerText;
   /** Requested scopes, separated by blanks: these names are shown as they are. */
   readonly requestedScope: string | undefined;
 }
@@ -34,6 +38,7 @@ export function createEchoFilter(
   return {
     credentialForms: [...forms, ...authentication.valuesToRedact].filter(({ length }) => length >= MIN_SECRET_LENGTH),
     redact: createRedact([...secrets, ...valuesToRedact], client.clientId),
+    showText: createServerTextFilter([...secrets, ...valuesToRedact], client.clientId),
     requestedScope,
   };
 }

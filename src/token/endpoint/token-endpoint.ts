@@ -22,12 +22,13 @@ import { Discovery, readDocument } from './discovery.ts';
 import type { GetDocument } from './discovery.ts';
 import { createEchoFilter, listSentSecrets } from './echo-filter.ts';
 import type { EchoFilter } from './echo-filter.ts';
+import { parseErrorResponse } from './error-response.ts';
 import { describeUnsupportedAuth } from './server-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 import { sendSingleRequest, readBoundedText } from './single-request.ts';
 import { buildTokenRequest, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
-import { parseTokenResponse, parseOAuthError, parseRetryAfterMs } from './token-response.ts';
+import { parseTokenResponse, parseRetryAfterMs } from './token-response.ts';
 import type { TokenRequestFailure, TokenRequestResult } from './token-response.ts';
 
 export type TokenEndpointAddress =
@@ -39,6 +40,10 @@ export interface TokenEndpointOptions extends ClientAuthOptions, TokenGrantOptio
   readonly endpoint: TokenEndpointAddress;
   /** From the start of the first connection to the last byte of the response, milliseconds. */
   readonly timeoutMs: number;
+  /** The lifetime of a token whose own is not stated, milliseconds. */
+  readonly defaultLifetimeMs: number;
+  /** The `User-Agent` of token requests and of metadata requests. */
+  readonly userAgent: string;
   /** PEM certificates trusted instead of Node's and the system's roots; read at every request. */
   readonly caFile: string | undefined;
   readonly egress: ProxySelector;
@@ -142,7 +147,7 @@ class TokenRequestSender {
     const { endpoint } = this.#options;
     if (endpoint.kind === 'url') return { kind: 'located', url: endpoint.url };
     if (this.#discovery === undefined) throw new Error('an issuer is found by discovery');
-    const headers = { Accept: 'application/json' };
+    const headers = { Accept: 'application/json', 'User-Agent': this.#options.userAgent };
     const get: GetDocument = (url, signal) =>
       sendSingleRequest(
         { ...this.#buildRequestOptions(url, { ...inputs, signal }), method: 'GET', headers },
@@ -166,7 +171,7 @@ class TokenRequestSender {
       { ...this.#buildRequestOptions(url, inputs), method: 'POST', headers, body },
       (response) => {
         onResponseHead?.(response);
-        return readResponse(url, response, echoFilter, clock.wallNow());
+        return readResponse(url, response, echoFilter, this.#options);
       },
     );
     if (result.kind !== 'not-found') return result;
@@ -192,38 +197,52 @@ class TokenRequestSender {
   }
 }
 
-/** Reads a body only if it decides something. */
+/** 400, 401 and 403 reject the client if an error code says so; any of them may also come from something in front of the server. */
+const REJECTION_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
+/** A body that only explains must not delay the next attempt for long. */
+const EXPLANATION_TIMEOUT_MS = 1_000;
+
 async function readResponse(
   url: URL,
   { statusCode, headers, body }: Dispatcher.ResponseData,
   echoFilter: EchoFilter,
-  wallNow: number,
+  { clock, defaultLifetimeMs }: Pick<TokenEndpointOptions, 'clock' | 'defaultLifetimeMs'>,
 ): Promise<TokenRequestResult | { readonly kind: 'not-found'; readonly detail: string }> {
-  const retryAfterMs = parseRetryAfterMs(headers['retry-after'], wallNow);
+  const summary = `${url.host} answered the token request with ${String(statusCode)}`;
+  if (statusCode === 200 || statusCode === 201) {
+    const text = await readBoundedText(body, MAX_BODY_BYTES);
+    if (text === undefined) return { kind: 'malformed', detail: `${summary} and more than 64 KiB` };
+    return parseTokenResponse(text, echoFilter, { status: statusCode, defaultLifetimeMs });
+  }
+  const retryAfterMs = parseRetryAfterMs(headers['retry-after'], clock.wallNow());
   const unavailable = (detail: string): TokenRequestResult => ({
     kind: 'unavailable',
     detail,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
-  const summary = `${url.host} answered the token request with ${String(statusCode)}`;
-  switch (statusCode) {
-    case 200: {
-      const text = await readBoundedText(body, MAX_BODY_BYTES);
-      if (text === undefined) return { kind: 'malformed', detail: `${summary} and more than 64 KiB` };
-      return parseTokenResponse(text, echoFilter);
-    }
-    case 400:
-    case 401:
-    case 403: {
-      const error = parseOAuthError((await readBoundedText(body, MAX_BODY_BYTES)) ?? '', echoFilter.redact);
-      if (error === undefined) return unavailable(`${summary} and no OAuth error`);
-      return { kind: 'rejected', error, detail: `${summary} and the error "${error}"` };
-    }
-    case 404:
-      return { kind: 'not-found', detail: summary };
-    default:
-      return unavailable(isRedirect(statusCode) ? `${summary}: redirects are not followed, check auth.url` : summary);
-  }
+  if (isRedirect(statusCode)) return unavailable(`${summary}: redirects are not followed, check auth.url`);
+  const mayReject = REJECTION_STATUSES.has(statusCode);
+  const text = await (mayReject ? readBoundedText(body, MAX_BODY_BYTES) : readExplanation(body, clock));
+  const challenge = [headers['www-authenticate'] ?? []].flat().join(', ');
+  const error = parseErrorResponse(text, challenge, echoFilter.showText);
+  const detail = `${summary}${error.text}`;
+  if (statusCode === 404) return { kind: 'not-found', detail };
+  if (!mayReject) return unavailable(detail);
+  if (error.code === undefined) return unavailable(`${summary} and no OAuth error${error.text}`);
+  return error.isRejection ? { kind: 'rejected', error: error.code, detail } : unavailable(detail);
+}
+
+/** Undefined when the body is too long, breaks off or takes too long. */
+async function readExplanation(
+  body: AsyncIterable<Buffer>,
+  clock: TokenEndpointOptions['clock'],
+): Promise<string | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const cancel = clock.after(EXPLANATION_TIMEOUT_MS, () => resolve(undefined));
+  const text = readBoundedText(body, MAX_BODY_BYTES).catch(() => undefined);
+  const first = await Promise.race([text, late]);
+  cancel();
+  return first;
 }
 
 function isRedirect(statusCode: number): boolean {

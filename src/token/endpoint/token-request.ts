@@ -28,7 +28,7 @@ type NameValue = readonly [name: string, value: string];
 
 /** The order of the form fields is fixed: equal requests have equal bytes. */
 export function buildTokenRequest(
-  grant: TokenGrantOptions,
+  { userAgent, ...grant }: TokenGrantOptions & { readonly userAgent: string },
   { authorization, parameters, valuesToRedact }: ClientAuthentication,
 ): TokenRequest {
   const form = [['grant_type', 'client_credentials'], ...listGrantFields(grant), ...parameters] satisfies NameValue[];
@@ -37,11 +37,17 @@ export function buildTokenRequest(
       ...(authorization === undefined ? {} : { Authorization: authorization }),
       'Content-Type': 'application/x-www-form-urlencoded',
       Accept: 'application/json',
+      ...(hasUserAgent(grant.extraHeaders) ? {} : { 'User-Agent': userAgent }),
       ...grant.extraHeaders,
     },
     body: new URLSearchParams(form.map(([name, value]) => [name, value])).toString(),
     valuesToRedact: [...valuesToRedact, ...selectSecrets(grant.extraParameters), ...selectSecrets(grant.extraHeaders)],
   };
+}
+
+/** Two of the same name would be a list of products. */
+function hasUserAgent(headers: Readonly<Record<string, string>>): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === 'user-agent');
 }
 
 function selectSecrets(map: Readonly<Record<string, string>>): string[] {

@@ -1,21 +1,25 @@
 /**
- * Parses the response of a token endpoint: a success by RFC 6749 §5.1, an error by §5.2, `Retry-After` by RFC 9110 §10.2.3.
- * Pure. Not oauth4webapi: it accepts any string as a token and `3600abc` as a lifetime, and its errors carry the token in
+ * Parses the response of a token endpoint: a success by RFC 6749 §5.1 and as servers really send it, `Retry-After` by RFC 9110
+ * §10.2.3. Errors are parsed in error-response.ts. Pure. Not oauth4webapi: it accepts any string as a token and `3600abc` as a lifetime, and its errors carry the token in
  * `cause`, so that the same checks would be needed around it.
  */
 import { parseHttpDate } from '../../platform/http-date.ts';
 import { createRedact, type Redact } from '../../platform/secret-redaction.ts';
 import { MIN_SECRET_LENGTH } from './echo-filter.ts';
 import type { EchoFilter } from './echo-filter.ts';
+import { parseErrorResponse } from './error-response.ts';
 import { parseJsonObject } from './json-object.ts';
+import { createServerTextFilter } from './server-text.ts';
 
 /** The result of one token request. No `detail` holds a token, a secret or a raw body. */
 export type TokenRequestResult =
   | {
       readonly kind: 'ok';
-      /** Consists of RFC 6750 §2.1 `b64token` characters only. */
+      /** Visible ASCII without a comma: it cannot break or split a header field. */
       readonly value: string;
       readonly lifetimeMs: number;
+      /** Why `lifetimeMs` is `auth.defaultLifetimeMs`; absent when the server stated a lifetime. */
+      readonly lifetimeFault?: LifetimeFault;
       /** Undefined when absent or empty. */
       readonly scope: string | undefined;
     }
@@ -30,7 +34,7 @@ export type TokenRequestResult =
       /** The endpoint's own `Retry-After`, milliseconds. */
       readonly retryAfterMs?: number;
     } & FailureDetail)
-  /** A 200 without a usable token. */
+  /** A 200 or 201 without a usable token. */
   | ({ readonly kind: 'malformed' } & FailureDetail);
 
 interface FailureDetail {
@@ -41,66 +45,81 @@ interface FailureDetail {
 
 export type TokenRequestFailure = Exclude<TokenRequestResult, { kind: 'ok' }>;
 
-/** For a response without `expires_in`, whose default RFC 6749 §5.1 leaves to documentation. */
-export const DEFAULT_LIFETIME_MS = 300_000;
+/** Follows "the server sends": the same text for every token with the same fault. */
+export type LifetimeFault = 'no expires_in' | 'an expires_in of less than 1 s' | 'an expires_in that is not a number';
 
-/** A shorter lifetime ends during the first request, and its refreshes would flood the endpoint. */
+/** For a response without `expires_in`, whose default RFC 6749 §5.1 leaves to documentation. */
+const DEFAULT_LIFETIME_MS = 300_000;
+
+/** `expires_in` has whole seconds: less is 0. Honoured, it would end during the first request, and its refreshes would flood the endpoint. */
 const MIN_LIFETIME_MS = 1_000;
 /** Keeps every instant within what a Date can show. */
 const MAX_LIFETIME_MS = 365 * 24 * 3_600_000;
 /** Servers accept header lines up to 8 or 16 KiB. */
 const MAX_TOKEN_LENGTH = 16 * 1024;
-const MAX_ERROR_LENGTH = 100;
+const MAX_SHOWN_TYPE_CHARS = 40;
 
-const B64_TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
-const DECIMAL = /^\d+(\.\d+)?$/;
-/** Outside the characters of `error` (RFC 6749 §5.2): %x20-21 / %x23-5B / %x5D-7E. */
-const NOT_ERROR_CHARACTER = /[^\x20-\x21\x23-\x5B\x5D-\x7E]/g;
+/** More than `b64token` (RFC 6750 §2.1), because servers send more. A comma would let a proxy split the field into two. */
+const TOKEN = /^[\x21-\x2B\x2D-\x7E]+$/;
+const DECIMAL = /^[+-]?\d+(\.\d+)?$/;
+/** In small letters. Without a type it is taken for Bearer: no other type was requested. */
+const BEARER_TYPES: readonly unknown[] = ['bearer', 'bearertoken', '', null];
 
-const EMPTY_ECHO_FILTER: EchoFilter = { credentialForms: [], redact: (text) => text, requestedScope: undefined };
+const EMPTY_ECHO_FILTER: EchoFilter = {
+  credentialForms: [],
+  redact: (text) => text,
+  showText: createServerTextFilter([], ''),
+  requestedScope: undefined,
+};
 
-/** Parses the body of a 200. Never throws. Apart from `value`, the result holds neither the token nor a sent secret. */
+export interface TokenResponseFacts {
+  /** 200 or 201. Default 200 */
+  readonly status?: number;
+  /** The lifetime of a token whose own is not stated, milliseconds. Default 300000 */
+  readonly defaultLifetimeMs?: number;
+}
+
+/**
+ * Parses the body of a 200 or 201. Never throws. Apart from `value`, the result holds neither the token nor a sent secret.
+ */
 export function parseTokenResponse(
   body: string,
-  { credentialForms, redact, requestedScope }: EchoFilter = EMPTY_ECHO_FILTER,
+  echoFilter: EchoFilter = EMPTY_ECHO_FILTER,
+  { status = 200, defaultLifetimeMs = DEFAULT_LIFETIME_MS }: TokenResponseFacts = {},
 ): TokenRequestResult {
+  const createMalformedResult = (fault: string): TokenRequestResult => ({
+    kind: 'malformed',
+    detail: `the token endpoint answered ${String(status)} with ${fault}`,
+  });
+  const { credentialForms, redact, requestedScope } = echoFilter;
   const fields = parseJsonObject(body);
   if (fields === undefined) return createMalformedResult('a body that is not a JSON object');
-  const { access_token: value, token_type: type, expires_in: expiresIn, scope = null } = fields;
-  if (typeof value !== 'string' || value === '') return createMalformedResult('no access_token');
+  const { access_token: value, token_type: type = null, expires_in: expiresIn, scope = null } = fields;
+  if (typeof value !== 'string' || value === '')
+    return createMalformedResult(`no access_token${parseErrorResponse(body, undefined, echoFilter.showText).text}`);
   if (value.length > MAX_TOKEN_LENGTH)
     return createMalformedResult(`an access_token of more than ${String(MAX_TOKEN_LENGTH)} characters`);
   if (credentialForms.some((form) => value.includes(form)))
     return createMalformedResult('an access_token that contains the credential of the client');
-  if (!B64_TOKEN.test(value))
+  if (!TOKEN.test(value))
     return createMalformedResult('an access_token with characters that a bearer token may not have');
-  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
-    return createMalformedResult('a token_type other than Bearer');
-  const lifetimeMs = parseLifetimeMs(expiresIn);
-  if (lifetimeMs === undefined)
-    return createMalformedResult('an expires_in that is not a number of seconds, 1 or more');
+  if (!BEARER_TYPES.includes(typeof type === 'string' ? type.toLowerCase() : type))
+    return createMalformedResult(`a token_type other than Bearer: ${showTokenType(type, value, echoFilter)}`);
   if (scope !== null && typeof scope !== 'string') return createMalformedResult('a scope that is not a string');
-  if (scope === null || scope === '') return { kind: 'ok', value, lifetimeMs, scope: undefined };
-  return { kind: 'ok', value, lifetimeMs, scope: redactScope(scope, value, redact, requestedScope) };
+  const grantedScope = scope === null || scope === '' ? undefined : redactScope(scope, value, redact, requestedScope);
+  return { kind: 'ok', value, ...readLifetime(expiresIn, defaultLifetimeMs), scope: grantedScope };
+}
+
+function showTokenType(type: unknown, token: string, { showText }: EchoFilter): string {
+  if (typeof type !== 'string') return 'not a string';
+  const redact = token.length < MIN_SECRET_LENGTH ? (text: string) => text : createRedact([token]);
+  return `"${showText(redact(type), MAX_SHOWN_TYPE_CHARS)}"`;
 }
 
 function redactScope(scope: string, token: string, redact: Redact, requestedScope = ''): string {
   const requested = new Set(requestedScope.split(' '));
   if (scope.split(' ').every((name) => requested.has(name))) return scope;
   return redact(token.length < MIN_SECRET_LENGTH ? scope : createRedact([token])(scope));
-}
-
-/**
- * The OAuth `error` in the body of an error response, cut to the characters of RFC 6749 §5.2 and to 100 of them; undefined
- * when there is none. `error_description` is ignored: free text may echo what was sent.
- * @param redact masks sent secrets
- */
-export function parseOAuthError(body: string, redact: Redact): string | undefined {
-  const code = parseJsonObject(body)?.error;
-  if (typeof code !== 'string') return undefined;
-  // Twice: a secret may contain removed characters, and may appear only after their removal.
-  const shown = redact(redact(code).replace(NOT_ERROR_CHARACTER, '')).slice(0, MAX_ERROR_LENGTH);
-  return shown === '' ? undefined : shown;
 }
 
 /**
@@ -116,14 +135,16 @@ export function parseRetryAfterMs(field: string | readonly string[] | undefined,
   return at === undefined ? undefined : Math.max(0, at - wallNow);
 }
 
-/** Some servers send the number as a string. */
-function parseLifetimeMs(expiresIn: unknown): number | undefined {
-  if (expiresIn === undefined || expiresIn === null) return DEFAULT_LIFETIME_MS;
-  const seconds = typeof expiresIn === 'string' && DECIMAL.test(expiresIn) ? Number(expiresIn) : expiresIn;
-  if (typeof seconds !== 'number' || !(seconds * 1000 >= MIN_LIFETIME_MS)) return undefined;
-  return Math.min(seconds * 1000, MAX_LIFETIME_MS);
-}
-
-function createMalformedResult(fault: string): TokenRequestResult {
-  return { kind: 'malformed', detail: `the token endpoint answered 200 with ${fault}` };
+/** Some servers send the number as a string, and some tokens without a stated end. */
+function readLifetime(
+  expiresIn: unknown,
+  defaultLifetimeMs: number,
+): { readonly lifetimeMs: number; readonly lifetimeFault?: LifetimeFault } {
+  const assume = (lifetimeFault: LifetimeFault) => ({ lifetimeMs: defaultLifetimeMs, lifetimeFault });
+  if (expiresIn === undefined || expiresIn === null || expiresIn === '') return assume('no expires_in');
+  const text = typeof expiresIn === 'string' ? expiresIn.trim() : undefined;
+  const seconds = text !== undefined && DECIMAL.test(text) ? Number(text) : expiresIn;
+  if (typeof seconds !== 'number') return assume('an expires_in that is not a number');
+  if (seconds * 1000 < MIN_LIFETIME_MS) return assume('an expires_in of less than 1 s');
+  return { lifetimeMs: Math.min(seconds * 1000, MAX_LIFETIME_MS) };
 }

@@ -23,6 +23,8 @@ export function buildEndpoint(address: URL | string, options: Partial<TokenEndpo
     extraParameters: {},
     extraHeaders: {},
     timeoutMs: 10_000,
+    defaultLifetimeMs: 300_000,
+    userAgent: 'test-agent/1',
     caFile: undefined,
     egress: selectNoProxy,
     clock: new ManualClock(),

@@ -4,8 +4,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { joinUrl } from '../../../src/config/schema/formats/url.ts';
 import type { TokenEndpointOptions } from '../../../src/token/endpoint/token-endpoint.ts';
 import type { TokenRequestResult } from '../../../src/token/endpoint/token-response.ts';
+import { waitUntil } from '../../support/until.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { askOnce, buildEndpoint, SECRET } from './endpoint.ts';
 import { RawServer } from './raw-server.ts';
@@ -54,6 +56,7 @@ describe('the request', () => {
         `Authorization: Basic ${BASIC}\r\n` +
         'Content-Type: application/x-www-form-urlencoded\r\n' +
         'Accept: application/json\r\n' +
+        'User-Agent: test-agent/1\r\n' +
         'content-length: 64\r\n' +
         '\r\n' +
         'grant_type=client_credentials&audience=https%3A%2F%2Fapi.test%2F',
@@ -81,6 +84,18 @@ describe('the request', () => {
     await ask(url, { extraHeaders: { 'X-Api-Key': 'sesame-1' } });
     expect(requests[0]).toContain('\r\nX-Api-Key: sesame-1\r\n');
     expect(requests[0]).toContain(`\r\nAuthorization: Basic ${BASIC}\r\n`);
+  });
+
+  test('has exactly one User-Agent: that of the extra headers, if there is one', async () => {
+    const { url, requests } = await serve(respondWith('200 OK', GRANT));
+    await ask(url, { extraHeaders: { 'user-agent': 'billing/1' } });
+    expect(requests[0]?.match(/user-agent: .*/gi)).toEqual(['user-agent: billing/1']);
+  });
+
+  test('has the query of the token URL as it is', async () => {
+    const { url, requests } = await serve(respondWith('200 OK', GRANT));
+    await ask(joinUrl(url.origin, '/oauth/token?grant=x&b=%zz+1/?&&c'));
+    expect(requests[0]).toMatch(/^POST \/oauth\/token\?grant=x&b=%zz\+1\/\?&&c HTTP\/1.1\r\n/);
   });
 
   test('uses a changed secret file', async () => {
@@ -142,7 +157,101 @@ describe('a rejection', () => {
     expect(refused).toMatchObject({ kind: 'rejected', detail: containing('"bad ******** in ********"') });
     const { url } = await serve(respondWith('400 Bad Request', '{"error":"bad sesame-1 and sesame-2 of client-1"}'));
     const extras = { extraParameters: { key: 'sesame-1', short: 'bad' }, extraHeaders: { 'x-key': 'sesame-2' } };
-    expect(await ask(url, extras)).toMatchObject({ detail: containing('"bad ******** and ******** of client-1"') });
+    expect(await ask(url, extras)).toMatchObject({ detail: containing('"bad ******** and ******** of ********"') });
+  });
+});
+
+describe('the words of the server', () => {
+  const entra = {
+    error: 'invalid_client',
+    error_description:
+      'AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 11111111-2222\r\nTimestamp: 2026-11-01',
+    error_codes: [7000215],
+    trace_id: '11111111-2222',
+    correlation_id: '33333333-4444',
+  };
+  const okta = { errorCode: 'E0000015', errorSummary: 'Invalid "client"', errorId: 'oae-1' };
+  const basic = 'WWW-Authenticate: Basic realm="error=\\"no\\"", error="invalid_client", error_description="who?"';
+
+  test.each<[string, string, readonly string[], object]>([
+    [
+      '401 Unauthorized',
+      JSON.stringify(entra),
+      [],
+      {
+        kind: 'rejected',
+        error: 'invalid_client',
+        detail: containing(
+          'answered the token request with 401 and the error "invalid_client": AADSTS7000215: Invalid client secret provided. ' +
+            'Trace ID: 11111111-2222 Timestamp: 2026-11-01 (correlation_id 33333333-4444)',
+        ),
+      },
+    ],
+    [
+      '403 Forbidden',
+      JSON.stringify(okta),
+      [],
+      { kind: 'rejected', error: 'E0000015', detail: containing('"E0000015": Invalid client (errorId oae-1)') },
+    ],
+    ['429 Too Many', '{"errorCode":"E0000047","errorSummary":"API limit"}', [], { kind: 'unavailable' }],
+    [
+      '401 Unauthorized',
+      '',
+      [basic],
+      { kind: 'rejected', detail: containing('with 401 and the error "invalid_client": who?') },
+    ],
+    [
+      '401 Unauthorized',
+      '{"error":"slow_down"}',
+      [basic, 'Retry-After: 3'],
+      { kind: 'unavailable', retryAfterMs: 3000 },
+    ],
+    ['400 Bad Request', '{"error":"slow_down"}', ['Retry-After: 3'], { kind: 'unavailable', retryAfterMs: 3000 }],
+    ['400 Bad Request', '{"error":"temporarily_unavailable"}', [], { kind: 'unavailable' }],
+    ['403 Forbidden', '{"error":"server_error"}', [], { kind: 'unavailable', detail: containing('"server_error"') }],
+    ['403 Forbidden', '{"error":"Slow_down"}', [], { kind: 'rejected' }],
+    ['400 Bad Request', '{"error":{"code":1}}', ['Retry-After: 7'], { kind: 'unavailable', retryAfterMs: 7000 }],
+    [
+      '404 Not Found',
+      '{"error":"x","error_description":"no tenant"}',
+      [],
+      { kind: 'rejected', detail: containing('no tenant: check auth.url') },
+    ],
+    [
+      '503 Unavailable',
+      '{"error":"x","error_description":"later"}',
+      [],
+      { kind: 'unavailable', detail: containing('503 and the error "x": later') },
+    ],
+    [
+      '200 OK',
+      '{"error":"bad_code","error_description":"used"}',
+      [],
+      { kind: 'malformed', detail: containing('no access_token and the error "bad_code": used') },
+    ],
+  ])('of %s %s', async (status, body, fields, expected) => {
+    expect(await askFor(status, body, fields)).toMatchObject(expected);
+  });
+
+  test('are bounded, on one line, and never a raw body', async () => {
+    const long = `a\u202eb\u0007c\u2028d\n${'é<b>'.repeat(500)}`;
+    const body = { error: long, error_description: long, error_codes: Array(999).fill(1), trace_id: long, x: 'raw' };
+    const { detail } = (await askFor('400 Bad Request', JSON.stringify(body))) as { readonly detail: string };
+    expect(detail).toMatch(/^[\x20-\x7e]{100,600}$/);
+    expect(detail).toContain('"abc d');
+    expect(detail).not.toContain('raw');
+  });
+
+  test('of an outage that never end do not delay the result, nor lose its Retry-After', async () => {
+    const { url, received } = await serve((socket) =>
+      socket.write('HTTP/1.1 503 Busy\r\nRetry-After: 9\r\nContent-Length: 99\r\n\r\n{"err'),
+    );
+    const clock = new ManualClock();
+    const result = ask(url, { clock });
+    await received;
+    await waitUntil(() => clock.pendingTimers === 2, 'the head has come');
+    await clock.advance(1000);
+    expect(await result).toMatchObject({ kind: 'unavailable', retryAfterMs: 9000, detail: containing('with 503') });
   });
 });
 
@@ -154,7 +263,7 @@ describe('no usable token', () => {
     ['500 Internal Server Error', '{"error":"server_error"}'],
     ['502 Bad Gateway', 'a'.repeat(1_000_000)],
     ['204 No Content', ''],
-    ['201 Created', GRANT],
+    ['202 Accepted', GRANT],
   ])('%s is unavailable', async (status, body) => {
     const refused = await askFor(status, body);
     expect(refused).toMatchObject({ kind: 'unavailable', detail: containing(status.slice(0, 3)) });

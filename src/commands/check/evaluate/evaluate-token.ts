@@ -58,7 +58,8 @@ function adviseByStatus(status: number, where: string): string {
   if (status === 429) return 'the server limits token requests: wait, and find out who else uses this client';
   if (status >= 500) return 'the server has a fault: try again later, then ask its operator';
   if (status >= 300 && status < 400) return `redirects are not followed: set the new address in ${where}`;
-  if (status === 200) return `the response is not from a token endpoint: check ${where}, and ask the operator`;
+  if (status === 200 || status === 201)
+    return `the response is not from a token endpoint: check ${where}, and ask the operator`;
   return `the response is not from a token endpoint but probably from something in front of it: check ${where}, and ask the operator`;
 }
 
@@ -116,10 +117,18 @@ export function evaluateScope(
 }
 
 /** Evaluates the lifetime of the token, with the resulting refresh time. */
-export function evaluateLifetime({ lifetimeMs }: GrantedToken, nowWall: number): CheckFinding {
+export function evaluateLifetime(
+  { lifetimeMs, lifetimeFault }: GrantedToken,
+  nowWall: number,
+  nameSetting: NameSetting,
+): CheckFinding {
   const [soonest, latest] = [chooseRefreshDelayMs(lifetimeMs, 0), chooseRefreshDelayMs(lifetimeMs, 1)];
   const until = new Date(nowWall + lifetimeMs).toISOString().replace(/\.\d+Z$/, 'Z');
   const detail = `valid for ${formatSeconds(lifetimeMs)} (until ${until}), renewed after ${formatSeconds(soonest)} to ${formatSeconds(latest)}`;
+  if (lifetimeFault !== undefined) {
+    const advice = `ask the partner how long a token is valid, and set ${nameSetting('auth.defaultLifetimeMs')} to less`;
+    return { outcome: 'warn', detail: `the response has ${lifetimeFault}, so taken to be ${detail}`, advice };
+  }
   if (lifetimeMs < SHORT_LIFETIME_MS) {
     const advice =
       'ask the partner for a longer lifetime: it is also the longest outage of the token endpoint without effect';

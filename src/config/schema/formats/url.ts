@@ -1,6 +1,6 @@
 /** Formats of URLs and paths, how two are joined, and how a URL is shown without its password. */
 import { isLoopbackHost } from '../../../platform/loopback.ts';
-import { MASK } from '../../../platform/secret-redaction.ts';
+import { MASK, maskQueryValues } from '../../../platform/secret-redaction.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
 import { oneOrMany } from './one-or-many.ts';
@@ -50,21 +50,31 @@ export function resource(): Format<OneOrMany> {
   });
 }
 
-/** A path that is appended to a URL, without query, fragment or dot segment. */
+/** A path that is appended to a URL, without fragment or dot segment; it may have a query (RFC 3986 §3.4). */
 export function urlPath(): Format<string> {
   return format({
-    expected: 'a path such as /oauth/token, without query, fragment or dot segments',
-    check: (value) =>
-      typeof value === 'string' &&
-      /^\/?[\w.~!$&'()*+,;=:@%-]+(?:\/[\w.~!$&'()*+,;=:@%-]+)*\/?$/.test(value) &&
-      !value.split('/').some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment)),
+    expected: 'a path such as /oauth/token or /oauth/token?grant=x, without fragment or dot segments',
+    check: (value) => typeof value === 'string' && isUrlPath(value),
+    show: maskQueryValues,
   });
 }
 
-/** Appends `path` to the path of `base` with exactly one slash between them. */
+function isUrlPath(text: string): boolean {
+  const [, path = '', query] = /^([^?]*)(?:\?(.*))?$/s.exec(text) ?? [];
+  return (
+    /^\/?[\w.~!$&'()*+,;=:@%-]+(?:\/[\w.~!$&'()*+,;=:@%-]+)*\/?$/.test(path) &&
+    !path.split('/').some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment)) &&
+    // Without an apostrophe, which the URL parser would change.
+    (query === undefined || /^[\w.~!$&()*+,;=:@%/?-]+$/.test(query))
+  );
+}
+
+/** Appends `path`, which may have a query, to the path of `base` with exactly one slash between them. */
 export function joinUrl(base: string, path: string): URL {
   const url = new URL(base);
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}`;
+  const [pathname = '', ...query] = path.split('?');
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${pathname.replace(/^\/+/, '')}`;
+  url.search = query.join('?');
   return url;
 }
 

@@ -99,8 +99,21 @@ test.each([
   [86_400, 'ok', 'valid for 86400 s'],
   [86_401, 'warn', 'valid for 86401 s'],
 ])('a life of %i s: %s', (seconds, outcome, words) => {
-  const finding = evaluateLifetime({ ...granted, lifetimeMs: seconds * 1000 }, Date.UTC(2027, 0, 1));
+  const finding = evaluateLifetime(
+    { ...granted, lifetimeMs: seconds * 1000 },
+    Date.UTC(2027, 0, 1),
+    context.nameSetting,
+  );
   expect(finding.outcome).toBe(outcome);
   expect(finding.detail).toContain(words);
   expect(finding.advice === undefined).toBe(outcome === 'ok');
+});
+
+test('a life that the server does not state is a warning that names the setting', () => {
+  const token = { ...granted, lifetimeMs: 300_000, lifetimeFault: 'no expires_in' } as const;
+  expect(evaluateLifetime(token, Date.UTC(2027, 0, 1), context.nameSetting)).toMatchObject({
+    outcome: 'warn',
+    detail: expect.stringMatching(/^the response has no expires_in, so taken to be valid for 300 s/) as string,
+    advice: expect.stringContaining('<auth.defaultLifetimeMs>') as string,
+  });
 });

@@ -221,16 +221,31 @@ describe('URLs', () => {
     ['https://a/', '/oauth/token', 'https://a/oauth/token'],
     ['https://a/tenant//', '/token', 'https://a/tenant/token'],
     ['https://a/tenant', 'token/', 'https://a/tenant/token/'],
+    ['https://a/', '/oauth/token?grant=x', 'https://a/oauth/token?grant=x'],
+    ['https://a/b', 'token?a=//b/../?c&d=%zz', 'https://a/b/token?a=//b/../?c&d=%zz'],
   ])('the token URL of %j and %j is %j', (url, path, joined) => {
     const { endpoint } = configOf({ SIDECAR_AUTH_URL: url, SIDECAR_AUTH_TOKEN_PATH: path }).auth;
     expect(endpoint).toEqual({ kind: 'url', url: new URL(joined) });
   });
-  test.each(['//a', '/a//b', '/../a', '/a/%2e%2E', '/a?b', '/a#b', '/a b', '/', 'https://a/b'])(
-    'the token path %j is refused',
-    (path) => {
-      expect(problemsOf({ SIDECAR_AUTH_TOKEN_PATH: path })).toEqual([expect.stringMatching(/^auth\.tokenPath /)]);
-    },
-  );
+  test.each([
+    '//a',
+    '/a//b',
+    '/../a',
+    '/a/%2e%2E',
+    '/a?',
+    '/a?b#c',
+    '/a?b c',
+    "/a?'",
+    '/a?b\n',
+    '?a=b',
+    '/../a?b',
+    '/a#b',
+    '/a b',
+    '/',
+    'https://a/b',
+  ])('the token path %j is refused', (path) => {
+    expect(problemsOf({ SIDECAR_AUTH_TOKEN_PATH: path })).toEqual([expect.stringMatching(/^auth\.tokenPath /)]);
+  });
 });
 
 test.each([

@@ -1,0 +1,113 @@
+/**
+ * What an authorization server says about a token request that it did not grant: the error of RFC 6749 §5.2 or, without
+ * one in the body, of a `WWW-Authenticate` challenge (RFC 6750 §3); the error codes, ids and descriptions of Okta and Entra
+ * as well. Whether that is a rejection of the client is decided here, the status included by the caller. Pure.
+ */
+import { parseJsonObject, type JsonFields } from './json-object.ts';
+import type { ShowServerText } from './server-text.ts';
+
+export interface ErrorResponse {
+  /** Undefined when the server named none. */
+  readonly code: string | undefined;
+  /** The code says that an early retry cannot help. */
+  readonly isRejection: boolean;
+  /** Follows "… answered with 401": code, description and ids, cleaned, bounded and masked. Empty when there are none. */
+  readonly text: string;
+}
+
+/** The server is busy or broken, and the client is not at fault (RFC 6749 §4.1.2.1, RFC 8628 §3.5). */
+const TRANSIENT_CODES: ReadonlySet<string> = new Set(['slow_down', 'temporarily_unavailable', 'server_error']);
+
+/** Words of a registry reveal nothing, even if the client id is one of them. */
+const REGISTERED_CODES: ReadonlySet<string> = new Set([
+  ...TRANSIENT_CODES,
+  'access_denied',
+  'invalid_client',
+  'invalid_grant',
+  'invalid_request',
+  'invalid_resource',
+  'invalid_scope',
+  'invalid_target',
+  'invalid_token',
+  'unauthorized_client',
+  'unsupported_grant_type',
+]);
+
+const MAX_CODE_CHARS = 100;
+/** With the ids, the whole detail stays within the 512 characters of a log field. */
+const MAX_DESCRIPTION_CHARS = 240;
+const MAX_ID_CHARS = 64;
+const MAX_ERROR_NUMBERS = 5;
+
+/**
+ * Never throws.
+ * @param body undefined when it could not be read
+ * @param challenge the value of `WWW-Authenticate`, if there is one
+ */
+export function parseErrorResponse(
+  body: string | undefined,
+  challenge: string | undefined,
+  showText: ShowServerText,
+): ErrorResponse {
+  const fields = parseJsonObject(body ?? '') ?? {};
+  const ofBody = readBody(fields);
+  const { oauthCode, vendorCode, description } = ofBody.hasWords ? ofBody : readChallenge(challenge ?? '');
+  const rawCode = oauthCode ?? vendorCode ?? '';
+  const code = REGISTERED_CODES.has(rawCode) ? rawCode : showText(rawCode, MAX_CODE_CHARS);
+  const text = formatWords(code, showText(description ?? '', MAX_DESCRIPTION_CHARS), fields, showText);
+  const isRejection = vendorCode !== undefined || !TRANSIENT_CODES.has(rawCode);
+  return { code: code === '' ? undefined : code, isRejection: code !== '' && isRejection, text };
+}
+
+interface ErrorWords {
+  readonly oauthCode: string | undefined;
+  /** Okta's `errorCode`. */
+  readonly vendorCode: string | undefined;
+  readonly description: string | undefined;
+}
+
+function readBody(fields: JsonFields): ErrorWords & { readonly hasWords: boolean } {
+  const oauthCode = readText(fields.error);
+  const vendorCode = readText(fields.errorCode);
+  const description = readText(fields.error_description) ?? readText(fields.errorSummary);
+  return { oauthCode, vendorCode, description, hasWords: (oauthCode ?? vendorCode ?? description) !== undefined };
+}
+
+/** One parameter of a challenge, or a quoted text that is none. */
+const CHALLENGE_PART = /([\w-]{1,40})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))|"(?:[^"\\]|\\.)*"/g;
+
+function readChallenge(challenge: string): ErrorWords {
+  const parameters = new Map<string, string>();
+  for (const [, name, quoted, token] of challenge.matchAll(CHALLENGE_PART)) {
+    const value = quoted?.replaceAll(/\\(.)/g, '$1') ?? token;
+    if (name !== undefined && value !== undefined && !parameters.has(name.toLowerCase()))
+      parameters.set(name.toLowerCase(), value);
+  }
+  const description = readText(parameters.get('error_description'));
+  return { oauthCode: readText(parameters.get('error')), vendorCode: undefined, description };
+}
+
+function formatWords(code: string, description: string, fields: JsonFields, showText: ShowServerText): string {
+  const ids = ['trace_id', 'correlation_id', 'errorId'].flatMap((name) => {
+    const id = showText(readText(fields[name]) ?? '', MAX_ID_CHARS);
+    return id === '' || description.includes(id) ? [] : [`${name} ${id}`];
+  });
+  const listed = [...readErrorNumbers(fields.error_codes, description), ...ids];
+  const named = code === '' ? '' : ` and the error "${code}"`;
+  const described = description === '' ? '' : `: ${description}`;
+  return `${named}${described}${listed.length === 0 ? '' : ` (${listed.join(', ')})`}`;
+}
+
+/** Entra's numbers; its description usually begins with the same, as in `AADSTS7000215`. */
+function readErrorNumbers(value: unknown, description: string): string[] {
+  const numbers: unknown[] = Array.isArray(value) ? value : [];
+  const listed = numbers
+    .filter((number) => typeof number === 'number' && Number.isSafeInteger(number))
+    .map(String)
+    .filter((number) => !description.includes(number));
+  return listed.length === 0 ? [] : [`error_codes ${listed.slice(0, MAX_ERROR_NUMBERS).join(' ')}`];
+}
+
+function readText(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
