@@ -11,7 +11,8 @@ import type { RequestBody } from './request-body/replay-body.ts';
 
 const formatBearer = memoizeLast((token: Token) => `Bearer ${token.value}`);
 
-const STALLED_BODY_DETAIL = 'the request body stopped coming, and other requests wait for its slot';
+const STALLED_BODY_DETAIL =
+  'the request body stopped coming, and other requests wait for its slot: throttle.maxInFlight (SIDECAR_MAX_IN_FLIGHT)';
 
 export class RequestBuilder {
   readonly method: string;

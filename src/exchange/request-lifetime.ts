@@ -7,8 +7,8 @@ import type { SidecarError } from '../platform/errors.ts';
 
 export type AbortReason =
   | { readonly kind: 'client-left' }
-  /** The deadline for the response head has passed. */
-  | { readonly kind: 'deadline' }
+  /** The deadline for the response head has passed. `limit`: its length, and what set it. */
+  | { readonly kind: 'deadline'; readonly limit: string }
   /** Ended from outside: drain, broken framing. The error is the reply. */
   | { readonly kind: 'failed'; readonly error: SidecarError };
 
@@ -25,6 +25,9 @@ export class RequestAborted extends Error {
 
 type AbortListener = (reason: RequestAborted) => void;
 
+/** What set the deadline, for people. */
+export type DeadlineSetting = 'request.deadlineMs (SIDECAR_DEADLINE_MS)' | 'x-sidecar-timeout-ms of the request';
+
 const NO_LISTENERS: readonly AbortListener[] = [];
 
 export class RequestLifetime {
@@ -36,13 +39,23 @@ export class RequestLifetime {
   /** Called when the deadline passes: unless it clears the deadline, the request is then aborted. */
   onDeadline: (() => void) | undefined;
   readonly #clock: Clock;
+  readonly #deadlineSetting: DeadlineSetting;
   /** Few: copied, since a growing array reserves more. */
   #listeners: readonly AbortListener[] = NO_LISTENERS;
   #cancelDeadline: Cancel | undefined;
 
-  /** @param arrivedAt monotonic. Default: now */
-  constructor(clock: Clock, deadlineMs: number, arrivedAt = clock.now()) {
+  /**
+   * @param arrivedAt monotonic. Default: now
+   * @param deadlineSetting Default: the setting
+   */
+  constructor(
+    clock: Clock,
+    deadlineMs: number,
+    arrivedAt = clock.now(),
+    deadlineSetting: DeadlineSetting = 'request.deadlineMs (SIDECAR_DEADLINE_MS)',
+  ) {
     this.#clock = clock;
+    this.#deadlineSetting = deadlineSetting;
     this.arrivedAt = arrivedAt;
     this.deadlineAt = this.arrivedAt + deadlineMs;
     this.#cancelDeadline = clock.after(deadlineMs, () => this.#passDeadline(), arrivedAt);
@@ -54,7 +67,9 @@ export class RequestLifetime {
 
   #passDeadline(): void {
     this.onDeadline?.();
-    if (this.#cancelDeadline !== undefined) this.abort({ kind: 'deadline' });
+    if (this.#cancelDeadline === undefined) return;
+    const limit = `${String(Math.round(this.deadlineAt - this.arrivedAt))} ms: ${this.#deadlineSetting}`;
+    this.abort({ kind: 'deadline', limit });
   }
 
   /** Ends the request. Later calls do nothing. */

@@ -42,17 +42,18 @@ export function toStageError(stage: Stage, aborted: RequestAborted): Error {
   const { reason } = aborted;
   if (reason.kind === 'failed') return reason.error;
   if (reason.kind === 'client-left') return aborted;
+  const deadline = `the deadline passed (${reason.limit})`;
   switch (stage) {
     case 'token':
-      return new SidecarError('TOKEN_UNAVAILABLE', 'no access token was received before the deadline', {
+      return new SidecarError('TOKEN_UNAVAILABLE', `${deadline} before an access token was received`, {
         retryAfterMs: 1000,
       });
     case 'queue':
-      return new SidecarError('QUEUE_TIMEOUT', 'the deadline passed in the queue', { retryAfterMs: 1000 });
+      return new SidecarError('QUEUE_TIMEOUT', `${deadline} in the queue`, { retryAfterMs: 1000 });
     case 'body':
-      return new SidecarError('REQUEST_TIMEOUT', 'the deadline passed before the request body was complete');
+      return new SidecarError('REQUEST_TIMEOUT', `${deadline} before the request body was complete`);
     case 'upstream':
-      return new SidecarError('UPSTREAM_TIMEOUT', 'the upstream did not respond before the deadline');
+      return new SidecarError('UPSTREAM_TIMEOUT', `${deadline} before the upstream responded`);
   }
 }
 

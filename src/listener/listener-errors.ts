@@ -8,7 +8,10 @@ export function toParserError(code: string): SidecarError {
     case 'HPE_HEADER_OVERFLOW':
       return new SidecarError('HEADERS_TOO_LARGE', 'the header fields are larger than 16 KiB');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new SidecarError('REQUEST_TIMEOUT', 'the request head did not arrive in time');
+      return new SidecarError(
+        'REQUEST_TIMEOUT',
+        'the request head did not arrive within 60 s, which no setting changes',
+      );
     default:
       return new SidecarError('BAD_REQUEST', `the request is not valid HTTP/1.1 (${code})`);
   }

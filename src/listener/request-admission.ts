@@ -75,7 +75,11 @@ export function admitRequest(
   const preferences = readPreferences(headers);
   if (preferences.kind === 'refused') return refuse(new SidecarError('BAD_REQUEST', preferences.reason), route);
   const { timeoutMs = Infinity, queueClass } = preferences;
-  const lifetime = new RequestLifetime(clock, Math.min(route.deadlineMs, timeoutMs), arrivedAt);
+  const { deadlineMs } = route;
+  const lifetime =
+    timeoutMs < deadlineMs
+      ? new RequestLifetime(clock, timeoutMs, arrivedAt, 'x-sidecar-timeout-ms of the request')
+      : new RequestLifetime(clock, deadlineMs, arrivedAt);
   return { kind: 'admitted', route, path, corsOrigin, queueClass, lifetime };
 }
 

@@ -211,7 +211,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #timeoutFailure(): UpstreamFailure {
     if (!this.hasHead) return timeoutFailure(this.#timeoutMs);
-    return idleTimeoutFailure(this.#isPaused ? 'client' : 'upstream', this.#timeoutMs);
+    const isConfigured = this.#timeoutMs === this.#handler.bodyIdleTimeoutMs;
+    return idleTimeoutFailure(this.#isPaused ? 'client' : 'upstream', this.#timeoutMs, isConfigured);
   }
 
   #fail(failure: UpstreamFailure): void {

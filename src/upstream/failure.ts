@@ -2,6 +2,8 @@
  * Classifies the errors that undici and Node.js give for an attempt: for people, for Proxy-Status (RFC 9209 §2.3) and for
  * the retry policy. Pure.
  */
+import { describeConnectionError } from '../platform/connection-error-texts.ts';
+import { HTTP2_ONLY_TEXT, isHttp2Only } from '../platform/http2-only.ts';
 import { ProxyFault } from '../platform/egress/proxy-fault.ts';
 import type { ProxyStatusError } from '../platform/errors.ts';
 
@@ -36,11 +38,16 @@ const CONNECT_FAULTS: Readonly<Record<string, readonly [ProxyStatusError, string
   ENOTFOUND: ['dns_error', 'its name does not resolve'],
   EAI_AGAIN: ['dns_error', 'the name server does not respond'],
   ETIMEDOUT: ['connection_timeout', 'connecting took too long'],
-  UND_ERR_CONNECT_TIMEOUT: ['connection_timeout', 'connecting took too long'],
+  UND_ERR_CONNECT_TIMEOUT: [
+    'connection_timeout',
+    'connecting took longer than upstream.connectTimeoutMs (SIDECAR_UPSTREAM_CONNECT_TIMEOUT_MS)',
+  ],
   EHOSTUNREACH: ['destination_ip_unroutable', 'there is no route to it'],
   ENETUNREACH: ['destination_ip_unroutable', 'there is no route to it'],
   EPROTO: ['tls_protocol_error', 'the TLS handshake failed'],
 };
+
+const CA_SETTING = 'upstream.caFile (SIDECAR_CA_FILE)';
 
 /** Alerts about the client's certificate, which TLS 1.3 sends only when the client's handshake is over. */
 const CLIENT_CERTIFICATE_CODE =
@@ -72,13 +79,18 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
       permanent: isPermanent,
     };
   }
+  if (isHttp2Only(error)) {
+    const detail = `the upstream ${HTTP2_ONLY_TEXT}`;
+    return { kind: 'unreachable', detail, proxyStatus: 'tls_protocol_error', permanent: true };
+  }
   const code = codeOf(error);
   if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') {
     const detail = `the request cannot be forwarded: ${messageOf(error)}`;
     return { kind: 'refused', detail, proxyStatus: 'http_request_error', permanent: true };
   }
   if (CERTIFICATE_CODE.test(code)) {
-    const detail = `the upstream's certificate is not trusted (${code}); set SIDECAR_CA_FILE if it is signed by a private CA`;
+    const text = describeConnectionError(code, CA_SETTING, error) ?? 'has a certificate that is not accepted';
+    const detail = `the upstream ${text} (${code})`;
     return { kind: 'unreachable', detail, proxyStatus: 'tls_certificate_error', permanent: true };
   }
   const known = CONNECT_FAULTS[code] ?? (/^ERR_(?:SSL|TLS)_/.test(code) ? CONNECT_FAULTS.EPROTO : undefined);
@@ -92,6 +104,10 @@ export function classifyConnectError(error: unknown): UpstreamFailure {
  * @param hasHead whether the response's head had come. Default true
  */
 export function classifyExchangeError(error: unknown, hasHead = true): UpstreamFailure {
+  if (!hasHead && isHttp2Only(error)) {
+    const detail = `the upstream ${HTTP2_ONLY_TEXT}`;
+    return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
+  }
   const code = codeOf(error);
   const message = messageOf(error);
   // The parser reports a connection that ends within its last response. Undici reports a head with contradictory lengths
@@ -112,7 +128,8 @@ export function classifyExchangeError(error: unknown, hasHead = true): UpstreamF
 }
 
 export function timeoutFailure(afterMs: number): UpstreamFailure {
-  const detail = `the upstream did not respond within ${String(Math.round(afterMs))} ms`;
+  const limit = `${String(Math.round(afterMs))} ms: upstream.requestTimeoutMs (SIDECAR_REQUEST_TIMEOUT_MS), or requestTimeoutMs of the route`;
+  const detail = `the upstream did not respond within ${limit}`;
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
 }
 
@@ -122,14 +139,22 @@ export function protocolFailure(why: string): UpstreamFailure {
   return { kind: 'protocol', detail, proxyStatus: 'http_protocol_error', permanent: true };
 }
 
-/** A response body stops: the upstream sends nothing, or the client reads nothing. */
-export function idleTimeoutFailure(whose: 'upstream' | 'client', afterMs: number): UpstreamFailure {
-  const ms = String(Math.round(afterMs));
+/**
+ * A response body stops: the upstream sends nothing, or the client reads nothing.
+ * @param isConfigured whether `upstream.bodyIdleTimeoutMs` is the limit. Default true
+ */
+export function idleTimeoutFailure(
+  whose: 'upstream' | 'client',
+  afterMs: number,
+  isConfigured = true,
+): UpstreamFailure {
+  const setting = isConfigured ? ': upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)' : '';
+  const ms = `${String(Math.round(afterMs))} ms${setting}`;
   if (whose === 'client') {
-    const detail = `the client stopped reading: nothing was taken for ${ms} ms`;
+    const detail = `the client stopped reading: nothing was taken for ${ms}`;
     return { kind: 'aborted', detail, proxyStatus: 'http_response_timeout', permanent: false };
   }
-  const detail = `the upstream's response stopped: nothing was received for ${ms} ms`;
+  const detail = `the upstream's response stopped: nothing was received for ${ms}`;
   return { kind: 'timeout', detail, proxyStatus: 'http_response_timeout', permanent: false };
 }
 

@@ -3,6 +3,7 @@
  * at the cause. Each output is printed.
  */
 import { randomBytes } from 'node:crypto';
+import { createSecureServer as createHttp2Server } from 'node:http2';
 import { createServer as createSecureServer } from 'node:https';
 import { createServer as createSilentServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -80,7 +81,7 @@ describe('the token endpoint', () => {
     const secret = randomBytes(18).toString('hex');
     registerSecret('a client secret', secret);
     const run = await expectFaults('a wrong secret', { SIDECAR_CLIENT_SECRET: secret }, [
-      /^token .*"invalid_client" -> .*SIDECAR_CLIENT_SECRET/,
+      /^token .*"invalid_client": client authentication failed -> .*SIDECAR_CLIENT_SECRET/,
     ]);
     expect(run.lines('skip')).toContainEqual(expect.stringMatching(/^scope .*there is no token$/));
   });
@@ -88,8 +89,30 @@ describe('the token endpoint', () => {
   it('decodes a secret that is sent as it is', async () => {
     const changes = { SIDECAR_CLIENT_SECRET: newCredential().secret };
     await expectFaults('a secret with a percent sign', changes, [
-      /^token .*"invalid_request" -> .*SIDECAR_AUTH_BASIC_ENCODING\) form/,
+      /^token .*"invalid_request": .* not properly encoded -> .*SIDECAR_AUTH_BASIC_ENCODING\) form/,
     ]);
+  });
+
+  it('explains a refusal, and states no lifetime', async () => {
+    const words = { error: 'invalid_client', error_description: 'AADSTS7000222: keys are expired.', trace_id: 't-1' };
+    let status = 401;
+    await using server = await startRecordingUpstream((_, response) => {
+      const grant = { access_token: 'a-token', token_type: 'Bearer' };
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(status === 401 ? words : grant));
+    });
+    const changes = { SIDECAR_AUTH_URL: server.url, SIDECAR_AUTH_TOKEN_PATH: '/t?key=sesame-open&b' };
+    await expectFaults('a refusal with a description', changes, [
+      /^token .*"invalid_client": AADSTS7000222: keys are expired\. \(trace_id t-1\) -> .*SIDECAR_CLIENT_SECRET/,
+    ]);
+    status = 200;
+    const run = await expectFaults('a token without a lifetime', changes, []);
+    expect(run.lines('warn')).toEqual([
+      expect.stringMatching(/^lifetime .*no expires_in.*300 s.* -> .*SIDECAR_AUTH_DEFAULT_LIFETIME_MS/),
+    ]);
+    expect(run.stdout).toContain(`obtained from ${server.url}/t?key=********&********`);
+    expect(run.stdout).not.toContain('sesame-open');
+    expect(server.requests.map(({ path }) => path)).toEqual(['/t?key=sesame-open&b', '/t?key=sesame-open&b']);
   });
 
   it('is not at this path', async () => {
@@ -117,7 +140,9 @@ describe('the token endpoint', () => {
 
   it('refuses a scope that the client may not have', async () => {
     const changes = { SIDECAR_SCOPE: 'urn:example.partners.sales.individual.travel.quotesrequests.write' };
-    await expectFaults('a scope that is refused', changes, [/^token .*"invalid_scope" -> .*SIDECAR_SCOPE.*partner/]);
+    await expectFaults('a scope that is refused', changes, [
+      /^token .*"invalid_scope": requested scope is not allowed -> .*SIDECAR_SCOPE.*partner/,
+    ]);
   });
 
   it('has a name that does not exist', async () => {
@@ -211,6 +236,17 @@ describe('the upstream', () => {
     const changes = { SIDECAR_BASE_URL: server.url, SIDECAR_CA_FILE: server.caFile };
     await expectFaults('an expired certificate', changes, [
       /^tls .*CN=localhost has expired \(\d{4}-\d\d-\d\d\) -> .*renew/,
+    ]);
+  });
+
+  it('speaks only HTTP/2', async () => {
+    using certificates = makeCertificates();
+    const server = createHttp2Server({ key: certificates.key, cert: certificates.cert });
+    running.defer(() => void server.close());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `https://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+    await expectFaults('only HTTP/2', { SIDECAR_BASE_URL: url, SIDECAR_CA_FILE: certificates.caFile }, [
+      /^tls .*speaks only HTTP\/2, which is not supported .* -> ask .* for HTTP\/1\.1/,
     ]);
   });
 

@@ -56,7 +56,8 @@ describe('the deadline', () => {
     const second = send(url, { headers: { 'x-sidecar-timeout-ms': '700' } });
     await untilQueued(throttle);
     await clock.advance(700);
-    expect(await second).toMatchObject({ status: 503, code: 'QUEUE_TIMEOUT' });
+    const text: unknown = expect.stringMatching(/SIDECAR_QUEUE_TIMEOUT_MS|SIDECAR_DEADLINE_MS/);
+    expect(await second).toMatchObject({ status: 503, code: 'QUEUE_TIMEOUT', text });
     expect(told('queue-rejected')).toEqual([{ kind: 'queue-rejected', route: 'default', reason: 'timeout' }]);
     release.open();
     expect((await first).status).toBe(200);
@@ -76,7 +77,9 @@ describe('the deadline', () => {
     expect(answer.status).toBe(408);
     const { code, detail } = JSON.parse(answer.body.toString()) as { code: string; detail: string };
     expect(code).toBe('REQUEST_TIMEOUT');
-    expect(detail).toBe('the deadline passed before the request body was complete');
+    expect(detail).toBe(
+      'the deadline passed (5000 ms: request.deadlineMs (SIDECAR_DEADLINE_MS)) before the request body was complete',
+    );
     expect(api.requests).toHaveLength(0);
     expect(await endings(1)).toMatchObject([{ code: 408, requestBytes: 4 }]);
     expect(await throttle()).toEqual(IDLE);
@@ -138,9 +141,9 @@ describe('x-sidecar-timeout-ms', () => {
   const never = () => undefined;
 
   it.each([
-    ['shortens the deadline', '700', 700],
-    ['cannot lengthen it', '999999', 5000],
-  ])('%s', async (_, wish, endsAfterMs) => {
+    ['shortens the deadline', '700', 700, '700 ms: x-sidecar-timeout-ms of the request'],
+    ['cannot lengthen it', '999999', 5000, '5000 ms: request.deadlineMs (SIDECAR_DEADLINE_MS)'],
+  ])('%s, and the reply names it', async (_, wish, endsAfterMs, limit) => {
     const clock = new ManualClock();
     const { url, told, endings } = await startInProcess({ clock, answer: never, env: DEADLINE });
     const call = send(url, { headers: { 'x-sidecar-timeout-ms': wish } });
@@ -148,7 +151,9 @@ describe('x-sidecar-timeout-ms', () => {
     await clock.advance(endsAfterMs - 1);
     expect(told('request-ended')).toEqual([]);
     await clock.advance(1);
-    expect((await call).code).toBe('UPSTREAM_TIMEOUT');
+    const { code, text } = await call;
+    expect(code).toBe('UPSTREAM_TIMEOUT');
+    expect(text).toContain(`the deadline passed (${limit}) before the upstream responded`);
     expect(await endings(1)).toMatchObject([{ durationMs: endsAfterMs }]);
   });
 
@@ -190,7 +195,10 @@ describe('a client that stops sending within its body', () => {
     await clock.advance(1);
     const answer = await reading;
     expect(answer.status).toBe(408);
-    expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'REQUEST_TIMEOUT' });
+    expect(JSON.parse(answer.body.toString())).toMatchObject({
+      code: 'REQUEST_TIMEOUT',
+      detail: expect.stringContaining('upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)') as string,
+    });
     expect(await endings(2)).toMatchObject([{ code: 403 }, { code: 408, attempts, requestBytes: 8 }]);
     expect(api.requests).toHaveLength(0);
     expect(await throttle()).toEqual(IDLE);
@@ -236,7 +244,9 @@ describe('an upstream', () => {
     await new Promise((resolve) => setImmediate(resolve));
     await clock.advance(1000);
     await until(() => told('attempt-ended').length === 1, 'the end of the attempt');
-    expect(await call).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT' });
+    const limit = '1000 ms: upstream.requestTimeoutMs (SIDECAR_REQUEST_TIMEOUT_MS), or requestTimeoutMs of the route';
+    const text: unknown = expect.stringContaining(`the upstream did not respond within ${limit}`);
+    expect(await call).toMatchObject({ status: 504, code: 'UPSTREAM_TIMEOUT', text });
     expect(told('attempt-ended')).toHaveLength(1);
   });
 

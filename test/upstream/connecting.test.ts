@@ -1,6 +1,7 @@
 /** Upstreams that cannot be reached, and TLS: private authorities, wrong names, old versions, servers that say nothing. */
+import { createSecureServer as createHttp2Server } from 'node:http2';
 import { createServer as createPlainServer } from 'node:net';
-import type { AddressInfo, Server } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import type { TLSSocket, TlsOptions } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -72,6 +73,58 @@ describe('TLS', () => {
       failure: { kind: 'unreachable', proxyStatus: 'tls_certificate_error', permanent: true },
     });
     expect(end.kind === 'failed' ? end.failure.detail : '').toContain(code);
+  });
+
+  it.each([
+    ['that has run out', { days: -1 }, /certificate that has expired: .*renewed there.*clock here/, /SIDECAR_CA_FILE/],
+    [
+      'for other names',
+      { names: 'DNS:a.example,DNS:b.example' },
+      /it is for a\.example, b\.example/,
+      /SIDECAR_CA_FILE/,
+    ],
+  ])('with a trusted certificate %s says what to do', async (_, options, words, notWords) => {
+    using own = makeCertificates(options);
+    const end = await overTls({ server: own, options: { trust: createTlsContextProvider(own.caFile) } });
+    const detail = end.kind === 'failed' ? end.failure.detail : '';
+    expect(detail).toMatch(words);
+    expect(detail).not.toMatch(notWords);
+  });
+
+  it('with a server that speaks only HTTP/2 says so, and is never tried again', async () => {
+    const server = createHttp2Server({ key: certificates.key, cert: certificates.cert });
+    const port = await portOf(server);
+    const trust = createTlsContextProvider(certificates.caFile);
+    await using upstream = openUpstream(new URL(`https://127.0.0.1:${String(port)}`), { trust });
+    const end = await send(upstream).end;
+    server.close();
+    expect(end).toMatchObject({
+      kind: 'failed',
+      failure: {
+        kind: 'unreachable',
+        detail: expect.stringMatching(/^the upstream speaks only HTTP\/2, which is not supported: ask/) as string,
+        proxyStatus: 'tls_protocol_error',
+        permanent: true,
+      },
+    });
+  });
+
+  it.each(['https', 'http'])('with a server of %s that begins with HTTP/2 frames says so', async (protocol) => {
+    const startHttp2 = (socket: Socket): void => {
+      // SETTINGS, and then GOAWAY for what is not a connection preface.
+      socket.on('error', () => socket.destroy());
+      socket.write(Buffer.from('00001204000000000000030000008000040010000000050000ffff', 'hex'));
+      socket.end(Buffer.from('0000080700000000000000000000000001', 'hex'));
+    };
+    const { key, cert } = certificates;
+    const server = protocol === 'http' ? createPlainServer(startHttp2) : createTlsServer({ key, cert }, startHttp2);
+    const port = await portOf(server);
+    const trust = protocol === 'http' ? undefined : createTlsContextProvider(certificates.caFile);
+    await using upstream = openUpstream(new URL(`${protocol}://127.0.0.1:${String(port)}`), { trust });
+    const end = await send(upstream).end;
+    server.close();
+    const detail: unknown = expect.stringContaining('speaks only HTTP/2, which is not supported');
+    expect(end).toMatchObject({ kind: 'failed', failure: { kind: 'protocol', detail, permanent: true } });
   });
 
   it('offers HTTP/1.1 alone', async () => {

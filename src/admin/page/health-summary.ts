@@ -73,7 +73,7 @@ function describeAdvice(detail: string): string {
 }
 
 function describeTokenFailure({ outcome, detail }: { readonly outcome: string; readonly detail: string }): string {
-  const error = /error "([^"]+)"/.exec(detail)?.[1];
+  const error = outcome === 'rejected' ? /error "([^"]+)"/.exec(detail)?.[1] : undefined;
   if (error === 'invalid_client') return 'client authentication failed (invalid_client)';
   if (error !== undefined) return `the authorization server rejects the request (${error})`;
   if (outcome === 'rejected') return 'the authorization server rejects the request';

@@ -46,7 +46,7 @@ export async function discoverTokenUrl(
     if (context.signal.aborted) throw error;
     const { host } = new URL(endpoint.issuer);
     const detail = timeout.signal.aborted
-      ? `${host} sent no complete response within ${timeoutMs} ms`
+      ? `${host} sent no complete response within ${timeoutMs} ms: ${createSettingNamer('credential', name)('auth.timeoutMs')}`
       : describeConnectionFault(host, error);
     return { outcome: 'fail', detail, advice };
   } finally {

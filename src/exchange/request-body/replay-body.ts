@@ -250,6 +250,7 @@ export class RequestBody implements BodySink {
 
 /** The reply to a client that stops within its body. */
 function stalledUploadError(afterMs: number): SidecarError {
-  const detail = `the request body stopped coming: nothing was received for ${String(Math.round(afterMs))} ms`;
+  const limit = `${String(Math.round(afterMs))} ms: upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)`;
+  const detail = `the request body stopped coming: nothing was received for ${limit}`;
   return new SidecarError('REQUEST_TIMEOUT', detail);
 }

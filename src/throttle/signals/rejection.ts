@@ -5,22 +5,23 @@ import type { QueueRejectionReason } from '../../telemetry/events.ts';
 /** Why the queue rejects a request; a client that left needs no response. */
 export type RejectionReason = Exclude<QueueRejectionReason, 'client_left'>;
 
+const LIMITS =
+  'The limit is queue.timeoutMs (SIDECAR_QUEUE_TIMEOUT_MS), or the deadline: request.deadlineMs (SIDECAR_DEADLINE_MS), x-sidecar-timeout-ms.';
+
 /** @param waitMs expected time until the present queue is served, milliseconds: becomes `Retry-After` */
 export function createRejectionError(reason: RejectionReason, waitMs: number): SidecarError {
   const retryAfterMs = Math.max(0, waitMs);
   switch (reason) {
     case 'full':
-      return new SidecarError('QUEUE_FULL', 'The queue is full (queue.max).', { retryAfterMs });
+      return new SidecarError('QUEUE_FULL', 'The queue is full: queue.max (SIDECAR_QUEUE_MAX).', { retryAfterMs });
     case 'timeout':
-      return new SidecarError(
-        'QUEUE_TIMEOUT',
-        'The request waited as long as it may (queue.timeoutMs, or its deadline) and had no turn.',
-        { retryAfterMs },
-      );
+      return new SidecarError('QUEUE_TIMEOUT', `The request waited as long as it may and had no turn. ${LIMITS}`, {
+        retryAfterMs,
+      });
     case 'expected_wait':
       return new SidecarError(
         'QUEUE_TIMEOUT',
-        `The request would wait about ${(retryAfterMs / 1000).toFixed(1)} s, longer than it may (queue.timeoutMs, or its deadline).`,
+        `The request would wait about ${(retryAfterMs / 1000).toFixed(1)} s, longer than it may. ${LIMITS}`,
         { retryAfterMs },
       );
     case 'draining':

@@ -3,7 +3,10 @@
  * message: those of TLS and of the HTTP parser contain received bytes.
  */
 import { describeConnectionError } from '../../platform/connection-error-texts.ts';
+import { HTTP2_ONLY_TEXT, isHttp2Only } from '../../platform/http2-only.ts';
 import { ProxyFault } from '../../platform/egress/proxy-fault.ts';
+
+const CA_SETTING = 'auth.caFile (SIDECAR_AUTH_CA_FILE)';
 
 /** Beside the texts of platform/connection-error-texts.ts. */
 const CLIENT_ERROR_TEXTS: Readonly<Record<string, string>> = {
@@ -31,11 +34,12 @@ const TLS_ALERT_TEXTS: Readonly<Record<string, string>> = {
  */
 export function describeConnectionFault(host: string, error: unknown): string {
   if (error instanceof ProxyFault) return `${host} was not reached: ${error.message}`;
+  if (isHttp2Only(error)) return `${host} ${HTTP2_ONLY_TEXT}`;
   // undici's parser errors have no code of their own.
   if (error instanceof Error && error.name === 'HTTPParserError') return `${host} sent something that is not HTTP`;
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
   if (code === undefined) return `${host}: the connection failed`;
   const [, alert = ''] = /^ERR_SSL_[A-Z0-9/]+_ALERT_(\w+)$/.exec(code) ?? [];
-  const text = describeConnectionError(code, 'auth.caFile') ?? CLIENT_ERROR_TEXTS[code] ?? TLS_ALERT_TEXTS[alert];
+  const text = describeConnectionError(code, CA_SETTING, error) ?? CLIENT_ERROR_TEXTS[code] ?? TLS_ALERT_TEXTS[alert];
   return `${host} ${text ?? 'cannot be reached'} (${code})`;
 }

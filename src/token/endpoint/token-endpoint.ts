@@ -135,7 +135,8 @@ class TokenRequestSender {
       return await this.#sendTo(located.url, inputs);
     } catch (error) {
       if (abandon.aborted) return { kind: 'unavailable', detail: 'the token request was abandoned' };
-      const late = `${host} sent no complete response within ${String(timeoutMs)} ms`;
+      const limit = `${String(timeoutMs)} ms: auth.timeoutMs (SIDECAR_AUTH_TIMEOUT_MS)`;
+      const late = `${host} sent no complete response within ${limit}`;
       return { kind: 'unavailable', detail: timeout.signal.aborted ? late : describeConnectionFault(host, error) };
     } finally {
       cancelTimeout();
@@ -215,7 +216,7 @@ async function readResponse(
     return parseTokenResponse(text, echoFilter, { status: statusCode, defaultLifetimeMs });
   }
   const retryAfterMs = parseRetryAfterMs(headers['retry-after'], clock.wallNow());
-  const unavailable = (detail: string): TokenRequestResult => ({
+  const unavailable = (detail: string): Extract<TokenRequestResult, { kind: 'unavailable' }> => ({
     kind: 'unavailable',
     detail,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
@@ -229,7 +230,9 @@ async function readResponse(
   if (statusCode === 404) return { kind: 'not-found', detail };
   if (!mayReject) return unavailable(detail);
   if (error.code === undefined) return unavailable(`${summary} and no OAuth error${error.text}`);
-  return error.isRejection ? { kind: 'rejected', error: error.code, detail } : unavailable(detail);
+  return error.isRejection
+    ? { kind: 'rejected', error: error.code, detail }
+    : { ...unavailable(detail), error: error.code };
 }
 
 /** Undefined when the body is too long, breaks off or takes too long. */

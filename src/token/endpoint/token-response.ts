@@ -33,6 +33,8 @@ export type TokenRequestResult =
       readonly kind: 'unavailable';
       /** The endpoint's own `Retry-After`, milliseconds. */
       readonly retryAfterMs?: number;
+      /** The OAuth error code of a server that is busy or broken, such as `slow_down`. */
+      readonly error?: string;
     } & FailureDetail)
   /** A 200 or 201 without a usable token. */
   | ({ readonly kind: 'malformed' } & FailureDetail);

@@ -165,7 +165,8 @@ describe('a response that refuses the upgrade and stops', () => {
       await clock.advance(IDLE_MS - 1);
       expect(proxy.throttle.state().streams).toBe(1);
       await clock.advance(1);
-      const fault = "the upstream's response stopped: nothing was received for 5000 ms";
+      const fault =
+        "the upstream's response stopped: nothing was received for 5000 ms: upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)";
       expect(await proxy.endings(1)).toMatchObject([{ code: 403, source: 'upstream', fault }]);
       expect(proxy.throttle.state()).toMatchObject({ inFlight: 0, streams: 0, queued: 0 });
       expect((await reply).body.toString()).toBe(begun);
@@ -201,7 +202,8 @@ describe('a response that refuses the upgrade and stops', () => {
     const socket = await askAndStall(proxy);
     await until(() => upstream.hasStalled());
     await clock.advance(IDLE_MS);
-    const fault = 'the client stopped reading: nothing was taken for 5000 ms';
+    const fault =
+      'the client stopped reading: nothing was taken for 5000 ms: upstream.bodyIdleTimeoutMs (SIDECAR_BODY_IDLE_TIMEOUT_MS)';
     expect(await proxy.endings(1)).toMatchObject([{ code: 503, source: 'upstream', fault }]);
     expect(proxy.throttle.state().streams).toBe(0);
     socket.destroy();

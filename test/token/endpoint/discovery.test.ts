@@ -129,7 +129,8 @@ describe('the endpoint is not found', () => {
     await until(() => requested.length === 1);
     await clock.advance(700);
     const { host } = new URL(base);
-    expect(await result).toEqual({ kind: 'unavailable', detail: `${host} sent no complete response within 700 ms` });
+    const late = 'sent no complete response within 700 ms: auth.timeoutMs (SIDECAR_AUTH_TIMEOUT_MS)';
+    expect(await result).toEqual({ kind: 'unavailable', detail: `${host} ${late}` });
   });
 });
 

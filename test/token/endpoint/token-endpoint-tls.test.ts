@@ -1,6 +1,7 @@
 /** TLS to the token endpoint, with certificates made for the test. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createSecureServer as createHttp2Server } from 'node:http2';
 import { createServer } from 'node:https';
 import type { Server } from 'node:https';
 import { createServer as createPlainServer } from 'node:net';
@@ -70,7 +71,34 @@ test('an unknown authority is refused with a hint, that of auth.caFile is truste
 
 test('a certificate for another host is refused', async () => {
   const url = `https://127.0.0.1:${String(await listen('TLSv1.3'))}/oauth/token`;
-  expect(await ask(url, certificate)).toMatchObject({ detail: containing('for another host name') });
+  expect(await ask(url, certificate)).toMatchObject({
+    detail: containing('for another host name: it is for localhost'),
+  });
+});
+
+test('an expired certificate is reported without advice to trust an authority', async () => {
+  using expired = makeCertificates({ days: -1 });
+  const server = createServer({ key: expired.key, cert: expired.cert });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const result = await ask(`https://127.0.0.1:${String((server.address() as AddressInfo).port)}/`, expired.caFile);
+  expect(result).toMatchObject({
+    kind: 'unavailable',
+    detail: containing('has a certificate that has expired: it must be renewed there, unless the clock here is wrong'),
+  });
+  expect(JSON.stringify(result)).not.toMatch(/CA_FILE|caFile/);
+});
+
+test('a server that speaks only HTTP/2 is reported as such', async () => {
+  using certificates = makeCertificates();
+  const server = createHttp2Server({ key: certificates.key, cert: certificates.cert });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `https://127.0.0.1:${String((server.address() as AddressInfo).port)}/`;
+  expect(await ask(url, certificates.caFile)).toMatchObject({
+    kind: 'unavailable',
+    detail: containing(' speaks only HTTP/2, which is not supported: ask its operator for HTTP/1.1'),
+  });
+  server.close();
 });
 
 test('TLS before 1.2 is refused', async () => {

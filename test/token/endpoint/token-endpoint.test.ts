@@ -337,7 +337,7 @@ describe('time', () => {
     await clock.advance(700);
     expect(await result).toEqual({
       kind: 'unavailable',
-      detail: `${url.host} sent no complete response within 700 ms`,
+      detail: `${url.host} sent no complete response within 700 ms: auth.timeoutMs (SIDECAR_AUTH_TIMEOUT_MS)`,
     });
   });
 

@@ -33,13 +33,15 @@ export function evaluateTokenFailure(response: TokenRequestFailure, context: Tok
   const { head, url } = context;
   if (response.kind === 'rejected' && response.error !== undefined)
     return { outcome: 'fail', detail: response.detail, advice: adviseByError(response.error, context) };
+  if (response.kind === 'unavailable' && response.error !== undefined)
+    return { outcome: 'fail', detail: response.detail, advice: adviseByTransientError(response.error) };
   const where = context.isDiscovered ? context.nameSetting('auth.issuer') : nameEndpointSettings(context);
   if (head === undefined)
     return { outcome: 'fail', detail: response.detail, advice: `see the steps before this one, and check ${where}` };
   if (head.status === 404)
     return {
       outcome: 'fail',
-      detail: `POST ${url} returned 404`,
+      detail: `POST ${url} returned 404${response.detail.includes(' and the error ') ? ` (${response.detail})` : ''}`,
       advice: `there is no token endpoint: check ${where}`,
     };
   if (/\bhtml\b/i.test(head.contentType)) {
@@ -54,9 +56,16 @@ function nameEndpointSettings({ nameSetting }: TokenCheckContext): string {
   return `${nameSetting('auth.url')} and ${nameSetting('auth.tokenPath')}`;
 }
 
+const RATE_ADVICE = 'the server limits token requests: wait, and find out who else uses this client';
+const FAULT_ADVICE = 'the server has a fault: try again later, then ask its operator';
+
+function adviseByTransientError(error: string): string {
+  return error === 'slow_down' ? RATE_ADVICE : FAULT_ADVICE;
+}
+
 function adviseByStatus(status: number, where: string): string {
-  if (status === 429) return 'the server limits token requests: wait, and find out who else uses this client';
-  if (status >= 500) return 'the server has a fault: try again later, then ask its operator';
+  if (status === 429) return RATE_ADVICE;
+  if (status >= 500) return FAULT_ADVICE;
   if (status >= 300 && status < 400) return `redirects are not followed: set the new address in ${where}`;
   if (status === 200 || status === 201)
     return `the response is not from a token endpoint: check ${where}, and ask the operator`;

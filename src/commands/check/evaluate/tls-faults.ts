@@ -140,6 +140,10 @@ export function describeHandshakeFault(code: string, names: TlsSettingNames): Tl
       detail: `the server does not know this host name (${code})`,
       advice: `check the name in ${names.address}`,
     };
+  if (alert === 'NO_APPLICATION_PROTOCOL') {
+    const advice = 'ask the operator of the server for HTTP/1.1, or put a gateway in between that accepts HTTP/1.1';
+    return { detail: `the server speaks only HTTP/2, which is not supported (${code})`, advice };
+  }
   const path = 'ask the operator of the network whether a proxy or firewall on the path interferes with TLS';
   if (code === 'ETIMEDOUT') return { detail: 'the handshake did not end in time', advice: path };
   if (/^(?:ECONNRESET|EPIPE)$/.test(code))

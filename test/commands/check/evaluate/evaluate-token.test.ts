@@ -62,6 +62,20 @@ describe('a response that is not from a token endpoint', () => {
     expect(finding.advice).toMatch(advice);
   });
 
+  test.each([
+    ['slow_down', /limits token requests/],
+    ['server_error', /has a fault/],
+  ])('with the error %s advises to wait', (error, advice) => {
+    const head = { status: 400, contentType: 'application/json' };
+    expect(evaluateTokenFailure({ ...unavailable, error }, { ...context, head }).advice).toMatch(advice);
+  });
+
+  test('by 404 with words shows them', () => {
+    const detail = 'login.example answered the token request with 404 and the error "Realm does not exist"';
+    const head = { status: 404, contentType: 'application/json' };
+    expect(evaluateTokenFailure({ kind: 'rejected', detail }, { ...context, head }).detail).toContain(detail);
+  });
+
   test('names the issuer when the endpoint was found through it', () => {
     const finding = evaluateTokenFailure(unavailable, {
       ...context,
