@@ -13,12 +13,15 @@ const PACKAGES = ['undici', 'pino', 'prom-client', 'convict', 'yaml'];
  */
 export const CHUNK_GROUPS: CodeSplittingGroup[] = [
   ...PACKAGES.map((name) => ({ name, test: new RegExp(`/node_modules/${name}/`) })),
-  // With the two modules of load/ that the command line uses: `--help` reads no YAML.
-  { name: 'config-schema', test: /\/src\/config\/(?:schema\/|load\/(?:nearest|problems)\.ts$)/ },
+  // With the modules that the command line uses as well: `--help` reads no YAML.
+  {
+    name: 'config-schema',
+    test: /\/src\/(?:config\/(?:schema\/|load\/(?:nearest|problems)\.ts$)|platform\/(?:asset|program-version)\.ts$)/,
+  },
   { name: 'config-load', test: /\/src\/config\// },
   {
     name: 'commands',
-    test: /\/src\/(?:commands\/(?:command-table|configured-secrets|terminal|check\/terminal-report)|platform\/(?:asset|clock|timer-list))\.ts$/,
+    test: /\/src\/(?:commands\/(?:command-table|configured-secrets|terminal|check\/terminal-report)|platform\/(?:clock|timer-list))\.ts$/,
   },
   { name: 'fleet', test: /\/src\/fleet\// },
   // What `check` shares with `run` and `sandbox`: the token client and what reads the responses of the partner.
