@@ -10,6 +10,8 @@ export const DEFAULT_CLIENT_SETTINGS: Preset['values'] = {
   'auth.keyId': null,
   'auth.signingAlgorithm': null,
   'auth.assertionAudience': null,
+  'auth.assertionFile': null,
+  'auth.assertionFileAudience': null,
   'auth.tlsCertificateFile': null,
   'auth.tlsKeyFile': null,
   'auth.resource': null,

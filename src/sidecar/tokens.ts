@@ -25,15 +25,15 @@ export interface TokensOptions {
   readonly egress: ProxySelector;
   /** Where the replicas of a fleet share tokens; undefined without a fleet. */
   readonly tokenStore: SharedTokenStore | undefined;
-  /** Called with each client secret that is read, the first time and after a change. */
+  /** Called with each client secret and each assertion that is read, the first time and after a change. */
   readonly redactValue: RedactValue;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: EventObserver;
 }
 
-/** Registers a secret that must not be shown. */
-export type RedactValue = (secret: string, clientId: string) => void;
+/** Registers a secret that must not be shown, and the one that it replaces. */
+export type RedactValue = (secret: string, clientId?: string, replaced?: string) => void;
 
 export function createTokens(options: TokensOptions): TokenSource {
   const { credential, auth, egress, clock, random, observe } = options;
@@ -49,9 +49,12 @@ export function createTokens(options: TokensOptions): TokenSource {
 
 function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () => Promise<ClientCredentialReadResult> {
   let version: string | undefined;
+  const redactAssertion = createAssertionRedaction(redactValue);
   return async () => {
     const client = await endpoint.readCredential();
-    if (client.kind === 'unreadable' || client.version === version) return client;
+    if (client.kind === 'unreadable') return client;
+    if (client.readAssertion !== undefined) return withAssertionRedaction(client, redactAssertion);
+    if (client.version === version) return client;
     version = client.version;
     // A private key never appears in this form, and is too long to be searched for in every line.
     if (client.method === 'client_secret_basic' || client.method === 'client_secret_post')
@@ -60,7 +63,32 @@ function readAndRedact(endpoint: TokenEndpoint, redactValue: RedactValue): () =>
   };
 }
 
-/** Inside the choice of credentials: replicas with the same credentials share, whether old or new. */
+/** An assertion is renewed often: the log keeps the newest ones, and forgets no other secret for them. */
+function createAssertionRedaction(redactValue: RedactValue): (assertion: string) => void {
+  let newest: string | undefined;
+  return (assertion) => {
+    if (assertion === newest) return;
+    redactValue(assertion, undefined, newest);
+    newest = assertion;
+  };
+}
+
+function withAssertionRedaction(client: ClientCredential, redact: (assertion: string) => void): ClientCredential {
+  return {
+    ...client,
+    authenticate: async (target) => {
+      const authentication = await client.authenticate(target);
+      if (authentication.kind === 'authenticated')
+        authentication.valuesToRedact.forEach((assertion) => redact(assertion));
+      return authentication;
+    },
+  };
+}
+
+/**
+ * Inside the choice of credentials: replicas with the same credentials share, whether old or new. Assertions in files are not the
+ * same in any two replicas, so that nothing could encrypt a token for both.
+ */
 function createRequest(
   { request: send, identify }: TokenEndpoint,
   { credential, auth, tokenStore: store, clock, random, observe }: TokensOptions,
@@ -71,7 +99,7 @@ function createRequest(
     warnOfAssumedLifetime(result);
     return result;
   };
-  if (store === undefined) return request;
+  if (store === undefined || auth.method.name === 'client_assertion') return request;
   const peerWaitMs = auth.timeoutMs;
   return shareTokenRequests({ store, sendRequest: request, identify, peerWaitMs, clock, random, observe });
 }

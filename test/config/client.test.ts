@@ -32,6 +32,17 @@ function assertionEnv(key: string, more: Readonly<Record<string, string>> = {}):
   };
 }
 
+/** The file is not read when the configuration is: it may appear and change later. */
+function fileAssertionEnv(more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return {
+    ...NO_SECRET,
+    SIDECAR_AUTH_METHOD: 'client_assertion',
+    SIDECAR_AUTH_ASSERTION_FILE: '/var/run/secrets/tokens/token',
+    SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: 'api://AzureADTokenExchange',
+    ...more,
+  };
+}
+
 describe('methods', () => {
   test('default: client_secret_basic, raw', () => {
     const secret = { kind: 'value', value: BASE_ENV.SIDECAR_CLIENT_SECRET };
@@ -61,6 +72,37 @@ describe('methods', () => {
       SIDECAR_AUTH_ASSERTION_AUDIENCE: 'issuer',
     });
     expect(auth.method).toMatchObject({ keyId: 'k1', algorithm: 'ES256', audience: 'issuer' });
+  });
+
+  test('client_assertion needs a file, its audience and no secret', () => {
+    const file = { path: '/var/run/secrets/tokens/token', audience: 'api://AzureADTokenExchange' };
+    expect(configOf(fileAssertionEnv()).auth.method).toEqual({ name: 'client_assertion', file });
+    const { auth } = configOf({
+      ...fileAssertionEnv(),
+      SIDECAR_AUTH_URL: '',
+      SIDECAR_AUTH_ISSUER: 'https://login.example.com',
+    });
+    expect(auth).toMatchObject({ endpoint: { kind: 'issuer' }, method: { name: 'client_assertion', file } });
+  });
+
+  test('a credential with client_assertion inherits no secret, and none with a secret inherits the file', () => {
+    const named = `
+credentials:
+  - { name: mine, method: client_assertion, clientId: a, assertionFile: /a, assertionFileAudience: b }
+  - { name: other, clientId: c, clientSecret: sesame-1 }
+routes:
+  - { name: one, pathPrefix: /one, credential: mine }
+  - { name: two, pathPrefix: /two, credential: other }
+`;
+    for (const env of [{}, fileAssertionEnv()]) {
+      const loaded = loadConfig({ env: { ...BASE_ENV, ...env }, file: scratchFile(named) });
+      if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
+      const methods = loaded.config.credentials.map(({ auth }) => auth.method);
+      expect(methods.slice(1)).toEqual([
+        { name: 'client_assertion', file: { path: '/a', audience: 'b' } },
+        { name: 'client_secret_basic', secret: { kind: 'value', value: 'sesame-1' }, encoding: 'raw' },
+      ]);
+    }
   });
 
   test('tls_client_auth needs a certificate and no secret', () => {
@@ -153,6 +195,42 @@ describe('one problem that names both, for', () => {
     expect(problemsOf(env)).toEqual([expect.stringMatching(problem)]);
   });
 
+  test.each<[string, Record<string, string>, RegExp]>([
+    [
+      'no file',
+      { SIDECAR_AUTH_ASSERTION_FILE: '' },
+      /^auth\.assertionFile \(SIDECAR_AUTH_ASSERTION_FILE\): required by auth\.method .*client_assertion; the file of/,
+    ],
+    [
+      'no audience',
+      { SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: '' },
+      /^auth\.assertionFileAudience \(SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE\): required by auth\.method .*; the audience/,
+    ],
+    ['no client id', { SIDECAR_CLIENT_ID: '' }, /^auth\.clientId .*required/],
+    ['a secret', { SIDECAR_CLIENT_SECRET: 'sesame' }, /^auth\.clientSecret .*client_assertion sends no secret/],
+    [
+      'a key',
+      { SIDECAR_AUTH_PRIVATE_KEY_FILE: '/etc/hostname' },
+      /^auth\.privateKeyFile .*belongs to private_key_jwt$/,
+    ],
+    ['a key id', { SIDECAR_AUTH_KEY_ID: 'k1' }, /^auth\.keyId .*client_assertion does not use it/],
+    ['an algorithm', { SIDECAR_AUTH_SIGNING_ALGORITHM: 'ES256' }, /^auth\.signingAlgorithm .*does not use it/],
+    ['the issuer', { SIDECAR_AUTH_ASSERTION_AUDIENCE: 'issuer' }, /^auth\.assertionAudience .*does not use it/],
+    ['an encoding of Basic', { SIDECAR_AUTH_BASIC_ENCODING: 'form' }, /^auth\.basicEncoding .*does not use it/],
+    ['a cache', { SIDECAR_AUTH_CACHE_FILE: '/tmp/token' }, /^auth\.cacheFile .*neither a secret nor a key to encrypt/],
+  ])('client_assertion with %s', (_, env, problem) => {
+    expect(problemsOf(fileAssertionEnv(env))).toEqual([expect.stringMatching(problem)]);
+  });
+
+  test('a file of an assertion that the method does not send', () => {
+    expect(problemsOf({ SIDECAR_AUTH_ASSERTION_FILE: '/a', SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: 'b' })).toEqual([
+      expect.stringMatching(
+        /^auth\.assertionFile .*client_secret_basic does not use it; it belongs to client_assertion$/,
+      ),
+      expect.stringMatching(/^auth\.assertionFileAudience .*does not use it; it belongs to client_assertion$/),
+    ]);
+  });
+
   test('a secret that the method does not send', () => {
     expect(problemsOf({ ...assertionEnv(ecKey()), SIDECAR_CLIENT_SECRET: 'sesame' })).toEqual([
       'auth.clientSecret (SIDECAR_CLIENT_SECRET): set, but auth.method (SIDECAR_AUTH_METHOD) private_key_jwt sends no secret; leave it out',
@@ -240,6 +318,10 @@ describe('files', () => {
     expect(loadConfig({ env: { ...BASE_ENV, ...assertion, ...files } }).warnings).toEqual([
       expect.stringMatching(/^auth\.privateKeyFile .* can be read by other users/),
       expect.stringMatching(/^auth\.tlsKeyFile .* can be read by other users/),
+    ]);
+    const exposed = fileAssertionEnv({ SIDECAR_AUTH_ASSERTION_FILE: assertion.SIDECAR_AUTH_PRIVATE_KEY_FILE ?? '' });
+    expect(loadConfig({ env: { ...BASE_ENV, ...exposed } }).warnings).toEqual([
+      expect.stringMatching(/^auth\.assertionFile .* can be read by other users/),
     ]);
   });
 });
@@ -351,6 +433,8 @@ test('DEFAULT_CLIENT_SETTINGS resets every setting that only fits the partner', 
     SIDECAR_AUTH_ISSUER: 'https://login.example.com',
     ...assertionEnv('no key at all', { SIDECAR_AUTH_KEY_ID: 'k', SIDECAR_AUTH_ASSERTION_AUDIENCE: 'issuer' }),
     SIDECAR_AUTH_BASIC_ENCODING: 'form',
+    SIDECAR_AUTH_ASSERTION_FILE: '/nowhere',
+    SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: 'a',
     SIDECAR_AUTH_TLS_CERTIFICATE_FILE: '/nowhere',
     SIDECAR_UPSTREAM_TLS_KEY_FILE: '/nowhere',
     SIDECAR_AUTH_EXTRA_HEADERS: 'nonsense',

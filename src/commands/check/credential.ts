@@ -3,6 +3,8 @@ import type { CredentialConfig } from '../../config/config.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
+import { describeAssertion } from '../../token/client/assertion-claims.ts';
+import { readAssertionFile } from '../../token/client/assertion-file.ts';
 import { createTokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
@@ -38,7 +40,12 @@ export async function checkCredential(
 ): Promise<CredentialCheckResult> {
   const { auth, name } = credential;
   const runner = new StepRunner(formatTarget('token endpoint', name), check);
+  const isAssertionUsable = await checkAssertion(runner, credential, check);
   const url = await locateEndpoint(runner, credential, check);
+  if (!isAssertionUsable) {
+    runner.skip(['token', ...STEPS_AFTER_TOKEN], 'nothing is sent without a usable assertion');
+    return { steps: runner.steps, token: undefined };
+  }
   if (url === undefined) {
     runner.skip(['token', ...STEPS_AFTER_TOKEN], 'the token endpoint was not reached');
     return { steps: runner.steps, token: undefined };
@@ -58,6 +65,26 @@ export async function checkCredential(
   } else runner.skip(['scope', 'lifetime'], 'there is no token');
   runner.record('clock', evaluateSkew(skew, auth.method.name === 'private_key_jwt'));
   return { steps: runner.steps, token: response.kind === 'ok' ? response.value : undefined };
+}
+
+/** Shows the claims of an assertion in a file, never the assertion; true without one. */
+async function checkAssertion(
+  runner: StepRunner,
+  { auth: { method }, name }: CredentialConfig,
+  { clock, redactValue }: CredentialCheckContext,
+): Promise<boolean> {
+  if (method.name !== 'client_assertion') return true;
+  const found = await runner.run('assertion', async () => {
+    const reading = await readAssertionFile(method.file, clock.wallNow());
+    if (reading.kind === 'unreadable') {
+      const nameSetting = createSettingNamer('credential', name);
+      const advice = `correct ${nameSetting('auth.assertionFile')} or ${nameSetting('auth.assertionFileAudience')}, or ask the issuer of the file for another one`;
+      return { outcome: 'fail', detail: reading.detail, advice };
+    }
+    redactValue(reading.assertion);
+    return { outcome: 'ok', detail: `${method.file.path}: ${describeAssertion(reading.claims)}`, value: true };
+  });
+  return found === true;
 }
 
 /** The URL of the token endpoint if it is reachable. */

@@ -10,6 +10,7 @@ export type CheckStepName =
   | 'tunnel'
   | 'tls'
   | 'discovery'
+  | 'assertion'
   | 'token'
   | 'scope'
   | 'lifetime'

@@ -108,6 +108,11 @@ function assembleClientMethod(auth: Settings['auth']): AuthConfig['method'] {
         algorithm: auth.signingAlgorithm ?? undefined,
         audience: auth.assertionAudience,
       };
+    case 'client_assertion':
+      return {
+        name: auth.method,
+        file: { path: requireValue(auth.assertionFile), audience: requireValue(auth.assertionFileAudience) },
+      };
     case 'tls_client_auth':
       return { name: auth.method };
   }

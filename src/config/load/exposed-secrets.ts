@@ -82,10 +82,11 @@ export function adviseOnFileMode({ uid }: FileAccess, ownUid: number | undefined
 /** Path of each secret file to the setting that names it or is stored in it. */
 function findSecretFiles(settings: Settings, given: ReadonlyMap<SettingKey, RawValue>): Map<string, SettingKey> {
   const files = new Map<string, SettingKey>();
-  const { clientSecretFile, privateKeyFile, tlsKeyFile } = settings.auth;
+  const { clientSecretFile, privateKeyFile, assertionFile, tlsKeyFile } = settings.auth;
   const { valueFile } = settings.listen.requiredHeader;
   if (clientSecretFile !== null) files.set(clientSecretFile, 'auth.clientSecretFile');
   if (privateKeyFile !== null) files.set(privateKeyFile, 'auth.privateKeyFile');
+  if (assertionFile !== null) files.set(assertionFile, 'auth.assertionFile');
   if (tlsKeyFile !== null) files.set(tlsKeyFile, 'auth.tlsKeyFile');
   if (settings.upstream.tlsKeyFile !== null) files.set(settings.upstream.tlsKeyFile, 'upstream.tlsKeyFile');
   if (settings.fleet.redisUrlFile !== null) files.set(settings.fleet.redisUrlFile, 'fleet.redisUrlFile');

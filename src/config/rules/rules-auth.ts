@@ -81,6 +81,25 @@ export const AUTH_RULES: readonly SettingsRule[] = [
         ? `found issuer, which needs ${formatSettingName('auth.issuer')}`
         : undefined,
   },
+  createRequiredRule('auth.assertionFile', 'the file of the JWT', ({ auth }) => auth.assertionFile),
+  createMethodRule('auth.assertionFile', ['client_assertion'], ({ auth }) => auth.assertionFile !== null),
+  createRequiredRule(
+    'auth.assertionFileAudience',
+    'the audience that the JWT must have, such as api://AzureADTokenExchange',
+    ({ auth }) => auth.assertionFileAudience,
+  ),
+  createMethodRule(
+    'auth.assertionFileAudience',
+    ['client_assertion'],
+    ({ auth }) => auth.assertionFileAudience !== null,
+  ),
+  {
+    keys: ['auth.cacheFile', METHOD_KEY],
+    fault: ({ auth }) =>
+      auth.cacheFile !== null && auth.method === 'client_assertion'
+        ? `set, but ${describeMethod(auth.method)} has neither a secret nor a key to encrypt it with; leave it out, or set it to nothing`
+        : undefined,
+  },
   {
     keys: ['auth.tlsCertificateFile', 'auth.tlsKeyFile', METHOD_KEY],
     fault: ({ auth }) =>
@@ -138,6 +157,21 @@ function secretPresenceFault({ method, clientSecret, clientSecretFile }: Setting
   if (clientSecret === null && clientSecretFile === null) return undefined;
   const found = clientSecret === null ? `found in ${formatSettingName('auth.clientSecretFile')}` : 'set';
   return `${found}, but ${describeMethod(method)} sends no secret; leave it out`;
+}
+
+/** A rule for a setting that client_assertion requires. */
+function createRequiredRule(
+  key: SettingKey,
+  what: string,
+  valueOf: (settings: Settings) => string | null,
+): SettingsRule {
+  return {
+    keys: [key, METHOD_KEY],
+    fault: (settings) =>
+      settings.auth.method === 'client_assertion' && valueOf(settings) === null
+        ? `required by ${describeMethod(settings.auth.method)}; ${what}`
+        : undefined,
+  };
 }
 
 /** A rule for a setting that only some methods use. */

@@ -29,8 +29,14 @@ export const auth = {
     env: 'SIDECAR_AUTH_ISSUER',
   }),
   method: setting({
-    doc: 'How the client authenticates. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), tls_client_auth relies on the client certificate (RFC 8705).',
-    format: oneOf(['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'tls_client_auth']),
+    doc: 'How the client authenticates. client_secret_basic and client_secret_post send the secret, private_key_jwt signs a short-lived assertion (RFC 7523), client_assertion sends one that another party has issued (auth.assertionFile), tls_client_auth relies on the client certificate (RFC 8705).',
+    format: oneOf([
+      'client_secret_basic',
+      'client_secret_post',
+      'private_key_jwt',
+      'client_assertion',
+      'tls_client_auth',
+    ]),
     default: 'client_secret_basic',
     env: 'SIDECAR_AUTH_METHOD',
   }),
@@ -82,6 +88,16 @@ export const auth = {
     format: oneOf(['token_endpoint', 'issuer']),
     default: 'token_endpoint',
     env: 'SIDECAR_AUTH_ASSERTION_AUDIENCE',
+  }),
+  assertionFile: settingWithoutDefault({
+    doc: 'For client_assertion: file of a JWT that another party issues and renews, such as a projected service-account token of Kubernetes. Read for each token request; one trailing line end is dropped.',
+    format: text('a path'),
+    env: 'SIDECAR_AUTH_ASSERTION_FILE',
+  }),
+  assertionFileAudience: settingWithoutDefault({
+    doc: 'For client_assertion: the one audience (aud) that the JWT must have, character by character, such as api://AzureADTokenExchange or the issuer of a Keycloak realm. A JWT for another audience is not sent.',
+    format: text('an audience'),
+    env: 'SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE',
   }),
   tlsCertificateFile: settingWithoutDefault({
     doc: 'PEM file of the client certificate, with its chain, that is offered to the token endpoint. Required by tls_client_auth, possible with every method. Read again when needed.',
@@ -153,7 +169,7 @@ export const auth = {
     env: 'SIDECAR_AUTH_CA_FILE',
   }),
   cacheFile: settingWithoutDefault({
-    doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable.',
+    doc: 'File that keeps the newest access token, so that a restart has a token while the token endpoint is down. Encrypted with a key derived from the client secret or the private key; written with mode 0600 in a directory that must be writable. Not possible with client_assertion, which has no such key.',
     format: text('a path'),
     env: 'SIDECAR_AUTH_CACHE_FILE',
   }),

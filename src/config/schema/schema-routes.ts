@@ -111,6 +111,8 @@ export const INHERITED_TOGETHER: readonly (readonly SettingKey[])[] = [
     'auth.keyId',
     'auth.signingAlgorithm',
     'auth.assertionAudience',
+    'auth.assertionFile',
+    'auth.assertionFileAudience',
     'auth.tlsCertificateFile',
     'auth.tlsKeyFile',
   ],

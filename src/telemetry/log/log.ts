@@ -54,9 +54,9 @@ export interface Log {
   error(message: string, fields?: LogFields): void;
   /**
    * Masks a secret, plain and encoded, in every later line; with the client id also as Basic credentials. To be called for each
-   * new value of a secret that rotates.
+   * new value of a secret that rotates, with the one that it replaces.
    */
-  readonly registerSecret: (value: string, clientId?: string) => void;
+  readonly registerSecret: (value: string, clientId?: string, replaced?: string) => void;
   /** Sets the lowest level that is logged. */
   readonly setLevel: (level: LogLevel) => void;
   /** Lines dropped since the start. */
@@ -86,11 +86,11 @@ export function createLog(options: LogOptions): Log {
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
     error: (message, fields = {}) => logger.error(fields, message),
-    registerSecret: (value, clientId) => {
+    registerSecret: (value, clientId, replaced) => {
       // Buffered lines may hold a secret that this one replaces in the redactor.
       requests.writeAll();
       sink.flush();
-      redaction.register(value, clientId);
+      redaction.register(value, clientId, replaced);
     },
     setLevel: (next) => {
       requests.writeAll();

@@ -14,8 +14,9 @@ export interface Redactor {
   /**
    * Masks `value` from now on: plain, URL-encoded, form-encoded and in base64. With a `clientId` also as Basic credentials
    * (RFC 7617 §2). Keeps the newest values: those in use and seven more. A value under four characters is ignored.
+   * @param replaced the value that this one replaces: dropped before any that may still be in use
    */
-  register(value: string, clientId?: string): void;
+  register(value: string, clientId?: string, replaced?: string): void;
   /** Takes and returns lines of JSON. */
   redact(lines: string): string;
 }
@@ -23,18 +24,22 @@ export interface Redactor {
 /** @param inUse how many secrets are in use at the same time */
 export function createRedactor(inUse = 1): Redactor {
   const encodingsBySecret = new Map<string, readonly string[]>();
+  const replacedSecrets = new Set<string>();
   let pattern: RegExp | undefined;
   return {
-    register(value, clientId) {
+    register(value, clientId, replaced) {
       if (value.length < SHORTEST_SECRET) return;
+      if (replaced !== undefined && encodingsBySecret.has(replaced)) replacedSecrets.add(replaced);
+      replacedSecrets.delete(value);
       const known = encodingsBySecret.get(value) ?? [];
       encodingsBySecret.delete(value);
       encodingsBySecret.set(value, [
         ...new Set([...known, ...listSecretEncodings(value, clientId).map(toJsonStringContent)]),
       ]);
-      for (const oldest of encodingsBySecret.keys()) {
+      for (const oldest of [...replacedSecrets, ...encodingsBySecret.keys()]) {
         if (encodingsBySecret.size <= RETAINED_OLD_SECRETS + inUse) break;
         encodingsBySecret.delete(oldest);
+        replacedSecrets.delete(oldest);
       }
       pattern = buildAnyTextPattern([...encodingsBySecret.values()].flat());
     },

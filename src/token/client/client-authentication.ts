@@ -1,6 +1,6 @@
 /**
- * Authenticates the client to the token endpoint: a secret in HTTP Basic (RFC 7617) or in the form (RFC 6749 §2.3.1), a signed
- * assertion (RFC 7523), or a certificate (RFC 8705). Each read returns a credential, a value that can be kept and used again
+ * Authenticates the client to the token endpoint: a secret in HTTP Basic (RFC 7617) or in the form (RFC 6749 §2.3.1), an assertion
+ * that is signed here or by another party (RFC 7523), or a certificate (RFC 8705). Each read returns a credential, a value that can be kept and used again
  * when a newer one is refused.
  */
 import { createHmac, createPrivateKey, randomBytes } from 'node:crypto';
@@ -9,13 +9,15 @@ import type { SecureContext } from 'node:tls';
 import { formEncode } from '../../platform/secret-redaction.ts';
 import { findClientCertificateFault, buildTlsContext } from '../../platform/tls.ts';
 import type { ClientCertificate, ClientCertificateFiles } from '../../platform/tls.ts';
+import { readAssertionFile } from './assertion-file.ts';
+import type { AssertionFile, AssertionReadResult } from './assertion-file.ts';
 import { signAssertion } from './client-assertion.ts';
 import { LARGEST_PEM_BYTES, readSecret, readTextFile } from './secret-file.ts';
 import type { SecretSource } from './secret-file.ts';
 import { parseSigningKey } from './signing-key.ts';
 import type { SigningAlgorithm, SigningKey } from './signing-key.ts';
 
-/** The names are those of the registry of RFC 7591 §2. */
+/** The names are those of the registry of RFC 7591 §2, in which `client_assertion` is a form of `private_key_jwt`. */
 export type ClientAuthMethod =
   | {
       readonly name: 'client_secret_basic';
@@ -35,6 +37,8 @@ export type ClientAuthMethod =
       /** `aud` of the assertion: the token endpoint's URL, or the issuer if it is known. */
       readonly audience: 'token_endpoint' | 'issuer';
     }
+  /** `file` holds an assertion that another party issues, and is read for each request. */
+  | { readonly name: 'client_assertion'; readonly file: AssertionFile }
   /** The certificate alone. */
   | { readonly name: 'tls_client_auth' };
 
@@ -55,6 +59,7 @@ export interface ClientAuthTarget {
 
 /** What one token request carries to authenticate the client. */
 export interface ClientAuthentication {
+  readonly kind: 'authenticated';
   /** The value of the `Authorization` header. */
   readonly authorization: string | undefined;
   readonly parameters: readonly (readonly [name: string, value: string])[];
@@ -69,12 +74,23 @@ export interface ClientCredential {
   readonly method: ClientAuthMethod['name'];
   /** The algorithm of assertions; undefined without them. */
   readonly algorithm: SigningAlgorithm | undefined;
-  /** Changes with the id, the secret, the key or the certificate. Valid in this process only. */
+  /**
+   * Changes with the id, the secret, the key or the certificate. Valid in this process only. Not with the assertion in a file: its
+   * issuer renews it often, and a held token stays good.
+   */
   readonly version: string;
-  /** The secret or the private key. */
+  /** The secret or the private key. Random for an assertion in a file: what it seals opens nowhere else. */
   readonly keyMaterial: string;
-  /** For one request: an assertion is never used twice. Rejects only when the platform cannot sign. */
-  readonly authenticate: (target: ClientAuthTarget) => Promise<ClientAuthentication>;
+  /**
+   * For one request: an assertion that is signed here is never used twice, and one in a file is read anew. Rejects only when the
+   * platform cannot sign.
+   */
+  readonly authenticate: (target: ClientAuthTarget) => Promise<ClientAuthentication | Unreadable>;
+  /**
+   * Reads the assertion that a request would send now; undefined for a method that has none in a file. Never rejects.
+   * @param wallNow epoch milliseconds
+   */
+  readonly readAssertion: ((wallNow: number) => Promise<AssertionReadResult>) | undefined;
   /**
    * Creates a context that offers the client certificate, if there is one.
    * @param ca PEM certificates to trust; undefined = Node's and the system's roots
@@ -90,10 +106,10 @@ export type ClientCredentialReadResult =
 
 type Unreadable = Extract<ClientCredentialReadResult, { kind: 'unreadable' }>;
 
-/** Whether any part of the credential is in a file, so that it may change. */
+/** Whether any part of the credential is in a file, so that its version may change. */
 export function canCredentialChange({ clientId, method, clientCertificate }: ClientAuthOptions): boolean {
   if (clientId.kind === 'file' || clientCertificate !== undefined || method.name === 'private_key_jwt') return true;
-  return method.name !== 'tls_client_auth' && method.secret.kind === 'file';
+  return 'secret' in method && method.secret.kind === 'file';
 }
 
 /** Reads all files of the credential. Never rejects. */
@@ -126,6 +142,7 @@ export async function readClientCredential({
     version: fingerprint([method.name, id.value, ...reading.versionParts, ...certificateParts]),
     keyMaterial,
     authenticate: (target) => reading.authenticate(id.value, target),
+    readAssertion: reading.readAssertion,
     createTlsContext: (ca) => buildTlsContext(ca, client),
     hasCertificate: client !== undefined,
   };
@@ -137,7 +154,8 @@ interface AuthMethodReadResult {
   readonly keyMaterial: string | undefined;
   readonly versionParts: readonly string[];
   readonly algorithm?: SigningAlgorithm;
-  readonly authenticate: (clientId: string, target: ClientAuthTarget) => Promise<ClientAuthentication>;
+  readonly readAssertion?: ClientCredential['readAssertion'];
+  readonly authenticate: (clientId: string, target: ClientAuthTarget) => Promise<ClientAuthentication | Unreadable>;
 }
 
 async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadResult | Unreadable> {
@@ -148,7 +166,8 @@ async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadR
       versionParts: [],
       authenticate: (id) => Promise.resolve(authenticateWithForm([['client_id', id]])),
     };
-  if (method.name === 'private_key_jwt') return readAssertionMethod(method);
+  if (method.name === 'private_key_jwt') return readSigningMethod(method);
+  if (method.name === 'client_assertion') return readFileAssertionMethod(method.file);
   const secret = await readSecret('auth.clientSecret', method.secret);
   if (secret.kind === 'unreadable') return secret;
   const authenticate = (id: string): ClientAuthentication =>
@@ -172,17 +191,33 @@ async function readAuthMethod(method: ClientAuthMethod): Promise<AuthMethodReadR
 function authenticateWithBasic(clientId: string, secret: string, encoding: 'raw' | 'form'): ClientAuthentication {
   const encode = encoding === 'raw' ? (text: string) => text : formEncode;
   const basic = Buffer.from(`${encode(clientId)}:${encode(secret)}`, 'utf8').toString('base64');
-  return { authorization: `Basic ${basic}`, parameters: [], valuesToRedact: [secret, formEncode(secret), basic] };
+  const valuesToRedact = [secret, formEncode(secret), basic];
+  return { kind: 'authenticated', authorization: `Basic ${basic}`, parameters: [], valuesToRedact };
 }
 
 function authenticateWithForm(
   parameters: ClientAuthentication['parameters'],
   valuesToRedact: readonly string[] = [],
 ): ClientAuthentication {
-  return { authorization: undefined, parameters, valuesToRedact };
+  return { kind: 'authenticated', authorization: undefined, parameters, valuesToRedact };
 }
 
-async function readAssertionMethod(
+/** The file itself is read with each request: the assertion in it may have been renewed, or have expired. */
+function readFileAssertionMethod(file: AssertionFile): AuthMethodReadResult {
+  const readAssertion = (wallNow: number): Promise<AssertionReadResult> => readAssertionFile(file, wallNow);
+  return {
+    kind: 'read',
+    keyMaterial: EPHEMERAL_KEY_MATERIAL,
+    versionParts: [file.path, file.audience],
+    readAssertion,
+    authenticate: async (clientId, { wallNow }) => {
+      const reading = await readAssertion(wallNow);
+      return reading.kind === 'unreadable' ? reading : authenticateWithAssertion(clientId, reading.assertion);
+    },
+  };
+}
+
+async function readSigningMethod(
   method: Extract<ClientAuthMethod, { name: 'private_key_jwt' }>,
 ): Promise<AuthMethodReadResult | Unreadable> {
   const file = await readTextFile('auth.privateKeyFile', method.keyFile, LARGEST_PEM_BYTES);
@@ -199,16 +234,21 @@ async function readAssertionMethod(
     authenticate: async (clientId, { tokenUrl, issuer, wallNow }) => {
       const audience = method.audience === 'issuer' ? (issuer ?? tokenUrl.href) : tokenUrl.href;
       const assertion = await signAssertion({ clientId, audience, key, wallNow });
-      return authenticateWithForm(
-        [
-          ['client_id', clientId],
-          ['client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'],
-          ['client_assertion', assertion],
-        ],
-        [assertion],
-      );
+      return authenticateWithAssertion(clientId, assertion);
     },
   };
+}
+
+/** RFC 7523 §2.2. */
+function authenticateWithAssertion(clientId: string, assertion: string): ClientAuthentication {
+  return authenticateWithForm(
+    [
+      ['client_id', clientId],
+      ['client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'],
+      ['client_assertion', assertion],
+    ],
+    [assertion],
+  );
 }
 
 async function readCertificate({
@@ -231,6 +271,8 @@ async function readCertificate({
 function encodePrivateKey(key: KeyObject): string {
   return key.export({ format: 'der', type: 'pkcs8' }).toString('base64');
 }
+
+const EPHEMERAL_KEY_MATERIAL = randomBytes(32).toString('base64url');
 
 /** Random per process: a fingerprint reveals nothing and matches nothing elsewhere. */
 const FINGERPRINT_KEY = randomBytes(32);

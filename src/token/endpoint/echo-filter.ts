@@ -34,9 +34,12 @@ export function createEchoFilter(
   requestedScope: string | undefined,
 ): EchoFilter {
   const secrets = listSentSecrets(client);
-  const forms = secrets.flatMap((secret) => listSecretEncodings(secret, client.clientId));
+  const forms = [
+    ...secrets.flatMap((secret) => listSecretEncodings(secret, client.clientId)),
+    ...authentication.valuesToRedact.flatMap((value) => listSecretEncodings(value)),
+  ];
   return {
-    credentialForms: [...forms, ...authentication.valuesToRedact].filter(({ length }) => length >= MIN_SECRET_LENGTH),
+    credentialForms: forms.filter(({ length }) => length >= MIN_SECRET_LENGTH),
     redact: createRedact([...secrets, ...valuesToRedact], client.clientId),
     showText: createServerTextFilter([...secrets, ...valuesToRedact], client.clientId),
     requestedScope,

@@ -72,13 +72,25 @@ export function describeUnsupportedAuth(
   used: UsedClientAuth,
 ): string | undefined {
   const { method, algorithm } = used;
-  // For the client a self-signed certificate is the same method (RFC 8705 §2.2).
-  const names = method === 'tls_client_auth' ? [method, 'self_signed_tls_client_auth'] : [method];
-  if (methods !== undefined && !names.some((name) => methods.includes(name)))
+  if (methods !== undefined && !listRegisteredNames(method).some((name) => methods.includes(name)))
     return `auth.method is ${method}, and the authorization server lists ${quoteList(methods)}`;
   if (signingAlgorithms !== undefined && algorithm !== undefined && !signingAlgorithms.includes(algorithm))
     return `the assertion is signed with ${algorithm}, and the authorization server lists ${quoteList(signingAlgorithms)}`;
   return undefined;
+}
+
+/** Names of the registry of RFC 7591 §2 under which a server may list the method. */
+function listRegisteredNames(method: string): readonly string[] {
+  switch (method) {
+    // For the client a self-signed certificate is the same method (RFC 8705 §2.2).
+    case 'tls_client_auth':
+      return [method, 'self_signed_tls_client_auth'];
+    // On the wire it is the same, by which key the assertion is signed.
+    case 'client_assertion':
+      return ['private_key_jwt', 'client_secret_jwt'];
+    default:
+      return [method];
+  }
 }
 
 /** A URL that credentials may be sent to, or what is wrong with it. */

@@ -112,10 +112,9 @@ class TokenRequestSender {
 
   /** Every result passes here: no text of it, and no warning, holds the client's secret in any encoding. */
   async send(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
-    const redact = createRedact(listSentSecrets(credential), credential.clientId);
-    this.#redact = redact;
+    this.#redact = createRedact(listSentSecrets(credential), credential.clientId);
     const result = await this.#sendUnredacted(credential, abandon);
-    return result.kind === 'ok' ? result : { ...result, detail: redact(result.detail) };
+    return result.kind === 'ok' ? result : { ...result, detail: this.#redact(result.detail) };
   }
 
   async #sendUnredacted(credential: ClientCredential, abandon: AbortSignal): Promise<TokenRequestResult> {
@@ -126,6 +125,9 @@ class TokenRequestSender {
     });
     let { host } = new URL(endpoint.kind === 'url' ? endpoint.url : endpoint.issuer);
     try {
+      // Before anything is sent, the request for metadata included.
+      const assertion = await credential.readAssertion?.(clock.wallNow());
+      if (assertion?.kind === 'unreadable') return { kind: 'unavailable', detail: assertion.detail };
       const tls = await readTlsContext(this.#options, credential);
       if (tls.kind === 'unreadable') return { kind: 'unavailable', detail: tls.detail };
       const inputs = { credential, context: tls.context, signal: AbortSignal.any([abandon, timeout.signal]) };
@@ -166,6 +168,11 @@ class TokenRequestSender {
     const { credential } = inputs;
     const issuer = endpoint.kind === 'issuer' ? endpoint.issuer : undefined;
     const authentication = await credential.authenticate({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
+    if (authentication.kind === 'unreadable') return { kind: 'unavailable', detail: authentication.detail };
+    this.#redact = createRedact(
+      [...listSentSecrets(credential), ...authentication.valuesToRedact],
+      credential.clientId,
+    );
     const { headers, body, valuesToRedact } = buildTokenRequest(this.#options, authentication);
     const echoFilter = createEchoFilter(credential, authentication, valuesToRedact, scope);
     const result = await sendSingleRequest(

@@ -10,6 +10,7 @@ import type {
   ClientCredential,
   ClientAuthMethod,
   ClientAuthOptions,
+  ClientAuthTarget,
   ClientAuthentication,
 } from '../../../src/token/client/client-authentication.ts';
 import { makeCertificates } from '../../support/certificates.ts';
@@ -37,10 +38,19 @@ function clientOf(method: ClientAuthMethod, more: Partial<ClientAuthOptions> = {
   return { clientId: { kind: 'value', value: 'client-1' }, method, clientCertificate: undefined, ...more };
 }
 
-async function read(options: ClientAuthOptions): Promise<ClientCredential> {
+interface ReadCredential extends Omit<ClientCredential, 'authenticate'> {
+  readonly authenticate: (target: ClientAuthTarget) => Promise<ClientAuthentication>;
+}
+
+async function read(options: ClientAuthOptions): Promise<ReadCredential> {
   const reading = await readClientCredential(options);
   if (reading.kind === 'unreadable') throw new Error(reading.detail);
-  return reading;
+  const authenticate = async (target: ClientAuthTarget): Promise<ClientAuthentication> => {
+    const authentication = await reading.authenticate(target);
+    if (authentication.kind === 'unreadable') throw new Error(authentication.detail);
+    return authentication;
+  };
+  return { ...reading, authenticate };
 }
 
 function write(name: string, contents: string): string {
@@ -66,6 +76,7 @@ describe('a secret', () => {
   test('client_secret_post is sent in the form, not in the header', async () => {
     const credential = await read(clientOf({ name: 'client_secret_post', secret }));
     expect(await credential.authenticate(recipient)).toEqual({
+      kind: 'authenticated',
       authorization: undefined,
       parameters: [
         ['client_id', 'client-1'],
@@ -200,6 +211,7 @@ describe('a certificate', () => {
       clientOf({ name: 'tls_client_auth' }, { clientCertificate: certificates.issue('a') }),
     );
     expect(await credential.authenticate(recipient)).toEqual({
+      kind: 'authenticated',
       authorization: undefined,
       parameters: [['client_id', 'client-1']],
       valuesToRedact: [],

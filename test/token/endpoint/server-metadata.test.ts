@@ -96,6 +96,14 @@ describe('a document is refused, with a fault that can be shown', () => {
   });
 });
 
+test('an assertion in a file is listed as private_key_jwt or client_secret_jwt', () => {
+  for (const name of ['private_key_jwt', 'client_secret_jwt']) {
+    const metadata = { tokenUrl: new URL('https://login.test/token'), mtlsTokenUrl: undefined, methods: [name] };
+    const used = { method: 'client_assertion', algorithm: undefined };
+    expect(describeUnsupportedAuth({ ...metadata, signingAlgorithms: ['PS256'] }, used)).toBeUndefined();
+  }
+});
+
 describe('a mismatch', () => {
   const metadata = {
     tokenUrl: new URL('https://login.test/token'),
@@ -111,6 +119,11 @@ describe('a mismatch', () => {
     ],
     ['client_secret_post', undefined, undefined],
     ['tls_client_auth', undefined, undefined],
+    [
+      'client_assertion',
+      undefined,
+      'auth.method is client_assertion, and the authorization server lists client_secret_post, self_signed_tls_client_auth',
+    ],
   ])('of %s', (method, algorithm, expected) => {
     expect(describeUnsupportedAuth(metadata, { method, algorithm })).toBe(expected);
   });

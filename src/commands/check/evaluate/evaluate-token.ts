@@ -78,6 +78,8 @@ function adviseByError(error: string, { nameSetting, method }: TokenCheckContext
   const encoding = method === 'client_secret_basic' ? form : '';
   switch (error) {
     case 'invalid_client': {
+      if (method === 'client_assertion')
+        return `the server does not accept this assertion for the client in ${nameSetting('auth.clientId')}: compare issuer, subject and audience in the step "assertion" character by character with what it trusts`;
       const what = `the server does not know this client or its proof (${method}): compare ${nameSetting('auth.clientId')}`;
       const expected = `and ask which ${nameSetting('auth.method')} it expects`;
       return `${what} and ${nameCredentialSettings(method, nameSetting)} with what you were given, ${expected}${encoding}`;
