@@ -66,7 +66,13 @@ export interface TokenState {
   readonly consecutiveFailures: number;
   /** Cleared by a success. */
   readonly lastFailure:
-    | { readonly outcome: 'rejected' | 'unavailable' | 'malformed'; readonly detail: string; readonly wallAt: number }
+    | {
+        readonly outcome: 'rejected' | 'unavailable' | 'malformed';
+        readonly detail: string;
+        readonly wallAt: number;
+        /** No request was sent, because a file that it needs cannot be used. Default false. */
+        readonly isUnsent?: boolean;
+      }
     | undefined;
   /** Phase of the circuit breaker of the token endpoint. */
   readonly circuit: CircuitPhase;

@@ -7,7 +7,7 @@ import type { KeyObject } from 'node:crypto';
 import { registerSecret } from './secrets.ts';
 
 export const ASSERTION_AUDIENCE = 'api://AzureADTokenExchange';
-const ASSERTION_SUBJECT = 'system:serviceaccount:sales:legacy-app';
+export const ASSERTION_SUBJECT = 'system:serviceaccount:sales:legacy-app';
 
 export type Claims = Readonly<Record<string, unknown>>;
 

@@ -76,6 +76,7 @@ function describeTokenFailure({ outcome, detail }: { readonly outcome: string; r
   const error = outcome === 'rejected' ? /error "([^"]+)"/.exec(detail)?.[1] : undefined;
   if (error === 'invalid_client') return 'client authentication failed (invalid_client)';
   if (error !== undefined) return `the authorization server rejects the request (${error})`;
+  if (/^auth\.\w+: the file /.test(detail)) return 'a file of the client cannot be used';
   if (outcome === 'rejected') return 'the authorization server rejects the request';
   return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
 }

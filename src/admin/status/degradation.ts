@@ -41,8 +41,12 @@ function describeLogTrouble({ code, lostLines }: LogDeliveryProblem): string {
 
 function describeTokenFaults({ circuit, lastFailure, credentialFault, missingScopes }: TokenState): string[] {
   return [
-    ...(circuit === 'closed' ? [] : [`the token endpoint keeps failing: ${lastFailure?.detail ?? 'no detail'}`]),
+    ...(circuit === 'closed' ? [] : [`${describeOutage(lastFailure)}: ${lastFailure?.detail ?? 'no detail'}`]),
     ...(credentialFault === undefined ? [] : [`${credentialFault.detail}; the previous credentials stay in use`]),
     ...(missingScopes.length === 0 ? [] : [`the token lacks requested scopes: ${missingScopes.join(' ')}`]),
   ];
+}
+
+function describeOutage(failure: TokenState['lastFailure']): string {
+  return failure?.isUnsent === true ? 'no token request can be sent' : 'the token endpoint keeps failing';
 }

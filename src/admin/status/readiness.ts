@@ -48,5 +48,7 @@ function describeTokenReadiness(token: TokenState): string[] {
 function describeFailures({ consecutiveFailures, lastFailure }: TokenState): string[] {
   if (consecutiveFailures === 0) return [];
   const times = consecutiveFailures === 1 ? 'once' : `${consecutiveFailures} times in a row`;
+  if (lastFailure?.isUnsent === true)
+    return [`no token request sent: a file of the client cannot be used (${times}, see /status)`];
   return [`token endpoint failed ${times} (${lastFailure?.outcome ?? 'unknown'})`];
 }

@@ -91,7 +91,7 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
     const newest = await this.#read();
     if (newest.kind === 'unreadable') {
       this.#lastTriedVersion ??= UNREADABLE_VERSION;
-      if (accepted === undefined) return { kind: 'unavailable', detail: newest.detail };
+      if (accepted === undefined) return { kind: 'unavailable', detail: newest.detail, isUnsent: true };
       return this.#options.request(accepted, signal, need);
     }
     const isNew = newest.version !== accepted?.version;

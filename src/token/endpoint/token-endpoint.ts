@@ -127,9 +127,9 @@ class TokenRequestSender {
     try {
       // Before anything is sent, the request for metadata included.
       const assertion = await credential.readAssertion?.(clock.wallNow());
-      if (assertion?.kind === 'unreadable') return { kind: 'unavailable', detail: assertion.detail };
+      if (assertion?.kind === 'unreadable') return createUnsentResult(assertion.detail);
       const tls = await readTlsContext(this.#options, credential);
-      if (tls.kind === 'unreadable') return { kind: 'unavailable', detail: tls.detail };
+      if (tls.kind === 'unreadable') return createUnsentResult(tls.detail);
       const inputs = { credential, context: tls.context, signal: AbortSignal.any([abandon, timeout.signal]) };
       const located = await this.#findTokenUrl(inputs, abandon);
       if (located.kind === 'failed') return located.failure;
@@ -168,7 +168,7 @@ class TokenRequestSender {
     const { credential } = inputs;
     const issuer = endpoint.kind === 'issuer' ? endpoint.issuer : undefined;
     const authentication = await credential.authenticate({ tokenUrl: url, issuer, wallNow: clock.wallNow() });
-    if (authentication.kind === 'unreadable') return { kind: 'unavailable', detail: authentication.detail };
+    if (authentication.kind === 'unreadable') return createUnsentResult(authentication.detail);
     this.#redact = createRedact(
       [...listSentSecrets(credential), ...authentication.valuesToRedact],
       credential.clientId,
@@ -209,6 +209,11 @@ class TokenRequestSender {
 const REJECTION_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
 /** A body that only explains must not delay the next attempt for long. */
 const EXPLANATION_TIMEOUT_MS = 1_000;
+
+/** @param detail names the file that cannot be used */
+function createUnsentResult(detail: string): TokenRequestFailure {
+  return { kind: 'unavailable', detail, isUnsent: true };
+}
 
 async function readResponse(
   url: URL,

@@ -43,6 +43,8 @@ interface FailureDetail {
   readonly detail: string;
   /** Who sent the request; undefined = this process. */
   readonly from?: string;
+  /** No request was sent, because a file that it needs cannot be used. Default false. */
+  readonly isUnsent?: boolean;
 }
 
 export type TokenRequestFailure = Exclude<TokenRequestResult, { kind: 'ok' }>;

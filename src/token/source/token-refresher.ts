@@ -100,7 +100,12 @@ export class TokenRefresher {
     const failure = this.#failure;
     return {
       consecutiveFailures: this.#circuitBreaker.failures,
-      lastFailure: failure && { outcome: failure.result.kind, detail: failure.result.detail, wallAt: failure.wallAt },
+      lastFailure: failure && {
+        outcome: failure.result.kind,
+        detail: failure.result.detail,
+        wallAt: failure.wallAt,
+        ...(failure.result.isUnsent === true ? { isUnsent: true } : {}),
+      },
       circuit: this.#circuitBreaker.phase,
       nextRequestInMs: this.#dueInMs(),
     };

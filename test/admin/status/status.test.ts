@@ -93,6 +93,16 @@ describe('status', () => {
   });
 });
 
+const unsent: Pick<TokenState, 'consecutiveFailures' | 'lastFailure'> = {
+  consecutiveFailures: 1,
+  lastFailure: {
+    outcome: 'unavailable',
+    detail: 'auth.assertionFile: the file /t is empty',
+    wallAt: 0,
+    isUnsent: true,
+  },
+};
+
 describe('a warning of /status', () => {
   const credentialFault = { detail: 'the new credentials were refused: invalid_client', wallAt: Date.UTC(2026, 10, 1) };
   const statusOf = (token: TokenState, scopeRefusals: readonly ScopeRefusals[] = []) =>
@@ -109,6 +119,9 @@ describe('a warning of /status', () => {
     const { degraded, token } = statusOf({ ...validToken, ...failing, circuit: 'half-open' });
     expect(degraded).toEqual(['the token endpoint keeps failing: connect to auth.internal refused']);
     expect(token.circuit).toBe('half-open');
+    expect(statusOf({ ...noToken, ...unsent, circuit: 'open' }).degraded).toEqual([
+      'no token request can be sent: auth.assertionFile: the file /t is empty',
+    ]);
   });
 
   it('names new credentials that were not applied', () => {
@@ -159,6 +172,13 @@ describe('readiness', () => {
       false,
       false,
       ['no usable token', 'token endpoint failed 2 times in a row (unavailable)'],
+    ],
+    [
+      'no token yet, and a file that cannot be used',
+      { ...noToken, ...unsent },
+      false,
+      false,
+      ['no usable token', 'no token request sent: a file of the client cannot be used (once, see /status)'],
     ],
     [
       'a valid token, the endpoint failing',

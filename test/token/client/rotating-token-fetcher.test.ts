@@ -261,7 +261,11 @@ describe('files that cannot be read', () => {
     const scenario = new Scenario();
     scenario.fetcher.watchCredentials(() => (scenario.changes += 1));
     scenario.file = undefined;
-    expect(await scenario.fetch('first')).toEqual({ kind: 'unavailable', detail: 'auth.clientSecret: is empty' });
+    expect(await scenario.fetch('first')).toEqual({
+      kind: 'unavailable',
+      detail: 'auth.clientSecret: is empty',
+      isUnsent: true,
+    });
     scenario.file = 'old';
     await scenario.clock.advance(2_000);
     expect(scenario.changes).toBe(1);
