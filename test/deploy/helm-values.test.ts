@@ -35,6 +35,7 @@ describe('values', () => {
     ['an unknown key below', { config: CONFIG, networkPolicy: { enable: true } }],
     ['a volume without a name', { config: CONFIG, extraVolumes: [{ emptyDir: {} }] }],
     ['a mount that is nowhere', { config: CONFIG, extraVolumeMounts: [{ name: 'x', mountPath: 'x' }] }],
+    ['an audience of an assertion without the client id', { config: CONFIG, client: { assertion: { audience: 'a' } } }],
     ['enabled, but not whether', { config: CONFIG, enabled: 'perhaps' }],
     ['a port that is none', { config: CONFIG, networkPolicy: { egressPorts: [70_000] } }],
   ])('%s: refused by helm and by the schema alone', (_, values) => {

@@ -7,7 +7,7 @@ import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mountSecret } from './mounted-secret.ts';
 import { environmentOf } from './pods.ts';
-import type { Container, Pod } from './pods.ts';
+import type { Container, Pod, ServiceAccountTokenSource } from './pods.ts';
 import type { KubernetesObject } from './manifests.ts';
 import { newCredential } from './secrets.ts';
 import { spawnSidecar } from './sidecar-process.ts';
@@ -15,9 +15,11 @@ import type { SidecarProcess } from './sidecar-process.ts';
 import { startRecordingUpstream } from './recording-upstream.ts';
 import type { RecordingUpstream } from './recording-upstream.ts';
 import { startTokenServer } from './token-server.ts';
+import type { TokenServer } from './token-server.ts';
 
 export interface ContainerProcess extends AsyncDisposable {
   readonly process: SidecarProcess;
+  readonly tokens: TokenServer;
   readonly upstream: RecordingUpstream;
   readonly proxyPort: number;
   readonly adminPort: number;
@@ -31,6 +33,8 @@ export interface ContainerOptions {
   readonly container: Container;
   /** Contents of further Secrets, by name; that of the client is made up. */
   readonly secrets?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Issues the projected service-account tokens. */
+  readonly issueToken?: (source: ServiceAccountTokenSource) => string;
 }
 
 /** Starts it; what the manifest says is kept but for ports, folders and the two URLs. */
@@ -43,8 +47,14 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
   const client = { 'client-id': credential.id, 'client-secret': credential.secret };
   const folders = new Map<string, string>();
   for (const { name: volume, mountPath } of container.volumeMounts ?? []) {
-    const secret = pod.volumes.find((candidate) => candidate.name === volume)?.secret;
-    if (secret === undefined) {
+    const { secret, projected } = pod.volumes.find((candidate) => candidate.name === volume) ?? {};
+    const sources = projected?.sources.flatMap(({ serviceAccountToken }) => serviceAccountToken ?? []) ?? [];
+    if (sources.length > 0) {
+      const { issueToken } = options;
+      if (issueToken === undefined) throw new Error(`nothing issues the tokens of the volume ${volume}`);
+      const files = Object.fromEntries(sources.map((source) => [source.path, issueToken(source)]));
+      folders.set(mountPath, cleanup.use(await mountSecret(files)).path('.'));
+    } else if (secret === undefined) {
       const folder = await mkdtemp(join(tmpdir(), 'volume-'));
       // As an emptyDir is.
       await chmod(folder, 0o777);
@@ -67,6 +77,8 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
     ...Object.fromEntries(Object.entries(declared).map(([key, value]) => [key, toLocal(value)])),
     SIDECAR_BASE_URL: upstream.url,
     SIDECAR_AUTH_URL: tokens.url,
+    // The server has no metadata.
+    SIDECAR_AUTH_ISSUER: '',
     SIDECAR_LISTEN: (declared.SIDECAR_LISTEN ?? 'localhost:18080').replace(/\d+$/, '0'),
     SIDECAR_ADMIN_LISTEN: (declared.SIDECAR_ADMIN_LISTEN ?? 'localhost:19464').replace(/\d+$/, '0'),
   };
@@ -77,7 +89,7 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
   };
   const [proxyPort, adminPort] = await Promise.all([portOf('proxy'), portOf('admin')]);
   const all = cleanup.move();
-  return { process, upstream, proxyPort, adminPort, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return { process, tokens, upstream, proxyPort, adminPort, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /** An address of this machine by which it meets itself as a stranger: a connection to it comes from there, not from loopback. */

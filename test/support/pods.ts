@@ -27,6 +27,12 @@ export interface Container {
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[];
 }
 
+export interface ServiceAccountTokenSource {
+  readonly path: string;
+  readonly audience?: string;
+  readonly expirationSeconds?: number;
+}
+
 export interface Pod {
   /** Of the object that makes it. */
   readonly owner: string;
@@ -37,6 +43,10 @@ export interface Pod {
   readonly volumes: readonly {
     readonly name: string;
     readonly secret?: { readonly secretName: string; readonly defaultMode?: number };
+    readonly projected?: {
+      readonly defaultMode?: number;
+      readonly sources: readonly { readonly serviceAccountToken?: ServiceAccountTokenSource }[];
+    };
   }[];
 }
 

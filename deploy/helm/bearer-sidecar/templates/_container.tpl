@@ -59,7 +59,11 @@ The mode decides which of the first two has it; the other one is empty.
     capabilities: { drop: [ALL] }
     seccompProfile: { type: RuntimeDefault }
   volumeMounts:
+    {{- if .Values.client.assertion.audience }}
+    - { name: bearer-sidecar-assertion, mountPath: /var/run/secrets/bearer-sidecar, readOnly: true }
+    {{- else }}
     - { name: bearer-sidecar-client, mountPath: /etc/bearer-sidecar/client, readOnly: true }
+    {{- end }}
     - { name: bearer-sidecar-state, mountPath: /var/lib/bearer-sidecar }
     {{- if .Values.fleet.secretName }}
     - { name: bearer-sidecar-redis, mountPath: /etc/bearer-sidecar/redis, readOnly: true }
@@ -74,8 +78,22 @@ The mode decides which of the first two has it; the other one is empty.
 
 {{/* The files belong to root and only the sidecar mounts them; a narrower mode needs an fsGroup for the whole pod. */}}
 {{- define "bearer-sidecar.volumes" -}}
+{{- with .Values.client.assertion }}
+{{- if .audience }}
+# Works with automountServiceAccountToken: false. The kubelet renews it after 80 % of its time.
+- name: bearer-sidecar-assertion
+  projected:
+    defaultMode: 0444
+    sources:
+      - serviceAccountToken:
+          path: token
+          audience: {{ .audience | quote }}
+          expirationSeconds: {{ .expirationSeconds }}
+{{- else }}
 - name: bearer-sidecar-client
-  secret: { secretName: {{ .Values.client.secretName | quote }}, defaultMode: 0444 }
+  secret: { secretName: {{ $.Values.client.secretName | quote }}, defaultMode: 0444 }
+{{- end }}
+{{- end }}
 - name: bearer-sidecar-state
   emptyDir: { sizeLimit: 1Mi }
 {{- if .Values.fleet.secretName }}

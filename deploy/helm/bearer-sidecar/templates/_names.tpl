@@ -36,13 +36,20 @@ checksum/bearer-sidecar: {{ include "bearer-sidecar.config" . | sha256sum }}
 {{- define "bearer-sidecar.config" -}}
 {{- $config := dict "SIDECAR_ADMIN_LISTEN" "0.0.0.0:19464" "SIDECAR_DRAIN_MS" "25000" -}}
 {{- /* Files, not variables: they can be rotated without a restart, and they are in no environment dump. */ -}}
+{{- /* What was learned of the partner's limit, and the token (encrypted), outlast a restart of the container. */ -}}
+{{- $_ := set $config "SIDECAR_THROTTLE_STATE_FILE" "/var/lib/bearer-sidecar/limit.json" -}}
+{{- if .Values.client.assertion.audience -}}
+{{- $_ := set $config "SIDECAR_AUTH_METHOD" "client_assertion" -}}
+{{- $_ := set $config "SIDECAR_AUTH_ASSERTION_FILE" "/var/run/secrets/bearer-sidecar/token" -}}
+{{- $_ := set $config "SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE" .Values.client.assertion.audience -}}
+{{- $_ := set $config "SIDECAR_CLIENT_ID" .Values.client.assertion.clientId -}}
+{{- else -}}
 {{- $_ := set $config "SIDECAR_CLIENT_ID_FILE" (printf "/etc/bearer-sidecar/client/%s" .Values.client.clientIdKey) -}}
 {{- with .Values.client.clientSecretKey -}}
 {{- $_ := set $config "SIDECAR_CLIENT_SECRET_FILE" (printf "/etc/bearer-sidecar/client/%s" .) -}}
 {{- end -}}
-{{- /* What was learned of the partner's limit, and the token (encrypted), outlast a restart of the container. */ -}}
-{{- $_ := set $config "SIDECAR_THROTTLE_STATE_FILE" "/var/lib/bearer-sidecar/limit.json" -}}
 {{- $_ := set $config "SIDECAR_AUTH_CACHE_FILE" "/var/lib/bearer-sidecar/token" -}}
+{{- end -}}
 {{- if .Values.fleet.secretName -}}
 {{- $_ := set $config "SIDECAR_REDIS_URL_FILE" (printf "/etc/bearer-sidecar/redis/%s" .Values.fleet.urlKey) -}}
 {{- end -}}
