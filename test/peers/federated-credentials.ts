@@ -13,8 +13,8 @@ import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import type { RecordingUpstream } from '../support/recording-upstream.ts';
 import { registerSecret } from '../support/secrets.ts';
 
-export const ENTRA_TENANT = '0aa1c2d3-0000-4000-8000-0123456789ab';
-export const KEYCLOAK_REALM = 'partners';
+const ENTRA_TENANT = '0aa1c2d3-0000-4000-8000-0123456789ab';
+const KEYCLOAK_REALM = 'partners';
 const CLIENT_ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
 export interface FederatedStub extends AsyncDisposable {
