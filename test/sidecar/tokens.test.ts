@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load/load.ts';
 import { simple } from '../config/base-env.ts';
 import { createTokens } from '../../src/sidecar/tokens.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
+import { ASSERTION_AUDIENCE, createAssertionIssuer } from '../support/assertion-issuer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { mountSecret } from '../support/mounted-secret.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
@@ -55,4 +56,64 @@ it('a new secret is masked and used within 2 s after its symbolic link has chang
   const basic = (value: string): string => `Basic ${Buffer.from(`${id}:${value}`).toString('base64')}`;
   expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([basic(before), basic(after)]);
   expect(events).toContainEqual({ kind: 'token-invalidated', credential: 'default', reason: 'rotated' });
+});
+
+it('an assertion in a file is masked with the one that it replaces, causes no request when renewed, and is not shared', async () => {
+  const clock = new ManualClock();
+  const issuer = createAssertionIssuer('https://oidc.cluster.example', () => clock.wallNow());
+  const first = issuer.issue();
+  await using mounted = await mountSecret({ token: first });
+  await using server = await startRecordingUpstream(giveToken);
+  const loaded = loadConfig({
+    env: {
+      SIDECAR_BASE_URL: server.url,
+      SIDECAR_AUTH_URL: server.url,
+      SIDECAR_AUTH_METHOD: 'client_assertion',
+      SIDECAR_AUTH_ASSERTION_FILE: mounted.path('token'),
+      SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: ASSERTION_AUDIENCE,
+      SIDECAR_CLIENT_ID: 'legacy-app',
+      SIDECAR_SCOPE: 'a',
+    },
+  });
+  if (!loaded.ok) throw new Error('refused');
+  const events: SidecarEvent[] = [];
+  const masked: unknown[] = [];
+  const unused = (): never => {
+    throw new Error('a token of this client must not be shared');
+  };
+  const tokens = createTokens({
+    credential: 'default',
+    auth: simple(loaded.config).auth,
+    egress: createProxySelector(loaded.config.egress),
+    tokenStore: {
+      whenReady: unused,
+      claim: unused,
+      publish: unused,
+      publishFailure: unused,
+      releaseLease: unused,
+      discardUnreadable: unused,
+    },
+    redactValue: (...values) => masked.push(values),
+    clock,
+    random: () => 0,
+    observe: (event) => events.push(event),
+  });
+  onTestFinished(() => tokens.stop());
+  tokens.start();
+  await until(() => tokens.current() !== undefined, 'the first token');
+  expect(masked).toEqual([[first, undefined, undefined]]);
+
+  const second = issuer.issue();
+  await mounted.replace({ token: second });
+  await clock.advance(60_000);
+  expect(server.requests).toHaveLength(1);
+  // Due after 75 % of the lifetime.
+  for (let minutes = 1; minutes < 45; minutes++) await clock.advance(60_000);
+  await until(() => tokens.current()?.serial === 2, 'the refresh');
+  expect(server.requests.map(({ body }) => new URLSearchParams(body.toString()).get('client_assertion'))).toEqual([
+    first,
+    second,
+  ]);
+  expect(masked.at(-1)).toEqual([second, undefined, first]);
+  expect(events.filter(({ kind }) => kind === 'token-invalidated' || kind === 'credential-rotation')).toEqual([]);
 });

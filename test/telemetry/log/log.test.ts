@@ -248,6 +248,17 @@ describe('secrets', () => {
     expect(stream.lines.map(({ msg }) => msg)).toEqual(['********', value(1), '********', '********']);
   });
 
+  it('keeps secrets that nothing has replaced, while another one is replaced often', async () => {
+    const { log, stream } = open();
+    const value = (index: number) => `renewed-${String(index)}-assertion`;
+    log.registerSecret('password-of-a-proxy');
+    for (let index = 0; index < 30; index++)
+      log.registerSecret(value(index), undefined, index === 0 ? undefined : value(index - 1));
+    for (const text of ['password-of-a-proxy', value(29), value(23), value(0)]) log.info(text);
+    await log.close(0);
+    expect(stream.lines.map(({ msg }) => msg)).toEqual(['********', '********', '********', value(0)]);
+  });
+
   it('keeps the secrets of all credentials in use', async () => {
     const stream = new MemoryStream();
     const log = createLog({ level: 'info', destination: stream, secretsInUse: 20 });
