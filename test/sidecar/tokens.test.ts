@@ -4,13 +4,14 @@ import { createProxySelector } from '../../src/platform/egress/proxy-selector.ts
 import { loadConfig } from '../../src/config/load/load.ts';
 import { simple } from '../config/base-env.ts';
 import { createTokens } from '../../src/sidecar/tokens.ts';
+import type { TokensOptions } from '../../src/sidecar/tokens.ts';
 import type { SidecarEvent } from '../../src/telemetry/events.ts';
 import { ASSERTION_AUDIENCE, createAssertionIssuer } from '../support/assertion-issuer.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { mountSecret } from '../support/mounted-secret.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential, registerSecret } from '../support/secrets.ts';
-import { giveToken, until } from './in-process.ts';
+import { giveToken, sendToken, until } from './in-process.ts';
 
 it('a new secret is masked and used within 2 s after its symbolic link has changed, as in Kubernetes', async () => {
   const { id, secret } = newCredential();
@@ -64,27 +65,13 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
   const first = issuer.issue();
   await using mounted = await mountSecret({ token: first });
   await using server = await startRecordingUpstream(giveToken);
-  const loaded = loadConfig({
-    env: {
-      SIDECAR_BASE_URL: server.url,
-      SIDECAR_AUTH_URL: server.url,
-      SIDECAR_AUTH_METHOD: 'client_assertion',
-      SIDECAR_AUTH_ASSERTION_FILE: mounted.path('token'),
-      SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: ASSERTION_AUDIENCE,
-      SIDECAR_CLIENT_ID: 'legacy-app',
-      SIDECAR_SCOPE: 'a',
-    },
-  });
-  if (!loaded.ok) throw new Error('refused');
   const events: SidecarEvent[] = [];
   const masked: unknown[] = [];
   const unused = (): never => {
     throw new Error('a token of this client must not be shared');
   };
   const tokens = createTokens({
-    credential: 'default',
-    auth: simple(loaded.config).auth,
-    egress: createProxySelector(loaded.config.egress),
+    ...tokensOptions(server.url, mounted.path('token'), clock),
     tokenStore: {
       whenReady: unused,
       claim: unused,
@@ -94,7 +81,6 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
       discardUnreadable: unused,
     },
     redactValue: (...values) => masked.push(values),
-    clock,
     random: () => 0,
     observe: (event) => events.push(event),
   });
@@ -117,3 +103,58 @@ it('an assertion in a file is masked with the one that it replaces, causes no re
   expect(masked.at(-1)).toEqual([second, undefined, first]);
   expect(events.filter(({ kind }) => kind === 'token-invalidated' || kind === 'credential-rotation')).toEqual([]);
 });
+
+it.each<[string, number, string]>([
+  ['could not be used', 0, 'no JWT at all'],
+  ['was refused by the server', 1, ''],
+])(
+  'an assertion that %s is tried again within 2 s after it was replaced, and once',
+  async (_, requestsBefore, text) => {
+    const clock = new ManualClock();
+    const issuer = createAssertionIssuer('https://oidc.cluster.example', () => clock.wallNow());
+    const good = issuer.issue();
+    await using mounted = await mountSecret({ token: text === '' ? issuer.issue() : text });
+    await using server = await startRecordingUpstream((request, response, index) => {
+      if (new URLSearchParams(request.body.toString()).get('client_assertion') === good)
+        sendToken(response, index, 3600);
+      else response.writeHead(401).end('{"error":"invalid_client"}');
+    });
+    const tokens = createTokens(tokensOptions(server.url, mounted.path('token'), clock));
+    onTestFinished(() => tokens.stop());
+    tokens.start();
+    await until(() => tokens.state().lastFailure !== undefined, 'the failure');
+    expect(server.requests).toHaveLength(requestsBefore);
+    await mounted.replace({ token: good });
+    await clock.advance(2_000);
+    await until(() => tokens.current() !== undefined, 'the token');
+    expect(server.requests).toHaveLength(requestsBefore + 1);
+    for (let polls = 0; polls < 5; polls++) await clock.advance(2_000);
+    expect(server.requests).toHaveLength(requestsBefore + 1);
+  },
+);
+
+/** A client with an assertion in this file. */
+function tokensOptions(serverUrl: string, file: string, clock: ManualClock): TokensOptions {
+  const loaded = loadConfig({
+    env: {
+      SIDECAR_BASE_URL: serverUrl,
+      SIDECAR_AUTH_URL: serverUrl,
+      SIDECAR_AUTH_METHOD: 'client_assertion',
+      SIDECAR_AUTH_ASSERTION_FILE: file,
+      SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE: ASSERTION_AUDIENCE,
+      SIDECAR_CLIENT_ID: 'legacy-app',
+      SIDECAR_SCOPE: 'a',
+    },
+  });
+  if (!loaded.ok) throw new Error('refused');
+  return {
+    credential: 'default',
+    auth: simple(loaded.config).auth,
+    egress: createProxySelector(loaded.config.egress),
+    tokenStore: undefined,
+    redactValue: () => undefined,
+    clock,
+    random: () => 0.99,
+    observe: () => undefined,
+  };
+}

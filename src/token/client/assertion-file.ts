@@ -24,7 +24,7 @@ export type AssertionReadResult =
 const CLUSTER_TOKEN_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** As the longest access token; servers limit the size of a form. */
-const LARGEST_ASSERTION_BYTES = 16 * 1024;
+export const LARGEST_ASSERTION_BYTES = 16 * 1024;
 
 /** The kubelet replaces the folder of the file as a whole: what was found before may be gone now. */
 const MAX_READS = 5;

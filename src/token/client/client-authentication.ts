@@ -9,7 +9,7 @@ import type { SecureContext } from 'node:tls';
 import { formEncode } from '../../platform/secret-redaction.ts';
 import { findClientCertificateFault, buildTlsContext } from '../../platform/tls.ts';
 import type { ClientCertificate, ClientCertificateFiles } from '../../platform/tls.ts';
-import { readAssertionFile } from './assertion-file.ts';
+import { LARGEST_ASSERTION_BYTES, readAssertionFile } from './assertion-file.ts';
 import type { AssertionFile, AssertionReadResult } from './assertion-file.ts';
 import { signAssertion } from './client-assertion.ts';
 import { LARGEST_PEM_BYTES, readSecret, readTextFile } from './secret-file.ts';
@@ -79,6 +79,11 @@ export interface ClientCredential {
    * issuer renews it often, and a held token stays good.
    */
   readonly version: string;
+  /**
+   * Changes with the assertion in a file, readable or not; undefined for a method that has none. A request that failed is worth
+   * repeating when it has changed.
+   */
+  readonly proofVersion: string | undefined;
   /** The secret or the private key. Random for an assertion in a file: what it seals opens nowhere else. */
   readonly keyMaterial: string;
   /**
@@ -106,10 +111,10 @@ export type ClientCredentialReadResult =
 
 type Unreadable = Extract<ClientCredentialReadResult, { kind: 'unreadable' }>;
 
-/** Whether any part of the credential is in a file, so that its version may change. */
+/** Whether any part of the credential is in a file, so that it may change. */
 export function canCredentialChange({ clientId, method, clientCertificate }: ClientAuthOptions): boolean {
   if (clientId.kind === 'file' || clientCertificate !== undefined || method.name === 'private_key_jwt') return true;
-  return 'secret' in method && method.secret.kind === 'file';
+  return method.name === 'client_assertion' || ('secret' in method && method.secret.kind === 'file');
 }
 
 /** Reads all files of the credential. Never rejects. */
@@ -142,6 +147,7 @@ export async function readClientCredential({
     version: fingerprint([method.name, id.value, ...reading.versionParts, ...certificateParts]),
     keyMaterial,
     authenticate: (target) => reading.authenticate(id.value, target),
+    proofVersion: reading.proofVersion,
     readAssertion: reading.readAssertion,
     createTlsContext: (ca) => buildTlsContext(ca, client),
     hasCertificate: client !== undefined,
@@ -154,6 +160,7 @@ interface AuthMethodReadResult {
   readonly keyMaterial: string | undefined;
   readonly versionParts: readonly string[];
   readonly algorithm?: SigningAlgorithm;
+  readonly proofVersion?: string;
   readonly readAssertion?: ClientCredential['readAssertion'];
   readonly authenticate: (clientId: string, target: ClientAuthTarget) => Promise<ClientAuthentication | Unreadable>;
 }
@@ -202,13 +209,15 @@ function authenticateWithForm(
   return { kind: 'authenticated', authorization: undefined, parameters, valuesToRedact };
 }
 
-/** The file itself is read with each request: the assertion in it may have been renewed, or have expired. */
-function readFileAssertionMethod(file: AssertionFile): AuthMethodReadResult {
+/** The file is read again with each request: the assertion in it may have been renewed, or have expired. */
+async function readFileAssertionMethod(file: AssertionFile): Promise<AuthMethodReadResult> {
+  const text = await readTextFile('auth.assertionFile', file.path, LARGEST_ASSERTION_BYTES);
   const readAssertion = (wallNow: number): Promise<AssertionReadResult> => readAssertionFile(file, wallNow);
   return {
     kind: 'read',
     keyMaterial: EPHEMERAL_KEY_MATERIAL,
     versionParts: [file.path, file.audience],
+    proofVersion: fingerprint([text.kind === 'read' ? text.value : text.detail]),
     readAssertion,
     authenticate: async (clientId, { wallNow }) => {
       const reading = await readAssertion(wallNow);

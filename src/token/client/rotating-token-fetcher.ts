@@ -18,6 +18,8 @@ export interface VersionedCredentials {
   readonly kind: 'ready';
   /** Changes with the credentials. */
   readonly version: string;
+  /** Changes with a proof that is renewed while the credentials stay the same. Default: there is none. */
+  readonly proofVersion?: string | undefined;
 }
 
 /** `detail` is safe to log. */
@@ -72,6 +74,8 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
   /** Version of the newest ones that were tried. */
   #lastTriedVersion: string | undefined;
   #rejected: RejectedCredentials | undefined;
+  /** The proof of the last request, if that failed. */
+  #failedProofVersion: string | undefined;
   #readFault: CredentialFault | undefined;
 
   constructor(options: RotatingTokenFetcherOptions<C>) {
@@ -100,7 +104,9 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
     this.#lastTriedVersion = newest.version;
     const startedAt = this.#options.clock.now();
     const result = await this.#options.request(newest, signal, need);
-    if (result.kind === 'ok' || result.kind === 'found') this.#adopt(newest);
+    const isSuccess = result.kind === 'ok' || result.kind === 'found';
+    this.#failedProofVersion = isSuccess ? undefined : newest.proofVersion;
+    if (isSuccess) this.#adopt(newest);
     if (result.kind !== 'rejected') return result;
     if (readsLeft > 1 && (await this.#hasChangedSince(newest))) {
       this.#reportRequest(result, startedAt);
@@ -134,6 +140,11 @@ class RotatingTokenFetcher<C extends VersionedCredentials> implements TokenFetch
   async #hasUntriedCredentials(): Promise<boolean> {
     const newest = await this.#read();
     if (newest.kind === 'unreadable') return false;
+    if (this.#failedProofVersion !== undefined && newest.proofVersion !== this.#failedProofVersion) {
+      // Once for each renewal.
+      this.#failedProofVersion = newest.proofVersion;
+      return true;
+    }
     // The held token was not requested here (cache file): assume the credentials seen first.
     if (this.#lastTriedVersion === undefined) this.#accepted ??= newest;
     if (this.#accepted === undefined) return newest.version !== this.#lastTriedVersion;

@@ -118,9 +118,10 @@ export class TokenRefresher {
     this.#scheduleNext();
   }
 
-  /** In an outage the next probe uses them anyway; after a rejection they are the reason to try at once. */
+  /** In an outage the next probe uses them anyway; after a rejection, or when they could not be used, they are tried at once. */
   #tryNewCredentials(): void {
-    const isDown = this.#failure !== undefined && this.#failure.result.kind !== 'rejected';
+    const { kind, isUnsent } = this.#failure?.result ?? {};
+    const isDown = kind !== undefined && kind !== 'rejected' && isUnsent !== true;
     if (this.#stop.signal.aborted || this.#pendingRequest !== undefined || isDown) return;
     const need = this.#holder.currentNeed();
     void this.#startRequest(need.reason === 'refresh' ? { ...need, reason: 'rotated' } : need);
