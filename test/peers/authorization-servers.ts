@@ -15,6 +15,7 @@ import type { ClientMetadata } from 'oidc-provider';
 import type { Certificates } from '../support/certificates.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { registerSecret } from '../support/secrets.ts';
+import type { Credential } from '../support/secrets.ts';
 
 export const AUDIENCE = 'https://api.partner.example/';
 export const SCOPE = 'urn:example.partners.sales.individual.travel.policies.write';
@@ -145,24 +146,21 @@ export async function startMockServer(): Promise<PeerServer> {
   };
 }
 
-/** Knows one client by its secret, in Basic (not decoded) or in the form. */
-export async function startNodeOAuth(credential: {
-  readonly id: string;
-  readonly secret: string;
-}): Promise<PeerServer> {
-  const client = { id: credential.id, grants: ['client_credentials'] };
+/** Knows its clients by their secrets, in Basic (not decoded) or in the form. */
+export async function startNodeOAuth(...credentials: readonly Credential[]): Promise<PeerServer> {
+  const secrets = new Map(credentials.map(({ id, secret }) => [id, secret]));
   const oauth = new OAuth2Server({
     model: {
       getClient: async (id: string, secret: string) =>
-        id === credential.id && secret === credential.secret ? client : undefined,
-      getUserFromClient: async () => ({ id: credential.id }),
+        secrets.get(id) === secret ? { id, grants: ['client_credentials'] } : undefined,
+      getUserFromClient: async ({ id }: { id: string }) => ({ id }),
       generateAccessToken: async () => {
         const token = randomBytes(20).toString('hex');
         registerSecret('an access token', token);
         return token;
       },
       validateScope: async (_user: unknown, _client: unknown, scope: string[]) => scope,
-      saveToken: async (token: object) => ({ ...token, client, user: { id: credential.id } }) as never,
+      saveToken: async (token: object, client: object, user: object) => ({ ...token, client, user }) as never,
       getAccessToken: async () => undefined,
     },
     accessTokenLifetime: 3600,

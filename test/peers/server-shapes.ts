@@ -6,6 +6,8 @@
 
 export type SecretMethod = 'client_secret_basic' | 'client_secret_post';
 
+export type OtherMethod = 'private_key_jwt' | 'tls_client_auth' | 'client_assertion';
+
 /** What is wrong with a token request, or with the server. */
 export type RefusalCause =
   | 'wrong secret'
@@ -43,6 +45,8 @@ export interface ServerShape {
     readonly target: string;
     /** Those that the product documents; the first is that of `auth`. */
     readonly methods: readonly SecretMethod[];
+    /** Further ones that it documents and the stub does not have. */
+    readonly otherMethods: readonly OtherMethod[];
     /** Whether the Basic value is form-decoded (RFC 6749 §2.3.1). */
     readonly decodesBasic: boolean;
     /** Form fields beside `grant_type` and those of the client. */
@@ -144,6 +148,7 @@ audience: https://api.partner.example/`,
     request: {
       target: '/oauth/token',
       methods: ['client_secret_post', 'client_secret_basic'],
+      otherMethods: ['private_key_jwt', 'tls_client_auth'],
       decodesBasic: false,
       form: { audience: 'https://api.partner.example/' },
       needsUserAgent: false,
@@ -184,6 +189,7 @@ scope: https://api.partner.example/policies.write`,
     request: {
       target: '/oauth2/token',
       methods: ['client_secret_basic', 'client_secret_post'],
+      otherMethods: [],
       decodesBasic: false,
       form: { scope: 'https://api.partner.example/policies.write' },
       needsUserAgent: true,
@@ -211,6 +217,7 @@ resource: https://api.partner.example/app`,
     request: {
       target: '/TENANT/oauth2/token',
       methods: ['client_secret_post'],
+      otherMethods: ['private_key_jwt', 'client_assertion'],
       decodesBasic: false,
       form: { resource: 'https://api.partner.example/app' },
       needsUserAgent: false,
@@ -251,6 +258,7 @@ scope: api://PARTNER-APP-ID/.default`,
     request: {
       target: '/TENANT/oauth2/v2.0/token',
       methods: ['client_secret_post'],
+      otherMethods: ['private_key_jwt', 'client_assertion'],
       decodesBasic: false,
       form: { scope: 'api://PARTNER-APP-ID/.default' },
       needsUserAgent: false,
@@ -284,6 +292,7 @@ scope: policies.write`,
     request: {
       target: '/oauth2/default/v1/token',
       methods: ['client_secret_basic', 'client_secret_post'],
+      otherMethods: ['private_key_jwt'],
       decodesBasic: false,
       form: { scope: 'policies.write' },
       needsUserAgent: false,
@@ -337,6 +346,7 @@ scope: policies`,
     request: {
       target: '/realms/REALM/protocol/openid-connect/token',
       methods: ['client_secret_basic', 'client_secret_post'],
+      otherMethods: ['private_key_jwt', 'tls_client_auth', 'client_assertion'],
       decodesBasic: true,
       form: { scope: 'policies' },
       needsUserAgent: false,
@@ -393,6 +403,7 @@ defaultLifetimeMs: 900000`,
     request: {
       target: '/services/oauth2/token',
       methods: ['client_secret_post', 'client_secret_basic'],
+      otherMethods: [],
       decodesBasic: false,
       form: { scope: 'api' },
       needsUserAgent: false,
@@ -438,6 +449,7 @@ scope: policies.write`,
     request: {
       target: '/oauth/client_credential/accesstoken?grant_type=client_credentials',
       methods: ['client_secret_basic', 'client_secret_post'],
+      otherMethods: [],
       decodesBasic: false,
       form: { scope: 'policies.write' },
       needsUserAgent: false,
@@ -499,6 +511,7 @@ scope: https://uri.paypal.com/services/invoicing`,
     request: {
       target: '/v1/oauth2/token',
       methods: ['client_secret_basic'],
+      otherMethods: [],
       decodesBasic: false,
       form: { scope: 'https://uri.paypal.com/services/invoicing' },
       needsUserAgent: false,

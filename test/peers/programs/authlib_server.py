@@ -1,8 +1,9 @@
 """
-A real authorization server: Authlib's on Flask, with the client credentials grant. Reads its clients as JSON from stdin, prints its port,
-and ends when stdin ends. Needs Debian's python3-authlib and python3-flask.
+A real authorization server: Authlib's on Flask, with the client credentials grant. Reads its clients as JSON from stdin, prints the URL of its token
+endpoint, and ends when stdin ends. Needs Debian's python3-authlib and python3-flask.
 """
 import json
+import logging
 import os
 import sys
 import threading
@@ -15,6 +16,7 @@ from authlib.oauth2.rfc7523 import JWTBearerClientAssertion
 from flask import Flask
 from werkzeug.serving import make_server
 
+logging.getLogger("werkzeug").setLevel(logging.ERROR)  # It logs each request.
 ASSERTION = JWTBearerClientAssertion.CLIENT_AUTH_METHOD
 OPTIONS = json.loads(sys.stdin.readline())
 

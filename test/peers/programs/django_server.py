@@ -1,8 +1,9 @@
 """
-A real authorization server: Django OAuth Toolkit, with the client credentials grant. Reads its clients as JSON from stdin, prints its port,
-and ends when stdin ends. Needs Debian's python3-django-oauth-toolkit.
+A real authorization server: Django OAuth Toolkit, with the client credentials grant. Reads its clients as JSON from stdin, prints the URL of its token
+endpoint, and ends when stdin ends. Needs Debian's python3-django-oauth-toolkit.
 """
 import json
+import logging
 import sys
 import threading
 from socketserver import ThreadingMixIn
@@ -14,6 +15,7 @@ from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
 from django.urls import include, path
 
+logging.getLogger("django").setLevel(logging.ERROR)  # It logs each refusal.
 OPTIONS = json.loads(sys.stdin.readline())
 settings.configure(
     ALLOWED_HOSTS=["127.0.0.1"],
