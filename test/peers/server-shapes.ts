@@ -445,6 +445,7 @@ method: client_secret_basic
 scope: policies.write`,
     remarks: [
       'The path is that of the API proxy; many read the grant from the query. `token_type` is `BearerToken`, `expires_in` a string.',
+      'Its refusals have no OAuth `error`: a wrong secret is `TOKEN_UNAVAILABLE` with a 401 in `detail`, and the sidecar asks again.',
     ],
     request: {
       target: '/oauth/client_credential/accesstoken?grant_type=client_credentials',
@@ -474,13 +475,12 @@ scope: policies.write`,
       },
     },
     refusals: [
-      rejected('wrong secret', 401, { ErrorCode: 'invalid_client', Error: 'Client credentials are invalid' }, [
-        'invalid_client',
-      ]),
-      rejected('unknown client', 401, { ErrorCode: 'invalid_client', Error: 'ClientId is Invalid' }, [
-        'invalid_client',
-      ]),
-      rejected('wrong grant', 400, { ErrorCode: 'invalid_scope', Error: 'The scope is not valid' }, ['invalid_scope']),
+      // `ErrorCode` and `fault` are neither an OAuth error nor `errorCode`, so that the sidecar asks again.
+      unavailable('wrong secret', 401, { ErrorCode: 'invalid_client', Error: 'Client credentials are invalid' }),
+      unavailable('unknown client', 401, {
+        fault: { faultstring: 'Invalid client identifier', detail: { errorcode: 'oauth.v2.InvalidClientIdentifier' } },
+      }),
+      unavailable('wrong grant', 400, { ErrorCode: 'invalid_scope', Error: 'The scope is not valid' }),
       unavailable('rate limited', 429, {
         fault: {
           faultstring: 'Rate limit quota violation',
