@@ -7,8 +7,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Certificates } from '../support/certificates.ts';
+import type { Credential } from '../support/secrets.ts';
 import { publicJwks, SCOPE, startNodeOAuth, startOidcProvider } from './authorization-servers.ts';
 import type { RegisteredClient } from './authorization-servers.ts';
+import { startGlewlwyd } from './glewlwyd.ts';
 
 export type ClientMethod =
   'client_secret_basic' | 'client_secret_post' | 'private_key_jwt' | 'tls_client_auth' | 'client_assertion';
@@ -66,7 +68,7 @@ export const REAL_SERVERS: readonly RealServer[] = [
     characters: 'ASCII',
     decodesBasic: false,
     findVersion: () => findNpmVersion('@node-oauth/oauth2-server'),
-    start: (clients) => startNodeOAuth(...clients.map(({ id, secret = '' }) => ({ id, secret }))),
+    start: (clients) => startNodeOAuth(...clients.map(toCredential)),
   },
   {
     name: 'Authlib',
@@ -88,6 +90,16 @@ export const REAL_SERVERS: readonly RealServer[] = [
     findVersion: () => findPythonVersion('oauth2_provider', 'django'),
     start: (clients) => startProgram('django_server.py', clients),
   },
+  {
+    name: 'Glewlwyd',
+    language: 'C',
+    packages: ['glewlwyd', 'dbconfig-sqlite3', 'sqlite3'],
+    methods: ['client_secret_basic'],
+    characters: 'all',
+    decodesBasic: false,
+    findVersion: findGlewlwydVersion,
+    start: (clients) => startGlewlwyd(SCOPE, clients.map(toCredential)),
+  },
 ];
 
 function toOidcClient({ id, method, secret, jwk, subject }: ServerClient): RegisteredClient {
@@ -98,6 +110,10 @@ function toOidcClient({ id, method, secret, jwk, subject }: ServerClient): Regis
     ...(jwk === undefined ? {} : { jwks: publicJwks(jwk), token_endpoint_auth_signing_alg: 'ES256' }),
     ...(subject === undefined ? {} : { tls_client_auth_subject_dn: subject }),
   };
+}
+
+function toCredential({ id, secret = '' }: ServerClient): Credential {
+  return { id, secret };
 }
 
 function findNpmVersion(name: string): string | undefined {
@@ -112,6 +128,11 @@ function findPythonVersion(...modules: readonly [string, ...string[]]): string |
   const program = `import ${modules.join(', ')}; print(${modules[0]}.__version__)`;
   const { status, stdout } = spawnSync(PYTHON, ['-c', program], { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : undefined;
+}
+
+function findGlewlwydVersion(): string | undefined {
+  const { error, stdout } = spawnSync('glewlwyd', ['--version'], { encoding: 'utf8' });
+  return error === undefined ? /\d+(?:\.\d+)+/.exec(stdout)?.[0] : undefined;
 }
 
 /** A program of test/peers/programs: it reads its clients from stdin and prints the URL of its token endpoint. */
