@@ -4,10 +4,10 @@ endpoint, and ends when stdin ends. Needs Debian's python3-django-oauth-toolkit.
 """
 import json
 import logging
+import os
 import sys
 import threading
-from socketserver import ThreadingMixIn
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import django
 from django.conf import settings
@@ -22,7 +22,7 @@ settings.configure(
     SECRET_KEY="of this process alone",
     ROOT_URLCONF=__name__,
     DEFAULT_AUTO_FIELD="django.db.models.AutoField",
-    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "file:peers?mode=memory&cache=shared"}},
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
     INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "oauth2_provider"],
     OAUTH2_PROVIDER={"SCOPES": {OPTIONS["scope"]: "the only one"}},
     LOGGING_CONFIG=None,
@@ -36,8 +36,9 @@ class Quiet(WSGIRequestHandler):
         pass
 
 
-class Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
+def end_with_stdin():
+    sys.stdin.read()
+    os._exit(0)
 
 
 from oauth2_provider.models import Application  # Needs the configured Django.
@@ -50,7 +51,7 @@ for client in OPTIONS["clients"]:
         client_type=Application.CLIENT_CONFIDENTIAL,
         authorization_grant_type=Application.GRANT_CLIENT_CREDENTIALS,
     )
-server = make_server("127.0.0.1", 0, get_wsgi_application(), server_class=Server, handler_class=Quiet)
-threading.Thread(target=server.serve_forever, daemon=True).start()
+server = make_server("127.0.0.1", 0, get_wsgi_application(), handler_class=Quiet)
 print(json.dumps({"url": f"http://127.0.0.1:{server.server_port}/o/token/"}), flush=True)
-sys.stdin.read()
+threading.Thread(target=end_with_stdin, daemon=True).start()
+server.serve_forever()  # In the thread that has the database in memory.
