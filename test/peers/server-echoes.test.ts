@@ -64,13 +64,12 @@ test('no part of a secret is repeated', async () => {
   const unit = fc.constantFrom(...Array.from(`:%+&=/é日本"\\ ~'<>`), '%2B', '%41', 'a', 'Z', '0');
   const specials = fc.string({ unit, minLength: 1, maxLength: 12 });
   const cases = Object.entries(QUOTATIONS).flatMap(([quotation, quote]) =>
-    MEMBERS.map((member, index) => ({
-      quote,
-      member,
-      title: `${quotation} in ${member}`,
-      status: index % 3 === 0 ? 400 : index % 3 === 1 ? 401 : 429,
-      client: newClient(fc.sample(specials, 1)[0] ?? ''),
-    })),
+    MEMBERS.map((member, index) => {
+      const special = fc.sample(specials, 1)[0] ?? '';
+      const title = `${quotation} in ${member}, ${JSON.stringify(special)} between the parts`;
+      const status = index % 3 === 0 ? 400 : index % 3 === 1 ? 401 : 429;
+      return { quote, member, title, status, client: newClient(special) };
+    }),
   );
   const byId = new Map(cases.map((each) => [each.client.id, each]));
   await using server = await startRecordingUpstream((request, response) => {
