@@ -7,6 +7,8 @@ export interface StatusTap extends AsyncDisposable {
   readonly url: string;
   /** Status codes of the responses to requests for a path, without its query. */
   statuses(path: string): readonly string[];
+  /** Accepted so far. */
+  connections(): number;
 }
 
 /** @param serverUrl of a server on loopback that is asked without pipelining */
@@ -14,7 +16,9 @@ export async function startStatusTap(serverUrl: string): Promise<StatusTap> {
   const { hostname, port } = new URL(serverUrl);
   const answers = new Map<string, string[]>();
   const sockets = new Set<Socket>();
+  let connections = 0;
   const server = createServer((client) => {
+    connections++;
     const behind = connect({ host: hostname, port: Number(port) });
     let path = '';
     client.on('data', (chunk: Buffer) => {
@@ -37,6 +41,7 @@ export async function startStatusTap(serverUrl: string): Promise<StatusTap> {
   return {
     url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`,
     statuses: (path) => answers.get(path) ?? [],
+    connections: () => connections,
     [Symbol.asyncDispose]: () => {
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => void server.close(() => resolve()));

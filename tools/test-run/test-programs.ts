@@ -3,7 +3,7 @@
  * possible (root on Debian); their services are not started.
  */
 import { spawnSync } from 'node:child_process';
-import { accessSync, chmodSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, globSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 const TEST_PROGRAMS = [
@@ -24,12 +24,27 @@ const TEST_PROGRAMS = [
   { program: 'bash', package: 'bash', tests: 'test/e2e/completion.test.ts' },
   { program: 'zsh', package: 'zsh', tests: 'test/e2e/completion.test.ts' },
   { program: 'fish', package: 'fish', tests: 'test/e2e/completion.test.ts' },
-] as const;
+  ...[
+    { program: 'javac', package: 'default-jdk-headless' },
+    { program: 'go', package: 'golang-go' },
+    { program: 'ruby', package: 'ruby' },
+    { program: 'wget', package: 'wget' },
+    { program: 'php', package: 'php-cli' },
+    { program: '/usr/lib/php/*/curl.so', package: 'php-curl' },
+    { program: '/usr/lib/php/*/soap.so', package: 'php-soap' },
+    { program: '/usr/share/perl5/LWP.pm', package: 'libwww-perl' },
+    ...['requests', 'httpx', 'aiohttp', 'zeep'].map((module) => ({
+      program: `/usr/lib/python3/dist-packages/${module}`,
+      package: `python3-${module}`,
+    })),
+  ].map((each) => ({ ...each, tests: 'test/peers/client-{stacks,cookies}.test.ts' })),
+];
 
 /** Debian's packages do not start their service when this file exists and ends with 101 (invoke-rc.d). */
 const POLICY = '/usr/sbin/policy-rc.d';
 
 interface RequiredProgram {
+  /** Its name; of a library, a pattern of its path. */
   readonly program: string;
   /** The name in Debian. */
   readonly package: string;
@@ -64,6 +79,7 @@ function install(packages: readonly string[]): void {
 }
 
 function isInstalled(program: string): boolean {
+  if (program.startsWith('/')) return globSync(program).length > 0;
   return [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin'].some((folder) => {
     try {
       accessSync(join(folder, program), constants.X_OK);
