@@ -78,7 +78,7 @@ function findFault(report: ClientReport, site: Site, run: string, events: readon
   const { cell } = report;
   const received = site.requestsOf(run, cell);
   const expectedCalls = cell === 'keep-alive' ? KEPT_CALLS : 1;
-  if (report.error !== undefined) return `${report.error} (requests that reached the API: ${String(received.length)})`;
+  if (report.error !== undefined) return `${report.error.replaceAll(/\s+/g, ' ').trim()} (requests that reached the API: ${String(received.length)})`;
   if (received.length !== expectedCalls)
     return `${String(received.length)} requests reached the API, not ${String(expectedCalls)}`;
   if (received.some(({ headers }) => !site.isIssued(headers.authorization?.replace(/^Bearer /, '') ?? '')))
