@@ -1,6 +1,6 @@
 /**
- * Real client programs against the sidecar in a process of its own: each cell of the table in docs/client-applications.md, with bodies of 1 MB
- * (`npm run client-table` runs it with long ones). Both sides are compared, and the whole is printed as a table.
+ * Real client programs against the sidecar in a process of its own: each cell of the table in docs/client-applications.md, with long bodies of 1.5 MB
+ * (`npm run client-table` runs it with longer ones). Both sides are compared, and the whole is printed as a table.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCells } from './client-stacks/cell-results.ts';
@@ -10,7 +10,8 @@ import { startSite } from './client-stacks/site.ts';
 import type { Site } from './client-stacks/site.ts';
 import { CLIENT_STACKS, buildClients } from './client-stacks/stacks.ts';
 
-const MB = 1_000_000;
+/** More than the replay buffer, so that they are streamed. */
+const BODY_BYTES = 1_500_000;
 
 const running = new AsyncDisposableStack();
 let site: Site;
@@ -18,7 +19,7 @@ let options: CellsOptions;
 const rows: Record<string, string>[] = [];
 
 beforeAll(async () => {
-  site = running.use(await startSite('client-stacks', { up: MB, down: MB }));
+  site = running.use(await startSite('client-stacks', { up: BODY_BYTES, down: BODY_BYTES }));
   options = { site, built: running.use(buildClients()) };
 });
 

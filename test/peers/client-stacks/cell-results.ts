@@ -63,9 +63,14 @@ export async function runCells(
     if (stack.refused?.includes(way)) return refusedOr(report, site, run);
     const fault = findFault(report, site, run, events);
     if (fault !== undefined) return { kind: 'fails', why: fault };
-    return cell === 'keep-alive' ? { kind: 'connections', count: tap.connections() } : { kind: 'works' };
+    return cell === 'keep-alive' ? countConnections(tap.connections(), stack) : { kind: 'works' };
   };
   return new Map(CELLS.map((cell) => [cell, resultOf(cell)]));
+}
+
+function countConnections(count: number, { maxConnections = 1 }: ClientStack): CellResult {
+  if (count <= maxConnections) return { kind: 'connections', count };
+  return { kind: 'fails', why: `${String(count)} connections for ${String(KEPT_CALLS)} calls` };
 }
 
 function refusedOr({ cell, error }: ClientReport, site: Site, run: string): CellResult {
@@ -78,7 +83,8 @@ function findFault(report: ClientReport, site: Site, run: string, events: readon
   const { cell } = report;
   const received = site.requestsOf(run, cell);
   const expectedCalls = cell === 'keep-alive' ? KEPT_CALLS : 1;
-  if (report.error !== undefined) return `${report.error.replaceAll(/\s+/g, ' ').trim()} (requests that reached the API: ${String(received.length)})`;
+  if (report.error !== undefined)
+    return `${report.error.replaceAll(/\s+/g, ' ').trim()} (requests that reached the API: ${String(received.length)})`;
   if (received.length !== expectedCalls)
     return `${String(received.length)} requests reached the API, not ${String(expectedCalls)}`;
   if (received.some(({ headers }) => !site.isIssued(headers.authorization?.replace(/^Bearer /, '') ?? '')))

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { KEPT_CALLS } from './cells.ts';
 import type { Cell, Way } from './cells.ts';
 
 const CLIENTS = join(import.meta.dirname, '..', 'clients');
@@ -20,6 +21,8 @@ export interface ClientStack {
   readonly program: Program;
   /** Cells that cannot be run, with the reason. */
   readonly notRun?: Partial<Record<Cell, string>>;
+  /** Most that the client may open in the cell `keep-alive`. Default 1. */
+  readonly maxConnections?: number;
   /** What a cell that works needs, or why its number is not 1. */
   readonly notes?: Partial<Record<Cell, string>>;
   /** Where each call must be refused, and nothing may reach the API. */
@@ -107,7 +110,6 @@ const node: Program = {
 const ENVIRONMENT = '`http_proxy`';
 const SYSTEM_PROPERTIES = '`-Dhttp.proxyHost`, `-Dhttp.proxyPort`';
 const READS_WHOLE_MESSAGES = 'SOAP messages are read whole';
-const WITH_WSDL = { 'keep-alive': 'one of them for the WSDL' };
 const soap = { notRun: { sse: READS_WHOLE_MESSAGES } };
 
 function curlStacks(...variants: readonly string[]): ClientStack[] {
@@ -117,9 +119,17 @@ function curlStacks(...variants: readonly string[]): ClientStack[] {
 export const CLIENT_STACKS: readonly ClientStack[] = [
   { name: 'Java HttpClient', variant: 'default', program: java, proxySetting: SYSTEM_PROPERTIES },
   { name: 'Java HttpClient, HTTP/1.1', variant: 'http1', program: java, proxySetting: SYSTEM_PROPERTIES },
-  { name: 'Java HttpClient, expectContinue', variant: 'expect', program: java, proxySetting: SYSTEM_PROPERTIES },
+  {
+    name: 'Java HttpClient, expectContinue',
+    variant: 'expect',
+    program: java,
+    proxySetting: SYSTEM_PROPERTIES,
+    maxConnections: KEPT_CALLS,
+    notes: { 'keep-alive': '`Expect` without a body ends the connection' },
+  },
   { name: 'Java HttpURLConnection', variant: 'url-connection', program: java, proxySetting: SYSTEM_PROPERTIES },
-  ...curlStacks('curl', 'curl --http1.0', 'curl --http2'),
+  ...curlStacks('curl', 'curl --http2'),
+  ...curlStacks('curl --http1.0').map((stack) => ({ ...stack, maxConnections: KEPT_CALLS })),
   // Without HTTP/1.1 before it there is nothing to fall back on; to a proxy, curl speaks HTTP/1.1.
   ...curlStacks('curl --http2-prior-knowledge').map((stack) => ({ ...stack, refused: ['direct'] as const })),
   {
@@ -127,7 +137,8 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     variant: 'fopen',
     program: php,
     proxySetting: 'stream context `proxy`, `request_fulluri`',
-    notes: { sse: 'with `protocol_version` 1.0' },
+    maxConnections: KEPT_CALLS,
+    notes: { sse: 'with `protocol_version` 1.0', 'keep-alive': 'it keeps none' },
   },
   { name: 'PHP curl', variant: 'curl', program: php, proxySetting: ENVIRONMENT },
   { name: 'PHP curl, CURL_HTTP_VERSION_2_0', variant: 'curl-http2', program: php, proxySetting: ENVIRONMENT },
@@ -136,7 +147,8 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     variant: 'soap',
     program: php,
     proxySetting: '`proxy_host`, `proxy_port`',
-    notes: WITH_WSDL,
+    maxConnections: 2,
+    notes: { 'keep-alive': 'one of them for the WSDL' },
     ...soap,
   },
   { name: 'Python requests', variant: 'requests', program: python('requests'), proxySetting: ENVIRONMENT },
@@ -151,7 +163,14 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
   { name: 'Perl LWP', variant: 'lwp', program: perl, proxySetting: `${ENVIRONMENT}, \`env_proxy\`` },
   { name: 'Ruby Net::HTTP', variant: 'net-http', program: ruby, proxySetting: ENVIRONMENT },
   { name: 'Go net/http', variant: 'net-http', program: go, proxySetting: ENVIRONMENT },
-  { name: 'Node.js fetch', variant: 'fetch', program: node, proxySetting: `${ENVIRONMENT}, \`--use-env-proxy\`` },
+  // The first is still being given back when the second call starts.
+  {
+    name: 'Node.js fetch',
+    variant: 'fetch',
+    program: node,
+    proxySetting: `${ENVIRONMENT}, \`--use-env-proxy\``,
+    maxConnections: 2,
+  },
   { name: 'Node.js http', variant: 'http', program: node, proxySetting: `${ENVIRONMENT}, \`proxyEnv\`` },
   { name: 'wget', variant: 'wget', program: shell('wget'), proxySetting: ENVIRONMENT },
 ];
