@@ -4,9 +4,12 @@
  * `Referer`, or neither.
  */
 import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PARTNER_HOST, partnerSettings } from '../peers/client-stacks/site.ts';
+import { makeCertificates } from '../support/certificates.ts';
 import { startChromium } from '../support/chromium.ts';
 import { closeServer, listenOnLoopback } from '../support/loopback.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
@@ -23,29 +26,50 @@ const SCRIPTS = { ...ATTACKS, ...NAVIGATIONS };
 const TUNNELLED = new Set(['WebSocket']);
 const WAIT_MS = 30_000;
 
-const POLICIES = ['strict-origin-when-cross-origin', 'no-referrer'] as const;
-type Policy = (typeof POLICIES)[number];
+/** What Chromium lets a page on https send to an http: URL: mixed content and forms are blocked. */
+const FROM_HTTPS = [
+  ...Object.keys(NAVIGATIONS).filter((name) => !name.startsWith('form')),
+  'window.open',
+  'window.open without opener',
+  'window.open by way of a redirect',
+];
+
+/** The attacker's page: its scheme, its Referrer-Policy (the first one is the default), and what it can try. */
+const PAGES = [
+  { scheme: 'http', policy: 'strict-origin-when-cross-origin', attempts: Object.keys(SCRIPTS) },
+  { scheme: 'http', policy: 'no-referrer', attempts: Object.keys(SCRIPTS) },
+  { scheme: 'https', policy: 'strict-origin-when-cross-origin', attempts: FROM_HTTPS },
+] as const;
+type AttackerPage = (typeof PAGES)[number];
 
 /** An attacker's page on a site that the browser reaches without the proxy, a tapped sidecar, and a browser that uses it as its proxy. */
 interface Scene extends AsyncDisposable {
   readonly upstream: RecordingUpstream;
   readonly tap: StatusTap;
   readonly browser: Browser;
-  readonly attackerUrl: string;
+  readonly attackerUrls: Readonly<Record<AttackerPage['scheme'], string>>;
 }
 
 async function startScene(name: string, forwardProxy: boolean): Promise<Scene> {
   await using cleanup = new AsyncDisposableStack();
-  const attacker = createServer((request, response) => {
+  const certificates = cleanup.use(makeCertificates({ names: 'DNS:evil.test' }));
+  const respond: RequestListener = (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://evil.test');
     if (pathname === '/redirect') response.writeHead(307, { location: searchParams.get('to') ?? '/' }).end();
     else
       response
         .writeHead(200, { 'content-type': 'text/html', 'referrer-policy': pathname.slice(1) || 'no-referrer' })
         .end(PAGE);
-  });
-  const attackerUrl = (await listenOnLoopback(attacker)).replace('127.0.0.1', 'evil.test');
-  cleanup.defer(() => closeServer(attacker));
+  };
+  const attackerUrls = { http: '', https: '' };
+  for (const [scheme, server] of [
+    ['http', createServer(respond)],
+    ['https', createTlsServer({ key: certificates.key, cert: certificates.cert }, respond)],
+  ] as const) {
+    const { port } = new URL(await listenOnLoopback(server));
+    cleanup.defer(() => closeServer(server));
+    attackerUrls[scheme] = `${scheme}://evil.test:${port}`;
+  }
   const upstream = cleanup.use(await startRecordingUpstream());
   const tokens = cleanup.use(await startTokenServer());
   const env = {
@@ -63,24 +87,31 @@ async function startScene(name: string, forwardProxy: boolean): Promise<Scene> {
       `--proxy-server=${tap.url}`,
       // Otherwise no request for this machine would use the proxy.
       '--proxy-bypass-list=<-loopback>;evil.test',
+      '--ignore-certificate-errors',
     ]),
   );
   const all = cleanup.move();
-  return { upstream, tap, browser, attackerUrl, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return { upstream, tap, browser, attackerUrls, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /** Makes each attempt on a path of its own. @returns the names of those that reached the API */
-async function attack({ upstream, tap, browser, attackerUrl }: Scene, policy: Policy, base: string): Promise<string[]> {
+async function attack(
+  scene: Scene,
+  { scheme, policy, attempts: names }: AttackerPage,
+  base: string,
+): Promise<string[]> {
+  const { upstream, tap, browser, attackerUrls } = scene;
   await using context = await browser.newContext();
-  const attempts = Object.entries(SCRIPTS).map(([name, script], index) => ({
+  const attempts = names.map((name, index) => ({
     name,
-    script,
-    url: `${base}/${policy}/${String(index)}`,
+    script: SCRIPTS[name] ?? '',
+    url: `${base}/${scheme}-${policy}/${String(index)}`,
   }));
-  const page = await openPage(context, `${attackerUrl}/${policy}`);
+  const address = `${attackerUrls[scheme]}/${policy}`;
+  const page = await openPage(context, address);
   for (const { name, script, url } of attempts) {
     // What leaves the page must not take the others' requests with it.
-    const from = name in NAVIGATIONS ? await openPage(context, `${attackerUrl}/${policy}`) : page;
+    const from = name in NAVIGATIONS ? await openPage(context, address) : page;
     // What the page sees of its attempts does not matter.
     await from.evaluate(`void (async () => { const url = ${JSON.stringify(url)}; ${script} })().catch(() => 0)`);
   }
@@ -105,8 +136,9 @@ async function openPage(context: BrowserContext, address: string): Promise<Page>
   return page;
 }
 
-const WITHOUT_REFERRER: readonly string[] = [];
 const PARTNER = `http://${PARTNER_HOST}/sales/v1`;
+const titled = (pages: readonly AttackerPage[]): (readonly [string, AttackerPage])[] =>
+  pages.map((page) => [`${page.scheme}, Referrer-Policy ${page.policy}`, page]);
 
 describe('with the default settings', () => {
   let scene: Scene;
@@ -115,15 +147,18 @@ describe('with the default settings', () => {
   });
   afterAll(() => scene[Symbol.asyncDispose]());
 
-  it.each(POLICIES)('no attempt against the partner reaches the API (Referrer-Policy: %s)', async (policy) => {
-    expect(await attack(scene, policy, PARTNER)).toEqual([]);
+  it.each(titled(PAGES))('no attempt against the partner reaches the API (%s)', async (_, page) => {
+    expect(await attack(scene, page, PARTNER)).toEqual([]);
     expect(scene.upstream.requests).toEqual([]);
   });
 
-  it.each(POLICIES)('no attempt against the own address reaches the API (Referrer-Policy: %s)', async (policy) => {
-    expect(await attack(scene, policy, scene.tap.url)).toEqual([]);
-    expect(scene.upstream.requests).toEqual([]);
-  });
+  it.each(titled(PAGES.filter(({ policy }) => policy === 'no-referrer')))(
+    'no attempt against the own address reaches the API (%s)',
+    async (_, page) => {
+      expect(await attack(scene, page, scene.tap.url)).toEqual([]);
+      expect(scene.upstream.requests).toEqual([]);
+    },
+  );
 });
 
 describe('with listen.forwardProxy', () => {
@@ -133,13 +168,10 @@ describe('with listen.forwardProxy', () => {
   });
   afterAll(() => scene[Symbol.asyncDispose]());
 
-  it.each([
-    ['strict-origin-when-cross-origin', WITHOUT_REFERRER],
-    ['no-referrer', []],
-  ] as const)('these reach the API, as docs/security.md says (Referrer-Policy: %s)', async (policy, expected) => {
-    const reached = await attack(scene, policy, PARTNER);
-    console.log(`${policy}: ${reached.join(', ')}`);
-    expect(reached).toEqual(expected);
+  it.each(titled(PAGES))('only what docs/security.md names reaches the API (%s)', async (_, page) => {
+    const reached = await attack(scene, page, PARTNER);
+    console.log(`${page.scheme}, ${page.policy}: ${reached.join('; ')}`);
+    expect(reached).toEqual([]);
     expect(scene.upstream.requests.filter(({ method }) => method !== 'GET')).toEqual([]);
   });
 });

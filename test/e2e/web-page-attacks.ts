@@ -50,6 +50,7 @@ export const NAVIGATIONS: Readonly<Record<string, string>> = {
   'a link without referrer, clicked': `add('a', { href: url, referrerPolicy: 'no-referrer' }).click()`,
   location: `location.href = url`,
   'meta refresh': `add('meta', { httpEquiv: 'refresh', content: '0;url=' + url })`,
+  'form GET that leaves the page': `form(url, 'GET', '', '_top')`,
   'form POST that leaves the page': `form(url, 'POST', 'text/plain', '_top')`,
 };
 
