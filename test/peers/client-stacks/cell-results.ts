@@ -63,13 +63,13 @@ export async function runCells(
     if (stack.refused?.includes(way)) return refusedOr(report, site, run);
     const fault = findFault(report, site, run, events);
     if (fault !== undefined) return { kind: 'fails', why: fault };
-    return cell === 'keep-alive' ? countConnections(tap.connections(), stack) : { kind: 'works' };
+    return cell === 'keep-alive' ? countConnections(tap.connections(), stack.maxConnections?.[way]) : { kind: 'works' };
   };
   return new Map(CELLS.map((cell) => [cell, resultOf(cell)]));
 }
 
-function countConnections(count: number, { maxConnections = 1 }: ClientStack): CellResult {
-  if (count <= maxConnections) return { kind: 'connections', count };
+function countConnections(count: number, most = 1): CellResult {
+  if (count <= most) return { kind: 'connections', count };
   return { kind: 'fails', why: `${String(count)} connections for ${String(KEPT_CALLS)} calls` };
 }
 

@@ -22,8 +22,8 @@ export interface ClientStack {
   /** Cells that cannot be run, with the reason. */
   readonly notRun?: Partial<Record<Cell, string>>;
   /** Most that the client may open in the cell `keep-alive`. Default 1. */
-  readonly maxConnections?: number;
-  /** What a cell that works needs, or why its number is not 1. */
+  readonly maxConnections?: Partial<Record<Way, number>>;
+  /** What a cell that works needs, or why there is more than one connection. */
   readonly notes?: Partial<Record<Cell, string>>;
   /** Where each call must be refused, and nothing may reach the API. */
   readonly refused?: readonly Way[];
@@ -124,12 +124,16 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     variant: 'expect',
     program: java,
     proxySetting: SYSTEM_PROPERTIES,
-    maxConnections: KEPT_CALLS,
+    maxConnections: { direct: KEPT_CALLS, proxy: KEPT_CALLS },
     notes: { 'keep-alive': '`Expect` without a body ends the connection' },
   },
   { name: 'Java HttpURLConnection', variant: 'url-connection', program: java, proxySetting: SYSTEM_PROPERTIES },
   ...curlStacks('curl', 'curl --http2'),
-  ...curlStacks('curl --http1.0').map((stack) => ({ ...stack, maxConnections: KEPT_CALLS })),
+  ...curlStacks('curl --http1.0').map((stack) => ({
+    ...stack,
+    notes: { 'keep-alive': 'it keeps none in HTTP/1.0' },
+    maxConnections: { direct: KEPT_CALLS },
+  })),
   // Without HTTP/1.1 before it there is nothing to fall back on; to a proxy, curl speaks HTTP/1.1.
   ...curlStacks('curl --http2-prior-knowledge').map((stack) => ({ ...stack, refused: ['direct'] as const })),
   {
@@ -137,7 +141,7 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     variant: 'fopen',
     program: php,
     proxySetting: 'stream context `proxy`, `request_fulluri`',
-    maxConnections: KEPT_CALLS,
+    maxConnections: { direct: KEPT_CALLS, proxy: KEPT_CALLS },
     notes: { sse: 'with `protocol_version` 1.0', 'keep-alive': 'it keeps none' },
   },
   { name: 'PHP curl', variant: 'curl', program: php, proxySetting: ENVIRONMENT },
@@ -147,7 +151,7 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     variant: 'soap',
     program: php,
     proxySetting: '`proxy_host`, `proxy_port`',
-    maxConnections: 2,
+    maxConnections: { direct: 2, proxy: 2 },
     notes: { 'keep-alive': 'one of them for the WSDL' },
     ...soap,
   },
@@ -158,6 +162,8 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     variant: 'aiohttp',
     program: python('aiohttp'),
     proxySetting: `${ENVIRONMENT}, \`trust_env=True\``,
+    maxConnections: { proxy: KEPT_CALLS },
+    notes: { 'keep-alive': 'it keeps none to a proxy' },
   },
   { name: 'Python zeep (SOAP)', variant: 'zeep', program: python('zeep'), proxySetting: ENVIRONMENT, ...soap },
   { name: 'Perl LWP', variant: 'lwp', program: perl, proxySetting: `${ENVIRONMENT}, \`env_proxy\`` },
@@ -169,7 +175,7 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     variant: 'fetch',
     program: node,
     proxySetting: `${ENVIRONMENT}, \`--use-env-proxy\``,
-    maxConnections: 2,
+    maxConnections: { direct: 2, proxy: 2 },
   },
   { name: 'Node.js http', variant: 'http', program: node, proxySetting: `${ENVIRONMENT}, \`proxyEnv\`` },
   { name: 'wget', variant: 'wget', program: shell('wget'), proxySetting: ENVIRONMENT },

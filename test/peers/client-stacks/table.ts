@@ -47,7 +47,7 @@ function renderTables(clients: readonly ClientResults[], sizes: BodySizes): stri
 function renderCell(result: CellResult, note?: string): string {
   const suffix = note === undefined ? '' : `, ${note}`;
   if (result.kind === 'works') return `yes${suffix}`;
-  if (result.kind === 'connections') return `${String(result.count)}${suffix}`;
+  if (result.kind === 'connections') return `${String(result.count)}${result.count > 1 ? suffix : ''}`;
   if (result.kind === 'refused') return 'refused';
   return `${result.kind === 'fails' ? 'no' : 'not run'}: ${result.why.replaceAll('|', '\\|')}`;
 }
