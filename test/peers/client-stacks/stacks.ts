@@ -53,7 +53,6 @@ export function buildClients(): BuiltClients {
       HOME: folder,
       GOCACHE: join(folder, 'go-cache'),
       GO111MODULE: 'off',
-      CGO_ENABLED: '0',
     },
   });
   return {
