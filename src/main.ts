@@ -4,16 +4,15 @@
  * fail on the first modern line with a syntax error.
  */
 
-const MIN_NODE_VERSION = [22, 19] as const;
-
-function isTooOld(version: string): boolean {
+/** From 22.21 and from 24.9 on, an upgrade can be ignored (`shouldUpgradeCallback`); 23 has no such release. */
+function isSupported(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN_NODE_VERSION[1]);
+  return major > 24 || (major === 24 && minor >= 9) || (major === 22 && minor >= 21);
 }
 
-if (isTooOld(process.versions.node)) {
+if (!isSupported(process.versions.node)) {
   process.stderr.write(
-    `bearer-sidecar: Node.js ${MIN_NODE_VERSION.join('.')} or newer is needed, this is ${process.versions.node}\n`,
+    `bearer-sidecar: Node.js 22.21 (or a newer 22), or 24.9 or newer, is needed; this is ${process.versions.node}\n`,
   );
   process.exitCode = 2;
 } else {

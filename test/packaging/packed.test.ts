@@ -116,7 +116,7 @@ describe('on the oldest supported Node.js', () => {
 
   beforeAll(async () => {
     oldest = await installNode(OLDEST_NODE);
-    expect((await run(oldest, ['--version'])).stdout).toBe('v22.19.0\n');
+    expect((await run(oldest, ['--version'])).stdout).toBe('v22.21.0\n');
   }, SETUP_MS);
 
   it('parses every file of the program', async () => {

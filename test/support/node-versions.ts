@@ -13,9 +13,9 @@ const run = promisify(execFile);
 /** The version of the Node.js that runs this. */
 const OWN_NODE = process.versions.node;
 /** The oldest that package.json promises. */
-export const OLDEST_NODE = `${oldestNode(ROOT)}.0`;
-/** The oldest, the long-term one between, and the one that runs this. */
-export const NODE_VERSIONS: readonly string[] = [OLDEST_NODE, '24', OWN_NODE];
+export const OLDEST_NODE = oldestNode(ROOT);
+/** The oldest, the oldest and the newest of the long-term one between, and the one that runs this. */
+export const NODE_VERSIONS: readonly string[] = [OLDEST_NODE, '24.9.0', '24', OWN_NODE];
 
 /**
  * @param version exact, or a range such as `24`: then what npm takes for it, or what was taken the first time

@@ -18,7 +18,7 @@ afterEach(() => {
 function packageWith(modules: Readonly<Record<string, string>>): string {
   const root = mkdtempSync(join(tmpdir(), 'bundle-'));
   folders.push(root);
-  const manifest = { name: 'tried', version: '1.0.0', type: 'module', engines: { node: '>=22.19' } };
+  const manifest = { name: 'tried', version: '1.0.0', type: 'module', engines: { node: '^22.21.0 || >=24.9.0' } };
   writeFileSync(join(root, 'package.json'), JSON.stringify(manifest));
   mkdirSync(join(root, 'src'));
   for (const [path, text] of Object.entries(modules)) writeFileSync(join(root, 'src', path), text);

@@ -74,10 +74,10 @@ async function bundle(
   return made.output;
 }
 
-/** The oldest Node.js that package.json promises, like `22.19`: syntax of newer ones is rewritten for it. */
+/** The oldest Node.js that package.json promises, like `22.21.0`: syntax of newer ones is rewritten for it. */
 export function oldestNode(root: string): string {
   const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { engines: { node: string } };
-  return engines.node.replace(/^>=/, '');
+  return engines.node.split(' || ', 1)[0]?.replace(/^[^\d]+/, '') ?? '';
 }
 
 function toBundledFile({ fileName, code, moduleIds, facadeModuleId }: OutputChunk): BundledFile {
