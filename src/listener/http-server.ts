@@ -2,6 +2,7 @@
 import type http from 'node:http';
 import type { Socket } from 'node:net';
 import { createServer } from '../platform/http.ts';
+import { shouldUpgrade } from './ignored-upgrades.ts';
 
 export interface ProxyHttpServerOptions {
   /** How long an idle connection is kept, milliseconds. */
@@ -36,6 +37,7 @@ export function createProxyHttpServer(
     requireHostHeader: false,
     // Overrides --insecure-http-parser in NODE_OPTIONS.
     insecureHTTPParser: false,
+    shouldUpgradeCallback: shouldUpgrade,
   });
   const attachParser = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection').on('connection', (socket: Socket) => {

@@ -62,14 +62,8 @@ describe('is refused and does not reach the upstream:', () => {
     ['an invalid chunk size', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi\r\nZZ\r\n`, 400, 'BAD_REQUEST'],
     ['a chunk longer than it says', `POST / HTTP/1.1\r\n${CHUNKED}\r\n2\r\nhi!\r\n0\r\n\r\n`, 400, 'BAD_REQUEST'],
     [
-      'an upgrade to h2c',
-      'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n',
-      403,
-      'UPGRADE_NOT_ALLOWED',
-    ],
-    [
-      'a POST that upgrades',
-      'POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+      'an upgrade to websocket, while that is off',
+      'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
       403,
       'UPGRADE_NOT_ALLOWED',
     ],
@@ -168,7 +162,8 @@ it('a complete request gets its response when invalid bytes follow it', async ()
 describe('a client that resets its connection', () => {
   it.each([
     ['CONNECT', 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example\r\n\r\n'],
-    ['a refused upgrade', 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
+    ['an ignored upgrade', 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
+    ['a refused upgrade', 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'],
     ['no HTTP', 'nonsense\r\n\r\n'],
     ['a request', 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'],
     ['half a body', 'POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nhalf'],

@@ -1,6 +1,6 @@
 /**
- * WebSocket upgrades (RFC 6455 §4) with the guard, permit and token of every other request; one permit per upgrade. HTTP/2 upgrades are
- * refused. The handshake with the upstream is websocket-handshake's.
+ * WebSocket upgrades (RFC 6455 §4) with the guard, permit and token of every other request; one permit per upgrade. Other upgrades are
+ * ignored before (ignored-upgrades). The handshake with the upstream is websocket-handshake's.
  */
 import type { IncomingMessage } from 'node:http';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
@@ -14,6 +14,7 @@ import type { TokenUse } from '../../token/token.ts';
 import type { ResponseCut } from '../../upstream/attempt-contract.ts';
 import { EarlyBytes } from './early-bytes.ts';
 import { checkHandshakeRequest } from './handshake-rules.ts';
+import { isWebSocketUpgrade } from '../ignored-upgrades.ts';
 import { createHandshake, type PendingUpgrade } from './websocket-handshake.ts';
 
 /** An upgrade that passed the guard. */
@@ -36,17 +37,12 @@ export function checkUpgrade(
   request: IncomingMessage,
   { isEnabled, isPipelined }: { readonly isEnabled: boolean; readonly isPipelined: boolean },
 ): SidecarError | undefined {
-  const protocol = request.headers.upgrade?.toLowerCase() ?? '';
-  if (protocol === 'websocket' && request.method === 'GET') {
-    if (isEnabled) return checkHandshakeRequest(request.headers) ?? (isPipelined ? PIPELINED_UPGRADE_ERROR : undefined);
-    return new SidecarError('UPGRADE_NOT_ALLOWED', 'WebSocket upgrades are off; SIDECAR_WEBSOCKET=true allows them');
-  }
-  const isHttp2 = protocol.split(',').some((name) => name.trim().startsWith('h2c'));
+  if (!isWebSocketUpgrade(request))
+    return new SidecarError('UPGRADE_NOT_ALLOWED', 'the only upgrade that is supported is a GET to WebSocket');
+  if (isEnabled) return checkHandshakeRequest(request.headers) ?? (isPipelined ? PIPELINED_UPGRADE_ERROR : undefined);
   return new SidecarError(
     'UPGRADE_NOT_ALLOWED',
-    isHttp2
-      ? 'HTTP/2 is not supported: set the client to HTTP/1.1 (in Java: HttpClient.Version.HTTP_1_1)'
-      : 'the only upgrade that is supported is a GET to WebSocket',
+    'WebSocket upgrades are off; SIDECAR_WEBSOCKET=true (upstream.websocket) allows them',
   );
 }
 

@@ -145,15 +145,37 @@ export const FIELDS = [
     'a second Host behind 2500 fields': hidden('Host: evil.example'),
   }),
   ...refusedHere('RFC 9110 §7.8, RFC 9113 §3.1: upgrades', {
-    'an upgrade to h2c': `GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n`,
-    'an upgrade to h2c without its settings': `GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`,
-    'an upgrade to h2c among others': `GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n\r\n`,
     'an upgrade to a WebSocket': `GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n`,
-    'a POST that upgrades': `POST /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi`,
-    'an upgrade to TLS': `OPTIONS /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n`,
     'an upgrade with a request behind it': `GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n${get('/smuggled')}`,
   }),
   ...forwarded('RFC 9110 §7.8', {
+    'an upgrade to h2c': [
+      `GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n`,
+    ],
+    'an upgrade to h2c without its settings': [`GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`],
+    'an upgrade to h2c among others': [
+      `GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n\r\n`,
+    ],
+    'an upgrade to a WebSocket in HTTP/1.0': [
+      `GET /x HTTP/1.0\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+    ],
+    'a POST that upgrades': [
+      `POST /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi`,
+      { method: 'POST', body: 'hi' },
+    ],
+    'an upgrade to TLS': [
+      `OPTIONS /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n`,
+      { method: 'OPTIONS' },
+    ],
+    'an upgrade to h2c with a request behind it': [
+      `GET /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n${get('/y')}`,
+      {},
+      { target: '/y' },
+    ],
+    'an upgrade to h2c with a body that reads like a request': [
+      `POST /x HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: ${String(get('/smuggled').length)}\r\n\r\n${get('/smuggled')}`,
+      { method: 'POST', body: get('/smuggled') },
+    ],
     'Upgrade without Connection': [
       `GET /x HTTP/1.1\r\n${HOST}${CLOSE}Upgrade: websocket\r\n\r\n`,
       { absent: ['upgrade'] },
