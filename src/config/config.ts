@@ -161,6 +161,7 @@ export interface Config {
     readonly allowedOrigins: readonly string[];
     /** Empty allows everything. */
     readonly allow: readonly AllowRuleConfig[];
+    readonly forwardProxy: boolean;
     readonly allowHalfClose: boolean;
     readonly keepAliveMs: number;
     readonly maxConnections: number;

@@ -4,7 +4,15 @@
  * DNS rebinding only in Host. The framing is checked again, because node:http accepts some that is ambiguous (RFC 9112 §6).
  */
 import { SidecarError } from '../platform/errors.ts';
-import { parseHostHeader, parseHostPort, quoteForMessage, type HostPort } from '../platform/host-header.ts';
+import { parseHostHeader, quoteForMessage, type HostPort } from '../platform/host-header.ts';
+import {
+  checkReferer,
+  findHostConflict,
+  readAbsoluteTarget,
+  type AbsoluteFormOptions,
+  type AbsoluteTarget,
+  type UpstreamTarget,
+} from './absolute-form.ts';
 import { createHeaderSelector, type HeaderValues } from './header-selector.ts';
 import { PREFERENCE_HEADERS } from './request-preferences.ts';
 
@@ -13,7 +21,7 @@ export interface AllowedProxyHost {
   readonly port: number | undefined;
 }
 
-export interface GuardOptions {
+export interface GuardOptions extends AbsoluteFormOptions {
   /** Undefined on a `unix:` listener, where any valid Host passes. */
   readonly allowedHosts: readonly AllowedProxyHost[] | undefined;
   readonly allowedOrigins: readonly string[];
@@ -28,13 +36,16 @@ export interface GuardedRequest {
   readonly httpVersion: string;
   /** Flat list [name, value, …]. */
   readonly rawHeaders: readonly string[];
+  readonly socket?: { readonly localPort?: number | undefined };
 }
 
 export type ProxyGuardDecision =
   | {
       readonly kind: 'pass';
-      /** Origin-form target. */
+      /** In origin-form. */
       readonly target: string;
+      /** Set when a target in absolute-form names the server of a base URL. */
+      readonly upstream: UpstreamTarget | undefined;
       readonly corsOrigin: string | undefined;
       /** A CORS preflight of an allowed page: the listener responds to it. */
       readonly isPreflight: boolean;
@@ -54,7 +65,8 @@ export class Guard {
   constructor(options: GuardOptions) {
     this.#options = options;
     this.#selectHeaders = createHeaderSelector([
-      ...['host', 'content-length', 'transfer-encoding', 'origin', 'sec-fetch-site', 'access-control-request-method'],
+      ...['host', 'content-length', 'transfer-encoding'],
+      ...['origin', 'referer', 'sec-fetch-site', 'access-control-request-method'],
       ...PREFERENCE_HEADERS,
       ...(options.requiredHeader === undefined ? [] : [options.requiredHeader.name]),
     ]);
@@ -65,13 +77,16 @@ export class Guard {
     const { method = '', url = '', httpVersion } = request;
     const { requiredHeader } = this.#options;
     const headers = this.#selectHeaders(request.rawHeaders);
-    const target = url.startsWith('/') ? url : toOriginForm(this.#options, url);
-    if (target instanceof SidecarError) return { kind: 'refused', error: target };
+    const absolute = url.startsWith('/')
+      ? undefined
+      : readAbsoluteTarget(this.#options, url, request.socket?.localPort);
+    if (absolute instanceof SidecarError) return { kind: 'refused', error: absolute };
     const error =
       checkMethod(method) ??
       checkFraming(httpVersion, headers) ??
-      this.#checkHost(httpVersion, headers) ??
-      checkOrigin(this.#options, headers);
+      this.#checkHost(httpVersion, headers, absolute) ??
+      checkOrigin(this.#options, headers) ??
+      this.#checkReferer(url, headers);
     if (error !== undefined) return { kind: 'refused', error };
     const corsOrigin = headers.get('origin')?.[0]?.toLowerCase();
     const isPreflight =
@@ -79,12 +94,22 @@ export class Guard {
     // A browser adds no header field of the page's own to a preflight.
     if (requiredHeader !== undefined && !isPreflight && !hasValue(headers, requiredHeader))
       return { kind: 'refused', error: createMissingHeaderError(requiredHeader.name) };
-    return { kind: 'pass', target, corsOrigin, isPreflight, headers };
+    if (absolute === undefined)
+      return { kind: 'pass', target: url, upstream: undefined, corsOrigin, isPreflight, headers };
+    const upstream = absolute.kind === 'upstream' ? absolute : undefined;
+    return { kind: 'pass', target: absolute.path, upstream, corsOrigin, isPreflight, headers };
   }
 
-  #checkHost(httpVersion: string, headers: HeaderValues): SidecarError | undefined {
+  #checkReferer(url: string, headers: HeaderValues): SidecarError | undefined {
+    if (this.#options.forwardProxy !== true || url.startsWith('/')) return undefined;
+    return checkReferer(url, headers.get('referer'));
+  }
+
+  /** @param target undefined unless it has absolute-form */
+  #checkHost(httpVersion: string, headers: HeaderValues, target: AbsoluteTarget | undefined): SidecarError | undefined {
     const hosts = headers.get('host') ?? NO_VALUES;
-    if (hosts.length === 1 && hosts[0] === this.#lastAllowedHost) return undefined;
+    const namesUpstream = target?.kind === 'upstream';
+    if (hosts.length === 1 && hosts[0] === this.#lastAllowedHost && !namesUpstream) return undefined;
     const { allowedHosts } = this.#options;
     const parsed = parseHostHeader(hosts);
     switch (parsed.kind) {
@@ -95,6 +120,7 @@ export class Guard {
       case 'invalid':
         return createInvalidHostError(parsed.fault);
       case 'valid':
+        if (namesUpstream) return findHostConflict(target, parsed.value);
         if (allowedHosts !== undefined && !isAllowed(allowedHosts, parsed.hostPort))
           return createHostNotAllowedError(parsed.value);
         this.#lastAllowedHost = parsed.value;
@@ -105,22 +131,6 @@ export class Guard {
 
 function isAllowed(allowed: readonly AllowedProxyHost[], { host, port = 80 }: HostPort): boolean {
   return allowed.some((entry) => entry.host === host && (entry.port === undefined || entry.port === port));
-}
-
-function toOriginForm({ allowedHosts }: GuardOptions, target: string): string | SidecarError {
-  const [, authority, rest] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(target) ?? [];
-  if (authority === undefined || rest === undefined)
-    return new SidecarError('BAD_REQUEST', 'the request target is neither a path nor an http: URL of an allowed host');
-  if (allowedHosts !== undefined) {
-    const hostPort = parseHostPort(authority);
-    if (hostPort === undefined)
-      return new SidecarError(
-        'BAD_REQUEST',
-        `the request target has the invalid authority ${quoteForMessage(authority)}`,
-      );
-    if (!isAllowed(allowedHosts, hostPort)) return createHostNotAllowedError(authority);
-  }
-  return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
 /** Tunnels, echoes of credentials, and the methods of RTSP and ICE that node:http's parser accepts. */

@@ -130,8 +130,8 @@ export class ProxyServer {
       recordOutcome(route.parts, request, { kind: 'replied', error }, stats, clock.now() - startedAt, tracer);
       return;
     }
-    const { lifetime, path, corsOrigin, queueClass } = admission;
-    const exchange = { request, response, path, corsOrigin, queueClass, lifetime, stats, tracer };
+    const { lifetime, path, clientPath, corsOrigin, queueClass } = admission;
+    const exchange = { request, response, path, clientPath, corsOrigin, queueClass, lifetime, stats, tracer };
     const { parts } = admission.route;
     const active = new ActiveExchange(this.#exchangeHost, parts, exchange);
     this.activeRequests.add(active);

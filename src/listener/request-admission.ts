@@ -2,11 +2,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../platform/clock.ts';
 import { SidecarError } from '../platform/errors.ts';
-import type { ExchangeParts } from '../exchange/exchange.ts';
+import type { Exchange, ExchangeParts } from '../exchange/exchange.ts';
 import { RequestLifetime } from '../exchange/request-lifetime.ts';
 import type { QueueClass } from '../throttle/throttle.ts';
-import { joinTarget } from '../upstream/request-target.ts';
+import { joinTarget, withoutTrailingSlash } from '../upstream/request-target.ts';
 import type { AllowListCheck } from './allow-list.ts';
+import type { UpstreamTarget } from './absolute-form.ts';
+import { findProxiedRoute } from './forward-proxy.ts';
 import type { Guard } from './guard.ts';
 import type { RoutePath, RouteTable } from './route-table.ts';
 import type { ServeUpgrade } from './websocket/websocket.ts';
@@ -45,6 +47,7 @@ export type RequestAdmission =
       readonly route: Route;
       /** Path and query on the upstream. */
       readonly path: string;
+      readonly clientPath: Exchange['clientPath'];
       readonly corsOrigin: string | undefined;
       readonly queueClass: QueueClass;
       readonly lifetime: RequestLifetime;
@@ -63,12 +66,12 @@ export function admitRequest(
   if (error !== undefined) return refuse(error, undefined);
   const guarded = guard.check(request);
   if (guarded.kind === 'refused') return refuse(guarded.error, undefined);
-  const { corsOrigin, target, isPreflight, headers } = guarded;
+  const { corsOrigin, upstream, isPreflight, headers } = guarded;
   if (isPreflight && corsOrigin !== undefined) return { kind: 'preflight', corsOrigin };
   const { method = '' } = request;
-  const selection = selectRoute(routes, target);
+  const selection = upstream === undefined ? selectRoute(routes, guarded.target) : selectProxiedRoute(routes, upstream);
   if (selection.kind === 'refused') return selection;
-  const { route, path } = selection;
+  const { route, path, target, clientPath } = selection;
   const denied = checkAllowList?.(method, target);
   if (denied !== undefined) return refuse(denied, route);
   if (route.methods?.includes(method) === false) return refuse(createRouteMethodError(route, method), route);
@@ -80,7 +83,7 @@ export function admitRequest(
     timeoutMs < deadlineMs
       ? new RequestLifetime(clock, timeoutMs, arrivedAt, 'x-sidecar-timeout-ms of the request')
       : new RequestLifetime(clock, deadlineMs, arrivedAt);
-  return { kind: 'admitted', route, path, corsOrigin, queueClass, lifetime };
+  return { kind: 'admitted', route, path, clientPath, corsOrigin, queueClass, lifetime };
 }
 
 type RefusedRequest = Extract<RequestAdmission, { kind: 'refused' }>;
@@ -89,17 +92,34 @@ function refuse(error: SidecarError, route: Route | undefined): RefusedRequest {
   return { kind: 'refused', error, route };
 }
 
+interface SelectedRoute {
+  readonly kind: 'selected';
+  readonly route: Route;
+  /** Path and query on the upstream. */
+  readonly path: string;
+  /** Path and query of a client that calls the sidecar itself. */
+  readonly target: string;
+  /** Overrides the route's. */
+  readonly clientPath: Exchange['clientPath'];
+}
+
+/** For a target that names the upstream: the client's paths are those of the upstream, base path included. */
+function selectProxiedRoute(routes: RouteTable<Route>, upstream: UpstreamTarget): RefusedRequest | SelectedRoute {
+  const match = findProxiedRoute(routes, upstream);
+  if (match.kind === 'refused') return refuse(match.error, undefined);
+  const { route, target } = match;
+  const basePath = withoutTrailingSlash(route.parts.upstream.baseUrl.pathname);
+  return { kind: 'selected', route, path: upstream.path, target, clientPath: (path) => basePath + path };
+}
+
 /** The path that is sent is below the base of the route whose token it carries: both come from one selection. */
-function selectRoute(
-  routes: RouteTable<Route>,
-  target: string,
-): RefusedRequest | { readonly kind: 'selected'; readonly route: Route; readonly path: string } {
+function selectRoute(routes: RouteTable<Route>, target: string): RefusedRequest | SelectedRoute {
   const match = routes.match(target);
   const route = match.kind === 'matched' ? match.route : undefined;
   const strippedLength = match.kind === 'matched' ? match.strippedLength : 0;
   const joined = joinTarget(route?.parts.upstream.baseUrl.pathname ?? '/', target, strippedLength);
   if (joined.kind === 'refused') return refuse(new SidecarError('BAD_REQUEST', joined.why), route);
-  if (route !== undefined) return { kind: 'selected', route, path: joined.path };
+  if (route !== undefined) return { kind: 'selected', route, path: joined.path, target, clientPath: undefined };
   const error =
     match.kind === 'ambiguous'
       ? new SidecarError('BAD_REQUEST', 'the path could belong to several routes: send it without unneeded escapes')

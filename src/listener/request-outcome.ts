@@ -63,7 +63,7 @@ function describeOutcome(outcome: RequestOutcome): { readonly code: number; read
 
 /** Without the query, and without the authority of an absolute-form target. */
 function extractPath(target: string): string {
-  const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const path = target.startsWith('/') ? target : target.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '');
   const end = path.search(/[?#]/);
   return end < 0 ? path : path.slice(0, end);
 }

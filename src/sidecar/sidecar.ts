@@ -202,15 +202,17 @@ function listQuotaReplicas(throttles: RunningRoutes['throttles']): { route: stri
   return listStates(throttles).map(({ route, fleet }) => ({ route, replicas: fleet?.replicas ?? 1 }));
 }
 
-async function createGuard({ listen }: Config): Promise<Guard> {
+async function createGuard({ listen, routes }: Config): Promise<Guard> {
   // DNS rebinding cannot reach a socket file.
   const allowedHosts = listen.address.kind === 'unix' ? undefined : listen.allowedHosts;
-  const { allowedOrigins, requiredHeader } = listen;
-  if (requiredHeader === undefined) return new Guard({ allowedHosts, allowedOrigins, requiredHeader });
+  const { allowedOrigins, requiredHeader, forwardProxy } = listen;
+  const baseUrls = routes.map(({ upstream }) => upstream.baseUrl);
+  const options = { allowedHosts, allowedOrigins, baseUrls, forwardProxy };
+  if (requiredHeader === undefined) return new Guard({ ...options, requiredHeader });
   const secret = await readSecret('listen.requiredHeader.valueFile', requiredHeader.value);
   if (secret.kind === 'unreadable') throw new Error(secret.detail);
   const required = { name: requiredHeader.name.toLowerCase(), value: secret.value };
-  return new Guard({ allowedHosts, allowedOrigins, requiredHeader: required });
+  return new Guard({ ...options, requiredHeader: required });
 }
 
 /** The parts that run before a port is bound. */

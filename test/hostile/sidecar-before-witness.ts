@@ -11,6 +11,8 @@ export interface WitnessedSidecar extends AsyncDisposable {
   readonly witness: ByteWitness;
 }
 
+/** The corpus names this host by its default port, not by the one that the sidecar takes. */
+const ALLOWED = { SIDECAR_ALLOWED_HOSTS: 'localhost,127.0.0.1,[::1],localhost:80' };
 const UNTHROTTLED = { SIDECAR_RATE: '1000000', SIDECAR_BURST: '10000' };
 
 /** @param name of the copy of its output */
@@ -18,7 +20,7 @@ export async function startBeforeWitness(name: string, env: Environment = {}): P
   await using cleanup = new AsyncDisposableStack();
   const tokens = cleanup.use(await startTokenServer());
   const witness = cleanup.use(await startByteWitness());
-  const given = { ...baseSettings(witness.url, tokens.url, newCredential()), ...UNTHROTTLED, ...env };
+  const given = { ...baseSettings(witness.url, tokens.url, newCredential()), ...UNTHROTTLED, ...ALLOWED, ...env };
   const sidecar = cleanup.use(await startSidecar({ name, env: given }));
   await waitUntilReady(sidecar);
   const all = cleanup.move();

@@ -5,6 +5,7 @@ import { Guard } from '../../src/listener/guard.ts';
 import type { GuardedRequest, GuardOptions, ProxyGuardDecision } from '../../src/listener/guard.ts';
 
 const ORIGIN = 'http://localhost:3000';
+const OWN_PORT = 18080;
 const OPTIONS: GuardOptions = {
   allowedHosts: [
     { host: 'localhost', port: undefined },
@@ -80,7 +81,8 @@ const guards = new Map<GuardOptions, Guard>();
 function check(request: Partial<GuardedRequest>, options: GuardOptions = OPTIONS): ProxyGuardDecision {
   const guard = guards.get(options) ?? new Guard(options);
   guards.set(options, guard);
-  return guard.check({ method: 'GET', url: '/', httpVersion: '1.1', rawHeaders: HOST, ...request });
+  const socket = { localPort: OWN_PORT };
+  return guard.check({ method: 'GET', url: '/', httpVersion: '1.1', rawHeaders: HOST, socket, ...request });
 }
 
 /** `pass`, or the code of the refusal. */
@@ -114,7 +116,7 @@ describe('Host', () => {
   it.each(INVALID_HOSTS)('"%s" is invalid on every kind of listener', (host) => {
     for (const options of [OPTIONS, ON_SOCKET_FILE])
       for (const httpVersion of ['1.0', '1.1'])
-        for (const url of ['/', 'http://localhost/'])
+        for (const url of ['/', 'http://localhost:18080/'])
           expect(decide({ rawHeaders: ['Host', host], httpVersion, url }, options)).toBe('BAD_REQUEST');
   });
 
@@ -149,7 +151,7 @@ describe('Host', () => {
 
   it('is required exactly once, in any case; HTTP/1.0 may have none', () => {
     expect(decide({ rawHeaders: [] })).toBe('BAD_REQUEST');
-    expect(decide({ rawHeaders: [], url: 'http://localhost/' })).toBe('BAD_REQUEST');
+    expect(decide({ rawHeaders: [], url: 'http://localhost:18080/' })).toBe('BAD_REQUEST');
     expect(decide({ rawHeaders: [], httpVersion: '1.0' })).toBe('pass');
     for (const httpVersion of ['1.0', '1.1']) {
       const twice = ['Host', 'localhost', 'hOST', 'localhost'];
@@ -178,18 +180,28 @@ describe('the target', () => {
   it.each([
     ['/a?b', '/a?b'],
     ['//evil.example/a', '//evil.example/a'],
-    ['http://localhost/a?b', '/a?b'],
-    ['HTTPS://LOCALHOST:1/a', '/a'],
+    ['http://localhost:18080/a?b', '/a?b'],
+    ['HTTPS://LOCALHOST:18080/a', '/a'],
     ['http://[::1]:18080/a', '/a'],
-    ['http://localhost', '/'],
-    ['http://localhost?x=1', '/?x=1'],
-    ['http://localhost//evil.example', '//evil.example'],
+    ['http://sidecar.test:18080/a', '/a'],
+    ['http://plain.test/a', '/a'],
+    ['http://plain.test:80/a', '/a'],
+    ['http://localhost:18080', '/'],
+    ['http://localhost:18080?x=1', '/?x=1'],
+    ['http://localhost:18080//evil.example', '//evil.example'],
   ])('%s becomes %s', (target, originForm) => {
     expect(check({ url: target })).toMatchObject({ kind: 'pass', target: originForm });
   });
 
   it.each([
     ['http://evil.example/', 'HOST_NOT_ALLOWED'],
+    ['http://localhost/', 'HOST_NOT_ALLOWED'],
+    ['https://localhost/', 'HOST_NOT_ALLOWED'],
+    ['http://localhost:9999/x', 'HOST_NOT_ALLOWED'],
+    ['http://127.0.0.1:18081/x', 'HOST_NOT_ALLOWED'],
+    ['http://plain.test:18080/x', 'HOST_NOT_ALLOWED'],
+    ['https://plain.test/x', 'HOST_NOT_ALLOWED'],
+    ['http://user:password@localhost:18080/', 'BAD_REQUEST'],
     ['http://localhost@evil.example/', 'BAD_REQUEST'],
     ['http://evil.example@localhost/', 'BAD_REQUEST'],
     ['http://localhost\\@evil.example/', 'BAD_REQUEST'],
@@ -209,7 +221,102 @@ describe('the target', () => {
   });
 
   it('with an allowed host is refused with another Host field', () => {
-    expect(decide({ url: 'http://localhost/', rawHeaders: ['Host', 'evil.example'] })).toBe('HOST_NOT_ALLOWED');
+    expect(decide({ url: 'http://localhost:18080/', rawHeaders: ['Host', 'evil.example'] })).toBe('HOST_NOT_ALLOWED');
+  });
+});
+
+describe('a target that names the upstream', () => {
+  const baseUrls = [new URL('https://api.partner.example/sales/v1'), new URL('https://other.example:8443/')];
+  const off: GuardOptions = { ...OPTIONS, baseUrls };
+  const on: GuardOptions = { ...off, forwardProxy: true };
+  const named = (url: string, fields: readonly string[] = []): Partial<GuardedRequest> => ({
+    url,
+    rawHeaders: ['Host', /^https?:\/\/([^/?]*)/.exec(url)?.[1] ?? '', ...fields],
+  });
+
+  it.each([
+    ['http://api.partner.example/sales/v1/a?b', '/sales/v1/a?b'],
+    ['http://API.Partner.example:80/sales/v1/a', '/sales/v1/a'],
+    ['http://api.partner.example:443/x', '/x'],
+    ['https://api.partner.example/x', '/x'],
+    ['http://other.example:8443/x', '/x'],
+    ['http://other.example', '/'],
+  ])('%s passes with forwardProxy, and its refusal without names the setting', (url, path) => {
+    expect(check(named(url), on)).toMatchObject({ kind: 'pass', upstream: { path } });
+    const refusal = check(named(url), off);
+    expect(refusal).toMatchObject({ kind: 'refused', error: { code: 'HOST_NOT_ALLOWED' } });
+    expect(refusal.kind === 'refused' && refusal.error.message).toContain('SIDECAR_LISTEN_FORWARD_PROXY');
+  });
+
+  it.each([
+    'http://api.partner.example:8443/x',
+    'http://api.partner.example:8080/x',
+    'http://evil.example/x',
+    'http://api.partner.example.evil.example/x',
+    'http://localhost:9999/x',
+  ])('%s is for another server', (url) => {
+    for (const options of [on, off]) expect(decide(named(url), options)).toBe('HOST_NOT_ALLOWED');
+  });
+
+  it('is not allowed by its Host alone, before and after a request in absolute-form', () => {
+    const originForm = { url: '/sales/v1/a', rawHeaders: ['Host', 'api.partner.example'] };
+    expect(decide(originForm, on)).toBe('HOST_NOT_ALLOWED');
+    expect(decide(named('http://api.partner.example/sales/v1/a'), on)).toBe('pass');
+    expect(decide(originForm, on)).toBe('HOST_NOT_ALLOWED');
+  });
+
+  it.each([
+    [['Host', 'localhost'], 'BAD_REQUEST'],
+    [['Host', 'localhost:18080'], 'BAD_REQUEST'],
+    [['Host', 'api.partner.example:443'], 'BAD_REQUEST'],
+    [['Host', 'api.partner.example:8443'], 'BAD_REQUEST'],
+    [['Host', 'api.partner.example', 'Host', 'api.partner.example'], 'BAD_REQUEST'],
+    [[], 'BAD_REQUEST'],
+    [['Host', 'api.partner.example:80'], 'pass'],
+    [['Host', 'API.PARTNER.EXAMPLE'], 'pass'],
+  ])('with the fields %j: %s', (rawHeaders, expected) => {
+    const url = 'http://api.partner.example/sales/v1/a';
+    expect(decide({}, on)).toBe('pass');
+    expect(decide({ url, rawHeaders }, on)).toBe(expected);
+  });
+
+  it('may come without Host in HTTP/1.0', () => {
+    expect(decide({ url: 'http://api.partner.example/x', rawHeaders: [], httpVersion: '1.0' }, on)).toBe('pass');
+  });
+
+  it.each([
+    ['http://api.partner.example/other', 'pass'],
+    ['https://API.partner.example:443/', 'pass'],
+    ['/relative', 'pass'],
+    ['', 'pass'],
+    ['http://evil.example/', 'ORIGIN_NOT_ALLOWED'],
+    ['http://api.partner.example.evil.example/', 'ORIGIN_NOT_ALLOWED'],
+    ['http://api.partner.example@evil.example/', 'ORIGIN_NOT_ALLOWED'],
+    ['//evil.example/', 'ORIGIN_NOT_ALLOWED'],
+    ['\\\\evil.example/', 'ORIGIN_NOT_ALLOWED'],
+    ['about:client', 'ORIGIN_NOT_ALLOWED'],
+    ['http://[', 'ORIGIN_NOT_ALLOWED'],
+    ['http://localhost:18080/', 'ORIGIN_NOT_ALLOWED'],
+  ])('with the Referer "%s": %s', (referer, expected) => {
+    expect(decide(named('http://api.partner.example/x', ['Referer', referer]), on)).toBe(expected);
+    const own = ['Host', 'localhost:18080', 'Referer', 'http://evil.example/'];
+    expect(decide({ url: 'http://localhost:18080/x', rawHeaders: own }, on)).toBe('ORIGIN_NOT_ALLOWED');
+    expect(decide({ url: '/x', rawHeaders: own }, on)).toBe('pass');
+  });
+
+  it('needs the required header, and no sign of a page', () => {
+    const url = 'http://api.partner.example/x';
+    const requiredHeader = { name: 'x-key', value: 'open sesame' };
+    expect(decide(named(url), { ...on, requiredHeader })).toBe('REQUEST_NOT_ALLOWED');
+    expect(decide(named(url, ['X-Key', 'open sesame']), { ...on, requiredHeader })).toBe('pass');
+    expect(decide(named(url, ['Origin', 'http://api.partner.example']), on)).toBe('ORIGIN_NOT_ALLOWED');
+    expect(decide(named(url, ['Sec-Fetch-Site', 'cross-site']), on)).toBe('ORIGIN_NOT_ALLOWED');
+  });
+
+  it('with user information is refused, and its password is not quoted', () => {
+    const refusal = check(named('http://me:sesame@api.partner.example/x'), on);
+    expect(refusal).toMatchObject({ kind: 'refused', error: { code: 'BAD_REQUEST' } });
+    expect(refusal.kind === 'refused' && refusal.error.message).not.toContain('sesame');
   });
 });
 
@@ -329,7 +436,10 @@ it('never throws, and passes only requests with one allowed host', () => {
   const name = fc.constantFrom('Host', 'hOST', 'Origin', 'Sec-Fetch-Site', 'Transfer-Encoding', 'X');
   const value = fc.constantFrom('localhost', 'localhost:1', 'evil.example', '', 'null', 'none', 'chunked', ORIGIN);
   const fields = fc.array(fc.tuple(name, value), { maxLength: 5 });
-  const anyTarget = fc.oneof(fc.string(), fc.constantFrom('/', '/a', 'http://localhost/', 'http://evil.example/'));
+  const anyTarget = fc.oneof(
+    fc.string(),
+    fc.constantFrom('/', '/a', 'http://localhost:18080/', 'http://evil.example/'),
+  );
   fc.assert(
     fc.property(fields, anyTarget, (pairs, target) => {
       const decision = check({ url: target, rawHeaders: pairs.flat() });

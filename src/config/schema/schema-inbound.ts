@@ -63,6 +63,12 @@ export const listen = {
     default: [],
     env: 'SIDECAR_LISTEN_ALLOW',
   }),
+  forwardProxy: setting({
+    doc: 'Whether applications may use the sidecar as their http_proxy: requests whose URL names the server of upstream.baseUrl are then accepted too. Never for a browser.',
+    format: booleanValue(),
+    default: false,
+    env: 'SIDECAR_LISTEN_FORWARD_PROXY',
+  }),
   allowHalfClose: setting({
     doc: 'Whether a client that has closed its sending side still waits for the response; false: it counts as gone.',
     format: booleanValue(),

@@ -124,6 +124,8 @@ export const REQUEST_LINES = [
     'a URL with a host as user information': get('http://localhost@evil.example/x'),
     'a URL with a backslash before the host': get('http://localhost\\@evil.example/x'),
     'a URL with a port beyond 65535 of another host': get('http://a:99999/x'),
+    'a URL of another port of this host': get('http://localhost:1/x'),
+    'an https: URL of another port of this host': get('https://localhost/x'),
     'an ftp: URL': get('ftp://localhost/x'),
     'a file: URL': get('file:///etc/passwd'),
     'a javascript: URL': get('javascript:alert(1)'),

@@ -1,0 +1,129 @@
+/**
+ * Request targets in absolute-form (RFC 9112 §3.2.2), as clients send them to a proxy: whether they name this listener or the server of
+ * a route's base URL. Pure. The guard checks the rest of the request; forward-proxy finds the route.
+ */
+import { SidecarError } from '../platform/errors.ts';
+import { parseHostPort, quoteForMessage, type HostPort } from '../platform/host-header.ts';
+
+export type AbsoluteTarget =
+  /** This listener. Path and query begin with a slash. */
+  { readonly kind: 'own'; readonly path: string } | UpstreamTarget;
+
+/** A target that names the server of a base URL. */
+export interface UpstreamTarget {
+  readonly kind: 'upstream';
+  readonly authority: Authority;
+  /** As in a Host field. */
+  readonly host: string;
+  readonly port: number;
+  /** Path and query, base path included. */
+  readonly path: string;
+}
+
+interface Authority {
+  readonly isSecure: boolean;
+  /** As received. */
+  readonly text: string;
+}
+
+export interface AbsoluteFormOptions {
+  /** Undefined on a socket file, where every host is this listener. */
+  readonly allowedHosts: readonly HostPort[] | undefined;
+  /** The base URLs of the routes. Default: none. */
+  readonly baseUrls?: readonly URL[];
+  /** Whether a target may name the server of a base URL. Default false. */
+  readonly forwardProxy?: boolean;
+}
+
+/**
+ * @param ownPort the port that this listener has really bound
+ * @returns the error that refuses a target that is invalid, or for another server
+ */
+export function readAbsoluteTarget(
+  { allowedHosts, baseUrls = [], forwardProxy = false }: AbsoluteFormOptions,
+  target: string,
+  ownPort: number | undefined,
+): AbsoluteTarget | SidecarError {
+  const split = splitTarget(target);
+  if (split instanceof SidecarError) return split;
+  const { authority, path } = split;
+  const parsed = parseAuthority(authority);
+  if (parsed === undefined) return allowedHosts === undefined ? { kind: 'own', path } : createAuthorityError(authority);
+  const { host, port } = parsed;
+  const ownEntries = allowedHosts?.filter((entry) => entry.host === host && (entry.port ?? port) === port) ?? [];
+  const namesUpstream = baseUrls.some((baseUrl) => matchBaseUrl(baseUrl, parsed) !== undefined);
+  if (ownEntries.length > 0 && port === ownPort) return { kind: 'own', path };
+  if (namesUpstream && forwardProxy) return { kind: 'upstream', authority, host, port, path };
+  if (allowedHosts === undefined || ownEntries.some((entry) => entry.port === port)) return { kind: 'own', path };
+  return createForeignTargetError(authority, namesUpstream);
+}
+
+function splitTarget(target: string): { readonly authority: Authority; readonly path: string } | SidecarError {
+  const [, secure, text, rest = ''] = /^http(s?):\/\/([^/?#]*)(.*)$/is.exec(target) ?? [];
+  if (text === undefined)
+    return new SidecarError('BAD_REQUEST', 'the request target is neither a path nor an http: URL of an allowed host');
+  // Not quoted: it may contain a password.
+  if (text.includes('@')) return new SidecarError('BAD_REQUEST', 'the request target has user information: remove it');
+  return { authority: { isSecure: secure !== '', text }, path: rest.startsWith('/') ? rest : `/${rest}` };
+}
+
+type HostAndPort = HostPort & { readonly port: number };
+
+function parseAuthority({ isSecure, text }: Authority): HostAndPort | undefined {
+  const parsed = parseHostPort(text);
+  return parsed && { host: parsed.host, port: parsed.port ?? (isSecure ? 443 : 80) };
+}
+
+function createAuthorityError({ text }: Authority): SidecarError {
+  return new SidecarError('BAD_REQUEST', `the request target has the invalid authority ${quoteForMessage(text)}`);
+}
+
+function createForeignTargetError({ text }: Authority, namesUpstream: boolean): SidecarError {
+  const advice = namesUpstream
+    ? 'to use the sidecar as http_proxy for it, set SIDECAR_LISTEN_FORWARD_PROXY=true (listen.forwardProxy)'
+    : 'if that is a name of the sidecar, add it with its port to SIDECAR_ALLOWED_HOSTS (listen.allowedHosts)';
+  const detail = `the request is for another server, ${quoteForMessage(text)}, and is not forwarded; ${advice}`;
+  return new SidecarError('HOST_NOT_ALLOWED', detail);
+}
+
+/** Why a Host field contradicts the target; undefined when both name the same host and port. */
+export function findHostConflict(
+  { authority, host, port }: UpstreamTarget,
+  hostField: string,
+): SidecarError | undefined {
+  const stated = parseAuthority({ ...authority, text: hostField });
+  if (stated?.host === host && stated.port === port) return undefined;
+  const names = `${quoteForMessage(hostField)} in Host, ${quoteForMessage(authority.text)} in the request target`;
+  return new SidecarError('BAD_REQUEST', `the request names two hosts: ${names}`);
+}
+
+/**
+ * Refuses a request of a page of another host: a browser that uses the sidecar as its proxy sends no Origin with a plain GET, and
+ * Sec-Fetch-Site to secure origins only.
+ */
+export function checkReferer(target: string, referers: readonly string[] = []): SidecarError | undefined {
+  const host = URL.parse(target)?.hostname;
+  if (referers.every((referer) => URL.parse(referer, target)?.hostname === host)) return undefined;
+  return new SidecarError(
+    'ORIGIN_NOT_ALLOWED',
+    'a request in absolute-form with a Referer of another host is not allowed: a browser must not use the sidecar as its proxy',
+  );
+}
+
+/**
+ * How a host and port name the server of a base URL: `exact` by its own port, `default` by a default port, as in the `http:` URL that a
+ * client gives to a proxy for an `https:` one.
+ */
+export function matchBaseUrl(
+  { hostname, port: ownPort, protocol }: URL,
+  { host, port }: HostAndPort,
+): 'exact' | 'default' | undefined {
+  if (hostname !== normalizeHost(host)) return undefined;
+  if (port === Number(ownPort || (protocol === 'https:' ? 443 : 80))) return 'exact';
+  return port === 80 || port === 443 ? 'default' : undefined;
+}
+
+/** In the form of URL.hostname, which shortens IPv6 addresses. */
+function normalizeHost(host: string): string {
+  return host.startsWith('[') ? (URL.parse(`http://${host}/`)?.hostname ?? host) : host;
+}
