@@ -1,9 +1,11 @@
 /**
  * Reads the proxy variables that all programs share: HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Lower-case names win over upper-case
- * ones, and the sidecar's own settings win over both.
+ * ones, and the sidecar's own settings win over both. One that names the sidecar itself is meant for its application, and ignored.
  */
+import { isOwnListener } from '../rules/own-listener.ts';
 import { truncate } from './problems.ts';
 import { noProxyEntryFault, PROXY_OFF } from '../schema/formats/proxy.ts';
+import { listen } from '../schema/schema-inbound.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import type { RawValue, ConfigSource } from './sources.ts';
 
@@ -19,9 +21,18 @@ export function readAmbientProxies(
 ): Pick<ConfigSource, 'given' | 'warnings'> {
   const given = new Map<SettingKey, RawValue>();
   const warnings: string[] = [];
+  const namesSidecar = (variable: string): boolean => {
+    const found = isOwnListener(env[variable] ?? '', readAddress(own), readHostNames(own));
+    if (found)
+      warnings.push(
+        `${variable} names the sidecar's own listener, and is ignored: it is for the application; for a proxy between sidecar and partner set SIDECAR_EGRESS_PROXY (egress.proxy)`,
+      );
+    return found;
+  };
   const take = (key: SettingKey, name: string, read: (text: string, variable: string) => unknown): void => {
-    const variable = [name.toLowerCase(), name].find((candidate) => (env[candidate] ?? '') !== '');
-    if (own.has(key) || variable === undefined) return;
+    if (own.has(key)) return;
+    const variable = [name.toLowerCase(), name].find((each) => (env[each] ?? '') !== '' && !namesSidecar(each));
+    if (variable === undefined) return;
     given.set(key, { value: read(env[variable] ?? '', variable), origin: `environment ${variable}` });
   };
   if (!own.has('egress.proxy')) {
@@ -39,4 +50,16 @@ export function readAmbientProxies(
     return entries.filter((entry) => !unknown.includes(entry));
   });
   return { given, warnings };
+}
+
+/** Not checked yet; an invalid address names no listener. */
+function readAddress(own: ReadonlyMap<SettingKey, RawValue>): string {
+  const value = own.get('listen.address')?.value ?? listen.address.default;
+  return typeof value === 'string' ? value : '';
+}
+
+function readHostNames(own: ReadonlyMap<SettingKey, RawValue>): readonly string[] {
+  const value = own.get('listen.allowedHosts')?.value ?? [];
+  const entries: readonly unknown[] = typeof value === 'string' ? value.split(',') : Array.isArray(value) ? value : [];
+  return entries.filter((entry) => typeof entry === 'string').map((entry) => entry.trim());
 }

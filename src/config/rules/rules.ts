@@ -6,10 +6,11 @@ import { isLoopbackHost } from '../../platform/loopback.ts';
 import { parseListenAddress } from '../schema/formats/address.ts';
 import { formatSettingName, createSettingProblem } from '../load/problems.ts';
 import type { SettingProblem } from '../load/problems.ts';
+import { isOwnListener } from './own-listener.ts';
 import { AUTH_RULES, exactlyOneFault } from './rules-auth.ts';
 import type { SettingsRule } from './rules-auth.ts';
 import type { SettingKey, Settings } from '../schema/schema.ts';
-import { insecureFault } from '../schema/formats/url.ts';
+import { insecureFault, maskUrl } from '../schema/formats/url.ts';
 
 /** Settings with a value, or a file that holds it, but not both. */
 export const VALUE_AND_FILE_KEYS: readonly (readonly [value: SettingKey, file: SettingKey])[] = [
@@ -46,6 +47,14 @@ const RULES: readonly SettingsRule[] = [
       admin.address === listen.address && !admin.address.endsWith(':0')
         ? `must differ from ${formatSettingName('listen.address')}, found ${admin.address} in both`
         : undefined,
+  },
+  {
+    keys: ['egress.proxy', 'listen.address', 'listen.allowedHosts'],
+    fault: ({ egress, listen }) => ownProxyFault(egress.proxy, listen),
+  },
+  {
+    keys: ['egress.httpProxy', 'listen.address', 'listen.allowedHosts'],
+    fault: ({ egress, listen }) => ownProxyFault(egress.httpProxy, listen),
   },
   {
     keys: ['throttle.maxRate', 'throttle.rate'],
@@ -98,6 +107,11 @@ function requiredHeaderFault(header: Settings['listen']['requiredHeader']): stri
   if (header.name === null) return `required with ${valueNames}; a field name such as X-Sidecar-Key`;
   if (header.value === null && header.valueFile === null) return `set without its value; expected ${valueNames} too`;
   return header.value !== null && header.valueFile !== null ? `set with both ${valueNames}; expected one` : undefined;
+}
+
+function ownProxyFault(proxy: string | null, { address, allowedHosts }: Settings['listen']): string | undefined {
+  if (proxy === null || !isOwnListener(proxy, address, allowedHosts)) return undefined;
+  return `found ${maskUrl(proxy)}, the sidecar's own listener (${formatSettingName('listen.address')}): it would call itself; expected another proxy, or none`;
 }
 
 function exposureFault(listen: Settings['listen']): string | undefined {
