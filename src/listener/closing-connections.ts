@@ -9,8 +9,8 @@ import type { ExchangeParts } from '../exchange/exchange.ts';
 import { isMarkedClosing } from '../exchange/drain-then-close.ts';
 import type { ActiveRequests } from './active-requests.ts';
 import { createRequestStats, recordOutcome } from './request-outcome.ts';
-import { toParserError } from './listener-errors.ts';
-import { sendRawLocalReply } from './local-reply.ts';
+import { HTTP2_PREFACE, toParserError, type ParserFault } from './listener-errors.ts';
+import { sendHttp2Refusal, sendRawLocalReply } from './local-reply.ts';
 
 /** Records a refusal. */
 type OutcomeRecorder = Pick<ExchangeParts, 'observe' | 'route'>;
@@ -20,6 +20,8 @@ interface Refusal {
   /** Undefined when the parser found none. */
   readonly request: IncomingMessage | undefined;
   readonly recorder: OutcomeRecorder;
+  /** What the client has sent, if that is HTTP/2. Default: it is not. */
+  readonly http2?: Uint8Array | undefined;
 }
 
 export interface ClosingConnectionsOptions {
@@ -78,7 +80,7 @@ export class ClosingConnections {
    * Refuses input that node:http's parser cannot read: instead of a request, within a request's body, or behind complete requests, which
    * get their responses first.
    */
-  refuseUnparsable(error: Error & { code?: string }, socket: Duplex): void {
+  refuseUnparsable(error: Error & ParserFault, socket: Duplex): void {
     // The parser reports an error for every further packet.
     if (this.has(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -86,14 +88,17 @@ export class ClosingConnections {
       return;
     }
     const { activeRequests, unrouted, allowHalfClose } = this.#options;
-    const parserError = toParserError(error.code ?? '');
+    const parserError = toParserError(error);
     // A FIN within a body means that the client has left, unless half-closed connections are allowed.
     const hasLeft = error.code === 'HPE_INVALID_EOF_STATE' && !allowHalfClose;
     const pending = activeRequests.listBySocket(socket);
     const broken = pending.filter(({ request }) => !request.complete);
     // A request with a broken body is under way, and is recorded when it ends.
     if (broken.length > 0) this.add(socket);
-    else this.#refuse(socket, { request: undefined, error: parserError, recorder: unrouted }, pending.length > 0);
+    else {
+      const http2 = error.code === HTTP2_PREFACE && pending.length === 0 ? error.rawPacket : undefined;
+      this.#refuse(socket, { request: undefined, error: parserError, recorder: unrouted, http2 }, pending.length > 0);
+    }
     for (const { lifetime } of broken) {
       lifetime.abort(hasLeft ? { kind: 'client-left' } : { kind: 'failed', error: parserError });
     }
@@ -111,8 +116,9 @@ export class ClosingConnections {
   #refuse(socket: Duplex, refusal: Refusal, isPending: boolean): void {
     this.#closing.set(socket, isPending ? refusal : undefined);
     if (isPending) return;
-    const { request, error, recorder } = refusal;
+    const { request, error, recorder, http2 } = refusal;
     recordOutcome(recorder, request, { kind: 'replied', error }, createRequestStats(), 0);
-    sendRawLocalReply(socket, error);
+    if (http2 === undefined) sendRawLocalReply(socket, error);
+    else sendHttp2Refusal(socket, error, http2);
   }
 }

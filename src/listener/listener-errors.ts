@@ -2,9 +2,27 @@
 import { SidecarError } from '../platform/errors.ts';
 import type { EventObserver } from '../telemetry/events.ts';
 
-/** @param code of node:http's clientError */
-export function toParserError(code: string): SidecarError {
+/** node:http's clientError. */
+export interface ParserFault {
+  readonly code?: string | undefined;
+  readonly rawPacket?: Uint8Array | undefined;
+}
+
+/** The first two bytes of a ClientHello (RFC 8446 §5.1). */
+const [TLS_HANDSHAKE, TLS_MAJOR_VERSION] = [22, 3] as const;
+/** The code of a connection that begins with the preface of HTTP/2. */
+export const HTTP2_PREFACE = 'HPE_PAUSED_H2_UPGRADE';
+
+/** @param rawPacket the bytes in which the fault is, if they are known */
+export function toParserError({ code = '', rawPacket }: ParserFault): SidecarError {
+  if (rawPacket?.[0] === TLS_HANDSHAKE && rawPacket[1] === TLS_MAJOR_VERSION)
+    return new SidecarError('BAD_REQUEST', 'the client speaks TLS, and this port does not: use an http: URL');
   switch (code) {
+    case HTTP2_PREFACE:
+      return new SidecarError(
+        'BAD_REQUEST',
+        'the client speaks HTTP/2 with prior knowledge, and this port HTTP/1.1 only: set the client to HTTP/1.1',
+      );
     case 'HPE_HEADER_OVERFLOW':
       return new SidecarError('HEADERS_TOO_LARGE', 'the header fields are larger than 16 KiB');
     case 'ERR_HTTP_REQUEST_TIMEOUT':

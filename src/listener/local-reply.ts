@@ -5,9 +5,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { STATUS_CODES } from '../platform/http.ts';
 import type { Duplex } from 'node:stream';
-import { systemClock } from '../platform/clock.ts';
+import { systemClock, type Clock } from '../platform/clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
 import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
+import { buildHttp2Refusal } from './http2-refusal.ts';
 import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 
 interface ReplyTemplate {
@@ -134,15 +135,25 @@ export function sendLocalReply(
  * @param clock for the moment before closing. Default: the process's own
  */
 export function sendRawLocalReply(socket: Duplex, error: SidecarError, clock = systemClock): void {
-  // node:http removes its own listener from a connection that it hands over; without one, a reset would end the process.
-  socket.on('error', () => socket.destroy());
-  // A reply was sent already, or the client has left.
-  if (!socket.writable) return;
   const { status, headers, body } = buildLocalReply(error);
   const lines = [`HTTP/1.1 ${String(status)} ${STATUS_CODES[status] ?? ''}`];
   for (let index = 0; index < headers.length; index += 2)
     lines.push(`${headers[index] ?? ''}: ${headers[index + 1] ?? ''}`);
-  socket.end(`${lines.join('\r\n')}\r\nConnection: close\r\nDate: ${new Date().toUTCString()}\r\n\r\n${body}`);
+  const end = `Connection: close\r\nDate: ${new Date().toUTCString()}\r\n\r\n${body}`;
+  endConnection(socket, `${lines.join('\r\n')}\r\n${end}`, clock);
+}
+
+/** The same in HTTP/2. @param received what the client has sent, from its preface on */
+export function sendHttp2Refusal(socket: Duplex, error: SidecarError, received: Uint8Array): void {
+  endConnection(socket, buildHttp2Refusal(received, buildLocalReply(error), error.message), systemClock);
+}
+
+function endConnection(socket: Duplex, bytes: string | Buffer, clock: Pick<Clock, 'after'>): void {
+  // node:http removes its own listener from a connection that it hands over; without one, a reset would end the process.
+  socket.on('error', () => socket.destroy());
+  // A reply was sent already, or the client has left.
+  if (!socket.writable) return;
+  socket.end(bytes);
   socket.resume();
   socket.once(
     'close',

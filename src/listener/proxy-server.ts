@@ -72,7 +72,10 @@ export class ProxyServer {
       this.#closingConnections.refuseHandedOver(
         request,
         stream,
-        new SidecarError('METHOD_NOT_ALLOWED', 'CONNECT is not forwarded'),
+        new SidecarError(
+          'METHOD_NOT_ALLOWED',
+          'CONNECT is not forwarded: a client that uses the sidecar as its proxy sends it for an https: URL; call an http: URL',
+        ),
       );
     });
     server.on('upgrade', (request: IncomingMessage, stream: Duplex, head: Buffer) => {

@@ -1,0 +1,56 @@
+/**
+ * The refusal of a client that speaks HTTP/2 without asking (RFC 9113 §3.3), in the frames of HTTP/2, because its library would hide one
+ * in HTTP/1.1: a response to its first request, where that has arrived, and a GOAWAY with the reason. Pure.
+ */
+
+/** What the client sends before its first frame (§3.4). */
+const PREFACE_BYTES = 24;
+const FRAME_HEAD_BYTES = 9;
+const [DATA, HEADERS, SETTINGS, GOAWAY] = [0, 1, 4, 7] as const;
+const END_STREAM = 1;
+const END_HEADERS = 4;
+const HTTP_1_1_REQUIRED = 13;
+
+/**
+ * @param received what the client has sent, from its preface on
+ * @param reason for GOAWAY, which clients show
+ */
+export function buildHttp2Refusal(
+  received: Uint8Array,
+  { status, body }: { readonly status: number; readonly body: string },
+  reason: string,
+): Buffer {
+  const isRequested = hasFirstRequest(Buffer.from(received));
+  const goAway = Buffer.alloc(8);
+  goAway.writeUInt32BE(isRequested ? 1 : 0, 0);
+  goAway.writeUInt32BE(HTTP_1_1_REQUIRED, 4);
+  const response = isRequested
+    ? [buildFrame(HEADERS, END_HEADERS, 1, encodeHead(status)), buildFrame(DATA, END_STREAM, 1, Buffer.from(body))]
+    : [];
+  const end = buildFrame(GOAWAY, 0, 0, Buffer.concat([goAway, Buffer.from(reason)]));
+  return Buffer.concat([buildFrame(SETTINGS, 0, 0, Buffer.alloc(0)), ...response, end]);
+}
+
+function hasFirstRequest(received: Buffer): boolean {
+  for (let at = PREFACE_BYTES; at + FRAME_HEAD_BYTES <= received.length;) {
+    if (received[at + 3] === HEADERS && received.readUInt32BE(at + 5) === 1) return true;
+    at += FRAME_HEAD_BYTES + received.readUIntBE(at, 3);
+  }
+  return false;
+}
+
+function buildFrame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(FRAME_HEAD_BYTES);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** `:status` and `content-type` as literals with the names 8 and 31 of the static table (RFC 7541 §6.2.2, appendix A). */
+function encodeHead(status: number): Buffer {
+  const type = Buffer.from('application/problem+json');
+  const code = Buffer.from(String(status));
+  return Buffer.concat([Buffer.from([0x08, code.length]), code, Buffer.from([0x0f, 0x10, type.length]), type]);
+}
