@@ -64,7 +64,7 @@ export const DIFFERENCES: readonly Difference[] = [
   {
     id: 'request-target',
     what: 'a target in absolute form is sent in origin form',
-    why: 'the authority in it is the one of the sidecar',
+    why: "the authority in it is the sidecar's or the upstream's",
     reference: 'RFC 9112 §3.2.1',
     apply: ({ request }) => {
       request.target = request.target.replace(/^http:\/\/[^/]+/, '');
