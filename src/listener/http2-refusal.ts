@@ -20,7 +20,7 @@ export function buildHttp2Refusal(
   { status, body }: { readonly status: number; readonly body: string },
   reason: string,
 ): Buffer {
-  const isRequested = hasFirstRequest(Buffer.from(received));
+  const isRequested = hasFirstRequest(received);
   const goAway = Buffer.alloc(8);
   goAway.writeUInt32BE(isRequested ? 1 : 0, 0);
   goAway.writeUInt32BE(HTTP_1_1_REQUIRED, 4);
@@ -31,10 +31,12 @@ export function buildHttp2Refusal(
   return Buffer.concat([buildFrame(SETTINGS, 0, 0, Buffer.alloc(0)), ...response, end]);
 }
 
-function hasFirstRequest(received: Buffer): boolean {
+/** Whether the head of the first request is among the bytes from the preface on. */
+export function hasFirstRequest(received: Uint8Array): boolean {
+  const bytes = Buffer.from(received);
   for (let at = PREFACE_BYTES; at + FRAME_HEAD_BYTES <= received.length;) {
-    if (received[at + 3] === HEADERS && received.readUInt32BE(at + 5) === 1) return true;
-    at += FRAME_HEAD_BYTES + received.readUIntBE(at, 3);
+    if (bytes[at + 3] === HEADERS && bytes.readUInt32BE(at + 5) === 1) return true;
+    at += FRAME_HEAD_BYTES + bytes.readUIntBE(at, 3);
   }
   return false;
 }

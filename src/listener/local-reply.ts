@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { systemClock, type Clock } from '../platform/clock.ts';
 import type { LocalReplyCode, ProxyStatusError, SidecarError } from '../platform/errors.ts';
 import { UNREAD_BODY_DRAIN_MS, drainThenClose } from '../exchange/drain-then-close.ts';
-import { buildHttp2Refusal } from './http2-refusal.ts';
+import { buildHttp2Refusal, hasFirstRequest } from './http2-refusal.ts';
 import { isFullyReceived } from '../exchange/request-body/request-receipt.ts';
 
 interface ReplyTemplate {
@@ -143,9 +143,24 @@ export function sendRawLocalReply(socket: Duplex, error: SidecarError, clock = s
   endConnection(socket, `${lines.join('\r\n')}\r\n${end}`, clock);
 }
 
-/** The same in HTTP/2. @param received what the client has sent, from its preface on */
+/** The first request of a client of HTTP/2 may follow its preface in another packet. */
+const HTTP2_REQUEST_WAIT_MS = 200;
+const HTTP2_REQUEST_MAX_BYTES = 64 * 1024;
+
+/** The same in HTTP/2, in response to the first request. @param received what the client has sent, from its preface on */
 export function sendHttp2Refusal(socket: Duplex, error: SidecarError, received: Uint8Array): void {
-  endConnection(socket, buildHttp2Refusal(received, buildLocalReply(error), error.message), systemClock);
+  let bytes = Buffer.from(received);
+  const refuse = (): void => {
+    cancel();
+    socket.off('data', onData).off('close', cancel);
+    endConnection(socket, buildHttp2Refusal(bytes, buildLocalReply(error), error.message), systemClock);
+  };
+  const onData = (chunk: Buffer): void => {
+    bytes = Buffer.concat([bytes, chunk]);
+    if (hasFirstRequest(bytes) || bytes.length > HTTP2_REQUEST_MAX_BYTES) refuse();
+  };
+  const cancel = systemClock.after(hasFirstRequest(bytes) ? 0 : HTTP2_REQUEST_WAIT_MS, refuse);
+  socket.on('data', onData).once('close', cancel);
 }
 
 function endConnection(socket: Duplex, bytes: string | Buffer, clock: Pick<Clock, 'after'>): void {

@@ -194,7 +194,7 @@ describe('a cookie', () => {
     expect(Math.min(seen.sent, seen.kept)).toBeGreaterThan(100);
   });
 
-  it('is sent to no route beside its own', () => {
+  it('is sent to no route beside its own, unless it would be sent there directly', () => {
     let compared = 0;
     fc.assert(
       fc.property(layout, path, path, fc.option(cookiePath), (given, login, later, own) => {
@@ -203,13 +203,16 @@ describe('a cookie', () => {
         if (first === undefined || second === undefined) return;
         const [ownPrefix, otherPrefix] = [first.route.pathPrefix, second.route.pathPrefix];
         if (ownPrefix === '/' || `${otherPrefix}/`.startsWith(`${ownPrefix}/`)) return;
+        // Of such a cookie nothing is known: its Path may equal one of the client's by chance.
         if (isUnreachable(own, first.view)) return;
         compared++;
         const cookie = own === null ? 'sid=1' : `sid=1; Path=${own}`;
         const adapted = adaptCookie(cookie, first.view);
-        expect(`${adapted}: ${String(isSent(jarWith(adapted, SIDECAR + login), SIDECAR + later))}`).toBe(
-          `${adapted}: false`,
-        );
+        const isSentThere = isSent(jarWith(adapted, SIDECAR + login), SIDECAR + later);
+        // Two routes may lead to one server.
+        const [origin, secondUrl] = [first.url, second.url].map((url) => url.replace('http:', 'https:'));
+        const isSentDirectly = isSent(jarWith(cookie, origin ?? ''), secondUrl ?? '');
+        expect(`${adapted}: ${String(isSentThere && !isSentDirectly)}`).toBe(`${adapted}: false`);
       }),
       { numRuns: 4000 },
     );

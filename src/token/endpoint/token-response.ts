@@ -103,7 +103,8 @@ export function parseTokenResponse(
     return createMalformedResult(`no access_token${parseErrorResponse(body, undefined, echoFilter.showText).text}`);
   if (value.length > MAX_TOKEN_LENGTH)
     return createMalformedResult(`an access_token of more than ${String(MAX_TOKEN_LENGTH)} characters`);
-  if (credentialForms.some((form) => value.includes(form)))
+  const readings = [value, decodePercent(value)];
+  if (credentialForms.some((form) => readings.some((reading) => reading.includes(form))))
     return createMalformedResult('an access_token that contains the credential of the client');
   if (!TOKEN.test(value))
     return createMalformedResult('an access_token with characters that a bearer token may not have');
@@ -112,6 +113,10 @@ export function parseTokenResponse(
   if (scope !== null && typeof scope !== 'string') return createMalformedResult('a scope that is not a string');
   const grantedScope = scope === null || scope === '' ? undefined : redactScope(scope, value, redact, requestedScope);
   return { kind: 'ok', value, ...readLifetime(expiresIn, defaultLifetimeMs), scope: grantedScope };
+}
+
+function decodePercent(text: string): string {
+  return text.replace(/%([\da-f]{2})/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)));
 }
 
 function showTokenType(type: unknown, token: string, { showText }: EchoFilter): string {

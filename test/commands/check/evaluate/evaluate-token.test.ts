@@ -107,8 +107,8 @@ test.each([
 });
 
 test.each([
-  [59, 'warn', 'renewed after 44 s to 50 s'],
-  [60, 'ok', 'renewed after 45 s to 51 s'],
+  [59, 'warn', 'renewed after 38 s to 44 s'],
+  [60, 'ok', 'renewed after 39 s to 45 s'],
   [3600, 'ok', 'valid for 3600 s (until 2027-01-01T01:00:00Z), renewed after 2700 s to 3060 s'],
   [86_400, 'ok', 'valid for 86400 s'],
   [86_401, 'warn', 'valid for 86401 s'],
