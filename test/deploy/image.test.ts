@@ -3,7 +3,7 @@
  * and runs is shown by `npm run image:test`.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { readBaseImage } from '../../tools/image/base-image.ts';
 import { findLibraries, findPackages } from '../../tools/image/debian.ts';
+import { openToAllUsers } from '../../tools/image/file-modes.ts';
 import { removeUnusedFiles } from '../../tools/image/prune.ts';
 import { createBom } from '../../tools/image/sbom.ts';
 
@@ -97,6 +98,23 @@ describe('the libraries that go into the image', () => {
     const packages = findPackages(libraries).map(({ name }) => name);
     expect(packages).toEqual(expect.arrayContaining(['libatomic1', 'libc6', 'libstdc++6']));
   });
+});
+
+it('every user may read what the image has, also of a clone that allowed it to its owner alone', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'modes-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const modes = { 'package.json': 0o600, 'dist/main.js': 0o640, 'bin/node': 0o700, 'tmp/sticky': 0o644 };
+  for (const [path, mode] of Object.entries(modes)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true, mode: 0o700 });
+    writeFileSync(join(folder, path), '', { mode });
+  }
+  chmodSync(join(folder, 'tmp'), 0o1777);
+  openToAllUsers(folder);
+  const modeOf = (path: string) => (statSync(join(folder, path)).mode & 0o7777).toString(8);
+  expect(Object.keys(modes).map(modeOf)).toEqual(['644', '644', '755', '644']);
+  expect(['dist', 'bin', 'tmp'].map(modeOf)).toEqual(['755', '755', '1777']);
 });
 
 describe('the bill of materials', () => {

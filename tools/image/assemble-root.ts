@@ -7,6 +7,7 @@
 import { chmodSync, copyFileSync, cpSync, lutimesSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findLibraries, findPackages, readDistribution, type DebianPackage } from './debian.ts';
+import { openToAllUsers } from './file-modes.ts';
 import { removeUnusedFiles } from './prune.ts';
 import { createBom, type Component } from './sbom.ts';
 
@@ -103,4 +104,5 @@ for (const layer of Object.values(layers)) mkdirSync(join(layer, 'app'), { recur
 const taken = assembleSystem(layers.system);
 assemblePackages(layers.packages);
 assembleApplication(layers.application, taken);
+for (const layer of Object.values(layers)) openToAllUsers(layer);
 for (const layer of Object.values(layers)) setTimes(layer, Number(process.env.SOURCE_DATE_EPOCH ?? 0));

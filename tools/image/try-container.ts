@@ -65,8 +65,23 @@ export async function tryContainer(podman: Podman, image: string, say: ReportPro
   podman.run('rm', container);
   say('SIGTERM: exit 0');
 
+  await tryArbitraryUser(podman, image, say);
   checkContents(podman, image, say);
   await tryPublished(podman, image, say);
+}
+
+/** As OpenShift's restricted-v2 starts it: a user that the image does not know, and group 0. */
+async function tryArbitraryUser(podman: Podman, image: string, say: ReportProgress): Promise<void> {
+  const user = ['--user', '1000650000:0'];
+  const container = podman.run('run', '--detach', ...user, ...STRICT_OPTIONS, ...ISOLATED_OPTIONS, image, 'sandbox');
+  await readUrl(podman, container, 'proxy');
+  expectFields(statusOf(podman, container), { Uid: /^1000650000\t/, Gid: /^0\t/, CapEff: /^0+$/ });
+  podman.run('healthcheck', 'run', container);
+  podman.run('stop', '--time', '10', container);
+  const code = podman.run('wait', container);
+  if (code !== '0') throw new Error(`as an arbitrary user it ended with ${code}`);
+  podman.run('rm', container);
+  say('user 1000650000, group 0: serves, healthy, exit 0');
 }
 
 /** What the app in the same pod sees, and a person at the status page. */
