@@ -1,5 +1,5 @@
 /** The chart rendered with values, alone and as a dependency of an app's chart that is put together from what its README says. */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -62,6 +62,15 @@ export function renderInAppChart(values: Values, condition?: string): Kubernetes
   // What `helm dependency update` would do.
   cpSync(CHART, join(folder, 'charts', 'bearer-sidecar'), { recursive: true });
   return helmTemplate('partner', folder, ...CLUSTER);
+}
+
+/** The examples of values, by their files' names. */
+export const VALUES_FILES: readonly string[] = readdirSync(join(CHART, 'ci'));
+
+/** Beside an app the pod is that of an app's chart. */
+export function renderValuesFile(name: string): KubernetesObject[] {
+  const values = parse(readFileSync(join(CHART, 'ci', name), 'utf8')) as Values;
+  return values.mode === 'standalone' ? render({ config: {}, ...values }) : renderInAppChart(values);
 }
 
 function guarded(readme: string, template: string): string {

@@ -16,17 +16,34 @@ describe('values', () => {
   const validate = new Ajv({ strict: true, strictRequired: false, allowUnionTypes: true }).compile(schema);
   const defaults = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')) as Values;
 
-  it('accepts the defaults with the required settings', () => {
+  it('accepts the defaults, and with the required settings', () => {
+    expect([validate(defaults), validate.errors]).toEqual([true, null]);
     expect([validate({ ...defaults, config: CONFIG }), validate.errors]).toEqual([true, null]);
   });
 
+  it('each has a default, and each of the schema a description', () => {
+    const described = (properties: Record<string, SchemaNode>, path = ''): string[] =>
+      Object.entries(properties).flatMap(([name, node]) => [
+        ...(node.description === undefined ? [path + name] : []),
+        ...described(node.properties ?? {}, `${path + name}.`),
+      ]);
+    const { properties = {} } = schema as SchemaNode;
+    // Parts of Kubernetes' own types.
+    const foreign = /^(extraVolumes|extraVolumeMounts|topologySpreadConstraints|imagePullSecrets|.*\.volume\.name)/;
+    expect(described(properties).filter((name) => !foreign.test(name))).toEqual([]);
+    expect(Object.keys(properties).filter((name) => !['global', 'enabled'].includes(name))).toEqual(
+      expect.arrayContaining(Object.keys(defaults)),
+    );
+    expect(Object.keys(defaults)).toEqual(
+      expect.arrayContaining(Object.keys(properties).filter((name) => !['global', 'enabled'].includes(name))),
+    );
+  });
+
   it.each<[string, Values]>([
-    ['no settings', { config: {} }],
-    ['nothing to ask a token for', { config: { ...CONFIG, SIDECAR_AUDIENCE: undefined } }],
     ['a secret among the settings', { config: { ...CONFIG, SIDECAR_CLIENT_SECRET: 'x' } }],
-    ['the id, which the chart names a file for', { config: { ...CONFIG, SIDECAR_CLIENT_ID: 'x' } }],
-    ['the file of the id', { config: { ...CONFIG, SIDECAR_CLIENT_ID_FILE: '/x' } }],
-    ['the file of the secret', { config: { ...CONFIG, SIDECAR_CLIENT_SECRET_FILE: '/x' } }],
+    ['a URL with a password among the settings', { config: { ...CONFIG, SIDECAR_REDIS_URL: 'x' } }],
+    ['a secret among the variables', { config: CONFIG, extraEnv: [{ name: 'SIDECAR_CLIENT_SECRET', value: 'x' }] }],
+    ['a variable without a value', { config: CONFIG, extraEnv: [{ name: 'SIDECAR_CLIENT_ID' }] }],
     ['a variable of something else', { config: { ...CONFIG, NODE_OPTIONS: '--inspect' } }],
     ['a name that is no variable', { config: { ...CONFIG, baseUrl: 'x' } }],
     ['a list as a value', { config: { ...CONFIG, SIDECAR_SCOPE: ['a'] } }],
@@ -35,6 +52,10 @@ describe('values', () => {
     ['an unknown key below', { config: CONFIG, networkPolicy: { enable: true } }],
     ['a volume without a name', { config: CONFIG, extraVolumes: [{ emptyDir: {} }] }],
     ['a mount that is nowhere', { config: CONFIG, extraVolumeMounts: [{ name: 'x', mountPath: 'x' }] }],
+    ['two sources of one volume', { config: CONFIG, client: { volume: { emptyDir: {}, csi: {} } } }],
+    ['a volume with a name of its own', { config: CONFIG, client: { volume: { name: 'x' } } }],
+    ['a file of another kind', { config: CONFIG, configFile: { fileName: 'sidecar.ini' } }],
+    ['a digest that is none', { config: CONFIG, image: { repository: 'x', digest: 'latest' } }],
     ['an audience of an assertion without the client id', { config: CONFIG, client: { assertion: { audience: 'a' } } }],
     ['enabled, but not whether', { config: CONFIG, enabled: 'perhaps' }],
     ['a port that is none', { config: CONFIG, networkPolicy: { egressPorts: [70_000] } }],
@@ -44,7 +65,41 @@ describe('values', () => {
     expect(status).not.toBe(0);
     expect(stderr).toContain("values don't meet the specifications of the schema");
   });
+
+  it.each<[string, Values, RegExp]>([
+    ['no settings', {}, /SIDECAR_BASE_URL is required[\s\S]*SIDECAR_AUTH_URL or SIDECAR_AUTH_ISSUER is required/],
+    [
+      'nothing to ask a token for',
+      { config: { ...CONFIG, SIDECAR_AUDIENCE: '' } },
+      /SIDECAR_AUDIENCE or SIDECAR_SCOPE or/,
+    ],
+    [
+      'two sources of the client',
+      { config: CONFIG, client: { secretName: 'a', volume: { emptyDir: {} } } },
+      /client: set/,
+    ],
+    [
+      'two files',
+      { configFile: { content: { log: {} }, volume: { emptyDir: {} } } },
+      /configFile: set content or volume/,
+    ],
+    ['a secret in the file', { configFile: { content: { auth: { clientSecret: 'x' } } } }, /clientSecretFile/],
+    ['a secret in a list', { configFile: { content: { credentials: [{ clientSecret: 'x' }] } } }, /clientSecretFile/],
+    ['a secret in the text', { configFile: { content: '{"auth": {"clientSecret": "x"}}' } }, /clientSecretFile/],
+    ['a text that is no YAML', { configFile: { content: 'a: [' } }, /configFile\.content is no YAML/],
+  ])('%s: refused when it is rendered, and not by lint', (_, values, message) => {
+    const file = writeValues(values);
+    const { status, stderr } = helm('template', 'partner', CHART, '--values', file, '--kube-version', '1.33.0');
+    expect(status).not.toBe(0);
+    expect(stderr).toMatch(message);
+    expect(helm('lint', '--strict', CHART, '--values', file).status).toBe(0);
+  });
 });
+
+interface SchemaNode {
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+}
 
 describe('as a dependency with a condition', () => {
   const kindsOf = (objects: readonly KubernetesObject[]) => objects.map(({ kind }) => kind).sort();
@@ -152,4 +207,155 @@ it('standalone is reachable under the full name of its Service, in a cluster wit
   expect(hostsOf({ clusterDomain: 'corp.example' })?.split(',').at(-1)).toBe(
     'partner-bearer-sidecar.sales.svc.corp.example',
   );
+});
+
+describe('what platform teams ask of the standalone Deployment', () => {
+  interface Rendered {
+    readonly spec: {
+      readonly selector: unknown;
+      readonly template: {
+        readonly metadata: { readonly labels: Values; readonly annotations: Values };
+        readonly spec: Values;
+      };
+    };
+  }
+  const deploymentOf = (values: Values) =>
+    render({ mode: 'standalone', ...values }).find(({ kind }) => kind === 'Deployment') as Rendered & KubernetesObject;
+  const podSpecOf = (values: Values) => deploymentOf(values).spec.template.spec;
+
+  it.each<[string, unknown]>([
+    ['imagePullSecrets', [{ name: 'registry' }]],
+    ['serviceAccountName', 'partner-api'],
+    ['automountServiceAccountToken', true],
+    ['priorityClassName', 'critical'],
+    ['runtimeClassName', 'gvisor'],
+    ['schedulerName', 'own'],
+    ['nodeSelector', { disk: 'ssd' }],
+    ['tolerations', [{ key: 'a', operator: 'Exists' }]],
+    ['affinity', { nodeAffinity: {} }],
+    ['hostAliases', [{ ip: '192.0.2.1', hostnames: ['a.example'] }]],
+    ['dnsPolicy', 'None'],
+    ['dnsConfig', { nameservers: ['192.0.2.53'] }],
+  ])('%s is handed on, and is absent or its default without a value', (field, value) => {
+    expect(podSpecOf({ [field]: value })[field]).toEqual(value);
+    expect(podSpecOf({})[field]).toBe(field === 'automountServiceAccountToken' ? false : undefined);
+  });
+
+  it('podSecurityContext', () => {
+    expect(podSpecOf({ podSecurityContext: { fsGroup: 7 } }).securityContext).toEqual({ fsGroup: 7 });
+    expect(podSpecOf({}).securityContext).toBeUndefined();
+  });
+
+  it('the older places below standalone still count, and the newer ones win', () => {
+    const standalone = { nodeSelector: { disk: 'hdd' }, serviceAccountName: 'older', podAnnotations: { a: 'older' } };
+    expect(podSpecOf({ standalone })).toMatchObject({ nodeSelector: { disk: 'hdd' }, serviceAccountName: 'older' });
+    expect(deploymentOf({ standalone }).spec.template.metadata.annotations).toMatchObject({ a: 'older' });
+    const newer = { nodeSelector: { arch: 'arm' }, serviceAccountName: 'newer', podAnnotations: { a: 'newer' } };
+    expect(podSpecOf({ standalone, ...newer })).toMatchObject({
+      nodeSelector: { arch: 'arm' },
+      serviceAccountName: 'newer',
+    });
+    expect(deploymentOf({ standalone, ...newer }).spec.template.metadata.annotations).toMatchObject({ a: 'newer' });
+  });
+
+  it('labels of the user change no selector, and take no label that the chart needs', () => {
+    const own = { 'bearer-sidecar': 'off', team: 'sales' };
+    const { spec } = deploymentOf({ podLabels: own, commonLabels: { ...own, 'cost-centre': '4711' } });
+    expect(spec.selector).toEqual(deploymentOf({}).spec.selector);
+    expect(spec.template.metadata.labels).toMatchObject({
+      'bearer-sidecar': 'partner',
+      team: 'sales',
+      'cost-centre': '4711',
+    });
+    const objects = render({
+      mode: 'standalone',
+      commonLabels: own,
+      podMonitor: { enabled: true },
+      podDisruptionBudget: { enabled: true },
+    });
+    for (const { metadata } of objects) expect(metadata.labels).toMatchObject({ team: 'sales' });
+  });
+
+  it('spread constraints count the pods of the release, unless they select others', () => {
+    const constraint = { maxSkew: 1, topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'DoNotSchedule' };
+    const labelSelector = { matchExpressions: [{ key: 'team', operator: 'Exists' }] };
+    const topologySpreadConstraints = [constraint, { ...constraint, labelSelector }];
+    expect(podSpecOf({ topologySpreadConstraints }).topologySpreadConstraints).toEqual([
+      { ...constraint, labelSelector: { matchLabels: { 'bearer-sidecar': 'partner' } } },
+      { ...constraint, labelSelector },
+    ]);
+  });
+
+  it.each([
+    [{ enabled: true }, { maxUnavailable: 1 }],
+    [{ enabled: true, maxUnavailable: '50%' }, { maxUnavailable: '50%' }],
+    [{ enabled: true, minAvailable: 1 }, { minAvailable: 1 }],
+    [{ enabled: true, minAvailable: '30%' }, { minAvailable: '30%' }],
+  ])('a disruption budget of %j', (podDisruptionBudget, expected) => {
+    const objects = render({ mode: 'standalone', podDisruptionBudget });
+    expect(findSchemaFaults(objects)).toEqual([]);
+    expect(findBrokenReferences(objects)).toEqual([]);
+    const budget = objects.find(({ kind }) => kind === 'PodDisruptionBudget')?.spec as Values;
+    const { minAvailable, maxUnavailable } = budget;
+    expect(JSON.parse(JSON.stringify({ minAvailable, maxUnavailable }))).toEqual(expected);
+  });
+
+  it('there is none without it, none beside an app, and never an autoscaler', () => {
+    const kinds = [render({ mode: 'standalone' }), renderInAppChart({ podDisruptionBudget: { enabled: true } })]
+      .flat()
+      .map(({ kind }) => kind);
+    expect(kinds).not.toContain('PodDisruptionBudget');
+    expect(kinds).not.toContain('HorizontalPodAutoscaler');
+  });
+
+  it('the pod has more time to end than the sidecar takes', () => {
+    const graceOf = (config: Values) => podSpecOf({ config: { ...CONFIG, ...config } }).terminationGracePeriodSeconds;
+    expect(graceOf({})).toBe(45);
+    expect(graceOf({ SIDECAR_DRAIN_MS: 120_500 })).toBe(126);
+    expect(graceOf({ SIDECAR_DRAIN_MS: '' })).toBe(30);
+  });
+
+  it('names, and an image by digest', () => {
+    const namesOf = (values: Values, release?: string) =>
+      render({ mode: 'standalone', ...values }, release).map(({ metadata }) => metadata.name);
+    expect(new Set(namesOf({}))).toEqual(new Set(['partner-bearer-sidecar']));
+    expect(new Set(namesOf({ nameOverride: 'api' }))).toEqual(new Set(['partner-api']));
+    expect(new Set(namesOf({ fullnameOverride: 'sales' }))).toEqual(new Set(['sales']));
+    const digest = `sha256:${'0a'.repeat(32)}`;
+    const image = { repository: 'registry.example/sidecar', tag: '1', digest };
+    expect(sidecarOf(podsOf(render({ mode: 'standalone', image }))[0]!)?.image).toBe(
+      `registry.example/sidecar@${digest}`,
+    );
+  });
+
+  it('a service account of its own, with the name that is given or that of the release', () => {
+    const accountOf = (values: Values) => {
+      const objects = render({ mode: 'standalone', ...values });
+      const account = objects.find(({ kind }) => kind === 'ServiceAccount');
+      expect(podsOf(objects)[0]?.spec.serviceAccountName).toBe(account?.metadata.name);
+      return account?.metadata;
+    };
+    expect(accountOf({ serviceAccount: { create: true, annotations: { role: 'a' } } })).toMatchObject({
+      name: 'partner-bearer-sidecar',
+      annotations: { role: 'a' },
+    });
+    expect(accountOf({ serviceAccountName: 'own', serviceAccount: { create: true } })).toMatchObject({ name: 'own' });
+  });
+});
+
+it('the policy lets out to the addresses that are named', () => {
+  const egressTo = [{ ipBlock: { cidr: '192.0.2.0/24' } }];
+  const objects = render({ networkPolicy: { enabled: true, egressTo } });
+  expect(findSchemaFaults(objects)).toEqual([]);
+  const policy = objects.find(({ metadata }) => metadata.name.endsWith('-egress'))?.spec as {
+    readonly egress: unknown[];
+  };
+  expect(policy.egress[1]).toEqual({ ports: [{ protocol: 'TCP', port: 443 }], to: egressTo });
+});
+
+it('a variable that takes a JSON object may be written as one', () => {
+  const config = { ...CONFIG, SIDECAR_AUTH_EXTRA_PARAMETERS: { tenant: 'a' } };
+  expect(settingsOf(render({ mode: 'standalone', config }))).toMatchObject({
+    SIDECAR_AUTH_EXTRA_PARAMETERS: '{"tenant":"a"}',
+  });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { SETTINGS } from '../../src/config/schema/schema.ts';
+import { CONFIG_VARIABLE, SETTINGS } from '../../src/config/schema/schema.ts';
 import { call } from '../support/calls.ts';
 import { nonLoopbackAddress, startContainer } from '../support/container-process.ts';
 import { CHART, helm } from '../support/helm.ts';
@@ -11,7 +11,7 @@ import { kustomizeExample } from '../support/kustomize.ts';
 import { findSchemaFaults, findUnknownFields } from '../support/manifests.ts';
 import type { KubernetesObject } from '../support/manifests.ts';
 import { environmentOf, findBrokenReferences, podsOf, sidecarOf } from '../support/pods.ts';
-import { CONFIG, render, renderInAppChart, writeValues } from './chart.ts';
+import { CONFIG, VALUES_FILES, render, renderInAppChart, renderValuesFile } from './chart.ts';
 
 const EVERYTHING = {
   fleet: { secretName: 'redis' },
@@ -25,12 +25,16 @@ const RENDERED: readonly (readonly [string, () => KubernetesObject[]])[] = [
   ['native in the chart of an app', () => renderInAppChart({})],
   ['native in the chart of an app, with everything', () => renderInAppChart(EVERYTHING)],
   ['classic in the chart of an app', () => renderInAppChart({ mode: 'classic', ...EVERYTHING })],
+  ...VALUES_FILES.map((name): readonly [string, () => KubernetesObject[]] => [name, () => renderValuesFile(name)]),
 ];
 
-it('says which version renders, and that lint finds nothing', () => {
+it('says which version renders, and that lint finds nothing, without values and with each file of them', () => {
   console.info(`helm: ${helm('version', '--short').stdout.trim()}`);
-  const { status, stdout } = helm('lint', '--strict', CHART, '--values', writeValues({ config: CONFIG }));
-  expect([status, stdout]).toEqual([0, expect.stringContaining('0 chart(s) failed')]);
+  expect(VALUES_FILES.length).toBeGreaterThan(7);
+  for (const args of [[], ...VALUES_FILES.map((name) => ['--values', join(CHART, 'ci', name)])]) {
+    const { status, stdout } = helm('lint', '--strict', CHART, ...args);
+    expect([args, status, stdout]).toEqual([args, 0, expect.stringContaining('0 chart(s) failed')]);
+  }
 });
 
 /** A list of which nothing is left is the same to Kubernetes as one that is not there. */
@@ -47,7 +51,9 @@ describe.each(RENDERED)('%s', (_, make) => {
     const [pod] = podsOf(objects);
     const env = environmentOf(sidecarOf(pod!)!, objects);
     expect(Number(env.SIDECAR_DRAIN_MS)).toBeLessThan(pod!.terminationGracePeriodSeconds * 1000);
-    expect([...SETTINGS.values()].map(({ env: name }) => name)).toEqual(expect.arrayContaining(Object.keys(env)));
+    expect([CONFIG_VARIABLE, ...[...SETTINGS.values()].map(({ env: name }) => name)]).toEqual(
+      expect.arrayContaining(Object.keys(env)),
+    );
   });
 });
 

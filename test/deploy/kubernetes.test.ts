@@ -1,16 +1,26 @@
 /** deploy/kubernetes as `kubectl kustomize` renders it: valid for the API, sound in itself, and as promised in its comments. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { CHART } from '../support/helm.ts';
 import { KUBERNETES_FOLDER, kustomizeExample } from '../support/kustomize.ts';
 import { findSchemaFaults, findUnknownFields, parseManifests } from '../support/manifests.ts';
 import type { KubernetesObject } from '../support/manifests.ts';
+import { findSecurityFaults } from '../support/pod-security.ts';
 import { environmentOf, findBrokenReferences, podsOf, sidecarOf } from '../support/pods.ts';
 import { DOCS, kustomizeOwn } from './own-kustomization.ts';
 
-const EXAMPLES = ['native', 'classic', 'job-native', 'job-classic', 'fleet', 'standalone'];
+/** Those with the sidecar; `app` and `job` are what it is added to. */
+const EXAMPLES = readdirSync(join(KUBERNETES_FOLDER, 'examples')).filter((name) => !['app', 'job'].includes(name));
+
+/** Where it is not the Secret's. */
+const CLIENT_SECRET_FILES: Readonly<Record<string, string>> = {
+  // The file names those of each credential.
+  'config-file': '',
+  'vault-agent': '/vault/secrets/client-secret',
+};
 
 const rendered = new Map(EXAMPLES.map((name) => [name, kustomizeExample(name)]));
 const objectsOf = (name: string): KubernetesObject[] => rendered.get(name) ?? [];
@@ -45,8 +55,6 @@ describe.each(EXAMPLES)('the example %s', (name) => {
     const container = sidecarOf(pod!)!;
     expect(container.securityContext).toEqual({
       runAsNonRoot: true,
-      runAsUser: 1000,
-      runAsGroup: 1000,
       readOnlyRootFilesystem: true,
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'] },
@@ -55,7 +63,7 @@ describe.each(EXAMPLES)('the example %s', (name) => {
     const env = environmentOf(container, objects);
     expect(env).toMatchObject({
       SIDECAR_ADMIN_LISTEN: '0.0.0.0:19464',
-      SIDECAR_CLIENT_SECRET_FILE: '/etc/bearer-sidecar/client/client-secret',
+      SIDECAR_CLIENT_SECRET_FILE: CLIENT_SECRET_FILES[name] ?? '/etc/bearer-sidecar/client/client-secret',
     });
     expect(Object.keys(env)).not.toContain('SIDECAR_CLIENT_SECRET');
     expect(Number(env.SIDECAR_DRAIN_MS)).toBeLessThan(pod!.terminationGracePeriodSeconds * 1000);
@@ -170,6 +178,22 @@ describe('in a kustomization of a user', () => {
     expect(findBrokenReferences(objects)).toEqual([]);
   });
 
+  it('the configuration file of docs/kubernetes.md, without a ConfigMap of variables', () => {
+    const documented = /```yaml\n(resources: [^`]*components\/config-file[\s\S]*?)```/.exec(DOCS)?.[1] ?? '';
+    const app = readFileSync(join(KUBERNETES_FOLDER, 'examples', 'app', 'deployment.yaml'), 'utf8');
+    const objects = kustomizeOwn(documented, { 'deployment.yaml': app, 'sidecar.yaml': 'routes: []\n' });
+    expect(findSchemaFaults(objects)).toEqual([]);
+    expect(findBrokenReferences(objects)).toEqual([]);
+    const [pod] = sidecarPodsOf(objects);
+    const { configMap } = pod!.volumes.find(({ name }) => name === 'bearer-sidecar-config') ?? {};
+    const map = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configMap?.name);
+    expect(map?.data).toEqual({ 'sidecar.yaml': 'routes: []\n' });
+    expect(environmentOf(sidecarOf(pod!)!, objects)).toMatchObject({
+      SIDECAR_CONFIG: '/etc/bearer-sidecar/config/sidecar.yaml',
+      SIDECAR_CLIENT_ID_FILE: '',
+    });
+  });
+
   it('classic and fleet together, and without the policy for what the pod may reach', () => {
     const objects = kustomizeOwn(`
 resources: [deploy/kubernetes/examples/app, deploy/kubernetes/examples/job]
@@ -224,6 +248,21 @@ ${patch}`);
     expect(graceOf(patched(patchOfDocs('terminationGracePeriodSeconds')))).toBe('120');
   });
 
+  it("gives the client's volume another source", () => {
+    const volumes = sidecarPodsOf(patched(patchOfDocs('secret: null')))[0]?.volumes ?? [];
+    const client = volumes.find(({ name }) => name === 'bearer-sidecar-client');
+    expect(Object.keys(client ?? {}).sort()).toEqual(['name', 'projected']);
+    expect(client?.projected?.sources).toHaveLength(2);
+  });
+
+  it('lets OpenShift choose the user of the Valkey', () => {
+    const objects = kustomizeOwn(`resources: [deploy/kubernetes/examples/fleet]\n${patchOfDocs('name: valkey')}`);
+    for (const pod of podsOf(objects)) {
+      const judged = pod.owner === 'Deployment valkey' ? pod.containers : [sidecarOf(pod)!];
+      expect(findSecurityFaults(pod, judged)).toEqual([]);
+    }
+  });
+
   it('labels what an operator is to find', () => {
     const labelled = patched(patchOfDocs('kube-prometheus-stack')).filter(({ metadata }) => metadata.labels?.release);
     expect(labelled.map(({ kind }) => kind).sort()).toEqual(['PodMonitor', 'PrometheusRule']);
@@ -238,6 +277,32 @@ it('the policy that docs/tracing.md shows lets sidecars out to the collector', (
   expect(findBrokenReferences([...objectsOf('native'), ...policies])).toEqual([]);
 });
 
+it('what a platform team asks: thirty rows, each of whose values the chart has', () => {
+  const section = DOCS.split('## What a platform team asks\n')[1]?.split(/^## /m)[0] ?? '';
+  const rows = [...section.matchAll(/^\| (\d+)\. .*\| (.*) \|$/gm)];
+  expect(rows.map(([, number]) => Number(number))).toEqual(Array.from({ length: 30 }, (_, index) => index + 1));
+  interface Node {
+    readonly properties?: Readonly<Record<string, Node>>;
+  }
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8')) as Node;
+  const places = rows.map(([, , where = '']) => where).join();
+  const folders = [...places.matchAll(/(component|example) `([a-z-]+)`/g)];
+  for (const [, kind = '', name = ''] of folders)
+    expect(existsSync(join(KUBERNETES_FOLDER, `${kind}s`, name)), `${kind} ${name}`).toBe(true);
+  const named = [...places.replaceAll(/(component|example) `[a-z-]+`/g, '').matchAll(/`([a-z]\w*(?:\.\w+)*)`/g)].map(
+    ([, path = '']) => path,
+  );
+  // The rest are names of kustomize, and what the chart hands to Kubernetes as it is.
+  const own = named.filter((path) => !['images', 'digest', 'kubeVersion'].includes(path));
+  expect(own.length).toBeGreaterThan(25);
+  for (const path of own) {
+    const [first = '', second] = path.split('.');
+    const node = schema.properties?.[first];
+    expect(node, path).toBeDefined();
+    if (second !== undefined && node?.properties !== undefined) expect(Object.keys(node.properties)).toContain(second);
+  }
+});
+
 it('a CronJob gets the same pod as a Job', () => {
   const template = `{ template: { spec: { restartPolicy: Never, containers: [{ name: work, image: work:1 }] } } }`;
   const work = `
@@ -245,10 +310,15 @@ it('a CronJob gets the same pod as a Job', () => {
 ---
 { apiVersion: batch/v1, kind: CronJob, metadata: { name: work }, spec: { schedule: '0 3 * * *', jobTemplate: { spec: ${template} } } }
 `;
-  for (const components of ['[sidecar, fleet]', '[sidecar, fleet, classic]']) {
+  for (const [components, volume] of [
+    ['[sidecar, fleet]', 'bearer-sidecar-redis'],
+    ['[sidecar, fleet, classic]', 'bearer-sidecar-redis'],
+    ['[sidecar, config-file, client-csi]', 'bearer-sidecar-config'],
+    ['[sidecar, client-csi, config-file, fleet, classic]', 'bearer-sidecar-config'],
+  ] as const) {
     const objects = kustomizeOwn(
       `resources: [work.yaml]
-components: ${components.replaceAll(/[a-z]+/g, 'deploy/kubernetes/components/$&')}
+components: ${components.replaceAll(/[a-z-]+/g, 'deploy/kubernetes/components/$&')}
 configMapGenerator:
   - { name: bearer-sidecar, literals: [SIDECAR_BASE_URL=https://api.partner.example] }
 `,
@@ -257,7 +327,10 @@ configMapGenerator:
     expect(findSchemaFaults(objects)).toEqual([]);
     const [first, second] = sidecarPodsOf(objects).map((pod) => ({ ...pod, owner: 'either' }));
     expect(first).toEqual(second);
-    expect(first?.volumes.map(({ name }) => name)).toContain('bearer-sidecar-redis');
+    expect(first?.volumes.map(({ name }) => name)).toContain(volume);
+    // The component that replaces the Secret leaves nothing of it.
+    const client = first?.volumes.find(({ name }) => name === 'bearer-sidecar-client');
+    expect(Object.keys(client ?? {}).sort()).toEqual(components.includes('csi') ? ['csi', 'name'] : ['name', 'secret']);
   }
 });
 

@@ -56,7 +56,7 @@ const LONG_RUNNING = new Set(['run', 'sandbox', 'init']);
 const OPTIONS: Readonly<Record<string, string>> = {
   kubectl:
     '--from-file --container --kustomize --dry-run --output --filename --port-forward --namespace --follow --tail -c -n -k -f -l -o',
-  helm: '--set --namespace',
+  helm: '--set --set-file --namespace',
   docker:
     '-t --secret --format --build-arg --rm --network -p -e -v --read-only --cap-drop --security-opt --memory -f --env-file --name -s --add-host',
   promtool: '',

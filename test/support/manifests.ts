@@ -7,9 +7,11 @@ import { PodMonitor, PrometheusRule } from '@kubernetes-models/prometheus-operat
 import { Deployment } from 'kubernetes-models/apps/v1';
 import { CronJob, Job } from 'kubernetes-models/batch/v1';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { ConfigMap, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
 import ts from 'typescript';
 import { parseAllDocuments } from 'yaml';
+import { findOperatorKindFaults, isOperatorKind } from './operator-kinds.ts';
 
 export interface KubernetesObject {
   readonly apiVersion: string;
@@ -27,6 +29,7 @@ const KINDS: ReadonlyMap<string, readonly [Kind, type: string, module: string]> 
   ['batch/v1 Job', [Job, 'IJob', 'kubernetes-models/batch/v1']],
   ['batch/v1 CronJob', [CronJob, 'ICronJob', 'kubernetes-models/batch/v1']],
   ['networking.k8s.io/v1 NetworkPolicy', [NetworkPolicy, 'INetworkPolicy', 'kubernetes-models/networking.k8s.io/v1']],
+  ['policy/v1 PodDisruptionBudget', [PodDisruptionBudget, 'IPodDisruptionBudget', 'kubernetes-models/policy/v1']],
   ['v1 ConfigMap', [ConfigMap, 'IConfigMap', 'kubernetes-models/v1']],
   ['v1 Secret', [Secret, 'ISecret', 'kubernetes-models/v1']],
   ['v1 Service', [Service, 'IService', 'kubernetes-models/v1']],
@@ -53,6 +56,7 @@ export function parseManifests(yaml: string): KubernetesObject[] {
 /** What the JSON schemas say, one line for each object that is wrong. */
 export function findSchemaFaults(objects: readonly KubernetesObject[]): string[] {
   return objects.flatMap((object) => {
+    if (isOperatorKind(object)) return findOperatorKindFaults(object).map((fault) => `${nameOf(object)}: ${fault}`);
     const [Model] = kindOf(object);
     try {
       new Model(object as never).validate();
@@ -64,7 +68,9 @@ export function findSchemaFaults(objects: readonly KubernetesObject[]): string[]
 }
 
 /** What the compiler says of each object as a literal of its type: names fields that the API does not know. */
-export function findUnknownFields(objects: readonly KubernetesObject[]): string[] {
+export function findUnknownFields(all: readonly KubernetesObject[]): string[] {
+  // The schemas of the others name every field.
+  const objects = all.filter((object) => !isOperatorKind(object));
   const lines = objects.map((object, index) => {
     const [, type, module] = kindOf(object);
     return `export const object${String(index)}: import('${module}').${type} = ${JSON.stringify(object)};`;

@@ -16,9 +16,9 @@ export interface Container {
   readonly restartPolicy?: string;
   readonly command?: readonly string[];
   readonly args?: readonly string[];
-  readonly env?: readonly { readonly name: string; readonly value?: string }[];
-  readonly envFrom?: readonly { readonly configMapRef?: { readonly name: string } }[];
-  readonly ports?: readonly { readonly name?: string; readonly containerPort: number }[];
+  readonly env?: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[];
+  readonly envFrom?: readonly { readonly configMapRef?: { readonly name: string; readonly optional?: boolean } }[];
+  readonly ports?: readonly { readonly name?: string; readonly containerPort: number; readonly hostPort?: number }[];
   readonly startupProbe?: Probe;
   readonly livenessProbe?: Probe;
   readonly readinessProbe?: Probe;
@@ -37,12 +37,15 @@ export interface Pod {
   /** Of the object that makes it. */
   readonly owner: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** The whole of its specification, with what is not named here. */
+  readonly spec: PodSpec;
   readonly terminationGracePeriodSeconds: number;
   readonly initContainers: readonly Container[];
   readonly containers: readonly Container[];
   readonly volumes: readonly {
     readonly name: string;
     readonly secret?: { readonly secretName: string; readonly defaultMode?: number };
+    readonly configMap?: { readonly name: string };
     readonly projected?: {
       readonly defaultMode?: number;
       readonly sources: readonly { readonly serviceAccountToken?: ServiceAccountTokenSource }[];
@@ -50,9 +53,11 @@ export interface Pod {
   }[];
 }
 
+export type PodSpec = Readonly<Record<string, unknown>> & Partial<Omit<Pod, 'owner' | 'labels' | 'spec'>>;
+
 interface PodTemplate {
   readonly metadata?: { readonly labels?: Readonly<Record<string, string>> };
-  readonly spec: Partial<Omit<Pod, 'owner' | 'labels'>>;
+  readonly spec: PodSpec;
 }
 
 interface Workload {
@@ -74,8 +79,9 @@ export function sidecarOf({ initContainers, containers }: Pod): Container | unde
 export function environmentOf(container: Container, objects: readonly KubernetesObject[]): Record<string, string> {
   const maps = (container.envFrom ?? []).map(({ configMapRef }) => {
     const map = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configMapRef?.name);
-    if (map === undefined) throw new Error(`no ConfigMap ${String(configMapRef?.name)}`);
-    return map.data ?? {};
+    if (map === undefined && configMapRef?.optional !== true)
+      throw new Error(`no ConfigMap ${String(configMapRef?.name)}`);
+    return map?.data ?? {};
   });
   const own = (container.env ?? []).map(({ name, value }) => [name, value ?? ''] as const);
   return { ...Object.assign({}, ...maps), ...Object.fromEntries(own) } as Record<string, string>;
@@ -115,7 +121,9 @@ export function findBrokenReferences(objects: readonly KubernetesObject[]): stri
       ...volumeMounts.filter(({ name }) => !volumes.includes(name)).map(({ name }) => `no volume ${name}`),
       ...duplicates(volumeMounts.map(({ mountPath }) => mountPath)).map((path) => `two mounts at ${path}`),
       ...envFrom.flatMap(({ configMapRef }) =>
-        configMapRef !== undefined && !maps.includes(configMapRef.name) ? [`no ConfigMap ${configMapRef.name}`] : [],
+        configMapRef !== undefined && configMapRef.optional !== true && !maps.includes(configMapRef.name)
+          ? [`no ConfigMap ${configMapRef.name}`]
+          : [],
       ),
     ].map((fault) => `${container.name}: ${fault}`);
   }
@@ -150,7 +158,9 @@ function wantedPorts({ kind, spec }: KubernetesObject) {
   if (kind === 'Service') return { labels: labels(selector), ports: ports.map(({ targetPort }) => targetPort) };
   if (kind === 'PodMonitor')
     return { labels: labels(selector?.matchLabels), ports: podMetricsEndpoints.map(({ port }) => port) };
-  return kind === 'NetworkPolicy' ? { labels: podSelector?.matchLabels ?? {}, ports: [] } : undefined;
+  return kind === 'NetworkPolicy' || kind === 'PodDisruptionBudget'
+    ? { labels: podSelector?.matchLabels ?? labels(selector?.matchLabels), ports: [] }
+    : undefined;
 }
 
 function selectorFaults({ owner, spec }: { readonly owner: string; readonly spec: Workload }): string[] {
@@ -171,6 +181,7 @@ function toPod(owner: string, { metadata, spec }: PodTemplate): Pod {
   return {
     owner,
     labels: metadata?.labels ?? {},
+    spec,
     // What Kubernetes gives a pod that says nothing.
     terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
     initContainers: spec.initContainers ?? [],

@@ -28,10 +28,17 @@ export interface SpawnOptions {
   readonly args?: readonly string[];
   /** Added to a minimal environment: nothing of this process's own gets through. */
   readonly env?: Environment;
+  /** Another user, which only root can choose. Default: that of this process. */
+  readonly user?: UserAndGroup;
   /** `unread`: a pipe that is never read. Default `read`. */
   readonly stdout?: 'read' | 'unread';
   /** Longest wait for one of its lines, milliseconds: many that start together share the machine. Default 30 000. */
   readonly lineTimeoutMs?: number;
+}
+
+export interface UserAndGroup {
+  readonly uid: number;
+  readonly gid: number;
 }
 
 export interface Exit {
@@ -62,6 +69,7 @@ export function spawnSidecar(options: SpawnOptions): SidecarProcess {
   const child = spawn(program, [...first, ...(options.args ?? [])], {
     cwd: options.cwd ?? ROOT,
     env: { PATH: process.env.PATH ?? '', ...options.env },
+    ...options.user,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exit = new Promise<Exit>((resolve) => {

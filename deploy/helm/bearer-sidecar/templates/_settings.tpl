@@ -1,0 +1,136 @@
+{{/* The names that the user has set, in config or by extraEnv, each with its value ("from" for one that a reference brings). Empty counts as not set. */}}
+{{- define "bearer-sidecar.given" -}}
+{{- $given := dict -}}
+{{- range $name, $value := .Values.config -}}
+{{- if ne (toString $value) "" -}}
+{{- $_ := set $given $name (toString $value) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if or .value .valueFrom -}}
+{{- $_ := set $given .name (.value | default "from" | toString) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $given -}}
+{{- end -}}
+
+{{/* Whether a configuration file is mounted: "true" or nothing. */}}
+{{- define "bearer-sidecar.hasFile" -}}
+{{- $given := include "bearer-sidecar.given" . | fromYaml -}}
+{{- if or .Values.configFile.content .Values.configFile.volume (hasKey $given "SIDECAR_CONFIG") -}}true{{- end -}}
+{{- end -}}
+
+{{/* The configuration file as text, from a text or from values. */}}
+{{- define "bearer-sidecar.fileContent" -}}
+{{- with .Values.configFile.content -}}
+{{- if kindIs "string" . -}}{{ . }}{{- else -}}{{ toYaml . }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What would fail only when a pod starts, or not at all: without restartPolicy an init container that never ends keeps the app away. */}}
+{{- define "bearer-sidecar.checkCluster" -}}
+{{- if and (eq .Values.mode "native") (semverCompare "<1.29.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "mode: native needs Kubernetes 1.29 or later, and this is %s: set mode: classic, or tell helm template the version of your cluster by --kube-version" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Here and not in the schema: helm lint judges the chart without values, and a configuration file may have all of them. */}}
+{{- define "bearer-sidecar.checkSettings" -}}
+{{- $given := include "bearer-sidecar.given" . | fromYaml -}}
+{{- $faults := list -}}
+{{- if not (include "bearer-sidecar.hasFile" .) -}}
+{{- range $names := list (list "SIDECAR_BASE_URL") (list "SIDECAR_AUTH_URL" "SIDECAR_AUTH_ISSUER") (list "SIDECAR_AUDIENCE" "SIDECAR_SCOPE" "SIDECAR_AUTH_RESOURCE") -}}
+{{- $found := false -}}
+{{- range $names -}}{{- if hasKey $given . -}}{{- $found = true -}}{{- end -}}{{- end -}}
+{{- if not $found -}}
+{{- $faults = append $faults (printf "config: %s is required, unless configFile has the settings" (join " or " $names)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.client.volume .Values.client.secretName -}}
+{{- $faults = append $faults "client: set secretName or volume, not both" -}}
+{{- end -}}
+{{- if and .Values.configFile.content .Values.configFile.volume -}}
+{{- $faults = append $faults "configFile: set content or volume, not both" -}}
+{{- end -}}
+{{- with .Values.configFile.content -}}
+{{- $content := . -}}
+{{- if kindIs "string" . -}}
+{{- $content = fromYaml . -}}
+{{- with $content.Error -}}
+{{- $faults = append $faults (printf "configFile.content is no YAML: %s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- if regexMatch "(?m)^[\\s-]*[\"']?(clientSecret|redisUrl)[\"']?:" (toYaml $content) -}}
+{{- $faults = append $faults "configFile.content has clientSecret or redisUrl, and values are kept in every revision of a release: name a file by clientSecretFile or redisUrlFile" -}}
+{{- end -}}
+{{- end -}}
+{{- with $faults -}}
+{{- fail (printf "\n%s" (join "\n" .)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What suits the mode, under what the user says. Whole numbers stay whole: a large one would be written as 1e+06. */}}
+{{- define "bearer-sidecar.config" -}}
+{{- $given := include "bearer-sidecar.given" . | fromYaml -}}
+{{- $hasFile := include "bearer-sidecar.hasFile" . -}}
+{{- $config := dict "SIDECAR_ADMIN_LISTEN" "0.0.0.0:19464" "SIDECAR_DRAIN_MS" "25000" -}}
+{{- /* What was learned of the partner's limit, and the token (encrypted), outlast a restart of the container. */ -}}
+{{- $_ := set $config "SIDECAR_THROTTLE_STATE_FILE" "/var/lib/bearer-sidecar/limit.json" -}}
+{{- $method := index $given "SIDECAR_AUTH_METHOD" -}}
+{{- if .Values.client.assertion.audience -}}
+{{- $method = "client_assertion" -}}
+{{- $_ := set $config "SIDECAR_AUTH_METHOD" $method -}}
+{{- $_ := set $config "SIDECAR_AUTH_ASSERTION_FILE" "/var/run/secrets/bearer-sidecar/token" -}}
+{{- $_ := set $config "SIDECAR_AUTH_ASSERTION_FILE_AUDIENCE" .Values.client.assertion.audience -}}
+{{- $_ := set $config "SIDECAR_CLIENT_ID" .Values.client.assertion.clientId -}}
+{{- else if not $hasFile -}}
+{{- /* Files, not variables: they can be rotated without a restart, and they are in no environment dump. */ -}}
+{{- if and .Values.client.clientIdKey (not (hasKey $given "SIDECAR_CLIENT_ID")) -}}
+{{- $_ := set $config "SIDECAR_CLIENT_ID_FILE" (printf "/etc/bearer-sidecar/client/%s" .Values.client.clientIdKey) -}}
+{{- end -}}
+{{- $sendsSecret := has ($method | default "client_secret_basic") (list "client_secret_basic" "client_secret_post") -}}
+{{- if and $sendsSecret .Values.client.clientSecretKey (not (hasKey $given "SIDECAR_CLIENT_SECRET")) -}}
+{{- $_ := set $config "SIDECAR_CLIENT_SECRET_FILE" (printf "/etc/bearer-sidecar/client/%s" .Values.client.clientSecretKey) -}}
+{{- end -}}
+{{- /* An assertion that is renewed every hour encrypts no file that outlasts it. */ -}}
+{{- if ne ($method | default "") "client_assertion" -}}
+{{- $_ := set $config "SIDECAR_AUTH_CACHE_FILE" "/var/lib/bearer-sidecar/token" -}}
+{{- end -}}
+{{- end -}}
+{{- if or .Values.configFile.content .Values.configFile.volume -}}
+{{- $_ := set $config "SIDECAR_CONFIG" (printf "/etc/bearer-sidecar/config/%s" .Values.configFile.fileName) -}}
+{{- end -}}
+{{- if and .Values.fleet.secretName (not (hasKey $given "SIDECAR_REDIS_URL")) -}}
+{{- $_ := set $config "SIDECAR_REDIS_URL_FILE" (printf "/etc/bearer-sidecar/redis/%s" .Values.fleet.urlKey) -}}
+{{- end -}}
+{{- if ne .Values.mode "native" -}}
+{{- $_ := set $config "SIDECAR_DRAIN_DELAY_MS" "15000" -}}
+{{- $_ := set $config "SIDECAR_DRAIN_MS" "40000" -}}
+{{- end -}}
+{{- if eq .Values.mode "standalone" -}}
+{{- $name := include "bearer-sidecar.name" . -}}
+{{- $service := printf "%s.%s.svc" $name .Release.Namespace -}}
+{{- $hosts := list $name (printf "%s.%s" $name .Release.Namespace) $service (printf "%s.%s" $service .Values.standalone.clusterDomain) -}}
+{{- $_ := set $config "SIDECAR_LISTEN" "0.0.0.0:18080" -}}
+{{- $_ := set $config "SIDECAR_ALLOWED_HOSTS" (concat $hosts .Values.standalone.allowedHosts | join ",") -}}
+{{- with .Values.standalone.requiredHeader -}}
+{{- $_ := set $config "SIDECAR_LISTEN_REQUIRED_HEADER_NAME" .name -}}
+{{- if not (hasKey $given "SIDECAR_LISTEN_REQUIRED_HEADER_VALUE") -}}
+{{- $_ := set $config "SIDECAR_LISTEN_REQUIRED_HEADER_VALUE_FILE" (printf "/etc/bearer-sidecar/callers/%s" .key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $value := .Values.config -}}
+{{- if and (kindIs "float64" $value) (eq (floor $value) $value) -}}
+{{- $_ := set $config $name (printf "%.0f" $value) -}}
+{{- else if kindIs "map" $value -}}
+{{- $_ := set $config $name (toJson $value) -}}
+{{- else -}}
+{{- $_ := set $config $name (toString $value) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $value := $config }}
+{{ $name }}: {{ $value | quote }}
+{{- end -}}
+{{- end -}}
