@@ -79,3 +79,8 @@ function base64Variants(text: string): string[] {
 export function formEncode(text: string): string {
   return new URLSearchParams([['', text]]).toString().slice(1);
 }
+
+/** Masks the user information of URLs within a text, such as one that stands where no URL is expected. */
+export function maskPasswords(text: string): string {
+  return text.replaceAll(/:\/\/\S*@/g, `://${MASK}@`);
+}

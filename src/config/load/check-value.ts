@@ -18,8 +18,8 @@ export function checkValue(
     return { ok: true, value };
   } catch (error) {
     const fault = error instanceof Error ? error.message : String(error);
-    // The problem names the setting's own variable; only a file or a shared variable must be added.
-    const [, source] = /^(?:file|environment) (.+)$/s.exec(origin) ?? [];
+    // The problem names the setting's own variable; only a file, a flag or a shared variable must be added.
+    const [, source] = /^(?:file|environment|flag) (.+)$/s.exec(origin) ?? [];
     const where = source === undefined || source === env ? '' : ` in ${source}`;
     return { ok: false, message: sensitive ? fault : `found ${describeFound(format, value)}${where}; ${fault}` };
   }

@@ -10,6 +10,7 @@ import { readEntries } from './entries.ts';
 import type { ConfigEntries } from './entries.ts';
 import { findEntryWarnings, findExposedSecretWarnings } from './exposed-secrets.ts';
 import type { SettingValue } from '../schema/formats/formats.ts';
+import { readFlags, type FlagSetting } from './flags.ts';
 import type { SettingsLevel } from './inheritance.ts';
 import { findFileProblems } from './named-files.ts';
 import { createSettingProblem } from './problems.ts';
@@ -27,7 +28,9 @@ export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Path of a YAML or JSON file; default: the one that SIDECAR_CONFIG names, if any. */
   readonly file?: string | undefined;
-  /** Settings that override file and environment. */
+  /** Settings of the command line, in its order. Default: none. */
+  readonly flags?: readonly FlagSetting[] | undefined;
+  /** Settings that override file, environment and flags. */
   readonly preset?: Preset | undefined;
 }
 
@@ -35,7 +38,7 @@ export interface LoadOptions {
 export interface Preset {
   /** Shown as the origin of these values. */
   readonly name: string;
-  /** null: the default. A value also unsets its `…File` twin, and the other way round. */
+  /** null: the default. */
   readonly values: Readonly<Partial<Record<SettingKey, SettingValue>>>;
 }
 
@@ -62,15 +65,20 @@ export function hasConfigFile({ env, file }: LoadOptions): boolean {
   return file !== undefined || (env[CONFIG_VARIABLE] ?? '') !== '';
 }
 
-/** Loads the configuration: defaults < file < environment < preset. Never throws. */
+/** Loads the configuration: defaults < file < environment < flags < preset. Never throws. */
 export function loadConfig(options: LoadOptions): LoadResult {
   const environment = readEnvironment(options.env);
   const warnings = [...environment.warnings];
   const file = readNamedFile(options);
   // Without the file every setting in it would seem missing: only this problem is reported.
   if (!file.ok) return { ok: false, problems: [file.problem], warnings };
+  const flags = readFlags(options.flags ?? []);
+  // The same holds for a flag that cannot be used.
+  if (flags.problems.length > 0) return { ok: false, problems: flags.problems, warnings };
 
-  const own = applyPreset(new Map([...file.given, ...environment.given]), options.preset);
+  const preset = listPresetValues(options.preset);
+  warnings.push(...findUnusedFlags(flags.given, preset));
+  const own = mergeLayers([file.given, environment.given, flags.given, preset]);
   const ambient = readAmbientProxies(options.env, own);
   warnings.push(...ambient.warnings);
   const given = new Map([...ambient.given, ...own]);
@@ -130,14 +138,33 @@ function readNamedFile({ env, file: named }: LoadOptions): ConfigFileResult {
   };
 }
 
-function applyPreset(given: ReadonlyMap<SettingKey, RawValue>, preset: Preset | undefined): Map<SettingKey, RawValue> {
-  const merged = new Map(given);
-  if (preset === undefined) return merged;
-  const entries = Object.entries(preset.values) as [SettingKey, SettingValue][];
-  for (const [key] of entries)
-    for (const twin of VALUE_AND_FILE_KEYS.filter((twins) => twins.includes(key)).flat()) merged.delete(twin);
-  for (const [key, value] of entries) merged.set(key, { value, origin: preset.name });
+type Layer = ReadonlyMap<SettingKey, RawValue>;
+
+/** Later layers win. A value or its file replaces the pair of an earlier layer. */
+function mergeLayers(layers: readonly Layer[]): Map<SettingKey, RawValue> {
+  const merged = new Map<SettingKey, RawValue>();
+  for (const layer of layers) {
+    for (const pair of VALUE_AND_FILE_KEYS)
+      if (pair.some((key) => layer.has(key))) for (const key of pair) merged.delete(key);
+    for (const [key, raw] of layer) merged.set(key, raw);
+  }
   return merged;
+}
+
+function listPresetValues(preset: Preset | undefined): Layer {
+  if (preset === undefined) return new Map();
+  const entries = Object.entries(preset.values) as [SettingKey, SettingValue][];
+  return new Map(entries.map(([key, value]) => [key, { value, origin: preset.name }]));
+}
+
+/** A variable may be meant for another command; a flag is meant for this one. */
+function findUnusedFlags(flags: Layer, preset: Layer): string[] {
+  return [...flags].flatMap(([key, { origin }]) => {
+    const fixed = preset.get(key);
+    return fixed === undefined
+      ? []
+      : [`${origin.replace(/^flag /, '')} is ignored: ${fixed.origin} sets ${key} itself`];
+  });
 }
 
 interface CheckedValues {

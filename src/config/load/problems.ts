@@ -1,10 +1,11 @@
 /** The texts of configuration problems and warnings, one line each. */
 import type { ConfigProblem } from '../config.ts';
+import { maskPasswords } from '../../platform/secret-redaction.ts';
 import type { Format, SettingValue } from '../schema/formats/formats.ts';
 import type { SettingKey } from '../schema/schema.ts';
 import { settingOf } from '../schema/schema.ts';
 
-/** Where a value came from: `default`, `file PATH`, `environment VARIABLE` or the name of a preset. */
+/** Where a value came from: `default`, `file PATH`, `environment VARIABLE`, `flag --NAME` or the name of a preset. */
 export type ValueOrigin = string;
 
 const MAX_SHOWN_LENGTH = 100;
@@ -24,11 +25,11 @@ export function formatSettingName(key: SettingKey): string {
 
 /** The value that was found; a secret is masked. */
 export function describeFound(format: Format<NonNullable<SettingValue>>, value: unknown): string {
-  if (typeof value === 'string') return truncate(JSON.stringify(format.show(value)));
+  if (typeof value === 'string') return truncate(JSON.stringify(maskPasswords(format.show(value))));
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (Array.isArray(value))
     return value.every((entry) => typeof entry === 'string')
-      ? truncate(JSON.stringify(value.map((entry) => format.show(entry)).join(',')))
+      ? truncate(JSON.stringify(maskPasswords(value.map((entry) => format.show(entry)).join(','))))
       : 'a list';
   return typeof value === 'object' && value !== null ? 'a section' : 'something else';
 }

@@ -58,7 +58,7 @@ function describeMissingKeys(firstKey: string, { path, prefix }: SectionOptions)
 }
 
 function describeUnknownKey(key: string, { path, prefix, keys }: SectionOptions): string {
-  const meant = findNearest(key, [...keys, ...listSections(keys)]) ?? findSameLastName(key, keys);
+  const meant = findMeantKey(key, keys);
   return `unknown key in ${path}${meant === undefined ? '' : `; did you mean ${prefix}${meant}?`}`;
 }
 
@@ -70,6 +70,11 @@ export function listSections(keys: Iterable<string>): Set<string> {
       return above.map((_, depth) => above.slice(0, depth + 1).join('.'));
     }),
   );
+}
+
+/** The key or section that `key` probably misspells, or its name in another section; undefined when there is none. */
+export function findMeantKey(key: string, keys: readonly string[]): string | undefined {
+  return findNearest(key, [...keys, ...listSections(keys)]) ?? findSameLastName(key, keys);
 }
 
 /** Finds a correct name in a wrong section. */

@@ -33,6 +33,8 @@ export interface ConfigSource {
 }
 
 const VARIABLE_PREFIX = 'SIDECAR_';
+/** Names the JSON Schema of a file. */
+const SCHEMA_KEY = '$schema';
 
 /** Reads the variables of settings; an empty one counts as not set. Never fails. */
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): ConfigSource {
@@ -115,12 +117,14 @@ function parseYaml(contents: string): ParsedYaml {
 }
 
 function toConfigSource(tree: ReadonlyMap<unknown, unknown>, path: string): ConfigSource {
-  const keys = [...SETTINGS.keys(), ...LIST_KEYS];
+  const keys = [...SETTINGS.keys(), ...LIST_KEYS, SCHEMA_KEY] as const;
   const { values, problems } = readSections(tree, { path, prefix: '', keys });
   const given = new Map<SettingKey, RawValue>();
   const lists = new Map<ListKey, RawValue>();
   for (const [key, raw] of values) {
     const origin = `file ${path}`;
+    // Editors read it; here its value means nothing.
+    if (key === SCHEMA_KEY) continue;
     if (key === 'routes' || key === 'credentials') lists.set(key, { value: raw, origin });
     else given.set(key, { value: settingOf(key).format.fromFile(raw), origin });
   }

@@ -168,10 +168,6 @@ describe('credential files', () => {
       `${key} (${variable}): set together with ${key}File (${variable}_FILE); expected only one of the two`,
     ]);
   });
-  test.each(pairs)('%s and its file are refused across sources too', (key, variable) => {
-    const file = scratchFile(`auth: { ${key.slice(5)}File: ${scratchFile('sesame')} }`);
-    expect(problemsOf({}, { file })).toEqual([expect.stringContaining(`${key} (${variable}): set together with`)]);
-  });
   test.each(['sesame', 'sesame\n', 'sesame\r\n', 'sesame with blanks '])('contents %j are accepted', (contents) => {
     const path = scratchFile(contents);
     const config = configOf({ SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path });

@@ -3,6 +3,7 @@
  * `{ methods: [GET, POST], path: /quotes }`. The listener applies the rules.
  */
 import { METHODS } from '../../../platform/http.ts';
+import { maskPasswords } from '../../../platform/secret-redaction.ts';
 import type { AllowRuleConfig } from '../../config.ts';
 import { format } from './formats.ts';
 import type { Format } from './formats.ts';
@@ -30,7 +31,9 @@ export function allowRules(): Format<readonly string[]> {
       if (!Array.isArray(value)) return false;
       const wrong = (value as unknown[]).find((entry) => typeof entry !== 'string' || ruleFault(entry) !== undefined);
       if (wrong === undefined) return true;
-      return typeof wrong === 'string' ? `rule ${JSON.stringify(wrong)}: ${ruleFault(wrong) ?? ''}` : false;
+      return typeof wrong === 'string'
+        ? `rule ${JSON.stringify(maskPasswords(wrong))}: ${ruleFault(wrong) ?? ''}`
+        : false;
     },
     fromText: splitRules,
     fromFile: (value) => {
@@ -64,7 +67,7 @@ function ruleFault(text: string): string | undefined {
     return `expected methods, a blank and a path, such as "GET,POST /quotes"`;
   const unknown = list.split(',').find((method) => !isForwardedMethod(method));
   if (list !== ANY_METHOD && unknown !== undefined)
-    return `${JSON.stringify(unknown)} is not a method that is forwarded; expected names in capitals, or ${ANY_METHOD} alone`;
+    return `${JSON.stringify(maskPasswords(unknown))} is not a method that is forwarded; expected names in capitals, or ${ANY_METHOD} alone`;
   return 'expected a path such as /quotes, without a slash at its end, escapes, query, wildcards or dot segments';
 }
 

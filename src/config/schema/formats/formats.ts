@@ -2,6 +2,7 @@
  * Strict formats for the schema: each describes the accepted values and checks one. convict's own coercions are not used, since
  * they read `no` as true and `10s` as 10. Checks that need several settings or files are in rules/ and load/named-files.ts.
  */
+import { maskPasswords } from '../../../platform/secret-redaction.ts';
 import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
 
 /** Texts by name. */
@@ -146,7 +147,8 @@ export function list(
       if (value.length < minEntries) return `expected at least ${String(minEntries)} of: ${what}`;
       for (const entry of value) {
         const result = checkEntry(entry);
-        if (result !== true) return `entry ${JSON.stringify(entry)}: ${result === false ? `expected ${what}` : result}`;
+        if (result !== true)
+          return `entry ${JSON.stringify(maskPasswords(entry))}: ${result === false ? `expected ${what}` : result}`;
       }
       return true;
     },
