@@ -113,6 +113,7 @@ function createStatusReader(options: AdminOptions, activity: ActivityRecorder, c
   const startedAt = clock.now();
   return () => ({
     version,
+    pid: process.pid,
     uptimeMs: clock.now() - startedAt,
     draining: draining(),
     tokens: tokens(),

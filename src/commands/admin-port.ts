@@ -1,8 +1,78 @@
-/** Where the admin port of a running sidecar is reached, for commands that ask it. */
+/** Requests to the admin port of a running sidecar, for the commands that ask it. The address comes from the configuration. */
 import type { ListenAddressConfig } from '../config/config.ts';
+import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
+import { loadConfig, type LoadOptions } from '../config/load/load.ts';
+import { formatProblems } from '../config/load/problems.ts';
+import { get } from '../platform/http.ts';
+
+const MAX_RESPONSE_LENGTH = 1_000_000;
+
+/** The settings of the partner that a command without calls to it needs to load the configuration. */
+const PRESET = {
+  name: 'health',
+  values: {
+    ...DEFAULT_CLIENT_SETTINGS,
+    'upstream.baseUrl': 'http://localhost',
+    'auth.url': 'http://localhost',
+    'auth.clientId': 'none',
+    'auth.clientSecret': 'none',
+    'auth.audience': 'http://localhost',
+  },
+};
+
+/** The configured address; undefined, with the problems on stderr, when the configuration is invalid. Other settings may be missing. */
+export function loadAdminAddress(load: LoadOptions): ListenAddressConfig | undefined {
+  const loaded = loadConfig({ ...load, preset: PRESET });
+  if (loaded.ok) return loaded.config.admin.address;
+  process.stderr.write(formatProblems(loaded.problems));
+  return undefined;
+}
+
+/** What responded; any program may listen there. */
+export interface AdminPortResponse {
+  /** Undefined without a whole response. */
+  readonly status: number | undefined;
+  /** The body, or why there is none. */
+  readonly text: string;
+}
+
+/** Never rejects. @param until aborts the request, also within the response */
+export function requestAdminPort(
+  address: ListenAddressConfig,
+  path: string,
+  until: AbortSignal,
+): Promise<AdminPortResponse> {
+  return new Promise((resolve) => {
+    let why = 'it closed the connection within its response';
+    const request = get(
+      { ...toConnectTarget(address), path, signal: until, headers: { host: '127.0.0.1' } },
+      (response) => {
+        response.setEncoding('utf8');
+        let text = '';
+        response.on('data', (chunk: string) => {
+          text += chunk;
+          if (text.length <= MAX_RESPONSE_LENGTH) return;
+          why = 'its response is too long';
+          request.destroy();
+        });
+        response.on('end', () => {
+          resolve({ status: response.statusCode, text: text.trim() });
+        });
+      },
+    );
+    request.on('error', (error) => {
+      why = error.message;
+    });
+    // Always the last event, and the only one when the response is cut.
+    request.on('close', () => {
+      const reason = until.aborted ? 'timeout' : why;
+      resolve({ status: undefined, text: `the admin port does not respond (${reason})` });
+    });
+  });
+}
 
 /** Options for an HTTP request. A sidecar that listens on all addresses is reached by the loopback one. */
-export function toConnectTarget(
+function toConnectTarget(
   address: ListenAddressConfig,
 ): { readonly socketPath: string } | { readonly host: string; readonly port: number } {
   if (address.kind === 'unix') return { socketPath: address.path };

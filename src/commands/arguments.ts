@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import type { ParseArgsConfig } from 'node:util';
+import type { FlagSetting } from '../config/load/flags.ts';
 import { findNearest } from '../config/load/nearest.ts';
 import { COMMAND_NAMES, OPTION_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
 import type { CommandName, OptionName } from './command-table.ts';
@@ -16,6 +17,8 @@ export interface Invocation {
   readonly values: ReadonlyMap<OptionName, string>;
   /** Every option that was given. */
   readonly given: ReadonlySet<OptionName>;
+  /** The settings among the options, in their order. */
+  readonly flags: readonly FlagSetting[];
 }
 
 export type ParsedArguments =
@@ -27,7 +30,7 @@ export type ParsedArguments =
 
 /** @param argv without the program's own name */
 export function parseArguments(argv: readonly string[]): ParsedArguments {
-  const { values, given, operands, unknown, fault } = parseOptions(argv);
+  const { values, given, flags, operands, unknown, fault } = parseOptions(argv);
   const [first, ...rest] = operands;
   const command = first === undefined ? 'run' : COMMAND_NAMES.find((name) => name === first);
   const topic = first === undefined ? undefined : command;
@@ -38,7 +41,7 @@ export function parseArguments(argv: readonly string[]): ParsedArguments {
   if (given.has('help')) return { kind: 'help', command: topic };
   if (given.has('version')) return { kind: 'version' };
   if (command === undefined) return usageError(describeUnknownCommand(first ?? ''));
-  const invocation = { command, operands: rest, values, given };
+  const invocation = { command, operands: rest, values, given, flags };
   const why = usageFault(invocation);
   if (why !== undefined) return usageError(why, topic);
   if (command === 'help') return helpFor(rest[0]);
@@ -48,6 +51,7 @@ export function parseArguments(argv: readonly string[]): ParsedArguments {
 interface ParsedOptions {
   readonly values: Map<OptionName, string>;
   readonly given: Set<OptionName>;
+  readonly flags: FlagSetting[];
   readonly operands: string[];
   /** The first unknown option as written, and whether it precedes all operands. */
   readonly unknown: { readonly rawName: string; readonly isFirst: boolean } | undefined;
@@ -66,6 +70,7 @@ function parseOptions(argv: readonly string[]): ParsedOptions {
   });
   const values = new Map<OptionName, string>();
   const given = new Set<OptionName>();
+  const flags: FlagSetting[] = [];
   const operands: string[] = [];
   const unknown: NonNullable<ParsedOptions['unknown']>[] = [];
   const faults: string[] = [];
@@ -81,8 +86,9 @@ function parseOptions(argv: readonly string[]): ParsedOptions {
     if (token.value !== undefined) values.set(name, token.value);
     const fault = valueFault(name, token);
     if (fault !== undefined) faults.push(fault);
+    else flags.push(...readFlag(name, token.value));
   }
-  return { values, given, operands, unknown: unknown[0], fault: faults[0] };
+  return { values, given, flags, operands, unknown: unknown[0], fault: faults[0] };
 }
 
 function describeForParseArgs(name: OptionName): NonNullable<ParseArgsConfig['options']>[string] {
@@ -95,10 +101,24 @@ function valueFault(
   name: OptionName,
   { value, inlineValue }: { readonly value?: string | undefined; readonly inlineValue?: boolean | undefined },
 ): string | undefined {
-  if (optionOf(name).value === undefined) return value === undefined ? undefined : `--${name} takes no value`;
+  const { refused, setting, value: placeholder } = optionOf(name);
+  if (refused !== undefined) return `--${name}: ${refused}`;
+  if (placeholder === undefined && value === undefined) return undefined;
+  if (placeholder === undefined && setting === undefined) return `--${name} takes no value`;
   // A value that begins with a dash must be written after an equals sign.
   const isMissing = value === undefined || value === '' || (inlineValue === false && /^-./.test(value));
-  return isMissing ? `expected a value: ${formatOption(name)}` : undefined;
+  const isPair = name !== 'set' || /^[^=]+=./s.test(value ?? '');
+  return isMissing || !isPair ? `expected a value: ${formatOption(name)}` : undefined;
+}
+
+/** The setting that an option gives; empty for other options. */
+function readFlag(name: OptionName, value: string | undefined): FlagSetting[] {
+  const flag = `--${name}`;
+  const { setting } = optionOf(name);
+  if (setting !== undefined) return [{ flag, key: setting, text: value ?? 'true' }];
+  if (name !== 'set' || value === undefined) return [];
+  const at = value.indexOf('=');
+  return [{ flag, key: value.slice(0, at), text: value.slice(at + 1) }];
 }
 
 /** The fault of arguments that do not fit together. */

@@ -4,7 +4,8 @@
  */
 import { systemClock } from '../platform/clock.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
-import { formatProblems, formatWarnings } from '../config/load/problems.ts';
+import { formatWarnings } from '../config/load/problems.ts';
+import { describeLoadFailure } from './load-failure.ts';
 import { runChecks } from './check/run-checks.ts';
 import { formatJsonReport, formatStep, formatSummary, hasNoFailure } from './check/report.ts';
 import { formatStepForTerminal, formatSummaryForTerminal, OUTCOME_STYLES } from './check/terminal-report.ts';
@@ -25,7 +26,7 @@ const CHECK_TIMEOUT_MS = 30_000;
 export async function check(load: LoadOptions, { json, probe }: CheckOptions, stop: AbortSignal): Promise<number> {
   const loaded = loadConfig(load);
   if (!loaded.ok) {
-    process.stderr.write(formatWarnings(loaded.warnings) + formatProblems(loaded.problems));
+    process.stderr.write(formatWarnings(loaded.warnings) + describeLoadFailure(load, loaded.problems));
     if (json) process.stdout.write(formatJsonReport(loaded.problems.map(toProblemStep), true));
     return 2;
   }

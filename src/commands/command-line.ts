@@ -50,12 +50,12 @@ function errorMessage(fault: unknown): string {
 }
 
 async function dispatch(
-  { command, operands, values, given }: Invocation,
+  { command, operands, values, given, flags }: Invocation,
   stop: AbortSignal,
   warnings: readonly string[],
 ): Promise<number> {
   if (WARNING_ON_STDERR.has(command)) process.stderr.write(formatWarnings(warnings));
-  const load = { env: process.env, file: values.get('config') };
+  const load = { env: process.env, file: values.get('config'), flags };
   switch (command) {
     case 'run':
       return (await import('./run.ts')).run({ ...load, warnings }, VERSION, stop);
@@ -71,6 +71,12 @@ async function dispatch(
       return (await import('./health.ts')).health(load, operands[0] ?? 'live');
     case 'wait':
       return (await import('./health.ts')).waitUntilReady(load, values.get('max') ?? '60s', stop);
+    case 'status': {
+      const options = { json: given.has('json'), watch: given.has('watch') };
+      return (await import('./status/status.ts')).status(load, options, stop);
+    }
+    case 'reload':
+      return (await import('./reload/reload.ts')).reload(load, stop);
     case 'init':
       return (await import('./init/init.ts')).init({ values, given, env: process.env }, stop);
     case 'completion':

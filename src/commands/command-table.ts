@@ -1,13 +1,18 @@
 /** The table of commands and options, with their texts, for help, completion and the argument parser. */
+import type { SettingKey } from '../config/schema/schema.ts';
 
 export type OptionName = keyof typeof OPTIONS;
 export type CommandName = keyof typeof COMMANDS;
 
-/** One option; without `value` it is a flag. */
+/** One option. */
 export interface OptionSpec {
   readonly description: string;
-  /** The name of its value in the help. */
+  /** The name of its value in the help. Default: it takes no value; one of a setting that is true or false may have it after `=`. */
   readonly value?: string;
+  /** The setting that it gives. Default: none. */
+  readonly setting?: SettingKey;
+  /** Why it is never accepted; help and completion leave it out. */
+  readonly refused?: string;
   /** Its one-letter form. */
   readonly short?: string;
   /** Completion offers file names. */
@@ -28,57 +33,114 @@ export interface CommandSpec {
   readonly examples: readonly string[];
 }
 
-const TEXT_OPTION = { value: 'TEXT' } as const;
+const TEXT = { value: 'TEXT' } as const;
+const URL_VALUE = { value: 'URL' } as const;
+const FILE = { value: 'FILE', isFile: true } as const;
+const ADDRESS = { value: 'ADDRESS' } as const;
+const LIST = { value: 'LIST' } as const;
+const NUMBER = { value: 'NUMBER' } as const;
+const MILLISECONDS = { value: 'MS' } as const;
+
+/** Settings with an option of their own; most are named as their variable. The texts are for a line of the help. */
+const SETTING_OPTIONS = {
+  'base-url': { ...URL_VALUE, setting: 'upstream.baseUrl', description: "the partner API's base URL" },
+  'auth-url': { ...URL_VALUE, setting: 'auth.url', description: "the authorization server's base URL" },
+  'token-path': {
+    value: 'PATH',
+    setting: 'auth.tokenPath',
+    description: 'path of the token endpoint. Default: /oauth/token',
+  },
+  'auth-issuer': { ...URL_VALUE, setting: 'auth.issuer', description: 'issuer, instead of --auth-url' },
+  'client-id': { ...TEXT, setting: 'auth.clientId', description: 'the client identifier' },
+  'client-id-file': { ...FILE, setting: 'auth.clientIdFile', description: 'holds the client identifier' },
+  'client-secret-file': {
+    ...FILE,
+    setting: 'auth.clientSecretFile',
+    description: 'holds the secret; else SIDECAR_CLIENT_SECRET',
+  },
+  audience: { ...TEXT, setting: 'auth.audience', description: 'audience of the token' },
+  scope: { ...TEXT, setting: 'auth.scope', description: 'scopes of the token, separated by blanks' },
+  listen: { ...ADDRESS, setting: 'listen.address', description: 'address for the application' },
+  'admin-listen': { ...ADDRESS, setting: 'admin.address', description: 'address of probes, metrics, status' },
+  'allowed-hosts': { ...LIST, setting: 'listen.allowedHosts', description: 'allowed values of Host' },
+  'admin-allowed-hosts': { ...LIST, setting: 'admin.allowedHosts', description: 'the same, on the admin port' },
+  'allowed-origins': { ...LIST, setting: 'listen.allowedOrigins', description: 'web origins that may call' },
+  rate: { value: 'RATE', setting: 'throttle.rate', description: 'calls per second, or auto (the default)' },
+  burst: { ...NUMBER, setting: 'throttle.burst', description: 'most permits saved up' },
+  'max-in-flight': { ...NUMBER, setting: 'throttle.maxInFlight', description: 'most requests in flight' },
+  'queue-max': { ...NUMBER, setting: 'queue.max', description: 'most requests waiting' },
+  'queue-timeout-ms': { ...MILLISECONDS, setting: 'queue.timeoutMs', description: 'longest wait of a request' },
+  'deadline-ms': { ...MILLISECONDS, setting: 'request.deadlineMs', description: 'arrival to response head' },
+  'retry-attempts': { ...NUMBER, setting: 'retry.attempts', description: 'attempts, the first included' },
+  'replay-buffer-bytes': { ...NUMBER, setting: 'retry.replayBufferBytes', description: 'body kept for a retry' },
+  'replay-total-bytes': { ...NUMBER, setting: 'retry.replayTotalBytes', description: 'the same, all requests' },
+  'request-timeout-ms': { ...MILLISECONDS, setting: 'upstream.requestTimeoutMs', description: 'for one attempt' },
+  'body-idle-timeout-ms': {
+    ...MILLISECONDS,
+    setting: 'upstream.bodyIdleTimeoutMs',
+    description: 'longest time without a byte of a body',
+  },
+  websocket: { setting: 'upstream.websocket', description: 'forward WebSocket upgrades' },
+  'ca-file': { ...FILE, setting: 'upstream.caFile', description: 'certificate authorities to trust' },
+  'redis-url': { ...URL_VALUE, setting: 'fleet.redisUrl', description: 'Redis of a fleet, without a password' },
+  'redis-url-file': { ...FILE, setting: 'fleet.redisUrlFile', description: 'holds the URL with a password' },
+  'drain-ms': { ...MILLISECONDS, setting: 'shutdown.drainMs', description: 'longest drain' },
+  'drain-delay-ms': { ...MILLISECONDS, setting: 'shutdown.delayMs', description: 'with the listener open' },
+  'log-level': { value: 'LEVEL', setting: 'log.level', description: 'fatal, error, warn, info, debug, trace' },
+  'log-format': { value: 'FORMAT', setting: 'log.format', description: 'auto, json or pretty' },
+  'allow-insecure-http': { setting: 'allowInsecureHttp', description: 'accept http: URLs of other hosts' },
+} as const satisfies Readonly<Record<string, OptionSpec>>;
+
+/** The options that give one setting each. */
+export const SETTING_OPTION_NAMES = Object.keys(SETTING_OPTIONS) as (keyof typeof SETTING_OPTIONS)[];
 
 export const OPTIONS = {
-  config: { value: 'FILE', description: 'YAML or JSON; also set by SIDECAR_CONFIG', isFile: true },
+  config: { ...FILE, description: 'YAML or JSON; also set by SIDECAR_CONFIG' },
+  ...SETTING_OPTIONS,
+  set: { value: 'KEY=VALUE', description: 'any setting, such as throttle.rate=5' },
+  'client-secret': {
+    ...TEXT,
+    description: 'the client secret',
+    refused:
+      'the process list would show the secret; expected it in SIDECAR_CLIENT_SECRET, or in a file: --client-secret-file FILE (SIDECAR_CLIENT_SECRET_FILE)',
+  },
   json: { description: 'one JSON document instead of lines' },
   probe: { value: 'PATH', description: 'also GET this upstream path with the token' },
   max: { value: 'DURATION', description: '500ms, 60s (the default), 2m' },
-  output: { value: 'FILE', description: 'file to write. Default: sidecar.yaml', isFile: true },
-  'base-url': { value: 'URL', description: "the partner API's base URL" },
-  'auth-url': { value: 'URL', description: "the authorization server's base URL" },
-  'token-path': { value: 'PATH', description: 'path of the token endpoint. Default: /oauth/token' },
-  'client-id': { ...TEXT_OPTION, description: 'the client identifier' },
-  'client-secret-file': {
-    value: 'FILE',
-    description: 'holds the secret; else SIDECAR_CLIENT_SECRET',
-    isFile: true,
-  },
-  audience: { ...TEXT_OPTION, description: 'audience of the token' },
-  scope: { ...TEXT_OPTION, description: 'scopes of the token, separated by blanks' },
-  rate: { value: 'RATE', description: 'calls per second, or auto (the default)' },
+  watch: { description: 'show it again and again, until Ctrl-C' },
+  output: { ...FILE, description: 'file to write. Default: sidecar.yaml' },
   yes: { description: 'ask no question; use defaults for missing options' },
   force: { description: 'overwrite existing files' },
   help: { short: 'h', description: 'details of a command, with examples' },
   version: { short: 'v', description: 'print the version' },
 } as const satisfies Readonly<Record<string, OptionSpec>>;
 
+/** Options of the commands that need the whole configuration. */
+const CONFIGURATION_OPTIONS = ['config', 'set', ...SETTING_OPTION_NAMES] as const;
+/** Options of the commands that ask a running sidecar. */
+const ADMIN_OPTIONS = ['config', 'admin-listen', 'set'] as const;
+
 export const COMMANDS = {
   run: {
     summary: 'run the sidecar from its configuration (default)',
-    options: ['config'],
+    options: CONFIGURATION_OPTIONS,
     description: [
-      'Settings come from defaults < file < SIDECAR_ variables. Required are:',
-      '  SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID,',
-      '  SIDECAR_CLIENT_SECRET or SIDECAR_CLIENT_SECRET_FILE,',
-      '  SIDECAR_AUDIENCE or SIDECAR_SCOPE',
-      'SIGTERM or Ctrl-C drains: open requests finish first. A second one stops at',
-      'once. SIGHUP reads the file again. The log is one JSON document per line,',
-      'and readable text on a terminal (SIDECAR_LOG_FORMAT=auto, json or pretty).',
+      'Required: SIDECAR_BASE_URL, SIDECAR_AUTH_URL, SIDECAR_CLIENT_ID,',
+      'SIDECAR_CLIENT_SECRET (or …_FILE), and SIDECAR_AUDIENCE or SIDECAR_SCOPE.',
+      'SIGTERM or Ctrl-C drains; a second one stops at once. SIGHUP reloads.',
     ],
-    examples: ['bearer-sidecar --config sidecar.yaml', 'SIDECAR_RATE=50 bearer-sidecar run --config sidecar.yaml'],
+    examples: ['bearer-sidecar --config sidecar.yaml --rate 50'],
   },
   sandbox: {
     summary: 'try it in front of a simulated partner',
-    options: ['config'],
+    options: CONFIGURATION_OPTIONS,
     description: [
       'Starts a simulated authorization server and Sales API in this process, and',
       'the sidecar in front of them. It needs no settings and calls no partner.',
       'Prints the addresses and a curl command. SIDECAR_LISTEN,',
       'SIDECAR_ADMIN_LISTEN, throttle and log settings apply.',
     ],
-    examples: ['bearer-sidecar sandbox', 'SIDECAR_LISTEN=localhost:8000 SIDECAR_RATE=2 bearer-sidecar sandbox'],
+    examples: ['bearer-sidecar sandbox', 'bearer-sidecar sandbox --listen localhost:8000 --rate 2'],
   },
   init: {
     summary: 'ask questions, write a configuration file',
@@ -107,7 +169,7 @@ export const COMMANDS = {
   },
   check: {
     summary: 'verify settings, connections and token',
-    options: ['config', 'json', 'probe'],
+    options: ['json', 'probe', ...CONFIGURATION_OPTIONS],
     description: [
       'Checks settings, files, names, connections and certificates, obtains one',
       'token and opens TLS to the upstream. Prints each step with advice. The API',
@@ -119,7 +181,7 @@ export const COMMANDS = {
     summary: 'print the effective configuration',
     operand: '[KEY]',
     completions: 'keys',
-    options: ['config'],
+    options: CONFIGURATION_OPTIONS,
     description: [
       'YAML with masked secrets, and the origin of each value as a comment.',
       'With KEY: only that key or section.',
@@ -130,15 +192,33 @@ export const COMMANDS = {
     summary: 'ask the admin port of a running sidecar',
     operand: '[live|ready|startup]',
     completions: ['live', 'ready', 'startup'],
-    options: ['config'],
+    options: ADMIN_OPTIONS,
     description: ['For HEALTHCHECK and exec probes: exits with 0 if so, else with 1.', 'Default: live.'],
     examples: ['bearer-sidecar health', 'bearer-sidecar health ready'],
   },
   wait: {
     summary: 'wait until a running sidecar is ready',
-    options: ['config', 'max'],
+    options: ['max', ...ADMIN_OPTIONS],
     description: ['For start scripts: exits with 0 once it has a token, with 1 after --max.'],
     examples: ['bearer-sidecar wait --max 60s && exec my-app'],
+  },
+  status: {
+    summary: 'show the state of a running sidecar',
+    options: ['watch', 'json', ...ADMIN_OPTIONS],
+    description: [
+      'Asks the admin port: token, limit, queue, recent refusals. Exits with 0 when',
+      'the sidecar can serve requests, with 1 when it cannot or does not respond.',
+    ],
+    examples: ['bearer-sidecar status --watch', 'bearer-sidecar status --json | jq .token'],
+  },
+  reload: {
+    summary: 'make a running sidecar read its file again',
+    options: ADMIN_OPTIONS,
+    description: [
+      'Sends SIGHUP to the sidecar of the admin port, on this machine, and waits.',
+      'Exits with 1 and the reason when its configuration was not changed.',
+    ],
+    examples: ['bearer-sidecar reload', 'bearer-sidecar reload --admin-listen localhost:19465'],
   },
   completion: {
     summary: 'print a completion script for a shell',

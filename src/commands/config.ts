@@ -6,12 +6,14 @@ import type { ConfigEntries, ConfigEntry } from '../config/load/entries.ts';
 import { loadConfig } from '../config/load/load.ts';
 import type { EffectiveSetting, LoadOptions } from '../config/load/load.ts';
 import { findNearest } from '../config/load/nearest.ts';
-import { truncate, formatProblems, formatWarnings, toSingleLine } from '../config/load/problems.ts';
+import { truncate, formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { listSections } from '../config/load/sections.ts';
+import type { SettingValue } from '../config/schema/formats/formats.ts';
 import { LIST_KEYS } from '../config/schema/schema-routes.ts';
 import { SETTINGS } from '../config/schema/schema.ts';
 import type { SettingKey } from '../config/schema/schema.ts';
 import { maskSetting } from '../config/displayed-settings.ts';
+import { describeLoadFailure } from './load-failure.ts';
 
 /** What a command prints; command-line.ts writes it. */
 export interface CommandOutput {
@@ -30,7 +32,7 @@ export function renderConfig(options: LoadOptions, part?: string): CommandOutput
   const warnings = formatWarnings(loaded.warnings);
   return loaded.ok
     ? { exitCode: 0, stdout: renderSettingsYaml(loaded.effective, loaded.entries, isIncluded), stderr: warnings }
-    : { exitCode: 2, stdout: '', stderr: warnings + formatProblems(loaded.problems) };
+    : { exitCode: 2, stdout: '', stderr: warnings + describeLoadFailure(options, loaded.problems) };
 }
 
 type KeyFilter = (key: string) => boolean;
@@ -49,7 +51,7 @@ function renderSettingsYaml(
   const document = new Document({});
   for (const [key, { value, origin }] of effective) {
     if (!isIncluded(key)) continue;
-    const node = document.createNode(maskSetting(key, value));
+    const node = document.createNode(showSetting(key, value));
     node.comment = ` ${toSingleLine(origin)}${isFallbackCaFile(key, effective) ? ', as upstream.caFile' : ''}`;
     if (isSeq(node) || isMap(node)) node.flow = true;
     document.setIn(key.split('.'), node);
@@ -59,13 +61,18 @@ function renderSettingsYaml(
   return document.toString({ lineWidth: 0 });
 }
 
+/** A client id is no secret: here its reader compares it with the one that the partner gave out. */
+function showSetting(key: SettingKey, value: SettingValue): SettingValue {
+  return key === 'auth.clientId' ? value : maskSetting(key, value);
+}
+
 /** The own settings of each entry; inherited ones stand at the top level. */
 function renderEntries(document: Document, entries: readonly ConfigEntry[]): Node {
   const list = new YAMLSeq();
   for (const entry of entries) {
     const section = new Document({});
     for (const [path, { key, value }] of listEntryValues(entry)) {
-      const node = document.createNode(key === undefined ? value : maskSetting(key, value));
+      const node = document.createNode(key === undefined ? value : showSetting(key, value));
       if (isSeq(node) || isMap(node)) node.flow = true;
       section.setIn(path.split('.'), node);
     }

@@ -1,15 +1,12 @@
 /** `bearer-sidecar health` and `wait`: query the admin port of a running sidecar, for HEALTHCHECK, exec probes and start scripts. */
 import { sleep, systemClock } from '../platform/clock.ts';
-import { get } from '../platform/http.ts';
-import { toConnectTarget } from './admin-address.ts';
-import type { ListenAddressConfig } from '../config/config.ts';
-import { loadConfig, type LoadOptions } from '../config/load/load.ts';
-import { DEFAULT_CLIENT_SETTINGS } from '../config/default-client-settings.ts';
-import { formatProblems } from '../config/load/problems.ts';
+import type { LoadOptions } from '../config/load/load.ts';
+import { loadAdminAddress, requestAdminPort } from './admin-port.ts';
 
 const PROBES: Readonly<Record<string, string>> = { live: '/livez', ready: '/readyz', startup: '/startupz' };
 const RESPONSE_TIMEOUT_MS = 2000;
 const POLL_INTERVAL_MS = 200;
+const MAX_SHOWN_LENGTH = 1000;
 /** The least wait for a response, so that `--max 0s` asks once. */
 const MIN_RESPONSE_TIMEOUT_MS = 100;
 
@@ -19,7 +16,7 @@ export async function health(load: LoadOptions, probe: string): Promise<number> 
   if (path === undefined) return failWith(2, `unknown probe "${probe}"; expected live, ready or startup`);
   const address = loadAdminAddress(load);
   if (address === undefined) return 2;
-  const response = await requestProbe(address, path, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
+  const response = await requestAdminPort(address, path, AbortSignal.timeout(RESPONSE_TIMEOUT_MS));
   return response.status === 200 ? 0 : failWith(1, `not ${probe}: ${response.text}`);
 }
 
@@ -34,62 +31,12 @@ export async function waitUntilReady(load: LoadOptions, max: string, stop: Abort
   for (;;) {
     const leftMs = Math.max(MIN_RESPONSE_TIMEOUT_MS, endsAt - performance.now());
     const timeout = AbortSignal.timeout(Math.min(RESPONSE_TIMEOUT_MS, Math.ceil(leftMs)));
-    const response = await requestProbe(address, '/readyz', AbortSignal.any([timeout, stop]));
+    const response = await requestAdminPort(address, '/readyz', AbortSignal.any([timeout, stop]));
     if (response.status === 200) return 0;
     if (performance.now() + POLL_INTERVAL_MS <= endsAt) await sleep(systemClock, POLL_INTERVAL_MS, stop);
     else return failWith(1, `not ready after ${max}: ${response.text}`);
     if (stop.aborted) return failWith(1, `stopped before it was ready: ${response.text}`);
   }
-}
-
-/** Only the address of the admin port is needed: other missing settings are replaced. */
-function loadAdminAddress(load: LoadOptions): ListenAddressConfig | undefined {
-  const preset = {
-    name: 'health',
-    values: {
-      ...DEFAULT_CLIENT_SETTINGS,
-      'upstream.baseUrl': 'http://localhost',
-      'auth.url': 'http://localhost',
-      'auth.clientId': 'none',
-      'auth.clientSecret': 'none',
-      'auth.audience': 'http://localhost',
-    },
-  };
-  const loaded = loadConfig({ ...load, preset });
-  if (loaded.ok) return loaded.config.admin.address;
-  process.stderr.write(formatProblems(loaded.problems));
-  return undefined;
-}
-
-interface ProbeResponse {
-  readonly status: number | undefined;
-  readonly text: string;
-}
-
-/** Never rejects. @param until aborts the request, also within the response */
-function requestProbe(address: ListenAddressConfig, path: string, until: AbortSignal): Promise<ProbeResponse> {
-  return new Promise((resolve) => {
-    const request = get(
-      { ...toConnectTarget(address), path, signal: until, headers: { host: '127.0.0.1' } },
-      (response) => {
-        response.setEncoding('utf8');
-        let text = '';
-        response.on('data', (chunk: string) => (text = (text + chunk).slice(0, 1000)));
-        response.on('end', () => {
-          resolve({ status: response.statusCode, text: text.trim() });
-        });
-      },
-    );
-    let why = 'it closed the connection within its response';
-    request.on('error', (error) => {
-      why = error.message;
-    });
-    // Always the last event, and the only one when the response is cut.
-    request.on('close', () => {
-      const reason = until.aborted ? 'timeout' : why;
-      resolve({ status: undefined, text: `the admin port does not respond (${reason})` });
-    });
-  });
 }
 
 function parseDurationMs(text: string): number | undefined {
@@ -99,6 +46,6 @@ function parseDurationMs(text: string): number | undefined {
 }
 
 function failWith(exitCode: number, why: string): number {
-  process.stderr.write(`bearer-sidecar: ${why}\n`);
+  process.stderr.write(`bearer-sidecar: ${why.slice(0, MAX_SHOWN_LENGTH)}\n`);
   return exitCode;
 }

@@ -1,10 +1,12 @@
 /** The texts of --help: an overview for a screen of 80 by 24, and one for each command, from the command table. */
-import { COMMAND_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
+import { COMMAND_NAMES, SETTING_OPTION_NAMES, commandOf, optionOf, formatOption } from './command-table.ts';
 import type { CommandName, OptionName } from './command-table.ts';
-import type { Paint } from './terminal.ts';
+import { wrapText, type Paint } from './terminal.ts';
+
+const LINE_WIDTH = 79;
 
 const MINIMUM_SETTINGS = [
-  'Settings: defaults < file < SIDECAR_ variables. run requires',
+  'Settings: defaults < file < SIDECAR_ variables < flags. run requires',
   '  SIDECAR_BASE_URL  SIDECAR_AUTH_URL  SIDECAR_CLIENT_ID  SIDECAR_CLIENT_SECRET',
   '  (or …_FILE) and SIDECAR_AUDIENCE or SIDECAR_SCOPE; init asks for them',
 ];
@@ -20,13 +22,7 @@ export function describeProgram(version: string, paint: Paint): string {
     '',
     ...formatColumns(names, paint),
     '',
-    ...formatColumns(
-      [
-        [formatOption('config'), optionOf('config').description],
-        ['--help, --version', 'COMMAND --help shows its options and examples'],
-      ],
-      paint,
-    ),
+    `  ${paint('name', '--config')} FILE, ${paint('name', '--set')} KEY=VALUE, ${paint('name', '--version')}; COMMAND ${paint('name', '--help')}: its options`,
     '',
     ...MINIMUM_SETTINGS,
     paint('quiet', 'Exit codes: 0 success, 1 failure, 2 wrong usage or settings'),
@@ -36,7 +32,6 @@ export function describeProgram(version: string, paint: Paint): string {
 /** The usage of one command, with options and examples. */
 export function describeCommand(name: CommandName, paint: Paint): string {
   const { summary, operand, options, description, examples } = commandOf(name);
-  const shown: readonly OptionName[] = [...options, 'help'];
   const usage = ['bearer-sidecar', name, operand, options.length > 0 ? '[OPTIONS]' : undefined];
   return joinLines([
     `${paint('heading', `bearer-sidecar ${name}`)}: ${summary}`,
@@ -46,16 +41,32 @@ export function describeCommand(name: CommandName, paint: Paint): string {
     ...description.map((line) => `  ${line}`),
     '',
     paint('heading', 'Options'),
-    ...formatColumns(
-      shown.map(
-        (option) => [formatOption(option), option === 'help' ? 'this text' : optionOf(option).description] as const,
-      ),
-      paint,
-    ),
+    ...describeOptions(name, options, paint),
     '',
     paint('heading', 'Examples'),
     ...examples.map((example) => `  ${example}`),
   ]);
+}
+
+/** With a text each, the flags of all settings would not fit the screen: `run` shows their names, other commands refer to it. */
+function describeOptions(name: CommandName, options: readonly OptionName[], paint: Paint): string[] {
+  const isForSettings = SETTING_OPTION_NAMES.every((option) => options.includes(option));
+  const shown = isForSettings ? options.filter((option) => !isSettingOption(option)) : options;
+  const rows = [...shown, 'help' as const].map(
+    (option) => [formatOption(option), option === 'help' ? 'this text' : optionOf(option).description] as const,
+  );
+  if (!isForSettings) return formatColumns(rows, paint);
+  if (name !== 'run') return formatColumns([...rows, ['--base-url …', 'any flag of a setting: see help run']], paint);
+  const names = SETTING_OPTION_NAMES.map((option) => `--${option}`).join(' ');
+  return [
+    ...formatColumns(rows, paint),
+    '  Flags of settings, most named as their variable; they win:',
+    ...wrapText(names, LINE_WIDTH - 2).map((line) => `  ${paint('name', line)}`),
+  ];
+}
+
+function isSettingOption(option: OptionName): boolean {
+  return SETTING_OPTION_NAMES.some((name) => name === option);
 }
 
 function formatCommand(name: CommandName): string {

@@ -2,19 +2,18 @@
 import type { AuthConfig, Config } from '../config/config.ts';
 import type { LoadedConfig } from '../config/changes.ts';
 import { loadConfig, hasConfigFile, type LoadOptions, type LoadResult } from '../config/load/load.ts';
-import { formatProblems, formatWarnings } from '../config/load/problems.ts';
+import { formatWarnings } from '../config/load/problems.ts';
 import { redisPassword } from '../config/schema/formats/redis-url.ts';
 import { startSidecar, type Sidecar } from '../sidecar/sidecar.ts';
 import type { Log } from '../telemetry/log/log.ts';
 import { readSecret, type SecretSource } from '../token/client/secret-file.ts';
 import { describeStartup } from './banner.ts';
 import { listExtraSecrets, listProxyPasswords } from './configured-secrets.ts';
+import { describeLoadFailure } from './load-failure.ts';
 import { listenForSighup } from './sighup.ts';
 import { openObservability, logSamplingOptions, type Observability } from './observability.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';
 import { isReadableFormat, openLog, breakLineOnStop } from './readable-log.ts';
-
-const FIRST_RUN_HINT = '\nbearer-sidecar init asks for the required settings; bearer-sidecar sandbox needs none\n';
 
 /** Longest wait for the last log lines. */
 const LOG_FLUSH_TIMEOUT_MS = 500;
@@ -29,9 +28,9 @@ export async function run(
 ): Promise<number> {
   const loaded = loadConfig(load);
   if (!loaded.ok) {
-    process.stderr.write(formatWarnings([...warnings, ...loaded.warnings]) + formatProblems(loaded.problems));
-    // For a first call without any configuration.
-    if (process.stderr.isTTY && !hasConfigFile(load)) process.stderr.write(FIRST_RUN_HINT);
+    process.stderr.write(
+      formatWarnings([...warnings, ...loaded.warnings]) + describeLoadFailure(load, loaded.problems),
+    );
     return 2;
   }
   const { log: logConfig, credentials } = loaded.config;

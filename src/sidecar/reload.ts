@@ -71,7 +71,7 @@ export function createReloader({ source, apply, clock, observe }: ReloadOptions)
         else applyConfig(result, applied);
       }
     },
-    state: () => ({ loadedWallAt, lastReload }),
+    state: () => ({ loadedWallAt, isReloadable: source?.load !== undefined, lastReload }),
     current: () => inForce,
   };
 }

@@ -1,7 +1,8 @@
 /** Parsing of argv, and the messages for invalid arguments. */
 import { describe, expect, test } from 'vitest';
 import { parseArguments } from '../../src/commands/arguments.ts';
-import { COMMAND_NAMES } from '../../src/commands/command-table.ts';
+import { COMMAND_NAMES, SETTING_OPTION_NAMES, optionOf } from '../../src/commands/command-table.ts';
+import { settingOf } from '../../src/config/schema/schema.ts';
 
 const words = (line: string): string[] => line.split(' ').filter((word) => word !== '');
 const misuse = (line: string): string => {
@@ -38,6 +39,30 @@ describe('an invocation', () => {
   });
 });
 
+describe('flags of settings', () => {
+  test('in their order, with their text as it is', () => {
+    const reading = parseArguments(['--rate', '5', '--set', 'auth.scope=a b=c', '--websocket', '--rate=auto']);
+    if (reading.kind !== 'invocation') throw new Error(`read as ${reading.kind}`);
+    expect(reading.invocation.flags).toEqual([
+      { flag: '--rate', key: 'throttle.rate', text: '5' },
+      { flag: '--set', key: 'auth.scope', text: 'a b=c' },
+      { flag: '--websocket', key: 'upstream.websocket', text: 'true' },
+      { flag: '--rate', key: 'throttle.rate', text: 'auto' },
+    ]);
+  });
+  test('one that is true or false takes either after an equals sign', () => {
+    const reading = parseArguments(['--allow-insecure-http=false']);
+    expect(reading).toMatchObject({ invocation: { flags: [{ key: 'allowInsecureHttp', text: 'false' }] } });
+  });
+  test('most are named as their variable', () => {
+    const others = SETTING_OPTION_NAMES.filter((name) => {
+      const { setting } = optionOf(name);
+      return setting === undefined || settingOf(setting).env !== `SIDECAR_${name.toUpperCase().replaceAll('-', '_')}`;
+    });
+    expect(others).toEqual(['token-path']);
+  });
+});
+
 describe('help and version', () => {
   test.each([
     ['--help', undefined],
@@ -70,10 +95,18 @@ describe('an invalid command line gives one line, with the name that was probabl
     ['check -x', 'unknown option "-x"'],
     // What belongs to another command is not meant here.
     ['wait --jsno', 'unknown option "--jsno"'],
-    ['run --json', '--json belongs to check'],
+    ['run --json', '--json belongs to check and status'],
     ['wait --probe /x', '--probe belongs to check'],
     ['check --max 5s', '--max belongs to wait'],
-    ['init --config a.yaml', '--config belongs to run, sandbox, check, config, health and wait'],
+    ['init --config a.yaml', '--config belongs to run, sandbox, check, config, health, wait, status and reload'],
+    ['status --rate 5', '--rate belongs to run, sandbox, init, check and config'],
+    ['--listn localhost:1', 'unknown option "--listn"; did you mean --listen?'],
+    ['--set', 'expected a value: --set KEY=VALUE'],
+    ['--set throttle.rate', 'expected a value: --set KEY=VALUE'],
+    ['--set throttle.rate=', 'expected a value: --set KEY=VALUE'],
+    ['--set =5', 'expected a value: --set KEY=VALUE'],
+    ['--websocket=', 'expected a value: --websocket'],
+    ['--websocket true', 'unknown command "true"; expected'],
     ['check --probe quotes', '--probe expects a path such as /quotes'],
     ['check --config', 'expected a value: --config FILE'],
     ['check --config=', 'expected a value: --config FILE'],
@@ -86,12 +119,22 @@ describe('an invalid command line gives one line, with the name that was probabl
     ['check more', 'unexpected argument "more"'],
     ['health ready more', 'unexpected argument "more"'],
   ])('"%s"', (line, why) => {
-    expect(misuse(line)).toBe(why);
+    if (why.endsWith('; expected')) expect(misuse(line).startsWith(why)).toBe(true);
+    else expect(misuse(line)).toBe(why);
   });
-  test.each(['SIDECAR_CLIENT_SECRET=sesame', 'run SIDECAR_CLIENT_SECRET=sesame', '--client-secret=sesame'])(
-    'and nothing of a secret: "%s"',
+  test.each([
+    'SIDECAR_CLIENT_SECRET=sesame',
+    'run SIDECAR_CLIENT_SECRET=sesame',
+    '--client-secret=sesame',
+    '--client-secret sesame',
+    '--set sesame',
+  ])('and nothing of a secret: "%s"', (line) => {
+    expect(misuse(line)).not.toContain('sesame');
+  });
+  test.each(['--client-secret sesame', 'check --client-secret=sesame', 'init --client-secret=sesame'])(
+    'names the variable and the file form of the secret: "%s"',
     (line) => {
-      expect(misuse(line)).not.toContain('sesame');
+      expect(misuse(line)).toMatch(/process list.* SIDECAR_CLIENT_SECRET,.* --client-secret-file FILE/);
     },
   );
 });

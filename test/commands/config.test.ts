@@ -18,7 +18,7 @@ test('prints one line per setting, with value and origin', () => {
   expect(stdout.match(/ # (?:default|file|environment)/g)).toHaveLength(SETTINGS.size);
 });
 
-test('credentials are masked, in place or in a file', () => {
+test('secrets are masked, in place or in a file; the client id is shown', () => {
   const inPlace = {
     ...BASE_ENV,
     SIDECAR_LISTEN_REQUIRED_HEADER_NAME: 'X-Key',
@@ -26,11 +26,10 @@ test('credentials are masked, in place or in a file', () => {
   };
   const { stdout } = renderConfig({ env: inPlace });
   expect(parse(stdout)).toMatchObject({
-    auth: { clientId: '********', clientSecret: '********', clientSecretFile: null },
+    auth: { clientId: BASE_ENV.SIDECAR_CLIENT_ID, clientSecret: '********', clientSecretFile: null },
     listen: { requiredHeader: { name: 'X-Key', value: '********' } },
   });
-  for (const secret of [BASE_ENV.SIDECAR_CLIENT_ID, BASE_ENV.SIDECAR_CLIENT_SECRET, 'sesame'])
-    expect(stdout).not.toContain(secret);
+  for (const secret of [BASE_ENV.SIDECAR_CLIENT_SECRET, 'sesame']) expect(stdout).not.toContain(secret);
 
   const path = scratchFile('sesame-of-the-file\n');
   const fromFile = renderConfig({ env: { ...BASE_ENV, SIDECAR_CLIENT_SECRET: '', SIDECAR_CLIENT_SECRET_FILE: path } });

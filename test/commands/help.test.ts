@@ -1,6 +1,7 @@
 /** The help fits the screen and is complete. */
 import { describe, expect, test } from 'vitest';
-import { COMMAND_NAMES, commandOf, formatOption } from '../../src/commands/command-table.ts';
+import { COMMAND_NAMES, SETTING_OPTION_NAMES, commandOf, formatOption } from '../../src/commands/command-table.ts';
+import type { OptionName } from '../../src/commands/command-table.ts';
 import { describeCommand, describeProgram } from '../../src/commands/help.ts';
 import { paintNothing } from '../../src/commands/terminal.ts';
 import type { Paint } from '../../src/commands/terminal.ts';
@@ -26,10 +27,16 @@ describe.each(COMMAND_NAMES)('help %s', (name) => {
   const text = describeCommand(name, paintNothing);
   test('fits the screen', () => {
     expect(linesOf(text).filter((line) => line.length > 79)).toEqual([]);
+    expect(linesOf(text).length).toBeLessThanOrEqual(name === 'init' ? 27 : 23);
   });
   test('shows usage, options and an example', () => {
     expect(text).toContain(`\nUsage: bearer-sidecar ${name}`);
-    for (const option of commandOf(name).options) expect(text).toContain(`\n  ${formatOption(option)} `);
+    const { options } = commandOf(name);
+    const settings: readonly OptionName[] = options.includes('rate') && name !== 'init' ? SETTING_OPTION_NAMES : [];
+    for (const option of options)
+      if (!settings.includes(option)) expect(text).toContain(`\n  ${formatOption(option)} `);
+      else if (name === 'run') expect(text).toMatch(new RegExp(` --${option}(?:\\s|$)`));
+    if (settings.length > 0 && name !== 'run') expect(text).toMatch(/ see help run\n/);
     expect(text).toMatch(/\nExamples\n {2}\S/);
   });
 });

@@ -59,6 +59,7 @@ it('with everything right says so, step by step, and exits with 0', async () => 
   expect(run.stdout.split('\n').map((line) => line.replace(/ +/g, ' '))).toEqual(
     [
       'ok configuration settings valid',
+      `ok configuration client id ${environment().SIDECAR_CLIENT_ID ?? ''}`,
       `ok dns token endpoint ${ms} 127\\.0\\.0\\.1 is an address`,
       `ok tcp token endpoint ${ms} 127\\.0\\.0\\.1:\\d+ in ${ms}`,
       'skip tls token endpoint not used, as configured',
@@ -70,7 +71,7 @@ it('with everything right says so, step by step, and exits with 0', async () => 
       `ok tcp upstream ${ms} 127\\.0\\.0\\.1:\\d+ in ${ms}`,
       'skip tls upstream not used, as configured',
       'skip clock upstream the upstream is called only with --probe PATH',
-      '0 FAIL, 0 warn, 9 ok, 3 skip',
+      '0 FAIL, 0 warn, 10 ok, 3 skip',
       '',
     ].map((line) => expect.stringMatching(new RegExp(`^${line}$`)) as string),
   );

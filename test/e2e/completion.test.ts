@@ -27,6 +27,9 @@ const TYPED = [
   ['compl\tz\t', 'completion zsh'],
   ['check --js\t', 'check --json'],
   ['config throttle.maxI\t', 'config throttle.maxInFlight'],
+  ['check --set throttle.maxI\t5', /^check --set[ =]throttle\.maxInFlight=5$/],
+  ['--set throttle.rate=5 che\t', '--set throttle.rate=5 check'],
+  ['--max-in\t5', /^--max-in-flight[ =]5$/],
   ['health sta\t', 'health startup'],
   ['help wa\t', 'help wait'],
   ['check --config part\t', 'check --config partner.yaml'],
@@ -80,7 +83,13 @@ it('fish offers commands, options, keys and files, with what they mean', async (
   const wordsOf = (lines: string[]): string[] => lines.map((line) => line.split('\t')[0] ?? '');
   expect(wordsOf(await offered('')).sort()).toEqual([...COMMAND_NAMES].sort());
   expect(await offered('sandb')).toEqual(['sandbox\ttry it in front of a simulated partner']);
-  expect(wordsOf(await offered('check --')).sort()).toEqual(['--config', '--help', '--json', '--probe']);
+  expect(wordsOf(await offered('wait --')).sort()).toEqual(['--admin-listen', '--config', '--help', '--max', '--set']);
+  expect(wordsOf(await offered('check --'))).toEqual(expect.arrayContaining(['--json', '--base-url', '--set']));
+  expect(wordsOf(await offered('check --client-s'))).toEqual(['--client-secret-file']);
+  expect(wordsOf(await offered('check --set throttle.maxI'))).toEqual(['throttle.maxInFlight=']);
+  expect(await offered('check --set auth.clientSecr')).toEqual([
+    'auth.clientSecretFile=\tany setting, such as throttle.rate=5',
+  ]);
   expect(wordsOf(await offered('config throttle.maxI'))).toEqual(['throttle.maxInFlight']);
   expect(wordsOf(await offered('health '))).toEqual(['live', 'ready', 'startup']);
   expect(wordsOf(await offered('check --config part'))).toEqual(['partner.yaml']);

@@ -44,7 +44,7 @@ function harness(yaml: string) {
 describe('a reload', () => {
   it('applies all changes, emits an event, and is the base of the next comparison', async () => {
     const { reloader, reload } = harness('throttle: { rate: 5 }');
-    expect(reloader.state()).toEqual({ loadedWallAt: START, lastReload: undefined });
+    expect(reloader.state()).toEqual({ loadedWallAt: START, isReloadable: true, lastReload: undefined });
     expect(await reload('throttle: { rate: 6 }')).toEqual([
       'rate 6',
       { kind: 'configuration-read', outcome: 'ok', lines: [expect.stringMatching(/^throttle\.rate: 5 → 6/)] },
@@ -64,7 +64,7 @@ describe('a reload', () => {
       { kind: 'configuration-read', outcome: 'refused', lines: ['shutdown.drainMs'] },
     ]);
     const lastReload = { wallAt: START + 1000, outcome: 'refused', lines: ['shutdown.drainMs'] };
-    expect(reloader.state()).toEqual({ loadedWallAt: START, lastReload });
+    expect(reloader.state()).toEqual({ loadedWallAt: START, isReloadable: true, lastReload });
     expect(await reload('throttle: { rate: 6 }')).toContain('rate 6');
   });
 

@@ -5,6 +5,8 @@ import type { ReloadOutcome } from '../../telemetry/events.ts';
 export interface ConfigurationState {
   /** Epoch milliseconds. */
   readonly loadedWallAt: number;
+  /** Whether a file can be read again. */
+  readonly isReloadable: boolean;
   /** Undefined before the first reload. */
   readonly lastReload:
     | {
@@ -28,6 +30,8 @@ export interface StatusPageSetting {
 
 export interface ConfigurationStatus {
   readonly loadedAt: string;
+  /** False without a configuration file. */
+  readonly reloadable: boolean;
   readonly lastReload: { readonly at: string; readonly outcome: string; readonly detail: string } | null;
 }
 

@@ -8,6 +8,8 @@ import type { ConfigurationState, ConfigurationStatus } from './configuration.ts
 /** The states that the admin port shows. */
 export interface StatusInputs {
   readonly version: string;
+  /** The process id. Undefined: unknown. */
+  readonly pid?: number;
   readonly uptimeMs: number;
   readonly draining: boolean;
   /** At least one; in the order of the configuration. */
@@ -48,6 +50,8 @@ export interface ScopeRefusals {
 
 export interface Status {
   readonly version: string;
+  /** The process id, in the process namespace of the sidecar. */
+  readonly pid: number | null;
   readonly uptimeSeconds: number;
   readonly draining: boolean;
   /** Warnings: conditions that need an operator although requests still succeed. */

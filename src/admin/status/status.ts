@@ -8,11 +8,12 @@ import { describeDegradation } from './degradation.ts';
 import type { StatusInputs, Status } from './status-shape.ts';
 
 export function describeStatus(states: StatusInputs): Status {
-  const { version, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
+  const { version, pid = null, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
   const tokens = states.tokens.map(describeToken);
   const throttles = states.throttles.map(describeThrottle);
   return {
     version,
+    pid,
     uptimeSeconds: Math.floor(uptimeMs / 1000),
     draining,
     degraded: describeDegradation(states),
@@ -133,11 +134,12 @@ function describeFleet(fleet: FleetConnectionState | undefined): Status['fleet']
 /** Null when nothing is known of the configuration. */
 export function describeConfiguration(state: ConfigurationState | undefined): ConfigurationStatus | null {
   if (state === undefined) return null;
-  const { loadedWallAt, lastReload: last } = state;
-  if (last === undefined) return { loadedAt: isoTime(loadedWallAt), lastReload: null };
+  const { loadedWallAt, isReloadable: reloadable, lastReload: last } = state;
+  const loadedAt = isoTime(loadedWallAt);
+  if (last === undefined) return { loadedAt, reloadable, lastReload: null };
   const { wallAt, outcome, lines } = last;
   const detail = describeReloadChanges(lines);
-  return { loadedAt: isoTime(loadedWallAt), lastReload: { at: isoTime(wallAt), outcome, detail } };
+  return { loadedAt, reloadable, lastReload: { at: isoTime(wallAt), outcome, detail } };
 }
 
 /** Rounded to the millisecond. */

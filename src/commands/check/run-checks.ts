@@ -1,6 +1,7 @@
 /** Runs all checks at once and yields their steps in a fixed order: settings and files, proxies, credentials, upstreams, fleet. */
 import type { Config } from '../../config/config.ts';
 import { createProxySelector } from '../../platform/egress/proxy-selector.ts';
+import { readSecret } from '../../token/client/secret-file.ts';
 import { listExtraSecrets, listProxyPasswords } from '../configured-secrets.ts';
 import { checkCredential } from './credential.ts';
 import { checkFiles } from './files.ts';
@@ -10,6 +11,7 @@ import { checkRunningSidecar } from './running-sidecar.ts';
 import { redactSteps } from './report.ts';
 import { checkUpstream, groupByUpstream, findRoute } from './upstream.ts';
 import type { UpstreamProbe } from './upstream.ts';
+import { formatTarget } from './setting-names.ts';
 import type { CheckStep, CheckContext } from './step-runner.ts';
 
 export interface CheckedConfig {
@@ -79,7 +81,18 @@ async function checkSettings(
     detail,
     advice: 'correct or remove it',
   }));
-  return [{ ...base, outcome: 'ok', detail: 'valid' }, ...warned, ...files.steps];
+  return [{ ...base, outcome: 'ok', detail: 'valid' }, ...(await listClientIds(config)), ...warned, ...files.steps];
+}
+
+/** A client id is no secret, and is compared with that of the partner. A file that cannot be read is a finding of its own. */
+async function listClientIds({ credentials }: Config): Promise<readonly CheckStep[]> {
+  const steps = credentials.map(async ({ name, auth }): Promise<CheckStep[]> => {
+    const reading = await readSecret('auth.clientId', auth.clientId);
+    if (reading.kind === 'unreadable') return [];
+    const target = formatTarget('client id', name);
+    return [{ step: 'configuration', target, outcome: 'ok', ms: 0, detail: reading.value }];
+  });
+  return (await Promise.all(steps)).flat();
 }
 
 function createNoRouteStep(path: string): CheckStep {

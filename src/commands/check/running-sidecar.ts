@@ -3,12 +3,10 @@
  * another program responds.
  */
 import type { Config } from '../../config/config.ts';
-import { toConnectTarget } from '../admin-address.ts';
-import { get } from '../../platform/http.ts';
+import { requestAdminPort } from '../admin-port.ts';
 import { StepRunner, type CheckContext, type CheckStep } from './step-runner.ts';
 
 const RESPONSE_TIMEOUT_MS = 1000;
-const MAX_RESPONSE_LENGTH = 1_000_000;
 
 /** The part of /status that is read. */
 interface ProposalStatus {
@@ -21,12 +19,10 @@ interface ProposalStatus {
 
 /** One step for each proposal. Never rejects. */
 export async function checkRunningSidecar({ admin }: Config, context: CheckContext): Promise<readonly CheckStep[]> {
-  const text = await requestStatus(
-    admin.address,
-    AbortSignal.any([context.signal, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]),
-  );
+  const until = AbortSignal.any([context.signal, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]);
+  const { status, text } = await requestAdminPort(admin.address, '/status', until);
   const runner = new StepRunner('running sidecar', context);
-  for (const { evidence, refused, accepted, setting, variable } of text === undefined ? [] : readProposals(text))
+  for (const { evidence, refused, accepted, setting, variable } of status === 200 ? readProposals(text) : [])
     runner.record('refusals', {
       outcome: 'warn',
       detail: `${evidence} (${refused} refused, ${accepted} accepted)`,
@@ -54,22 +50,4 @@ function isProposal(value: unknown): value is ProposalStatus {
   const { evidence, refused, accepted, setting, variable } = value as Record<string, unknown>;
   const texts = [evidence, setting, variable].every((member) => typeof member === 'string');
   return texts && [refused, accepted].every((member) => typeof member === 'number');
-}
-
-/** Undefined without a whole response. */
-function requestStatus(address: Config['admin']['address'], until: AbortSignal): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const options = { ...toConnectTarget(address), path: '/status', signal: until, headers: { host: '127.0.0.1' } };
-    const request = get(options, (response) => {
-      response.setEncoding('utf8');
-      let text = '';
-      response.on('data', (chunk: string) => {
-        text += chunk;
-        if (text.length > MAX_RESPONSE_LENGTH) request.destroy();
-      });
-      response.on('end', () => resolve(response.statusCode === 200 ? text : undefined));
-    });
-    request.on('error', () => undefined);
-    request.on('close', () => resolve(undefined));
-  });
 }

@@ -5,8 +5,11 @@ import type { CompletionCommand, CompletionOption, CompletionVocabulary } from '
 export function bashScript({ commands, options }: CompletionVocabulary): string {
   const all = [...options, ...commands.flatMap((command) => command.options)];
   const files = toPattern(all.filter(({ isFile }) => isFile));
-  const others = toPattern(all.filter(({ isFile, value }) => !isFile && value !== undefined));
-  return `${completeValue(files, others)}${findCommand(`${files}|${others}`)}  case $command in
+  const keyed = all.find(({ keys }) => keys.length > 0);
+  const others = toPattern(
+    all.filter(({ isFile, value, keys }) => !isFile && value !== undefined && keys.length === 0),
+  );
+  return `${completeValue(files, others, keyed)}${findCommand(`${files}|${others}|${keyed?.text ?? files}`)}  case $command in
     '')
       words='${joinTexts(commands)}'
       options='${joinTexts(options)}'
@@ -21,7 +24,7 @@ complete -F _bearer_sidecar bearer-sidecar
 }
 
 /** Completes the value of an option. */
-function completeValue(files: string, others: string): string {
+function completeValue(files: string, others: string, keyed: CompletionOption | undefined): string {
   return `# bash completion for bearer-sidecar
 _bearer_sidecar() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
@@ -40,8 +43,18 @@ _bearer_sidecar() {
       COMPREPLY=($(compgen -f -- "$current"))
       return
       ;;
-    ${others}) return ;;
+${keyed === undefined ? '' : formatKeyCase(keyed)}    ${others}) return ;;
   esac
+`;
+}
+
+/** The equals sign follows at once. */
+function formatKeyCase({ text, keys }: CompletionOption): string {
+  return `    ${text})
+      compopt -o nospace 2>/dev/null
+      COMPREPLY=($(compgen -S = -W '${keys.join(' ')}' -- "$current"))
+      return
+      ;;
 `;
 }
 
@@ -53,6 +66,8 @@ function findCommand(withValue: string): string {
         [[ \${COMP_WORDS[i + 1]} == = ]] && ((i++))
         ((i++))
         ;;
+      # The value of a key, as in --set KEY=VALUE.
+      =) ((i++)) ;;
       -*) ;;
       *)
         command=\${COMP_WORDS[i]}

@@ -21,8 +21,9 @@ function formatCommandLines({ text, options, operands }: CompletionCommand): str
   ];
 }
 
-function formatOptionLine(condition: string, { text, meaning, value, isFile }: CompletionOption): string {
-  const needs = value === undefined ? '' : isFile ? ' -r -F' : ' -x';
+function formatOptionLine(condition: string, { text, meaning, value, isFile, keys }: CompletionOption): string {
+  const words = keys.length === 0 ? '' : ` -a ${quote(keys.map((key) => `${key}=`).join(' '))}`;
+  const needs = value === undefined ? '' : isFile ? ' -r -F' : ` -x${words}`;
   return formatCompletionLine(condition, `-l ${text.slice('--'.length)}${needs}`, meaning);
 }
 

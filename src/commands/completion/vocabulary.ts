@@ -15,6 +15,8 @@ export interface CompletionOption extends CompletionWord {
   /** Undefined: a flag. */
   readonly value: string | undefined;
   readonly isFile: boolean;
+  /** Words for its value, each followed by an equals sign; empty: none. */
+  readonly keys: readonly string[];
 }
 
 export interface CompletionCommand extends CompletionWord {
@@ -35,12 +37,21 @@ export function buildVocabulary(): CompletionVocabulary {
     options: [...commandOf(name).options, 'help' as const].map(toCompletionOption),
     operands: listOperands(name),
   }));
-  return { commands, options: (['config', 'help', 'version'] as const).map(toCompletionOption) };
+  return {
+    commands,
+    options: [...commandOf('run').options, 'help' as const, 'version' as const].map(toCompletionOption),
+  };
 }
 
 function toCompletionOption(name: OptionName): CompletionOption {
   const { description, value, isFile = false } = optionOf(name);
-  return { text: `--${name}`, meaning: description, value, isFile };
+  const keys = name === 'set' ? listSettableKeys() : [];
+  return { text: `--${name}`, meaning: description, value, isFile, keys };
+}
+
+/** Without those that an argument may not hold. */
+function listSettableKeys(): readonly string[] {
+  return [...SETTINGS].flatMap(([key, { sensitive }]) => (sensitive && key !== 'auth.clientId' ? [] : [key]));
 }
 
 function listOperands(name: CommandName): readonly string[] {

@@ -45,9 +45,10 @@ function formatArgument(option: CompletionOption): string {
   return `    ${quote(formatSpecification(option))} \\`;
 }
 
-function formatSpecification({ text, meaning, value, isFile }: CompletionOption): string {
+function formatSpecification({ text, meaning, value, isFile, keys }: CompletionOption): string {
+  const action = keys.length > 0 ? `{compadd -S = -- ${keys.join(' ')}}` : isFile ? '_files' : '';
   const words = `[${meaning.replaceAll(/[[\]\\:]/g, String.raw`\$&`)}]`;
-  return value === undefined ? text + words : `${text}=${words}:${value}:${isFile ? '_files' : ''}`;
+  return value === undefined ? text + words : `${text}=${words}:${value}:${action}`;
 }
 
 function quote(text: string): string {

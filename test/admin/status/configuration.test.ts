@@ -8,16 +8,21 @@ import { unpaced, validToken } from '../states.ts';
 const loadedWallAt = Date.UTC(2026, 10, 1);
 
 function after(outcome: 'ok' | 'refused' | 'invalid', lines: readonly string[]): ConfigurationState {
-  return { loadedWallAt, lastReload: { wallAt: loadedWallAt + 1500, outcome, lines } };
+  return { loadedWallAt, isReloadable: true, lastReload: { wallAt: loadedWallAt + 1500, outcome, lines } };
 }
 
 describe('the configuration', () => {
   it('shows when it was loaded and the outcome of the last reload', () => {
     const loadedAt = '2026-11-01T00:00:00.000Z';
-    expect(describeConfiguration({ loadedWallAt, lastReload: undefined })).toEqual({ loadedAt, lastReload: null });
+    expect(describeConfiguration({ loadedWallAt, isReloadable: false, lastReload: undefined })).toEqual({
+      loadedAt,
+      reloadable: false,
+      lastReload: null,
+    });
     const at = '2026-11-01T00:00:01.500Z';
     expect(describeConfiguration(after('ok', ['a: 1 → 2', 'b: 3 → 4']))).toEqual({
       loadedAt,
+      reloadable: true,
       lastReload: { at, outcome: 'ok', detail: 'a: 1 → 2; b: 3 → 4' },
     });
     expect(describeConfiguration(after('ok', []))?.lastReload?.detail).toBe('nothing has changed');

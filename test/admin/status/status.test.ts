@@ -10,8 +10,9 @@ describe('status', () => {
   it('shows the state of a busy sidecar', () => {
     const listener = { connections: 3, connectionsLimit: 10_000, requests: 1, requestsLimit: Infinity };
     const states = { tokens: [{ ...validToken, ...failing }], throttles: [limited], listener };
-    const status = describeStatus({ version: '1.2.3', uptimeMs: 61_999, draining: false, ...states });
+    const status = describeStatus({ version: '1.2.3', pid: 4711, uptimeMs: 61_999, draining: false, ...states });
     expect(status).toEqual({
+      pid: 4711,
       tokens: [status.token],
       throttles: [status.throttle],
       listener: { ...listener, requestsLimit: null },

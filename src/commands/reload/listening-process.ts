@@ -1,0 +1,63 @@
+/**
+ * Checks that a process is the one that listens on an address, before a signal is sent to it. Behind a forwarded port, or in another
+ * container of a pod, the id that /status states is that of another process here. Linux lists the sockets of each process in /proc.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import type { ListenAddressConfig } from '../../config/config.ts';
+import { systemErrorCode } from '../../platform/atomic-write.ts';
+
+const TCP_TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
+const UNIX_TABLE = '/proc/net/unix';
+const TCP_LISTEN = '0A';
+
+/** Whether the process has the socket, or why that is unknown. */
+export type SocketOwnership = 'own' | 'foreign' | { readonly unknown: string };
+
+/** For Linux; elsewhere unknown. */
+export function findSocketOwnership(pid: number, address: ListenAddressConfig): SocketOwnership {
+  if (process.platform !== 'linux') return { unknown: 'this system has no /proc' };
+  try {
+    const sockets = new Set(listListeningSockets(address).map((inode) => `socket:[${inode}]`));
+    const folder = `/proc/${pid}/fd`;
+    return readdirSync(folder).some((name) => sockets.has(readLinkOrEmpty(`${folder}/${name}`))) ? 'own' : 'foreign';
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === 'ENOENT') return 'foreign';
+    return { unknown: code === 'EACCES' ? 'it belongs to another user' : `/proc cannot be read (${code})` };
+  }
+}
+
+/** The inodes of the sockets that listen on the port, or on the socket file. */
+function listListeningSockets(address: ListenAddressConfig): string[] {
+  if (address.kind === 'unix') {
+    const rows = readRows(UNIX_TABLE);
+    return rows.filter((row) => row.slice(7).join(' ') === address.path).map((row) => row[6] ?? '');
+  }
+  const port = address.port.toString(16).toUpperCase().padStart(4, '0');
+  const rows = TCP_TABLES.flatMap(readRows);
+  const isListening = (row: readonly string[]): boolean =>
+    row[3] === TCP_LISTEN && row[1]?.endsWith(`:${port}`) === true;
+  return rows.filter(isListening).map((row) => row[9] ?? '');
+}
+
+/** The columns of each line. A machine without IPv6 has no table for it. */
+function readRows(path: string): string[][] {
+  try {
+    return readFileSync(path, 'utf8')
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim().split(/\s+/));
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** A descriptor may be closed while the folder is read. */
+function readLinkOrEmpty(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
+}
