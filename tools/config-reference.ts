@@ -1,5 +1,5 @@
 /**
- * Writes config/reference.md and config/default.yaml from the schema, so that neither can fall behind it.
+ * Writes config/reference.md, config/default.yaml and the JSON Schema from the schema, so that none can fall behind it.
  * `node tools/config-reference.ts` writes them; with `--check` it writes nothing and exits 1 when one is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -10,14 +10,17 @@ import { isTextList, type SettingValue } from '../src/config/schema/formats/form
 import { INHERITED_BY_CREDENTIALS, INHERITED_BY_ROUTES, ROUTE_SETTINGS } from '../src/config/schema/schema-routes.ts';
 import { isLiveSetting } from '../src/config/changes.ts';
 import { SETTINGS } from '../src/config/schema/schema.ts';
+import { JSON_SCHEMA_PATH } from '../src/config/schema/json-schema-location.ts';
+import { renderJsonSchema } from './json-schema.ts';
 import type { Setting } from '../src/config/schema/setting.ts';
 
 const REFERENCE_HEAD = `# Configuration reference
 
 Generated from the schema by \`node tools/config-reference.ts\`; do not edit.
 
-Later wins: defaults < file (YAML or JSON, named by \`--config\` or \`SIDECAR_CONFIG\`) < environment. Unknown keys in a file are
-errors, unknown \`SIDECAR_\` variables are warnings. In the environment an empty variable counts as not set, numbers are plain
+Later wins: defaults < file (YAML or JSON, named by \`--config\` or \`SIDECAR_CONFIG\`) < environment < flags (\`--rate 5\`,
+\`--set throttle.rate=5\`). A value or its \`…File\` replaces the pair of an earlier source; both in one source are an error. Unknown keys in a file are
+errors, but \`$schema\` may name [schema.json](schema.json), the JSON Schema of a file; unknown \`SIDECAR_\` variables are warnings. In the environment an empty variable counts as not set, numbers are plain
 decimal digits, booleans \`true\` or \`false\`, lists are separated by commas; in a file numbers and booleans are written without
 quotes and lists may be arrays. Times are milliseconds, sizes bytes. One trailing line end of a credential file is dropped.
 \`bearer-sidecar config\` prints the effective values and their origins.
@@ -127,6 +130,7 @@ function renderDefaults(): string {
 const OUTPUTS = [
   { path: 'config/reference.md', parser: 'markdown', render: renderReference },
   { path: 'config/default.yaml', parser: 'yaml', render: renderDefaults },
+  { path: JSON_SCHEMA_PATH, parser: 'json', render: renderJsonSchema },
 ] as const;
 
 async function main(isCheck: boolean): Promise<void> {

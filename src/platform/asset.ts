@@ -24,6 +24,11 @@ function locateManifest(): URL {
   return pathToFileURL(path);
 }
 
+/** A file of the package, such as `config/schema.json`; undefined in a one-file binary, which has no files. */
+export function locateInPackage(path: string): URL | undefined {
+  return isSea() ? undefined : new URL(path, locateManifest());
+}
+
 /** A file of the program: below `src/` in the source tree, below `dist/` in the package. */
 function locateInProgram(path: string): URL {
   const root = new URL('.', locateManifest()).href;

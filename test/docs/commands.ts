@@ -49,8 +49,8 @@ function wordsOf(line: string): string[] {
 const SCRIPTS = (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: Record<string, string> })
   .scripts;
 
-/** Commands that run until they are stopped, or that ask questions: test/e2e covers them. */
-const LONG_RUNNING = new Set(['run', 'sandbox', 'init']);
+/** Commands that run until they are stopped, that ask questions, or that need a sidecar with a file: test/e2e covers them. */
+const LONG_RUNNING = new Set(['run', 'sandbox', 'init', 'reload']);
 
 /** Options of other programs, from their own help. */
 const OPTIONS: Readonly<Record<string, string>> = {
@@ -94,7 +94,7 @@ function checkOwnCommand(args: readonly string[]): CommandCheck {
   if (reading.kind !== 'invocation') return { kind: 'run' };
   const { command, given } = reading.invocation;
   const isNonInteractive = command === 'init' && given.has('yes');
-  return LONG_RUNNING.has(command) && !isNonInteractive ? read([]) : { kind: 'run' };
+  return (LONG_RUNNING.has(command) && !isNonInteractive) || given.has('watch') ? read([]) : { kind: 'run' };
 }
 
 /** A program of a clone that is started in the background. */

@@ -30,7 +30,7 @@ export async function readRunningStatus(address: ListenAddressConfig, stop: Abor
 }
 
 /** Undefined for the text of another program. */
-export function parseStatus(text: string): RunningStatus | undefined {
+function parseStatus(text: string): RunningStatus | undefined {
   try {
     const found: unknown = JSON.parse(text);
     return isStatus(found) ? found : undefined;

@@ -2,7 +2,7 @@
  * The keys of an entry of `routes` or `credentials`: its own settings, and the top-level settings that it can override.
  * Both lists exist in files only.
  */
-import { isForwardedMethod, isPlainPath } from './formats/allow-rules.ts';
+import { isForwardedMethod, isPlainPath, PLAIN_PATH } from './formats/allow-rules.ts';
 import { format, list, matching, booleanValue } from './formats/formats.ts';
 import type { Format, SettingValue } from './formats/formats.ts';
 import { SETTINGS } from './schema.ts';
@@ -47,6 +47,7 @@ export const ROUTE_SETTINGS = {
     format: format({
       expected: 'a path such as /quotes, without a slash at its end, escapes or dot segments',
       check: (value) => typeof value === 'string' && isPlainPath(value),
+      schema: { type: 'string', pattern: PLAIN_PATH.source },
     }),
     default: null,
     required: 'a path such as /quotes',

@@ -43,6 +43,7 @@ export function listenAddress(): Format<string> {
   return format({
     expected: `localhost:PORT, HOST:PORT, [IPv6]:PORT or unix:/path (port 0-65535, path up to ${String(MAX_SOCKET_PATH_BYTES)} bytes)`,
     check: (value) => typeof value === 'string' && parseListenAddress(value) !== undefined,
+    schema: { type: 'string', pattern: String.raw`^(?:unix:/.+|.+:[0-9]{1,5})$` },
   });
 }
 

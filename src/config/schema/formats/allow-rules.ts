@@ -6,12 +6,21 @@ import { METHODS } from '../../../platform/http.ts';
 import { maskPasswords } from '../../../platform/secret-redaction.ts';
 import type { AllowRuleConfig } from '../../config.ts';
 import { format } from './formats.ts';
-import type { Format } from './formats.ts';
+import type { Format, JsonSchema } from './formats.ts';
 
 /** A path of plain segments: no query, escape, empty segment or trailing slash, and no `*`, since there are no wildcards. */
-const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
+export const PLAIN_PATH = /^\/(?:[\w.~!$&'()+,=:@-]+(?:\/[\w.~!$&'()+,=:@-]+)*)?$/;
 const ANY_METHOD = '*';
 const NEVER_FORWARDED = ['CONNECT', 'SOURCE', 'TRACE'];
+const RULE_SCHEMA: JsonSchema = {
+  type: 'object',
+  properties: {
+    methods: { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' }, minItems: 1 }] },
+    path: { type: 'string', pattern: '^ */' },
+  },
+  required: ['path'],
+  additionalProperties: false,
+};
 const EXPECTED_RULES = 'rules such as "GET,POST /quotes", separated by semicolons (* for every method)';
 
 /** Reads `METHODS PATH`; undefined for any other text. */
@@ -40,6 +49,7 @@ export function allowRules(): Format<readonly string[]> {
       if (typeof value === 'string') return splitRules(value);
       return Array.isArray(value) ? (value as unknown[]).map(toRuleText) : value;
     },
+    schema: { anyOf: [{ type: 'string' }, { type: 'array', items: { anyOf: [{ type: 'string' }, RULE_SCHEMA] } }] },
   });
 }
 

@@ -37,6 +37,7 @@ export function secret(expected: string, faultOf: (value: string) => string | un
       if (typeof value === 'number' || typeof value === 'boolean') return `expected ${expected}; write it in quotes`;
       return typeof value === 'string' ? (faultOf(value) ?? true) : false;
     },
+    schema: { type: 'string', pattern: String.raw`^\P{Cc}+$` },
   });
 }
 
@@ -48,8 +49,9 @@ export function scope(): Format<string> {
   );
 }
 
+const HEADER_NAME_PATTERN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 /** The name of a header field (RFC 9110 §5.1). */
-export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+export const HEADER_NAME = new RegExp(HEADER_NAME_PATTERN);
 
 /** Header fields that the token request sets itself. */
 const TOKEN_REQUEST_HEADERS = new Set('accept accept-encoding authorization'.split(' '));
@@ -98,5 +100,6 @@ export function headerName(): Format<string> {
       typeof value === 'string' && FRAMING_HEADERS.has(value.toLowerCase())
         ? 'expected a field that does not frame or route the message'
         : typeof value === 'string' && HEADER_NAME.test(value),
+    schema: { type: 'string', pattern: HEADER_NAME_PATTERN },
   });
 }

@@ -32,6 +32,7 @@ export function fieldHints(): Format<TextMap> {
     },
     fromText: map.fromText,
     fromFile: map.fromFile,
+    schema: { type: 'object', additionalProperties: { enum: HINT_MEANINGS }, maxProperties: MAX_HINTS },
   });
 }
 

@@ -11,6 +11,9 @@ export type TextMap = Readonly<Record<string, string>>;
 /** The value of a setting before it is assembled into a Config; null: not set. */
 export type SettingValue = string | number | boolean | readonly string[] | readonly RefusalRule[] | TextMap | null;
 
+/** A part of a JSON Schema (draft 2020-12). */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
 /** A convict format: throws an Error with the fault, or with what is expected. */
 export interface Format<T> {
   (value: unknown): asserts value is T;
@@ -22,6 +25,8 @@ export interface Format<T> {
   readonly fromFile: (value: unknown) => unknown;
   /** The value without secrets. Default: unchanged. */
   readonly show: (text: string) => string;
+  /** What a file may hold. It accepts every valid value; some invalid ones too, where JSON Schema cannot say more. */
+  readonly schema: JsonSchema;
 }
 
 interface FormatOptions {
@@ -31,6 +36,7 @@ interface FormatOptions {
   readonly fromText?: Format<never>['fromText'];
   readonly fromFile?: Format<never>['fromFile'];
   readonly show?: Format<never>['show'];
+  readonly schema: JsonSchema;
 }
 
 /** Creates a format. */
@@ -45,6 +51,7 @@ export function format<T>(parts: FormatOptions): Format<T> {
     fromText: parts.fromText ?? ((text: string) => text),
     fromFile: parts.fromFile ?? ((value: unknown) => value),
     show: parts.show ?? ((text: string) => text),
+    schema: parts.schema,
   });
 }
 
@@ -61,17 +68,24 @@ export function wholeNumber(min: number, max: number): Format<number> {
         ? `expected ${expected}, without quotes`
         : typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max,
     fromText: (text) => (INTEGER.test(text) ? Number(text) : text),
+    schema: { type: 'integer', minimum: min, maximum: max },
   });
 }
 
 /** `auto`, or permits per second: more than 0, decimals allowed. */
 export function rate(max: number): Format<number | 'auto'> {
-  return decimal(`auto, or ${describePermits(max)}`, (value) => value === 'auto' || isPermits(value, max));
+  const expected = `auto, or ${describePermits(max)}`;
+  const schema = { anyOf: [{ const: 'auto' }, permitsSchema(max)] };
+  return decimal(expected, (value) => value === 'auto' || isPermits(value, max), schema);
 }
 
 /** Permits per second: more than 0, decimals allowed. */
 export function permitsPerSecond(max: number): Format<number> {
-  return decimal(describePermits(max), (value) => isPermits(value, max));
+  return decimal(describePermits(max), (value) => isPermits(value, max), permitsSchema(max));
+}
+
+function permitsSchema(max: number): JsonSchema {
+  return { type: 'number', exclusiveMinimum: 0, maximum: max };
 }
 
 function describePermits(max: number): string {
@@ -87,15 +101,17 @@ export function fraction(): Format<number> {
   return decimal(
     'a number from 0 to 1 (decimals allowed)',
     (value) => typeof value === 'number' && value >= 0 && value <= 1,
+    { type: 'number', minimum: 0, maximum: 1 },
   );
 }
 
-function decimal<T>(expected: string, isAllowed: (value: unknown) => boolean): Format<T> {
+function decimal<T>(expected: string, isAllowed: (value: unknown) => boolean, schema: JsonSchema): Format<T> {
   return format({
     expected,
     check: (value) =>
       typeof value === 'string' && DECIMAL.test(value) ? `expected ${expected}, without quotes` : isAllowed(value),
     fromText: (text) => (DECIMAL.test(text) ? Number(text) : text),
+    schema,
   });
 }
 
@@ -106,6 +122,7 @@ export function booleanValue(): Format<boolean> {
     check: (value) =>
       value === 'true' || value === 'false' ? 'expected true or false, without quotes' : typeof value === 'boolean',
     fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+    schema: { type: 'boolean' },
   });
 }
 
@@ -114,10 +131,11 @@ export function oneOf<const T extends string>(words: readonly T[]): Format<T> {
   return format({
     expected: `one of ${words.join(', ')}`,
     check: (value) => words.some((word) => word === value),
+    schema: { enum: words },
   });
 }
 
-/** Text that matches a pattern. */
+/** Text that matches a pattern, which may have no flag but `u`: JSON Schema has none. */
 export function matching(pattern: RegExp, expected: string): Format<string> {
   return format({
     expected,
@@ -125,6 +143,7 @@ export function matching(pattern: RegExp, expected: string): Format<string> {
       typeof value === 'number' || typeof value === 'boolean'
         ? `expected ${expected}; write it in quotes`
         : typeof value === 'string' && pattern.test(value),
+    schema: { type: 'string', pattern: pattern.source },
   });
 }
 
@@ -154,6 +173,12 @@ export function list(
     },
     fromText: split,
     fromFile: (value) => (typeof value === 'string' ? split(value) : value),
+    schema: {
+      anyOf: [
+        { type: 'string', ...(minEntries > 0 ? { minLength: 1 } : {}) },
+        { type: 'array', items: { type: 'string' }, minItems: minEntries },
+      ],
+    },
   });
 }
 

@@ -37,6 +37,12 @@ export function oneOrMany({ what, check, show = (text) => text }: EntryOptions):
     },
     fromText: (text) => (text.trimStart().startsWith('[') ? (parseJson(text) ?? text) : text),
     show,
+    schema: {
+      anyOf: [
+        { type: 'string', minLength: 1 },
+        { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true },
+      ],
+    },
   });
 }
 
@@ -68,6 +74,7 @@ export function textMap({ expected, nameFault, valueFault }: TextMapOptions): Fo
     },
     fromText: (text) => parseJson(text) ?? text,
     fromFile: (value) => (value instanceof Map ? (Object.fromEntries(value) as unknown) : value),
+    schema: { type: 'object', additionalProperties: { type: 'string', minLength: 1 } },
   });
 }
 

@@ -18,6 +18,7 @@ export function proxyUrl(): Format<string> {
       return parseProxyUrl(value) !== undefined;
     },
     show: maskUrl,
+    schema: { type: 'string', pattern: String.raw`^[^\s\\]+$` },
   });
 }
 

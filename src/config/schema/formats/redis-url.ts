@@ -15,6 +15,7 @@ export function redisUrl(): Format<string> {
     expected: EXPECTED_URL,
     check: (value) => typeof value === 'string' && (redisUrlFault(value) ?? true),
     show: maskUrl,
+    schema: { type: 'string', pattern: String.raw`^(?:[Rr][Ee][Dd][Ii][Ss][Ss]?|[Uu][Nn][Ii][Xx])://[^\s]+$` },
   });
 }
 

@@ -4,7 +4,7 @@
  */
 import type { RefusalRule } from '../../../throttle/refusal-rule.ts';
 import { format } from './formats.ts';
-import type { Format } from './formats.ts';
+import type { Format, JsonSchema } from './formats.ts';
 import { parseJson } from './one-or-many.ts';
 
 const MAX_RULES = 20;
@@ -12,6 +12,20 @@ const MAX_TEXT_LENGTH = 1000;
 const MEMBERS = ['status', 'header', 'bodyContains'];
 const HEADER = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*:[ \t]*[!-~](?:[ -~]*[!-~])?)?$/;
 const BODYLESS = [204, 304];
+const RULE_SCHEMA: JsonSchema = {
+  type: 'object',
+  properties: {
+    status: { type: 'integer', minimum: 200, maximum: 599, not: { enum: [401] } },
+    header: { type: 'string', pattern: HEADER.source },
+    bodyContains: { type: 'string', minLength: 1, maxLength: MAX_TEXT_LENGTH },
+  },
+  required: ['status'],
+  additionalProperties: false,
+  // A success is a refusal by its text only; some statuses have no text.
+  if: { properties: { bodyContains: true }, required: ['bodyContains'] },
+  then: { properties: { status: { not: { enum: BODYLESS } } } },
+  else: { properties: { status: { type: 'integer', minimum: 300 } } },
+};
 const EXAMPLE = '[{"status":503},{"status":200,"bodyContains":"limit exceeded"}]';
 
 /** A list of rules; empty by default. The fault names every rule that is wrong. */
@@ -34,6 +48,7 @@ export function refusalRules(): Format<readonly RefusalRule[]> {
       Array.isArray(value)
         ? (value as unknown[]).map((rule) => (rule instanceof Map ? (Object.fromEntries(rule) as unknown) : rule))
         : value,
+    schema: { type: 'array', items: RULE_SCHEMA, maxItems: MAX_RULES },
   });
 }
 

@@ -21,6 +21,7 @@ export function baseUrl(example: string): Format<string> {
     expected: `an absolute https: URL, such as ${example}`,
     check: (value) => (typeof value === 'string' ? baseUrlFault(value) : false),
     show: maskUrl,
+    schema: { type: 'string', pattern: String.raw`^[Hh][Tt][Tt][Pp][Ss]?://[^\s\\?#]+$` },
   });
 }
 
@@ -60,6 +61,7 @@ export function urlPath(): Format<string> {
       return value.includes(MASK) ? `has the mask ${MASK} in its query, not the value itself` : true;
     },
     show: maskQueryValues,
+    schema: { type: 'string', pattern: String.raw`^[^\s#]+$` },
   });
 }
 
