@@ -44,7 +44,7 @@ const MILLISECONDS = { value: 'MS' } as const;
 /** Settings with an option of their own; most are named as their variable. The texts are for a line of the help. */
 const SETTING_OPTIONS = {
   'base-url': { ...URL_VALUE, setting: 'upstream.baseUrl', description: "the partner API's base URL" },
-  'auth-url': { ...URL_VALUE, setting: 'auth.url', description: "the authorization server's base URL" },
+  'auth-url': { ...URL_VALUE, setting: 'auth.url', description: 'base URL of the authorization server, or token URL' },
   'token-path': {
     value: 'PATH',
     setting: 'auth.tokenPath',
@@ -148,6 +148,7 @@ export const COMMANDS = {
       'output',
       'base-url',
       'auth-url',
+      'auth-issuer',
       'token-path',
       'client-id',
       'client-secret-file',
@@ -161,9 +162,12 @@ export const COMMANDS = {
       'On a terminal it asks for missing options; otherwise, or with --yes, it asks',
       'nothing. The secret is never written into the configuration file: it goes',
       'into its own file with mode 0600, or stays in SIDECAR_CLIENT_SECRET.',
+      "A partner's curl command for a token, or its token URL, is read from the",
+      'standard input or at a question for a URL. It is never executed.',
     ],
     examples: [
       'bearer-sidecar init',
+      'bearer-sidecar init --base-url https://api.example.com/v1 < curl.txt',
       'bearer-sidecar init --yes --base-url https://api.example.com/v1 \\\n    --auth-url https://login.example.com --client-id my-app \\\n    --client-secret-file secret.txt --audience https://api.example.com',
     ],
   },

@@ -1,5 +1,6 @@
 /** `init` as a person and a script use it: what it asks, what it writes, what is left when it is interrupted. */
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -154,6 +155,114 @@ describe('on a terminal', () => {
     await using terminal = openTerminal({ name: 'init-yes', command, cwd: folder });
     expect(await terminal.exit).toBe(0);
     expect(readdirSync(folder)).toEqual(['sidecar.yaml']);
+  });
+});
+
+describe('a curl command of the partner', () => {
+  /** As partners write it, over several lines. */
+  const command = ({ id, secret }: Credential, tokenUrl: string, newline = ' \\\n  '): string =>
+    [
+      `curl -X POST '${tokenUrl}'`,
+      `-H 'Authorization: Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}'`,
+      `--data-urlencode 'audience=${AUDIENCE}'`,
+      `-d 'grant_type=client_credentials'`,
+    ].join(newline);
+
+  it('pasted at a question is not shown, and check finds a token with it', { timeout: 60_000 }, async () => {
+    const folder = scratch();
+    const credential = newCredential();
+    await using sandbox = await startSandbox(credential);
+    const start = `${PROGRAM_COMMAND} init --base-url ${sandbox.baseUrl}`;
+    await using terminal = openTerminal({ name: 'init-curl', command: start, cwd: folder });
+    await answer(terminal, [
+      [/Configuration file .*: /, '\n'],
+      [/Base URL of the authorization server .*: /, `${command(credential, `${sandbox.authUrl}/oauth/token`)}\n`],
+      [/token URL +\S+\/oauth\/token\n[^]*client secret +taken over[^]*Calls per second.* \[auto\]: /, '\n'],
+      [/Written: sidecar\.yaml\nWritten: sidecar\.client-secret/, ''],
+      [/Run check on it now\? \[Y\/n\] /, '\n'],
+      [/✔ token +token endpoint +\S+ ms +obtained/, ''],
+      [/Next: node \S+main\.[jt]s --config sidecar\.yaml/, ''],
+    ]);
+    expect(await terminal.exit).toBe(0);
+    expect(terminal.screen()).not.toContain(Buffer.from(`${credential.id}:${credential.secret}`).toString('base64'));
+    expect(terminal.screen()).not.toContain(credential.secret);
+    expect(statSync(join(folder, 'sidecar.client-secret')).mode & 0o777).toBe(0o600);
+    expect(readFileSync(join(folder, 'sidecar.client-secret'), 'utf8')).toBe(`${credential.secret}\n`);
+    expect(readFileSync(join(folder, 'sidecar.yaml'), 'utf8')).not.toContain(credential.secret);
+  });
+
+  /** Runs init in a folder with a text as its standard input. */
+  function pipe(folder: string, text: string, args: readonly string[]) {
+    const run = spawnSync(process.execPath, [join(process.cwd(), MAIN), 'init', ...args], {
+      cwd: folder,
+      input: text,
+      encoding: 'utf8',
+    });
+    return { code: run.status, stdout: run.stdout, stderr: run.stderr };
+  }
+
+  it('piped to it leaves the secret in a file that only its owner can read', () => {
+    const folder = scratch();
+    const credential = newCredential();
+    const text = command(credential, 'https://login.example.com/oauth2/v1/token?x=1');
+    const { code, stdout, stderr } = pipe(folder, text, ['--base-url', 'https://api.example.com/v1']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout + stderr).not.toContain(credential.secret);
+    expect(stdout + stderr).not.toContain(credential.id);
+    const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+    expect(yaml).toContain('url: https://login.example.com\n');
+    expect(yaml).toContain('tokenPath: /oauth2/v1/token?x=1\n');
+    expect(yaml).toContain(`clientId: ${credential.id}\n`);
+    expect(yaml).not.toContain(credential.secret);
+    expect(statSync(join(folder, 'sidecar.client-secret')).mode & 0o777).toBe(0o600);
+    expect(readFileSync(join(folder, 'sidecar.client-secret'), 'utf8')).toBe(`${credential.secret}\n`);
+    const again = pipe(folder, text, ['--base-url', 'https://api.example.com/v1']);
+    expect([again.code, again.stderr.trim().split('\n').length]).toEqual([2, 2]);
+  });
+
+  it('executes nothing of it', () => {
+    const folder = scratch();
+    const text =
+      'curl -u "a:$(touch executed)`touch executed`" https://login.example.com/token; touch executed | touch executed\n';
+    const { code } = pipe(folder, text, ['--base-url', 'https://api.example.com', '--scope', 'read']);
+    expect(code).toBe(0);
+    expect(readdirSync(folder)).toEqual(['sidecar.yaml']);
+  });
+
+  it.each([
+    ['an open quote', "curl -u 'a:b"],
+    ['a NUL', 'curl -u a:b\0c https://login.example.com/token'],
+    ['a megabyte', `curl -d '${'x'.repeat(1024 * 1024)}'`],
+    ['no command at all', 'hello'],
+  ])('%s is one fault in one line, and nothing is written', (_, text) => {
+    const folder = scratch();
+    const { code, stderr } = pipe(folder, text, ['--base-url', 'https://api.example.com']);
+    expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
+    expect(stderr).toMatch(/^bearer-sidecar: the pasted text /);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('may be a token URL, as an option or piped', () => {
+    for (const [text, args] of [
+      ['https://login.example.com/oauth2/token\n', ['--client-id', 'my-app']],
+      ['', ['--client-id', 'my-app', '--auth-url', 'https://login.example.com/oauth2/token']],
+    ] as const) {
+      const folder = scratch();
+      expect(pipe(folder, text, [...args, '--base-url', 'https://api.example.com', '--scope', 'read']).code).toBe(0);
+      const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+      expect(yaml).toContain('url: https://login.example.com\n');
+      expect(yaml).toContain('tokenPath: /oauth2/token\n');
+    }
+  });
+
+  it('may be the URL of published metadata, which is an issuer', () => {
+    const folder = scratch();
+    const url = 'https://login.example.com/realms/x/.well-known/openid-configuration';
+    const args = ['--client-id', 'my-app', '--base-url', 'https://api.example.com', '--scope', 'read'];
+    expect(pipe(folder, url, args).code).toBe(0);
+    const yaml = readFileSync(join(folder, 'sidecar.yaml'), 'utf8');
+    expect(yaml).toContain('issuer: https://login.example.com/realms/x\n');
+    expect(yaml).not.toMatch(/^ {2}(?:url|tokenPath):/m);
   });
 });
 

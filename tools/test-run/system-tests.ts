@@ -25,6 +25,8 @@ export const SYSTEM_TESTS: readonly string[] = [
   'test/exchange/early-responses.test.ts',
   'test/token/endpoint/token-endpoint-tls.test.ts',
   'test/upstream/client-certificate.test.ts',
+  // curl.
+  'test/commands/init/curl/real-curl.test.ts',
   // promtool.
   'test/telemetry/fleet.test.ts',
   'test/telemetry/metrics/metrics.test.ts',

@@ -9,6 +9,7 @@ import type { OptionName } from '../command-table.ts';
 export const SETTING_OPTIONS = {
   'base-url': 'upstream.baseUrl',
   'auth-url': 'auth.url',
+  'auth-issuer': 'auth.issuer',
   'token-path': 'auth.tokenPath',
   'client-id': 'auth.clientId',
   'client-secret-file': 'auth.clientSecretFile',
@@ -17,8 +18,10 @@ export const SETTING_OPTIONS = {
   rate: 'throttle.rate',
 } as const satisfies Partial<Record<OptionName, SettingKey>>;
 
-/** A setting that init writes. */
-export type InitSettingKey = (typeof SETTING_OPTIONS)[keyof typeof SETTING_OPTIONS];
+/** A setting that init writes; those without an option are read from a curl command. */
+export type InitSettingKey =
+  | (typeof SETTING_OPTIONS)[keyof typeof SETTING_OPTIONS]
+  | Extract<SettingKey, 'auth.method' | 'auth.resource' | 'auth.extraParameters' | 'auth.extraHeaders'>;
 
 /** Texts as in the environment; none is the secret itself. */
 export type InitSettings = ReadonlyMap<InitSettingKey, string>;

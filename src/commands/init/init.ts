@@ -4,17 +4,21 @@
  */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { isSea } from 'node:sea';
 import { toSingleLine } from '../../config/load/problems.ts';
 import { SETTINGS } from '../../config/schema/schema.ts';
 import type { OptionName } from '../command-table.ts';
 import { paintFor } from '../terminal.ts';
 import type { Paint } from '../terminal.ts';
 import { SETTING_OPTIONS, findSettingProblems, optionNameFor } from './init-settings.ts';
-import type { InitSettingKey } from './init-settings.ts';
-import { findProgramCommand } from './program-command.ts';
+import type { InitSettingKey, InitSettings } from './init-settings.ts';
+import { ownProgramCommand } from '../program-command.ts';
 import { TerminalPrompter, PrompterClosed } from './terminal-prompter.ts';
-import { DEFAULT_OUTPUT, writeAll } from './files.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { readAuthAddress } from './auth-address.ts';
+import type { UnderstoodCommand } from './curl/token-command.ts';
+import { DEFAULT_OUTPUT, secretPathFor, writeAll } from './files.ts';
+import { describeCommand, isCurlCommand, readPartnerText } from './partner-text.ts';
+import { readPipedText } from './piped-text.ts';
 import { Interview } from './interview.ts';
 import type { GivenOptions, InitPlan } from './interview.ts';
 import { describeNextSteps } from './next-steps.ts';
@@ -26,7 +30,6 @@ export interface InitOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-const DEFAULT_SETTINGS = { 'auth.tokenPath': '/oauth/token', 'throttle.rate': 'auto' } as const;
 const YAML_MODE = 0o644;
 const SECRET_MODE = 0o600;
 
@@ -39,45 +42,89 @@ export async function init(options: InitOptions, stop: AbortSignal): Promise<num
   const known = readOptions(options);
   const isInteractive = stdin.isTTY && stdout.isTTY && !options.given.has('yes');
   if (isInteractive) return runInterview(known, options, stop);
-  const plan: InitPlan = {
-    ...known,
-    settings: new Map([...Object.entries(DEFAULT_SETTINGS), ...known.settings] as [InitSettingKey, string][]),
-    secret: { kind: known.settings.has('auth.clientSecretFile') ? 'file' : 'environment' },
-    output: known.output ?? DEFAULT_OUTPUT,
-  };
+  const pasted = await readPastedCommand(known, stop);
+  if (typeof pasted === 'string') return failWith(2, [`the pasted text ${pasted}`]);
+  const plan = planWithoutQuestions(known, pasted);
+  if (pasted.command !== undefined) stdout.write(`${describeCommand(pasted.command, paintFor(stdout)).join('\n')}\n\n`);
   const faults = findSettingProblems(plan.settings, plan.secret).map(
     ({ key, message }) => `${optionNameFor(key)}: ${message}`,
   );
-  if (!plan.isForced && existsSync(plan.output))
-    faults.push(`${JSON.stringify(plan.output)} exists; --force overwrites it, --output names another`);
+  const files = plan.secret.kind === 'new-file' ? [plan.output, plan.secret.path] : [plan.output];
+  for (const path of files)
+    if (!plan.isForced && existsSync(path))
+      faults.push(`${JSON.stringify(path)} exists; --force overwrites it, --output names another`);
   if (faults.length > 0) return failWith(2, faults);
   await writePlan(plan);
-  stdout.write(describeNextSteps(plan, programCommand(options.env), options.env, paintFor(stdout)));
+  stdout.write(describeNextSteps(plan, ownProgramCommand(options.env), options.env, paintFor(stdout)));
   return 0;
+}
+
+interface PastedSettings {
+  readonly settings: InitSettings;
+  /** Undefined: nothing was pasted, or a URL. */
+  readonly command: UnderstoodCommand | undefined;
+}
+
+const NOTHING_PASTED: PastedSettings = { settings: new Map(), command: undefined };
+
+/** Reads the standard input when options leave the authorization server or the client open. A text is the fault. */
+async function readPastedCommand({ settings }: GivenOptions, stop: AbortSignal): Promise<PastedSettings | string> {
+  const hasServer = settings.has('auth.url') || settings.has('auth.issuer');
+  if (process.stdin.isTTY || (hasServer && settings.has('auth.clientId'))) return NOTHING_PASTED;
+  const piped = await readPipedText(process.stdin, systemClock, stop);
+  if (piped.kind === 'refused') return piped.fault;
+  const reading = readPartnerText(piped.text);
+  switch (reading.kind) {
+    case 'empty':
+      return NOTHING_PASTED;
+    case 'address':
+      return { settings: reading.settings, command: undefined };
+    case 'command':
+      return { settings: reading.command.settings, command: reading.command };
+    default:
+      return reading.fault;
+  }
+}
+
+/** Options replace what was pasted. */
+function planWithoutQuestions(known: GivenOptions, pasted: PastedSettings): InitPlan {
+  const hasServer = known.settings.has('auth.url') || known.settings.has('auth.issuer');
+  const fromText = [...pasted.settings].filter(
+    ([key]) => !(hasServer && (key === 'auth.url' || key === 'auth.issuer' || key === 'auth.tokenPath')),
+  );
+  const settings = new Map<InitSettingKey, string>([['throttle.rate', 'auto'], ...fromText, ...known.settings]);
+  if (!settings.has('auth.issuer') && !settings.has('auth.tokenPath')) settings.set('auth.tokenPath', '/oauth/token');
+  const output = known.output ?? DEFAULT_OUTPUT;
+  const secret = pasted.command?.secret;
+  return {
+    ...known,
+    settings,
+    secret: settings.has('auth.clientSecretFile')
+      ? { kind: 'file' }
+      : secret === undefined
+        ? { kind: 'environment' }
+        : { kind: 'new-file', path: secretPathFor(output), secret },
+    output,
+  };
 }
 
 async function runInterview(known: GivenOptions, { env }: InitOptions, stop: AbortSignal): Promise<number> {
   const { stdin, stdout } = process;
   const paint = paintFor(stdout);
-  using prompter = new TerminalPrompter({ input: stdin, output: stdout, stop });
+  using prompter = new TerminalPrompter({ input: stdin, output: stdout, stop, hidesLine: isCurlCommand });
   const plan = await undefinedIfClosed(new Interview(prompter, paint, known).run());
   if (plan === undefined) {
     prompter.writeLine('');
     return failWith(1, ['cancelled; nothing was written']);
   }
   await writePlan(plan);
-  prompter.writeLine(`\n${describeNextSteps(plan, programCommand(env), env, paint).trimEnd()}\n`);
+  prompter.writeLine(`\n${describeNextSteps(plan, ownProgramCommand(env), env, paint).trimEnd()}\n`);
   if (plan.secret.kind === 'environment' && (env.SIDECAR_CLIENT_SECRET ?? '') === '') return 0;
   if (!(await undefinedIfClosed(askToRunCheck(prompter, paint)))) return 0;
   // From here on Ctrl-C is for the check.
   prompter[Symbol.dispose]();
   const { check } = await import('../check.ts');
   return await check({ env, file: plan.output }, { json: false, probe: undefined }, stop);
-}
-
-function programCommand(env: InitOptions['env']): string {
-  const { argv0, argv } = process;
-  return findProgramCommand({ argv0, script: argv[1] ?? '', isBinary: isSea(), folder: process.cwd(), env });
 }
 
 async function undefinedIfClosed<T>(input: Promise<T>): Promise<T | undefined> {
@@ -96,7 +143,9 @@ async function askToRunCheck(prompter: TerminalPrompter, paint: Paint): Promise<
 function readOptions({ values, given }: InitOptions): GivenOptions {
   const settings = Object.entries(SETTING_OPTIONS).flatMap(([option, key]): [InitSettingKey, string][] => {
     const text = values.get(option as keyof typeof SETTING_OPTIONS);
-    return text === undefined ? [] : [[key, text]];
+    if (text === undefined) return [];
+    // A whole token URL is two settings, and one of published metadata is an issuer.
+    return key === 'auth.url' ? [...readAuthAddress(text, values.get('token-path'))] : [[key, text]];
   });
   return { settings: new Map(settings), output: values.get('output'), isForced: given.has('force') };
 }
@@ -108,10 +157,19 @@ async function writePlan({ settings, secret, output, isForced }: InitPlan): Prom
   if (secretFile !== undefined) all.set('auth.clientSecretFile', resolve(secretFile));
   const order = [...SETTINGS.keys()];
   const ordered = [...all].toSorted(([one], [other]) => order.indexOf(one) - order.indexOf(other));
-  const yaml = { path: output, text: renderSettings(new Map(ordered), secret.kind === 'environment'), mode: YAML_MODE };
+  const yaml = {
+    path: output,
+    text: renderSettings(new Map(ordered), secret.kind === 'environment'),
+    mode: modeFor(settings),
+  };
   const files =
     secret.kind === 'new-file' ? [{ path: secret.path, text: `${secret.secret}\n`, mode: SECRET_MODE }] : [];
   await writeAll([...files, yaml], isForced);
+}
+
+/** Extra form fields and header fields have no file of their own, and their values may be secrets. */
+function modeFor(settings: InitSettings): number {
+  return settings.has('auth.extraParameters') || settings.has('auth.extraHeaders') ? SECRET_MODE : YAML_MODE;
 }
 
 function failWith(exitCode: 1 | 2, why: readonly string[]): number {

@@ -6,7 +6,10 @@ import type { Paint } from '../terminal.ts';
 import { findFaultOf } from './init-settings.ts';
 import type { InitSettingKey, InitSettings, SecretLocation } from './init-settings.ts';
 import type { TerminalPrompter } from './terminal-prompter.ts';
+import { readAuthAddress } from './auth-address.ts';
 import { DEFAULT_OUTPUT, secretPathFor } from './files.ts';
+import { describeCommand, isCurlCommand, readPartnerText } from './partner-text.ts';
+import type { UnderstoodCommand } from './curl/token-command.ts';
 
 export interface GivenOptions {
   readonly settings: InitSettings;
@@ -23,6 +26,9 @@ export interface InitPlan {
   readonly isForced: boolean;
 }
 
+/** A setting that has a question; the others are only read from a curl command. */
+type QuestionKey = keyof typeof QUESTIONS;
+
 interface Question {
   readonly prompt: string;
   /** Shown after the prompt in parentheses. */
@@ -33,14 +39,17 @@ interface Question {
 
 const QUESTIONS = {
   'upstream.baseUrl': { prompt: "Base URL of the partner's API", hint: 'such as https://api.example.com/v1' },
-  'auth.url': { prompt: 'Base URL of the authorization server', hint: 'such as https://login.example.com' },
+  'auth.url': {
+    prompt: 'Base URL of the authorization server',
+    hint: 'such as https://login.example.com; or its token URL, or a curl command for a token',
+  },
   'auth.tokenPath': { prompt: 'Path of its token endpoint', fallback: '/oauth/token' },
   'auth.clientId': { prompt: 'Client id' },
   'auth.clientSecretFile': { prompt: 'File that holds the client secret' },
   'auth.audience': { prompt: 'Audience', hint: 'empty: none', fallback: '' },
   'auth.scope': { prompt: 'Scopes, separated by blanks', hint: 'empty: none', fallback: '' },
   'throttle.rate': { prompt: 'Calls per second, or auto to learn the limit', fallback: 'auto' },
-} as const satisfies Record<InitSettingKey, Question>;
+} as const satisfies Partial<Record<InitSettingKey, Question>>;
 
 const VALUE_REQUIRED = 'a value is required';
 
@@ -50,6 +59,8 @@ export class Interview {
   readonly #known: GivenOptions;
   readonly #settings: Map<InitSettingKey, string>;
   #isForced: boolean;
+  /** From a curl command. */
+  #pastedSecret: string | undefined;
 
   constructor(prompter: TerminalPrompter, paint: Paint, known: GivenOptions) {
     this.#prompter = prompter;
@@ -72,17 +83,60 @@ export class Interview {
   }
 
   /** Repeats until the value is valid. A valid option is not asked for. */
-  async #ask(key: InitSettingKey): Promise<void> {
+  async #ask(key: QuestionKey): Promise<void> {
     const { prompt, hint, fallback }: Question = QUESTIONS[key];
-    if (this.#settings.has(key) && this.#isValid(key)) return;
+    if (this.#isKnown(key)) return;
+    if (key === 'auth.tokenPath')
+      this.#prompter.writeLine(this.#paint('quiet', '(type "issuer" if the server publishes where it is)'));
     const remark = fallback === undefined || fallback === '' ? hint && ` (${hint})` : ` [${fallback}]`;
     do {
       const text = (await this.#prompter.ask(`${prompt}${this.#paint('quiet', remark ?? '')}: `)) || fallback;
       if (text === undefined || text === '') this.#settings.delete(key);
-      else this.#settings.set(key, text);
+      else await this.#take(key, text);
       if (text === '') return;
       if (text === undefined) this.#showWarning(VALUE_REQUIRED);
-    } while (!this.#settings.has(key) || !this.#isValid(key));
+    } while (!this.#isKnown(key));
+  }
+
+  /** An authorization server may be known by its issuer instead. */
+  #isKnown(key: QuestionKey): boolean {
+    if (this.#settings.has('auth.issuer') && (key === 'auth.url' || key === 'auth.tokenPath'))
+      return this.#isValid('auth.issuer');
+    return this.#settings.has(key) && this.#isValid(key);
+  }
+
+  async #take(key: QuestionKey, text: string): Promise<void> {
+    if ((key === 'upstream.baseUrl' || key === 'auth.url') && isCurlCommand(text)) await this.#takeCommand(text);
+    else if (key === 'auth.tokenPath' && text === 'issuer') {
+      this.#settings.set('auth.issuer', this.#settings.get('auth.url') ?? '');
+      this.#settings.delete('auth.url');
+    } else if (key === 'auth.url')
+      for (const [name, value] of readAuthAddress(text, this.#settings.get('auth.tokenPath')))
+        this.#settings.set(name, value);
+    else this.#settings.set(key, text);
+  }
+
+  /** Reads the rest of a curl command, which is not shown. Settings that are known already stay. */
+  async #takeCommand(firstLine: string): Promise<void> {
+    this.#prompter.writeLine(this.#paint('quiet', ' … (not shown)'));
+    const lines = [firstLine, ...this.#prompter.takePendingLines()];
+    let reading = readPartnerText(lines.join('\n'));
+    while (reading.kind === 'incomplete') {
+      const line = await this.#prompter.readHiddenLine();
+      // An empty line ends a text whose quote is never closed.
+      if (line.trim() === '') break;
+      lines.push(line, ...this.#prompter.takePendingLines());
+      reading = readPartnerText(lines.join('\n'));
+    }
+    if (reading.kind === 'command') this.#takeUnderstood(reading.command);
+    else if (reading.kind === 'refused' || reading.kind === 'incomplete')
+      this.#showWarning(`the pasted text ${reading.fault}`);
+  }
+
+  #takeUnderstood(command: UnderstoodCommand): void {
+    for (const line of describeCommand(command, this.#paint)) this.#prompter.writeLine(line);
+    for (const [name, value] of command.settings) if (!this.#settings.has(name)) this.#settings.set(name, value);
+    this.#pastedSecret = command.secret;
   }
 
   #isValid(key: InitSettingKey): boolean {
@@ -113,6 +167,8 @@ export class Interview {
 
   async #askSecretPlace(path: string): Promise<SecretLocation> {
     if (!this.#settings.has('auth.clientSecretFile')) {
+      const pasted = await this.#placePastedSecret(path);
+      if (pasted !== undefined) return pasted;
       this.#prompter.writeLine('Where to store the client secret? It is never written into the configuration file.');
       this.#prompter.writeLine(`  1  in a new file that only you can read: ${toSingleLine(path)}`);
       this.#prompter.writeLine('  2  in an existing file');
@@ -123,6 +179,15 @@ export class Interview {
     }
     await this.#ask('auth.clientSecretFile');
     return { kind: 'file' };
+  }
+
+  /** Undefined without a usable secret in a curl command, or when its file may not be overwritten. */
+  async #placePastedSecret(path: string): Promise<SecretLocation | undefined> {
+    if (this.#pastedSecret === undefined) return undefined;
+    const place: SecretLocation = { kind: 'new-file', path, secret: this.#pastedSecret };
+    const fault = findFaultOf('auth.clientSecret', this.#settings, place);
+    if (fault !== undefined) this.#showWarning(`the client secret of the command ${fault}`);
+    return fault === undefined && (await this.#canWrite(path)) ? place : undefined;
   }
 
   async #askLocationChoice(path: string): Promise<'1' | '2' | '3'> {
@@ -145,6 +210,7 @@ export class Interview {
 
   /** The token needs an audience, scopes, or both. */
   async #askAudienceAndScope(): Promise<void> {
+    if (this.#settings.has('auth.resource')) return;
     const isGiven = this.#settings.has('auth.audience') || this.#settings.has('auth.scope');
     for (const key of ['auth.audience', 'auth.scope'] as const)
       if (!isGiven || this.#settings.has(key)) await this.#ask(key);

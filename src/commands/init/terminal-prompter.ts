@@ -13,6 +13,8 @@ export interface PrompterOptions {
   readonly output: NodeJS.WriteStream;
   /** Closes the prompter like Ctrl-C. */
   readonly stop: AbortSignal;
+  /** Whether the rest of a line is not echoed, from its text so far. Default: none is hidden. */
+  readonly hidesLine?: (line: string) => boolean;
 }
 
 export class TerminalPrompter implements Disposable {
@@ -23,10 +25,11 @@ export class TerminalPrompter implements Disposable {
   #isHidden = false;
   #isClosed = false;
 
-  constructor({ input, output, stop }: PrompterOptions) {
+  constructor({ input, output, stop, hidesLine = () => false }: PrompterOptions) {
     this.#output = output;
     const echo = new Writable({
       write: (chunk: Buffer, _encoding, done) => {
+        this.#isHidden ||= hidesLine(this.#interface.line);
         if (!this.#isHidden) output.write(chunk);
         done();
       },
@@ -57,6 +60,16 @@ export class TerminalPrompter implements Disposable {
     return (await this.#readLine(question)).trim();
   }
 
+  /** A line that follows another one, without echo and without a question. @throws PrompterClosed */
+  async readHiddenLine(): Promise<string> {
+    return this.#readLine('', true);
+  }
+
+  /** The lines that were pasted together with the last one. */
+  takePendingLines(): readonly string[] {
+    return this.#lines.splice(0);
+  }
+
   /** The input without echo. @throws PrompterClosed */
   async askSecret(question: string): Promise<string> {
     const secret = await this.#readLine(question, true);
@@ -70,6 +83,8 @@ export class TerminalPrompter implements Disposable {
 
   async #readLine(question: string, isHidden = false): Promise<string> {
     if (!this.#isClosed) {
+      // Without a question, the beginning of a pasted line may be there already.
+      this.#isHidden = isHidden && question === '';
       this.#interface.setPrompt(question);
       this.#interface.prompt();
     }

@@ -1,6 +1,6 @@
 /** The command that runs the program again. */
 import { expect, test } from 'vitest';
-import { findProgramCommand } from '../../../src/commands/init/program-command.ts';
+import { findProgramCommand } from '../../src/commands/program-command.ts';
 
 const BASE = { argv0: 'node', script: '/srv/app/dist/main.js', isBinary: false, folder: '/home/me', env: {} };
 

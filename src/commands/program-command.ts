@@ -1,7 +1,8 @@
-/** The shell command that runs this program again from the same directory. Pure. */
+/** The shell command that runs this program again from the same directory. */
 import { delimiter, dirname, relative } from 'node:path';
-import { toSingleLine } from '../../config/load/problems.ts';
-import { quoteForShell } from '../shell-quote.ts';
+import { isSea } from 'node:sea';
+import { toSingleLine } from '../config/load/problems.ts';
+import { quoteForShell } from './shell-quote.ts';
 
 export interface ProgramContext {
   /** `node`, or the one-file binary. */
@@ -24,4 +25,10 @@ export function findProgramCommand({ argv0, script, isBinary, folder, env }: Pro
   if (isOnPath && /[\\/]bearer-sidecar$/.test(script)) return 'bearer-sidecar';
   const below = relative(folder, script);
   return `node ${quoteForShell(toSingleLine(below.startsWith('..') ? script : below))}`;
+}
+
+/** For this process. */
+export function ownProgramCommand(env: ProgramContext['env']): string {
+  const { argv0, argv } = process;
+  return findProgramCommand({ argv0, script: argv[1] ?? '', isBinary: isSea(), folder: process.cwd(), env });
 }

@@ -1,0 +1,75 @@
+/** What a user pastes from a partner's documents: curl commands, or one URL of the authorization server. Pure. */
+import { toSingleLine } from '../../config/load/problems.ts';
+import type { Paint } from '../terminal.ts';
+import { readAuthAddress } from './auth-address.ts';
+import { splitCommands } from './curl/shell-words.ts';
+import { readTokenCommand } from './curl/token-command.ts';
+import type { UnderstoodCommand } from './curl/token-command.ts';
+import type { InitSettingKey } from './init-settings.ts';
+
+export type PartnerText =
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'address'; readonly settings: ReadonlyMap<InitSettingKey, string> }
+  | { readonly kind: 'command'; readonly command: UnderstoodCommand }
+  /** More lines may follow. `fault` is for a text that has ended. */
+  | { readonly kind: 'incomplete'; readonly fault: string }
+  /** `fault` follows "the pasted text" and quotes no value. */
+  | { readonly kind: 'refused'; readonly fault: string };
+
+/** Whether a line begins or holds a curl command, so that its text may be a secret. */
+export function isCurlCommand(line: string): boolean {
+  return /(?:^|[\s"'(\\/])curl(?:\.exe)?(?:\s|$)/i.test(line);
+}
+
+/** Never throws, and executes nothing. */
+export function readPartnerText(text: string): PartnerText {
+  const trimmed = text.trim();
+  if (trimmed === '') return { kind: 'empty' };
+  if (/^https?:\/\/\S{1,2000}$/i.test(trimmed)) return { kind: 'address', settings: readAuthAddress(trimmed) };
+  const split = splitCommands(text);
+  if (split.kind !== 'split') return split;
+  return readTokenCommand(split.commands);
+}
+
+const LABELS: readonly (readonly [InitSettingKey, label: string])[] = [
+  ['auth.method', 'client sent by'],
+  ['auth.clientId', 'client id'],
+  ['auth.audience', 'audience'],
+  ['auth.scope', 'scope'],
+  ['auth.resource', 'resource'],
+  ['auth.extraParameters', 'form fields'],
+  ['auth.extraHeaders', 'header fields'],
+  ['upstream.baseUrl', 'base URL'],
+];
+const LABEL_WIDTH = 16;
+
+/** The lines that show what was understood; neither the client id nor a secret is in them. */
+export function describeCommand(command: UnderstoodCommand, paint: Paint): readonly string[] {
+  const { settings, secret, tokenUrl, ignored, placeholders } = command;
+  const rows: (readonly [string, string])[] = [];
+  if (tokenUrl !== undefined) rows.push(['token URL', tokenUrl]);
+  for (const [key, label] of LABELS) {
+    const value = settings.get(key);
+    if (value !== undefined) rows.push([label, showValue(key, value)]);
+  }
+  if (secret !== undefined) rows.push(['client secret', 'taken over, goes into its own file']);
+  return [
+    'Understood from the curl command, which was not executed:',
+    ...rows.map(([label, value]) => `  ${label.padEnd(LABEL_WIDTH)}${toSingleLine(value)}`),
+    ...[...new Set(ignored)].map((note) => paint('quiet', `  ${'ignored'.padEnd(LABEL_WIDTH)}${toSingleLine(note)}`)),
+    ...placeholders.map((name) => paint('warning', `  ${'not given'.padEnd(LABEL_WIDTH)}${toSingleLine(name)}`)),
+  ];
+}
+
+function showValue(key: InitSettingKey, value: string): string {
+  switch (key) {
+    case 'auth.clientId':
+      return 'taken over';
+    // Their values may be secrets.
+    case 'auth.extraParameters':
+    case 'auth.extraHeaders':
+      return Object.keys(JSON.parse(value) as object).join(', ');
+    default:
+      return value;
+  }
+}

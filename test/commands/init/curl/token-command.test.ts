@@ -1,0 +1,304 @@
+/** What init understands of curl commands: printed ones come back, documents' forms are known, hostile text is one fault. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { isCurlCommand, readPartnerText } from '../../../../src/commands/init/partner-text.ts';
+import type { InitSettingKey } from '../../../../src/commands/init/init-settings.ts';
+import { splitCommands } from '../../../../src/commands/init/curl/shell-words.ts';
+import { joinUrl } from '../../../../src/config/schema/formats/url.ts';
+import { SHELLS, printCurl, printedRequests, styles } from './curl-printer.ts';
+import type { Style } from './curl-printer.ts';
+
+const ORIGIN = 'https://login.example.com';
+
+function understand(text: string) {
+  const reading = readPartnerText(text);
+  if (reading.kind !== 'command') throw new Error(JSON.stringify(reading));
+  const { command } = reading;
+  const get = (key: InitSettingKey): string | undefined => command.settings.get(key);
+  return { ...command, get, ignored: command.ignored, placeholders: command.placeholders, secret: command.secret };
+}
+
+describe.each(Object.keys(SHELLS) as Style['shell'][])('a command printed for %s', (shell) => {
+  test('comes back word by word', () => {
+    fc.assert(
+      fc.property(printedRequests(ORIGIN), styles(shell), (request, style) => {
+        const { text, words } = printCurl(request, style);
+        expect(splitCommands(text)).toEqual({ kind: 'split', commands: [['curl', ...words]] });
+        expect(isCurlCommand(text)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('comes back as settings and a secret', () => {
+    fc.assert(
+      fc.property(printedRequests(ORIGIN), styles(shell), (request, style) => {
+        const { get, secret, ignored, placeholders } = understand(printCurl(request, style).text);
+        const { client, url } = request;
+        const fields = Object.fromEntries(request.fields);
+        expect(joinUrl(get('auth.url') ?? '', get('auth.tokenPath') ?? '').href).toBe(url);
+        expect([get('auth.clientId'), secret]).toEqual([client.id, client.secret]);
+        expect(get('auth.method')).toBe(client.by === 'form' ? 'client_secret_post' : 'client_secret_basic');
+        expect(get('auth.audience')).toBe(fields.audience);
+        expect(get('auth.scope')).toBe(fields.scope);
+        expect(JSON.parse(get('auth.extraParameters') ?? '{}')).toEqual(
+          fields.tenant === undefined ? {} : { tenant: fields.tenant },
+        );
+        expect(placeholders).toEqual([]);
+        expect(JSON.stringify(ignored)).not.toContain(client.secret);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+const BASIC = Buffer.from('my-app:sesame-open').toString('base64');
+
+describe("forms of partners' documents", () => {
+  test.each([
+    [
+      'a prompt and a pipe',
+      `$ curl -s -u my-app:sesame-open ${ORIGIN}/oauth/token -d grant_type=client_credentials | jq .`,
+    ],
+    [
+      'a code fence',
+      `\`\`\`bash\ncurl -u 'my-app:sesame-open' -d grant_type=client_credentials ${ORIGIN}/oauth/token\n\`\`\``,
+    ],
+    [
+      'a command substitution',
+      `TOKEN=$(curl -u my-app:sesame-open -d "grant_type=client_credentials" "${ORIGIN}/oauth/token" | jq -r .access_token)`,
+    ],
+    [
+      'assignments before it',
+      `ID=my-app\nexport SECRET='sesame-open'\ncurl -u "$ID:\${SECRET}" -d grant_type=client_credentials ${ORIGIN}/oauth/token`,
+    ],
+    [
+      'a blank after the backslash',
+      `curl -u my-app:sesame-open \\ \n  -d grant_type=client_credentials \\\n  ${ORIGIN}/oauth/token`,
+    ],
+    [
+      'lines ended by CR LF',
+      `curl -u my-app:sesame-open \\\r\n  -d grant_type=client_credentials \\\r\n  ${ORIGIN}/oauth/token\r\n`,
+    ],
+    [
+      'the prompts of continued lines',
+      `$ curl -u my-app:sesame-open \\\n> -d grant_type=client_credentials \\\n> ${ORIGIN}/oauth/token`,
+    ],
+    [
+      'an option with an equals sign',
+      `curl --user=my-app:sesame-open --data=grant_type=client_credentials ${ORIGIN}/oauth/token`,
+    ],
+    [
+      'a redirection',
+      `curl -u my-app:sesame-open -d grant_type=client_credentials ${ORIGIN}/oauth/token 2>/dev/null >token.json`,
+    ],
+    [
+      'user information in the URL',
+      `curl -d grant_type=client_credentials https://my-app:sesame-open@login.example.com/oauth/token`,
+    ],
+    [
+      'copied from a browser for cmd',
+      `curl ^"${ORIGIN}/oauth/token^" ^\r\n  -H ^"authorization: Basic ${BASIC}^" ^\r\n  --data-raw ^"grant_type=client_credentials^&^" --compressed`,
+    ],
+    [
+      'PowerShell',
+      `curl.exe -X POST '${ORIGIN}/oauth/token' \`\n  -u 'my-app:sesame-open' \`\n  -d 'grant_type=client_credentials'`,
+    ],
+    [
+      'JSON for Windows PowerShell',
+      String.raw`curl.exe ${ORIGIN}/oauth/token -u 'my-app:sesame-open' -d '{\"grant_type\":\"client_credentials\"}'`,
+    ],
+    ['no scheme', `curl -u my-app:sesame-open -d grant_type=client_credentials login.example.com/oauth/token`],
+    [
+      'a body over several lines',
+      `curl -u my-app:sesame-open ${ORIGIN}/oauth/token -d '\n  grant_type=client_credentials&\n  x=\n'`,
+    ],
+    [
+      'a comment and a path',
+      `# get a token\n/usr/bin/curl --user my-app:sesame-open ${ORIGIN}/oauth/token --data grant_type=client_credentials`,
+    ],
+  ])('%s', (_, text) => {
+    const { get, secret, tokenUrl, placeholders } = understand(text);
+    expect([get('auth.url'), get('auth.tokenPath')]).toEqual([ORIGIN, '/oauth/token']);
+    expect([get('auth.clientId'), secret]).toEqual(['my-app', 'sesame-open']);
+    expect(get('auth.method')).toBe('client_secret_basic');
+    expect(tokenUrl).toBe(`${ORIGIN}/oauth/token`);
+    expect(placeholders).toEqual([]);
+  });
+
+  test('a JSON body, of one line or several', () => {
+    const json = JSON.stringify(
+      {
+        client_id: 'my-app',
+        client_secret: 'sesame-open',
+        audience: 'https://api.example.com',
+        grant_type: 'client_credentials',
+      },
+      null,
+      2,
+    );
+    const { get, secret, ignored } = understand(
+      `curl --request POST --url ${ORIGIN}/oauth/token --header 'content-type: application/json' --data '${json}'`,
+    );
+    expect([get('auth.clientId'), secret, get('auth.audience')]).toEqual([
+      'my-app',
+      'sesame-open',
+      'https://api.example.com',
+    ]);
+    expect(get('auth.method')).toBe('client_secret_post');
+    expect(ignored).toEqual([expect.stringContaining('JSON')]);
+  });
+
+  test('credentials in the query do not stay in a URL', () => {
+    const query = 'grant_type=client_credentials&client_id=my-app&client_secret=sesame-open&v=1';
+    const { get, secret, tokenUrl } = understand(`curl -X POST "${ORIGIN}/services/token?${query}"`);
+    expect([get('auth.clientId'), secret, get('auth.tokenPath')]).toEqual([
+      'my-app',
+      'sesame-open',
+      '/services/token?v=1',
+    ]);
+    expect(tokenUrl).not.toContain('sesame');
+  });
+
+  test('a call of the API beside it gives the base URL', () => {
+    const { get, secret } = understand(
+      `curl -u my-app:sesame-open -d 'grant_type=client_credentials&scope=read' ${ORIGIN}/oauth/token\n` +
+        `curl -H "Authorization: Bearer $TOKEN" https://api.example.com/v1/quotes?x=1`,
+    );
+    expect([get('upstream.baseUrl'), get('auth.url'), get('auth.scope'), secret]).toEqual([
+      'https://api.example.com',
+      ORIGIN,
+      'read',
+      'sesame-open',
+    ]);
+  });
+
+  test('header fields of a gateway', () => {
+    const { get, ignored } = understand(
+      `curl -u my-app:sesame-open -H 'X-Api-Key: k-1' -H 'Cookie: a=b' -H 'Accept: */*' -d grant_type=client_credentials ${ORIGIN}/oauth/token -k`,
+    );
+    expect(JSON.parse(get('auth.extraHeaders') ?? '')).toEqual({ 'X-Api-Key': 'k-1' });
+    expect(ignored).toEqual(['the header field Cookie', expect.stringMatching(/^-k: .*auth\.caFile/)]);
+  });
+
+  test.each([
+    ['-u "$CLIENT_ID:$CLIENT_SECRET"', ['client id: $CLIENT_ID', 'client secret: $CLIENT_SECRET']],
+    ["-u '<client_id>:<client_secret>'", ['client id: <client_id>', 'client secret: <client_secret>']],
+    ['-u <client_id>:<client_secret>', ['client id: <client_id>', 'client secret: <client_secret>']],
+    ['-u {{clientId}}:{{clientSecret}}', ['client id: {{clientId}}', 'client secret: {{clientSecret}}']],
+    ['-u YOUR_CLIENT_ID:YOUR_CLIENT_SECRET', ['client id: YOUR_CLIENT_ID', 'client secret: YOUR_CLIENT_SECRET']],
+    ['-u client_id:client_secret', ['client id: client_id', 'client secret: client_secret']],
+    ['-u my-app', ['client secret']],
+    ['-H "Authorization: Basic $(echo -n $ID:$SECRET | base64)"', ['client id', 'client secret']],
+    ["-H 'Authorization: Basic <base64 of id:secret>'", ['client id', 'client secret']],
+    ["-d 'client_id=my-app&client_secret=${CLIENT_SECRET}'", ['client secret: ${CLIENT_SECRET}']],
+    ['--data-urlencode "client_secret=$CLIENT_SECRET" -d client_id=my-app', ['client secret: $CLIENT_SECRET']],
+    ['-u "%CLIENT_ID%:%CLIENT_SECRET%"', ['client id: %CLIENT_ID%', 'client secret: %CLIENT_SECRET%']],
+  ])('placeholders: %s', (options, expected) => {
+    const { placeholders, secret } = understand(
+      `curl ${options} -d grant_type=client_credentials ${ORIGIN}/oauth/token`,
+    );
+    expect(secret).toBeUndefined();
+    expect(placeholders).toEqual(
+      expected.map((text) => expect.stringMatching(new RegExp(`^${text.replaceAll(/[$(){}|]/g, '\\$&')}`)) as string),
+    );
+  });
+
+  test.each([
+    'https://{tenant}.example.com/oauth/token',
+    'https://<tenant>.example.com/oauth/token',
+    'https://$HOST/oauth/token',
+  ])('a placeholder in the URL: %s', (url) => {
+    const { get, placeholders } = understand(`curl -u my-app:sesame-open -d grant_type=client_credentials "${url}"`);
+    expect(get('auth.url')).toBeUndefined();
+    expect(placeholders).toEqual([expect.stringMatching(/^token URL: /)]);
+  });
+});
+
+describe('what cannot be used is one fault that quotes no value', () => {
+  test.each([
+    ['an open quote', `curl -u 'my-app:sesame-open ${ORIGIN}`, /quote/],
+    ['an open double quote', `curl -u "my-app:sesame-open ${ORIGIN}`, /quote/],
+    ['an open substitution', `curl -u $(sesame-open`, /not closed/],
+    ['a trailing continuation', 'curl -u my-app:sesame-open \\', /continues/],
+    ['a NUL', 'curl -u my-app:sesame-open\u0000', /U\+0000/],
+    ['an escape character', 'curl -u my-app:sesame-open\u001b[2J', /U\+001B/],
+    ['1 MB', `curl -d '${'sesame-open'.repeat(100_000)}'`, /longer than 256 KiB/],
+    ['typographic quotes', 'curl -u “my-app:sesame-open”', /typographic/],
+    ['another grant', `curl -d 'grant_type=password&password=sesame-open' ${ORIGIN}/oauth/token`, /grant password/],
+    [
+      'an assertion',
+      `curl -d 'grant_type=client_credentials&client_assertion=sesame-open' ${ORIGIN}`,
+      /private_key_jwt/,
+    ],
+    ['no curl', 'wget --user=my-app --password=sesame-open', /no curl command/],
+  ])('%s', (_, text, fault) => {
+    const reading = readPartnerText(text);
+    expect(reading).toMatchObject({ fault: expect.stringMatching(fault) as string });
+    expect(JSON.stringify(reading)).not.toContain('sesame');
+  });
+
+  test('any text is read without an error, and in time', () => {
+    const piece = fc.oneof(
+      fc.constantFrom(
+        ' ',
+        "'",
+        '"',
+        '$(',
+        ')',
+        '`',
+        '\\',
+        '^',
+        '\n',
+        'curl ',
+        '-u ',
+        '-d ',
+        '--json ',
+        '{',
+        '&',
+        '|',
+        '<',
+        '>',
+        '$x',
+        '${',
+      ),
+      fc.string({ unit: 'binary', maxLength: 5 }),
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
+        const reading = readPartnerText(pieces.join(''));
+        expect(['empty', 'address', 'command', 'incomplete', 'refused']).toContain(reading.kind);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test.each([
+    "'",
+    '"',
+    '$(',
+    '`',
+    '\\ ',
+    '^',
+    ' ',
+    '$x',
+    '${',
+    '<a',
+    '{',
+    '-u ',
+    '%a',
+    'your_a_',
+    '[a ',
+    'a=',
+    '&',
+    '\n',
+    "$'\\x41",
+    '""',
+    '@',
+  ])('a long run of %j takes no long time', (piece) => {
+    const startedAt = performance.now();
+    for (const before of ['curl ', 'curl ^\n-d ', 'curl `\n -d ', "curl -d '", 'curl -H x:'])
+      readPartnerText((before + piece.repeat(300_000)).slice(0, 250_000));
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+});
