@@ -4,12 +4,14 @@
  */
 import { systemClock } from '../platform/clock.ts';
 import { loadConfig, type LoadOptions } from '../config/load/load.ts';
-import { formatWarnings } from '../config/load/problems.ts';
+import { formatWarnings, toSingleLine } from '../config/load/problems.ts';
 import { describeLoadFailure } from './load-failure.ts';
 import { runChecks } from './check/run-checks.ts';
 import { formatJsonReport, formatStep, formatSummary, hasNoFailure } from './check/report.ts';
 import { formatStepForTerminal, formatSummaryForTerminal, OUTCOME_STYLES } from './check/terminal-report.ts';
 import type { CheckStep } from './check/step-runner.ts';
+import { ownProgramCommand } from './program-command.ts';
+import { quoteForShell } from './shell-quote.ts';
 import { terminalWidthOf, paintFor } from './terminal.ts';
 
 export interface CheckOptions {
@@ -40,8 +42,21 @@ export async function check(load: LoadOptions, { json, probe }: CheckOptions, st
     if (!json) process.stdout.write(group.map(report.step).join(''));
   }
   cancel();
-  process.stdout.write(json ? formatJsonReport(steps, !stop.aborted) : report.summary(steps));
-  return hasNoFailure(steps) && !stop.aborted ? 0 : 1;
+  const isFine = hasNoFailure(steps) && !stop.aborted;
+  process.stdout.write(
+    json
+      ? formatJsonReport(steps, !stop.aborted)
+      : report.summary(steps) + (stop.aborted ? '' : describeNextCommand(load, isFine)),
+  );
+  return isFine ? 0 : 1;
+}
+
+/** The command to run after this one, as its last line. */
+function describeNextCommand({ env, file }: LoadOptions, isFine: boolean): string {
+  const config = file === undefined ? '' : ` --config ${quoteForShell(toSingleLine(file))}`;
+  const program = ownProgramCommand(env);
+  const next = isFine ? `${program}${config}` : `${program} check${config}`;
+  return `${isFine ? 'Next:' : 'Next, when that is corrected:'} ${paintFor(process.stdout)('name', next)}\n`;
 }
 
 function toProblemStep({ key, message }: { readonly key: string; readonly message: string }): CheckStep {

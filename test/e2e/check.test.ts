@@ -72,6 +72,7 @@ it('with everything right says so, step by step, and exits with 0', async () => 
       'skip tls upstream not used, as configured',
       'skip clock upstream the upstream is called only with --probe PATH',
       '0 FAIL, 0 warn, 10 ok, 3 skip',
+      'Next: node \\S+main\\.[jt]s',
       '',
     ].map((line) => expect.stringMatching(new RegExp(`^${line}$`)) as string),
   );
@@ -120,6 +121,35 @@ describe('the token endpoint', () => {
     await expectFaults('a wrong token path', { SIDECAR_AUTH_TOKEN_PATH: '/token/of/others' }, [
       /^token .*POST \S+\/token\/of\/others returned 404 -> .*SIDECAR_AUTH_TOKEN_PATH/,
     ]);
+  });
+
+  it('is there twice in the path', async () => {
+    const changes = { SIDECAR_AUTH_URL: `${authorization.url}/oauth/token` };
+    const run = await expectFaults('a token URL as auth.url', changes, [
+      /^token .*POST \S+\/oauth\/token\/oauth\/token returned 404 -> .*twice; .*set auth\.url \(SIDECAR_AUTH_URL\) to \S+:\d+ and auth\.tokenPath \(SIDECAR_AUTH_TOKEN_PATH\) to \/oauth\/token$/,
+    ]);
+    expect(run.stdout).toMatch(/\nNext, when that is corrected: node \S+ check\n$/);
+  });
+
+  it.each(['', '/realms/partner'])('is published by the same origin at the issuer %j', async (path) => {
+    await using server = await startRecordingUpstream(({ path: target }, response) => {
+      const issuer = `${server.url}${path}`;
+      if (target !== `${path}/.well-known/openid-configuration`) response.writeHead(404).end();
+      else response.end(JSON.stringify({ issuer, token_endpoint: `${issuer}/connect/issue?v=1` }));
+    });
+    const changes = { SIDECAR_AUTH_URL: `${server.url}${path}/x` };
+    await expectFaults('a published token endpoint', changes, [
+      new RegExp(
+        `^token .*openid-configuration names \\S+/connect/issue\\S*: set auth\\.url \\(SIDECAR_AUTH_URL\\) to ${server.url} and auth\\.tokenPath \\(SIDECAR_AUTH_TOKEN_PATH\\) to ${path}/connect/issue`,
+      ),
+    ]);
+    const [token, ...others] = server.requests;
+    expect(token?.method).toBe('POST');
+    expect(others.length).toBeGreaterThan(0);
+    for (const { method, headers, body, path: target } of others) {
+      expect([method, headers.authorization, body.length]).toEqual(['GET', undefined, 0]);
+      expect(target).toContain('/.well-known/');
+    }
   });
 
   it('is a web page', async () => {

@@ -7,9 +7,10 @@ import { describeAssertion } from '../../token/client/assertion-claims.ts';
 import { readAssertionFile } from '../../token/client/assertion-file.ts';
 import { createTokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
 import type { TokenEndpoint } from '../../token/endpoint/token-endpoint.ts';
+import { correctTokenUrl } from '../../token/endpoint/token-url.ts';
 import type { TokenRequestResult } from '../../token/endpoint/token-response.ts';
 import { evaluateSkew } from './clock-skew.ts';
-import { discoverTokenUrl } from './discover.ts';
+import { discoverTokenUrl, findPublishedEndpoint } from './discover.ts';
 import { evaluateTokenFailure, evaluateLifetime, evaluateScope } from './evaluate/evaluate-token.ts';
 import type { TokenResponseHead, TokenCheckContext } from './evaluate/evaluate-token.ts';
 import type { ProxyChecks } from './proxies.ts';
@@ -164,7 +165,12 @@ async function requestToken(
     redactValue(response.value);
     return { outcome: 'ok', detail: `obtained from ${maskQuery(url)}`, value };
   }
-  const finding = evaluateTokenFailure(response, createTokenContext(credential, url, head));
+  const isWrongPath = head?.status === 404 && credential.auth.endpoint.kind === 'url';
+  const finding = evaluateTokenFailure(response, {
+    ...createTokenContext(credential, url, head),
+    meantUrl: isWrongPath ? correctTokenUrl(url) : undefined,
+    published: isWrongPath ? await findPublishedEndpoint(url, credential, check) : undefined,
+  });
   return head === undefined ? finding : { ...finding, value };
 }
 

@@ -1,12 +1,15 @@
-/** Finds the token endpoint through the issuer's metadata, as the sidecar does. */
+/** Finds a token endpoint in published metadata: of the configured issuer as the sidecar does, or of the same origin after a 404. */
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
 import { loadTlsContext } from '../../platform/tls.ts';
 import { describeConnectionFault } from '../../token/endpoint/connection-fault.ts';
 import { Discovery, readDocument } from '../../token/endpoint/discovery.ts';
+import { parseJsonObject } from '../../token/endpoint/json-object.ts';
+import { listMetadataUrls, parseServerMetadata } from '../../token/endpoint/server-metadata.ts';
 import { sendSingleRequest } from '../../token/endpoint/single-request.ts';
 import { maskQuery } from '../../platform/secret-redaction.ts';
+import type { PublishedEndpoint } from './evaluate/evaluate-token.ts';
 import { createSettingNamer } from './setting-names.ts';
 import type { StepResult } from './step-runner.ts';
 
@@ -14,6 +17,57 @@ export interface DiscoveryCheckContext {
   readonly clock: Clock;
   readonly egress: ProxySelector;
   readonly signal: AbortSignal;
+}
+
+/**
+ * Looks for metadata on the origin of a token endpoint that responded with 404. Sends no credential and no client certificate; resolves
+ * with undefined when none are found.
+ */
+export async function findPublishedEndpoint(
+  url: URL,
+  { auth }: CredentialConfig,
+  { clock, egress, signal }: DiscoveryCheckContext,
+): Promise<PublishedEndpoint | undefined> {
+  const { timeoutMs, caFile, userAgent } = auth;
+  const timeout = new AbortController();
+  const cancel = clock.after(Math.min(timeoutMs, SEARCH_TIMEOUT_MS), () => timeout.abort());
+  const headers = { Accept: 'application/json', 'User-Agent': userAgent };
+  const secureContext = url.protocol === 'https:' ? loadTlsContext(caFile, undefined) : undefined;
+  const request = { method: 'GET', headers, secureContext, egress, clock, timeoutMs } as const;
+  const ended = AbortSignal.any([signal, timeout.signal]);
+  try {
+    for (const metadataUrl of listPossibleIssuers(url).flatMap(listMetadataUrls)) {
+      const { text } = await sendSingleRequest({ ...request, url: metadataUrl, signal: ended }, readDocument);
+      const published = text === undefined ? undefined : readPublished(metadataUrl, text);
+      if (published !== undefined) return published;
+    }
+    return undefined;
+  } catch {
+    // The search is an extra: the 404 is the finding.
+    signal.throwIfAborted();
+    return undefined;
+  } finally {
+    cancel();
+  }
+}
+
+const SEARCH_TIMEOUT_MS = 5_000;
+const MAX_ISSUERS = 4;
+
+/** The origin, and each part of the path that may be the path of an issuer, such as `/realms/partner`. */
+function listPossibleIssuers({ origin, pathname }: URL): readonly string[] {
+  const segments = pathname.split('/').filter((segment) => segment !== '');
+  const paths = segments.slice(0, -1).map((_, index) => `${origin}/${segments.slice(0, index + 1).join('/')}`);
+  return [origin, ...paths].slice(0, MAX_ISSUERS);
+}
+
+/** Undefined unless the document is that of an issuer whose metadata belong to this URL (RFC 8414 §3.3). */
+function readPublished(metadataUrl: URL, text: string): PublishedEndpoint | undefined {
+  const { issuer } = parseJsonObject(text) ?? {};
+  if (typeof issuer !== 'string' || !URL.canParse(issuer)) return undefined;
+  if (listMetadataUrls(issuer).every(({ href }) => href !== metadataUrl.href)) return undefined;
+  const reading = parseServerMetadata(text, issuer, false);
+  return reading.kind === 'read' ? { metadataUrl, issuer, tokenUrl: reading.metadata.tokenUrl } : undefined;
 }
 
 /** The value is the URL of the token endpoint, for a client with a certificate the one for mutual TLS. */

@@ -127,7 +127,7 @@ async function sendProbe(
       const field = (name: string): string | undefined => [headers[name] ?? []].flat().join(', ') || undefined;
       return Promise.resolve({ status: statusCode, field, sentAt, receivedAt: clock.wallNow() });
     });
-    return { ...evaluateProbe(head, createProbeSettingNames(route), head.receivedAt), value: head };
+    return { ...evaluateProbe(head, createProbeSettingNames(route, path), head.receivedAt), value: head };
   } catch (error) {
     if (check.signal.aborted) throw error;
     const { detail } = timeout.signal.aborted ? timeoutFailure(requestTimeoutMs) : describeExchangeError(error);
@@ -143,11 +143,17 @@ function describeExchangeError(error: unknown): { readonly detail: string } {
   return failure.kind === 'reset' ? classifyConnectError(error) : failure;
 }
 
-function createProbeSettingNames({ name, credential }: RouteConfig): Parameters<typeof evaluateProbe>[1] {
+function createProbeSettingNames(
+  { name, credential, upstream: { baseUrl } }: RouteConfig,
+  path: string,
+): Parameters<typeof evaluateProbe>[1] {
   const [ofRoute, ofCredential] = [createSettingNamer('route', name), createSettingNamer('credential', credential)];
+  const base = baseUrl.pathname.replace(/\/$/, '');
+  const [pathname = ''] = path.split('?', 1);
   return {
     address: ofRoute('upstream.baseUrl'),
     audience: ofCredential('auth.audience'),
     scope: ofCredential('auth.scope'),
+    repeatedPath: base !== '' && `${pathname}/`.startsWith(`${base}/`) ? base : undefined,
   };
 }

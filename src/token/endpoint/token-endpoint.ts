@@ -6,7 +6,7 @@ import type { SecureContext } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../platform/clock.ts';
 import type { ProxySelector } from '../../platform/egress/proxy-selector.ts';
-import { createRedact, type Redact } from '../../platform/secret-redaction.ts';
+import { createRedact, maskQueryValues, type Redact } from '../../platform/secret-redaction.ts';
 import { assertCertificate } from '../../platform/tls.ts';
 import type { EventObserver } from '../../telemetry/events.ts';
 import { canCredentialChange, readClientCredential } from '../client/client-authentication.ts';
@@ -28,6 +28,7 @@ import type { ServerMetadata } from './server-metadata.ts';
 import { sendSingleRequest, readBoundedText } from './single-request.ts';
 import { buildTokenRequest, listRequestedParameters } from './token-request.ts';
 import type { TokenGrantOptions } from './token-request.ts';
+import { correctTokenUrl, describeTokenUrlSettings } from './token-url.ts';
 import { parseTokenResponse, parseRetryAfterMs } from './token-response.ts';
 import type { TokenRequestFailure, TokenRequestResult } from './token-response.ts';
 
@@ -184,7 +185,7 @@ class TokenRequestSender {
     );
     if (result.kind !== 'not-found') return result;
     this.#discovery?.markStale();
-    const advice = issuer === undefined ? 'check auth.url and auth.tokenPath' : 'the metadata of auth.issuer names it';
+    const advice = issuer === undefined ? adviseOnTokenUrl(url) : 'the metadata of auth.issuer names it';
     return { kind: 'rejected', detail: `${result.detail}: ${advice}` };
   }
 
@@ -203,6 +204,14 @@ class TokenRequestSender {
       this.#observe({ kind: 'warning', message: mismatch });
     this.#lastMismatch = mismatch;
   }
+}
+
+/** What to set when there is no token endpoint at a URL, which was joined from two settings. */
+function adviseOnTokenUrl(url: URL): string {
+  const meant = correctTokenUrl(url);
+  const advice =
+    meant === undefined ? 'check auth.url and auth.tokenPath' : describeTokenUrlSettings(meant, (key) => key);
+  return `${advice}, there is no token endpoint at ${maskQueryValues(url.pathname + url.search)}`;
 }
 
 /** 400, 401 and 403 reject the client if an error code says so; any of them may also come from something in front of the server. */

@@ -152,6 +152,14 @@ describe('a rejection', () => {
     expect(refused).toMatchObject({ kind: 'rejected', detail: containing('auth.tokenPath') });
   });
 
+  test('by 404 for a path that is there twice names what to set', async () => {
+    const { url } = await serve(respondWith('404 Not Found', ''));
+    const doubled = new URL('/oauth/token/oauth/token?key=sesame', url);
+    const refused = await ask(doubled);
+    const expected = `set auth.url to ${url.origin} and auth.tokenPath to /oauth/token?key=********, there is no token endpoint at /oauth/token/oauth/token?key=********`;
+    expect(refused).toMatchObject({ kind: 'rejected', detail: containing(expected) });
+  });
+
   test('that echoes secrets does not show them', async () => {
     const refused = await askFor('401 Unauthorized', JSON.stringify({ error: `bad ${SECRET} in ${BASIC}` }));
     expect(refused).toMatchObject({ kind: 'rejected', detail: containing('"bad ******** in ********"') });

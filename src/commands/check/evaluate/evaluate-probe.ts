@@ -14,6 +14,8 @@ export interface ProbeSettingNames {
   readonly address: string;
   readonly audience: string;
   readonly scope: string;
+  /** The path of the base URL when the path of the probe begins with it again. Default: it does not. */
+  readonly repeatedPath?: string | undefined;
 }
 
 /** The `error` of a challenge (RFC 6750 §3.1). */
@@ -38,7 +40,10 @@ export function evaluateProbe(head: ProbeResponseHead, names: ProbeSettingNames,
     return {
       outcome: 'warn',
       detail,
-      advice: `the token was not refused; check the path of ${names.address} and of --probe`,
+      advice:
+        names.repeatedPath === undefined
+          ? `the token was not refused; check the path of ${names.address} and of --probe`
+          : `the path has ${names.repeatedPath} twice: leave it out of --probe and of the application's paths, or out of ${names.address}`,
     };
   if (status === 429)
     return {

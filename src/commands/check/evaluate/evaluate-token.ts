@@ -2,6 +2,8 @@
  * Evaluates the response to a token request: an OAuth error (RFC 6749 §5.2), a response that is not a token endpoint's, missing
  * scopes, an unusual lifetime. Pure.
  */
+import { maskQuery } from '../../../platform/secret-redaction.ts';
+import { describeTokenUrlSettings } from '../../../token/endpoint/token-url.ts';
 import { findMissingScopes } from '../../../token/endpoint/granted-scope.ts';
 import { chooseRefreshDelayMs } from '../../../token/source/refresh-schedule.ts';
 import type { TokenRequestFailure, TokenRequestResult } from '../../../token/endpoint/token-response.ts';
@@ -22,6 +24,17 @@ export interface TokenCheckContext {
   readonly isDiscovered: boolean;
   /** Undefined: no response. */
   readonly head: TokenResponseHead | undefined;
+  /** After a 404: the URL that was probably meant, because the path repeats itself. Default: it does not. */
+  readonly meantUrl?: URL | undefined;
+  /** After a 404: what the metadata of the same origin name. Default: none were found. */
+  readonly published?: PublishedEndpoint | undefined;
+}
+
+/** A token endpoint that a server publishes (RFC 8414, OpenID Connect Discovery 1.0). */
+export interface PublishedEndpoint {
+  readonly metadataUrl: URL;
+  readonly issuer: string;
+  readonly tokenUrl: URL;
 }
 
 type GrantedToken = Extract<TokenRequestResult, { kind: 'ok' }>;
@@ -38,18 +51,33 @@ export function evaluateTokenFailure(response: TokenRequestFailure, context: Tok
   const where = context.isDiscovered ? context.nameSetting('auth.issuer') : nameEndpointSettings(context);
   if (head === undefined)
     return { outcome: 'fail', detail: response.detail, advice: `see the steps before this one, and check ${where}` };
-  if (head.status === 404)
+  if (head.status === 404) {
+    // What follows is the advice of the running sidecar.
+    const detail = response.detail.replace(/: (?:check|set) auth\.url .*$/s, '');
     return {
       outcome: 'fail',
-      detail: `POST ${url} returned 404${response.detail.includes(' and the error ') ? ` (${response.detail})` : ''}`,
-      advice: `there is no token endpoint: check ${where}`,
+      detail: `POST ${url} returned 404${detail.includes(' and the error ') ? ` (${detail})` : ''}`,
+      advice: `there is no token endpoint at this path: ${adviseOnPath(context, where)}`,
     };
+  }
   if (/\bhtml\b/i.test(head.contentType)) {
     const detail = `POST ${url} returned ${head.status} and a web page (HTML)`;
     const advice = `this is a login page, a proxy or a maintenance page, not a token endpoint: check ${where}`;
     return { outcome: 'fail', detail, advice };
   }
   return { outcome: 'fail', detail: response.detail, advice: adviseByStatus(head.status, where) };
+}
+
+/** A published endpoint is certain, a repetition only likely. */
+function adviseOnPath({ nameSetting, meantUrl, published }: TokenCheckContext, where: string): string {
+  const repeated = meantUrl === undefined ? '' : 'the path of the token endpoint is there twice; ';
+  if (published === undefined)
+    return meantUrl === undefined ? `check ${where}` : repeated + describeTokenUrlSettings(meantUrl, nameSetting);
+  const { metadataUrl, issuer, tokenUrl } = published;
+  const found = `${repeated}${maskQuery(metadataUrl)} names ${maskQuery(tokenUrl)}: `;
+  if (tokenUrl.origin !== metadataUrl.origin)
+    return `${found}another server; if the partner confirms it, set ${nameSetting('auth.issuer')} to ${issuer} instead of ${where}`;
+  return found + describeTokenUrlSettings(tokenUrl, nameSetting);
 }
 
 function nameEndpointSettings({ nameSetting }: TokenCheckContext): string {

@@ -35,3 +35,11 @@ test.each([
   if (advice === undefined) expect(verdict.advice).toBeUndefined();
   else expect(verdict.advice).toMatch(advice);
 });
+
+test('404 with the path of the base URL twice names what to leave out', () => {
+  const head = { status: 404, field: () => undefined };
+  const { advice } = evaluateProbe(head, { ...names, repeatedPath: '/v1' }, 0);
+  expect(advice).toBe(
+    "the path has /v1 twice: leave it out of --probe and of the application's paths, or out of BASE_URL",
+  );
+});

@@ -131,3 +131,36 @@ test('a life that the server does not state is a warning that names the setting'
     advice: expect.stringContaining('<auth.defaultLifetimeMs>') as string,
   });
 });
+
+describe('a 404', () => {
+  const detail =
+    'login.example answered the token request with 404 and the error "x": check auth.url and auth.tokenPath, there is no token endpoint at /t';
+  const missing = { ...context, head: { status: 404, contentType: '' } };
+  const meantUrl = new URL('https://login.example/oauth2/token');
+
+  test('shows the words of the server once, without the advice of the sidecar', () => {
+    const finding = evaluateTokenFailure({ kind: 'rejected', detail }, missing);
+    expect(finding.detail).toMatch(
+      /returned 404 \(login\.example answered the token request with 404 and the error "x"\)$/,
+    );
+    expect(finding.advice).toBe('there is no token endpoint at this path: check <auth.url> and <auth.tokenPath>');
+  });
+
+  test('names both settings for a path that is there twice', () => {
+    expect(evaluateTokenFailure({ kind: 'rejected', detail }, { ...missing, meantUrl }).advice).toContain(
+      'twice; set <auth.url> to https://login.example and <auth.tokenPath> to /oauth2/token',
+    );
+  });
+
+  test.each([
+    ['https://login.example/issue', /set <auth\.url> to https:\/\/login\.example and <auth\.tokenPath> to \/issue$/],
+    [
+      'https://other.example/issue',
+      /if the partner confirms it, set <auth\.issuer> to https:\/\/login\.example instead/,
+    ],
+  ])('names the published endpoint %s', (tokenUrl, advice) => {
+    const metadataUrl = new URL('https://login.example/.well-known/openid-configuration');
+    const published = { metadataUrl, issuer: 'https://login.example', tokenUrl: new URL(tokenUrl) };
+    expect(evaluateTokenFailure({ kind: 'rejected', detail }, { ...missing, published }).advice).toMatch(advice);
+  });
+});
