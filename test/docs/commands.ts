@@ -31,7 +31,7 @@ export function commandsIn({ text }: Block): Command[] {
       .filter((line) => line !== '')
       .flatMap((line) => line.replace(/^source <\((.*)\)$/, '$1').split(/ && | \| /))
       .map((line) => {
-        const words = wordsOf(line.replace(/ > .*$/, ''));
+        const words = wordsOf(line.replace(/ [<>] .*$/, ''));
         const first = words.findIndex((word) => !/^[A-Z_]+=/.test(word));
         const [program = '', ...args] = words.slice(first);
         return { text: line, program, args };

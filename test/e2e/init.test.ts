@@ -220,6 +220,17 @@ describe('a curl command of the partner', () => {
     expect([again.code, again.stderr.trim().split('\n').length]).toEqual([2, 2]);
   });
 
+  it('with a key of a gateway makes the configuration file private, since the key is in it', () => {
+    const folder = scratch();
+    const { secret } = newCredential();
+    const text = `curl -u a:b -H 'X-Api-Key: ${secret.replace('ü', '')}' -d 'grant_type=client_credentials' https://login.example.com/token`;
+    const { code, stdout } = pipe(folder, text, ['--base-url', 'https://api.example.com', '--scope', 'read']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/header fields +X-Api-Key\n/);
+    expect(stdout).not.toContain(secret.replace('ü', ''));
+    expect(statSync(join(folder, 'sidecar.yaml')).mode & 0o777).toBe(0o600);
+  });
+
   it('executes nothing of it', () => {
     const folder = scratch();
     const text =

@@ -73,12 +73,13 @@ function describeAdvice(detail: string): string {
 }
 
 function describeTokenFailure({ outcome, detail }: { readonly outcome: string; readonly detail: string }): string {
+  // First: a server may explain its 404 with an error code.
+  if (detail.includes(', there is no token endpoint at '))
+    return 'there is no token endpoint at the configured path (404)';
   const error = outcome === 'rejected' ? /error "([^"]+)"/.exec(detail)?.[1] : undefined;
   if (error === 'invalid_client') return 'client authentication failed (invalid_client)';
   if (error !== undefined) return `the authorization server rejects the request (${error})`;
   if (/^auth\.\w+: the file /.test(detail)) return 'a file of the client cannot be used';
-  if (detail.includes(', there is no token endpoint at '))
-    return 'there is no token endpoint at the configured path (404)';
   if (outcome === 'rejected') return 'the authorization server rejects the request';
   return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
 }
