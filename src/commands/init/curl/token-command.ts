@@ -53,6 +53,7 @@ export function readTokenCommand(commands: readonly CommandWords[]): CommandRead
   if (token !== undefined) derivation.takeTokenRequest(token.request, token.fields);
   const call = requests.find(({ request }) => request !== token?.request && request.url !== undefined);
   if (call !== undefined) derivation.takeApiCall(call.request);
+  if (token === undefined && call === undefined) return { kind: 'refused', fault: 'has a curl command without a URL' };
   return { kind: 'command', command: derivation };
 }
 
@@ -354,10 +355,10 @@ function schemeFor(text: string): string {
   return isLoopbackHost(host) ? 'http:' : 'https:';
 }
 
-/** A placeholder as it stands in the document: only its name, never a value beside it. */
+/** A placeholder as it stands in the document. What looks like a variable may be a part of a secret, and is shown only by a usual name. */
 function showPlaceholder(text: string): string {
-  const [name] = /\$\(…\)|\$\{?\w+\}?|<[^<>]{1,60}>|\{+[^{}]{1,60}\}+|%\w{1,60}%/.exec(showExpansions(text)) ?? [];
-  return name ?? (PLACEHOLDER_FORMS.some((form) => form.test(text)) ? text.slice(0, MAX_SHOWN_CHARS) : 'not readable');
+  const shown = showExpansions(text);
+  if (PLACEHOLDER_FORMS.some((form) => form.test(shown.slice(0, MAX_PLACEHOLDER_CHARS)))) return shown;
+  if (hasExpansion(text)) return 'has a variable or a command in it';
+  return /<[^<>]{1,60}>|\{+[^{}]{1,60}\}+/.exec(text)?.[0] ?? 'not readable';
 }
-
-const MAX_SHOWN_CHARS = 60;

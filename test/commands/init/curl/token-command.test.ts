@@ -215,6 +215,15 @@ describe("forms of partners' documents", () => {
   });
 });
 
+test('a part of a secret that looks like a variable is not shown', () => {
+  for (const quote of ['', '"']) {
+    const text = `curl -u ${quote}my-app:open$Sesame1${quote} -d grant_type=client_credentials ${ORIGIN}/oauth/token`;
+    const { placeholders, secret } = understand(text);
+    expect(secret).toBeUndefined();
+    expect(placeholders).toEqual(['client secret: has a variable or a command in it']);
+  }
+});
+
 describe('what cannot be used is one fault that quotes no value', () => {
   test.each([
     ['an open quote', `curl -u 'my-app:sesame-open ${ORIGIN}`, /quote/],
@@ -231,6 +240,7 @@ describe('what cannot be used is one fault that quotes no value', () => {
       `curl -d 'grant_type=client_credentials&client_assertion=sesame-open' ${ORIGIN}`,
       /private_key_jwt/,
     ],
+    ['no URL', 'curl -s', /without a URL/],
     ['no curl', 'wget --user=my-app --password=sesame-open', /no curl command/],
   ])('%s', (_, text, fault) => {
     const reading = readPartnerText(text);
