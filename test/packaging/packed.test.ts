@@ -48,11 +48,12 @@ describe('the package', () => {
       'dist/main.js',
       'config/default.yaml',
       'config/reference.md',
+      'config/schema.json',
     ])
       expect(contents).toContain(file);
     const others = contents.filter(
       (path) =>
-        !/^(LICENSE|README\.md|package\.json|dist\/licences\.txt|dist\/.+\.(js|css)|config\/[a-z-]+\.(yaml|md))$/.test(
+        !/^(LICENSE|README\.md|package\.json|dist\/licences\.txt|dist\/.+\.(js|css)|config\/[a-z-]+\.(yaml|md|json))$/.test(
           path,
         ),
     );
