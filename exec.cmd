@@ -1,0 +1,2 @@
+@rem For npm start on Windows: see tools/start.ts.
+@%*
