@@ -192,6 +192,8 @@ export interface Config {
     readonly sample: number;
     readonly slowMs: number;
   };
+  /** Which buckets of its histograms `/metrics` has. */
+  readonly metrics: { readonly buckets: 'default' | 'few' | 'none' };
   readonly allowInsecureHttp: boolean;
 }
 

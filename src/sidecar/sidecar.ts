@@ -120,6 +120,7 @@ function createSidecarMetrics(
     readTokens: () => listStates(tokens),
     readThrottles: () => listStates(throttles),
     readFleet: sharing && (() => describeFleet(sharing, throttles)),
+    buckets: config.metrics.buckets,
     readDroppedLines: logLinesDropped,
   });
 }

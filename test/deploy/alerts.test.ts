@@ -2,6 +2,7 @@
  * The rules for Prometheus: judged by promtool with series made for them, and by a real Prometheus with sidecars in health and in
  * trouble. Each alert has a test in which it fires, and a runbook.
  */
+import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -16,6 +17,7 @@ import { newCredential } from '../support/secrets.ts';
 import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { RunningSidecar } from '../support/sidecar-process.ts';
 import { startTokenServer } from '../support/token-server.ts';
+import { render } from './chart.ts';
 
 const FOLDER = join(ROOT, 'deploy', 'prometheus');
 const [ALERTS, RECORDING, TESTS] = ['alerts.yaml', 'recording.yaml', 'alerts.test.yaml'].map((file) =>
@@ -47,6 +49,11 @@ function rulesOf(file: string) {
   return (parse(readFileSync(file, 'utf8')) as RuleFile).groups.flatMap(({ rules }) => rules);
 }
 
+function runbookUrlsIn(groups: RuleFile['groups']): (string | undefined)[] {
+  const rules = groups.flatMap((group) => group.rules);
+  return rules.filter(({ alert }) => alert !== undefined).map(({ annotations }) => annotations?.runbook_url);
+}
+
 const alerts = rulesOf(ALERTS);
 const names = alerts.map(({ alert = '' }) => alert).sort();
 
@@ -76,6 +83,22 @@ describe('each alert', () => {
       expect(Object.keys(annotations ?? {}), alert).toEqual(['summary', 'description', 'runbook_url']);
       expect(annotations?.runbook_url).toBe(`docs/runbooks/${alert}.md`);
     }
+  });
+
+  it('links to the published runbooks with the command of docs/operations.md, and with the value of the chart', () => {
+    const page = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8');
+    const [, command = ''] = /^(sed .* deploy\/prometheus\/alerts\.yaml) > alerts\.yaml$/m.exec(page) ?? [];
+    const rewritten = execFileSync('sh', ['-c', command], { cwd: ROOT, encoding: 'utf8' });
+    const expected = alerts.map(({ alert = '' }) => `https://wiki.example/runbooks/${alert}.md`);
+    expect(runbookUrlsIn((parse(rewritten) as RuleFile).groups)).toEqual(expected);
+    for (const runbookBaseUrl of ['https://wiki.example/runbooks', 'https://wiki.example/runbooks/']) {
+      const objects = render({ mode: 'standalone', podMonitor: { enabled: true, runbookBaseUrl } });
+      const { spec } = objects.find(({ kind }) => kind === 'PrometheusRule') as unknown as { spec: RuleFile };
+      expect(runbookUrlsIn(spec.groups)).toEqual(expected);
+    }
+    expect(() => render({ mode: 'standalone', podMonitor: { enabled: true, runbookBaseUrl: 'wiki' } })).toThrow(
+      /runbookBaseUrl/,
+    );
   });
 
   it('has a runbook, and each runbook an alert', () => {

@@ -60,6 +60,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   docker:
     '-t --secret --format --build-arg --rm --network -p -e -v --read-only --cap-drop --security-opt --memory -f --env-file --name -s --add-host',
   promtool: '',
+  sed: '',
   systemctl: '--now',
   kill: '-HUP -TERM',
   wait: '',
@@ -127,9 +128,13 @@ function ownOptions(args: readonly string[]): string[] {
 /** Faults of the sidecar's own arguments in a container command. */
 function faultsInContainer(args: readonly string[]): string[] {
   const main = args.indexOf('dist/main.js');
+  // The launcher of the image, in `docker exec` and `kubectl exec`; a container may have the same name.
+  const isLauncher = args[0] === 'exec' && !args.includes('/usr/local/bin/node');
+  const launcher = isLauncher ? args.lastIndexOf('bearer-sidecar') : -1;
   const image = args.findIndex((arg) => arg.startsWith('bearer-sidecar:'));
-  if (main === -1 && (image === -1 || args[0] !== 'run')) return [];
-  const reading = parseArguments(args.slice((main === -1 ? image : main) + 1));
+  const begin = Math.max(main, launcher);
+  if (begin === -1 && (image === -1 || args[0] !== 'run')) return [];
+  const reading = parseArguments(args.slice((begin === -1 ? image : begin) + 1));
   return reading.kind === 'misuse' ? [reading.why] : [];
 }
 

@@ -38,11 +38,14 @@ function count(name: string, labels: string, by: string): string {
   return `sum by (${by}) (increase(${metricSelector(name, labels)}[$__rate_interval]))`;
 }
 
-function quantiles(name: string, labels: string): (readonly [string, string])[] {
-  return [0.5, 0.9, 0.99].map((q) => [
-    `histogram_quantile(${q}, ${rate(`${name}_bucket`, labels, 'le')})`,
-    `p${Math.round(q * 100)}`,
-  ]);
+/** Quantiles, and the mean, which needs no buckets (`metrics.buckets: none`). */
+function latencies(name: string, labels: string): (readonly [string, string])[] {
+  const quantiles = [0.5, 0.9, 0.99].map(
+    (q) => [`histogram_quantile(${q}, ${rate(`${name}_bucket`, labels, 'le')})`, `p${Math.round(q * 100)}`] as const,
+  );
+  const [sum, count] = ['sum', 'count'].map((part) => metricSelector(`${name}_${part}`, labels));
+  const mean = `sum(rate(${sum}[$__rate_interval])) / (sum(rate(${count}[$__rate_interval])) > 0)`;
+  return [...quantiles, [mean, 'mean']];
 }
 
 /** 1 while nothing has failed. */
@@ -75,7 +78,8 @@ const OVERVIEW: Row = {
     },
     {
       title: 'p99 latency',
-      description: 'From the arrival of a request to the end of its response, queue wait included.',
+      description:
+        'From the arrival of a request to the end of its response, queue wait included. None with metrics.buckets none.',
       unit: units.Seconds,
       query: `histogram_quantile(0.99, sum by (le) (rate(${metricSelector('request_duration_seconds_bucket', ROUTE_LABELS)}[$__rate_interval])))`,
     },
@@ -123,7 +127,7 @@ const OVERVIEW: Row = {
         title: 'Request latency',
         description: 'From the arrival of a request to the end of its response, all waits and attempts included.',
         unit: units.Seconds,
-        queries: quantiles('request_duration_seconds', ROUTE_LABELS),
+        queries: latencies('request_duration_seconds', ROUTE_LABELS),
       },
     ],
     [
@@ -318,7 +322,7 @@ const QUEUE: Row = {
         title: 'Queue wait',
         description: 'Time that requests waited for a permit.',
         unit: units.Seconds,
-        queries: quantiles('queue_wait_seconds', ROUTE_LABELS),
+        queries: latencies('queue_wait_seconds', ROUTE_LABELS),
       },
       {
         title: 'Rejected in the queue',
@@ -346,7 +350,7 @@ const UPSTREAM: Row = {
         title: 'Attempt latency',
         description: 'Time of the upstream to the response head.',
         unit: units.Seconds,
-        queries: quantiles('upstream_duration_seconds', TARGET_LABELS),
+        queries: latencies('upstream_duration_seconds', TARGET_LABELS),
       },
       {
         title: 'Retries',

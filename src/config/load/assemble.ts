@@ -17,7 +17,7 @@ import { joinUrl } from '../schema/formats/url.ts';
  * @throws Error when the settings have not passed the formats and the rules
  */
 export function assembleConfig(settings: Settings, { routes, credentials }: ResolvedEntries): Config {
-  const { listen, admin, fleet, response, shutdown, log, allowInsecureHttp } = settings;
+  const { listen, admin, fleet, response, shutdown, log, metrics, allowInsecureHttp } = settings;
   const [first, ...others] = routes.map(assembleRoute);
   return deepFreeze({
     routes: [requireValue(first), ...others],
@@ -40,6 +40,7 @@ export function assembleConfig(settings: Settings, { routes, credentials }: Reso
     response: { ...response, cookies: response.cookies ?? defaultCookies(toListenAddress(listen.address)) },
     shutdown,
     log,
+    metrics,
     allowInsecureHttp,
   });
 }

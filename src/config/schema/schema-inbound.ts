@@ -1,4 +1,4 @@
-/** Settings of the listener, the admin port, the shutdown and the log. */
+/** Settings of the listener, the admin port, the shutdown, the log and the metrics. */
 import { allowedHosts, allowedOrigins, listenAddress } from './formats/address.ts';
 import { allowRules } from './formats/allow-rules.ts';
 import { headerName, headerValueFault, secret } from './formats/credentials.ts';
@@ -175,6 +175,15 @@ export const log = {
     format: wholeNumber(0, DAY_MS),
     default: 1000,
     env: 'SIDECAR_LOG_SLOW_MS',
+  }),
+};
+
+export const metrics = {
+  buckets: setting({
+    doc: 'The buckets of the histograms in /metrics: default has 19 for each series, few has five (0.1, 1, 10 and 60 s, and +Inf), none exposes counts and sums only, as summaries.',
+    format: oneOf(['default', 'few', 'none']),
+    default: 'default',
+    env: 'SIDECAR_METRICS_BUCKETS',
   }),
 };
 

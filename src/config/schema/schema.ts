@@ -25,6 +25,7 @@ const schema = {
   fleet: sharing.fleet,
   shutdown: inbound.shutdown,
   log: inbound.log,
+  metrics: inbound.metrics,
   allowInsecureHttp: inbound.allowInsecureHttp,
 };
 

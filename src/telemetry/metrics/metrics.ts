@@ -3,6 +3,8 @@
  * not prom-client's global one. The admin port serves the text.
  */
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client';
+import { limitBuckets } from './buckets.ts';
+import type { ExposedBuckets } from './buckets.ts';
 import { createEventMetrics, METRIC_PREFIX } from './catalogue.ts';
 import type { EventMetrics } from './catalogue.ts';
 import type { EventObserver, RequestEvent, SidecarEvent } from '../events.ts';
@@ -33,6 +35,8 @@ export interface MetricsOptions {
   readonly readThrottles: () => readonly ThrottleSnapshot[];
   /** Read at every scrape. Default: no fleet, and no metrics of one. */
   readonly readFleet?: (() => FleetSnapshot) | undefined;
+  /** The buckets of all histograms. Default: all. */
+  readonly buckets?: ExposedBuckets;
   /** Log lines dropped since the start. Default: 0. */
   readonly readDroppedLines?: () => number;
 }
@@ -54,6 +58,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const updateGauges = createGauges(registry, options.version);
   const fleet = options.readFleet && createFleetMetrics(registry, options.credentials);
   countDroppedLines(registry, options.readDroppedLines ?? (() => 0));
+  limitBuckets(registry, options.buckets ?? 'default');
   return {
     observe(event) {
       switch (event.kind) {
