@@ -13,6 +13,7 @@ import { parse } from 'yaml';
 import { readBaseImage } from '../../tools/image/base-image.ts';
 import { findLibraries, findPackages } from '../../tools/image/debian.ts';
 import { openToAllUsers } from '../../tools/image/file-modes.ts';
+import { createLauncher } from '../../tools/image/launcher.ts';
 import { removeUnusedFiles } from '../../tools/image/prune.ts';
 import { createBom } from '../../tools/image/sbom.ts';
 
@@ -87,6 +88,25 @@ describe('the Dockerfile', () => {
       expect(isOpen, source).toBe(true);
     }
   });
+});
+
+it('the command of the image runs by its name with nothing else on PATH, passes arguments on and reports exit codes', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'launcher-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const launcher = createLauncher(process.execPath, join(ROOT, 'src', 'main.ts'));
+  writeFileSync(join(folder, 'bearer-sidecar'), launcher, { mode: 0o755 });
+  const run = (...args: string[]) =>
+    spawnSync('bearer-sidecar', args, { cwd: '/', env: { PATH: folder }, encoding: 'utf8' });
+  expect(run('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n`, stderr: '' });
+  expect(run('health', 'nonsense')).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('"nonsense"') as string,
+  });
+  const restarted = spawnSync('bearer-sidecar', ['health', 'nonsense'], {
+    env: { PATH: folder, NODE_DEBUG: 'net' },
+    encoding: 'utf8',
+  });
+  expect(restarted).toMatchObject({ status: 2, stderr: expect.stringContaining('"nonsense"') as string });
 });
 
 describe('the libraries that go into the image', () => {

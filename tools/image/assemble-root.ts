@@ -8,6 +8,7 @@ import { chmodSync, copyFileSync, cpSync, lutimesSync, mkdirSync, readdirSync, w
 import { dirname, join } from 'node:path';
 import { findLibraries, findPackages, readDistribution, type DebianPackage } from './debian.ts';
 import { openToAllUsers } from './file-modes.ts';
+import { createLauncher } from './launcher.ts';
 import { removeUnusedFiles } from './prune.ts';
 import { createBom, type Component } from './sbom.ts';
 
@@ -52,6 +53,9 @@ function assembleApplication(root: string, system: readonly DebianPackage[]): vo
   const app = join(root, 'app');
   cpSync('dist', join(app, 'dist'), { recursive: true, filter: (path) => !path.endsWith('.map') });
   for (const file of ['package.json', 'LICENSE']) copyFileSync(file, join(app, file));
+  const command = '/usr/local/bin/bearer-sidecar';
+  write(root, command, createLauncher('/usr/local/bin/node', '/app/dist/main.js'));
+  chmodSync(join(root, command), 0o755);
   const bom = createBom('.', [nodeComponent(), ...debianComponents(system)]);
   writeFileSync(join(app, 'sbom.cdx.json'), `${JSON.stringify(bom, null, 2)}\n`);
 }

@@ -55,6 +55,10 @@ export async function tryContainer(podman: Podman, image: string, say: ReportPro
   say(`user 1000, no capabilities, read-only root; resident ${resident.toFixed(0)} MB`);
 
   await checkFromNeighbour(podman, image, container, say);
+  const execute = (...args: string[]): string => podman.run('exec', container, 'bearer-sidecar', ...args);
+  const version = execute('--version');
+  execute('health', 'ready');
+  say(`exec bearer-sidecar --version: ${version}; health ready: exit 0`);
   const begun = performance.now();
   podman.run('healthcheck', 'run', container);
   say(`HEALTHCHECK: healthy, in ${(performance.now() - begun).toFixed(0)} ms`);
