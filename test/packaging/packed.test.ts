@@ -6,7 +6,7 @@ import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/calls.ts';
@@ -15,10 +15,18 @@ import { newCredential } from '../support/secrets.ts';
 import { ENVIRONMENT, installFromHere, installFromRegistry, packPackage, scriptsOf } from './package-install.ts';
 import type { Tarball } from './package-install.ts';
 
+const ROOT = join(import.meta.dirname, '..', '..');
 const SETUP_MS = 180_000;
 const AT_INSTALL = ['preinstall', 'install', 'postinstall'];
 const FREE_PORTS = { SIDECAR_LISTEN: '127.0.0.1:0', SIDECAR_ADMIN_LISTEN: '127.0.0.1:0' };
 const run = promisify(execFile);
+
+interface Manifest {
+  readonly homepage: string;
+  readonly repository: { readonly url: string };
+  readonly bugs: { readonly url: string };
+  readonly scripts: Readonly<Record<string, string>>;
+}
 
 let folder = '';
 let project = '';
@@ -58,6 +66,39 @@ describe('the package', () => {
         ),
     );
     expect(others).toEqual([]);
+  });
+
+  it('has pages with links to its own files, to headings and to addresses only, and names no file that it has not as a link', async () => {
+    await run('tar', ['-xzf', tarball.file, '-C', folder]);
+    const unpacked = join(folder, 'package');
+    const pages = tarball.contents.filter((path) => path.endsWith('.md'));
+    expect(pages).toContain('README.md');
+    for (const page of pages) {
+      const text = readFileSync(join(unpacked, page), 'utf8');
+      const targets = [...text.matchAll(/\]\(([^)\s]+)|(?:src|href|srcset)="([^"]+)"/g)].map(
+        ([, md, html]) => md ?? html ?? '',
+      );
+      const dead = targets.filter((target) => {
+        const [path = ''] = target.split('#');
+        return !/^[a-z]+:/.test(target) && path !== '' && !tarball.contents.includes(join(dirname(page), path));
+      });
+      expect(dead, page).toEqual([]);
+    }
+    const readme = readFileSync(join(unpacked, 'README.md'), 'utf8');
+    expect(readme).toContain('[config/reference.md](config/reference.md)');
+    expect(readme).toContain('npx bearer-sidecar check');
+    expect(readme).not.toContain('<picture>');
+    // The repository's own is as it was.
+    expect(readFileSync(join(folder, 'copy', 'README.md'), 'utf8')).toBe(readFileSync(join(ROOT, 'README.md'), 'utf8'));
+  });
+
+  it('says where it comes from, and has no script that npm would run or warn about when it is installed', async () => {
+    await run('tar', ['-xzf', tarball.file, '-C', folder]);
+    const manifest = JSON.parse(readFileSync(join(folder, 'package', 'package.json'), 'utf8')) as Manifest;
+    for (const address of [manifest.homepage, manifest.repository.url.replace(/^git\+/, ''), manifest.bugs.url])
+      expect(new URL(address).protocol).toBe('https:');
+    const atInstall = [...AT_INSTALL, 'prepublish', 'preprepare', 'prepare', 'postprepare'];
+    expect(Object.keys(manifest.scripts).filter((name) => atInstall.includes(name))).toEqual([]);
   });
 
   it('has few files in ASCII, with the licence of each package in them', async () => {
