@@ -61,6 +61,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
     '-t --secret --format --build-arg --rm --network -p -e -v --read-only --cap-drop --security-opt --memory -f --env-file --name -s --add-host',
   promtool: '',
   sed: '',
+  sha256sum: '',
   systemctl: '--now',
   kill: '-HUP -TERM',
   wait: '',

@@ -1,0 +1,52 @@
+/**
+ * Files that a former version has written, byte for byte: this version reads them, so that an upgrade keeps the token and the learned limit.
+ * docs/upgrades.md says what a rollback does. The formats themselves are tested in test/token/store and test/throttle/adaptive.
+ */
+import { describe, expect, it } from 'vitest';
+import { parseLearnedState, parseStateFile } from '../../src/throttle/adaptive/learned-state.ts';
+import { parseLimitSnapshot } from '../../src/throttle/adaptive/limit-snapshot.ts';
+import { openToken } from '../../src/token/store/sealed-token.ts';
+
+/** Written by revision da1795d. */
+const SEALED_TOKEN =
+  'bst1.cMK6C4tN8L-L3bqWU5LOh6WXeoHKZWyV-5Ahl28qYsZoJ6ooRTzbJ77x5s_XQ5gWq5ulrPCT-m_6QQeUGdEjnqYfulcXq4s2CinEDd5qZZLzHUv-1OxKKFf7kJGH0_wzqQwrrsL7quReooK9rA';
+const STATE_FILE =
+  '{"version":2,"limits":[["default",{"version":1,"upstream":"https://api.test","client":"hash","wallAt":1790000000000,"governor":{"kind":"sliding-window","windowMs":60000,"limit":100,"rate":1.6,"margin":0.9,"used":3}}]]}\n';
+
+const WRITTEN_AT = 1_790_000_000_000;
+
+it('auth.cacheFile: the token is opened with the same credentials and settings', () => {
+  const binding = {
+    tokenUrl: 'https://auth.test/oauth/token',
+    clientId: 'legacy-app',
+    method: 'client_secret_basic',
+    requestedParameters: [['scope', 'a b']] as const,
+  };
+  expect(openToken(SEALED_TOKEN, { binding, keyMaterial: 'fixture-secret' })).toEqual({
+    value: 'a-token-of-a-former-version',
+    scope: 'a b',
+    obtainedWallAt: WRITTEN_AT,
+    expiresWallAt: WRITTEN_AT + 3_600_000,
+  });
+});
+
+describe('throttle.stateFile', () => {
+  const owner = { upstream: 'https://api.test', client: 'hash' };
+
+  it('the limit is restored', () => {
+    const file = parseStateFile(STATE_FILE);
+    if (file.kind !== 'read') throw new Error(file.reason);
+    const entry = parseLearnedState(file.limits.get('default'), owner, WRITTEN_AT + 3_600_000);
+    if (entry.kind !== 'read') throw new Error(entry.reason);
+    expect(parseLimitSnapshot(entry.state.governor)).toEqual({
+      ...{ kind: 'window', windowMs: 60_000, limit: 100, rate: 1.6, margin: 0.9, used: 3 },
+    });
+  });
+
+  it.each([1, 3, '2', null])('a file of version %j is not used', (version) => {
+    expect(parseStateFile(JSON.stringify({ version, limits: [] }))).toEqual({
+      kind: 'unusable',
+      reason: 'is of another version',
+    });
+  });
+});
