@@ -3,7 +3,9 @@
  * pictures go, and code stays as it is. Pure.
  */
 
-const NOTE = 'Pages and files that are named here and not in this package are in its repository.';
+const NOTE =
+  'With this package, `npx bearer-sidecar sandbox` takes the place of `npm ci && npm start`. Pages and files that are named here and not in it ' +
+  'are in the repository.';
 /** A picture, and the colon that announces it. */
 const PICTURE = /:?\n*(?:<picture>[\s\S]*?<\/picture>|^!\[[^\]]*\]\([^)]*\)$)/gm;
 const LINK = /\[((?:[^\]`]|`[^`]*`)+)\]\(([^)\s]+)\)/g;
