@@ -24,6 +24,7 @@ import { describeReadiness } from './status/readiness.ts';
 import type { Readiness } from './status/readiness.ts';
 import { describeStatus } from './status/status.ts';
 import type { StatusInputs, ListenerState } from './status/status-shape.ts';
+import { evaluateAlerts } from './alerts/active-alerts.ts';
 import { createActivityRecorder } from './history/activity-recorder.ts';
 import type { ActivityRecorder } from './history/activity-recorder.ts';
 
@@ -111,19 +112,22 @@ function createFaultReporter({ onFault }: AdminOptions): (error: unknown) => voi
 function createStatusReader(options: AdminOptions, activity: ActivityRecorder, clock: Clock): () => StatusInputs {
   const { version, tokens, throttles, fleet, draining } = options;
   const startedAt = clock.now();
-  return () => ({
-    version,
-    pid: process.pid,
-    uptimeMs: clock.now() - startedAt,
-    draining: draining(),
-    tokens: tokens(),
-    throttles: throttles(),
-    listener: options.listener?.(),
-    fleet: fleet?.(),
-    scopeRefusals: activity.scopeRefusals.read(),
-    configuration: options.configuration?.(),
-    logTrouble: options.logTrouble?.(),
-  });
+  return () => {
+    const states = { tokens: tokens(), throttles: throttles(), fleet: fleet?.() };
+    return {
+      version,
+      pid: process.pid,
+      uptimeMs: clock.now() - startedAt,
+      draining: draining(),
+      ...states,
+      listener: options.listener?.(),
+      scopeRefusals: activity.scopeRefusals.read(),
+      configuration: options.configuration?.(),
+      logTrouble: options.logTrouble?.(),
+      alerts: evaluateAlerts({ ...states, counters: activity.alertCounters }),
+      recentCalls: activity.recentCalls?.read(),
+    };
+  };
 }
 
 function createResources(

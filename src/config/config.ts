@@ -172,6 +172,7 @@ export interface Config {
     readonly exposeAll: boolean;
     readonly allowQuit: boolean;
     readonly allowLogLevel: boolean;
+    readonly recentCalls: boolean;
   };
   /** The Redis that replicas share; undefined: a single process. */
   readonly fleet:

@@ -42,7 +42,7 @@ function getReplyTemplate(code: LocalReplyCode): ReplyTemplate {
     case 'DRAINING':
       return { status: 503, proxyStatus: 'destination_unavailable', title: 'Shutting down' };
     case 'TOKEN_REJECTED':
-      return { status: 502, proxyStatus: 'destination_unavailable', title: 'Credentials rejected' };
+      return { status: 502, proxyStatus: 'destination_unavailable', title: 'Token request rejected' };
     case 'TOKEN_UNAVAILABLE':
       return { status: 503, proxyStatus: 'destination_unavailable', title: 'No access token' };
     case 'UPSTREAM_UNREACHABLE':

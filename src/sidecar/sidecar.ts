@@ -81,7 +81,8 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const routes = createRoutes({ config, budgets, sharing, restored, redactValue, clock, random, observe });
   const { tokens, throttles } = routes;
   const metrics = createSidecarMetrics(options, routes, sharing);
-  const activity = createActivityRecorder({ clock, throttles: () => listStates(throttles) });
+  const keepsCalls = config.admin.recentCalls;
+  const activity = createActivityRecorder({ clock, throttles: () => listStates(throttles), keepsCalls });
   observers.push(metrics.observe, activity.observe);
 
   const drainState: DrainState = { isDraining: false };

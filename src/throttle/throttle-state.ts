@@ -29,6 +29,7 @@ export function readThrottleState(
     streams: gate.streams,
     inFlightLimit: gate.inFlightLimit,
     learned: gate.learned(wallAt),
+    usage: gate.usage(now),
     fleet,
   };
 }

@@ -111,6 +111,18 @@ export interface LearnedLimit {
   readonly since: number;
 }
 
+/** How much of a limit is used now, for people. */
+export interface LimitUsage {
+  /** Calls that the limit counts now: within its window, not leaked away from its bucket, or in flight. */
+  readonly used: number;
+  /** Calls per window, burst of the bucket, or calls in flight. */
+  readonly limit: number;
+  /** Milliseconds; undefined for a limit without a window. */
+  readonly windowMs: number | undefined;
+  /** Until the next permit may be granted; 0: now. Infinity when only the end of another call helps. */
+  readonly opensInMs: number;
+}
+
 /** What `auto` keeps over a restart. */
 export interface LearnedState {
   readonly version: 1;
@@ -159,6 +171,8 @@ export interface ThrottleState {
   readonly recentSignals: readonly RecentSignal[];
   /** Absent with a configured rate. */
   readonly learned?: LearnedLimit | undefined;
+  /** Absent while no limit is known, and while the quota is shared by a fleet. */
+  readonly usage?: LimitUsage | undefined;
   /** Absent without a fleet. */
   readonly fleet?: FleetQuotaState | undefined;
   /** Statuses that are likely a rate limit and that `throttle.refusals` does not name. Default: none. */

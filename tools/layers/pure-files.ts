@@ -6,8 +6,9 @@
 /** Globs from the repository's root. */
 export const PURE_FILES = [
   'src/admin/control/quit.ts',
-  'src/admin/history/{event-descriptions,event-log,history,latency-histogram,minutes,scope-refusals}.ts',
-  'src/admin/page/{format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,view}.ts',
+  'src/admin/alerts/{active-alerts,alert-counters,alert-rules}.ts',
+  'src/admin/history/{event-descriptions,event-log,history,latency-histogram,minutes,recent-calls,scope-refusals}.ts',
+  'src/admin/page/{advice,calls-part,format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,usage-part,view}.ts',
   'src/admin/status/{configuration,degradation,readiness,status,status-shape}.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/commands/init/auth-address.ts',

@@ -25,7 +25,7 @@ export function describeEvent(event: SidecarEvent): EventDescription | undefined
     case 'rate-limited':
       return describeRateLimit(event);
     case 'rate-limit-shape':
-      return info('The upstream sent rate-limit headers in a new form; the log shows them');
+      return describeLimitHeaders(event);
     case 'refusal-proposed':
       return warn(`${event.evidence}. Proposed setting: ${event.setting}`);
     case 'insufficient-scope':
@@ -107,6 +107,18 @@ function describeAttempt(event: Extract<SidecarEvent, { kind: 'attempt-ended' }>
 
 function nameUpstream(route: string): string {
   return route === 'default' ? 'The upstream' : `The upstream of route ${route}`;
+}
+
+/** Their names only: the log has the values. */
+function describeLimitHeaders({
+  fields,
+  shape,
+}: Extract<SidecarEvent, { kind: 'rate-limit-shape' }>): EventDescription {
+  const names = Object.keys(fields);
+  return {
+    ...info(`The upstream states limits in header fields: ${names.join(', ')}; the log shows their values`),
+    key: `limit headers ${shape}`,
+  };
 }
 
 /** The pause differs from response to response, so it is not part of the key. */

@@ -4,7 +4,7 @@
  */
 import type { SidecarEvent } from '../../telemetry/events.ts';
 import type { ThrottleState } from '../../throttle/throttle.ts';
-import { findBucket, LATENCY_BUCKET_COUNT, readQuantile } from './latency-histogram.ts';
+import { findBucket, LATENCY_BUCKET_COUNT, readPercentiles, readQuantile } from './latency-histogram.ts';
 import { MinuteHistory, LOCAL_CODE_OFFSET } from './minutes.ts';
 import type { SecondCounts } from './minutes.ts';
 
@@ -16,8 +16,9 @@ export interface LastMinute extends Readonly<SecondCounts> {
   /** Length of the recorded time, milliseconds; less than a minute after a start. */
   readonly spanMs: number;
   /** Milliseconds; undefined without a request. */
-  readonly medianMs: number | undefined;
+  readonly p50Ms: number | undefined;
   readonly p95Ms: number | undefined;
+  readonly p99Ms: number | undefined;
 }
 
 /** One second of the plots: the columns of `ROW_COLUMNS`, then the rate of each throttle; null = no value. */
@@ -26,7 +27,7 @@ export type PlotRow = readonly (number | null)[];
 /** The columns of a row before the rates of the throttles. `at` is the end in epoch seconds; `ok` to `refused` are per second. */
 export const ROW_COLUMNS = [
   ...['at', 'ok', 'clientErrors', 'serverErrors', 'own', 'sent', 'refused'],
-  ...['medianMs', 'p95Ms', 'queued', 'inFlight'],
+  ...['p50Ms', 'p95Ms', 'p99Ms', 'queued', 'inFlight'],
 ] as const;
 
 /** How many throttles have a line in the plot. */
@@ -116,7 +117,7 @@ export class History {
       for (let bucket = 0; bucket < LATENCY_BUCKET_COUNT; bucket++)
         latency[bucket] = (latency[bucket] ?? 0) + (second.latency[bucket] ?? 0);
     }
-    return { ...total, spanMs, medianMs: readQuantile(latency, 0.5), p95Ms: readQuantile(latency, 0.95) };
+    return { ...total, spanMs, ...readPercentiles(latency) };
   }
 
   /** The last minutes by the wall clock. */
@@ -166,6 +167,7 @@ function toPlotRow(
     ...[ok, clientErrors, serverErrors, own, sent, refused].map(perSecond),
     quantile(0.5),
     quantile(0.95),
+    quantile(0.99),
     sumSamples(throttles, 'queued'),
     sumSamples(throttles, 'inFlight'),
     ...throttles.slice(0, PLOTTED_THROTTLES).map(({ rate }) => (Number.isFinite(rate) ? roundForPlot(rate) : null)),

@@ -36,6 +36,11 @@ export function readQuantile(counts: Uint32Array, share: number): number | undef
   return undefined;
 }
 
+/** In milliseconds; undefined without observations. */
+export function readPercentiles(counts: Uint32Array): Record<'p50Ms' | 'p95Ms' | 'p99Ms', number | undefined> {
+  return { p50Ms: readQuantile(counts, 0.5), p95Ms: readQuantile(counts, 0.95), p99Ms: readQuantile(counts, 0.99) };
+}
+
 function computeBucketMiddleMs(bucket: number): number {
   if (bucket === 0) return MIN_LATENCY_US / 2000;
   const quarter = (bucket - 1) & 3;

@@ -1,5 +1,5 @@
 /** The last minutes by the wall clock (pure): status codes, latency, rate-limited calls. Bounded. */
-import { LATENCY_BUCKET_COUNT, readQuantile } from './latency-histogram.ts';
+import { LATENCY_BUCKET_COUNT, readPercentiles } from './latency-histogram.ts';
 
 /** The counts of one second. */
 export interface SecondCounts {
@@ -26,8 +26,9 @@ export interface Minute {
   /** Calls that the upstream rate limited. */
   readonly refused: number;
   /** Milliseconds; undefined without a request. */
-  readonly medianMs: number | undefined;
+  readonly p50Ms: number | undefined;
   readonly p95Ms: number | undefined;
+  readonly p99Ms: number | undefined;
   /** The longest queue at the end of a second. */
   readonly maxQueued: number;
 }
@@ -74,8 +75,7 @@ export class MinuteHistory {
   read(): Minute[] {
     return this.#slots.map(({ wallAt, requests, refused, maxQueued, latency }) => ({
       ...{ wallAt, requests, refused, maxQueued },
-      medianMs: readQuantile(latency, 0.5),
-      p95Ms: readQuantile(latency, 0.95),
+      ...readPercentiles(latency),
     }));
   }
 

@@ -29,6 +29,13 @@ export function formatLatency(ms: number | undefined): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${Number((ms / 1000).toPrecision(2))} s`;
 }
 
+/** A share from 0 to 1 in per cent: two digits below ten, and never 0 or 100 unless it is. */
+export function formatShare(share: number): string {
+  const percent = share * 100;
+  if (percent > 99.5 && percent < 100) return '99 %';
+  return `${percent < 9.95 ? Number(percent.toPrecision(2)) : Math.round(percent)} %`;
+}
+
 /** A duration in its two largest units: `59 min 12 s`, `2 h 5 min`. Like `formatDuration` of client/page.js. */
 export function formatDuration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));

@@ -1,4 +1,6 @@
 /** The parts of the page that are updated while it is open, by the id of their element. */
+import { adviseOnFleet, listAdvice, renderAdvice } from './advice.ts';
+import { renderCalls } from './calls-part.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 import { renderThrottles } from './throttle-part.ts';
@@ -6,7 +8,7 @@ import { renderTokens } from './token-part.ts';
 import { describePlots, renderEvents, renderMinutes, renderTiles } from './traffic-parts.ts';
 import { evaluateHealth } from './health-summary.ts';
 import type { HealthSummary } from './health-summary.ts';
-import { renderClockTime, renderElapsed } from './format.ts';
+import { formatDuration, renderClockTime, renderElapsed } from './format.ts';
 import type { PageView } from './view.ts';
 
 /** By element id; each is the whole content of its element. */
@@ -17,8 +19,8 @@ const CLOCK_TEXT = /(<time data-(?:until|since)="\d+">)[^<]*/g;
 
 const LEVEL_SYMBOLS = { good: '✓', wait: '!', bad: '✕' } as const;
 
-export function evaluateView({ status, lastMinute, recentCodes }: PageView): HealthSummary {
-  return evaluateHealth({ status, lastMinute, codes: recentCodes });
+export function evaluateView({ status, lastMinute, recentCodes, codes }: PageView): HealthSummary {
+  return evaluateHealth({ status, lastMinute, codes: recentCodes, allCodes: codes });
 }
 
 export function renderFragments(view: PageView): Fragments {
@@ -32,6 +34,7 @@ export function renderFragments(view: PageView): Fragments {
     'say-latency': markup`${plots.latency}`,
     'say-queue': markup`${plots.queue}`,
     parts: markup`${renderTokens(view)}${renderThrottles(view)}${renderFleet(view)}`,
+    calls: renderCalls(view),
     events: renderEvents(view),
     minutes: renderMinutes(view),
   };
@@ -55,19 +58,30 @@ function withoutClocks(text: string): string {
 
 function renderVerdict(view: PageView): Markup {
   const { level, headline, detail } = evaluateView(view);
-  const { degraded } = view.status;
+  const { degraded, alerts } = view.status;
   return markup`<div class="verdict ${level}"><span class="sign" aria-hidden="true">${LEVEL_SYMBOLS[level]}</span>
 <div><h2 id="headline">${headline}</h2><p>${detail}</p>${
     degraded.length > 0 && markup`<ul>${degraded.map((warning) => markup`<li>${warning}</li>`)}</ul>`
-  }</div></div>`;
+  }${renderAdvice(listAdvice(view))}${alerts.length > 0 && renderAlerts(alerts)}</div></div>`;
 }
 
-function renderFleet({ status: { fleet } }: PageView): Markup {
+/** The alerts of deploy/prometheus that go with this state. */
+function renderAlerts(alerts: PageView['status']['alerts']): Markup {
+  return markup`<p class="alerts">${alerts.length === 1 ? 'Alert' : 'Alerts'}: ${alerts.map(
+    ({ name, severity, forSeconds, subject }, index) =>
+      markup`${index > 0 && ', '}<b>${name}</b> (${severity}${subject !== null && subject !== 'default' && `, ${subject}`}${
+        forSeconds > 0 && `, if it lasts ${formatDuration(forSeconds * 1000).replace(/ 0 s$/, '')}`
+      })`,
+  )}</p>`;
+}
+
+function renderFleet({ status }: PageView): Markup {
+  const { fleet } = status;
   if (fleet === null) return markup``;
   const text = fleet.connected
     ? 'Tokens and rate limits are shared with the other replicas'
     : (fleet.fault ?? 'Not connected yet');
   const level = fleet.connected ? 'good' : 'wait';
   return markup`<section class="card" aria-label="Fleet"><h2>Fleet <span class="badge ${level}">${fleet.state === 'disconnected' ? 'not connected' : fleet.state}</span></h2>
-<p>${text}, since ${renderClockTime(Date.parse(fleet.since))}</p></section>`;
+<p>${text}, since ${renderClockTime(Date.parse(fleet.since))}</p>${renderAdvice(adviseOnFleet(status))}</section>`;
 }

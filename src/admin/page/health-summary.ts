@@ -1,10 +1,17 @@
-/** The summary at the top of the status page: the most severe problem, or that all is well (pure). */
+/**
+ * The summary at the top of the status page: the most severe problem, or that all is well (pure). Its level is that of the alerts in
+ * deploy/prometheus whose conditions hold; advice.ts says what to do.
+ */
+import { ALERT_RULES } from '../alerts/alert-rules.ts';
+import type { AlertName } from '../alerts/alert-rules.ts';
+import { isTokenPathWrong } from './advice.ts';
 import type { LastMinute } from '../history/history.ts';
 import type { CodeCount } from '../history/minutes.ts';
 import type { Status } from '../status/status-shape.ts';
-import { formatCount, formatInteger, formatLatency, formatRoundedRate } from './format.ts';
+import { formatCount, formatInteger, formatLatency, formatRoundedRate, formatShare } from './format.ts';
 
 export interface HealthSummary {
+  /** `bad`: the condition of a critical alert holds. `wait`: a warning's, or requests are delayed. */
   readonly level: 'good' | 'wait' | 'bad';
   /** The kind of the problem. Screen readers announce a new kind, not a new text. */
   readonly kind: string;
@@ -17,22 +24,33 @@ export interface HealthSummaryInputs {
   readonly lastMinute: LastMinute;
   /** Of the current and the previous minute. */
   readonly codes: readonly CodeCount[];
+  /** Of the last five minutes. */
+  readonly allCodes: readonly CodeCount[];
 }
+
+type ActiveAlert = Status['alerts'][number];
 
 /** Fewer requests than this show no trend. */
 const MIN_REQUESTS = 3;
+/** As long as the alert on a missing token waits, a first token is only being requested. */
+const MAX_START_SECONDS = ALERT_RULES.tokenMissing.forMs / 1000;
 
-/** The first check that applies, the most severe first. */
+/** The first check that applies, the most severe first. A critical alert is never below `bad`, a warning never `good`. */
 export function evaluateHealth(inputs: HealthSummaryInputs): HealthSummary {
+  const { alerts, degraded } = inputs.status;
+  const hasWarning = alerts.length > 0 || degraded.length > 0;
   return (
     evaluateDrain(inputs) ??
     evaluateTokens(inputs) ??
+    evaluateFailures(inputs) ??
+    evaluateAlerts(inputs, 'critical') ??
     evaluateProposals(inputs) ??
-    evaluateUpstream(inputs) ??
+    evaluateLastMinute(inputs) ??
     evaluateLimits(inputs) ??
-    evaluateClients(inputs) ?? {
-      level: inputs.status.degraded.length === 0 ? 'good' : 'wait',
-      kind: inputs.status.degraded.length === 0 ? 'good' : 'degraded',
+    evaluateClients(inputs) ??
+    evaluateAlerts(inputs, 'warning') ?? {
+      level: hasWarning ? 'wait' : 'good',
+      kind: hasWarning ? 'degraded' : 'good',
       ...describeTraffic(inputs),
     }
   );
@@ -54,7 +72,7 @@ function evaluateTokens({ status }: HealthSummaryInputs): HealthSummary | undefi
   const { lastFailure } = worst;
   if (lastFailure === null)
     return {
-      level: 'wait',
+      level: status.uptimeSeconds < MAX_START_SECONDS ? 'wait' : 'bad',
       kind: 'starting',
       headline: `Starting: requesting the first token${suffix}`,
       detail: 'Requests wait for the token.',
@@ -64,24 +82,95 @@ function evaluateTokens({ status }: HealthSummaryInputs): HealthSummary | undefi
     level: 'bad',
     kind: `no-token ${lastFailure.outcome}`,
     headline: `No token${suffix}: ${describeTokenFailure(lastFailure)}`,
-    detail: `${toSentence(lastFailure.detail)}${describeAdvice(lastFailure.detail)} Requests get an error response from the sidecar.${others}`,
+    detail: `Last failure: ${endSentence(lastFailure.detail)} Requests get an error response from the sidecar.${others}`,
   };
 }
 
-function describeAdvice(detail: string): string {
-  return detail.includes('invalid_client') ? ' Check the client id and the client secret.' : '';
-}
-
-function describeTokenFailure({ outcome, detail }: { readonly outcome: string; readonly detail: string }): string {
+function describeTokenFailure(failure: { readonly outcome: string; readonly detail: string }): string {
+  const { outcome, detail } = failure;
   // First: a server may explain its 404 with an error code.
-  if (detail.includes(', there is no token endpoint at '))
-    return 'there is no token endpoint at the configured path (404)';
+  if (isTokenPathWrong(failure)) return 'the token endpoint does not exist at this address (404)';
   const error = outcome === 'rejected' ? /error "([^"]+)"/.exec(detail)?.[1] : undefined;
   if (error === 'invalid_client') return 'client authentication failed (invalid_client)';
   if (error !== undefined) return `the authorization server rejects the request (${error})`;
   if (/^auth\.\w+: the file /.test(detail)) return 'a file of the client cannot be used';
   if (outcome === 'rejected') return 'the authorization server rejects the request';
   return outcome === 'malformed' ? 'the token endpoint sends invalid responses' : 'the token endpoint is not available';
+}
+
+/** The critical alerts on requests, with the most frequent failure. */
+function evaluateFailures({ status, lastMinute, allCodes }: HealthSummaryInputs): HealthSummary | undefined {
+  const unreachable = findAlert(status, 'BearerSidecarUpstreamUnreachable');
+  if (unreachable !== undefined)
+    return {
+      ...{ level: 'bad', kind: 'unreachable', headline: 'The upstream is unreachable' },
+      detail: `${formatShare(unreachable.value)} of the attempts in the last 5 minutes got no response.`,
+    };
+  const failing = findAlert(status, 'BearerSidecarRequestsFailing');
+  if (failing === undefined) return undefined;
+  const worst = findMostFrequent(allCodes.filter(({ code }) => isFailure(code)));
+  const recent = allCodes.filter(({ code }) => isFailure(code)).reduce((sum, { count }) => sum + count, 0);
+  const now =
+    lastMinute.requests > 0 && lastMinute.requests === lastMinute.ok ? ' None failed in the last minute.' : '';
+  return {
+    ...{ level: 'bad', kind: worst?.code === 401 ? 'token-refused' : 'requests-failing' },
+    headline: `${formatShare(failing.value)} of the requests fail${describeOnRoute(status, failing)}: ${describeCause(worst)}`,
+    detail: `${formatCount(recent, 'request')} of the last 5 minutes got 401, 429 or 5xx.${now}`,
+  };
+}
+
+function describeCause(worst: CodeCount | undefined): string {
+  if (worst === undefined) return 'see Recent calls';
+  if (worst.source === 'sidecar') return `the sidecar responds ${worst.code}`;
+  return worst.code === 401 ? 'the upstream rejects the token (401)' : `the upstream responds ${worst.code}`;
+}
+
+const ALERT_HEADLINES: Readonly<Record<AlertName, (alert: ActiveAlert) => string>> = {
+  BearerSidecarRequestsFailing: ({ value }) => `${formatShare(value)} of the requests fail`,
+  BearerSidecarTokenMissing: () => 'No token',
+  BearerSidecarClientRejected: () => 'The authorization server rejects the client; the held token is still valid',
+  BearerSidecarTokenExpiring: () => 'The token expires soon and is not refreshed',
+  BearerSidecarUpstreamUnreachable: () => 'The upstream is unreachable',
+  BearerSidecarUpstreamErrors: ({ value }) => `${formatShare(value)} of the requests get 5xx from the upstream`,
+  BearerSidecarTokenNotAccepted: ({ value }) => `${formatShare(value)} of the attempts get 401`,
+  BearerSidecarRequestsShed: ({ value }) => `The queue rejects ${formatShare(value)} of the requests`,
+  BearerSidecarQueueSaturated: ({ value }) => `The queue is ${formatShare(value)} full`,
+  BearerSidecarQueueSlow: () => 'Requests wait long in the queue (p95 above 10 s)',
+  BearerSidecarPaused: () => 'Paused for most of the last ten minutes',
+  BearerSidecarRateLimited: ({ value }) => `Rate limited: ${formatShare(value)} of the attempts are refused`,
+  BearerSidecarResponsesCut: ({ value }) => `The upstream cut off ${formatCount(value, 'response')}`,
+  BearerSidecarRetryBudgetExhausted: () => 'Failed attempts are not repeated: the retry budget is used up',
+  BearerSidecarScopeMissing: () => 'A scope is missing',
+  BearerSidecarTokenEndpointFailing: () => 'The token endpoint fails; the held token is valid',
+  BearerSidecarRotationFailing: () => 'A new secret cannot be used; the previous one stays in use',
+  BearerSidecarReloadFailed: () => 'The changed configuration is not in use',
+  BearerSidecarFleetDisconnected: () => 'The fleet is not connected; this replica works alone',
+  BearerSidecarFleetDegraded: () => 'Redis replies too late; this replica works alone',
+};
+
+/** The first alert of the severity. */
+function evaluateAlerts(inputs: HealthSummaryInputs, severity: ActiveAlert['severity']): HealthSummary | undefined {
+  const alert = inputs.status.alerts.find((active) => active.severity === severity);
+  if (alert === undefined) return undefined;
+  return {
+    ...{ level: severity === 'critical' ? 'bad' : 'wait', kind: alert.name },
+    headline: `${ALERT_HEADLINES[alert.name](alert)}${describeOnRoute(inputs.status, alert)}`,
+    detail: describeTraffic(inputs).detail,
+  };
+}
+
+function describeOnRoute({ throttles, tokens }: Status, { subject }: ActiveAlert): string {
+  if (subject === null || (throttles.length === 1 && tokens.length === 1)) return '';
+  return ` (${subject})`;
+}
+
+function findAlert({ alerts }: Status, name: AlertName): ActiveAlert | undefined {
+  return alerts.find((alert) => alert.name === name);
+}
+
+/** As the alerts count it: 401, 429 and 5xx. */
+function isFailure(code: number): boolean {
+  return code === 401 || code === 429 || (code >= 500 && code < 600);
 }
 
 /** Errors that are likely refusals for the rate, as far as they go on. */
@@ -92,39 +181,28 @@ function evaluateProposals({ status, codes }: HealthSummaryInputs): HealthSummar
       return {
         ...{ level: 'wait', kind: 'refusal-proposal' },
         headline: `Likely rate limited: the upstream refuses calls with ${proposal.status}${describeRoute(status, route)}`,
-        detail: `The application gets these responses. If ${proposal.status} is the rate limit of the upstream, set ${proposal.setting}`,
+        detail: `The application gets these responses.`,
       };
     }
   return undefined;
 }
 
-function evaluateUpstream({ lastMinute, codes, status }: HealthSummaryInputs): HealthSummary | undefined {
-  const { ok, clientErrors, serverErrors, faults, sent } = lastMinute;
-  const many = status.throttles.length > 1 ? 'Many requests fail' : undefined;
-  if (faults >= MIN_REQUESTS && faults > (ok + clientErrors + serverErrors) / 2)
+/** Most of the last minute, before the share of five minutes is above the threshold of the alert. */
+function evaluateLastMinute({ codes, lastMinute }: HealthSummaryInputs): HealthSummary | undefined {
+  const { requests, faults, ok, clientErrors, serverErrors, sent } = lastMinute;
+  const responses = ok + clientErrors + serverErrors;
+  if (faults >= MIN_REQUESTS && faults > responses / 2)
     return {
-      level: 'bad',
-      kind: 'unreachable',
-      headline: many ?? 'The upstream is unreachable',
+      ...{ level: 'wait', kind: 'unreachable', headline: 'The upstream does not respond' },
       detail: `${formatInteger(faults)} of ${formatCount(Math.max(sent, faults), 'attempt')} in the last minute got no response.`,
     };
-  const responses = ok + clientErrors + serverErrors;
-  if (responses < MIN_REQUESTS) return undefined;
-  const unauthorized = countCodes(codes, (code) => code === 401);
-  if (serverErrors > responses / 2)
+  const failed = codes.filter(({ code }) => isFailure(code));
+  const count = failed.reduce((sum, next) => sum + next.count, 0);
+  if (count >= MIN_REQUESTS && count > codes.reduce((sum, next) => sum + next.count, 0) / 2)
     return {
-      level: 'bad',
-      kind: 'server-errors',
-      headline: `${many ?? 'The upstream returns errors'} (${findMostFrequentCode(codes, 500)})`,
-      detail: `${formatInteger(serverErrors)} of ${formatCount(responses, 'response')} in the last minute were server errors (5xx).`,
-    };
-  if (unauthorized >= MIN_REQUESTS && clientErrors > responses / 2 && findMostFrequentCode(codes, 400) === 401)
-    return {
-      level: 'bad',
-      kind: 'token-refused',
-      headline: 'The upstream rejects the token (401)',
-      detail:
-        'The token endpoint issued a token that the upstream does not accept. Check audience, scope and environment.',
+      ...{ level: 'wait', kind: 'requests-failing' },
+      headline: `Most requests of the last minutes fail: ${describeCause(findMostFrequent(failed))}`,
+      detail: `${formatInteger(count)} of them got 401, 429 or 5xx; ${formatCount(requests, 'request')} in the last minute.`,
     };
   return undefined;
 }
@@ -162,7 +240,7 @@ function evaluateClients({ lastMinute, codes }: HealthSummaryInputs): HealthSumm
   const { requests, own, clientErrors, ok, serverErrors } = lastMinute;
   if (own >= MIN_REQUESTS && own > requests / 2)
     return {
-      ...{ level: 'bad', kind: 'refused-here' },
+      ...{ level: 'wait', kind: 'refused-here' },
       headline: 'The sidecar rejects most requests',
       detail: `${formatInteger(own)} of ${formatCount(requests, 'request')} in the last minute; the recent events show why.`,
     };
@@ -176,7 +254,7 @@ function evaluateClients({ lastMinute, codes }: HealthSummaryInputs): HealthSumm
 }
 
 function describeTraffic({ status, lastMinute }: HealthSummaryInputs): Pick<HealthSummary, 'headline' | 'detail'> {
-  const { requests, own, serverErrors, clientErrors, refused, medianMs } = lastMinute;
+  const { requests, own, serverErrors, clientErrors, refused, p50Ms } = lastMinute;
   const warnings = status.degraded.length === 0 ? '' : ', with warnings';
   if (requests === 0)
     return { headline: `Ready${warnings}`, detail: 'A token is held; there were no requests in the last minute.' };
@@ -185,12 +263,20 @@ function describeTraffic({ status, lastMinute }: HealthSummaryInputs): Pick<Heal
   const limited = refused === 0 ? '' : `; ${formatInteger(refused)} rate limited`;
   return {
     headline: `Healthy${warnings}`,
-    detail: `${formatCount(requests, 'request')} in the last minute, p50 ${formatLatency(medianMs)}; ${formatInteger(failed)} failed${clientShare}${limited}.`,
+    detail: `${formatCount(requests, 'request')} in the last minute, p50 ${formatLatency(p50Ms)}; ${formatInteger(failed)} failed${clientShare}${limited}.`,
   };
 }
 
 function describeRoute({ throttles }: Status, route: string): string {
   return throttles.length === 1 ? '' : ` on ${route}`;
+}
+
+/** Undefined without codes. */
+function findMostFrequent(codes: readonly CodeCount[]): CodeCount | undefined {
+  return codes.reduce<CodeCount | undefined>(
+    (most, next) => (most === undefined || next.count > most.count ? next : most),
+    undefined,
+  );
 }
 
 /** The most frequent upstream status in the class that starts at `from`, such as 500. */
@@ -203,7 +289,6 @@ function countCodes(codes: readonly CodeCount[], matches: (code: number) => bool
   return codes.reduce((sum, { code, source, count: n }) => sum + (source === 'upstream' && matches(code) ? n : 0), 0);
 }
 
-function toSentence(text: string): string {
-  const capitalized = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(capitalized) ? capitalized : `${capitalized}.`;
+function endSentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

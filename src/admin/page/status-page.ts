@@ -5,6 +5,7 @@
 import type { StatusPageSetting } from '../status/configuration.ts';
 import { ROW_COLUMNS, PLOTTED_THROTTLES } from '../history/history.ts';
 import { evaluateView, renderFragments } from './fragments.ts';
+import type { Fragments } from './fragments.ts';
 import { formatCount } from './format.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
@@ -73,10 +74,8 @@ export function renderStatusPage(view: PageView, paths: PageAssetPaths): string 
 <section class="plots" aria-label="The last five minutes">
 ${listPlots(status.throttles.map(({ route }) => route)).map((plot) => renderPlot(plot, parts[`say-${plot.name}`]))}</section>
 <div id="parts" class="parts">${parts.parts}</div>
-<div class="parts">
-<section class="card" aria-labelledby="events-title"><h2 id="events-title">Recent events</h2><div id="events">${parts.events}</div></section>
-<section class="card" aria-labelledby="minutes-title"><h2 id="minutes-title">Last five minutes</h2><div id="minutes">${parts.minutes}</div></section>
-</div>
+${renderCallsSection(parts)}
+${renderPast(parts)}
 ${renderSettings(view.settings, status.configuration)}
 </main>
 <footer><nav aria-label="Machine-readable"><a href="/status">Status as JSON</a> <a href="/metrics">Metrics</a> <a href="/readyz">Readiness</a></nav></footer>
@@ -85,43 +84,68 @@ ${renderSettings(view.settings, status.configuration)}
 `.text;
 }
 
+function renderPast({ events, minutes }: Fragments): Markup {
+  return markup`<div class="parts">
+<section class="card" aria-labelledby="events-title"><h2 id="events-title">Recent events</h2><div id="events">${events}</div></section>
+<section class="card" aria-labelledby="minutes-title"><h2 id="minutes-title">Last five minutes</h2><div id="minutes">${minutes}</div></section>
+</div>`;
+}
+
+/** The filter works in the browser alone, so page.js shows it. */
+function renderCallsSection({ calls }: Fragments): Markup {
+  return markup`<section class="card" aria-labelledby="calls-title"><h2 id="calls-title">Recent calls</h2>
+<div class="filter" id="calls-filter" hidden><label>Status <select id="calls-class" autocomplete="off"><option value="">all</option>${[
+    2, 3, 4, 5,
+  ].map(
+    (first) => markup`<option value="${first}">${first}xx</option>`,
+  )}</select></label> <label>Text <input id="calls-text" type="search" autocomplete="off" placeholder="path, method, reason"></label> <span id="calls-shown"></span></div>
+<div class="scroll" id="calls" tabindex="0" role="region" aria-label="Recent calls, table">${calls}</div></section>`;
+}
+
+const LATENCY_PLOT: Plot = {
+  ...{ name: 'latency', title: 'Latency', unit: 'ms' },
+  series: [
+    nameSeries('p50', 'p50Ms', 'sent'),
+    { ...nameSeries('p95', 'p95Ms', 'own'), look: 'dashed' },
+    nameSeries('p99', 'p99Ms', 'wait'),
+  ],
+};
+
+function nameSeries(label: string, name: (typeof ROW_COLUMNS)[number], colour: string): PlotSeries {
+  return { label, rowIndex: ROW_COLUMNS.indexOf(name), colour };
+}
+
 function listPlots(routes: readonly string[]): Plot[] {
-  const at = (name: (typeof ROW_COLUMNS)[number]): number => ROW_COLUMNS.indexOf(name);
   const plotted = routes.slice(0, PLOTTED_THROTTLES);
   const allowed = plotted.map((route, index): PlotSeries => {
     const label = routes.length === 1 ? 'limit' : `limit: ${route}`;
     return { label, rowIndex: ROW_COLUMNS.length + index, colour: `allowed-${index}`, look: 'dashed' };
   });
-  const named = (label: string, name: (typeof ROW_COLUMNS)[number], colour: string): PlotSeries => ({
-    label,
-    rowIndex: at(name),
-    colour,
-  });
   return [
     {
       ...{ name: 'requests', title: 'Requests per second', unit: 'per-second' },
       series: [
-        named('success', 'ok', 'good'),
-        named('4xx', 'clientErrors', 'wait'),
-        named('5xx', 'serverErrors', 'bad'),
-        { ...named('sidecar errors', 'own', 'own'), look: 'dashed' },
+        nameSeries('success', 'ok', 'good'),
+        nameSeries('4xx', 'clientErrors', 'wait'),
+        nameSeries('5xx', 'serverErrors', 'bad'),
+        { ...nameSeries('sidecar errors', 'own', 'own'), look: 'dashed' },
       ],
     },
     {
       ...{ name: 'governor', title: 'Attempts and rate limit per second', unit: 'per-second' },
       series: [
-        named('attempts', 'sent', 'sent'),
+        nameSeries('attempts', 'sent', 'sent'),
         ...allowed,
-        { ...named('rate limited', 'refused', 'bad'), look: 'bars' },
+        { ...nameSeries('rate limited', 'refused', 'bad'), look: 'bars' },
       ],
     },
-    {
-      ...{ name: 'latency', title: 'Latency', unit: 'ms' },
-      series: [named('p50', 'medianMs', 'sent'), { ...named('p95', 'p95Ms', 'own'), look: 'dashed' }],
-    },
+    LATENCY_PLOT,
     {
       ...{ name: 'queue', title: 'Queued and in flight', unit: 'number' },
-      series: [named('queued', 'queued', 'wait'), { ...named('in flight', 'inFlight', 'sent'), look: 'dashed' }],
+      series: [
+        nameSeries('queued', 'queued', 'wait'),
+        { ...nameSeries('in flight', 'inFlight', 'sent'), look: 'dashed' },
+      ],
     },
   ];
 }

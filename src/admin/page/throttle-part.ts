@@ -1,5 +1,7 @@
 /** The throttles: learned limit, current rate, queue. A card for each throttle, or a table for many. */
 import type { Status } from '../status/status-shape.ts';
+import { adviseOnThrottle, renderAdvice } from './advice.ts';
+import { renderUsage } from './usage-part.ts';
 import { markup, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
 import { renderClockTime, formatCount, renderCountdown, formatRate, formatDuration } from './format.ts';
@@ -18,7 +20,7 @@ export function renderThrottles({ status, nowWallAt }: Pick<PageView, 'status' |
       throttle,
     ) => markup`<section class="card" aria-label="${throttles.length === 1 ? 'Rate limit' : `Rate limit ${throttle.route}`}">
 <h2>Rate limit${throttles.length === 1 ? '' : markup` <span class="name">${throttle.route}</span>`} ${renderState(throttle)}</h2>
-${renderFacts(listFacts(throttle, nowWallAt))}${renderProposals(throttle)}</section>`,
+${renderUsage(throttle)}${renderFacts(listFacts(throttle, nowWallAt))}${renderAdvice(adviseOnThrottle(throttle))}${renderProposals(throttle)}</section>`,
   )}`;
 }
 
@@ -29,7 +31,7 @@ function listFacts(throttle: ThrottleStatus, nowWallAt: number): (readonly [stri
     ['Limit', mode === 'static' ? 'configured, not learned' : describeLimit(throttle)],
     ['Pause', describePause(throttle, nowWallAt)],
     ['Queued', describeQueue(throttle)],
-    ['In flight', inFlightLimit === null ? String(inFlight) : `${inFlight} of at most ${inFlightLimit}`],
+    ['In flight', inFlightLimit === null ? String(inFlight) : `${inFlight}, limit ${inFlightLimit}`],
     ['Request bodies being read', readingBodies > 0 && readingBodies],
     ['Stalled request bodies', stalledBodies > 0 && stalledBodies],
     ['Open streams', streams > 0 && streams],
@@ -72,9 +74,9 @@ function describeLastSignal({ recentSignals: [signal] }: ThrottleStatus): Conten
   if (signal === undefined) return 'none';
   const { at, status, pauseSeconds, stated, fields } = signal;
   const headers = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
-  return markup`${renderClockTime(Date.parse(at))}: ${status}, ${describeSignalPause(pauseSeconds)} (${stated ? 'stated by the upstream' : 'estimated'})${
-    headers.length > 0 && markup` <span class="aside">${headers.join('; ')}</span>`
-  }`;
+  return markup`${renderClockTime(Date.parse(at))}: ${status}, ${describeSignalPause(pauseSeconds)} (${stated ? 'stated by the upstream' : 'estimated'}) <span class="aside">${
+    headers.length > 0 ? headers.join('; ') : 'without a header field that states a limit'
+  }</span>`;
 }
 
 function describeSignalPause(pauseSeconds: number | null): string {

@@ -1,5 +1,6 @@
 /** The tokens: state, expiry, scopes, and the last failure. One card per credential. */
 import type { Status } from '../status/status-shape.ts';
+import { adviseOnToken, renderAdvice } from './advice.ts';
 import { markup, renderFacts } from './markup.ts';
 import type { Content, Markup } from './markup.ts';
 import { renderClockTime, formatCount, renderCountdown } from './format.ts';
@@ -9,12 +10,16 @@ type TokenStatus = Status['token'];
 
 const CIRCUIT_LABELS = { closed: 'working', open: 'failing', 'half-open': 'being probed' } as const;
 
-export function renderTokens({ status, nowWallAt }: Pick<PageView, 'status' | 'nowWallAt'>): Markup {
+export function renderTokens({
+  status,
+  nowWallAt,
+  settings,
+}: Pick<PageView, 'status' | 'nowWallAt' | 'settings'>): Markup {
   const { tokens } = status;
   return markup`${tokens.map(
     (token) => markup`<section class="card" aria-label="${tokens.length === 1 ? 'Token' : `Token ${token.credential}`}">
 <h2>Token${tokens.length === 1 ? '' : markup` <span class="name">${token.credential}</span>`} ${renderState(token)}</h2>
-${renderFacts(listFacts(token, nowWallAt))}</section>`,
+${renderFacts(listFacts(token, nowWallAt))}${renderAdvice(adviseOnToken(token, settings))}</section>`,
   )}`;
 }
 

@@ -9,7 +9,7 @@ import type { PageView } from './view.ts';
 const MAX_LISTED_EVENTS = 12;
 
 export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
-  const { requests, ok, spanMs, own, clientErrors, serverErrors, refused, medianMs, p95Ms } = lastMinute;
+  const { requests, ok, spanMs, own, clientErrors, serverErrors, refused, p50Ms, p95Ms, p99Ms } = lastMinute;
   const ended = ok + own + clientErrors + serverErrors;
   const [queued, inFlight] = [sumThrottles(status, 'queued'), sumThrottles(status, 'inFlight')];
   const share = ended === 0 ? '–' : `${ok === ended ? '100' : (Math.floor((ok / ended) * 1000) / 10).toFixed(1)} %`;
@@ -20,10 +20,10 @@ export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
       share,
       ended === 0 ? 'no requests in the last minute' : `${formatInteger(ok)} of ${formatInteger(ended)}`,
     ),
-    renderTile('Latency p50', formatLatency(medianMs), `p95 ${formatLatency(p95Ms)}`),
+    renderTile('Latency p50', formatLatency(p50Ms), `p95 ${formatLatency(p95Ms)}, p99 ${formatLatency(p99Ms)}`),
     renderTile('Rate limited', formatInteger(refused), 'in the last minute'),
-    renderTile('Queued', formatInteger(queued), `max ${formatInteger(findHighest(rows, 'queued'))} in 5 min`),
-    renderTile('In flight', formatInteger(inFlight), `max ${formatInteger(findHighest(rows, 'inFlight'))} in 5 min`),
+    renderTile('Queued', formatInteger(queued), `peak ${formatInteger(findHighest(rows, 'queued'))} in 5 min`),
+    renderTile('In flight', formatInteger(inFlight), `peak ${formatInteger(findHighest(rows, 'inFlight'))} in 5 min`),
   ]}`;
 }
 
@@ -53,24 +53,25 @@ export function describePlots({
     latency:
       getLatest(rows, 'p95Ms') === 0
         ? `No request in the last second; max p95 ${formatLatency(findHighest(rows, 'p95Ms'))}.`
-        : `p50 ${formatLatency(getLatest(rows, 'medianMs'))}, p95 ${formatLatency(getLatest(rows, 'p95Ms'))}.`,
-    queue: `Queued: ${now('queued')}, max ${highest('queued')}. In flight: ${now('inFlight')}, max ${highest('inFlight')}.`,
+        : `p50 ${formatLatency(getLatest(rows, 'p50Ms'))}, p95 ${formatLatency(getLatest(rows, 'p95Ms'))}, p99 ${formatLatency(getLatest(rows, 'p99Ms'))}.`,
+    queue: `Queued: ${now('queued')}, peak ${highest('queued')}. In flight: ${now('inFlight')}, peak ${highest('inFlight')}.`,
   };
 }
 
 /** The last minutes as a table. */
 export function renderMinutes({ minutes, codes }: PageView): Markup {
   return markup`<table>
-<thead><tr><th scope="col">Minute</th><th scope="col">Requests</th><th scope="col">Rate limited</th><th scope="col">p50</th><th scope="col">p95</th><th scope="col">Max queued</th></tr></thead>
+<thead><tr><th scope="col">Minute</th><th scope="col">Requests</th><th scope="col">Rate limited</th><th scope="col">p50</th><th scope="col">p95</th><th scope="col">p99</th><th scope="col">Peak queued</th></tr></thead>
 <tbody>
 ${minutes.map(
-  ({ wallAt, requests, refused, medianMs, p95Ms, maxQueued }) =>
+  ({ wallAt, requests, refused, p50Ms, p95Ms, p99Ms, maxQueued }) =>
     markup`<tr><th scope="row">${renderClockTime(wallAt, 'minutes')}</th>${[
       ...[
         formatInteger(requests),
         formatInteger(refused),
-        formatLatency(medianMs),
+        formatLatency(p50Ms),
         formatLatency(p95Ms),
+        formatLatency(p99Ms),
         formatInteger(maxQueued),
       ],
     ].map((value) => markup`<td class="number">${value}</td>`)}</tr>\n`,

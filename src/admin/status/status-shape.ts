@@ -3,6 +3,9 @@ import type { FleetConnectionState } from '../../fleet/redis/connection-health.t
 import type { LogDeliveryProblem } from '../../telemetry/events.ts';
 import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
 import type { TokenState } from '../../token/token.ts';
+import type { ActiveAlert } from '../alerts/active-alerts.ts';
+import type { AlertName, AlertSeverity } from '../alerts/alert-rules.ts';
+import type { RecentCall } from '../history/recent-calls.ts';
 import type { ConfigurationState, ConfigurationStatus } from './configuration.ts';
 
 /** The states that the admin port shows. */
@@ -26,6 +29,10 @@ export interface StatusInputs {
   readonly configuration?: ConfigurationState | undefined;
   /** Why log lines do not reach their destination. Default: no problem. */
   readonly logTrouble?: LogDeliveryProblem | undefined;
+  /** Default: none. */
+  readonly alerts?: readonly ActiveAlert[];
+  /** Newest first; undefined when they are not kept. */
+  readonly recentCalls?: readonly RecentCall[] | undefined;
 }
 
 /** Connections and requests of the proxy port, with their limits: the configured ones, or lower ones set by the machine. */
@@ -86,6 +93,8 @@ export interface Status {
     readonly unpaced: boolean;
     readonly pausedSeconds: number | null;
     readonly queued: number;
+    /** `queue.max`. */
+    readonly queueLimit: number;
     readonly queuedByPriority: ThrottleState['queuedByPriority'];
     /** Request bodies that are being read. */
     readonly readingBodies: number;
@@ -102,6 +111,16 @@ export interface Status {
       readonly kind: string;
       readonly confidence: LearnedLimit['confidence'];
       readonly since: string;
+    } | null;
+    /** How much of the limit is used now; null while no limit is known or a fleet shares it. */
+    readonly usage: {
+      /** Calls that the limit counts now: within its window, not leaked away, or in flight. */
+      readonly used: number;
+      readonly limit: number;
+      /** Null for a limit without a window. */
+      readonly windowSeconds: number | null;
+      /** Until the next request may be sent; 0 now, null when only the end of another call helps. */
+      readonly opensInSeconds: number | null;
     } | null;
     /** The quota that replicas share; null without a fleet. */
     readonly fleet: {
@@ -175,4 +194,35 @@ export interface Status {
   } | null;
   /** When the active configuration was loaded, and the last reload. */
   readonly configuration: ConfigurationStatus | null;
+  /** The alerts of deploy/prometheus whose conditions hold now, critical ones first. */
+  readonly alerts: readonly {
+    readonly name: AlertName;
+    readonly severity: AlertSeverity;
+    /** How long the condition must last before Prometheus sends the alert. */
+    readonly forSeconds: number;
+    /** The route or the credential; null when the alert is about the process. */
+    readonly subject: string | null;
+    /** A share from 0 to 1, a number of events or seconds, as the alert's expression gives it. */
+    readonly value: number;
+  }[];
+  /** The last calls, newest first, at most 50; null when `admin.recentCalls` is off. */
+  readonly recentCalls:
+    | readonly {
+        /** When the response ended. */
+        readonly at: string;
+        readonly route: string;
+        readonly method: string;
+        /** Without the query; the first 200 characters. */
+        readonly path: string;
+        /** As sent; 499 when the client left. */
+        readonly status: number;
+        readonly source: 'upstream' | 'sidecar';
+        readonly attempts: number;
+        /** Total time in the queue. */
+        readonly waitSeconds: number;
+        readonly durationSeconds: number;
+        /** Why it failed; null for a response of the upstream that was relayed as a whole. */
+        readonly reason: string | null;
+      }[]
+    | null;
 }

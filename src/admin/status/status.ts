@@ -1,11 +1,16 @@
 /** Builds the JSON of /status from the states of the parts (pure). No state holds a secret. */
 import type { FleetConnectionState } from '../../fleet/redis/connection-health.ts';
-import type { FleetQuotaState, LearnedLimit, ThrottleState } from '../../throttle/throttle.ts';
+import type { FleetQuotaState, LearnedLimit, LimitUsage, ThrottleState } from '../../throttle/throttle.ts';
 import { describeProposal, type RefusalProposal } from '../../throttle/refusal-evidence/refusal-proposal.ts';
 import type { TokenState } from '../../token/token.ts';
+import { ALERT_RULES } from '../alerts/alert-rules.ts';
+import type { ActiveAlert } from '../alerts/active-alerts.ts';
+import type { RecentCall } from '../history/recent-calls.ts';
 import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
 import type { StatusInputs, Status } from './status-shape.ts';
+
+const MAX_PATH_LENGTH = 200;
 
 export function describeStatus(states: StatusInputs): Status {
   const { version, pid = null, uptimeMs, draining, fleet, listener, scopeRefusals = [] } = states;
@@ -30,7 +35,34 @@ export function describeStatus(states: StatusInputs): Status {
     })),
     fleet: describeFleet(fleet),
     configuration: describeConfiguration(states.configuration),
+    alerts: (states.alerts ?? []).map(describeAlert),
+    recentCalls: states.recentCalls?.map(describeCall) ?? null,
   };
+}
+
+function describeAlert({ id, subject, value }: ActiveAlert): Status['alerts'][number] {
+  const { alert, severity, forMs } = ALERT_RULES[id];
+  return { name: alert, severity, forSeconds: forMs / 1000, subject: subject ?? null, value: roundShare(value) };
+}
+
+function describeCall({ wallAt, event }: RecentCall): NonNullable<Status['recentCalls']>[number] {
+  const { route, method, path, code, source, attempts, queuedMs, durationMs } = event;
+  return {
+    at: isoTime(wallAt),
+    ...{ route, method },
+    path: path.length <= MAX_PATH_LENGTH ? path : `${path.slice(0, MAX_PATH_LENGTH)}…`,
+    ...{ status: code, source, attempts },
+    waitSeconds: Math.round(queuedMs) / 1000,
+    durationSeconds: Math.round(durationMs) / 1000,
+    reason: describeReason(event),
+  };
+}
+
+/** The code of a local reply, or what ended the response early. The text of a fault may name a path on disk or a query: it is for the log. */
+function describeReason({ localReply, cutBy, code, source }: RecentCall['event']): string | null {
+  if (localReply !== undefined) return localReply;
+  if (cutBy !== undefined) return `cut off by the ${cutBy}`;
+  return code === 499 && source === 'sidecar' ? 'the client left' : null;
 }
 
 function first<T>(parts: readonly T[]): T {
@@ -71,6 +103,7 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
     unpaced: rate === Infinity,
     pausedSeconds: secondsOrNull(throttle.pausedMs),
     queued,
+    queueLimit: throttle.queueMax,
     queuedByPriority,
     readingBodies: throttle.readingBodies,
     stalledBodies: throttle.stalledBodies,
@@ -78,6 +111,7 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
     inFlightLimit: finiteOrNull(throttle.inFlightLimit),
     streams,
     learned: describeLearned(throttle.learned),
+    usage: describeUsage(throttle.usage),
     fleet: describeQuota(throttle.fleet),
     refusalProposals: (throttle.refusalProposals ?? []).map(describeRefusals),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
@@ -117,6 +151,13 @@ function describeLearned(learned: LearnedLimit | undefined): Status['throttle'][
     confidence: learned.confidence,
     since: isoTime(learned.since),
   };
+}
+
+function describeUsage(usage: LimitUsage | undefined): Status['throttle']['usage'] {
+  if (usage === undefined) return null;
+  const { used, limit, windowMs, opensInMs } = usage;
+  const opensInSeconds = secondsOrNull(opensInMs);
+  return { used: Math.round(used * 10) / 10, limit, windowSeconds: secondsOrNull(windowMs), opensInSeconds };
 }
 
 function describeQuota(fleet: FleetQuotaState | undefined): Status['throttle']['fleet'] {

@@ -35,7 +35,13 @@ export function assembleConfig(settings: Settings, { routes, credentials }: Reso
       allow: listen.allow.map((rule) => requireValue(parseAllowRule(rule))),
       allowedOrigins: listen.allowedOrigins.map((origin) => origin.toLowerCase()),
     },
-    admin: { ...admin, address: toListenAddress(admin.address), allowedHosts: toAllowedHosts(admin.allowedHosts) },
+    admin: {
+      ...admin,
+      address: toListenAddress(admin.address),
+      allowedHosts: toAllowedHosts(admin.allowedHosts),
+      // Paths may hold personal data: other machines see them only if the configuration says so.
+      recentCalls: admin.recentCalls ?? !admin.exposeAll,
+    },
     fleet: assembleFleet(fleet),
     response: { ...response, cookies: response.cookies ?? defaultCookies(toListenAddress(listen.address)) },
     shutdown,

@@ -120,6 +120,11 @@ export const admin = {
     default: false,
     env: 'SIDECAR_ADMIN_ALLOW_LOG_LEVEL',
   }),
+  recentCalls: settingWithoutDefault({
+    doc: 'Whether the last 50 calls, with their paths without query, are kept in memory for the status page and /status. Default: true, but false with admin.exposeAll, since paths may hold personal data.',
+    format: booleanValue(),
+    env: 'SIDECAR_ADMIN_RECENT_CALLS',
+  }),
 };
 
 export const response = {

@@ -113,6 +113,12 @@ export class FleetRatePolicy implements RatePolicy {
     return learned && { ...learned, rate: lease.fleetRate };
   }
 
+  /** A replica sees its own calls only: what it counts says nothing about a quota that others use. */
+  countUsed(now: number): ReturnType<RatePolicy['countUsed']> {
+    const { lease, ownPolicy } = this.#options;
+    return !this.#isConfigured && lease.isLearningAlone ? ownPolicy.countUsed(now) : undefined;
+  }
+
   snapshot(now: number): object | undefined {
     if (this.#isConfigured) return undefined;
     const { lease, ownPolicy, election } = this.#options;

@@ -10,7 +10,7 @@
  */
 import type { PermitGrant } from '../pacing/permit-grant.ts';
 import type { RatePolicy, StatedWait } from '../pacing/rate-policy.ts';
-import type { LearnedLimit } from '../throttle.ts';
+import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 import { CallLog } from './call-log.ts';
 import { ClosureHistory } from './closure-history.ts';
 import { CounterBank } from './counter-bank.ts';
@@ -218,6 +218,10 @@ export class LearnedRatePolicy implements RatePolicy {
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     if (this.#phase === 'unlimited') return undefined;
     return describeLimit(this.#limit?.choice, this.confirmedRate, this.#hasConfidence, wallAt(this.#limitSince));
+  }
+
+  countUsed(now: number): Omit<LimitUsage, 'opensInMs'> | undefined {
+    return this.#limit?.countUsed(now);
   }
 
   snapshot(now: number): LimitSnapshot | undefined {

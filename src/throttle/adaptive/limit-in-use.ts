@@ -3,6 +3,7 @@ import type { CallLog } from './call-log.ts';
 import { WINDOW_TOLERANCE } from './counter-bank.ts';
 import type { LearningParameters } from './learning-parameters.ts';
 import type { ChosenLimit } from './limit-choice.ts';
+import type { LimitUsage } from '../throttle.ts';
 
 /** A window of at least this many calls is used up to this share, since its count is approximate. */
 const LARGE_WINDOW_CALLS = 100;
@@ -78,6 +79,21 @@ export class LimitInUse {
   /** True when the limiter would refuse a call at `now`. */
   wouldRefuse(now: number): boolean {
     return this.choice.counter.kind !== 'concurrency' && this.#countAt(now) >= this.choice.capacity;
+  }
+
+  /** What the limit counts now, for people. */
+  countUsed(now: number): Omit<LimitUsage, 'opensInMs'> {
+    const { counter, capacity } = this.choice;
+    switch (counter.kind) {
+      case 'window':
+        return { used: this.#countAt(now), limit: capacity, windowMs: counter.windowMs };
+      case 'bucket': {
+        const limit = Math.floor(capacity + 1);
+        return { used: Math.min(limit, this.#levelAfter(now)), limit, windowMs: undefined };
+      }
+      case 'concurrency':
+        return { used: this.#pending.size, limit: capacity, windowMs: undefined };
+    }
   }
 
   recordGrant(now: number): void {

@@ -29,7 +29,10 @@ export interface GrantPause {
 /** Time is a parameter of every method. Results come in any order, each grant's at most once. */
 export interface Governor {
   /** Rate and limits that hold now. */
-  readonly ratePolicy: Pick<RatePolicy, 'rate' | 'burst' | 'inFlightLimit' | 'limitsConcurrency' | 'isConfident'>;
+  readonly ratePolicy: Pick<
+    RatePolicy,
+    'rate' | 'burst' | 'inFlightLimit' | 'limitsConcurrency' | 'isConfident' | 'countUsed'
+  >;
   readonly hasConfiguredRate: boolean;
   /** When the next permit may be granted; a past instant or -Infinity: now. */
   openAt(now: number): number;

@@ -8,7 +8,7 @@ import type { Governor, GovernorOptions, LimitDecision } from './governor-contra
 import type { PermitGrant } from './permit-grant.ts';
 import { PermitBucket } from './permit-bucket.ts';
 import type { PermitSource } from './permit-source.ts';
-import type { LearnedLimit, PermitReport, RateSettings } from '../throttle.ts';
+import type { LearnedLimit, LimitUsage, PermitReport, RateSettings } from '../throttle.ts';
 
 /** Part of a wait computed from a learned rate that is certain. */
 const LEARNED_RATE_SAFETY_FACTOR = 0.8;
@@ -178,6 +178,12 @@ export class PermitGate {
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
     return this.#governor.learned(wallAt);
+  }
+
+  /** How much of the chosen limit is used; undefined without one. */
+  usage(now: number): LimitUsage | undefined {
+    const counted = this.#governor.ratePolicy.countUsed(now);
+    return counted && { ...counted, opensInMs: Math.max(0, this.nextTryAt(now) - now) };
   }
 
   snapshot(now: number): object | undefined {

@@ -1,6 +1,6 @@
 /** Rate and number in flight, as the governor uses them (pure): fixed by configuration here, learned in adaptive/. */
 import type { PermitGrant } from './permit-grant.ts';
-import type { LearnedLimit } from '../throttle.ts';
+import type { LearnedLimit, LimitUsage } from '../throttle.ts';
 
 /** A wait that a refusal stated. */
 export interface StatedWait {
@@ -36,6 +36,8 @@ export interface RatePolicy {
   recordUnused(grant: PermitGrant): void;
   /** The learned limit; undefined without one. */
   learned(wallAt: (at: number) => number): LearnedLimit | undefined;
+  /** What the chosen limit counts now; undefined without one. Changes nothing. */
+  countUsed(now: number): Omit<LimitUsage, 'opensInMs'> | undefined;
   /** What to keep over a restart, as JSON; undefined when there is nothing. */
   snapshot(now: number): object | undefined;
   /** Continues with what an earlier process kept. A malformed snapshot is ignored. */
@@ -85,6 +87,10 @@ export class FixedRatePolicy implements RatePolicy {
   }
 
   learned(): undefined {
+    return undefined;
+  }
+
+  countUsed(): undefined {
     return undefined;
   }
 

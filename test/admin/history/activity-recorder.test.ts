@@ -14,7 +14,7 @@ function start() {
     runEverySecond: eachSecondOf(clock),
     throttles: () => {
       reads++;
-      return [{ route: 'default', rate: 5, queued: 1, inFlight: 2 }];
+      return [{ route: 'default', rate: 5, queued: 1, inFlight: 2, pausedMs: 0 }];
     },
   });
   return { clock, watch, reads: () => reads };

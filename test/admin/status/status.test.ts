@@ -46,6 +46,7 @@ describe('status', () => {
         unpaced: false,
         pausedSeconds: 1.5,
         queued: 12,
+        queueLimit: 1000,
         queuedByPriority: { high: 1, normal: 2, low: 9 },
         readingBodies: 0,
         stalledBodies: 0,
@@ -60,6 +61,7 @@ describe('status', () => {
           confidence: 'high',
           since: '2026-11-01T00:00:00.000Z',
         },
+        usage: null,
         fleet: null,
         refusalProposals: [],
         recentSignals: [
@@ -75,6 +77,8 @@ describe('status', () => {
       insufficientScope: [],
       fleet: null,
       configuration: null,
+      alerts: [],
+      recentCalls: null,
     });
   });
 

@@ -35,6 +35,10 @@ describe('an undocumented limit at 1.5 times its rate', () => {
     const [throttle] = (await play({ limiter, durationMs: QUARTER_HOUR_MS })).throttles;
     const learned = throttle?.state().learned;
     expect(learned).toMatchObject({ kind, confidence: 'high' });
+    const usage = throttle?.state().usage;
+    expect(usage).toMatchObject({ limit: learned?.limit, windowMs: learned?.windowMs });
+    expect(usage?.used).toBeLessThanOrEqual((learned?.limit ?? 0) + 1);
+    expect(usage?.opensInMs).toBeLessThan(learned?.windowMs ?? 1000);
     // All of them let ten a second through.
     expect(Math.abs((learned?.rate ?? 0) - 10)).toBeLessThan(1);
   });
@@ -48,6 +52,7 @@ describe('an undocumented limit at 1.5 times its rate', () => {
     expect(refusedShare).toBeLessThan(0.01);
     const [throttle] = (await play(options)).throttles;
     expect(throttle?.state().learned).toMatchObject({ kind: 'concurrency', limit: 8 });
+    expect(throttle?.state().usage).toMatchObject({ limit: 8, windowMs: undefined });
   });
 
   it('is learned again after it falls and after it rises', async () => {

@@ -55,6 +55,31 @@ function callAll(limit: Limit, gaps: readonly number[], earlier = 0): number[] {
   return instants;
 }
 
+describe('what is used of a limit', () => {
+  it('is never more than the limit, and rises by each call that a window counts', () => {
+    const property = fc.property(fc.oneof(WINDOW, BUCKET), GAPS, (limit, gaps) => {
+      const calls = new CallLog(100_000, 1e9);
+      const inUse = use(limit, calls);
+      const instants: number[] = [];
+      let now = 0;
+      for (const gap of gaps.slice(0, 100)) {
+        now = Math.max(now + gap / perMsOf(limit), inUse.openAt());
+        instants.push(now);
+        calls.add(now);
+        inUse.recordGrant(now);
+        const { used, limit: most, windowMs } = inUse.countUsed(now);
+        expect(used).toBeLessThanOrEqual(most);
+        expect(used).toBeGreaterThan(0);
+        if (windowMs === undefined) continue;
+        expect(used).toBe(instants.filter((at) => at >= now - windowMs).length);
+        expect(inUse.openAt() <= now || used >= most * 0.99).toBe(true);
+      }
+      expect(inUse.countUsed(now + 1e9).used).toBeLessThan(1);
+    });
+    fc.assert(property);
+  });
+});
+
 describe('a window', () => {
   it('never holds more than its capacity, at any use by the application', () => {
     const property = fc.property(WINDOW, GAPS, (limit, gaps) => {

@@ -1,6 +1,6 @@
 /**
- * Updates the page: receives events of the admin port, replaces changed fragments, runs the clocks, and shows a lost connection. The
- * server renders the fragments; plots.js draws the plots.
+ * Updates the page: receives events of the admin port, replaces changed fragments, runs the clocks, filters the recent calls, and shows a
+ * lost connection. The server renders the fragments; plots.js draws the plots.
  */
 
 /** Without an event for this long the connection is taken for lost. */
@@ -27,8 +27,18 @@ let source;
 let announcedKind = '';
 let announcedAt = -ANNOUNCE_INTERVAL_MS;
 
+const filters = {
+  statusClass: /** @type {HTMLSelectElement} */ (elementOf('calls-class')),
+  text: /** @type {HTMLInputElement} */ (elementOf('calls-text')),
+};
+
 connect();
 showClocks(document);
+elementOf('calls-filter').hidden = false;
+for (const control of Object.values(filters))
+  control.addEventListener('input', () => {
+    announce(filterCalls());
+  });
 setInterval(() => {
   showClocks(document);
   if (source !== undefined && receivedAt > 0 && performance.now() - receivedAt > SILENCE_MS) reconnect();
@@ -89,11 +99,30 @@ function applyUpdate({ now, verdict, fragments }) {
     showClocks(template.content);
     patchChildren(elementOf(id), template.content);
   }
+  if ('calls' in fragments) filterCalls();
   document.title = `${verdict.headline} · bearer-sidecar`;
   if (announcedKind === '') announcedKind = verdict.kind;
   if (announcedKind === verdict.kind || receivedAt - announcedAt < ANNOUNCE_INTERVAL_MS) return;
   announce(`${verdict.headline}. ${verdict.detail}`);
   [announcedKind, announcedAt] = [verdict.kind, receivedAt];
+}
+
+/**
+ * Hides the rows that do not match.
+ * @returns how many are shown, as text
+ */
+function filterCalls() {
+  const rows = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('#calls tbody tr'));
+  const [statusClass, text] = [filters.statusClass.value, filters.text.value.trim().toLowerCase()];
+  let shown = 0;
+  for (const row of rows) {
+    const hasClass = statusClass === '' || row.dataset.class === statusClass;
+    row.hidden = !(hasClass && (row.textContent ?? '').toLowerCase().includes(text));
+    if (!row.hidden) shown++;
+  }
+  const summary = rows.length === 0 ? '' : `${shown} of ${rows.length} shown`;
+  setText(elementOf('calls-shown'), summary);
+  return summary;
 }
 
 /**
