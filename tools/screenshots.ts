@@ -31,6 +31,10 @@ const SCREENSHOTS: readonly (readonly [name: SceneName, looks: readonly ViewName
   ['healthy', ['light']],
   ['throttled', ['light', 'dark']],
   ['failing', ['phone']],
+  ['refused', ['light']],
+  ['outage', ['dark']],
+  ['wrong-path', ['light']],
+  ['idle', ['light']],
 ];
 
 async function takeScreenshots(browser: Browser, name: SceneName, looks: readonly ViewName[]): Promise<void> {

@@ -13,17 +13,16 @@ import { freePort } from '../support/loopback.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
 import { newCredential } from '../support/secrets.ts';
 import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
-import { callSteadily, HEADLINES, startScene } from './status-scenes.ts';
+import { callSteadily, HEADLINES, SCENE_ALERTS, SCENE_NAMES, startScene } from './status-scenes.ts';
 import type { Scene, SceneName } from './status-scenes.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 /** Seconds pass between two events, and more on a busy machine. */
 const PATIENCE = { timeout: 15_000 };
 const MOST_BYTES = 100_000;
-const SCENES = ['healthy', 'throttled', 'failing'] as const;
 const LOOKS: Readonly<Record<string, BrowserContextOptions>> = {
   light: { colorScheme: 'light', viewport: { width: 1240, height: 900 } },
-  dark: { colorScheme: 'dark', viewport: { width: 1240, height: 900 } },
+  tablet: { colorScheme: 'dark', viewport: { width: 768, height: 900 } },
   phone: { colorScheme: 'light', viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true },
 };
 
@@ -33,7 +32,7 @@ let browser: Browser;
 
 beforeAll(async () => {
   browser = cleanup.use(await startChromium());
-  for (const name of SCENES) scenes.set(name, cleanup.use(await startScene(name)));
+  for (const name of SCENE_NAMES) scenes.set(name, cleanup.use(await startScene(name)));
 });
 
 afterAll(async () => {
@@ -67,7 +66,7 @@ async function judgeWithAxe(page: Page): Promise<AxeResults> {
   return page.evaluate<AxeResults>(`${AXE}; axe.run(document)`);
 }
 
-describe.each(SCENES)('%s', (name) => {
+describe.each(SCENE_NAMES)('%s', (name) => {
   it.each(Object.keys(LOOKS))(
     '%s: shows its state first, updates itself, and has no faults of accessibility',
     async (look) => {
@@ -83,6 +82,11 @@ describe.each(SCENES)('%s', (name) => {
       expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
       const width = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
       expect(await page.evaluate<number>(width)).toBe(0);
+      expect((await page.textContent('#verdict')) ?? '').toContain(SCENE_ALERTS[name] ?? '');
+      // A bad state never stands without what to do.
+      expect(await page.locator('#verdict .bad .advice li').count()).toBeGreaterThanOrEqual(
+        await page.locator('#verdict .bad').count(),
+      );
       expect(faults).toEqual([]);
       expect(asked.filter((address) => !address.startsWith(url))).toEqual([]);
     },
@@ -148,7 +152,7 @@ describe('the page of a sidecar that calls go through', () => {
     const { page } = seen;
     await untilLive(page);
     const stops: string[] = [];
-    for (let step = 0; step < 5; step++) {
+    for (let step = 0; step < 8; step++) {
       await page.keyboard.press('Tab');
       stops.push(
         await page.evaluate<string>(
@@ -156,13 +160,47 @@ describe('the page of a sidecar that calls go through', () => {
         ),
       );
     }
-    expect(stops.slice(0, 4)).toEqual([expect.stringMatching(/at default$/), 'Status as JSON', 'Metrics', 'Readiness']);
+    expect(stops.slice(3, 7)).toEqual([expect.stringMatching(/at default$/), 'Status as JSON', 'Metrics', 'Readiness']);
     await page.focus('summary');
     await page.keyboard.press('Enter');
     expect(await page.isVisible('text=queue.timeoutMs')).toBe(true);
     const outline = `getComputedStyle(document.querySelector('summary')).outlineStyle`;
     expect(await page.evaluate<string>(outline)).toBe('solid');
   });
+
+  it('filters the recent calls by status and text, with the keyboard alone', async () => {
+    await using seen = await visit(scenes.get('refused')!.url);
+    const { page, faults } = seen;
+    await untilLive(page);
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('calls-class');
+    await page.keyboard.type('5xx');
+    const statuses = async () => new Set(await page.locator('#calls tbody tr:visible .badge').allTextContents());
+    await expect.poll(statuses, PATIENCE).toEqual(new Set(['503']));
+    // Updates keep the filter.
+    const newest = () => page.textContent('#calls tbody tr:not([hidden]) time');
+    const before = await newest();
+    await expect.poll(newest, PATIENCE).not.toBe(before);
+    expect(await statuses()).toEqual(new Set(['503']));
+    expect(await page.textContent('#aloud')).toMatch(/^\d+ of \d+ shown$/);
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('no such path');
+    await expect.poll(() => page.textContent('#calls-shown'), PATIENCE).toMatch(/^0 of \d+ shown$/);
+    expect(await page.locator('#calls tbody tr:visible').count()).toBe(0);
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('calls');
+    expect(faults).toEqual([]);
+  });
+
+  it('draws what is used of a learned limit, with the same as text', async () => {
+    await using seen = await visit(scenes.get('throttled')!.url);
+    const { page } = seen;
+    await untilLive(page);
+    await expect
+      .poll(() => page.textContent('.usage figcaption'), { timeout: 60_000 })
+      .toMatch(/ of .*; the next one (?:may be sent|is sent)/);
+    expect(await page.locator('.usage svg').boundingBox()).toMatchObject({ height: expect.any(Number) as number });
+  }, 70_000);
 
   it('announces changes to screen readers, but not each second', async () => {
     await using seen = await visit(scenes.get('healthy')!.url);

@@ -6,7 +6,8 @@ import { newCredential } from '../support/secrets.ts';
 import { baseSettings, startSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import type { Environment, RunningSidecar } from '../support/sidecar-process.ts';
 
-export type SceneName = 'healthy' | 'throttled' | 'failing';
+export const SCENE_NAMES = ['healthy', 'throttled', 'failing', 'refused', 'outage', 'wrong-path', 'idle'] as const;
+export type SceneName = (typeof SCENE_NAMES)[number];
 
 export interface Scene extends AsyncDisposable {
   readonly sidecar: RunningSidecar;
@@ -19,6 +20,18 @@ export const HEADLINES: Readonly<Record<SceneName, RegExp>> = {
   healthy: /^Healthy$/,
   throttled: /^Rate limited: /,
   failing: /^No token: client authentication failed \(invalid_client\)$/,
+  refused: /^(?:29|3[0-3]) % of the requests fail: the upstream responds 503$/,
+  outage: /^No token: the token endpoint is not available$/,
+  'wrong-path': /^No token: the token endpoint does not exist at this address \(404\)$/,
+  idle: /^Ready$/,
+};
+
+/** The first alert of deploy/prometheus whose condition holds in the scene. */
+export const SCENE_ALERTS: Readonly<Partial<Record<SceneName, string>>> = {
+  failing: 'BearerSidecarTokenMissing',
+  refused: 'BearerSidecarRequestsFailing',
+  outage: 'BearerSidecarTokenMissing',
+  'wrong-path': 'BearerSidecarTokenMissing',
 };
 
 /** Requests per second that the upstream of the throttled scene accepts. */
@@ -30,6 +43,8 @@ interface Script {
   readonly callsPerSecond: number;
   readonly api: RespondTo;
   readonly token: RespondTo;
+  /** A token URL with its path, as users paste it for `auth.url`. */
+  readonly hasWholeTokenUrl?: boolean;
 }
 
 const giveToken: RespondTo = (_request, response, index) => {
@@ -42,6 +57,21 @@ const giveToken: RespondTo = (_request, response, index) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(token));
 };
 
+/** The first one expires soon, and there is no other. */
+const giveOneShortToken: RespondTo = (_request, response, index) => {
+  if (index > 0) {
+    response.writeHead(503).end();
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end('{"access_token":"short-lived-of-a-scene","token_type":"Bearer","expires_in":6}');
+};
+
+const giveTokenAtItsPath: RespondTo = (request, response, index) => {
+  if (request.path === '/oauth/token') return giveToken(request, response, index);
+  response.writeHead(404).end();
+};
+
 const refuseClient: RespondTo = (_request, response) => {
   response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}');
 };
@@ -50,6 +80,11 @@ const refuseClient: RespondTo = (_request, response) => {
 const answerWell: RespondTo = async (_request, response, index) => {
   await sleep(12 + ((index * 37) % 50) + (index % 29 === 0 ? 180 : 0));
   response.writeHead(index % 61 === 60 ? 422 : 201, { 'content-type': 'application/json' }).end('{"id":"4711"}');
+};
+
+const refuseAThird: RespondTo = (request, response, index) => {
+  if ((index * 31) % 100 >= 31) return answerWell(request, response, index);
+  response.writeHead(503).end();
 };
 
 function limited(): RespondTo {
@@ -68,26 +103,30 @@ function limited(): RespondTo {
 
 const SCRIPTS: Readonly<Record<SceneName, () => Script>> = {
   healthy: () => ({ callsPerSecond: 18, api: answerWell, token: giveToken }),
-  throttled: () => ({ callsPerSecond: 7, api: limited(), token: giveToken }),
+  throttled: () => ({ callsPerSecond: 6.5, api: limited(), token: giveToken }),
   failing: () => ({ callsPerSecond: 3, api: answerWell, token: refuseClient }),
+  refused: () => ({ callsPerSecond: 10, api: refuseAThird, token: giveToken }),
+  outage: () => ({ callsPerSecond: 3, api: answerWell, token: giveOneShortToken }),
+  'wrong-path': () => ({ callsPerSecond: 3, api: answerWell, token: giveTokenAtItsPath, hasWholeTokenUrl: true }),
+  idle: () => ({ callsPerSecond: 0, api: answerWell, token: giveToken }),
 };
 
 /** Starts it, with callers that go on until it is disposed of. */
 export async function startScene(name: SceneName, env: Environment = {}): Promise<Scene> {
   await using cleanup = new AsyncDisposableStack();
-  const { callsPerSecond, api, token } = SCRIPTS[name]();
+  const { callsPerSecond, api, token, hasWholeTokenUrl = false } = SCRIPTS[name]();
   const upstream = cleanup.use(await startRecordingUpstream(api));
   const tokens = cleanup.use(await startRecordingUpstream(token));
+  const tokenUrl = hasWholeTokenUrl ? `${tokens.url}/oauth/token` : tokens.url;
   const own = { SIDECAR_SCOPE: SCOPE, SIDECAR_LOG_LEVEL: 'warn', ...env };
   const sidecar = cleanup.use(
     await startSidecar({
       name: `status-${name}`,
-      env: { ...baseSettings(upstream.url, tokens.url, newCredential()), ...own, SIDECAR_LOG_LEVEL: 'info' },
+      env: { ...baseSettings(upstream.url, tokenUrl, newCredential()), ...own, SIDECAR_LOG_LEVEL: 'info' },
     }),
   );
-  if (name !== 'failing') await waitUntilReady(sidecar);
-  const calls = callSteadily(sidecar.proxyUrl, callsPerSecond);
-  cleanup.defer(calls.stop);
+  if (name !== 'failing' && name !== 'wrong-path') await waitUntilReady(sidecar);
+  if (callsPerSecond > 0) cleanup.defer(callSteadily(sidecar.proxyUrl, callsPerSecond).stop);
   const all = cleanup.move();
   return { sidecar, url: `${sidecar.adminUrl}/`, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
