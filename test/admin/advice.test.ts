@@ -58,6 +58,25 @@ describe('the advice', () => {
     expect(verdict).toContain('Last failure: auth.example answered');
   });
 
+  it('names the cause alone where a missing token makes all requests fail', () => {
+    const alerts = (['tokenMissing', 'requestsFailing', 'tokenEndpointFailing', 'clientRejected'] as const).map(
+      (id) => ({
+        ...{ id, subject: 'default', value: 1 },
+      }),
+    );
+    const tokens = [failedWith(NOT_FOUND)];
+    expect(listAdvice(viewOf({ tokens, alerts }))).toEqual([expect.stringContaining('SIDECAR_AUTH_TOKEN_PATH')]);
+  });
+
+  it.each([
+    [503, true],
+    [500, false],
+  ])('asks whether %i is a rate limit: %s', (code, isAsked) => {
+    const alerts = [{ id: 'upstreamErrors' as const, subject: 'default', value: 0.3 }];
+    const view = viewOf({ alerts }, { codes: [{ code, source: 'upstream', count: 30 }] });
+    expect(listAdvice(view).join().includes('SIDECAR_THROTTLE_REFUSALS=[{"status":503}]')).toBe(isAsked);
+  });
+
   it('does not name auth.tokenPath where metadata name the endpoint', () => {
     const detail = 'auth.example answered the token request with 404: the metadata of auth.issuer names it';
     expect(listAdvice(viewOf({ tokens: [failedWith(detail)] })).join()).not.toContain('TOKEN_PATH');

@@ -3,6 +3,7 @@
  * and the cards show them.
  */
 import type { AlertName } from '../alerts/alert-rules.ts';
+import type { CodeCount } from '../history/minutes.ts';
 import type { StatusPageSetting } from '../status/configuration.ts';
 import type { Status } from '../status/status-shape.ts';
 import { markup } from './markup.ts';
@@ -13,6 +14,8 @@ export interface AdviceInputs {
   readonly status: Status;
   /** Secrets masked; undefined when unknown. */
   readonly settings: readonly StatusPageSetting[] | undefined;
+  /** Of the last five minutes. */
+  readonly codes: readonly CodeCount[];
 }
 
 const CHECK =
@@ -20,7 +23,7 @@ const CHECK =
 const ASK_FOR_LIMIT = 'Send fewer calls, or agree a higher limit with the partner.';
 
 const ALERT_ADVICE: Readonly<Record<AlertName, readonly string[]>> = {
-  BearerSidecarRequestsFailing: ['See the status and the reason of the failed ones under Recent calls.'],
+  BearerSidecarRequestsFailing: ['See status and reason of the failed calls under Recent calls.'],
   BearerSidecarTokenMissing: [CHECK],
   BearerSidecarClientRejected: ['Check client id, secret, audience and scope with `bearer-sidecar check`.'],
   BearerSidecarTokenExpiring: [
@@ -51,7 +54,7 @@ const ALERT_ADVICE: Readonly<Record<AlertName, readonly string[]>> = {
   ],
   BearerSidecarRetryBudgetExhausted: ['Failed attempts are not repeated while so many fail; see the causes above.'],
   BearerSidecarScopeMissing: ['Ask the partner to grant the scopes, or correct `SIDECAR_SCOPE`.'],
-  BearerSidecarTokenEndpointFailing: ['Requests are not affected while the held token is valid.', CHECK],
+  BearerSidecarTokenEndpointFailing: [CHECK],
   BearerSidecarRotationFailing: ['Correct the new secret at its source; the previous one stays in use until then.'],
   BearerSidecarReloadFailed: ['Correct the configuration as its last reload says, then send SIGHUP.'],
   BearerSidecarFleetDisconnected: [
@@ -60,13 +63,26 @@ const ALERT_ADVICE: Readonly<Record<AlertName, readonly string[]>> = {
   BearerSidecarFleetDegraded: ['Compare the latency of Redis with `fleet.timeoutMs`.'],
 };
 
-/** For every alert that holds, and every warning of /status; each sentence once. */
-export function listAdvice({ status, settings }: AdviceInputs): string[] {
-  const proposals = status.throttles.flatMap(({ refusalProposals }) => refusalProposals);
+/** The alerts that the last failure of a token explains better. */
+const TOKEN_ALERTS: ReadonlySet<AlertName> = new Set<AlertName>([
+  'BearerSidecarTokenMissing',
+  'BearerSidecarClientRejected',
+  'BearerSidecarTokenExpiring',
+  'BearerSidecarTokenEndpointFailing',
+]);
+
+/** For every alert that holds, and every warning of /status; each sentence once, the cause before its effects. */
+export function listAdvice({ status, settings, codes }: AdviceInputs): string[] {
+  const onTokens = status.tokens.flatMap((token) => adviseOnToken(token, settings));
+  const isWithoutToken = status.alerts.some(({ name }) => name === 'BearerSidecarTokenMissing');
+  const alerts = status.alerts.filter(
+    ({ name }) =>
+      !(onTokens.length > 0 && TOKEN_ALERTS.has(name)) && !(isWithoutToken && name === 'BearerSidecarRequestsFailing'),
+  );
   const advice = [
-    ...status.tokens.flatMap((token) => adviseOnToken(token, settings)),
-    ...proposals.map(({ setting, status: code }) => `If ${code} is the rate limit of the partner, set \`${setting}\``),
-    ...status.alerts.flatMap(({ name }) => ALERT_ADVICE[name]),
+    ...onTokens,
+    ...adviseOnRefusals(status, codes),
+    ...alerts.flatMap(({ name }) => ALERT_ADVICE[name]),
     ...adviseOnReload(status),
     ...adviseOnFleet(status),
     ...(status.degraded.some((text) => text.startsWith('log: '))
@@ -74,6 +90,18 @@ export function listAdvice({ status, settings }: AdviceInputs): string[] {
       : []),
   ];
   return [...new Set(advice)];
+}
+
+/** A bare 503 may be a rate limit; before there is evidence of it, only the partner knows. */
+function adviseOnRefusals({ throttles, alerts }: Status, codes: readonly CodeCount[]): string[] {
+  const proposals = throttles.flatMap(({ refusalProposals }) => refusalProposals);
+  if (proposals.length > 0)
+    return proposals.map(({ setting, status }) => `If ${status} is the rate limit of the partner, set \`${setting}\``);
+  const hasErrors = alerts.some(({ name }) => name === 'BearerSidecarUpstreamErrors');
+  const isBare503 = codes.some(({ code, source }) => code === 503 && source === 'upstream');
+  return hasErrors && isBare503
+    ? ['Ask the partner whether 503 is its rate limit; if so, set `SIDECAR_THROTTLE_REFUSALS=[{"status":503}]`']
+    : [];
 }
 
 /** Nothing while the token is valid and refreshed. */

@@ -20,11 +20,20 @@ export function renderTiles({ status, lastMinute, rows }: PageView): Markup {
       share,
       ended === 0 ? 'no requests in the last minute' : `${formatInteger(ok)} of ${formatInteger(ended)}`,
     ),
-    renderTile('Latency p50', formatLatency(p50Ms), `p95 ${formatLatency(p95Ms)}, p99 ${formatLatency(p99Ms)}`),
+    renderTile(
+      'Latency p50',
+      formatLatency(p50Ms),
+      `p95 ${keepTogether(formatLatency(p95Ms))}, p99 ${keepTogether(formatLatency(p99Ms))}`,
+    ),
     renderTile('Rate limited', formatInteger(refused), 'in the last minute'),
     renderTile('Queued', formatInteger(queued), `peak ${formatInteger(findHighest(rows, 'queued'))} in 5 min`),
     renderTile('In flight', formatInteger(inFlight), `peak ${formatInteger(findHighest(rows, 'inFlight'))} in 5 min`),
   ]}`;
+}
+
+/** A number and its unit stay on one line. */
+function keepTogether(text: string): string {
+  return text.replace(' ', '\u00a0');
 }
 
 function renderTile(name: string, value: string, aside: string): Markup {
