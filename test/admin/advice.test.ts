@@ -39,6 +39,11 @@ describe('the advice', () => {
     expect(named.map((name) => name.replaceAll('`', '')).filter((name) => !known.has(name))).toEqual([]);
   });
 
+  it('stands in the summary of a queue that waits for the limit', () => {
+    const verdict = renderFragments(viewOf({ throttles: [{ ...limited, pausedMs: 0 }] })).verdict?.text ?? '';
+    expect(textOf(verdict)).toContain('What to do Send fewer calls');
+  });
+
   it('is empty for a healthy sidecar', () => {
     const view = viewOf();
     expect(listAdvice(view)).toEqual([]);

@@ -1,5 +1,5 @@
 /** The parts of the page that are updated while it is open, by the id of their element. */
-import { adviseOnFleet, listAdvice, renderAdvice } from './advice.ts';
+import { adviseOnFleet, adviseOnThrottle, listAdvice, renderAdvice } from './advice.ts';
 import { renderCalls } from './calls-part.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
@@ -57,12 +57,15 @@ function withoutClocks(text: string): string {
 }
 
 function renderVerdict(view: PageView): Markup {
-  const { level, headline, detail } = evaluateView(view);
-  const { degraded, alerts } = view.status;
+  const { level, kind, headline, detail } = evaluateView(view);
+  const { degraded, alerts, throttles } = view.status;
+  // A queue that holds a request for a moment is no reason for advice; the summary decides.
+  const onLimits = kind === 'limits' ? throttles.flatMap(adviseOnThrottle) : [];
+  const advice = [...new Set([...onLimits, ...listAdvice(view)])];
   return markup`<div class="verdict ${level}"><span class="sign" aria-hidden="true">${LEVEL_SYMBOLS[level]}</span>
 <div><h2 id="headline">${headline}</h2><p>${detail}</p>${
     degraded.length > 0 && markup`<ul>${degraded.map((warning) => markup`<li>${warning}</li>`)}</ul>`
-  }${renderAdvice(listAdvice(view))}${alerts.length > 0 && renderAlerts(alerts)}</div></div>`;
+  }${renderAdvice(advice)}${alerts.length > 0 && renderAlerts(alerts)}</div></div>`;
 }
 
 /** The alerts of deploy/prometheus that go with this state. */
