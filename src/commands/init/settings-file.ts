@@ -1,6 +1,7 @@
 /** The configuration file that init writes: YAML with the text of the reference as a comment for each setting. */
 import { Document, isMap, stringify } from 'yaml';
 import type { Scalar } from 'yaml';
+import { findJsonSchemaReference } from '../../config/schema/json-schema-location.ts';
 import { settingOf } from '../../config/schema/schema.ts';
 import type { SettingKey } from '../../config/schema/schema.ts';
 import { wrapText } from '../terminal.ts';
@@ -14,8 +15,9 @@ const COMMONLY_CHANGED: readonly SettingKey[] = ['listen.address', 'admin.addres
 /** @param isSecretInEnvironment adds a comment about SIDECAR_CLIENT_SECRET */
 export function renderSettings(settings: InitSettings, isSecretInEnvironment: boolean): string {
   const document = new Document(toSections(settings));
-  document.commentBefore =
-    ' Written by bearer-sidecar init. Effective values and origins: bearer-sidecar config --config FILE';
+  const schema = findJsonSchemaReference();
+  // Editors read it from the first line.
+  document.commentBefore = `${schema === undefined ? '' : ` yaml-language-server: $schema=${schema}\n`} Written by bearer-sidecar init. Effective values and origins: bearer-sidecar config --config FILE`;
   for (const key of settings.keys()) addComment(document, key.split('.'), settingOf(key).doc);
   const auth = document.get('auth');
   if (isSecretInEnvironment && isMap(auth)) auth.comment = ' clientSecret: in the variable SIDECAR_CLIENT_SECRET';
