@@ -23,6 +23,7 @@ export const CHUNK_GROUPS: CodeSplittingGroup[] = [
     name: 'commands',
     test: /\/src\/(?:commands\/(?:command-table|configured-secrets|terminal|check\/terminal-report)|platform\/(?:clock|timer-list))\.ts$/,
   },
+  { name: 'load-failure', test: /\/src\/commands\/load-failure\.ts$/ },
   { name: 'fleet', test: /\/src\/fleet\// },
   // What `check` shares with `run` and `sandbox`: the token client and what reads the responses of the partner.
   { name: 'token', test: /\/src\/(?!admin|commands|telemetry)/, minShareCount: 3 },

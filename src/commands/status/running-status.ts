@@ -11,10 +11,19 @@ export type StatusReading =
   { readonly kind: 'read'; readonly status: RunningStatus } | { readonly kind: 'unavailable'; readonly why: string };
 
 /** An older sidecar states less. */
-export type RunningStatus = Omit<Status, 'pid' | 'configuration'> & {
+export type RunningStatus = Omit<Status, 'pid' | 'configuration' | 'alerts'> & {
   readonly pid?: number | null;
+  readonly alerts?: readonly RunningAlert[];
   readonly configuration?: Partial<Status['configuration'] & object> | null;
 };
+
+/** An alert whose condition holds. */
+export interface RunningAlert {
+  readonly name: string;
+  readonly severity: string;
+  /** The route or the credential. */
+  readonly subject: string | null;
+}
 
 /** Never rejects. @param stop aborts the request */
 export async function readRunningStatus(address: ListenAddressConfig, stop: AbortSignal): Promise<StatusReading> {
@@ -41,15 +50,20 @@ function parseStatus(text: string): RunningStatus | undefined {
 
 function isStatus(found: unknown): found is RunningStatus {
   if (!isRecord(found)) return false;
-  const { version, uptimeSeconds, draining, degraded, tokens, throttles } = found;
+  const { version, uptimeSeconds, draining, degraded, tokens, throttles, alerts } = found;
   return (
     typeof version === 'string' &&
     typeof uptimeSeconds === 'number' &&
     typeof draining === 'boolean' &&
     isTextList(degraded) &&
     isListOf(tokens, isToken) &&
-    isListOf(throttles, isThrottle)
+    isListOf(throttles, isThrottle) &&
+    (alerts === undefined || isListOf(alerts, isAlert, 0))
   );
+}
+
+function isAlert({ name, severity, subject }: Record<string, unknown>): boolean {
+  return typeof name === 'string' && typeof severity === 'string' && isNullOr(subject, 'string');
 }
 
 function isToken({ credential, status, validForSeconds, scope, lastFailure }: Record<string, unknown>): boolean {

@@ -2,7 +2,7 @@
 import { formatCount, formatDuration, formatRate } from '../../admin/page/format.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
 import type { Paint, TextRole } from '../terminal.ts';
-import type { RunningStatus } from './running-status.ts';
+import type { RunningAlert, RunningStatus } from './running-status.ts';
 
 type Token = RunningStatus['tokens'][number];
 type Throttle = RunningStatus['throttles'][number];
@@ -19,7 +19,7 @@ const MAX_SIGNALS = 5;
 const NAME_WIDTH = 9;
 
 /** The first that applies, the most severe first. */
-export function describeState({ draining, tokens, throttles, degraded }: RunningStatus): RunningState {
+export function describeState({ draining, tokens, throttles, degraded, alerts = [] }: RunningStatus): RunningState {
   const left = throttles.reduce((sum, { queued, inFlight }) => sum + queued + inFlight, 0);
   if (draining)
     return { role: 'warning', text: `draining: ${formatCount(left, 'request')} in progress`, isServing: false };
@@ -32,6 +32,8 @@ export function describeState({ draining, tokens, throttles, degraded }: Running
       isServing: false,
     };
   if (without.length > 0) return { role: 'warning', text: 'starting: no token yet', isServing: false };
+  const critical = alerts.find(({ severity }) => severity === 'critical');
+  if (critical !== undefined) return { role: 'bad', text: `critical: ${describeAlert(critical)}`, isServing: true };
   const unnamed = throttles.flatMap(({ refusalProposals }) => refusalProposals)[0];
   if (unnamed !== undefined)
     return { role: 'warning', text: `likely rate limited; if so, set ${unnamed.setting}`, isServing: true };
@@ -45,7 +47,7 @@ export function describeState({ draining, tokens, throttles, degraded }: Running
 
 /** Lines without line ends. */
 export function describeStatusLines(status: RunningStatus, paint: Paint): string[] {
-  const { version, uptimeSeconds, pid, tokens, throttles, degraded } = status;
+  const { version, uptimeSeconds, pid, tokens, throttles, degraded, alerts = [] } = status;
   const { role, text } = describeState(status);
   const process = pid === undefined || pid === null ? '' : `, process ${pid}`;
   const rows = [
@@ -53,6 +55,7 @@ export function describeStatusLines(status: RunningStatus, paint: Paint): string
     ...throttles.map((throttle) => ['limit', describeLimit(throttle), nameOf(throttle.route, throttles)] as const),
     ...throttles.map((throttle) => ['queue', describeQueue(throttle), nameOf(throttle.route, throttles)] as const),
     ...describeSignals(throttles).map((signal, at) => [at === 0 ? 'refusals' : '', signal, ''] as const),
+    ...alerts.map((alert, at) => [at === 0 ? 'alerts' : '', `${describeAlert(alert)}, ${alert.severity}`, ''] as const),
     ...degraded.map((warning, at) => [at === 0 ? 'warnings' : '', warning, ''] as const),
   ];
   return [
@@ -81,6 +84,11 @@ export function describeStatusLine(status: RunningStatus): string {
       .map((signal) => `last refusal ${signal}`),
   ];
   return toSingleLine(parts.join('; '));
+}
+
+/** Each has a page of that name in docs/runbooks. */
+function describeAlert({ name, subject }: RunningAlert): string {
+  return subject === null ? name : `${name} (${subject})`;
 }
 
 function isUsable({ status, validForSeconds }: Token): boolean {
