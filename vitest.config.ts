@@ -1,17 +1,23 @@
 import { defineConfig } from 'vitest/config';
 import { SYSTEM_TESTS } from './tools/test-run/system-tests.ts';
 
+/** Run by `npm run soak`. */
+const LONG_TESTS = 'test/soak/*.test.ts';
+
 export default defineConfig({
   test: {
-    // Tests that start processes and measure windows of time share the machine badly with many others.
-    maxWorkers: 2,
+    // Many tests wait for processes and windows of time; with more of them at once, those that measure time would disturb each other.
+    maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     allowOnly: false,
     restoreMocks: true,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: [...SYSTEM_TESTS] } },
+      { extends: true, test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: [...SYSTEM_TESTS, LONG_TESTS] } },
       { extends: true, test: { name: 'system', include: SYSTEM_TESTS.map(toTestFiles) } },
+      ...(process.env.LONG_TESTS === 'true'
+        ? [{ extends: true as const, test: { name: 'long', include: [LONG_TESTS] } }]
+        : []),
     ],
   },
 });

@@ -10,7 +10,7 @@ const BLOCKS = [...PAGE.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) 
 
 /** The arguments that a shell would pass, for simple lines. */
 function commandsIn(text: string): string[][] {
-  const calls = text.replaceAll('\\\n', ' ').matchAll(/\bbearer-sidecar(?![-.\w])([^\n)>|&]*)/g);
+  const calls = text.replaceAll('\\\n', ' ').matchAll(/\bbearer-sidecar(?![-.\w])([^\n)<>|&]*)/g);
   return [...calls].map(([, rest = '']) =>
     [...rest.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? ''),
   );

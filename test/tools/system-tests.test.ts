@@ -8,7 +8,8 @@ const ROOT = join(import.meta.dirname, '..', '..');
 /** Modules of test/support that start a server program, a browser or the sidecar. */
 const STARTS_PROGRAM =
   /^test\/support\/(?:chromium|container-process|haproxy|nginx|node-versions|openssl-server|pods|prometheus|redis|sidecar-process|terminal|tinyproxy)\.ts$/;
-const FILES = globSync('test/**/*.test.ts', { cwd: ROOT });
+/** Without those of `npm run soak`. */
+const FILES = globSync('test/**/*.test.ts', { cwd: ROOT, exclude: ['test/soak/**'] });
 
 it('no unit test imports a module that starts a server program, a browser or the sidecar', () => {
   const unit = FILES.filter((file) => !SYSTEM_TESTS.some((pattern) => matchesGlob(file, pattern)));

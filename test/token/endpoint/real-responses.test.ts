@@ -104,7 +104,9 @@ it('sends a generated token byte for byte, or nothing at all', { timeout: 60_000
   onTestFinished(() => void process.setMaxListeners(10));
   let token = '';
   await fc.assert(
-    fc.asyncProperty(anyToken, async (value) => {
+    // Each token is searched for in all that the tests print: it must not be an ordinary word.
+    fc.asyncProperty(anyToken, async (start) => {
+      const value = `${start}-9fQ2xK7`;
       token = value;
       const { url, api, sidecar } = await startWith(() => ({ fields: { ...GRANT, access_token: token } }));
       const response = await fetch(url);

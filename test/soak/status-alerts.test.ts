@@ -1,11 +1,13 @@
-/** The status page beside a real Prometheus with the rules that ship: in each situation both have the same critical alerts. */
+/**
+ * `npm run soak:alerts`. The status page beside a real Prometheus with the rules that ship: in each situation both have the same critical alerts.
+ */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ALERTS_OUTSIDE_PAGE } from '../../src/admin/alerts/alert-rules.ts';
 import type { Status } from '../../src/admin/status/status-shape.ts';
 import { pollUntil, startPrometheus } from '../support/prometheus.ts';
-import { SCENE_ALERTS, SCENE_NAMES, startScene } from './status-scenes.ts';
-import type { SceneName } from './status-scenes.ts';
+import { SCENE_ALERTS, SCENE_NAMES, startScene } from '../e2e/status-scenes.ts';
+import type { SceneName } from '../e2e/status-scenes.ts';
 
 const RULES = ['recording.yaml', 'alerts.yaml'].map((file) =>
   join(import.meta.dirname, '..', '..', 'deploy', 'prometheus', file),
