@@ -11,7 +11,7 @@ import { call, callConcurrently, post } from '../support/calls.ts';
 import { queriesOf, substitute } from '../support/dashboard-queries.ts';
 import { pollUntil, runPromtool, startPrometheus } from '../support/prometheus.ts';
 import { newCredential } from '../support/secrets.ts';
-import { spawnSidecar } from '../support/sidecar-process.ts';
+import { spawnSidecar, waitUntilReady } from '../support/sidecar-process.ts';
 import { readSamples } from '../telemetry/metrics/exposition.ts';
 
 const SETTINGS = ['default', 'few', 'none'] as const;
@@ -40,7 +40,10 @@ async function startSandbox(buckets: string) {
     await sandbox.stop('SIGKILL');
   });
   const [proxy, admin] = await Promise.all([sandbox.waitForLine(/^proxy /), sandbox.waitForLine(/^admin /)]);
-  return { buckets, proxyUrl: proxy.slice('proxy '.length), adminUrl: admin.slice('admin '.length) };
+  const urls = { proxyUrl: proxy.slice('proxy '.length), adminUrl: admin.slice('admin '.length) };
+  // From here on there is a token, and with it the series of its expiry.
+  await waitUntilReady({ ...sandbox, ...urls });
+  return { buckets, ...urls };
 }
 
 it(

@@ -81,7 +81,7 @@ test('for generated commands', { timeout: 120_000 }, async () => {
 test.each([
   ['-u a:b -u my-app:sesame -d grant_type=client_credentials URL/t/token'],
   ['-u my-app:se:sa:me -sSXPOST -dgrant_type=client_credentials -H "X: y" URL/t/token'],
-  ['-u other:other -H "Authorization: Basic bXktYXBwOnNlc2FtZQ==" -d grant_type=client_credentials URL/t/token'],
+  ['-u other:other -H "Authorization: Basic CREDENTIALS" -d grant_type=client_credentials URL/t/token'],
   ['-u my-app:sesame --data-urlencode scope=a%20b -d grant_type=client_credentials URL/t/token'],
   [
     '-u my-app:sesame --data-urlencode "scope=a b" -d audience=https%3A%2F%2Fa.example%2F -d grant_type=client_credentials URL/t/token',
@@ -98,6 +98,10 @@ test.each([
     '-u my-app:sesame -H "Authorization:" -d "client_id=i&client_secret=s" -d grant_type=client_credentials URL/t/token',
   ],
 ])('for curl %s', async (options) => {
-  const text = `curl -s ${options}`.replaceAll('URL', recorder.url).replaceAll('HOST', new URL(recorder.url).host);
+  const credentials = Buffer.from('my-app:sesame').toString('base64');
+  const text = `curl -s ${options}`
+    .replace('CREDENTIALS', credentials)
+    .replaceAll('URL', recorder.url)
+    .replaceAll('HOST', new URL(recorder.url).host);
   expect(readUnderstood(text)).toEqual(readSent(await send(text)));
 });
