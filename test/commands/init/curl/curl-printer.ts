@@ -20,7 +20,8 @@ const TEXT = fc
   .string({
     unit: fc.oneof(fc.constantFrom(...SPECIAL_CHARACTERS), fc.string({ minLength: 1, maxLength: 1 })),
   })
-  .map((text) => `k${text}9`);
+  .map((text) => `k${text}9`)
+  .filter((text) => !/<[a-z][\w .-]+>|\{[a-z][\w.-]+\}|%7B[a-z][\w.-]+%7D/i.test(text));
 
 const HOST_PATHS = [
   '/oauth/token',
