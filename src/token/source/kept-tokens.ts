@@ -162,6 +162,7 @@ export class KeptTokens {
 
   /** @returns how long after its issue a token is accepted that was refused before; undefined when nothing changes */
   recordAccepted(used: TokenUse, now: number): { readonly delayMs: number | undefined } | undefined {
+    if (this.#test === used) this.#test = undefined;
     const kept = this.#find(used.token);
     // A call from before the refusal says nothing about the time since.
     if (kept === undefined || kept.verdict === 'accepted' || kept.refusedAt > used.takenAt) return undefined;
@@ -169,7 +170,6 @@ export class KeptTokens {
     kept.verdict = 'accepted';
     kept.acceptedAt = now;
     this.#refusedSince = undefined;
-    if (this.#test === used) this.#test = undefined;
     return { delayMs };
   }
 

@@ -220,3 +220,28 @@ test('for every delay, rate, latency and lifetime: no 401 for a client once a to
     { numRuns: 12 },
   );
 });
+
+test('a test whose token is no longer kept ends with its response, and others follow', async () => {
+  const harness = await SourceHarness.holding();
+  const { source, clock } = harness;
+  const refuseNewest = async (): Promise<void> => {
+    const use = source.take({ arrivedAt: -Infinity });
+    if (use === undefined) throw new Error('no token in use');
+    source.recordRefused(use);
+    await clock.advance(100);
+  };
+  await refuseNewest();
+  await refuseNewest();
+  await clock.advance(200);
+  const tested = source.take({ arrivedAt: clock.now() });
+  expect(tested?.isTest).toBe(true);
+  // Two more refreshes replace both tokens meanwhile.
+  while (harness.requests < 4) {
+    await clock.advance(5_000);
+    await refuseNewest();
+  }
+  await refuseNewest();
+  source.recordAccepted(tested!, false);
+  await clock.advance(2_000);
+  expect(source.take({ arrivedAt: clock.now() })?.isTest).toBe(true);
+});
