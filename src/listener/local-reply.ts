@@ -149,6 +149,8 @@ const HTTP2_REQUEST_MAX_BYTES = 64 * 1024;
 
 /** The same in HTTP/2, in response to the first request. @param received what the client has sent, from its preface on */
 export function sendHttp2Refusal(socket: Duplex, error: SidecarError, received: Uint8Array): void {
+  // A client may reset the connection within the wait.
+  socket.on('error', () => socket.destroy());
   let bytes = Buffer.from(received);
   const refuse = (): void => {
     cancel();

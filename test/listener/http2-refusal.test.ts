@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:http2';
+import { createConnection } from 'node:net';
 import { expect, it } from 'vitest';
 import { sendRaw } from '../support/raw-client.ts';
 import { startRecordingUpstream } from '../support/recording-upstream.ts';
@@ -36,6 +37,20 @@ it('a request in the first packet gets the problem document; without it there is
     expect(text).toContain(WORDS);
     expect(text).not.toContain('"code"');
   }
+});
+
+it('a client that resets the connection before its first request disturbs no other', async () => {
+  await using upstream = await startRecordingUpstream();
+  await using proxy = await startProxy(upstream.url);
+  for (let n = 0; n < 5; n++) {
+    const socket = createConnection(Number(new URL(proxy.url).port), '127.0.0.1');
+    socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    // By its response the listener has read the preface, too.
+    await (await fetch(proxy.url)).arrayBuffer();
+    socket.resetAndDestroy();
+  }
+  const { bytes } = await sendRaw(proxy.url, Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'));
+  expect(bytes.toString('latin1')).toContain(WORDS);
 });
 
 it('curl shows the problem document', async () => {
