@@ -32,6 +32,11 @@ export class ActiveExchange extends ActiveRequest {
     });
   }
 
+  /** Node.js 22 and 24.9 emit no `close` for a response that waits behind another one. */
+  override onConnectionClosed(): void {
+    this.#onClosed();
+  }
+
   readonly #onOutcome = (outcome: RequestOutcome): void => {
     this.#outcome = outcome;
     if (this.#isClosed) this.#host.complete(this, outcome);
@@ -50,6 +55,7 @@ export class ActiveExchange extends ActiveRequest {
   }
 
   #close(): void {
+    if (this.#isClosed) return;
     this.#isClosed = true;
     if (this.#outcome !== undefined) this.#host.complete(this, this.#outcome);
   }

@@ -17,6 +17,11 @@ export class ActiveRequest {
     this.request = request;
     this.response = response;
   }
+
+  /** Its connection has closed. */
+  onConnectionClosed(): void {
+    // An upgrade ends with its tunnel.
+  }
 }
 
 /**
@@ -68,8 +73,13 @@ export class ActiveRequests {
     return [...this.#all()].filter(({ request }) => request.socket === socket);
   }
 
+  /** To be called when a connection has closed. */
+  endConnection(socket: Duplex): void {
+    for (const active of this.listBySocket(socket)) active.onConnectionClosed();
+  }
+
   /**
-   * Ends the requests of a connection when it closes. For one that node:http has handed over, and no longer watches.
+   * Keeps a connection readable to its end while requests of it are in progress. For one that node:http has handed over.
    * @param allowHalfClose the client may end its own side and go on reading
    * @returns false when the connection has no requests in progress
    */
@@ -77,12 +87,6 @@ export class ActiveRequests {
     if (this.listBySocket(socket).length === 0) return false;
     socket.on('error', () => socket.destroy());
     if (!allowHalfClose) socket.once('end', () => socket.destroy());
-    socket.once('close', () => {
-      for (const { request, response } of this.listBySocket(socket)) {
-        request.destroy();
-        response?.destroy();
-      }
-    });
     socket.resume();
     return true;
   }

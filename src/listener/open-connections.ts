@@ -25,6 +25,8 @@ export interface OpenConnectionsOptions {
   readonly observe: EventObserver;
   /** Replies on a connection that is refused or displaced, and ends it. */
   readonly refuse: (socket: Socket, error: SidecarError) => void;
+  /** Called when a connection has closed that has pending requests. */
+  readonly onLost: (socket: Socket) => void;
 }
 
 /** Pending requests of one connection; node:http parses all pipelined requests of a packet at once. */
@@ -138,7 +140,7 @@ export class OpenConnections {
   }
 
   #remove(socket: Socket): void {
-    this.#slots.remove(socket);
+    if (this.#slots.remove(socket) > 0) this.#options.onLost(socket);
     if (this.#slots.size > 0) return;
     for (const resolve of this.#emptyWaiters.splice(0)) resolve();
   }

@@ -56,7 +56,8 @@ export class ProxyServer {
     });
     const refuse = (socket: net.Socket, error: SidecarError): void =>
       this.#closingConnections.refuseConnection(socket, error);
-    this.connections = new OpenConnections({ limits, clock, observe: unrouted.observe, refuse });
+    const onLost = (socket: net.Socket): void => this.activeRequests.endConnection(socket);
+    this.connections = new OpenConnections({ limits, clock, observe: unrouted.observe, refuse, onLost });
   }
 
   /** Makes one http.Server per address family; all share this port's state. */

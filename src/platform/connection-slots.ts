@@ -76,12 +76,16 @@ export class ConnectionSlots {
     return decision;
   }
 
-  /** To be called when an added connection has closed; does nothing when it was displaced. */
-  remove(socket: Socket): void {
+  /**
+   * To be called when an added connection has closed; does nothing when it was displaced.
+   * @returns the number of its pending requests
+   */
+  remove(socket: Socket): number {
     const slot = this.#slots.get(socket);
-    if (slot === undefined) return;
+    if (slot === undefined) return 0;
     this.#slots.delete(socket);
     if (slot.pendingRequests === 0) this.#unlink(slot);
+    return slot.pendingRequests;
   }
 
   /** Its connection cannot be displaced until `endRequest`. @returns the number of its pending requests */
