@@ -3,10 +3,10 @@
  * fills no queue. Only what is not there yet is awaited: most requests reach the upstream in the turn of the event loop in which
  * they came. What a step does is in attempts.ts and in request-body/.
  */
-import type { IncomingMessage } from 'node:http';
 import type { Ticket } from '../throttle/throttle.ts';
 import { Attempts } from './attempts.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
+import { expectsContinue, sendContinue } from './expect-continue.ts';
 import { RequestBody } from './request-body/replay-body.ts';
 import { isFullyReceived } from './request-body/request-receipt.ts';
 import { awaitToken, throwIfAborted, toStageError, waitInStage } from './stage.ts';
@@ -80,7 +80,7 @@ async function receiveBody(exchange: Exchange, ticket: Ticket, body: RequestBody
     if (ticket.isAdmitted) break;
     await waitForAdmission(exchange, ticket, needsContinue ? undefined : body);
   }
-  if (needsContinue) response.writeContinue();
+  if (needsContinue) sendContinue(response);
   await waitInStage('body', body.read(lifetime, ticket), tracer);
 }
 
@@ -94,9 +94,4 @@ async function waitForAdmission({ tracer }: Exchange, ticket: Ticket, body: Requ
     stop?.();
     tracer?.endWait();
   }
-}
-
-/** RFC 9110 §10.1.1: HTTP/1.0 has no interim responses. */
-function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
-  return httpVersion === '1.1' && /^100-continue$/i.test(headers.expect ?? '');
 }

@@ -173,35 +173,6 @@ describe('a client that leaves', () => {
   });
 });
 
-describe('Expect: 100-continue', () => {
-  const post = `POST /a HTTP/1.1\r\n${HEAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`;
-
-  it('gets a 100 when the request is admitted, and is not forwarded', async () => {
-    const { url, api } = await startInProcess();
-    const socket = await openSocket(url);
-    const response = readToEnd(socket);
-    socket.write(post);
-    const [interim] = (await once(socket, 'data')) as [Buffer];
-    expect(interim.toString()).toBe('HTTP/1.1 100 Continue\r\n\r\n');
-    socket.write('hi');
-    expect((await response).bytes.toString()).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
-    expect(api.requests.map(({ body, headers }) => [String(body), headers.expect])).toEqual([['hi', undefined]]);
-  });
-
-  it('gets no 100 in HTTP/1.0, which has no interim responses', async () => {
-    const { url } = await startInProcess();
-    const { bytes } = await sendRaw(url, `${post.replace('HTTP/1.1', 'HTTP/1.0')}hi`);
-    expect(bytes.toString()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
-  });
-
-  it('gets no 100 when the request is refused', async () => {
-    const { url } = await startInProcess();
-    const { bytes, status } = await sendRaw(url, post.replace('127.0.0.1', 'evil.example'));
-    expect(status).toBe(403);
-    expect(bytes.toString()).not.toContain('100 Continue');
-  });
-});
-
 describe('a large upload that is refused', () => {
   it.each([
     ['of 900 kB, which is read to its end', 900_000],

@@ -12,6 +12,8 @@ import { CLIENT_STACKS, buildClients } from './client-stacks/stacks.ts';
 
 /** More than the replay buffer, so that they are streamed. */
 const BODY_BYTES = 1_500_000;
+/** Of each of the two runs of a client: both end within the time of a test. */
+const CLIENT_TIMEOUT_MS = 25_000;
 
 const running = new AsyncDisposableStack();
 let site: Site;
@@ -20,7 +22,7 @@ const rows: Record<string, string>[] = [];
 
 beforeAll(async () => {
   site = running.use(await startSite('client-stacks', { up: BODY_BYTES, down: BODY_BYTES }));
-  options = { site, built: running.use(buildClients()) };
+  options = { site, built: running.use(buildClients()), timeoutMs: CLIENT_TIMEOUT_MS };
 });
 
 afterAll(async () => {

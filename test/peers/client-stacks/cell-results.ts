@@ -24,6 +24,8 @@ export type CellResult =
 export interface CellsOptions {
   readonly site: Site;
   readonly built: BuiltClients;
+  /** For each of the two runs of a client. Default 60 000. */
+  readonly timeoutMs?: number;
 }
 
 /** Two runs of the program: the connections of `keep-alive` are counted apart from the others. */
@@ -32,11 +34,11 @@ export async function runCells(
   way: Way,
   options: CellsOptions,
 ): Promise<ReadonlyMap<Cell, CellResult>> {
-  const { site, built } = options;
+  const { site, built, timeoutMs } = options;
   const run = `${stack.name}-${way}`.replaceAll(/[^A-Za-z0-9]+/g, '-');
   const call = (sidecarUrl: string, cells: readonly Cell[]): Promise<Map<string, ClientReport>> =>
     runClient({
-      ...{ stack, built, cells },
+      ...{ stack, built, cells, timeoutMs },
       folder: site.folder,
       baseUrl: way === 'direct' ? `${sidecarUrl}/${run}` : `http://${PARTNER_HOST}${BASE_PATH}/${run}`,
       ...(way === 'direct' ? {} : { proxyUrl: sidecarUrl }),

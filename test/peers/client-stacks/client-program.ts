@@ -30,7 +30,7 @@ export interface ClientRun {
   readonly cells: readonly string[];
   readonly proxyUrl?: string;
   /** Default 60 000. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   readonly onEvent?: (event: string) => void;
 }
 

@@ -123,8 +123,6 @@ export const CLIENT_STACKS: readonly ClientStack[] = [
     variant: 'expect',
     program: java,
     proxySetting: SYSTEM_PROPERTIES,
-    maxConnections: { direct: KEPT_CALLS, proxy: KEPT_CALLS },
-    notes: { 'keep-alive': '`Expect` without a body ends the connection' },
   },
   { name: 'Java HttpURLConnection', variant: 'url-connection', program: java, proxySetting: SYSTEM_PROPERTIES },
   ...curlStacks('curl', 'curl --http2'),

@@ -1,0 +1,23 @@
+/** The interim response 100 (Continue) of RFC 9110 §10.1.1. When a body may be read is forward.ts's. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { declaredLength } from './request-body/request-receipt.ts';
+
+/** HTTP/1.0 has no interim responses. */
+export function expectsContinue({ headers, httpVersion }: IncomingMessage): boolean {
+  return httpVersion === '1.1' && /^100-continue$/i.test(headers.expect ?? '');
+}
+
+/** For a request that expects it. A pipelined one gets it in its turn, unless its final response is there by then. */
+export function sendContinue(response: ServerResponse): void {
+  if (response.socket !== null) response.writeContinue();
+  // Node:http would put the head of the final response in front of an interim response that waits in the same queue.
+  else response.once('socket', () => response.headersSent || response.writeContinue());
+}
+
+/**
+ * Also a request without a body gets the 100 that it expects: the JDK before 17.0.17 waits for it without end (JDK-8286171). RFC 9110
+ * does not ask for it.
+ */
+export function sendContinueWithoutBody(request: IncomingMessage, response: ServerResponse): void {
+  if (declaredLength(request) === 0) sendContinue(response);
+}
