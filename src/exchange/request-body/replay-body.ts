@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import { BodyReceiver, type BodySink, type ReadSlot } from './body-receiver.ts';
-import { GrowableBuffer } from './growable-buffer.ts';
+import { GrowableBuffer } from '../../platform/growable-buffer.ts';
 import type { RequestLifetime } from '../request-lifetime.ts';
 import { EarlyChunks } from './early-chunks.ts';
 import { declaredLength, isFullyReceived, onFullyReceived } from './request-receipt.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { GrowableBuffer } from '../../../src/exchange/request-body/growable-buffer.ts';
+import { GrowableBuffer } from '../../src/platform/growable-buffer.ts';
 
 it('takes memory for what comes and not for what is announced, and never twice what is announced', () => {
   const store = new GrowableBuffer(1_000_000);
