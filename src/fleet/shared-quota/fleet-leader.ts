@@ -6,6 +6,7 @@
 import type { PublishedLimit } from './quota-store.ts';
 import { FleetLimitLearner, type FleetLearnerOptions, type FleetLimit } from './fleet-limit-learner.ts';
 import type { ReportedCalls } from './call-report.ts';
+import { parseLearnedLimit } from '../../throttle/adaptive/limit-snapshot.ts';
 import type { LearnedLimit } from '../../throttle/throttle.ts';
 
 /** Smaller changes of the rate are not published. */
@@ -141,11 +142,15 @@ export class FleetLeader {
 }
 
 /** Empty for a malformed text. */
-export function parseModel(text: string): { readonly snapshot?: unknown; readonly learned?: LearnedLimit } {
+export function parseModel(text: string): { readonly snapshot?: unknown; readonly learned?: PublishedLearnedLimit } {
   if (text === '') return {};
-  const { snapshot, learned } = Object(parse(text)) as Readonly<Record<string, unknown>>;
-  return isLearnedLimit(learned) ? { snapshot, learned } : { snapshot };
+  const { snapshot, learned: published } = Object(parse(text)) as Readonly<Record<string, unknown>>;
+  const learned = parseLearnedLimit(published);
+  return learned === undefined ? { snapshot } : { snapshot, learned };
 }
+
+/** The rate in force is in the store. */
+type PublishedLearnedLimit = Omit<LearnedLimit, 'rate'>;
 
 function parse(text: string): unknown {
   try {
@@ -153,11 +158,6 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isLearnedLimit(value: unknown): value is LearnedLimit {
-  const { kind, confidence } = Object(value) as Readonly<Record<string, unknown>>;
-  return typeof kind === 'string' && ['none', 'low', 'high'].includes(String(confidence));
 }
 
 function hasChanged({ rate, burst }: FleetLimit, published: FleetLimit | undefined): boolean {

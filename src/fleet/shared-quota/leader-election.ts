@@ -109,7 +109,7 @@ export class LeaderElection {
     return this.#leader?.nextPublication(now, inputs, (at) => this.#clockOffset.toStoreTime(at));
   }
 
-  learned(wallAt: (at: number) => number): LearnedLimit | undefined {
+  learned(wallAt: (at: number) => number): Omit<LearnedLimit, 'rate'> | undefined {
     if (this.#leader !== undefined) return this.#leader.learned(wallAt);
     const { learned } = parseModel(this.#model);
     return learned && { ...learned, since: wallAt(this.#clockOffset.toLocalTime(learned.since)) };

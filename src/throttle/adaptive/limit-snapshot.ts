@@ -4,7 +4,7 @@
  */
 import type { LearnedLimit } from '../throttle.ts';
 import type { Closure } from './closure-history.ts';
-import type { Counter, CounterKind } from './counter-bank.ts';
+import { COUNTER_KINDS, type Counter, type CounterKind } from './counter-bank.ts';
 import { type ChosenLimit, LEAST_LEVEL } from './limit-choice.ts';
 
 /** The members are part of the state file's format. */
@@ -37,6 +37,9 @@ const KINDS: Readonly<Record<string, CounterKind>> = {
   bucket: 'bucket',
   concurrency: 'concurrency',
 };
+const DESCRIBED_KINDS: ReadonlySet<string> = new Set([...COUNTER_KINDS, 'unknown']);
+/** In the year 5138: as an instant of any clock it is still a time that can be shown. */
+const MAX_STORE_INSTANT_MS = 1e14;
 /** A leak that differs by less is the same. */
 const SAME_RATE_SHARE = 1.01;
 
@@ -75,6 +78,20 @@ export function parseLimitSnapshot(value: unknown): LimitSnapshot | undefined {
   return { kind, windowMs, limit, rate, margin, used };
 }
 
+/**
+ * A learned limit that another replica has described, with `since` as an instant of the store; undefined when `value` is none. Its rate is
+ * not read: the store has the one in force.
+ */
+export function parseLearnedLimit(value: unknown): Omit<LearnedLimit, 'rate'> | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { kind, limit, windowMs, confidence, since } = value as Readonly<Record<string, unknown>>;
+  if (typeof kind !== 'string' || !DESCRIBED_KINDS.has(kind) || !isConfidence(confidence)) return undefined;
+  if (!isWithin(since, 0, MAX_STORE_INSTANT_MS)) return undefined;
+  if (limit !== undefined && !isWithin(limit, 0, 1e9)) return undefined;
+  if (windowMs !== undefined && !isWithin(windowMs, 1, 1e9)) return undefined;
+  return { kind, limit, windowMs, confidence, since };
+}
+
 /** A closure that only this limit explains. */
 export function closureOf(counters: readonly Counter[], snapshot: LimitSnapshot): Closure {
   const refused = Float32Array.from(counters, (counter) => capacityOf(counter, snapshot));
@@ -95,6 +112,10 @@ function capacityOf(counter: Counter, { kind, windowMs, limit, rate }: LimitSnap
 
 function limitOf({ counter, capacity }: ChosenLimit): number {
   return counter.kind === 'bucket' ? Math.floor(capacity + 1) : capacity;
+}
+
+function isConfidence(value: unknown): value is LearnedLimit['confidence'] {
+  return value === 'none' || value === 'low' || value === 'high';
 }
 
 function isWithin(value: unknown, least: number, most: number): value is number {
