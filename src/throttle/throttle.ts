@@ -107,7 +107,7 @@ export interface LearnedLimit {
   /** What the upstream counts, for people: `window`, `bucket` or `concurrency`; `unknown` while no limit is chosen. */
   readonly kind: string;
   readonly confidence: 'none' | 'low' | 'high';
-  /** Epoch milliseconds of the decision for this limit. */
+  /** Epoch milliseconds of the decision for this limit, or of the first refusal that no limit explains. */
   readonly since: number;
 }
 

@@ -57,6 +57,7 @@ describe('the package', () => {
       'config/default.yaml',
       'config/reference.md',
       'config/schema.json',
+      'config/status-schema.json',
     ])
       expect(contents).toContain(file);
     const others = contents.filter(

@@ -85,7 +85,8 @@ export class LearnedRatePolicy implements RatePolicy {
   readonly #roundTrip: RoundTripEstimator;
   #phase: LearningPhase = 'unlimited';
   #limit: LimitInUse | undefined;
-  #limitSince = NaN;
+  /** Since when the limit is what it is, or no limit explains the refusals; undefined before the first refusal. */
+  #limitSince: number | undefined;
   #inFlightLimit: number;
   /** Refusals in a row that agree with the limit. */
   #explainedRefusals = 0;
@@ -198,6 +199,7 @@ export class LearnedRatePolicy implements RatePolicy {
     else if (!hasChanged && this.#limit !== undefined) this.#reduceMargin(now);
     this.#limitProbe.scheduleAfterRefusal(now, this.#refusalCost);
     if (this.#limit === undefined) this.#limitProbe.scheduleFirst(now, UNEXPLAINED_PROBE_DELAY_MS);
+    this.#limitSince ??= now;
     this.#phase = 'tracking';
   }
 
@@ -216,7 +218,7 @@ export class LearnedRatePolicy implements RatePolicy {
   }
 
   learned(wallAt: (at: number) => number): LearnedLimit | undefined {
-    if (this.#phase === 'unlimited') return undefined;
+    if (this.#limitSince === undefined) return undefined;
     return describeLimit(this.#limit?.choice, this.confirmedRate, this.#hasConfidence, wallAt(this.#limitSince));
   }
 
@@ -243,6 +245,7 @@ export class LearnedRatePolicy implements RatePolicy {
     this.#chooseLimit(now);
     this.#margin = parsed.margin;
     this.#explainedRefusals = RESTORED_REFUSALS;
+    this.#limitSince ??= now;
     this.#phase = 'tracking';
     this.#inFlightLimit = this.#options.maxInFlight;
     this.#limitProbe.scheduleFirst(now, RESTORED_PROBE_DELAY_MS);
