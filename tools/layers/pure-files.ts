@@ -9,7 +9,7 @@ export const PURE_FILES = [
   'src/admin/alerts/{active-alerts,alert-counters,alert-rules}.ts',
   'src/admin/history/{event-descriptions,event-log,history,latency-histogram,minutes,recent-calls,scope-refusals}.ts',
   'src/admin/page/{advice,calls-part,format,fragments,health-summary,markup,throttle-part,token-part,traffic-parts,usage-part,view}.ts',
-  'src/admin/status/{configuration,degradation,readiness,status,status-shape}.ts',
+  'src/admin/status/{configuration,degradation,instant,readiness,status,status-shape}.ts',
   'src/platform/egress/proxy-fault.ts',
   'src/commands/init/auth-address.ts',
   'src/commands/init/curl/*.ts',

@@ -1,4 +1,5 @@
 /** Formats numbers, durations and instants for the page. */
+import { formatInstant } from '../status/instant.ts';
 import { markup } from './markup.ts';
 import type { Markup } from './markup.ts';
 
@@ -66,7 +67,7 @@ export function renderElapsed(sinceWallAt: number, nowWallAt: number): Markup {
 
 /** The time of day in UTC, which page.js changes to local time. */
 export function renderClockTime(wallAt: number, digits: 'seconds' | 'minutes' = 'seconds'): Markup {
-  const iso = new Date(wallAt).toISOString();
+  const iso = formatInstant(wallAt);
   const shown = digits === 'seconds' ? iso.slice(11, 19) : iso.slice(11, 16);
   return markup`<time datetime="${iso}" data-clock="${digits}">${shown} UTC</time>`;
 }

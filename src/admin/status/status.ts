@@ -8,6 +8,7 @@ import type { ActiveAlert } from '../alerts/active-alerts.ts';
 import type { RecentCall } from '../history/recent-calls.ts';
 import { describeReloadChanges, type ConfigurationState, type ConfigurationStatus } from './configuration.ts';
 import { describeDegradation } from './degradation.ts';
+import { formatInstant } from './instant.ts';
 import type { StatusInputs, Status } from './status-shape.ts';
 
 const MAX_PATH_LENGTH = 200;
@@ -30,7 +31,7 @@ export function describeStatus(states: StatusInputs): Status {
     insufficientScope: scopeRefusals.map(({ route, count, wallAt, needed }) => ({
       route,
       count,
-      lastAt: isoTime(wallAt),
+      lastAt: formatInstant(wallAt),
       needed: needed ?? null,
     })),
     fleet: describeFleet(fleet),
@@ -48,7 +49,7 @@ function describeAlert({ id, subject, value }: ActiveAlert): Status['alerts'][nu
 function describeCall({ wallAt, event }: RecentCall): NonNullable<Status['recentCalls']>[number] {
   const { route, method, path, code, source, attempts, queuedMs, durationMs } = event;
   return {
-    at: isoTime(wallAt),
+    at: formatInstant(wallAt),
     ...{ route, method },
     path: path.length <= MAX_PATH_LENGTH ? path : `${path.slice(0, MAX_PATH_LENGTH)}…`,
     ...{ status: code, source, attempts },
@@ -78,18 +79,20 @@ function describeToken(token: TokenState): Status['token'] {
     status,
     serial,
     scope: scope ?? null,
-    expiresAt: token.expiresWallAt === undefined ? null : isoTime(token.expiresWallAt),
+    expiresAt: token.expiresWallAt === undefined ? null : formatInstant(token.expiresWallAt),
     validForSeconds: secondsOrNull(token.validForMs),
     usesPrevious: token.usesPrevious,
     missingScopes: token.missingScopes,
     credentialFault:
-      credentialFault === undefined ? null : { detail: credentialFault.detail, since: isoTime(credentialFault.wallAt) },
+      credentialFault === undefined
+        ? null
+        : { detail: credentialFault.detail, since: formatInstant(credentialFault.wallAt) },
     circuit: token.circuit,
     consecutiveFailures,
     lastFailure:
       lastFailure === undefined
         ? null
-        : { outcome: lastFailure.outcome, detail: lastFailure.detail, at: isoTime(lastFailure.wallAt) },
+        : { outcome: lastFailure.outcome, detail: lastFailure.detail, at: formatInstant(lastFailure.wallAt) },
     nextRequestInSeconds: secondsOrNull(token.nextRequestInMs),
   };
 }
@@ -115,7 +118,7 @@ function describeThrottle(throttle: ThrottleState): Status['throttle'] {
     fleet: describeQuota(throttle.fleet),
     refusalProposals: (throttle.refusalProposals ?? []).map(describeRefusals),
     recentSignals: throttle.recentSignals.map(({ wallAt, status, pauseMs, stated, fields }) => ({
-      at: isoTime(wallAt),
+      at: formatInstant(wallAt),
       status,
       pauseSeconds: secondsOrNull(pauseMs),
       stated,
@@ -131,8 +134,8 @@ function describeRefusals(proposal: RefusalProposal): Status['throttle']['refusa
     windowSeconds: secondsOrNull(windowMs),
     shareAtHighRate: roundShare(shareAtHighRate),
     shareAtLowRate: shareAtLowRate === undefined ? null : roundShare(shareAtLowRate),
-    since: isoTime(since),
-    lastAt: isoTime(lastAt),
+    since: formatInstant(since),
+    lastAt: formatInstant(lastAt),
     evidence: describeProposal(proposal),
   };
 }
@@ -149,7 +152,7 @@ function describeLearned(learned: LearnedLimit | undefined): Status['throttle'][
     windowSeconds: secondsOrNull(learned.windowMs),
     kind: learned.kind,
     confidence: learned.confidence,
-    since: isoTime(learned.since),
+    since: formatInstant(learned.since),
   };
 }
 
@@ -169,18 +172,18 @@ function describeQuota(fleet: FleetQuotaState | undefined): Status['throttle']['
 function describeFleet(fleet: FleetConnectionState | undefined): Status['fleet'] {
   if (fleet === undefined) return null;
   const { state, connected, fault, sinceWallAt } = fleet;
-  return { state, connected, fault: fault ?? null, since: isoTime(sinceWallAt) };
+  return { state, connected, fault: fault ?? null, since: formatInstant(sinceWallAt) };
 }
 
 /** Null when nothing is known of the configuration. */
 export function describeConfiguration(state: ConfigurationState | undefined): ConfigurationStatus | null {
   if (state === undefined) return null;
   const { loadedWallAt, isReloadable: reloadable, lastReload: last } = state;
-  const loadedAt = isoTime(loadedWallAt);
+  const loadedAt = formatInstant(loadedWallAt);
   if (last === undefined) return { loadedAt, reloadable, lastReload: null };
   const { wallAt, outcome, lines } = last;
   const detail = describeReloadChanges(lines);
-  return { loadedAt, reloadable, lastReload: { at: isoTime(wallAt), outcome, detail } };
+  return { loadedAt, reloadable, lastReload: { at: formatInstant(wallAt), outcome, detail } };
 }
 
 /** Rounded to the millisecond. */
@@ -191,8 +194,4 @@ function secondsOrNull(ms: number | undefined): number | null {
 /** JSON has no Infinity. */
 function finiteOrNull(value: number): number | null {
   return Number.isFinite(value) ? value : null;
-}
-
-function isoTime(wallAt: number): string {
-  return new Date(wallAt).toISOString();
 }

@@ -2,6 +2,7 @@
  * `bearer-sidecar status`: the state of a running sidecar, once or until it is stopped. On a terminal --watch redraws the screen;
  * elsewhere it prints a line for each reading.
  */
+import { formatInstant } from '../../admin/status/instant.ts';
 import type { ListenAddressConfig } from '../../config/config.ts';
 import type { LoadOptions } from '../../config/load/load.ts';
 import { toSingleLine } from '../../config/load/problems.ts';
@@ -97,6 +98,6 @@ export function formatScreen(stream: NodeJS.WriteStream): (reading: StatusReadin
 export function formatLine(clock: Pick<Clock, 'wallNow'>): (reading: StatusReading) => string {
   return (reading) => {
     const words = reading.kind === 'read' ? describeStatusLine(reading.status) : toSingleLine(reading.why);
-    return `${new Date(clock.wallNow()).toISOString()} ${words}\n`;
+    return `${formatInstant(clock.wallNow())} ${words}\n`;
   };
 }
