@@ -1,10 +1,7 @@
-/**
- * Numbers for endpoints (pure): the method and the form of the path, with segments that look like an identifier left out. Bounded: what
- * does not fit shares the number 0.
- */
+/** Numbers for endpoints (pure). Bounded: what does not fit shares the number 0. */
+import { describeEndpoint } from '../endpoint.ts';
+
 const SIZE = 64;
-const MAX_SEGMENTS = 4;
-const IDENTIFIER = /\d|^.{25,}$/;
 
 export class EndpointTable {
   /** Numbers are below this. */
@@ -25,10 +22,4 @@ export class EndpointTable {
   clear(): void {
     this.#numbers.clear();
   }
-}
-
-function describeEndpoint(method: string, path: string): string {
-  const end = path.indexOf('?');
-  const segments = (end < 0 ? path : path.slice(0, end)).split('/', MAX_SEGMENTS + 1);
-  return `${method} ${segments.map((segment) => (IDENTIFIER.test(segment) ? '*' : segment)).join('/')}`;
 }
