@@ -33,6 +33,11 @@ export function labelFailure(failure: UpstreamFailure, aborted: AbortReason | un
   return failure.kind === 'aborted' && aborted?.kind === 'deadline' ? 'timeout' : 'reset';
 }
 
+/** Whether the sidecar gave the attempt up while the upstream had time to respond: deadline, time-out, client or drain. */
+export function isCutShort({ kind }: UpstreamFailure): boolean {
+  return kind === 'aborted' || kind === 'timeout';
+}
+
 /** Whether the failure speaks of trouble at the upstream, or on the way to it. */
 export function isUpstreamFault({ kind }: UpstreamFailure): boolean {
   return kind !== 'aborted' && kind !== 'refused';

@@ -3,6 +3,7 @@
  * fills no queue. Only what is not there yet is awaited: most requests reach the upstream in the turn of the event loop in which
  * they came. What a step does is in attempts.ts and in request-body/.
  */
+import { describeEndpoint } from '../throttle/endpoint.ts';
 import type { Ticket } from '../throttle/throttle.ts';
 import { Attempts } from './attempts.ts';
 import type { Exchange, ExchangeParts, RequestOutcome } from './exchange.ts';
@@ -35,7 +36,8 @@ export async function forwardRequest(parts: ExchangeParts, exchange: Exchange): 
     throwIfAborted(lifetime, 'token');
     // Before it is read, only an empty body is whole.
     const hasBody = !body.isWhole;
-    ticket = throttle.enter(lifetime.deadlineAt, queueClass, hasBody);
+    const endpoint = describeEndpoint(request.method ?? 'GET', exchange.path);
+    ticket = throttle.enter(lifetime.deadlineAt, queueClass, hasBody, endpoint);
     if (hasBody) await receiveBody(exchange, ticket, body);
     attempts = new Attempts(parts, exchange, ticket, body);
     for (;;) {

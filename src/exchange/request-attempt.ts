@@ -9,7 +9,7 @@ import type { Permit } from '../throttle/throttle.ts';
 import type { TokenUse } from '../token/token.ts';
 import type { AttemptHandler, AttemptResult } from '../upstream/attempt-contract.ts';
 import type { UpstreamResponse } from '../upstream/upstream-response.ts';
-import { classifyAttempt, isUpstreamFault, labelResponse, showsAcceptedToken } from './attempt-outcome.ts';
+import { classifyAttempt, isCutShort, isUpstreamFault, labelResponse, showsAcceptedToken } from './attempt-outcome.ts';
 import type { Exchange, ExchangeParts } from './exchange.ts';
 import { RefusalInspector } from './refusals/refusal-inspector.ts';
 import { EVENT_STREAM } from './refusals/refusal-rules.ts';
@@ -86,7 +86,7 @@ export class RequestAttempt implements AttemptHandler {
     const { observe, route, clock, tokens } = this.#context.parts;
     const { tracer, lifetime } = this.#context.exchange;
     tracer?.endAttempt(result);
-    this.permit.release();
+    this.permit.release(result.kind === 'failed' && isCutShort(result.failure));
     if (this.use.isTest) tokens.endTest(this.use);
     if (result.kind === 'failed') this.#endEvidence(clock.now(), isUpstreamFault(result.failure) ? 'fault' : 'other');
     const endedAt = this.#headOutcome === undefined ? clock.now() : this.#headAt;

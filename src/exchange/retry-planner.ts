@@ -51,12 +51,12 @@ export class RetryPlanner implements RetryFacts {
   decideAfterResponse(status: number, classification: ResponseClassification): RetryDecision {
     if (!classification.isRateLimited) this.countedAttempts++;
     const decision = decideAfterResponse(this.#parts.retry, this, status, classification);
-    return decision === FINISH ? decision : this.#checkTimeAndBudget(decision);
+    return decision === FINISH ? decision : this.#checkTimeAndBudget(decision, true);
   }
 
   decideAfterFailure(failure: UpstreamFailure): RetryDecision {
     this.countedAttempts++;
-    return this.#checkTimeAndBudget(decideAfterFailure(this.#parts.retry, this, failure));
+    return this.#checkTimeAndBudget(decideAfterFailure(this.#parts.retry, this, failure), false);
   }
 
   /** The planned retry is sent: what it took out of the budget is spent. */
@@ -70,12 +70,14 @@ export class RetryPlanner implements RetryFacts {
     this.#takenAt = undefined;
   }
 
-  #checkTimeAndBudget(decision: RetryDecision): RetryDecision {
+  /** @param isHeld a response goes to the client at once when a retry would come too late */
+  #checkTimeAndBudget(decision: RetryDecision, isHeld: boolean): RetryDecision {
     const { clock, retryBudget, observe, route } = this.#parts;
     const { remainingMs } = this.#lifetime;
-    if (decision.kind === 'await-permit') return this.#ticket.retryWaitMs() < remainingMs ? decision : FINISH;
+    if (decision.kind === 'finish') return decision;
+    const delayMs = decision.kind === 'back-off' ? decision.delayMs : 0;
+    if ((isHeld ? this.#ticket.retryWaitMs(delayMs) : delayMs) >= remainingMs) return FINISH;
     if (decision.kind !== 'back-off') return decision;
-    if (decision.delayMs >= remainingMs) return FINISH;
     const now = clock.now();
     if (!retryBudget.tryTake(now)) {
       observe({ kind: 'retry-budget-exhausted', route, reason: decision.reason });

@@ -32,8 +32,11 @@ export interface Permit {
   markSent(): void;
   /** Reports the response head. At most once, before `release`. */
   report(result: PermitReport): void;
-  /** Frees the slot. Further calls do nothing. */
-  release(): void;
+  /**
+   * Frees the slot. Further calls do nothing.
+   * @param isCut the sidecar ended the attempt before its response: the deadline passed, or the client left. Default false
+   */
+  release(isCut?: boolean): void;
   /** Gives the permit back unspent and frees the slot, as if it had never been granted. */
   cancel(): void;
   /**
@@ -78,14 +81,17 @@ export interface Ticket {
   recordBodyEnd(): void;
   /**
    * Resolves with a permit when it is this request's turn. Called again for a retry, the request stands at the head. Never
-   * resolves after `leave`, after the deadline or after the queue time-out.
+   * resolves after `leave`, after the queue time-out, or when less of the deadline is left than the upstream is likely to need.
    * @throws SidecarError QUEUE_TIMEOUT, DRAINING
    */
   waitForPermit(): Promise<Permit>;
   /** Returns a permit if the request does not have to wait for it; undefined also where `waitForPermit` would reject. */
   tryTakePermit(): Permit | undefined;
-  /** Expected wait of a retry in milliseconds; Infinity when it may not wait that long. */
-  retryWaitMs(): number;
+  /**
+   * Expected wait of a retry in milliseconds; Infinity when it may not wait that long, or its response would come too late.
+   * @param delayMs of which it does not wait for its permit. Default 0
+   */
+  retryWaitMs(delayMs?: number): number;
   /** Milliseconds waited so far, all waits together. */
   readonly waitedMs: number;
   /**
@@ -219,9 +225,10 @@ export interface Throttle {
    * @param deadlineAt monotonic instant by which the response head must be there
    * @param queueClass default: normal priority, no caller
    * @param hasBody false: there is no body to read, so no slot for it is needed. Default true
+   * @param endpoint whose response times decide what is reserved of the deadline, as `describeEndpoint` names it. Default: none
    * @throws SidecarError QUEUE_FULL; QUEUE_TIMEOUT when the expected wait is certainly too long; DRAINING
    */
-  enter(deadlineAt: number, queueClass?: QueueClass, hasBody?: boolean): Ticket;
+  enter(deadlineAt: number, queueClass?: QueueClass, hasBody?: boolean, endpoint?: string): Ticket;
   /**
    * Applies other settings. The rate changes at once, and saved-up permits do not become more by it. Requests that wait go on
    * waiting under their old time-out, even when `queue.max` is smaller now.

@@ -2,6 +2,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { PermitGate } from './permit-gate.ts';
 import type { PermitGrant } from './permit-grant.ts';
+import type { ResponseTimes } from '../queue/response-times.ts';
 import type { RateLimitSignal } from '../signals/rate-limit-signal.ts';
 import type { PermitReport, Permit } from '../throttle.ts';
 
@@ -9,6 +10,7 @@ import type { PermitReport, Permit } from '../throttle.ts';
 export interface PermitHost {
   readonly gate: PermitGate;
   readonly clock: Clock;
+  readonly responseTimes: Pick<ResponseTimes, 'record'>;
   /** A refusal has begun or lengthened a pause; the gate already applies it. */
   recordPause(signal: RateLimitSignal, pauseMs: number, stated: boolean): void;
   /** A permit is spent, after a wait of so many milliseconds. */
@@ -25,16 +27,21 @@ export class ActivePermit implements Permit {
   readonly #host: PermitHost;
   readonly #grant: PermitGrant;
   readonly #waitedMs: number;
+  readonly #endpoint: string;
   #slot: 'in-flight' | 'stream' | 'freed' = 'in-flight';
   #isReported = false;
   #isSent = false;
   #isSpent = false;
 
-  /** @param waitedMs how long the request waited for it */
-  constructor(host: PermitHost, grant: PermitGrant, waitedMs: number) {
+  /**
+   * @param waitedMs how long the request waited for it
+   * @param endpoint to which the response time belongs
+   */
+  constructor(host: PermitHost, grant: PermitGrant, waitedMs: number, endpoint: string) {
     this.#host = host;
     this.#grant = grant;
     this.#waitedMs = waitedMs;
+    this.#endpoint = endpoint;
     this.grantedAt = grant.at;
   }
 
@@ -49,15 +56,22 @@ export class ActivePermit implements Permit {
     if (this.#isReported || this.#slot === 'freed') return;
     this.#isReported = true;
     if (!this.#isSpent) this.#spend();
-    const decision = this.#host.gate.report(this.#host.clock.now(), this.#grant, result);
+    const now = this.#host.clock.now();
+    // Refused calls take another time at the upstream.
+    if (result.kind === 'accepted') this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, true);
+    const decision = this.#host.gate.report(now, this.#grant, result);
     if (decision.kind === 'limited' && result.kind === 'rate-limited')
       this.#host.recordPause(result.signal, decision.pauseMs, decision.stated);
     this.#host.pump();
   }
 
-  release(): void {
+  release(isCut = false): void {
     if (this.#slot === 'freed') return;
-    if (!this.#isReported) this.#host.gate.endWithoutResult(this.#host.clock.now(), this.#grant);
+    if (!this.#isReported) {
+      const now = this.#host.clock.now();
+      if (isCut) this.#host.responseTimes.record(now, this.#endpoint, now - this.grantedAt, false);
+      this.#host.gate.endWithoutResult(now, this.#grant);
+    }
     if (!this.#isSpent) this.#spend();
     this.#freeSlot();
   }

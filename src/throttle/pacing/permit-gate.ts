@@ -105,9 +105,13 @@ export class PermitGate {
     return Math.max(0, Math.min(this.#inFlightLimit - this.#inFlight, this.#permits.available(now)));
   }
 
-  /** Expected wait behind `ahead` others, from pause and present rate; with `auto` an estimate. */
-  estimateWaitMs(now: number, ahead: number): number {
-    return this.#permits.nthAt(Math.max(now, this.#governor.currentPause(now).endsAt), ahead) - now;
+  /**
+   * Expected wait behind `ahead` others, from pause and present rate; with `auto` an estimate.
+   * @param maxPauseMs of the pause that counts. Default: all of it
+   */
+  estimateWaitMs(now: number, ahead: number, maxPauseMs = Infinity): number {
+    const pausedMs = Math.max(0, this.#governor.currentPause(now).endsAt - now);
+    return this.#permits.nthAt(now + Math.min(pausedMs, maxPauseMs), ahead) - now;
   }
 
   /** Lower bound of the wait behind `ahead` others, from what is configured and what the upstream stated. */

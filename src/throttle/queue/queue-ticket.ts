@@ -1,12 +1,13 @@
 /**
- * One request's ticket: its arrival number, its wait now, and how much longer it may wait. RequestQueue keeps its place, the
- * throttle settles its promises.
+ * One request's ticket: its arrival number, its wait now, and how much longer it may wait: the upstream's own time is reserved. RequestQueue
+ * keeps its place, the throttle settles its promises.
  */
 import type { Clock } from '../../platform/clock.ts';
 import { SidecarError } from '../../platform/errors.ts';
 import type { ExpiryEntry } from './expiry-heap.ts';
 import type { Permit, QueueClass, Ticket } from '../throttle.ts';
 import type { QueueLinks } from './linked-queue.ts';
+import type { ResponseTimes } from './response-times.ts';
 
 /** The throttle, as a ticket calls it. */
 export interface TicketHost {
@@ -15,7 +16,8 @@ export interface TicketHost {
   waitForPermit(ticket: QueueTicket): Promise<Permit>;
   tryTakePermit(ticket: QueueTicket): Permit | undefined;
   readonly isShutDown: boolean;
-  retryWaitMs(ticket: QueueTicket): number;
+  retryWaitMs(ticket: QueueTicket, delayMs: number): number;
+  readonly responseTimes: Pick<ResponseTimes, 'longestMs' | 'shortestMs'>;
   leave(ticket: QueueTicket, reason: unknown): void;
   recordBodyEnd(ticket: QueueTicket): void;
 }
@@ -42,6 +44,9 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
   readonly deadlineAt: number;
   readonly queueClass: QueueClass;
   readonly hasBody: boolean;
+  endpoint = '';
+  /** Monotonic instant. */
+  enteredAt = 0;
   phase: TicketPhase = 'left';
   /** Written by the caller's queue. */
   holdsBodySlot = false;
@@ -57,6 +62,7 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
   expiryHeapIndex = -1;
   readonly #host: TicketHost;
   readonly #timeoutMs: number;
+  #reservedMs: number | undefined;
   #pastWaitsMs = 0;
   #waitStartedAt = 0;
   #reportedWaitMs = 0;
@@ -113,8 +119,8 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     return this.#host.tryTakePermit(this);
   }
 
-  retryWaitMs(): number {
-    return this.#host.retryWaitMs(this);
+  retryWaitMs(delayMs = 0): number {
+    return this.#host.retryWaitMs(this, delayMs);
   }
 
   leave(reason?: unknown): void {
@@ -130,9 +136,30 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     return reason instanceof SidecarError ? undefined : 'client_left';
   }
 
-  /** How much longer it may wait; 0 or less when it may not. */
-  waitBudgetMs(now: number): number {
-    return Math.min(this.#timeoutMs - this.#waitedMsAt(now), this.deadlineAt - now);
+  /**
+   * How much longer it may wait; 0 or less when it may not.
+   * @param delayMs until the wait begins. Default 0
+   */
+  waitBudgetMs(now: number, delayMs = 0): number {
+    const leftMs = this.deadlineAt - this.reserveMs(now) - now - delayMs;
+    return Math.min(this.#timeoutMs - this.#waitedMsAt(now), leftMs);
+  }
+
+  /**
+   * How much of the deadline is left to the upstream: at most half of it, since an endpoint may have quick calls beside slow ones. Fixed when the
+   * request first has to wait, so that a request that was admitted is not refused for what is learned later.
+   */
+  reserveMs(now: number): number {
+    this.#reservedMs ??= Math.min(this.#host.responseTimes.longestMs(now, this.endpoint), this.#maxReserveMs);
+    return this.#reservedMs;
+  }
+
+  /** The response would come too late: almost no call of the endpoint responds within half of the deadline, and less is left than they need. */
+  isTooLateToSend(now: number): boolean {
+    const { responseTimes } = this.#host;
+    if (this.deadlineAt - now >= responseTimes.longestMs(now, this.endpoint)) return false;
+    const shortestMs = responseTimes.shortestMs(now, this.endpoint);
+    return shortestMs > this.#maxReserveMs && shortestMs < Infinity;
   }
 
   beginWait(now: number, wait: PendingWait): void {
@@ -154,6 +181,10 @@ export class QueueTicket implements Ticket, QueueLinks<QueueTicket>, ExpiryEntry
     const unreportedMs = this.#pastWaitsMs - this.#reportedWaitMs;
     this.#reportedWaitMs = this.#pastWaitsMs;
     return unreportedMs;
+  }
+
+  get #maxReserveMs(): number {
+    return (this.deadlineAt - this.enteredAt) / 2;
   }
 
   #isReading(): boolean {

@@ -20,6 +20,7 @@ import type { LearnedState, Permit, QueueClass, Throttle } from '../throttle.ts'
 import type { ThrottleState, ThrottleTerms, Ticket } from '../throttle.ts';
 import type { ThrottleOptions } from '../throttle-options.ts';
 import { RequestQueue } from './request-queue.ts';
+import { ResponseTimes } from './response-times.ts';
 
 /**
  * The throttle before one upstream. Sets no timer and emits no event before the first request.
@@ -35,6 +36,7 @@ const DEFAULT_QUEUE_CLASS: QueueClass = { priority: 'normal', caller: '' };
 class QueueingThrottle implements Throttle, TicketHost, PermitHost {
   readonly gate: PermitGate;
   readonly refusalObserver: RefusalObserver;
+  readonly responseTimes = new ResponseTimes();
   readonly #options: ThrottleOptions;
   readonly clock: Clock;
   readonly #queue: RequestQueue;
@@ -74,11 +76,12 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     return this.#queue.counts.ready > 0 && this.gate.inFlight >= this.gate.inFlightLimit;
   }
 
-  enter(deadlineAt: number, queueClass: QueueClass = DEFAULT_QUEUE_CLASS, hasBody = true): Ticket {
+  enter(deadlineAt: number, queueClass: QueueClass = DEFAULT_QUEUE_CLASS, hasBody = true, endpoint = ''): Ticket {
     const now = this.clock.now();
     const { timeoutMs } = this.#terms.queue;
     const ticket = new QueueTicket(this, this.#arrivalCount++, deadlineAt, timeoutMs, queueClass, hasBody);
-    ticket.lastProgressAt = now;
+    ticket.endpoint = endpoint;
+    ticket.enteredAt = ticket.lastProgressAt = now;
     const isUncontended = this.#queue.size === 0 && deadlineAt > now && !this.isShutDown && this.gate.canGrant(now);
     if (isUncontended) this.#queue.add(ticket);
     else this.#admit(ticket, now);
@@ -159,13 +162,14 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
       this.#queue.move(ticket, 'granted');
       this.#fillBodySlots(now);
     }
-    return new ActivePermit(this, grant, ticket.takeUnreportedWaitMs());
+    return new ActivePermit(this, grant, ticket.takeUnreportedWaitMs(), ticket.endpoint);
   }
 
-  retryWaitMs(ticket: QueueTicket): number {
+  retryWaitMs(ticket: QueueTicket, delayMs: number): number {
     const now = this.clock.now();
-    const waitMs = this.gate.retryWaitMs(now, this.#queue.countAheadOfRetry(ticket));
-    return waitMs > 0 && waitMs >= ticket.waitBudgetMs(now) ? Infinity : waitMs;
+    const waitMs = Math.max(delayMs, this.gate.retryWaitMs(now, this.#queue.countAheadOfRetry(ticket)));
+    // A delay takes no place in the queue, and counts against the deadline alone.
+    return waitMs > 0 && waitMs - delayMs >= ticket.waitBudgetMs(now, delayMs) ? Infinity : waitMs;
   }
 
   leave(ticket: QueueTicket, reason: unknown): void {
@@ -194,7 +198,7 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     this.#fleet?.reportRefusal(statedWaitMs);
   }
 
-  /** Brings everything up to the present: time-outs first, so that no permit is spent on an expired wait. */
+  /** Brings everything up to the present: time-outs first, so that no permit is spent on a call that cannot be answered any more. */
   pump(): void {
     const { counts } = this.#queue;
     if (counts.ready === 0 && counts.queued === 0) {
@@ -206,11 +210,15 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     const now = this.clock.now();
     this.#expire(now, now, 'timeout');
     for (let next = this.#queue.nextReady; next !== undefined; next = this.#queue.nextReady) {
+      if (next.isTooLateToSend(now)) {
+        this.#reject(next, now, 'timeout');
+        continue;
+      }
       const grant = this.gate.tryGrant(now, true);
       if (grant === undefined) break;
       const wait = this.#endWait(next, now);
       this.#queue.move(next, 'granted');
-      const permit = new ActivePermit(this, grant, next.takeUnreportedWaitMs());
+      const permit = new ActivePermit(this, grant, next.takeUnreportedWaitMs(), next.endpoint);
       if (wait?.kind === 'permit') wait.resolve(permit);
     }
     this.#fillBodySlots(now);
@@ -281,8 +289,9 @@ class QueueingThrottle implements Throttle, TicketHost, PermitHost {
     const wait = this.#remove(ticket, now);
     this.#options.observe({ kind: 'queue-rejected', route: this.#options.route, reason });
     // Past the longest pause a probe goes out, so a client need not stay away for longer.
-    const waitMs = this.gate.estimateWaitMs(now, this.#queue.countAhead(ticket.queueClass));
-    const error = createRejectionError(reason, Math.min(waitMs, this.#terms.throttle.maxPauseMs));
+    const { maxPauseMs } = this.#terms.throttle;
+    const waitMs = this.gate.estimateWaitMs(now, this.#queue.countAhead(ticket.queueClass), maxPauseMs);
+    const error = createRejectionError(reason, waitMs, ticket.reserveMs(now));
     wait?.reject(error);
     return error;
   }

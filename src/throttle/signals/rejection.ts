@@ -8,25 +8,40 @@ export type RejectionReason = Exclude<QueueRejectionReason, 'client_left'>;
 const LIMITS =
   'The limit is queue.timeoutMs (SIDECAR_QUEUE_TIMEOUT_MS), or the deadline: request.deadlineMs (SIDECAR_DEADLINE_MS), x-sidecar-timeout-ms.';
 
-/** @param waitMs expected time until the present queue is served, milliseconds: becomes `Retry-After` */
-export function createRejectionError(reason: RejectionReason, waitMs: number): SidecarError {
+/**
+ * @param waitMs expected time until the present queue is served, milliseconds: becomes `Retry-After`
+ * @param reserveMs part of the deadline that is kept for the upstream
+ */
+export function createRejectionError(reason: RejectionReason, waitMs: number, reserveMs: number): SidecarError {
   const retryAfterMs = Math.max(0, waitMs);
   switch (reason) {
     case 'full':
       return new SidecarError('QUEUE_FULL', 'The queue is full: queue.max (SIDECAR_QUEUE_MAX).', { retryAfterMs });
     case 'timeout':
-      return new SidecarError('QUEUE_TIMEOUT', `The request waited as long as it may and had no turn. ${LIMITS}`, {
-        retryAfterMs,
-      });
+      return new SidecarError(
+        'QUEUE_TIMEOUT',
+        `The request waited as long as it may${describeReserve(reserveMs)} and had no turn. ${LIMITS}`,
+        {
+          retryAfterMs,
+        },
+      );
     case 'expected_wait':
       return new SidecarError(
         'QUEUE_TIMEOUT',
-        `The request would wait about ${(retryAfterMs / 1000).toFixed(1)} s, longer than it may. ${LIMITS}`,
+        `The request would wait about ${formatSeconds(retryAfterMs)}, longer than it may${describeReserve(reserveMs)}. ${LIMITS}`,
         { retryAfterMs },
       );
     case 'draining':
       return new SidecarError('DRAINING', 'The sidecar is shutting down.', { retryAfterMs: DRAINING_RETRY_AFTER_MS });
   }
+}
+
+function describeReserve(reserveMs: number): string {
+  return reserveMs > 0 ? `, with ${formatSeconds(reserveMs)} kept for the upstream's response` : '';
+}
+
+function formatSeconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
 }
 
 /** By then another instance is likely to serve. */

@@ -15,6 +15,7 @@ const HOST: TicketHost = {
   waitForPermit: unasked,
   tryTakePermit: unasked,
   retryWaitMs: unasked,
+  responseTimes: { longestMs: unasked, shortestMs: unasked },
   leave: unasked,
   recordBodyEnd: unasked,
 };

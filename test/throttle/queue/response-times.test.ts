@@ -1,0 +1,93 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ResponseTimes } from '../../../src/throttle/queue/response-times.ts';
+
+const MINUTE_MS = 60_000;
+
+function recordMany(
+  times: ResponseTimes,
+  count: number,
+  ms: number,
+  hasResponded = true,
+  at = 0,
+  endpoint = 'GET /',
+): void {
+  for (let call = 0; call < count; call++) times.record(at, endpoint, ms, hasResponded);
+}
+
+describe('response times', () => {
+  it('are known from the twentieth call on', () => {
+    const times = new ResponseTimes();
+    recordMany(times, 19, 300);
+    expect([times.longestMs(0, 'GET /'), times.shortestMs(0, 'GET /')]).toEqual([0, 0]);
+    recordMany(times, 1, 300);
+    expect(times.longestMs(0, 'GET /')).toBeGreaterThanOrEqual(300);
+    expect(times.longestMs(0, 'GET /other')).toBe(0);
+  });
+
+  it('are those of 99 and of 1 in 100 calls, at most a fifth too high', () => {
+    const DURATIONS = fc.array(fc.double({ min: 1, max: 100_000, noNaN: true }), { minLength: 20, maxLength: 400 });
+    fc.assert(
+      fc.property(DURATIONS, (durations) => {
+        const times = new ResponseTimes();
+        for (const ms of durations) times.record(0, 'GET /', ms, true);
+        const sorted = durations.sort((one, other) => one - other);
+        for (const [part, ms] of [
+          [0.99, times.longestMs(0, 'GET /')],
+          [0.01, times.shortestMs(0, 'GET /')],
+        ] as const) {
+          const within = durations.filter((each) => each <= ms).length;
+          expect(within / durations.length).toBeGreaterThanOrEqual(part - 1e-9);
+          expect(ms).toBeLessThanOrEqual(1.2 * sorted[Math.ceil(part * durations.length - 1e-9) - 1]!);
+        }
+      }),
+    );
+  });
+
+  it('count a call that was cut off as longer than it lasted', () => {
+    const times = new ResponseTimes();
+    recordMany(times, 500, 300);
+    recordMany(times, 50, 50, false);
+    expect(times.longestMs(0, 'GET /')).toBeLessThan(360);
+    recordMany(times, 50, 400, false);
+    expect(times.longestMs(0, 'GET /')).toBe(Infinity);
+    expect(times.shortestMs(0, 'GET /')).toBeLessThan(360);
+    recordMany(times, 50, 2000);
+    expect(times.longestMs(0, 'GET /')).toBeGreaterThanOrEqual(2000);
+    expect(times.longestMs(0, 'GET /')).toBeLessThan(2400);
+  });
+
+  it('of an upstream that became quick are forgotten within half a minute, when there are enough new ones', () => {
+    const times = new ResponseTimes();
+    recordMany(times, 200, 4000);
+    for (let at = 0; at <= 31_000; at += 100) times.record(at, 'GET /', 20, true);
+    expect(times.longestMs(31_000, 'GET /')).toBeLessThan(24);
+  });
+
+  it('are kept for five minutes while few calls come, and forgotten when none came for ten', () => {
+    const times = new ResponseTimes();
+    for (let call = 0; call < 20; call++) times.record(call * 12_000, 'GET /', 300, true);
+    expect(times.longestMs(4 * MINUTE_MS, 'GET /')).toBeGreaterThan(0);
+    expect(times.longestMs(10 * MINUTE_MS, 'GET /')).toBe(0);
+  });
+
+  it.each([-MINUTE_MS, 1e12])('survive a jump of the clock by %d ms', (jumpMs) => {
+    const times = new ResponseTimes();
+    recordMany(times, 30, 5000);
+    recordMany(times, 30, 20, true, jumpMs);
+    recordMany(times, 30, 20, true, jumpMs + 15_000);
+    expect(times.longestMs(jumpMs + 15_000, 'GET /')).toBeLessThan(24);
+  });
+
+  it('are kept for 64 endpoints; an endpoint without calls of late gives its place to another, and the rest share one', () => {
+    const times = new ResponseTimes();
+    for (let endpoint = 0; endpoint < 64; endpoint++) recordMany(times, 20, 300, true, 0, `GET /${endpoint}`);
+    for (let endpoint = 64; endpoint < 1000; endpoint++) recordMany(times, 1, 2000, true, 0, `GET /${endpoint}`);
+    expect(times.longestMs(0, 'GET /0')).toBeLessThan(360);
+    expect(times.longestMs(0, 'GET /1001')).toBeGreaterThanOrEqual(2000);
+    const later = 10 * MINUTE_MS;
+    for (let endpoint = 0; endpoint < 64; endpoint++) recordMany(times, 20, 20, true, later, `PUT /${endpoint}`);
+    for (let endpoint = 0; endpoint < 64; endpoint++)
+      expect(times.longestMs(later, `PUT /${endpoint}`)).toBeLessThan(24);
+  });
+});
